@@ -1,0 +1,1 @@
+"""The answer before a pod exists: start, wait for a node, or refuse, with facts."""

@@ -1,0 +1,1 @@
+"""What no present node can tell: the nodes that could still come."""
