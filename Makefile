@@ -1,0 +1,35 @@
+# What people run here, on a machine with Python 3.11 (or newer) and make. noxfile.py says what each target does.
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint docs unit bench live screenshots clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## a JupyterHub with GPUSpawner on a local cluster with pretend GPUs
+	@tools/nox --session demo
+	@.nox/demo/bin/python -m localcluster demo
+
+test: ## everything that has to hold before a change is merged
+	@tools/nox
+
+lint: ## style, types and layers
+	@tools/nox --session lint
+
+docs: ## the documentation, in docs/_build/html
+	@tools/nox --session docs
+
+unit: ## the quick tests, on every Python of this machine
+	@tools/nox --session unit
+
+bench: ## figures beside a baseline measured in the same run
+	@tools/nox --session bench
+
+live: ## the long comparison with the real kube-scheduler
+	@tools/nox --session live
+
+screenshots: ## the documentation's pictures, taken anew
+	@tools/nox --session screenshots
+
+clean: ## remove environments and build products of this work tree
+	rm -rf .nox build dist docs/_build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,0 +1,132 @@
+"""The project's checks, each in an environment of its own (`make help` lists the ways in)."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2025.10.14"
+nox.options.default_venv_backend = "uv"
+nox.options.reuse_venv = "yes"
+nox.options.download_python = "never"
+nox.options.error_on_missing_interpreters = False  # "every Python that the machine has"
+nox.options.sessions = ["lint", "docs", "package", "unit", "hub", "cluster", "browser"]
+
+PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
+
+HUBS = {
+    # What the newest release of the Zero-to-JupyterHub chart runs (4.4.0, images/hub).
+    "5.5": ("jupyterhub==5.5.0", "jupyterhub-kubespawner==7.0.0"),
+    "6.1": ("jupyterhub==6.1.1", "jupyterhub-kubespawner==7.1.0"),
+}
+NEWEST_HUB = HUBS["6.1"]
+
+
+def _show_pyenv_pythons() -> None:
+    """Put pyenv's interpreters on PATH; its shims run only the versions chosen for a folder."""
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    folders = [
+        str(folder)
+        for folder in sorted(root.glob("versions/3.*/bin"), reverse=True)
+        if re.match(r"3\.(\d+)", folder.parent.name)[0] in PYTHONS
+    ]
+    os.environ["PATH"] = os.pathsep.join([*folders, os.environ["PATH"]])
+
+
+_show_pyenv_pythons()
+
+
+def _pytest(session: nox.Session, *arguments: str) -> None:
+    session.run("python", "-m", "pytest", *arguments, *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style, types and layers."""
+    session.install("-e", ".[lint,nvml]")
+    session.run("ruff", "check")
+    session.run("ruff", "format", "--check")
+    session.run("lint-imports")
+    session.run("mypy")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The documentation, every warning an error."""
+    session.install("-e", ".[docs,nvml]")
+    session.run("sphinx-build", "-n", "-W", "--keep-going", "-q", "docs", "docs/_build/html")
+    session.log("see %s", Path("docs/_build/html/index.html").absolute())
+
+
+@nox.session
+def package(session: nox.Session) -> None:
+    """What is shipped: the wheel and the chart's values."""
+    session.install("-e", ".[test]")
+    _pytest(session, "tests/packaging", "tests/helm")
+
+
+@nox.session(python=PYTHONS)
+def unit(session: nox.Session) -> None:
+    """The pure rooms, on every Python that the machine has."""
+    session.install("-e", ".[test]")
+    _pytest(session, "-n", "2", "tests/unit", "tests/scheduling")
+
+
+@nox.session
+@nox.parametrize("hub", [nox.param(version, id=version) for version in HUBS])
+def hub(session: nox.Session, hub: str) -> None:
+    """A real JupyterHub on the local control plane."""
+    session.install("-e", ".[test]", *HUBS[hub])
+    _pytest(session, "tests/hub")
+
+
+@nox.session
+def cluster(session: nox.Session) -> None:
+    """The local control plane itself: verdicts beside the real scheduler, rights, the view."""
+    session.install("-e", ".[test]", *NEWEST_HUB)
+    _pytest(session, "tests/cluster")
+
+
+@nox.session
+def browser(session: nox.Session) -> None:
+    """People's way through the pages, in Chromium."""
+    session.install("-e", ".[test,browser]", *NEWEST_HUB)
+    session.env["CHROMIUM"] = _chromium(session)
+    _pytest(session, "tests/browser")
+
+
+@nox.session
+def screenshots(session: nox.Session) -> None:
+    """The documentation's pictures, taken anew."""
+    session.install("-e", ".[test,browser]", *NEWEST_HUB)
+    session.env["CHROMIUM"] = _chromium(session)
+    _pytest(session, "tests/browser", "--screenshots", "docs/images")
+
+
+@nox.session
+def live(session: nox.Session) -> None:
+    """The long comparison with the real kube-scheduler."""
+    session.install("-e", ".[test]", *NEWEST_HUB)
+    _pytest(session, "tests/live")
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Figures beside a baseline measured in the same run."""
+    session.install("-e", ".[test]", *NEWEST_HUB)
+    _pytest(session, "-s", "tests/benchmarks")
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """The demo's environment; `make demo` then runs it."""
+    session.install("-e", ".[browser]", *NEWEST_HUB)
+
+
+def _chromium(session: nox.Session) -> str:
+    """The browser's path; tools/chromium.py installs one where it may."""
+    found = session.run("python", "tools/chromium.py", silent=True)
+    return found.strip().splitlines()[-1]
