@@ -1,0 +1,16 @@
+"""What the administrator offers: accelerators, images and sizes."""
+
+from gpuspawner.offers.offers import Offers
+from gpuspawner.offers.reading import OfferError
+from gpuspawner.offers.types import Accelerator, Choices, Default, Image, Memory, ScaleUp
+
+__all__ = [
+    "Accelerator",
+    "Choices",
+    "Default",
+    "Image",
+    "Memory",
+    "OfferError",
+    "Offers",
+    "ScaleUp",
+]

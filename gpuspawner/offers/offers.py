@@ -1,0 +1,125 @@
+"""All offers of a hub together."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Never
+
+from gpuspawner.offers import entries
+from gpuspawner.offers.reading import At
+from gpuspawner.offers.types import Accelerator, Choices, Default, Image, Memory
+from gpuspawner.quoting import did_you_mean, listing, quote
+
+
+def _none() -> Mapping[str, Never]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """What the administrator offers, hub-wide and unchanging.
+
+    Attributes:
+        accelerators: By key, in the order of the configuration.
+        images: By key, in the order of the configuration; empty: the image is not a choice.
+        memory_choices: Memory sizes; empty: memory is not a choice.
+        cpu_choices: Millicores; empty: CPU is not a choice.
+        default_accelerator: Key of the accelerator taken when none is chosen; None: no accelerator.
+    """
+
+    accelerators: Mapping[str, Accelerator] = field(default_factory=_none, hash=False)
+    images: Mapping[str, Image] = field(default_factory=_none, hash=False)
+    memory_choices: tuple[Memory, ...] = ()
+    cpu_choices: tuple[int, ...] = ()
+    default_accelerator: str | None = None
+
+    @classmethod
+    def parse(
+        cls,
+        *,
+        accelerators: object = MappingProxyType({}),
+        images: object = MappingProxyType({}),
+        memory_choices: object = (),
+        cpu_choices: object = (),
+        default_accelerator: object = None,
+    ) -> "Offers":
+        """Read the traits of these names, strictly and as a whole.
+
+        Where `default_accelerator` is None the first one configured is the default, as with the
+        profiles of KubeSpawner; where it is an empty text there is no accelerator by default.
+
+        Raises:
+            OfferError: A trait holds something that cannot be offered.
+        """
+        machines = At("accelerators", "", accelerators)
+        found = entries.keyed(machines, entries.accelerator)
+        offers = cls(
+            accelerators=MappingProxyType(found),
+            images=MappingProxyType(
+                entries.keyed(
+                    At("images", "", images),
+                    lambda key, at: entries.image(key, at, found),
+                )
+            ),
+            memory_choices=entries.memory_choices(At("memory_choices", "", memory_choices)),
+            cpu_choices=entries.cpu_choices(At("cpu_choices", "", cpu_choices)),
+        )
+        return replace(
+            offers,
+            accelerators=_with_defaults(offers, machines),
+            default_accelerator=_default(
+                offers, At("default_accelerator", "", default_accelerator)
+            ),
+        )
+
+    def with_accelerators(self, accelerators: Iterable[Accelerator]) -> "Offers":
+        """These offers with other accelerators, as discovered; none of them is the default."""
+        found = {accelerator.key: accelerator for accelerator in accelerators}
+        return replace(self, accelerators=MappingProxyType(found), default_accelerator=None)
+
+    def accelerator(self, key: str) -> Accelerator | None:
+        """The accelerator of this key, whatever its capitals."""
+        wanted = entries.same_key(key)
+        return next(
+            (a for a in self.accelerators.values() if entries.same_key(a.key) == wanted), None
+        )
+
+    def choices(self, accelerator: Accelerator | None) -> Choices:
+        """What can be chosen with this accelerator (None: without any), and what is taken else."""
+        images = tuple(image for image in self.images.values() if image.suits(accelerator))
+        counts = accelerator.counts if accelerator else (0,)
+        own = accelerator.default if accelerator else Default()
+        memory = accelerator.memory_choices if accelerator else None
+        memory = self.memory_choices if memory is None else memory
+        cpu = accelerator.cpu_choices if accelerator else None
+        cpu = self.cpu_choices if cpu is None else cpu
+        default = Default(
+            gpus=counts[0] if own.gpus is None else own.gpus,
+            image=own.image or (images[0].key if images else None),
+            memory=own.memory or (memory[0] if memory else None),
+            cpu=own.cpu or (cpu[0] if cpu else None),
+        )
+        return Choices(counts, images, memory, cpu, default)
+
+
+def _with_defaults(offers: Offers, machines: At) -> Mapping[str, Accelerator]:
+    places = dict(machines.entries())
+    return MappingProxyType(
+        {
+            key: replace(it, default=entries.default(places[key], offers.choices(it)))
+            for key, it in offers.accelerators.items()
+        }
+    )
+
+
+def _default(offers: Offers, at: At) -> str | None:
+    if at.value is None:
+        return next(iter(offers.accelerators), None)
+    if at.value == "":
+        return None
+    accelerator = offers.accelerator(at.text())
+    if accelerator is None:
+        known = tuple(offers.accelerators)
+        hint = did_you_mean(at.text(), known) or f"; there are {listing(known) or 'none'}"
+        raise at.error(f"there is no accelerator {quote(at.value)}{hint}")
+    return accelerator.key

@@ -1,0 +1,345 @@
+"""What administrators may configure, and what they are told when they may not."""
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuspawner.offers import Default, Memory, OfferError, Offers, ScaleUp
+
+GI = 1024**3
+T4 = {"node_selector": {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}}
+A100 = {
+    "display_name": "NVIDIA A100",
+    "description": "Large models",
+    "resource": "nvidia.com/gpu",
+    "counts": [1, 2, 4],
+    "node_selector": {"nvidia.com/gpu.product": "A100-SXM4-80GB"},
+    "node_affinity": [
+        {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]},
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["dgx-1"]}]},
+    ],
+    "tolerations": [
+        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+        {"key": "sku", "operator": "Equal", "value": "gpu"},
+    ],
+    "environment": {"NCCL_DEBUG": "INFO"},
+    "volumes": [{"name": "models", "hostPath": {"path": "/srv/models"}}],
+    "volume_mounts": [{"name": "models", "mountPath": "/models", "readOnly": True}],
+    "runtime_class": "nvidia",
+    "shared_memory": "8Gi",
+    "memory_choices": ["32Gi", "64Gi"],
+    "cpu_choices": [4, "500m"],
+    "default": {"gpus": 2, "image": "pytorch", "memory": "64Gi", "cpu": 0.5},
+    "scale_up": {"max_nodes": 4, "minutes": 8},
+}
+IMAGES = {
+    "minimal": {"image": "quay.io/jupyter/minimal-notebook:latest"},
+    "pytorch": {
+        "display_name": "PyTorch",
+        "image": "quay.io/jupyter/pytorch-notebook:cuda12-latest",
+        "accelerators": ["A100"],
+    },
+}
+
+
+def offers(**traits: Any) -> Offers:
+    given = {"accelerators": {"a100": A100, "t4": T4}, "images": IMAGES}
+    return Offers.parse(**(given | traits))
+
+
+def accelerator(**fields: Any) -> Any:
+    """The accelerator as read from the smallest entry and these fields."""
+    return Offers.parse(accelerators={"t4": {**T4, **fields}}).accelerators["t4"]
+
+
+def test_an_accelerator_is_read_whole():
+    a100 = offers().accelerators["a100"]
+
+    assert a100.display_name == "NVIDIA A100"
+    assert a100.counts == (1, 2, 4)
+    assert a100.node_selector == {"nvidia.com/gpu.product": "A100-SXM4-80GB"}
+    assert a100.node_affinity[0]["matchExpressions"][0]["values"] == ("a", "b")
+    assert a100.tolerations[1] == {"key": "sku", "operator": "Equal", "value": "gpu"}
+    assert a100.environment == {"NCCL_DEBUG": "INFO"}
+    assert a100.volumes[0]["hostPath"] == {"path": "/srv/models"}
+    assert a100.volume_mounts[0]["readOnly"] is True
+    assert a100.runtime_class == "nvidia"
+    assert a100.shared_memory == 8 * GI
+    assert a100.memory_choices == (Memory("32Gi", 32 * GI), Memory("64Gi", 64 * GI))
+    assert a100.cpu_choices == (4000, 500)
+    assert a100.default == Default(2, "pytorch", Memory("64Gi", 64 * GI), 500)
+    assert a100.scale_up == ScaleUp(max_nodes=4, minutes=8)
+
+
+def test_one_selector_is_all_that_an_accelerator_needs():
+    t4 = offers().accelerators["t4"]
+
+    assert t4.display_name == "t4"
+    assert t4.resource == "nvidia.com/gpu"
+    assert t4.counts == (1,)
+    assert t4.memory_choices is None
+
+
+def test_null_is_the_same_as_left_out():
+    assert accelerator(scale_up=None, counts=None) == accelerator()
+
+
+def test_offers_do_not_change_when_the_configuration_does():
+    configured = copy.deepcopy(A100)
+    read = Offers.parse(accelerators={"a100": configured}, images=IMAGES).accelerators["a100"]
+    configured["node_affinity"][0]["matchExpressions"].clear()
+    configured["environment"]["NCCL_DEBUG"] = "WARN"
+
+    assert read == offers().accelerators["a100"]
+
+
+def test_offers_cannot_be_changed():
+    a100 = offers().accelerators["a100"]
+
+    with pytest.raises(TypeError):
+        a100.node_selector["x"] = "y"
+    with pytest.raises(TypeError):
+        a100.tolerations[0]["key"] = "other"
+
+
+def test_the_first_accelerator_is_the_default_unless_another_is_named():
+    assert offers().default_accelerator == "a100"
+    assert offers(default_accelerator="T4").default_accelerator == "t4"
+    assert offers(default_accelerator="").default_accelerator is None
+    assert Offers.parse().default_accelerator is None
+
+
+def test_an_accelerator_is_found_whatever_its_capitals():
+    read = offers()
+
+    assert read.accelerator(" A100") is read.accelerators["a100"]
+    assert read.accelerator("h100") is None
+
+
+def test_sizes_of_an_accelerator_replace_those_of_the_hub():
+    both = offers(memory_choices=["8Gi", "16Gi"], cpu_choices=[2])
+
+    assert [m.text for m in both.choices(both.accelerators["a100"]).memory] == ["32Gi", "64Gi"]
+    assert [m.text for m in both.choices(both.accelerators["t4"]).memory] == ["8Gi", "16Gi"]
+    assert both.choices(None).cpu == (2000,)
+
+
+def test_an_empty_list_of_sizes_takes_the_choice_away():
+    read = Offers.parse(accelerators={"t4": {**T4, "memory_choices": []}}, memory_choices=["8Gi"])
+
+    assert read.choices(read.accelerators["t4"]).memory == ()
+
+
+def test_images_are_offered_with_the_accelerators_they_are_for():
+    read = offers(images={**IMAGES, "plain": {"image": "plain:1", "accelerators": [None, "t4"]}})
+
+    def keys(key: str | None) -> list[str]:
+        return [i.key for i in read.choices(read.accelerators[key] if key else None).images]
+
+    assert keys("a100") == ["minimal", "pytorch"]
+    assert keys("t4") == ["minimal", "plain"]
+    assert keys(None) == ["minimal", "plain"]
+
+
+def test_what_is_left_out_is_the_configured_default_or_the_first():
+    read = offers(memory_choices=["8Gi", "16Gi"])
+
+    assert read.choices(read.accelerators["a100"]).default.gpus == 2
+    assert read.choices(read.accelerators["t4"]).default == Default(
+        1, "minimal", Memory("8Gi", 8 * GI), None
+    )
+    assert read.choices(None).default.gpus == 0
+
+
+def test_discovered_accelerators_are_never_taken_by_default():
+    read = offers().with_accelerators([accelerator()])
+
+    assert list(read.accelerators) == ["t4"]
+    assert read.default_accelerator is None
+
+
+def test_images_may_name_accelerators_that_are_still_to_be_discovered():
+    read = Offers.parse(images={"pytorch": {"image": "p:1", "accelerators": ["a100"]}})
+
+    assert read.images["pytorch"].accelerators == {"a100"}
+
+
+ACCELERATOR_ERRORS = [
+    ("counts", [1, 0], ".counts[1]: 0 is not a count; use whole numbers from 1"),
+    ("counts", [True], ".counts[0]: true is not a count; use whole numbers from 1"),
+    ("counts", ["2"], ".counts[0]: '2' is not a count; use whole numbers from 1"),
+    ("counts", [1, 1], ".counts[1]: 1 is there twice"),
+    ("counts", [], ".counts: is empty; name at least one count, such as [1]"),
+    ("counts", 2, ".counts: 2 is not a list"),
+    ("count", [1], ": unknown key 'count' (did you mean 'counts'?)"),
+    ("display_name", 100, ".display_name: 100 is not text; write it in quotes"),
+    ("display_name", " ", ".display_name: is empty; write a text or leave it out"),
+    ("resource", "gpu", ".resource: 'gpu' is not the name of an extended resource, such as"),
+    ("resource", "Nvidia.com/gpu", ".resource: 'Nvidia.com/gpu' is not the name of an extended"),
+    ("node_selector", {}, ".node_selector: is empty, so it would select every node"),
+    ("node_selector", {"gpu": True}, ".node_selector['gpu']: true is not text; write it in quotes"),
+    ("node_selector", {"gpu": "a b"}, ".node_selector['gpu']: 'a b' cannot be a label's value"),
+    ("node_selector", {"a/b/c": "x"}, ".node_selector['a/b/c']: 'a/b/c' is not the key of a label"),
+    ("node_selector", [], ".node_selector: a list is not a mapping"),
+    ("node_affinity", [{}], ".node_affinity[0]: an empty term matches no node"),
+    ("node_affinity", [], ".node_affinity: is empty"),
+    ("node_affinity", {"matchExpressions": []}, ".node_affinity: an object is not a list"),
+    (
+        "node_affinity",
+        [{"match_expressions": []}],
+        ".node_affinity[0]: unknown key 'match_expressions' (did you mean 'matchExpressions'?)",
+    ),
+    (
+        "node_affinity",
+        [{"matchExpressions": [{"key": "a", "operator": "in", "values": ["b"]}]}],
+        ".node_affinity[0].matchExpressions[0].operator: 'in' is not one of In, NotIn, Exists",
+    ),
+    (
+        "node_affinity",
+        [{"matchExpressions": [{"key": "a", "operator": "In"}]}],
+        ".node_affinity[0].matchExpressions[0]: In needs values",
+    ),
+    (
+        "node_affinity",
+        [{"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}],
+        ".node_affinity[0].matchExpressions[0].values: Exists takes no values",
+    ),
+    (
+        "node_affinity",
+        [{"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["big"]}]}],
+        ".node_affinity[0].matchExpressions[0]: Gt needs one value, a whole number in quotes",
+    ),
+    (
+        "node_affinity",
+        [{"matchFields": [{"key": "spec.x", "operator": "In", "values": ["b"]}]}],
+        ".node_affinity[0].matchFields[0].key: only metadata.name can be matched",
+    ),
+    ("tolerations", {"key": "a"}, ".tolerations: an object is not a list"),
+    ("tolerations", [{}], ".tolerations[0]: without a key the operator must be Exists"),
+    (
+        "tolerations",
+        [{"key": "a", "operator": "Exists", "value": "b"}],
+        ".tolerations[0].value: Exists takes no value; use the operator Equal",
+    ),
+    (
+        "tolerations",
+        [{"key": "a", "effect": "noschedule"}],
+        ".tolerations[0].effect: 'noschedule' is not one of NoSchedule, PreferNoSchedule",
+    ),
+    (
+        "tolerations",
+        [{"key": "a", "effect": "NoSchedule", "tolerationSeconds": 3}],
+        ".tolerations[0].tolerationSeconds: is only allowed with the effect NoExecute",
+    ),
+    ("environment", {"A B": "x"}, ".environment['A B']: is not a name of an environment variable"),
+    ("environment", {"A": 1}, ".environment['A']: 1 is not text; write it in quotes"),
+    ("volumes", [{"hostPath": {}}], ".volumes[0]: 'name' is missing"),
+    ("volumes", [{"name": "A", "emptyDir": {}}], ".volumes[0]['name']: 'A' is not a volume's name"),
+    ("volumes", [{"name": "a"}], ".volumes[0]: a volume has one source besides its name"),
+    ("volumes", [{"name": "a", "emptyDir": "x"}], ".volumes[0]['emptyDir']: 'x' is not a mapping"),
+    ("volumes", [{"name": "a", "csi": {"x": object()}}], ".volumes[0]: a object is not plain data"),
+    (
+        "volumes",
+        [{"name": "a", "emptyDir": {}}, {"name": "a", "emptyDir": {}}],
+        ".volumes[1]['name']: there is another volume 'a'",
+    ),
+    (
+        "volume_mounts",
+        [{"name": "a", "mount_path": "/a"}],
+        ".volume_mounts[0]: unknown key 'mount_path' (did you mean 'mountPath'?)",
+    ),
+    (
+        "volume_mounts",
+        [{"name": "a", "mountPath": "a"}],
+        ".volume_mounts[0].mountPath: 'a' is not an absolute path without ':'",
+    ),
+    (
+        "volume_mounts",
+        [{"name": "a", "mountPath": "/a"}, {"name": "b", "mountPath": "/a"}],
+        ".volume_mounts[1].mountPath: something else is mounted at '/a'",
+    ),
+    ("runtime_class", "NVIDIA", ".runtime_class: 'NVIDIA' is not a name in Kubernetes"),
+    ("shared_memory", "8GB", ".shared_memory: '8GB' is not a size of memory; write it as"),
+    ("shared_memory", "0", ".shared_memory: '0' is not more than nothing"),
+    ("shared_memory", "1e400", ".shared_memory: '1e400' is more than any machine has"),
+    ("shared_memory", True, ".shared_memory: true is not a size of memory"),
+    ("memory_choices", ["100m"], ".memory_choices[0]: '100m' is not a whole number of bytes"),
+    ("memory_choices", ["1Gi", "1024Mi"], ".memory_choices[1]: '1024Mi' is there twice"),
+    ("cpu_choices", ["1u"], ".cpu_choices[0]: '1u' is finer than a thousandth of a core"),
+    ("cpu_choices", [-1], ".cpu_choices[0]: -1 is not more than nothing"),
+    ("default", {"gpus": 3}, ".default.gpus: 3 is not among the choices"),
+    ("default", {"memory": "4Gi"}, ".default.memory: '4Gi' is not among the choices"),
+    ("default", {"image": "torch"}, ".default.image: 'torch' is not among the choices"),
+    ("default", {"cpus": 1}, ".default: unknown key 'cpus' (did you mean 'cpu'?)"),
+    ("scale_up", {"max_nodes": 4}, ".scale_up: 'minutes' is missing"),
+    ("scale_up", {"max_nodes": 0, "minutes": 8}, ".scale_up.max_nodes: 0 is not a number of nodes"),
+    ("scale_up", {"max_nodes": 1, "minutes": "8"}, ".scale_up.minutes: '8' is not a number of"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "message"), ACCELERATOR_ERRORS)
+def test_an_error_in_an_accelerator_names_its_place_and_what_is_allowed(field, value, message):
+    with pytest.raises(OfferError) as raised:
+        accelerator(**{field: value})
+
+    assert str(raised.value).startswith(f"GPUSpawner.accelerators['t4']{message}")
+
+
+TRAIT_ERRORS = [
+    ({"accelerators": []}, "GPUSpawner.accelerators: a list is not a mapping"),
+    ({"accelerators": {1: T4}}, "GPUSpawner.accelerators: the key 1 is not text"),
+    ({"accelerators": {"a b": T4}}, "GPUSpawner.accelerators: 'a b' cannot be a key"),
+    (
+        {"accelerators": {"A_1": T4, "a-1": T4}},
+        "GPUSpawner.accelerators: 'A_1' and 'a-1' are one key; rename one of them",
+    ),
+    (
+        {"accelerators": {"k80": {"counts": [1]}}},
+        "GPUSpawner.accelerators['k80']: 'node_selector' or 'node_affinity' is missing",
+    ),
+    ({"images": {"a": {}}}, "GPUSpawner.images['a']: 'image' is missing"),
+    ({"images": {"a": "b:1"}}, "GPUSpawner.images['a']: 'b:1' is not a mapping"),
+    (
+        {"images": {"a": {"image": "b:1", "accelerators": ["a10"]}}},
+        "GPUSpawner.images['a'].accelerators[0]: there is no accelerator 'a10' (did you mean 'a100",
+    ),
+    (
+        {"images": {"a": {"image": "b:1", "accelerators": ["tpu"]}}},
+        "GPUSpawner.images['a'].accelerators[0]: there is no accelerator 'tpu'; there are a100 or",
+    ),
+    ({"memory_choices": "8Gi"}, "GPUSpawner.memory_choices: '8Gi' is not a list"),
+    ({"memory_choices": ["lots"]}, "GPUSpawner.memory_choices[0]: 'lots' is not a size of memory"),
+    ({"cpu_choices": [2, 2.0]}, "GPUSpawner.cpu_choices[1]: 2.0 is there twice"),
+    ({"default_accelerator": "h100"}, "GPUSpawner.default_accelerator: there is no accelerator"),
+]
+
+
+@pytest.mark.parametrize(("traits", "message"), TRAIT_ERRORS)
+def test_an_error_in_a_trait_names_it(traits, message):
+    with pytest.raises(OfferError) as raised:
+        offers(**traits)
+
+    assert str(raised.value).startswith(message)
+    assert raised.value.trait == next(iter(traits))
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(field=st.sampled_from(sorted(A100)), value=anything)
+def test_whatever_is_configured_is_read_or_refused_in_one_short_line(field, value):
+    told = ""
+    try:
+        accelerator(**{field: value})
+    except OfferError as error:
+        told = str(error)
+
+    assert "\n" not in told
+    assert len(told) < 400
