@@ -1,0 +1,136 @@
+"""What the objects of Kubernetes share: metadata, selectors, conditions, amounts and disks.
+
+Structs are outside Python's garbage collection (gc=False): 150,000 of them would make every full
+collection a visible pause, and none is part of a cycle. Null stands for an absent list or mapping,
+as in the API.
+"""
+
+import msgspec
+
+Quantity = str | int | float
+Quantities = dict[str, Quantity]
+
+
+class KubeStruct(msgspec.Struct, gc=False, frozen=True, rename="camel", omit_defaults=True):
+    """Base of all: frozen, camelCase names in JSON, defaults left out."""
+
+
+class OwnerReference(KubeStruct, frozen=True):
+    """The object that made this one, such as a DaemonSet."""
+
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class ObjectMeta(KubeStruct, frozen=True):
+    """What every object carries."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    deletion_timestamp: str | None = None
+    owner_references: list[OwnerReference] | None = None
+
+
+class LabelSelectorRequirement(KubeStruct, frozen=True):
+    """One `matchExpressions` of a label selector, node selector or topology selector."""
+
+    key: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+
+class LabelSelector(KubeStruct, frozen=True):
+    """Labels that all must match; empty matches everything."""
+
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[LabelSelectorRequirement] | None = None
+
+
+class NodeSelectorTerm(KubeStruct, frozen=True):
+    """Expressions and fields that all must match; an empty term matches nothing."""
+
+    match_expressions: list[LabelSelectorRequirement] | None = None
+    match_fields: list[LabelSelectorRequirement] | None = None
+
+
+class NodeSelector(KubeStruct, frozen=True):
+    """Terms of which one must match."""
+
+    node_selector_terms: list[NodeSelectorTerm] | None = None
+
+
+class Condition(KubeStruct, frozen=True):
+    """A condition of a node or a pod."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class ResourceRequirements(KubeStruct, frozen=True):
+    """Requests and limits of a container or of a whole pod."""
+
+    requests: Quantities | None = None
+    limits: Quantities | None = None
+
+
+# Volumes that pods and PersistentVolumes name alike.
+
+
+class CSISource(KubeStruct, frozen=True):
+    """A CSI volume, inline or of a PersistentVolume."""
+
+    driver: str = ""
+    volume_handle: str = ""
+
+
+class GCEPersistentDisk(KubeStruct, frozen=True):
+    """An in-tree volume."""
+
+    pd_name: str = ""
+    read_only: bool = False
+
+
+class AWSElasticBlockStore(KubeStruct, frozen=True):
+    """An in-tree volume."""
+
+    volume_id: str = msgspec.field(default="", name="volumeID")
+    read_only: bool = False
+
+
+class AzureDisk(KubeStruct, frozen=True):
+    """An in-tree volume."""
+
+    disk_name: str = ""
+    disk_uri: str = msgspec.field(default="", name="diskURI")
+
+
+class Cinder(KubeStruct, frozen=True):
+    """An in-tree volume."""
+
+    volume_id: str = msgspec.field(default="", name="volumeID")
+
+
+class ISCSI(KubeStruct, frozen=True):
+    """An in-tree volume."""
+
+    iqn: str = ""
+    lun: int = 0
+    target_portal: str = ""
+    read_only: bool = False
+
+
+class RBD(KubeStruct, frozen=True):
+    """An in-tree volume."""
+
+    monitors: list[str] | None = None
+    image: str = ""
+    pool: str = ""
+    read_only: bool = False

@@ -1,0 +1,122 @@
+"""The kinds of objects that decide where a pod can run, decoded from JSON or from plain dicts.
+
+Unknown fields are skipped, so newer versions do no harm; an object that cannot be understood
+becomes an `Odd`, never an exception.
+"""
+
+from typing import Any
+
+import msgspec
+
+from .nodes import DeviceClass, Namespace, Node
+from .pods import Pod
+from .storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+
+KubeObject = (
+    Node
+    | Pod
+    | Namespace
+    | PersistentVolumeClaim
+    | PersistentVolume
+    | StorageClass
+    | CSINode
+    | CSIDriver
+    | CSIStorageCapacity
+    | VolumeAttachment
+    | DeviceClass
+)
+
+KINDS: dict[str, type[KubeObject]] = {
+    type_.__name__: type_
+    for type_ in (
+        Node,
+        Pod,
+        Namespace,
+        PersistentVolumeClaim,
+        PersistentVolume,
+        StorageClass,
+        CSINode,
+        CSIDriver,
+        CSIStorageCapacity,
+        VolumeAttachment,
+        DeviceClass,
+    )
+}
+"""Every kind that decides, by its name in the API."""
+
+CLUSTER_SCOPED = frozenset(KINDS) - {"Pod", "PersistentVolumeClaim", "CSIStorageCapacity"}
+
+
+class Odd(msgspec.Struct, gc=False, frozen=True):
+    """An object that cannot be understood. What depends on it is unknown."""
+
+    kind: str
+    namespace: str
+    name: str
+    node: str | None
+    """The node it concerns: "" for none yet, None when even that is unreadable."""
+    problem: str
+
+
+_ODDITIES = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
+_DECODERS: dict[str, msgspec.json.Decoder[KubeObject]] = {
+    kind: msgspec.json.Decoder(type_) for kind, type_ in KINDS.items()
+}
+
+
+def decode(kind: str, raw: bytes | bytearray | memoryview | msgspec.Raw) -> KubeObject | Odd:
+    """Decode one object's JSON; what cannot be understood becomes an `Odd`, never an exception."""
+    try:
+        return _named(kind, _DECODERS[kind].decode(raw))
+    except _ODDITIES as error:
+        problem = str(error)
+    try:
+        plain: object = msgspec.json.decode(raw)
+    except _ODDITIES:
+        plain = None
+    return _odd(kind, plain, problem)
+
+
+def convert(kind: str, plain: object) -> KubeObject | Odd:
+    """Convert a plain API dict; what cannot be understood becomes an `Odd`, never an exception."""
+    try:
+        return _named(kind, msgspec.convert(plain, KINDS[kind]))
+    except _ODDITIES as error:
+        return _odd(kind, plain, str(error))
+
+
+def _named(kind: str, parsed: KubeObject) -> KubeObject:
+    if not parsed.metadata.name:
+        raise ValueError(f"a {kind} without metadata.name")
+    return parsed
+
+
+def _odd(kind: str, plain: object, problem: str) -> Odd:
+    return Odd(
+        kind=kind,
+        namespace=_text(plain, "metadata", "namespace") or "",
+        name=_text(plain, "metadata", "name") or "",
+        node=_text(plain, "spec", "nodeName"),
+        problem=problem,
+    )
+
+
+def _text(plain: Any, *path: str) -> str | None:
+    """Return the text at the path, "" when it is absent, None when something else is there."""
+    for key in path:
+        if plain is None:
+            return ""
+        if not isinstance(plain, dict):
+            return None
+        plain = plain.get(key)
+    if plain is None:
+        return ""
+    return plain if isinstance(plain, str) else None

@@ -1,0 +1,197 @@
+"""Pods: only the fields that decide where one can run."""
+
+import msgspec
+
+from .meta import (
+    ISCSI,
+    RBD,
+    AWSElasticBlockStore,
+    AzureDisk,
+    Cinder,
+    Condition,
+    CSISource,
+    GCEPersistentDisk,
+    KubeStruct,
+    LabelSelector,
+    NodeSelector,
+    ObjectMeta,
+    Quantities,
+    ResourceRequirements,
+)
+
+
+class ContainerPort(KubeStruct, frozen=True):
+    """A port; only those with `hostPort` decide."""
+
+    host_port: int = 0
+    container_port: int = 0
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: str = ""
+
+
+class RestartRule(KubeStruct, frozen=True):
+    """One rule of `restartPolicyRules`."""
+
+    action: str = ""
+
+
+class Container(KubeStruct, frozen=True):
+    """A container or an init container."""
+
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    ports: list[ContainerPort] | None = None
+    restart_policy: str | None = None
+    restart_policy_rules: list[RestartRule] | None = None
+
+
+class ClaimSource(KubeStruct, frozen=True):
+    """A volume that is a PersistentVolumeClaim."""
+
+    claim_name: str = ""
+
+
+class EphemeralSource(KubeStruct, frozen=True):
+    """A volume whose claim is made with the pod; the template does not decide."""
+
+
+class Volume(KubeStruct, frozen=True):
+    """A volume of a pod; only the sources that decide."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: EphemeralSource | None = None
+    csi: CSISource | None = None
+    gce_persistent_disk: GCEPersistentDisk | None = None
+    aws_elastic_block_store: AWSElasticBlockStore | None = None
+    azure_disk: AzureDisk | None = None
+    cinder: Cinder | None = None
+    iscsi: ISCSI | None = None
+    rbd: RBD | None = None
+
+
+class NodeAffinity(KubeStruct, frozen=True):
+    """Only what is required; preferences never refuse."""
+
+    required: NodeSelector | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class PodAffinityTerm(KubeStruct, frozen=True):
+    """Other pods, and the topology they are looked for in."""
+
+    label_selector: LabelSelector | None = None
+    namespaces: list[str] | None = None
+    namespace_selector: LabelSelector | None = None
+    topology_key: str = ""
+    match_label_keys: list[str] | None = None
+    mismatch_label_keys: list[str] | None = None
+
+
+class PodAffinity(KubeStruct, frozen=True):
+    """Affinity or anti-affinity to other pods; only what is required."""
+
+    required: list[PodAffinityTerm] | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class Affinity(KubeStruct, frozen=True):
+    """All affinities of a pod."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class Toleration(KubeStruct, frozen=True):
+    """A taint that the pod bears."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class TopologySpreadConstraint(KubeStruct, frozen=True):
+    """How evenly pods spread over domains; `DoNotSchedule` ones decide."""
+
+    max_skew: int = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: list[str] | None = None
+
+
+class SchedulingGate(KubeStruct, frozen=True):
+    """Until it is removed no scheduler looks at the pod."""
+
+    name: str = ""
+
+
+class ResourceClaim(KubeStruct, frozen=True):
+    """A device claim (dynamic resource allocation)."""
+
+    name: str = ""
+
+
+class SchedulingGroup(KubeStruct, frozen=True):
+    """The group that a pod is scheduled with."""
+
+    pod_group_name: str | None = None
+
+
+class PodSpec(KubeStruct, frozen=True):
+    """What a pod wants."""
+
+    node_name: str = ""
+    scheduler_name: str = ""
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    overhead: Quantities | None = None
+    resources: ResourceRequirements | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] | None = None
+    topology_spread_constraints: list[TopologySpreadConstraint] | None = None
+    volumes: list[Volume] | None = None
+    scheduling_gates: list[SchedulingGate] | None = None
+    resource_claims: list[ResourceClaim] | None = None
+    scheduling_group: SchedulingGroup | None = None
+    host_network: bool = False
+    host_users: bool | None = None
+
+
+class ContainerStatus(KubeStruct, frozen=True):
+    """What a container runs with; differs from its spec while it is resized."""
+
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    allocated_resources: Quantities | None = None
+
+
+class PodStatus(KubeStruct, frozen=True):
+    """Where a pod stands."""
+
+    phase: str = ""
+    nominated_node_name: str = ""
+    conditions: list[Condition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+    resources: ResourceRequirements | None = None
+    allocated_resources: Quantities | None = None
+
+
+class Pod(KubeStruct, frozen=True):
+    """A pod."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()

@@ -1,0 +1,81 @@
+import gc
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuspawner.kube.objects import KINDS, Odd, convert, decode
+from gpuspawner.kube.pods import Pod
+
+POD = {
+    "metadata": {"name": "jupyter-ann", "namespace": "hub", "labels": None, "new": 1},
+    "spec": {
+        "nodeName": "gpu-1",
+        "containers": [
+            {"name": "nb", "ports": [{"hostPort": 80, "hostIP": "10.0.0.1"}]},
+        ],
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": None}
+            }
+        },
+    },
+}
+
+
+def test_an_object_reads_the_same_from_json_and_from_a_dict():
+    assert decode("Pod", msgspec.json.encode(POD)) == convert("Pod", POD)
+
+
+def test_a_pod_keeps_the_fields_that_decide_and_skips_the_others():
+    pod = convert("Pod", POD)
+    assert isinstance(pod, Pod)
+    assert pod.spec.node_name == "gpu-1"
+    assert pod.spec.containers[0].ports[0].host_ip == "10.0.0.1"
+    assert pod.spec.affinity.node_affinity.required.node_selector_terms is None
+
+
+def test_structs_are_outside_the_garbage_collector():
+    pod = convert("Pod", POD)
+    assert not any(map(gc.is_tracked, (pod, pod.metadata, pod.spec, pod.spec.containers[0])))
+
+
+def test_an_object_of_the_wrong_shape_is_odd_and_says_what_it_is():
+    odd = convert("Pod", {**POD, "status": {"conditions": "none"}})
+    assert isinstance(odd, Odd)
+    assert (odd.kind, odd.namespace, odd.name, odd.node) == ("Pod", "hub", "jupyter-ann", "gpu-1")
+    assert "conditions" in odd.problem
+
+
+def test_an_object_whose_node_cannot_be_read_concerns_all_nodes():
+    odd = convert("Pod", {"metadata": {"name": "x"}, "spec": {"nodeName": 7}})
+    assert isinstance(odd, Odd)
+    assert odd.node is None
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"null", b"[]", b"\xff", b"[" * 100_000, b'"x"'])
+def test_what_is_no_object_is_odd(raw):
+    assert isinstance(decode("Node", raw), Odd)
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["metadata", "spec", "status", "name", "labels", "containers", "taints"]
+            )
+            | st.text(max_size=3),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.sampled_from(sorted(KINDS)), anything)
+def test_nothing_makes_the_conversion_raise(kind, plain):
+    convert(kind, plain)
