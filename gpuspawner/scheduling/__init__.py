@@ -1,0 +1,1 @@
+"""What kube-scheduler would say, without asking it: pure, no hub, no I/O."""

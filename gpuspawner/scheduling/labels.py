@@ -1,0 +1,175 @@
+"""Label and node selectors, compiled once and matched often.
+
+Sources: apimachinery `labels/selector.go` and `LabelSelectorAsSelector`, component-helpers
+`nodeaffinity/nodeaffinity.go` (v0.36.2).
+"""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gpuspawner.kube.meta import (
+    LabelSelector,
+    LabelSelectorRequirement,
+    NodeSelector,
+    NodeSelectorTerm,
+)
+
+Labels = Mapping[str, str]
+
+_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+_KEY = re.compile(
+    r"(?:(?=[^/]{1,253}/)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*/)?"
+    r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+)
+_INT = re.compile(r"[+-]?[0-9]{1,40}")
+
+
+class SelectorError(ValueError):
+    """A selector that the scheduler cannot use."""
+
+
+class Requirement(NamedTuple):
+    """One thing that labels must fulfil."""
+
+    key: str
+    operator: str
+    values: frozenset[str]
+    number: int = 0
+    """The value of Gt and Lt."""
+
+    def matches(self, labels: Labels) -> bool:
+        """Tell whether the labels fulfil it."""
+        value = labels.get(self.key)
+        match self.operator:
+            case "In":
+                return value is not None and value in self.values
+            case "NotIn":
+                return value is None or value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+        number = None if value is None else int64(value)
+        if number is None:
+            return False
+        return number > self.number if self.operator == "Gt" else number < self.number
+
+
+class Selector(NamedTuple):
+    """Requirements that all must be fulfilled; without any it matches everything."""
+
+    requirements: tuple[Requirement, ...]
+    nothing: bool = False
+
+    def matches(self, labels: Labels) -> bool:
+        """Tell whether the labels are selected."""
+        if self.nothing:
+            return False
+        for requirement in self.requirements:  # noqa: SIM110 (all() costs twice the time)
+            if not requirement.matches(labels):
+                return False
+        return True
+
+    @property
+    def empty(self) -> bool:
+        """Whether it selects everything, as an empty selector does."""
+        return not self.requirements and not self.nothing
+
+
+NOTHING = Selector((), nothing=True)
+EVERYTHING = Selector(())
+
+
+def compile_selector(selector: LabelSelector | None) -> Selector:
+    """Compile a label selector; an absent one matches nothing, an empty one everything.
+
+    Raises:
+        SelectorError: an operator, a key or values that the API does not know.
+    """
+    if selector is None:
+        return NOTHING
+    requirements = [
+        _requirement(key, "In", [value]) for key, value in (selector.match_labels or {}).items()
+    ]
+    for expression in selector.match_expressions or ():
+        if expression.operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
+            raise SelectorError(f"{expression.operator!r} is no operator of a label selector")
+        requirements.append(_of(expression))
+    return Selector(tuple(requirements))
+
+
+class NodeTerm(NamedTuple):
+    """One term of a node selector."""
+
+    labels: Selector
+    fields: tuple[tuple[str, bool, str], ...]
+    """Field, whether it must be equal, and to what."""
+
+    def matches(self, labels: Labels, name: str) -> bool:
+        """Tell whether a node with these labels and this name is selected."""
+        for field, equal, value in self.fields:
+            if ((name if field == "metadata.name" else "") == value) is not equal:
+                return False
+        return self.labels.matches(labels)
+
+
+def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
+    """Compile a node selector, of which one term must match.
+
+    Empty terms match nothing and terms that are not understood never match, so both are left out.
+    """
+    terms = []
+    for term in selector.node_selector_terms or ():
+        if not term.match_expressions and not term.match_fields:
+            continue
+        try:
+            terms.append(_node_term(term))
+        except SelectorError:
+            continue
+    return tuple(terms)
+
+
+def int64(text: str) -> int | None:
+    """Read a 64-bit number as Go's `strconv.ParseInt` does; None if it is none."""
+    if not _INT.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
+
+
+def _node_term(term: NodeSelectorTerm) -> NodeTerm:
+    requirements = []
+    for expression in term.match_expressions or ():
+        if expression.operator not in ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"):
+            raise SelectorError(f"{expression.operator!r} is no operator of a node selector")
+        requirements.append(_of(expression))
+    fields = []
+    for field in term.match_fields or ():
+        values = field.values or []
+        if field.operator not in ("In", "NotIn") or len(values) != 1:
+            raise SelectorError("matchFields takes In or NotIn with one value")
+        fields.append((field.key, field.operator == "In", values[0]))
+    return NodeTerm(Selector(tuple(requirements)), tuple(fields))
+
+
+def _of(expression: LabelSelectorRequirement) -> Requirement:
+    return _requirement(expression.key, expression.operator, expression.values or [])
+
+
+def _requirement(key: str, operator: str, values: list[str]) -> Requirement:
+    if not _KEY.fullmatch(key):
+        raise SelectorError(f"{key[:80]!r} is no label key")
+    if operator in ("In", "NotIn") and not values:
+        raise SelectorError(f"{operator} needs a value")
+    if operator in ("Exists", "DoesNotExist") and values:
+        raise SelectorError(f"{operator} takes no value")
+    if not all(map(_VALUE.fullmatch, values)):
+        raise SelectorError(f"a value for {key!r} is no label value")
+    number = 0
+    if operator in ("Gt", "Lt"):
+        parsed = int64(values[0]) if len(values) == 1 else None
+        if parsed is None:
+            raise SelectorError(f"{operator} takes one number")
+        number = parsed
+    return Requirement(key, operator, frozenset(values), number)

@@ -1,0 +1,247 @@
+"""A node with all that runs on it, summed so that one pod's coming or going costs O(1)."""
+
+import sys
+
+import msgspec
+
+from gpuspawner.kube.nodes import Node, Taint
+from gpuspawner.kube.pods import Pod, Volume
+from gpuspawner.kube.quantity import QuantityError
+
+from .labels import SelectorError
+from .pod_terms import PodTerm, anti_affinity_of, required_terms
+from .requests import PODS, Amounts, allocatable, held, restarts
+from .rules import Rules
+
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+
+ANY_IP = "0.0.0.0"  # noqa: S104 (nothing is bound here)
+
+HostPort = tuple[str, str, int]
+"""IP (`ANY_IP` for all), protocol, port."""
+
+
+class PodInfo(msgspec.Struct, gc=False, frozen=True):
+    """What is kept of a pod on a node; there may be 150,000 of them."""
+
+    key: str
+    """namespace/name"""
+    node: str
+    labels: dict[str, str]
+    priority: int
+    requested: Amounts
+    """What it holds of its node; empty when `problem` is set."""
+    terminating: bool = False
+    staying: bool = False
+    """Whether it never ends by itself: made by a DaemonSet, or static (a mirror pod)."""
+    ports: tuple[HostPort, ...] = ()
+    claims: tuple[str, ...] = ()
+    """Names of its PersistentVolumeClaims, in its own namespace."""
+    volumes: tuple[Volume, ...] = ()
+    """Volumes without a claim of their own that decide: ephemeral, inline CSI and in-tree ones."""
+    anti_affinity: tuple[PodTerm, ...] = ()
+    preempted: bool = False
+    """Whether it ends because a scheduler made room for another pod."""
+    problem: str = ""
+    """Why it is unknown how much it holds."""
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace."""
+        return self.key.partition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.key.partition("/")[2]
+
+
+def pod_key(namespace: str, name: str) -> str:
+    """Return the key of a pod or a claim."""
+    return f"{namespace}/{name}"
+
+
+def pod_info(pod: Pod, rules: Rules, node: str = "") -> PodInfo:
+    """Keep what matters of a pod on a node; never raises."""
+    meta, spec = pod.metadata, pod.spec
+    problem = ""
+    try:
+        requested = held(pod, rules)
+    except QuantityError as error:
+        requested, problem = {}, str(error)
+    volumes = spec.volumes or ()
+    return PodInfo(
+        key=pod_key(meta.namespace, meta.name),
+        node=sys.intern(node or spec.node_name),
+        labels=_interned(meta.labels),
+        priority=spec.priority or 0,
+        requested=requested,
+        terminating=meta.deletion_timestamp is not None,
+        staying=is_staying(pod),
+        ports=host_ports(pod),
+        claims=tuple(
+            v.persistent_volume_claim.claim_name for v in volumes if v.persistent_volume_claim
+        ),
+        volumes=tuple(v for v in volumes if _decides(v)),
+        anti_affinity=_anti_affinity(pod),
+        preempted=_preempted(pod),
+        problem=problem,
+    )
+
+
+def is_staying(pod: Pod) -> bool:
+    """Tell whether a pod never ends by itself: made by a DaemonSet, or static (a mirror pod)."""
+    if MIRROR_ANNOTATION in (pod.metadata.annotations or ()):
+        return True
+    return any(
+        owner.kind in ("DaemonSet", "Node") and owner.controller is not False
+        for owner in pod.metadata.owner_references or ()
+    )
+
+
+def host_ports(pod: Pod) -> tuple[HostPort, ...]:
+    """Return the host ports of a pod, sidecars included (`GetHostPorts`)."""
+    sidecars = [c for c in pod.spec.init_containers or () if restarts(c)]
+    return tuple(
+        (port.host_ip or ANY_IP, port.protocol or "TCP", port.host_port)
+        for container in sidecars + (pod.spec.containers or [])
+        for port in container.ports or ()
+        if port.host_port > 0
+    )
+
+
+class NodeInfo:
+    """A node, what it has, and what runs on it."""
+
+    __slots__ = (
+        "allocatable", "capacity", "claimants", "free", "labels", "name", "node", "pods", "ported",
+        "priorities", "problem", "repelling", "requested", "staying", "staying_requested",
+        "taints", "unreadable",
+    )  # fmt: skip
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.node: Node | None = None
+        self.labels: dict[str, str] = {}
+        self.taints: tuple[Taint, ...] = ()
+        """Those that keep pods away: NoSchedule and NoExecute."""
+        self.allocatable: Amounts = {}
+        self.capacity: Amounts = {}
+        self.requested: Amounts = {}
+        self.free: Amounts = {}
+        """allocatable - requested; negative where a node is over-committed."""
+        self.problem = ""
+        """Why it is unknown what the node has."""
+        self.pods: dict[str, PodInfo] = {}
+        self.staying = 0
+        """How many pods never end by themselves."""
+        self.staying_requested: Amounts = {}
+        self.priorities: dict[int, int] = {}
+        """How many pods there are of each priority."""
+        self.ported: dict[str, PodInfo] = {}
+        """Pods with host ports."""
+        self.repelling: dict[str, PodInfo] = {}
+        """Pods with required anti-affinity."""
+        self.claimants: dict[str, PodInfo] = {}
+        """Pods with claims or other volumes that decide."""
+        self.unreadable: dict[str, str] = {}
+        """Pods of which it is unknown what they hold, and why."""
+
+    def set_node(self, node: Node) -> None:
+        """Take the node's newest version."""
+        self.node = node
+        self.labels = node.metadata.labels or {}
+        self.taints = tuple(
+            taint for taint in node.spec.taints or () if taint.effect in ("NoSchedule", "NoExecute")
+        )
+        try:
+            self.allocatable = allocatable(node.status.allocatable)
+            self.capacity = allocatable(node.status.capacity)
+            self.problem = ""
+        except QuantityError as error:
+            self.allocatable, self.capacity, self.problem = {}, {}, str(error)
+        self.free = dict(self.allocatable)
+        for resource, amount in self.requested.items():
+            self.free[resource] = self.free.get(resource, 0) - amount
+        self.free[PODS] = self.allocatable.get(PODS, 0) - len(self.pods)
+
+    def add(self, pod: PodInfo) -> None:
+        """Count a pod that is not counted yet."""
+        key = pod.key
+        self.pods[key] = pod
+        self.priorities[pod.priority] = self.priorities.get(pod.priority, 0) + 1
+        self._count(pod, 1)
+        if pod.ports:
+            self.ported[key] = pod
+        if pod.anti_affinity:
+            self.repelling[key] = pod
+        if pod.claims or pod.volumes:
+            self.claimants[key] = pod
+        if pod.problem:
+            self.unreadable[key] = pod.problem
+
+    def discard(self, key: str) -> None:
+        """Stop counting a pod, if it is counted."""
+        pod = self.pods.pop(key, None)
+        if pod is None:
+            return
+        left = self.priorities[pod.priority] - 1
+        if left:
+            self.priorities[pod.priority] = left
+        else:
+            del self.priorities[pod.priority]
+        self._count(pod, -1)
+        for index in (self.ported, self.repelling, self.claimants, self.unreadable):
+            index.pop(key, None)
+
+    def _count(self, pod: PodInfo, sign: int) -> None:
+        requested, free = self.requested, self.free
+        for resource, amount in pod.requested.items():
+            requested[resource] = requested.get(resource, 0) + sign * amount
+            free[resource] = free.get(resource, 0) - sign * amount
+        free[PODS] = free.get(PODS, 0) - sign
+        if pod.staying:
+            self.staying += sign
+            for resource, amount in pod.requested.items():
+                self.staying_requested[resource] = (
+                    self.staying_requested.get(resource, 0) + sign * amount
+                )
+
+
+def _interned(labels: dict[str, str] | None) -> dict[str, str]:
+    if not labels:
+        return {}
+    intern = sys.intern
+    return {intern(key): intern(value) for key, value in labels.items()}
+
+
+def _decides(volume: Volume) -> bool:
+    return bool(
+        volume.ephemeral
+        or volume.csi
+        or volume.gce_persistent_disk
+        or volume.aws_elastic_block_store
+        or volume.azure_disk
+        or volume.cinder
+        or volume.iscsi
+        or volume.rbd
+    )
+
+
+def _anti_affinity(pod: Pod) -> tuple[PodTerm, ...]:
+    affinity = anti_affinity_of(pod.spec.affinity)
+    if affinity is None:
+        return ()
+    try:
+        return required_terms(affinity, pod.metadata.namespace)
+    except SelectorError:
+        return ()  # the scheduler drops all terms of such a pod
+
+
+def _preempted(pod: Pod) -> bool:
+    return any(
+        condition.type == "DisruptionTarget"
+        and condition.status == "True"
+        and condition.reason == "PreemptionByScheduler"
+        for condition in pod.status.conditions or ()
+    )

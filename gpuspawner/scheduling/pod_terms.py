@@ -1,0 +1,64 @@
+"""The terms of pod affinity and anti-affinity, compiled.
+
+Source: `newAffinityTerm` in kube-scheduler's `framework/types.go` (v1.36.2).
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gpuspawner.kube.pods import Affinity, PodAffinity, PodAffinityTerm
+
+from .labels import Labels, Selector, compile_selector
+
+
+class PodTerm(NamedTuple):
+    """Which other pods, in which namespaces, in which topology."""
+
+    selector: Selector
+    namespaces: frozenset[str]
+    namespace_selector: Selector
+    topology_key: str
+
+    def matches(self, namespace: str, labels: Labels, namespace_labels: Labels) -> bool:
+        """Tell whether a pod with these labels in this namespace is meant."""
+        if namespace not in self.namespaces and not self.namespace_selector.matches(
+            namespace_labels
+        ):
+            return False
+        return self.selector.matches(labels)
+
+
+def required_terms(affinity: PodAffinity | None, namespace: str) -> tuple[PodTerm, ...]:
+    """Compile the required terms of a pod's affinity or anti-affinity.
+
+    Args:
+        affinity: `spec.affinity.podAffinity` or `.podAntiAffinity`.
+        namespace: the namespace of the pod that has it.
+
+    Raises:
+        SelectorError: a selector that the scheduler cannot use.
+    """
+    if affinity is None or not affinity.required:
+        return ()
+    return tuple(_compile(term, namespace) for term in affinity.required)
+
+
+def anti_affinity_of(affinity: Affinity | None) -> PodAffinity | None:
+    """Return the anti-affinity of a pod, if any."""
+    return affinity.pod_anti_affinity if affinity else None
+
+
+def _compile(term: PodAffinityTerm, namespace: str) -> PodTerm:
+    if term.namespaces or term.namespace_selector is not None:
+        namespaces = frozenset(term.namespaces or ())
+    else:
+        namespaces = frozenset((namespace,))
+    return PodTerm(
+        selector=compile_selector(term.label_selector),
+        namespaces=namespaces,
+        namespace_selector=compile_selector(term.namespace_selector),
+        topology_key=term.topology_key,
+    )
+
+
+NO_LABELS: Mapping[str, str] = {}

@@ -1,0 +1,251 @@
+"""How much a pod asks for, and how much it holds once it runs.
+
+The formula is that of component-helpers `resource/helpers.go` (v0.36.2, and v0.37.2 for the newer
+resize rules): init containers run one after another, restartable ones stay, overhead comes on top.
+Sums are exact; each pod is rounded up once, CPU to millicores, all else to whole units.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+
+from gpuspawner.kube.meta import Quantities
+from gpuspawner.kube.pods import Container, ContainerStatus, Pod
+from gpuspawner.kube.quantity import QuantityError, millis_of, parse_nanos, whole_of
+
+from .rules import Resize, Rules
+
+CPU = "cpu"
+MEMORY = "memory"
+EPHEMERAL_STORAGE = "ephemeral-storage"
+PODS = "pods"
+
+Amounts = dict[str, int]
+"""Resource name to millicores for `cpu`, to whole units (bytes, devices) for all others. Shared
+between pods of the same shape: never change one."""
+
+_Nanos = dict[str, int]
+
+_QUALIFIED = re.compile(
+    r"(?:(?=.{1,253}/)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*/)?"
+    r"(?=.{1,63}\Z)[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
+)
+
+
+def asked(pod: Pod, rules: Rules) -> Amounts:
+    """Return what a pod that is still to be placed asks for; its spec decides.
+
+    Raises:
+        QuantityError: a request is no quantity, or beyond 64 bits.
+    """
+    return _rounded(_with_pod_level(pod, rules, _spec_requests(pod), resized=False))
+
+
+def held(pod: Pod, rules: Rules) -> Amounts:
+    """Return what a pod on a node holds of it; while it is resized its status counts as well.
+
+    Raises:
+        QuantityError: a request is no quantity, or beyond 64 bits.
+    """
+    if rules.resize is Resize.SPEC:
+        sums = _spec_requests(pod)
+    elif rules.resize is Resize.MAX_PER_CONTAINER:
+        sums = _max_per_container(pod)
+    else:
+        sums = _max_of_sums(pod, rules)
+    return _rounded(_with_pod_level(pod, rules, sums, resized=rules.pod_level_resize))
+
+
+def allocatable(quantities: Quantities | None) -> Amounts:
+    """Return a node's `allocatable` or `capacity`.
+
+    Raises:
+        QuantityError: one is no quantity, or beyond 64 bits.
+    """
+    nanos = _nanos(quantities)
+    amounts = dict(_rounded(nanos))
+    if PODS in nanos:
+        amounts[PODS] = whole_of(nanos[PODS])
+    return amounts
+
+
+@lru_cache(maxsize=4096)
+def is_scalar(resource: str) -> bool:
+    """Tell whether the scheduler counts a resource besides cpu, memory and ephemeral-storage."""
+    if resource.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in resource:
+        return True
+    return is_extended(resource)
+
+
+@lru_cache(maxsize=4096)
+def is_extended(resource: str) -> bool:
+    """Tell whether a resource is an extended one, such as "nvidia.com/gpu"."""
+    if "/" not in resource or "kubernetes.io/" in resource or resource.startswith("requests."):
+        return False
+    return _QUALIFIED.fullmatch("requests." + resource) is not None
+
+
+def restarts(container: Container) -> bool:
+    """Tell whether an init container stays (a sidecar)."""
+    return container.restart_policy == "Always"
+
+
+def _spec_requests(pod: Pod) -> _Nanos:
+    return _aggregate(pod, _spec_of)
+
+
+def _spec_of(container: Container) -> _Nanos:
+    return _nanos(container.resources.requests) if container.resources else {}
+
+
+def _aggregate(pod: Pod, requests_of: Callable[[Container], _Nanos]) -> _Nanos:
+    main: _Nanos = {}
+    for container in pod.spec.containers or ():
+        _add(main, requests_of(container))
+    if not pod.spec.init_containers:
+        return main
+    staying: _Nanos = {}
+    peak: _Nanos = {}
+    for container in pod.spec.init_containers:
+        requests = requests_of(container)
+        if restarts(container):
+            _add(main, requests)
+            _add(staying, requests)
+            requests = staying
+        else:
+            requests = dict(requests)
+            _add(requests, staying)
+        _raise_to(peak, requests)
+    _raise_to(main, peak)
+    return main
+
+
+def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
+    both = (pod.status.container_statuses or []) + (pod.status.init_container_statuses or [])
+    return {status.name: status for status in both}
+
+
+def _resize_infeasible(pod: Pod) -> bool:
+    for condition in pod.status.conditions or ():
+        if condition.type == "PodResizePending":
+            return condition.reason == "Infeasible"
+    return False
+
+
+def _max_per_container(pod: Pod) -> _Nanos:
+    """1.33 to 1.36: `determineEffectiveRequests` for each container that reports resources."""
+    statuses = _statuses(pod)
+    if not statuses:
+        return _spec_requests(pod)
+    infeasible = _resize_infeasible(pod)
+    sidecars = {id(c) for c in pod.spec.init_containers or () if restarts(c)}
+    inits = {id(c) for c in pod.spec.init_containers or ()}
+
+    def effective(container: Container) -> _Nanos:
+        status = statuses.get(container.name)
+        spec = _spec_of(container)
+        counted = id(container) not in inits or id(container) in sidecars
+        if not counted or status is None or status.resources is None:
+            return spec
+        parts = [_nanos(status.resources.requests), _nanos(status.allocated_resources)]
+        return _maximum(parts if infeasible else [spec, *parts])
+
+    return _aggregate(pod, effective)
+
+
+def _max_of_sums(pod: Pod, rules: Rules) -> _Nanos:
+    """From 1.37: the sums of spec, allocation and status are compared, not each container."""
+    statuses = _statuses(pod)
+    infeasible = _resize_infeasible(pod)
+    spec = _spec_requests(pod)
+
+    def allocated_of(container: Container) -> _Nanos:
+        status = statuses.get(container.name)
+        if status is not None and status.allocated_resources is not None:
+            return _nanos(status.allocated_resources)
+        return {} if infeasible else _spec_of(container)
+
+    def actuated_of(container: Container) -> _Nanos:
+        status = statuses.get(container.name)
+        if status is not None and status.resources and status.resources.requests is not None:
+            return _nanos(status.resources.requests)
+        return allocated_of(container)
+
+    of_pod = pod.status.resources
+    if (
+        rules.pod_level_resize
+        and pod.status.allocated_resources is not None
+        and of_pod is not None
+        and of_pod.requests is not None
+    ):
+        allocated, actuated = _nanos(pod.status.allocated_resources), _nanos(of_pod.requests)
+    else:
+        allocated, actuated = _aggregate(pod, allocated_of), _aggregate(pod, actuated_of)
+    return _maximum([actuated, allocated] if infeasible else [spec, actuated, allocated])
+
+
+def _with_pod_level(pod: Pod, rules: Rules, sums: _Nanos, *, resized: bool) -> _Nanos:
+    wanted = _nanos(pod.spec.resources.requests) if pod.spec.resources else {}
+    if rules.pod_level_resources and any(map(_is_pod_level, wanted)):
+        effective = wanted
+        if resized and pod.status.resources is not None:
+            parts = [_nanos(pod.status.resources.requests), _nanos(pod.status.allocated_resources)]
+            effective = _maximum(parts if _resize_infeasible(pod) else [wanted, *parts])
+            if rules.resize is not Resize.MAX_OF_SUMS:
+                effective = {name: effective.get(name, 0) for name in wanted}
+        sums.update((name, n) for name, n in effective.items() if _is_pod_level(name))
+    if pod.spec.overhead:
+        _add(sums, _nanos(pod.spec.overhead))
+    return sums
+
+
+def _is_pod_level(resource: str) -> bool:
+    return resource in (CPU, MEMORY) or resource.startswith("hugepages-")
+
+
+def _nanos(quantities: Quantities | None) -> _Nanos:
+    if not quantities:
+        return {}
+    return {
+        name: parse_nanos(quantity if type(quantity) is str else _text(quantity))
+        for name, quantity in quantities.items()
+    }
+
+
+def _text(quantity: object) -> str:
+    if isinstance(quantity, bool):
+        raise QuantityError(f"{quantity} is not a quantity")
+    return str(quantity).strip()
+
+
+def _add(sums: _Nanos, more: _Nanos) -> None:
+    for name, nanos in more.items():
+        sums[name] = sums.get(name, 0) + nanos
+
+
+def _raise_to(sums: _Nanos, least: _Nanos) -> None:
+    for name, nanos in least.items():
+        if name not in sums or nanos > sums[name]:
+            sums[name] = nanos
+
+
+def _maximum(parts: Iterable[_Nanos]) -> _Nanos:
+    result: _Nanos = {}
+    for part in parts:
+        _raise_to(result, part)
+    return result
+
+
+def _rounded(nanos: _Nanos) -> Amounts:
+    return _shared(tuple(nanos.items()))
+
+
+@lru_cache(maxsize=8192)
+def _shared(items: tuple[tuple[str, int], ...]) -> Amounts:
+    amounts: Amounts = {}
+    for name, nanos in items:
+        if name == CPU:
+            amounts[name] = millis_of(nanos)
+        elif name in (MEMORY, EPHEMERAL_STORAGE) or is_scalar(name):
+            amounts[name] = whole_of(nanos)
+    return amounts

@@ -1,0 +1,53 @@
+"""Which version's rules decide. The scheduler's version counts, not the API server's."""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+_VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})([.+-].*)?", re.DOTALL)
+
+
+class Resize(Enum):
+    """How much a pod that is resized in place holds of its node."""
+
+    SPEC = "what its spec asks for"
+    MAX_PER_CONTAINER = "per container the most of spec, status and allocation"
+    MAX_OF_SUMS = "the most of the sums of spec, status and allocation"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Rules that differ between versions of kube-scheduler."""
+
+    resize: Resize
+    pod_level_resources: bool
+    """Whether `spec.resources` of a pod counts (on since 1.34)."""
+    pod_level_resize: bool
+    """Whether `status.resources` of a pod counts (on since 1.36)."""
+    device_plugin_by_claim: bool
+    """Whether a DeviceClass may serve an extended resource (on since 1.36)."""
+
+    @classmethod
+    def of_version(cls, version: str) -> "Rules":
+        """Return the rules of a kube-scheduler such as "v1.36.2"; unparsable means the newest."""
+        match = _VERSION.fullmatch(version.strip())
+        minor = int(match[2]) if match and match[1] == "1" else NEWEST_MINOR
+        if minor <= 32:
+            resize = Resize.SPEC
+        elif minor <= 36:
+            resize = Resize.MAX_PER_CONTAINER
+        else:
+            resize = Resize.MAX_OF_SUMS
+        return cls(
+            resize=resize,
+            pod_level_resources=minor >= 34,
+            pod_level_resize=minor >= 36,
+            device_plugin_by_claim=minor >= 36,
+        )
+
+
+NEWEST_MINOR = 37
+"""The newest minor version whose rules are known."""
+
+DEFAULT_RULES = Rules.of_version("v1.36")
+"""The rules of the version that the message texts are taken from."""

@@ -1,0 +1,252 @@
+"""What is known of the cluster: built from plain objects, or kept up to date by a live view.
+
+One writer, many readers, all in one thread. `put` and `remove` cost O(1); nothing here ever raises
+because of what an object contains.
+"""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from gpuspawner.kube.nodes import Node
+from gpuspawner.kube.objects import CLUSTER_SCOPED, KINDS, KubeObject, Odd, convert
+from gpuspawner.kube.pods import Pod
+
+from .node_info import NodeInfo, PodInfo, pod_info, pod_key
+from .rules import DEFAULT_RULES, Rules
+
+Plain = Iterable[Mapping[str, object]]
+
+ENDED = ("Succeeded", "Failed")
+"""Phases of pods that hold nothing any more; terminating ones still do."""
+
+
+class ClusterState:
+    """The cluster at one moment.
+
+    A kind of object is known once it was given (or marked known), even if there is none of it;
+    what would depend on an unknown kind is unknown.
+    """
+
+    def __init__(self, rules: Rules = DEFAULT_RULES) -> None:
+        self.rules = rules
+        self.version = 0
+        """Grows with every change of an object that decides."""
+        self.storage_version = 0
+        """Grows with every change of a kind other than nodes and pods."""
+        self._known: set[str] = set()
+        self._nodes: dict[str, NodeInfo] = {}
+        self._homeless: dict[str, NodeInfo] = {}
+        """Pods of nodes that are not known (yet)."""
+        self._pods: dict[str, PodInfo] = {}
+        self._unbound: dict[str, Pod] = {}
+        self._others: dict[str, dict[str, KubeObject]] = {
+            kind: {} for kind in KINDS if kind not in ("Node", "Pod")
+        }
+        self._odd: dict[tuple[str, str], Odd] = {}
+        self._stale: list[set[str]] = []
+
+    @classmethod
+    def from_objects(
+        cls,
+        *,
+        nodes: Plain | None = None,
+        pods: Plain | None = None,
+        namespaces: Plain | None = None,
+        persistentVolumeClaims: Plain | None = None,  # noqa: N803 (named as in the API)
+        persistentVolumes: Plain | None = None,  # noqa: N803
+        storageClasses: Plain | None = None,  # noqa: N803
+        csiNodes: Plain | None = None,  # noqa: N803
+        csiDrivers: Plain | None = None,  # noqa: N803
+        csiStorageCapacities: Plain | None = None,  # noqa: N803
+        volumeAttachments: Plain | None = None,  # noqa: N803
+        deviceClasses: Plain | None = None,  # noqa: N803
+        rules: Rules = DEFAULT_RULES,
+    ) -> "ClusterState":
+        """Build a state from plain API dicts, such as `kubectl get -o json` prints as `items`.
+
+        None means that a kind is not known; an empty list, that there is none. Never raises: what
+        cannot be understood makes unknown only what depends on it.
+        """
+        state = cls(rules)
+        given = {
+            "Node": nodes,
+            "Pod": pods,
+            "Namespace": namespaces,
+            "PersistentVolumeClaim": persistentVolumeClaims,
+            "PersistentVolume": persistentVolumes,
+            "StorageClass": storageClasses,
+            "CSINode": csiNodes,
+            "CSIDriver": csiDrivers,
+            "CSIStorageCapacity": csiStorageCapacities,
+            "VolumeAttachment": volumeAttachments,
+            "DeviceClass": deviceClasses,
+        }
+        for kind, objects in given.items():
+            if objects is not None:
+                state.mark_known(kind)
+                for plain in objects:
+                    state.put(convert(kind, plain))
+        return state
+
+    # --- what is known
+
+    def known(self, kind: str) -> bool:
+        """Tell whether all objects of a kind are known."""
+        return kind in self._known
+
+    @property
+    def nodes(self) -> Mapping[str, NodeInfo]:
+        """All nodes by name."""
+        return MappingProxyType(self._nodes)
+
+    @property
+    def pods(self) -> Mapping[str, PodInfo]:
+        """All pods that were given a node and have not ended, by namespace/name."""
+        return MappingProxyType(self._pods)
+
+    @property
+    def unbound_pods(self) -> Mapping[str, Pod]:
+        """All pods without a node that have not ended, by namespace/name."""
+        return MappingProxyType(self._unbound)
+
+    @property
+    def odd(self) -> Iterable[Odd]:
+        """All objects that could not be understood."""
+        return self._odd.values()
+
+    def find(self, kind: str, namespace: str, name: str) -> KubeObject | None:
+        """Return an object of a kind other than Node and Pod (see `nodes`, `pods`)."""
+        return self._others[kind].get(_key(kind, namespace, name))
+
+    def all(self, kind: str) -> Mapping[str, KubeObject]:
+        """Return all objects of a kind other than Node and Pod, by name or namespace/name."""
+        return MappingProxyType(self._others[kind])
+
+    def keys(self, kind: str) -> set[tuple[str, str]]:
+        """Return (namespace, name) of all objects of a kind, so that a new list can prune them."""
+        names: set[str] = {key for odd_kind, key in self._odd if odd_kind == kind}
+        if kind == "Node":
+            names.update(self._nodes)
+        elif kind == "Pod":
+            names.update(self._pods)
+            names.update(self._unbound)
+        else:
+            names.update(self._others[kind])
+        if kind in CLUSTER_SCOPED:
+            return {("", name) for name in names}
+        return {(key.partition("/")[0], key.partition("/")[2]) for key in names}
+
+    # --- changes
+
+    def mark_known(self, kind: str) -> None:
+        """Say that all objects of a kind have been put."""
+        self._known.add(kind)
+        self._touch(kind)
+
+    def forget(self, kind: str) -> None:
+        """Drop all objects of a kind; it is not known any more."""
+        for namespace, name in self.keys(kind):
+            self.remove(kind, namespace, name)
+        self._known.discard(kind)
+        self._touch(kind)
+
+    def put(self, thing: KubeObject | Odd) -> None:
+        """Take the newest version of an object."""
+        if isinstance(thing, Pod):
+            self._put_pod(thing)
+        elif isinstance(thing, Node):
+            self._put_node(thing)
+        elif isinstance(thing, Odd):
+            self.remove(thing.kind, thing.namespace, thing.name)
+            self._odd[thing.kind, _key(thing.kind, thing.namespace, thing.name)] = thing
+            self._touch(thing.kind)
+        else:
+            kind = type(thing).__name__
+            key = _key(kind, thing.metadata.namespace, thing.metadata.name)
+            self._odd.pop((kind, key), None)
+            self._others[kind][key] = thing
+            self._touch(kind)
+
+    def remove(self, kind: str, namespace: str, name: str) -> None:
+        """Drop an object, if it is there."""
+        key = _key(kind, namespace, name)
+        if self._odd.pop((kind, key), None) is not None:
+            self._touch(kind)
+        if kind == "Pod":
+            self._drop_pod(key)
+        elif kind == "Node":
+            self._drop_node(name)
+        elif self._others[kind].pop(key, None) is not None:
+            self._touch(kind)
+
+    def stale_nodes(self) -> set[str]:
+        """Return a set to which the name of every node that changes from now on is added."""
+        names: set[str] = set()
+        self._stale.append(names)
+        return names
+
+    def _put_pod(self, pod: Pod) -> None:
+        key = pod_key(pod.metadata.namespace, pod.metadata.name)
+        self._odd.pop(("Pod", key), None)
+        self._drop_pod(key)
+        self.version += 1
+        if pod.status.phase in ENDED:
+            return
+        if not pod.spec.node_name:
+            self._unbound[key] = pod
+            return
+        info = pod_info(pod, self.rules)
+        self._pods[info.key] = info
+        self._home(info.node).add(info)
+        self._changed(info.node)
+
+    def _drop_pod(self, key: str) -> None:
+        if self._unbound.pop(key, None) is not None:
+            self.version += 1
+        info = self._pods.pop(key, None)
+        if info is None:
+            return
+        home = self._home(info.node)
+        home.discard(key)
+        if not home.pods:
+            self._homeless.pop(info.node, None)
+        self._changed(info.node)
+
+    def _home(self, node: str) -> NodeInfo:
+        info = self._nodes.get(node) or self._homeless.get(node)
+        if info is None:
+            info = self._homeless[node] = NodeInfo(node)
+        return info
+
+    def _put_node(self, node: Node) -> None:
+        name = node.metadata.name
+        self._odd.pop(("Node", name), None)
+        info = self._nodes.get(name)
+        if info is None:
+            info = self._homeless.pop(name) if name in self._homeless else NodeInfo(name)
+            self._nodes[name] = info
+        info.set_node(node)
+        self._changed(name)
+
+    def _drop_node(self, name: str) -> None:
+        info = self._nodes.pop(name, None)
+        if info is None:
+            return
+        if info.pods:
+            info.node = None
+            self._homeless[name] = info
+        self._changed(name)
+
+    def _changed(self, node: str) -> None:
+        self.version += 1
+        for names in self._stale:
+            names.add(node)
+
+    def _touch(self, kind: str) -> None:
+        self.version += 1
+        if kind not in ("Node", "Pod"):
+            self.storage_version += 1
+
+
+def _key(kind: str, namespace: str, name: str) -> str:
+    return name if kind in CLUSTER_SCOPED else pod_key(namespace, name)

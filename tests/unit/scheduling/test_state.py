@@ -1,0 +1,162 @@
+import pytest
+
+from gpuspawner.kube.objects import convert
+from gpuspawner.scheduling.rules import Rules
+from gpuspawner.scheduling.state import ClusterState
+
+NODE = {
+    "metadata": {"name": "gpu-1", "labels": {"zone": "a"}},
+    "spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}, {"key": "x", "effect": "Later"}]},
+    "status": {"allocatable": {"cpu": "8", "memory": "32Gi", "pods": "3", "nvidia.com/gpu": "4"}},
+}
+
+
+def pod(name="p", node="gpu-1", gpus="1", **fields):
+    return {
+        "metadata": {"name": name, "namespace": "hub", **fields.pop("metadata", {})},
+        "spec": {
+            "nodeName": node,
+            "containers": [
+                {"name": "c", "resources": {"requests": {"cpu": "500m", "nvidia.com/gpu": gpus}}}
+            ],
+            **fields.pop("spec", {}),
+        },
+        "status": fields.pop("status", {}),
+    }
+
+
+def put(state, kind, plain):
+    state.put(convert(kind, plain))
+
+
+@pytest.fixture
+def state():
+    return ClusterState.from_objects(nodes=[NODE], pods=[pod()])
+
+
+def test_a_node_knows_what_is_free(state):
+    node = state.nodes["gpu-1"]
+    assert node.free == {"cpu": 7500, "memory": 32 * 2**30, "pods": 2, "nvidia.com/gpu": 3}
+    assert node.requested == {"cpu": 500, "nvidia.com/gpu": 1}
+    assert [taint.key for taint in node.taints] == ["gpu"]
+
+
+def test_a_terminating_pod_still_holds_its_gpus(state):
+    put(state, "Pod", pod(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}))
+    assert state.nodes["gpu-1"].free["nvidia.com/gpu"] == 3
+    assert state.pods["hub/p"].terminating
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_pod_that_has_ended_holds_nothing(state, phase):
+    put(state, "Pod", pod(status={"phase": phase}))
+    assert state.nodes["gpu-1"].free["nvidia.com/gpu"] == 4
+    assert not state.pods
+
+
+def test_a_pod_may_come_twice_and_go_twice(state):
+    put(state, "Pod", pod(gpus="2"))
+    put(state, "Pod", pod(gpus="2"))
+    assert state.nodes["gpu-1"].free["nvidia.com/gpu"] == 2
+    state.remove("Pod", "hub", "p")
+    state.remove("Pod", "hub", "p")
+    assert state.nodes["gpu-1"].free["nvidia.com/gpu"] == 4
+    assert state.nodes["gpu-1"].priorities == {}
+
+
+def test_a_pod_counts_whether_it_comes_before_or_after_its_node():
+    state = ClusterState()
+    put(state, "Pod", pod())
+    assert "gpu-1" not in state.nodes
+    put(state, "Node", NODE)
+    assert state.nodes["gpu-1"].free["nvidia.com/gpu"] == 3
+    state.remove("Node", "", "gpu-1")
+    put(state, "Node", NODE)
+    assert state.nodes["gpu-1"].free["nvidia.com/gpu"] == 3
+
+
+def test_a_pod_without_a_node_is_kept_for_the_line(state):
+    put(state, "Pod", pod("q", node=""))
+    assert set(state.unbound_pods) == {"hub/q"}
+    put(state, "Pod", pod("q"))
+    assert not state.unbound_pods
+    assert state.nodes["gpu-1"].free["nvidia.com/gpu"] == 2
+
+
+def test_a_node_that_changes_keeps_its_pods(state):
+    changed = {**NODE, "status": {"allocatable": {"nvidia.com/gpu": "1", "pods": "3"}}}
+    put(state, "Node", changed)
+    put(state, "Pod", pod("q"))
+    assert state.nodes["gpu-1"].free["nvidia.com/gpu"] == -1
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"ownerReferences": [{"kind": "DaemonSet", "name": "x", "controller": True}]},
+        {"annotations": {"kubernetes.io/config.mirror": "x"}},
+        {"ownerReferences": [{"kind": "Node", "name": "gpu-1"}]},
+    ],
+)
+def test_pods_of_daemonsets_and_static_pods_stay(state, metadata):
+    put(state, "Pod", pod("d", metadata=metadata))
+    assert state.nodes["gpu-1"].staying_requested == {"cpu": 500, "nvidia.com/gpu": 1}
+
+
+def test_a_pod_with_an_unreadable_request_leaves_its_node_unknown_and_no_other(state):
+    put(state, "Pod", pod("odd", gpus="many"))
+    assert set(state.nodes["gpu-1"].unreadable) == {"hub/odd"}
+    state.remove("Pod", "hub", "odd")
+    assert not state.nodes["gpu-1"].unreadable
+
+
+def test_an_odd_object_is_remembered_until_a_good_one_comes(state):
+    put(state, "Pod", {"metadata": {"name": "p", "namespace": "hub"}, "spec": 5})
+    assert [odd.name for odd in state.odd] == ["p"]
+    assert not state.pods
+    put(state, "Pod", pod())
+    assert not list(state.odd)
+
+
+def test_a_kind_is_known_once_it_was_given(state):
+    assert state.known("Pod")
+    assert not state.known("Namespace")
+    state.forget("Pod")
+    assert not state.known("Pod")
+    assert state.nodes["gpu-1"].free["nvidia.com/gpu"] == 4
+
+
+def test_keys_serve_to_prune_what_a_new_list_lacks(state):
+    put(state, "Pod", pod("q", node=""))
+    put(state, "Pod", {"metadata": {"name": "o", "namespace": "hub"}, "spec": 5})
+    assert state.keys("Pod") == {("hub", "p"), ("hub", "q"), ("hub", "o")}
+    assert state.keys("Node") == {("", "gpu-1")}
+
+
+def test_the_version_grows_with_every_change(state):
+    before = state.version
+    put(state, "Pod", pod("q", node=""))
+    assert state.version > before
+
+
+RESIZED = pod(
+    spec={
+        "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}],
+        "initContainers": [{"name": "i", "resources": {"requests": {"cpu": "1"}}}],
+    },
+    status={
+        "containerStatuses": [
+            {
+                "name": "c",
+                "resources": {"requests": {"cpu": "3"}},
+                "allocatedResources": {"cpu": "2"},
+            }
+        ]
+    },
+)
+
+
+@pytest.mark.parametrize(("version", "cpu"), [("v1.32.0", 1000), ("1.36.2", 3000), ("odd", 3000)])
+def test_what_a_resized_pod_holds_depends_on_the_schedulers_version(version, cpu):
+    state = ClusterState.from_objects(nodes=[NODE], pods=[RESIZED], rules=Rules.of_version(version))
+    assert state.nodes["gpu-1"].requested["cpu"] == cpu
