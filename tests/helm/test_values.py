@@ -1,0 +1,34 @@
+"""helm-values against the Zero-to-JupyterHub chart's own schema."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.helm.chart import CLOUDS, Chart, read
+
+
+def test_the_chart_accepts_the_base_alone(chart: Chart):
+    assert chart.faults(read("base")) == []
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_the_chart_accepts_the_base_with_each_cloud(chart: Chart, cloud: str):
+    assert chart.faults(read("base"), read(cloud)) == []
+
+
+@pytest.mark.parametrize(
+    ("mistake", "place"),
+    [
+        ({"hub": {"extraCofig": {"zz": "pass"}}}, "hub"),
+        ({"hub": {"config": {"gpuspawner": {}}}}, "hub.config"),
+        ({"hub": {"config": {"GPUSpawner": None}}}, "hub.config.GPUSpawner"),
+        ({"hub": {"image": {"name": "registry/hub", "tga": "1"}}}, "hub.image"),
+        ({"singleuser": {"startTimeout": "900"}}, "singleuser.startTimeout"),
+        ({"prePuller": {"extraImages": {"cuda": {"name": "cuda"}}}}, "prePuller.extraImages.cuda"),
+        ({"gpuspawner": {}}, ""),
+    ],
+)
+def test_a_mistake_in_an_administrators_file_is_caught(chart: Chart, mistake: dict, place: str):
+    (fault,) = chart.faults(read("base"), mistake)
+
+    assert fault.startswith(f"{place}: ")
