@@ -1,0 +1,207 @@
+"""All that differs between JupyterHub 5 and 6, and what the hub makes of a refusal.
+
+Everything here was established by running both versions; what the hub does is read in
+``jupyterhub/handlers/base.py`` (``spawn_single_user``), ``handlers/pages.py``,
+``apihandlers/users.py`` and ``user.py`` of 5.5.0 and 6.1.1.
+"""
+
+import json
+import logging
+import types
+from collections.abc import Awaitable, Coroutine, Generator
+from typing import Any, Protocol, TypeVar
+from weakref import WeakSet
+
+from jupyterhub.spawner import Spawner
+from tornado import web
+
+try:
+    from jupyterhub.spawner import SpawnException
+except ImportError:  # JupyterHub 5
+    SpawnException = None
+
+T = TypeVar("T")
+
+COUNTS_REFUSALS = SpawnException is None
+"""Whether this hub counts a refusal as a failure of the hub: JupyterHub 5 does, 6 does not."""
+
+
+class Message(Protocol):
+    """A sentence for people, as :mod:`gpuspawner.messages` makes it."""
+
+    @property
+    def text(self) -> str:
+        """The sentence without markup; it stands alone."""
+
+    @property
+    def html(self) -> str:
+        """The same as safe HTML."""
+
+
+class Refusal(SpawnException or web.HTTPError):  # type: ignore[misc]
+    """A spawn that does not start, for a reason that its owner can read and act on.
+
+    The hub shows ``jupyterhub_message`` on every page on which a spawn can fail, and its HTML
+    twin where it has room for it; REST answers carry the text.
+
+    Args:
+        message: What to tell, as text and as HTML.
+        reason: A short fixed slug, for metrics and logs (``"busy"``).
+        status: The HTTP status, 400 to 499.
+    """
+
+    def __init__(self, message: Message, *, reason: str, status: int = 409) -> None:
+        if SpawnException is None:
+            super().__init__(status, message.text)
+        else:
+            super().__init__(
+                message.text, reason=reason, message_html=message.html, status_code=status
+            )
+        self.text = message.text
+        self.slug = reason
+        self.jupyterhub_message = message.text
+        self.jupyterhub_html_message = message.html
+        _recent.add(self)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+_recent: WeakSet[Refusal] = WeakSet()
+
+
+def refuse(spawner: Spawner, message: Message, *, reason: str, status: int = 409) -> Refusal:
+    """Make the refusal of *spawner*'s start: to be raised at once.
+
+    It is logged here, in one line, and the hub's own lines about it are left out: a full cluster
+    is no fault of the hub's, and a traceback would say that it is.
+
+    Args:
+        spawner: The spawner whose start or form is refused.
+        message: What to tell, as text and as HTML.
+        reason: A short fixed slug.
+        status: The HTTP status, 400 to 499.
+    """
+    refusal = Refusal(message, reason=reason, status=status)
+    _forgive(spawner)
+    _quieten(spawner.log)
+    name = spawner._log_name  # noqa: SLF001
+    spawner.log.info(
+        "Not starting %s (%s): %s", name, reason, refusal.text, extra={"announces_refusal": True}
+    )
+    return refusal
+
+
+def _forgive(spawner: Spawner) -> None:
+    """Keep JupyterHub 5 from counting the coming refusal toward consecutive_failure_limit.
+
+    The hub counts in a callback of ``_spawn_future``, compares with the limit on the spawner, and
+    resets the count at any success. A limit of 0 keeps that callback from stopping the hub; ours
+    runs directly after it, so the count is never seen too high.
+    """
+    future, handler = spawner._spawn_future, spawner.handler  # noqa: SLF001
+    if not COUNTS_REFUSALS or future is None or handler is None:
+        return
+    limit = spawner.consecutive_failure_limit
+    settings = handler.settings
+
+    def take_back(_: object) -> None:
+        spawner.consecutive_failure_limit = limit
+        settings["failure_count"] = max(0, settings.get("failure_count", 0) - 1)
+
+    spawner.consecutive_failure_limit = 0
+    future.add_done_callback(take_back)
+
+
+class _NoEcho(logging.Filter):
+    """Leaves out what is written about a refusal after its own line."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.exc_info and isinstance(record.exc_info[1], Refusal):
+            return False
+        if not _recent or hasattr(record, "announces_refusal"):
+            return True
+        text = record.getMessage()
+        return not any(refusal.text in text for refusal in _recent)
+
+
+_no_echo = _NoEcho()
+
+
+def _quieten(log: logging.Logger) -> None:
+    """Put the filter on the handlers of *log*: a logger's own filter misses tornado's lines.
+
+    asyncio tells of the task that a slow start's page no longer waited for.
+    """
+    for handler in log.handlers:
+        handler.addFilter(_no_echo)
+    logging.getLogger("asyncio").addFilter(_no_echo)
+
+
+def sent_options(spawner: Spawner) -> dict[str, Any] | None:
+    """What this start was asked for by REST, or None where nothing was said.
+
+    Without options the hub hands on what it stored last, refused or not. JupyterHub 6 takes an
+    empty object for no body, and knows a body ``{"user_options": ..., "display_name": ...}``;
+    JupyterHub 5 takes every body as the options.
+
+    Args:
+        spawner: A spawner whose start is under way.
+    """
+    if spawner.handler is None:
+        return None
+    try:
+        body = json.loads(spawner.handler.request.body)
+    except ValueError:  # no body, or a form's
+        return None
+    if not isinstance(body, dict):
+        return None
+    if not COUNTS_REFUSALS and {"user_options", "display_name"} & body.keys():
+        body = body.get("user_options")
+        if body is None:
+            return None
+    return dict(body)
+
+
+def option_names(query: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The query's options by their plain names, as JupyterHub 6 hands them over.
+
+    JupyterHub 6 takes the prefix off ``?opt-gpus=2`` and leaves plain names out beside it;
+    JupyterHub 5 hands everything over as it came.
+    """
+    prefixed = {name[4:]: values for name, values in query.items() if name.startswith("opt-")}
+    return prefixed or {name: v for name, v in query.items() if name != "display_name"}
+
+
+def run_now(coroutine: Coroutine[Any, Any, T]) -> T | Awaitable[T]:
+    """Run *coroutine* up to where it first has to wait.
+
+    The hub wraps an awaitable from a hook into a task, and with ``slow_spawn_timeout`` 0 it has
+    answered "202 Accepted" before that task runs. What needs no waiting is therefore done before
+    the hook returns, so that a refusal is the answer itself.
+
+    Returns:
+        The result, or, where the coroutine has to wait, an awaitable for the rest of it.
+    """
+    try:
+        waiting_for = coroutine.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    return _rest(coroutine, waiting_for)
+
+
+@types.coroutine
+def _rest(coroutine: Coroutine[Any, Any, T], waiting_for: object) -> Generator[Any, Any, T]:
+    # `yield from` could not hand an exception to a coroutine that has begun elsewhere.
+    while True:
+        try:
+            try:
+                sent = yield waiting_for
+            except BaseException as error:  # noqa: BLE001, it is the coroutine's to catch
+                waiting_for = coroutine.throw(error)
+            else:
+                waiting_for = coroutine.send(sent)
+        except StopIteration as done:
+            result: T = done.value
+            return result

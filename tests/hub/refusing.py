@@ -1,0 +1,64 @@
+"""A spawner that refuses or fails where its user_options say, or starts a real process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from jupyterhub.spawner import SimpleLocalProcessSpawner
+from traitlets import default
+
+from gpuspawner import hub
+
+
+@dataclass(frozen=True)
+class Message:
+    text: str
+    html: str
+
+
+FULL = Message(
+    text="100 % of the GPUs are in use; 2 are asked.",
+    html="100 % of the <b>GPUs</b> are in use; 2 are asked.",
+)
+
+
+class RefusingSpawner(SimpleLocalProcessSpawner):
+    """Options: {"refuse": PLACE}, {"fail": PLACE}, PLACE one of form, hook, start, late."""
+
+    options_form = "<p>the form</p>"
+
+    def _come_to(self, place: str, options: dict[str, Any]) -> None:
+        if options.get("refuse") == place:
+            raise hub.refuse(self, FULL, reason="busy")
+        if options.get("fail") == place:
+            raise ValueError("a real failure")
+
+    def run_options_from_form(self, form_data: dict[str, list[str]]) -> dict[str, str]:
+        options = {name: values[0] for name, values in form_data.items()}
+        self._come_to("form", options)
+        return options
+
+    def apply_user_options(self, spawner: object, options: object) -> None:
+        """Nothing to apply; without this the hub warns of options that nobody handles."""
+
+    def run_pre_spawn_hook(self) -> None:
+        self._come_to("hook", self.user_options)
+
+    async def start(self) -> str:
+        self._come_to("start", self.user_options)
+        if "late" in self.user_options.values():
+            await asyncio.sleep(1.2)  # the hub answers a form's POST after 1 s
+        self._come_to("late", self.user_options)
+        url: str = await super().start()
+        return url
+
+    @default("cmd")
+    def _a_small_server(self) -> list[str]:
+        return [sys.executable, "-m", "jupyterhub.tests.mocksu"]
+
+    def get_env(self) -> dict[str, str]:
+        return {**super().get_env(), "PYTHONPATH": os.environ["PYTHONPATH"]}

@@ -1,0 +1,163 @@
+"""What a hub makes of a refusal, wherever it is raised: told as it is, and never the hub's end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.hub.conftest import StartHub
+from tests.hub.refusing import FULL
+from tests.hub.running import RunningHub, eventually
+
+REFUSING = """
+from tests.hub.refusing import RefusingSpawner
+c.JupyterHub.spawner_class = RefusingSpawner
+c.Spawner.consecutive_failure_limit = 5
+"""
+ANSWER_AT_ONCE = 'c.JupyterHub.tornado_settings = {"slow_spawn_timeout": 0}\n'
+ASYNC_HOOK = """
+import asyncio
+from jupyterhub.auth import DummyAuthenticator
+class Slow(DummyAuthenticator):
+    async def pre_spawn_start(self, user, spawner):
+        await asyncio.sleep(0.01)
+c.JupyterHub.authenticator_class = Slow
+"""
+
+BEFORE_THE_ANSWER = ["form", "hook", "start"]
+BY_REST = ["hook", "start", "late"]
+
+
+@pytest.fixture(scope="module")
+def hub(start_hub: StartHub) -> Iterator[RunningHub]:
+    with start_hub(REFUSING) as running:
+        yield running
+
+
+def test_a_refused_form_is_shown_again_with_the_message(hub: RunningHub) -> None:
+    alice = hub.person("alice")
+
+    for place in BEFORE_THE_ANSWER:
+        page = alice.submit({"refuse": place})
+
+        assert (page.status, page.url) == (409, f"{hub.url}/hub/spawn/alice?_xsrf={alice.xsrf}")
+        assert f"Error: {FULL.text}" in page.text
+        assert "the form" in page.text
+
+
+def test_a_refusal_after_the_answer_is_told_by_the_progress_and_the_not_running_page(
+    hub: RunningHub,
+) -> None:
+    alice = hub.person("alice")
+
+    page = alice.submit({"refuse": "late"})
+
+    assert page.url == f"{hub.url}/hub/spawn-pending/alice?_xsrf={alice.xsrf}"
+    last = hub.events("alice")[-1]
+    assert last["failed"]
+    assert last["message"] == f"Spawn failed: {FULL.text}"
+    assert last["html_message"] == FULL.html
+    not_running = alice.open("/hub/spawn-pending/alice")
+    assert not_running.status == 409
+    assert FULL.html in not_running.html
+
+
+@pytest.mark.parametrize("place", BY_REST)
+def test_a_refusal_by_rest_is_a_client_error_in_json(hub: RunningHub, place: str) -> None:
+    answer = hub.start("alice", {"refuse": place})
+
+    assert answer.status_code == 409
+    assert answer.json()["message"] == FULL.text
+    assert not hub.server("alice")
+
+
+def test_a_hook_that_does_not_wait_answers_even_a_hub_that_answers_at_once(
+    start_hub: StartHub,
+) -> None:
+    with start_hub(REFUSING + ANSWER_AT_ONCE) as hub:
+        answer = hub.start("alice", {"refuse": "hook"})
+
+        assert answer.status_code == 409
+        assert answer.json()["message"] == FULL.text
+
+
+@pytest.mark.parametrize("place", BY_REST)
+def test_where_the_hub_has_answered_the_progress_stream_tells_the_refusal(
+    start_hub: StartHub, place: str
+) -> None:
+    with start_hub(REFUSING + ANSWER_AT_ONCE + ASYNC_HOOK) as hub:
+        answer = hub.start("alice", {"refuse": place})
+
+        assert answer.status_code in {201, 202}
+        assert hub.events("alice")[-1]["message"] == f"Spawn failed: {FULL.text}"
+        assert FULL.html in hub.person("alice").open("/hub/spawn-pending/alice").html
+
+
+def test_ten_refusals_in_a_row_stop_no_hub_and_five_failures_do(start_hub: StartHub) -> None:
+    with start_hub(REFUSING) as hub:
+        _refuse_ten_times_and_more(hub)
+
+        for _ in range(5):
+            assert hub.start("bob", {"fail": "start"}).status_code == 500
+
+        assert "Aborting due to 5 consecutive spawn failures" in hub.log
+        eventually(lambda: not hub.lives)
+
+
+def _refuse_ten_times_and_more(hub: RunningHub) -> None:
+    alice = hub.person("alice")
+    for place in [*BEFORE_THE_ANSWER, "late"] * 2 + ["hook", "start"]:
+        alice.submit({"refuse": place})
+        assert (
+            hub.start("bob", {"refuse": place if place in BY_REST else "start"}).status_code == 409
+        )
+        hub.events_end("alice")
+    assert hub.start("carol", {}).status_code in {201, 202}
+    hub.until_ready("carol")
+    assert "consecutive spawn" not in hub.log
+
+
+def test_forty_refusals_at_once_while_others_start_stop_no_hub(hub: RunningHub) -> None:
+    places = ["hook", "start", "late", "late"] * 10
+    names = [f"refused-{number}" for number in range(40)]
+    people = [hub.person(name) for name in names[:20]]
+
+    with ThreadPoolExecutor(44) as at_once:
+        started = [at_once.submit(hub.start, f"starts-{number}", {}) for number in range(3)]
+        by_form = [
+            at_once.submit(person.submit, {"refuse": place}, redirects=False)
+            for person, place in zip(people, places, strict=False)
+        ]
+        by_rest = [
+            at_once.submit(hub.start, name, {"refuse": place})
+            for name, place in zip(names[20:], places[20:], strict=True)
+        ]
+
+    assert {page.result().status for page in by_form} <= {409, 302}
+    assert {answer.result().status_code for answer in by_rest} == {409}
+    assert {answer.result().status_code for answer in started} <= {201, 202}
+    for number in range(3):
+        hub.until_ready(f"starts-{number}")
+    assert "consecutive spawn" not in hub.log
+    assert hub.lives
+
+
+def test_a_refusal_is_one_line_of_the_log_and_no_traceback(hub: RunningHub) -> None:
+    before = len(hub.log)
+    alice = hub.person("alice")
+
+    for place in [*BEFORE_THE_ANSWER, "late"]:
+        alice.submit({"refuse": place})
+        hub.events_end("alice")
+        alice.open("/hub/spawn-pending/alice")
+    for place in BY_REST:
+        hub.start("bob", {"refuse": place})
+
+    log = hub.log[before:]
+    lines = [line for line in log.splitlines() if FULL.text in line]
+    assert len(lines) == len([*BEFORE_THE_ANSWER, "late", *BY_REST])
+    assert all("(busy)" in line for line in lines)
+    assert "Traceback" not in log
+    assert "NoneType: None" not in log

@@ -1,0 +1,115 @@
+"""What of gpuspawner.hub needs no hub; tests/hub/test_refusals.py has the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpuspawner import hub
+
+
+async def _wait_then(value: str) -> str:
+    await asyncio.sleep(0)
+    return value
+
+
+async def _at_once(value: str) -> str:
+    return value
+
+
+async def test_what_need_not_wait_is_done_at_once() -> None:
+    assert hub.run_now(_at_once("done")) == "done"
+
+
+async def test_what_has_to_wait_is_finished_by_whoever_awaits_it() -> None:
+    rest = hub.run_now(_wait_then("done"))
+
+    assert await rest == "done"  # type: ignore[misc]
+
+
+async def test_what_is_waited_for_may_fail_inside_the_coroutine() -> None:
+    failing: asyncio.Future[None] = asyncio.Future()
+
+    async def catches() -> str:
+        try:
+            await failing
+        except ValueError as error:
+            return f"caught {error}"
+        return "not caught"
+
+    rest = hub.run_now(catches())
+    failing.set_exception(ValueError("it"))
+
+    assert await rest == "caught it"  # type: ignore[misc]
+
+
+async def test_cancelling_the_rest_cancels_the_coroutine() -> None:
+    ended = []
+
+    async def tidies() -> None:
+        try:
+            await asyncio.Future()
+        finally:
+            ended.append("tidied")
+
+    task = asyncio.ensure_future(hub.run_now(tidies()))  # type: ignore[arg-type]
+    await asyncio.sleep(0)
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended == ["tidied"]
+
+
+def test_an_error_before_any_waiting_is_raised_at_once() -> None:
+    async def fails() -> None:
+        raise ValueError
+
+    with pytest.raises(ValueError):  # noqa: PT011
+        hub.run_now(fails())
+
+
+@pytest.mark.parametrize(
+    ("query", "options"),
+    [
+        ({"opt-gpus": ["2"]}, {"gpus": ["2"]}),
+        ({"gpus": ["2"], "display_name": ["mine"]}, {"gpus": ["2"]}),
+        ({"opt-gpus": ["2"], "image": ["x"]}, {"gpus": ["2"]}),
+        ({}, {}),
+    ],
+)
+def test_options_of_a_query_lose_their_prefix(query: Any, options: Any) -> None:
+    assert hub.option_names(query) == options
+
+
+def _spawner(body: bytes | None) -> Any:
+    handler = None if body is None else SimpleNamespace(request=SimpleNamespace(body=body))
+    return SimpleNamespace(handler=handler)
+
+
+@pytest.mark.parametrize("body", [None, b"", b"null", b"[]", b"gpus=2", b"\xff"])
+def test_no_options_are_no_options(body: bytes | None) -> None:
+    assert hub.sent_options(_spawner(body)) is None
+
+
+def test_an_empty_object_asks_for_the_defaults() -> None:
+    assert hub.sent_options(_spawner(b"{}")) == {}
+
+
+@pytest.mark.skipif(hub.COUNTS_REFUSALS, reason="version: JupyterHub 6 brought named fields")
+@pytest.mark.parametrize(
+    ("body", "options"),
+    [
+        ({"user_options": {"gpus": 2}, "display_name": "mine"}, {"gpus": 2}),
+        ({"user_options": {}}, {}),
+        ({"user_options": None}, None),
+        ({"display_name": "mine"}, None),
+        ({"gpus": 2}, {"gpus": 2}),
+    ],
+)
+def test_jupyterhub_6_puts_options_into_a_field_of_the_body(body: Any, options: Any) -> None:
+    assert hub.sent_options(_spawner(json.dumps(body).encode())) == options
