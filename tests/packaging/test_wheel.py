@@ -1,0 +1,116 @@
+"""What an administrator installs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.metadata import PathDistribution
+from pathlib import Path
+from zipfile import Path as ZipPath
+from zipfile import ZipFile
+
+import pytest
+
+LIMIT = 200_000
+"""Bytes. The chart can carry a file in the Secret `hub`, twice, and helm's own Secret holds it
+once more; a Secret is 1 MiB at most."""
+
+
+@pytest.fixture
+def metadata(wheel: Path) -> PathDistribution:
+    (folder,) = (item for item in ZipPath(wheel).iterdir() if item.name.endswith(".dist-info"))
+    return PathDistribution(folder)
+
+
+def run(wheel: Path, program: str, folder: Path) -> str:
+    """What a program prints that finds our package in the wheel, away from the work tree."""
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST")
+    }
+    environment |= {"PYTHONPATH": str(wheel), "HOME": str(folder)}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_one_wheel_fits_every_platform(wheel: Path):
+    assert wheel.name.endswith("-py3-none-any.whl")
+
+
+def test_it_is_small_enough_for_a_secret(wheel: Path):
+    assert wheel.stat().st_size < LIMIT
+
+
+def test_it_holds_the_package_and_nothing_else(wheel: Path):
+    top = {name.split("/")[0] for name in ZipFile(wheel).namelist()}
+
+    assert top == {"gpuspawner", wheel.name.rsplit("-", 3)[0] + ".dist-info"}
+
+
+def test_every_file_of_the_package_is_in_it(wheel: Path):
+    root = Path(__file__).parents[2]
+    tracked = subprocess.run(
+        ["git", "ls-files", "gpuspawner"], cwd=root, capture_output=True, text=True, check=True
+    ).stdout.split()
+
+    assert set(tracked) <= set(ZipFile(wheel).namelist())
+
+
+def test_types_are_shipped(wheel: Path):
+    assert "gpuspawner/py.typed" in ZipFile(wheel).namelist()
+
+
+def test_the_licence_is_shipped(metadata: PathDistribution):
+    assert metadata.metadata["License"] == "BSD-3-Clause"
+    assert metadata.metadata.get_all("License-File") == ["LICENSE"]
+
+
+def test_jupyterhub_finds_the_spawner_by_its_short_name(wheel: Path, tmp_path: Path):
+    program = (
+        "from jupyterhub.app import JupyterHub;"
+        "from traitlets.config import Config;"
+        "hub = JupyterHub(config=Config(JupyterHub={'spawner_class': 'gpuspawner'}));"
+        "print(hub.spawner_class.__module__, hub.spawner_class.__name__)"
+    )
+
+    assert run(wheel, program, tmp_path) == "gpuspawner.spawner GPUSpawner"
+
+
+def test_it_imports_from_the_wheel_without_a_cluster(wheel: Path, tmp_path: Path):
+    program = "import gpuspawner; print(gpuspawner.__file__); gpuspawner.GPUSpawner"
+
+    assert run(wheel, program, tmp_path).startswith(str(wheel))
+
+
+def test_importing_it_loads_neither_hub_nor_client(wheel: Path, tmp_path: Path):
+    """`python -m gpuspawner.nvml` runs in users' images, which have none of them."""
+    program = (
+        "import sys, gpuspawner, gpuspawner.nvml;"
+        "print(*sorted({'jupyterhub', 'kubespawner', 'kubernetes_asyncio', 'msgspec'}"
+        " & set(sys.modules)))"
+    )
+
+    assert run(wheel, program, tmp_path) == ""
+
+
+def test_the_spawner_imports_little_slower_than_kubespawner_alone(wheel: Path, tmp_path: Path):
+    """Best of three each; jupyterhub imports every registered spawner for `--help-all`."""
+
+    def seconds(module: str) -> float:
+        program = (
+            "import time; start = time.perf_counter();"
+            f"import {module}; print(time.perf_counter() - start)"
+        )
+        return min(float(run(wheel, program, tmp_path)) for _ in range(3))
+
+    assert seconds("gpuspawner.spawner") < 1.5 * seconds("kubespawner.spawner")
