@@ -1,0 +1,177 @@
+"""Raw GET requests to the API server, by a client of our own.
+
+KubeSpawner's ``load_config`` writes the process-wide default configuration of kubernetes_asyncio,
+and its clients live as long as the hub. The view keeps its own client instead: it can be closed,
+and rebuilt when credentials have expired.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+
+import aiohttp
+import msgspec
+from kubernetes_asyncio import config
+from kubernetes_asyncio.client import ApiClient, Configuration
+from kubernetes_asyncio.config import ConfigException
+
+ConfigurationFactory = Callable[[], Awaitable[Configuration]]
+
+_CONNECT_SECONDS = 10.0
+# An error's body is a Status object of a few hundred bytes; a proxy's error page may be anything.
+_ERROR_BYTES = 16 * 1024
+
+
+class RequestError(Exception):
+    """A request that brought no usable answer.
+
+    Attributes:
+        status: The HTTP status (for an ERROR event its code), None where there was no answer.
+        retry_after: Seconds that the server asked to wait, 0 for none.
+    """
+
+    def __init__(self, text: str, status: int | None = None, retry_after: float = 0.0) -> None:
+        super().__init__(one_line(text))
+        self.status = status
+        self.retry_after = retry_after
+
+
+class Status(msgspec.Struct, gc=False):
+    """The fields we read of a ``meta/v1`` Status object."""
+
+    message: str = ""
+    code: int | None = None
+
+
+def one_line(text: str, limit: int = 300) -> str:
+    """The text with all white space and control characters as single spaces, cut at `limit`."""
+    printable = "".join(c if c.isprintable() else " " for c in text[: 4 * limit])
+    line = " ".join(printable.split())
+    return line if len(line) <= limit else line[: limit - 3] + "..."
+
+
+async def load_configuration(
+    host: str = "", ssl_ca_cert: str = "", verify_ssl: bool | None = None
+) -> Configuration:
+    """Find the API server as KubeSpawner does: service account first, else kubeconfig.
+
+    The arguments are KubeSpawner's traits ``k8s_api_host``, ``k8s_api_ssl_ca_cert`` and
+    ``k8s_api_verify_ssl``; an empty one keeps what was found.
+
+    Raises:
+        RequestError: There is neither, or it cannot be read.
+    """
+    configuration = Configuration()
+    try:
+        try:
+            config.load_incluster_config(  # type: ignore[no-untyped-call]
+                client_configuration=configuration
+            )
+        except ConfigException:
+            await config.load_kube_config(client_configuration=configuration)
+    except Exception as error:
+        # The loaders raise what YAML, the file system, base64 and exec plugins raise.
+        raise RequestError(f"no usable Kubernetes configuration: {error}") from error
+    if host:
+        configuration.host = host
+    if ssl_ca_cert:
+        configuration.ssl_ca_cert = ssl_ca_cert
+    if verify_ssl is not None:
+        configuration.verify_ssl = verify_ssl
+    return configuration
+
+
+class Client:
+    """GET requests whose bodies the caller reads as they come, one at a time.
+
+    Each kind has a client of its own, so that renewing the credentials of one cuts no other.
+
+    Args:
+        load: Makes the configuration; called for the first request and again after a 401, which
+            is how expired tokens of a kubeconfig are renewed. (A service account's token file
+            is read again every minute by the configuration itself.)
+    """
+
+    def __init__(self, load: ConfigurationFactory = load_configuration) -> None:
+        self._load = load
+        self._api: ApiClient | None = None
+
+    @asynccontextmanager
+    async def get(
+        self, path: str, query: Mapping[str, str], silence: float
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """A successful answer, its body unread; the connection is given back on leaving.
+
+        Args:
+            path: The absolute path, such as ``/api/v1/nodes``.
+            query: Query parameters.
+            silence: Seconds without a byte after which reading fails.
+
+        Raises:
+            RequestError: No contact, a status other than 2xx, or the connection broke or fell
+                silent while the caller read.
+        """
+        try:
+            response = await self._request(path, query, silence)
+            try:
+                if response.status >= 300:
+                    raise await self._refusal(response)
+                yield response
+            finally:
+                response.close()
+        except TimeoutError as error:
+            raise RequestError(f"no answer within {silence:.0f} s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise RequestError(str(error) or type(error).__name__) from error
+
+    async def close(self) -> None:
+        """Close all connections; a later request opens them anew."""
+        api, self._api = self._api, None
+        if api is not None:
+            await api.close()
+
+    async def _request(
+        self, path: str, query: Mapping[str, str], silence: float
+    ) -> aiohttp.ClientResponse:
+        if self._api is None:
+            self._api = _api_client(await self._load())
+        try:
+            answer: aiohttp.ClientResponse = await self._api.call_api(
+                path,
+                "GET",
+                query_params=list(query.items()),
+                # Uncompressed: unpacking would be done by the hub's event loop.
+                header_params={"Accept": "application/json", "Accept-Encoding": "identity"},
+                auth_settings=["BearerToken"],
+                _preload_content=False,
+                _request_timeout=aiohttp.ClientTimeout(
+                    connect=_CONNECT_SECONDS, sock_connect=_CONNECT_SECONDS, sock_read=silence
+                ),
+            )
+        except ConfigException as error:  # the token's file has become unreadable
+            raise RequestError(str(error)) from error
+        return answer
+
+    async def _refusal(self, response: aiohttp.ClientResponse) -> RequestError:
+        body = await response.content.read(_ERROR_BYTES)
+        try:
+            text = msgspec.json.decode(body, type=Status).message
+        except msgspec.MsgspecError:
+            text = ""
+        if response.status == 401:
+            await self.close()
+        return RequestError(
+            f"HTTP {response.status}: {text or response.reason}",
+            response.status,
+            _seconds(response.headers.get("Retry-After", "")),
+        )
+
+
+def _api_client(configuration: Configuration) -> ApiClient:
+    try:
+        return ApiClient(configuration)
+    except OSError as error:  # an unreadable certificate, ssl.SSLError included
+        raise RequestError(f"no usable Kubernetes configuration: {error}") from error
+
+
+def _seconds(text: str) -> float:
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 5 else 0.0

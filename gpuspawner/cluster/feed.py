@@ -1,0 +1,134 @@
+"""Keeps one kind of object in the cluster state as its watch tells, and knows how fresh it is."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from gpuspawner.cluster.client import RequestError
+from gpuspawner.cluster.kinds import Kind
+from gpuspawner.cluster.watch import Change, Confirmed, Listed, Lost, Page, Watcher
+from gpuspawner.kube.objects import KubeObject, Odd, decode
+from gpuspawner.scheduling.state import ClusterState
+
+log = logging.getLogger(__name__)
+
+# How long the hub's event loop may be held at a time while a list or a burst is taken in.
+_TURN_SECONDS = 0.002
+
+
+class Feed:
+    """One kind of object in the cluster state, and the only writer of it.
+
+    Args:
+        kind: What is followed.
+        state: Where it is kept.
+        notify: Called after every change of the state or of the freshness.
+
+    Attributes:
+        listed: Whether a list was ever whole.
+        gap: Whether history was lost since, so that the state may hold what no longer exists.
+        confirmed: When the API server last said that the state is current (``time.monotonic``).
+        error: What is wrong now, None where nothing is.
+        odd: How many objects could not be understood since the start.
+    """
+
+    def __init__(self, kind: Kind, state: ClusterState, notify: Callable[[], None]) -> None:
+        self.kind = kind
+        self.listed = False
+        self.gap = False
+        self.confirmed = time.monotonic()
+        self.error: RequestError | None = None
+        self.odd = 0
+        self._state = state
+        self._notify = notify
+        self._seen: set[tuple[str, str]] = set()
+
+    async def run(self, watcher: Watcher) -> None:
+        """Follow the watcher for ever."""
+        async for signal in watcher.signals():
+            match signal:
+                case Page(items, first):
+                    await self._take_page(items, first=first)
+                case Listed():
+                    self._finish_list()
+                case Confirmed(changes):
+                    await self._take_changes(changes)
+                case Lost(error, gap):
+                    self._lose(error, gap=gap)
+            self._notify()
+
+    async def _take_page(self, items: Iterable[msgspec.Raw], *, first: bool) -> None:
+        self.error = None
+        if first:
+            self._seen = set()
+        turn = _Turn()
+        for item in items:
+            self._seen.add(self._put(item))
+            await turn.end_if_long()
+
+    def _finish_list(self) -> None:
+        for namespace, name in self._state.keys(self.kind.name) - self._seen:
+            self._state.remove(self.kind.name, namespace, name)
+        self._seen = set()
+        self._state.mark_known(self.kind.name)
+        self.listed = True
+        self.gap = False
+        self.confirmed = time.monotonic()
+
+    async def _take_changes(self, changes: Iterable[Change]) -> None:
+        turn = _Turn()
+        for change in changes:
+            if change.type == "DELETED":
+                self._remove(change.object)
+            else:
+                self._put(change.object)
+            await turn.end_if_long()
+        self.error = None
+        self.confirmed = time.monotonic()
+
+    def _lose(self, error: RequestError, *, gap: bool) -> None:
+        self.error = error
+        self.gap = gap
+        if error.status == 403 and not self.kind.required:
+            self._state.forget(self.kind.name)
+
+    def _put(self, raw: msgspec.Raw) -> tuple[str, str]:
+        parsed = decode(self.kind.name, raw)
+        if isinstance(parsed, Odd):
+            self._count(parsed)
+        self._state.put(parsed)
+        return _key(parsed)
+
+    def _remove(self, raw: msgspec.Raw) -> None:
+        self._state.remove(self.kind.name, *_key(decode(self.kind.name, raw)))
+
+    def _count(self, odd: Odd) -> None:
+        self.odd += 1
+        if self.odd == 1:
+            log.warning(
+                "A %s of the cluster cannot be understood (%s); what depends on it is unknown. "
+                "Further ones are counted, not logged.",
+                self.kind.name,
+                odd.problem[:200],
+            )
+
+
+class _Turn:
+    """The time that this task has held the event loop for."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+
+    async def end_if_long(self) -> None:
+        if time.perf_counter() - self._started > _TURN_SECONDS:
+            await asyncio.sleep(0)
+            self._started = time.perf_counter()
+
+
+def _key(parsed: KubeObject | Odd) -> tuple[str, str]:
+    if isinstance(parsed, Odd):
+        return parsed.namespace, parsed.name
+    return parsed.metadata.namespace, parsed.metadata.name

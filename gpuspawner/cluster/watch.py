@@ -1,0 +1,259 @@
+"""List, then watch, for ever: one kind of object as a stream of signals.
+
+The protocol is that of the Kubernetes documentation, "Kubernetes API Concepts" (efficient
+detection of changes, bookmarks, retrieving large results sets in chunks, 410 Gone):
+
+- A list comes in pages; the next watch starts at the list's resourceVersion.
+- A watch that ends (the server's time-out, a broken connection, a restarted server) is taken up at
+  the last version seen, without a list; bookmarks keep that version young.
+- 410 Gone, as a status or as an ERROR event, means that the history is lost: list again. Whoever
+  consumes the signals then drops what the new list no longer has, so a gap loses nothing.
+
+`signals` contains the two endless halves `_list` and `_watch`, and these contain the reading of
+pages and lines. Nothing here knows what a Node or a Pod is.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import aiohttp
+import msgspec
+
+from gpuspawner.cluster.client import Client, RequestError, Status
+
+# client-go's default; at 6 kB a pod a page is about 3 MB.
+_PAGE_SIZE = 500
+# An object is at most about 1.5 MB in etcd and managed fields count; a longer line is no object.
+_LONGEST_LINE = 8 * 1024 * 1024
+# 410: the version is too old. 403: a right was withdrawn; whatever it covered must be read anew.
+_HISTORY_LOST = (403, 410)
+# A watch that ends sooner and has brought nothing is a failure: asking again at once would be a
+# tight loop.
+_SHORTEST_WATCH = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long things may take and how soon they are tried again, in seconds.
+
+    Attributes:
+        page: Silence after which a page is given up.
+        watch: What the server is asked to end a watch after. Short, so that every connection is
+            proved to be alive at least that often; taking up a watch costs next to nothing.
+        silence: Silence after which a watch is given up; longer than `watch`.
+        first_retry: The longest wait after a first failure; doubled with each further one.
+        last_retry: What that doubling ends at.
+    """
+
+    page: float = 30.0
+    watch: float = 60.0
+    silence: float = 75.0
+    first_retry: float = 0.5
+    last_retry: float = 8.0
+
+    def before_retry(self, failures: int) -> float:
+        """Seconds to wait after so many failures in a row, with full jitter.
+
+        Many hubs and a restarting API server must not meet in step.
+        """
+        longest = min(self.last_retry, self.first_retry * 2.0 ** min(failures - 1, 16))
+        return random.uniform(longest / 4, longest)  # noqa: S311 - jitter is no secret
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some objects of a list, still encoded; `first` where a new list begins."""
+
+    items: list[msgspec.Raw]
+    first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The list is whole: what was in none of its pages does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One event of a watch: ``ADDED``, ``MODIFIED`` or ``DELETED``, and the encoded object."""
+
+    type: str
+    object: msgspec.Raw
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """The API server has said that everything is known up to now, after these changes."""
+
+    changes: list[Change]
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Contact was lost: `error` says how. It is being tried again.
+
+    With a `gap` the history is lost too, so the next signal is the first page of a new list.
+    """
+
+    error: RequestError
+    gap: bool
+
+
+Signal = Page | Listed | Confirmed | Lost
+
+
+class _ListMeta(msgspec.Struct, gc=False, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _List(msgspec.Struct, gc=False):
+    metadata: _ListMeta
+    # A server that has none writes null.
+    items: list[msgspec.Raw] | None = None
+
+
+class _Event(msgspec.Struct, gc=False):
+    type: str
+    object: msgspec.Raw
+
+
+class _Versioned(msgspec.Struct, gc=False):
+    metadata: _ListMeta
+
+
+_decode_list = msgspec.json.Decoder(_List).decode
+_decode_event = msgspec.json.Decoder(_Event).decode
+_decode_version = msgspec.json.Decoder(_Versioned).decode
+_decode_status = msgspec.json.Decoder(Status).decode
+
+
+class Watcher:
+    """Follows all objects at one path.
+
+    Args:
+        client: Where to ask.
+        path: The collection, such as ``/api/v1/pods``.
+        field_selector: Which of them, "" for all.
+        pace: Time-outs and back-off.
+    """
+
+    def __init__(
+        self, client: Client, path: str, field_selector: str = "", pace: Pace | None = None
+    ) -> None:
+        self._client = client
+        self._path = path
+        self._query = {"fieldSelector": field_selector} if field_selector else {}
+        self._pace = pace or Pace()
+        # Where the next watch starts; None where only a list can tell.
+        self._version: str | None = None
+        self._failures = 0
+
+    async def signals(self) -> AsyncIterator[Signal]:
+        """Everything that happens, for ever; every failure becomes a `Lost`."""
+        while True:
+            try:
+                async for signal in self._list_or_watch():
+                    yield signal
+            except RequestError as error:
+                self._failures += 1
+                if error.status in _HISTORY_LOST:
+                    self._version = None
+                yield Lost(error, gap=self._version is None)
+                wait = self._pace.before_retry(self._failures)
+                await asyncio.sleep(max(error.retry_after, wait))
+
+    def _list_or_watch(self) -> AsyncIterator[Signal]:
+        return self._list() if self._version is None else self._watch(self._version)
+
+    async def _list(self) -> AsyncIterator[Signal]:
+        query = {**self._query, "limit": str(_PAGE_SIZE)}
+        first = True
+        while True:
+            async with self._client.get(self._path, query, self._pace.page) as response:
+                body = await response.read()
+            page = _decoded_list(body)
+            yield Page(page.items or [], first)
+            first = False
+            if not page.metadata.continue_:
+                break
+            query["continue"] = page.metadata.continue_
+        if not page.metadata.resource_version:
+            raise RequestError("the list has no resourceVersion to watch from")
+        self._version = page.metadata.resource_version
+        self._failures = 0
+        yield Listed()
+
+    async def _watch(self, version: str) -> AsyncIterator[Signal]:
+        query = {
+            **self._query,
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": version,
+            "timeoutSeconds": str(round(self._pace.watch)),
+        }
+        started = time.monotonic()
+        async with self._client.get(self._path, query, self._pace.silence) as response:
+            yield Confirmed([])
+            async for lines in _lines(response.content):
+                self._failures = 0
+                yield Confirmed(self._changes(lines))
+        if self._version == version and time.monotonic() - started < _SHORTEST_WATCH:
+            raise RequestError("the watch ended at once")
+
+    def _changes(self, lines: list[bytes]) -> list[Change]:
+        """The events on these lines; moves the version to the last of them.
+
+        Raises:
+            RequestError: One of them was an ERROR event, or no event at all.
+        """
+        events = [_decoded_event(line) for line in lines if line.strip()]
+        for event in events:
+            if event.type == "ERROR":
+                raise _error(event)
+        if events:
+            self._version = _version(events[-1]) or self._version
+        return [Change(event.type, event.object) for event in events if event.type != "BOOKMARK"]
+
+
+async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
+    """The whole lines of each piece that arrives; what is cut off at the end is dropped."""
+    rest = b""
+    async for chunk in content.iter_any():
+        *lines, rest = (rest + chunk).split(b"\n")
+        if len(rest) > _LONGEST_LINE:
+            raise RequestError("a line of the watch is longer than any object can be")
+        if lines:
+            yield lines
+
+
+def _decoded_list(body: bytes) -> _List:
+    try:
+        return _decode_list(body)
+    except msgspec.MsgspecError as error:
+        raise RequestError(f"the answer is no Kubernetes list: {error}") from error
+
+
+def _decoded_event(line: bytes) -> _Event:
+    try:
+        return _decode_event(line)
+    except msgspec.MsgspecError as error:
+        raise RequestError(f"the answer is no watch event: {error}") from error
+
+
+def _version(event: _Event) -> str:
+    try:
+        return _decode_version(event.object).metadata.resource_version
+    except msgspec.MsgspecError:
+        return ""
+
+
+def _error(event: _Event) -> RequestError:
+    try:
+        status = _decode_status(event.object)
+    except msgspec.MsgspecError:
+        status = Status()
+    return RequestError(f"the watch ended: {status.message or 'no reason given'}", status.code)

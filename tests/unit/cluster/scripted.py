@@ -1,0 +1,106 @@
+"""An API server that follows a script: only for faults that a real one cannot be told."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+from kubernetes_asyncio.client import Configuration
+
+from gpuspawner.cluster.client import Client
+from gpuspawner.cluster.watch import Pace
+
+Step = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+FAST = Pace(page=1, watch=5, silence=1, first_retry=0.01, last_retry=0.02)
+
+
+class ScriptedServer:
+    """Answers each request to a path with the next step of that path's script.
+
+    A script that is used up answers 503 for ever.
+    """
+
+    def __init__(self, **scripts: list[Step]) -> None:
+        self.scripts = scripts
+        self.queries: list[dict[str, str]] = []
+        self.headers: list[dict[str, str]] = []
+        self.host = ""
+        self.loads = 0
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.queries.append(dict(request.query))
+        self.headers.append(dict(request.headers))
+        script = self.scripts.get(request.path.rsplit("/", 1)[-1], [])
+        return await (script.pop(0) if script else failure(503))(request)
+
+    async def configuration(self) -> Configuration:
+        self.loads += 1
+        return Configuration(host=self.host)
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[Client]:
+        app = web.Application()
+        app.router.add_get("/{path:.*}", self.answer)
+        runner = web.AppRunner(app, shutdown_timeout=0, handler_cancellation=True)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        self.host = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        client = Client(self.configuration)
+        try:
+            yield client
+        finally:
+            await client.close()
+            await runner.cleanup()
+
+
+def obj(name: str, version: str = "1", namespace: str = "", **fields: object) -> dict[str, object]:
+    return {
+        "metadata": {"name": name, "namespace": namespace, "resourceVersion": version},
+        **fields,
+    }
+
+
+def event(type_: str, body: object) -> bytes:
+    return json.dumps({"type": type_, "object": body}).encode() + b"\n"
+
+
+def page(*items: object, version: str = "1", then: str = "") -> Step:
+    body = {"metadata": {"resourceVersion": version, "continue": then}, "items": list(items)}
+
+    async def step(_: web.Request) -> web.StreamResponse:
+        return web.json_response(body)
+
+    return step
+
+
+def raw(body: bytes) -> Step:
+    async def step(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=body)
+
+    return step
+
+
+def failure(status: int, message: str = "scripted", **headers: str) -> Step:
+    async def step(_: web.Request) -> web.StreamResponse:
+        body = {"kind": "Status", "message": message, "code": status}
+        return web.json_response(body, status=status, headers=headers)
+
+    return step
+
+
+def watch(*pieces: bytes, hold: bool = False) -> Step:
+    """A watch that sends the pieces, then ends, or stays open in silence when `hold`."""
+
+    async def step(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for piece in pieces:
+            await response.write(piece)
+        if hold:
+            await asyncio.Event().wait()  # aiohttp cancels it when the client goes
+        return response
+
+    return step

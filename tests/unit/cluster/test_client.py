@@ -1,0 +1,134 @@
+"""What becomes of configurations and answers that are not as they should be."""
+
+import pathlib
+from collections.abc import Callable
+
+import pytest
+from kubernetes_asyncio.client import Configuration
+
+from gpuspawner.cluster.client import Client, RequestError, load_configuration, one_line
+
+from .scripted import ScriptedServer, failure, raw
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Writes the text that the process finds as its kubeconfig; without a call there is none."""
+    path = tmp_path / "kubeconfig"
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    monkeypatch.setattr(
+        "kubernetes_asyncio.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(path)
+    )
+
+    def write(text: str) -> None:
+        path.write_text(text)
+
+    return write
+
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: here
+contexts: [{name: here, context: {cluster: here, user: hub}}]
+clusters: [{name: here, cluster: {server: "https://127.0.0.1:6443"}}]
+users: [{name: hub, user: {token: secret}}]
+"""
+
+
+async def test_a_kubeconfig_is_read_without_touching_the_default_of_the_process(
+    kubeconfig: Callable[[str], None],
+) -> None:
+    kubeconfig(KUBECONFIG)
+    before = Configuration.get_default_copy().host
+
+    configuration = await load_configuration()
+
+    assert configuration.host == "https://127.0.0.1:6443"
+    assert configuration.api_key == {"BearerToken": "Bearer secret"}
+    assert Configuration.get_default_copy().host == before
+
+
+async def test_kubespawners_own_traits_win_over_what_was_found(
+    kubeconfig: Callable[[str], None],
+) -> None:
+    kubeconfig(KUBECONFIG)
+
+    configuration = await load_configuration("https://api.example:443", "/ca.crt", verify_ssl=False)
+
+    assert configuration.host == "https://api.example:443"
+    assert configuration.ssl_ca_cert == "/ca.crt"
+    assert configuration.verify_ssl is False
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "{", "[]", "current-context: nowhere", "a: \x00", "clusters: 3"]
+)
+async def test_a_configuration_that_cannot_be_used_is_a_request_error(
+    kubeconfig: Callable[[str], None], text: str | None
+) -> None:
+    if text is not None:
+        kubeconfig(text)
+
+    with pytest.raises(RequestError, match="no usable Kubernetes configuration"):
+        await load_configuration()
+
+
+async def test_an_unreadable_certificate_is_a_request_error() -> None:
+    async def load() -> Configuration:
+        configuration = Configuration(host="https://127.0.0.1:1")
+        configuration.ssl_ca_cert = "/nowhere/ca.crt"
+        return configuration
+
+    with pytest.raises(RequestError, match="no usable Kubernetes configuration"):
+        async with Client(load).get("/api", {}, 1):
+            pass
+
+
+async def test_no_contact_is_a_request_error_without_a_status() -> None:
+    async def load() -> Configuration:
+        return Configuration(host="http://127.0.0.1:1")
+
+    client = Client(load)
+    with pytest.raises(RequestError) as caught:
+        async with client.get("/api", {}, 1):
+            pass
+    await client.close()
+
+    assert caught.value.status is None
+
+
+async def test_a_refusal_carries_the_servers_message_and_status() -> None:
+    server = ScriptedServer(things=[failure(403, "things is\nforbidden")])
+    async with server.serving() as client:
+        with pytest.raises(RequestError, match="HTTP 403: things is forbidden") as caught:
+            async with client.get("/things", {}, 1):
+                pass
+
+    assert caught.value.status == 403
+
+
+async def test_an_error_page_that_is_no_status_is_named_by_its_status() -> None:
+    async def proxy_page(request: object) -> object:
+        response = await raw(b"<html>bad gateway</html>")(request)  # type: ignore[arg-type]
+        response.set_status(502)
+        return response
+
+    server = ScriptedServer(things=[proxy_page])  # type: ignore[list-item]
+    async with server.serving() as client:
+        with pytest.raises(RequestError, match="HTTP 502: Bad Gateway"):
+            async with client.get("/things", {}, 1):
+                pass
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a\nb\t c", "a b c"),
+        ("\x1b[31mred\x00", "[31mred"),
+        ("x" * 400, "x" * 297 + "..."),
+        ("", ""),
+    ],
+)
+def test_a_log_line_is_one_line_of_printable_text(text: str, line: str) -> None:
+    assert one_line(text) == line

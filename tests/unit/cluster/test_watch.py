@@ -1,0 +1,236 @@
+"""Only faults are scripted here; tests/cluster follows a real API server."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from gpuspawner.cluster.watch import Confirmed, Listed, Lost, Pace, Page, Signal, Watcher
+
+from .scripted import FAST, ScriptedServer, event, failure, obj, page, raw, watch
+
+
+async def signals_of(server: ScriptedServer, count: int, pace: Pace = FAST) -> list[Signal]:
+    """The first signals of a watcher of things that this server feeds."""
+    async with server.serving() as client:
+        return await first(Watcher(client, "/things", pace=pace).signals(), count)
+
+
+async def first(signals: AsyncIterator[Signal], count: int) -> list[Signal]:
+    got: list[Signal] = []
+    async with asyncio.timeout(5):
+        async for signal in signals:
+            if signal != Confirmed([]):
+                got.append(signal)
+            if len(got) == count:
+                break
+    return got
+
+
+def names(signal: Signal) -> list[str]:
+    """What a page or a batch of changes tells of."""
+    match signal:
+        case Page(items):
+            return [msgspec.json.decode(item)["metadata"]["name"] for item in items]
+        case Confirmed(changes):
+            return [
+                f"{c.type} {msgspec.json.decode(c.object)['metadata']['name']}" for c in changes
+            ]
+    raise AssertionError(signal)
+
+
+async def test_a_list_comes_in_pages_and_ends_with_listed() -> None:
+    server = ScriptedServer(things=[page(obj("a"), then="more"), page(obj("b"))])
+
+    one, two, end = await signals_of(server, 3)
+
+    assert (names(one), names(two), end) == (["a"], ["b"], Listed())
+    assert (one.first, two.first) == (True, False)
+    assert server.queries[1]["continue"] == "more"
+    assert server.queries[0]["limit"] == "500"
+
+
+async def test_a_server_that_writes_null_for_no_items_has_none() -> None:
+    server = ScriptedServer(things=[raw(b'{"metadata":{"resourceVersion":"1"},"items":null}')])
+
+    assert await signals_of(server, 2) == [Page([], first=True), Listed()]
+
+
+async def test_a_watch_begins_at_the_version_of_the_list() -> None:
+    server = ScriptedServer(
+        things=[page(version="41"), watch(event("ADDED", obj("a", "42")), hold=True)]
+    )
+
+    *_, change = await signals_of(server, 3)
+
+    assert names(change) == ["ADDED a"]
+    assert server.queries[1]["resourceVersion"] == "41"
+    assert server.queries[1]["allowWatchBookmarks"] == "true"
+
+
+async def test_a_watch_that_ends_is_taken_up_at_its_last_version_without_a_list() -> None:
+    server = ScriptedServer(
+        things=[
+            page(version="41"),
+            watch(event("ADDED", obj("a", "42")), event("BOOKMARK", obj("", "50"))),
+            watch(event("DELETED", obj("a", "51")), hold=True),
+        ]
+    )
+
+    *_, change = await signals_of(server, 4)
+
+    assert names(change) == ["DELETED a"]
+    assert server.queries[2]["resourceVersion"] == "50"
+
+
+async def test_a_line_in_many_pieces_is_one_event() -> None:
+    line = event("ADDED", obj("a", "2", data="x" * 3_000_000))
+    pieces = [line[i : i + 100_000] for i in range(0, len(line), 100_000)]
+    server = ScriptedServer(things=[page(), watch(*pieces, hold=True)])
+
+    *_, change = await signals_of(server, 3)
+
+    assert names(change) == ["ADDED a"]
+
+
+async def test_a_line_longer_than_any_object_ends_the_watch() -> None:
+    piece = b"x" * 1_000_000
+    server = ScriptedServer(things=[page(), watch(*[piece] * 10, hold=True)])
+
+    *_, lost = await signals_of(server, 3)
+
+    assert isinstance(lost, Lost)
+    assert "longer than any object" in str(lost.error)
+
+
+async def test_a_cut_line_is_dropped_and_its_event_comes_again() -> None:
+    whole, cut = event("ADDED", obj("a", "2")), event("ADDED", obj("b", "3"))
+    server = ScriptedServer(
+        things=[page(), watch(whole, cut[:-9]), watch(cut, hold=True)],
+    )
+
+    *_, one, two = await signals_of(server, 4)
+
+    assert (names(one), names(two)) == (["ADDED a"], ["ADDED b"])
+    assert server.queries[2]["resourceVersion"] == "2"
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [failure(410), watch(event("ERROR", {"code": 410, "message": "too old"}))],
+    ids=["as a status", "as an event"],
+)
+async def test_after_410_everything_is_listed_again(gone: object) -> None:
+    server = ScriptedServer(things=[page(version="1"), gone, page(obj("b"), version="9")])
+
+    _, _, lost, again, listed = await signals_of(server, 5)
+
+    assert isinstance(lost, Lost)
+    assert lost.gap
+    assert (names(again), listed) == (["b"], Listed())
+    assert again.first
+
+
+async def test_a_list_whose_continue_token_expired_begins_anew() -> None:
+    server = ScriptedServer(
+        things=[page(obj("a"), then="old"), failure(410), page(obj("a")), watch(hold=True)]
+    )
+
+    _, lost, again, listed = await signals_of(server, 4)
+
+    assert isinstance(lost, Lost)
+    assert again == Page(again.items, first=True)
+    assert listed == Listed()
+    assert "continue" not in server.queries[2]
+
+
+async def test_a_server_error_during_a_watch_costs_no_list() -> None:
+    server = ScriptedServer(
+        things=[page(version="7"), failure(500), watch(event("ADDED", obj("a", "8")), hold=True)]
+    )
+
+    _, _, lost, change = await signals_of(server, 4)
+
+    assert isinstance(lost, Lost)
+    assert not lost.gap
+    assert names(change) == ["ADDED a"]
+    assert server.queries[2]["resourceVersion"] == "7"
+
+
+async def test_a_right_withdrawn_means_listing_again_once_it_is_back() -> None:
+    server = ScriptedServer(things=[page(), failure(403, "no"), page(obj("a"))])
+
+    _, _, lost, again = await signals_of(server, 4)
+
+    assert isinstance(lost, Lost)
+    assert (lost.error.status, lost.gap) == (403, True)
+    assert "no" in str(lost.error)
+    assert names(again) == ["a"]
+
+
+async def test_a_watch_that_falls_silent_is_given_up() -> None:
+    server = ScriptedServer(things=[page(), watch(hold=True)])
+
+    *_, lost = await signals_of(server, 3, Pace(silence=0.05, first_retry=0.01))
+
+    assert isinstance(lost, Lost)
+    assert "no answer within" in str(lost.error)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"<html>", b"[]", b'{"items": []}', b'{"metadata":{},"items":[]}', b"\xff\xfe", b""],
+)
+async def test_what_is_no_list_is_an_error_and_never_an_empty_cluster(body: bytes) -> None:
+    server = ScriptedServer(things=[raw(body)])
+
+    signals = await signals_of(server, 2)
+
+    assert Listed() not in signals
+    assert any(isinstance(signal, Lost) for signal in signals)
+
+
+@pytest.mark.parametrize("line", [b"<html>\n", b'{"type": 1}\n', b'{"type":"ERROR","object":3}\n'])
+async def test_what_is_no_event_is_an_error(line: bytes) -> None:
+    server = ScriptedServer(things=[page(), watch(line, hold=True)])
+
+    *_, lost = await signals_of(server, 3)
+
+    assert isinstance(lost, Lost)
+
+
+async def test_a_watch_that_ends_at_once_and_brought_nothing_is_not_asked_again_at_once() -> None:
+    server = ScriptedServer(things=[page(), watch()])
+
+    *_, lost = await signals_of(server, 3)
+
+    assert isinstance(lost, Lost)
+
+
+async def test_an_answer_to_wait_is_obeyed() -> None:
+    waits = failure(429, "slow down", **{"Retry-After": "1"})
+    server = ScriptedServer(things=[waits, page()])
+    began = asyncio.get_running_loop().time()
+
+    await signals_of(server, 2)
+
+    assert asyncio.get_running_loop().time() - began >= 1
+
+
+async def test_compressed_answers_are_not_asked_for() -> None:
+    """The hub's event loop would have to unpack them."""
+    server = ScriptedServer(things=[page()])
+
+    await signals_of(server, 1)
+
+    assert server.headers[0]["Accept-Encoding"] == "identity"
+
+
+def test_retries_come_later_and_later_and_never_in_step() -> None:
+    pace = Pace(first_retry=1, last_retry=8)
+
+    for failures, longest in [(1, 1), (2, 2), (3, 4), (4, 8), (5, 8), (10_000, 8)]:
+        waits = {pace.before_retry(failures) for _ in range(20)}
+        assert all(longest / 4 <= wait <= longest for wait in waits)
+        assert len(waits) > 1
