@@ -1,0 +1,87 @@
+"""Whether a person may have what was asked for, and what exactly that is."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gpuspawner.offers import Accelerator, Image, Offers
+from gpuspawner.options import GPURequest
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """For whom a server starts: its owner, never the administrator who starts it for them.
+
+    Attributes:
+        name: Name in JupyterHub.
+        groups: Names of the groups in JupyterHub.
+    """
+
+    name: str
+    groups: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a server gets, resolved to the administrator's own entries.
+
+    Attributes:
+        accelerator: The accelerator; None: a server without a GPU.
+        gpus: How many of its resource; 0 exactly where there is no accelerator.
+        image: The image; None keeps KubeSpawner's.
+        memory: Bytes, requested and limited; None keeps KubeSpawner's.
+        cpu: Millicores, requested and limited; None keeps KubeSpawner's.
+    """
+
+    accelerator: Accelerator | None = None
+    gpus: int = 0
+    image: Image | None = None
+    memory: int | None = None
+    cpu: int | None = None
+
+
+class DenialReason(StrEnum):
+    """Why a person may not have something, whatever is free."""
+
+    NOT_OFFERED = "not-offered"
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """A person may not have what was asked for.
+
+    Attributes:
+        reason: Why.
+        request: What was asked for.
+    """
+
+    reason: DenialReason
+    request: GPURequest
+
+
+def decide(request: GPURequest, person: Person, offers: Offers) -> Grant | Denial:  # noqa: ARG001
+    """Grant a request that is on offer; every person may have everything on offer.
+
+    A request that was parsed against other offers, or made by hand, is denied rather than trusted.
+    """
+    accelerator = offers.accelerators.get(request.accelerator or "")
+    if (accelerator is None) != (request.accelerator is None):
+        return Denial(DenialReason.NOT_OFFERED, request)
+    choices = offers.choices(accelerator)
+    images = {image.key: image for image in choices.images}
+    sizes = {memory.text: memory.bytes for memory in choices.memory}
+    millicores = None if request.cpu is None else round(request.cpu * 1000)
+    offered = (
+        request.gpus in choices.counts
+        and (request.image is None or request.image in images)
+        and (request.memory is None or request.memory in sizes)
+        and (millicores is None or millicores in choices.cpu)
+    )
+    if not offered:
+        return Denial(DenialReason.NOT_OFFERED, request)
+    return Grant(
+        accelerator=accelerator,
+        gpus=request.gpus,
+        image=images.get(request.image or ""),
+        memory=sizes.get(request.memory or ""),
+        cpu=millicores,
+    )

@@ -1,0 +1,53 @@
+"""What people get of what they ask for."""
+
+import pytest
+
+from gpuspawner.offers import Offers
+from gpuspawner.options import GPURequest, parse
+from gpuspawner.policy import Denial, DenialReason, Grant, Person, decide
+
+OFFERS = Offers.parse(
+    accelerators={"a100": {"counts": [1, 2], "node_selector": {"gpu": "a100"}}},
+    images={"pytorch": {"image": "pytorch:1"}},
+    memory_choices=["16Gi"],
+    cpu_choices=["1500m"],
+)
+ANNA = Person("anna", frozenset({"biology"}))
+
+
+def test_a_grant_holds_the_administrators_own_entries():
+    asked = parse({"gpus": 2}, OFFERS)
+
+    assert decide(asked, ANNA, OFFERS) == Grant(
+        accelerator=OFFERS.accelerators["a100"],
+        gpus=2,
+        image=OFFERS.images["pytorch"],
+        memory=16 * 1024**3,
+        cpu=1500,
+    )
+
+
+def test_a_server_without_a_gpu_is_granted():
+    grant = decide(parse({"accelerator": None}, OFFERS), ANNA, OFFERS)
+
+    assert (grant.accelerator, grant.gpus) == (None, 0)
+
+
+def test_what_is_not_a_choice_stays_as_kubespawner_has_it():
+    assert decide(GPURequest(), ANNA, Offers.parse()) == Grant()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        GPURequest("h100", 1),
+        GPURequest("a100", 3),
+        GPURequest("a100", 0),
+        GPURequest(None, 1),
+        GPURequest("a100", 1, image="evil"),
+        GPURequest("a100", 1, memory="1Ti"),
+        GPURequest("a100", 1, cpu=64),
+    ],
+)
+def test_what_is_not_on_offer_is_denied_however_it_came_here(asked):
+    assert decide(asked, ANNA, OFFERS) == Denial(DenialReason.NOT_OFFERED, asked)
