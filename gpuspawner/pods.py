@@ -1,0 +1,81 @@
+"""A pod on its way to the API server: KubeSpawner's models and the plain objects of the rest.
+
+The rooms below know pods as the API writes them, with camelCase names; KubeSpawner and its
+administrators' ``modify_pod_hook`` know the classes of kubernetes_asyncio.
+"""
+
+import asyncio
+import json
+import re
+from typing import Any
+
+from aiohttp import ClientError
+from kubernetes_asyncio import client
+from kubernetes_asyncio.client.rest import ApiException
+
+Plain = dict[str, Any]
+
+_LIST = re.compile(r"list\[(.+)\]")
+_DICT = re.compile(r"dict\(str, (.+)\)")
+
+# Whether a pod is valid is for the API server to say, which knows more than the client's classes.
+_UNCHECKED = client.Configuration()
+_UNCHECKED.client_side_validation = False
+
+
+def plain(api: Any, pod: Any) -> Plain:
+    """The pod as *api*, a ``CoreV1Api``, would send it: from a model, or half model, half plain."""
+    written: Plain = api.api_client.sanitize_for_serialization(pod)
+    return written
+
+
+def model(pod: Plain) -> Any:
+    """The pod as a ``V1Pod`` that is written back to exactly the same object.
+
+    What the client's classes do not know, a field newer than they are, stays a plain object, as it
+    does where KubeSpawner takes a part of the pod from the configuration.
+    """
+    return _model(pod, "V1Pod")
+
+
+def _model(value: Any, kind: str) -> Any:
+    if value is None:
+        return None
+    if of := _LIST.fullmatch(kind):
+        return [_model(item, of[1]) for item in value] if isinstance(value, list) else value
+    if of := _DICT.fullmatch(kind):
+        if not isinstance(value, dict):
+            return value
+        return {name: _model(item, of[1]) for name, item in value.items()}
+    cls = getattr(client, kind, None)
+    if cls is None or not isinstance(value, dict):
+        return value
+    attributes = {written: name for name, written in cls.attribute_map.items()}
+    if not value.keys() <= attributes.keys():
+        return value
+    fields = {attributes[name]: item for name, item in value.items()}
+    converted = {name: _model(item, cls.openapi_types[name]) for name, item in fields.items()}
+    return cls(local_vars_configuration=_UNCHECKED, **converted)
+
+
+async def admitted(api: Any, namespace: str, pod: Any, *, seconds: float) -> Plain:
+    """The pod as admission would leave it, by a dry run; as it is where that cannot be had.
+
+    Admission fills in what the scheduler goes by: requests from a LimitRange, the tolerations and
+    the node selector of a RuntimeClass, a priority, whatever a webhook adds.
+
+    Args:
+        api: KubeSpawner's ``CoreV1Api``.
+        namespace: Where the pod will be created.
+        pod: A ``V1Pod``.
+        seconds: How long to wait at most.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            answer = await api.create_namespaced_pod(
+                namespace, pod, dry_run="All", _preload_content=False
+            )
+            written: Plain = json.loads(await answer.read())
+    except (ApiException, ClientError, TimeoutError, OSError, ValueError):
+        return plain(api, pod)
+    return written if written.get("kind") == "Pod" else plain(api, pod)
