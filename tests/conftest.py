@@ -12,6 +12,8 @@ from typing import TypeVar
 
 import pytest
 
+pytest_plugins = ["tests.fixtures.cluster"]
+
 VERSION_CONDITION = "Skipped: version:"
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)

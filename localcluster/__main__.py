@@ -1,0 +1,81 @@
+"""``python -m localcluster``: a cluster for a person or a script."""
+
+import argparse
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from localcluster import binaries, fleet
+from localcluster.cluster import LocalCluster, Pods
+from localcluster.errors import LocalClusterError
+
+
+class _EndedBySignal(Exception):  # noqa: N818  (no error: someone asked for it)
+    """SIGINT or SIGTERM came."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; return its exit status."""
+    options = _parser().parse_args(arguments)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _end)
+    try:
+        return int(options.run(options))
+    except _EndedBySignal:
+        return 0
+    except LocalClusterError as error:
+        print(f"localcluster: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m localcluster", description=__doc__)
+    commands = parser.add_subparsers(title="commands", required=True)
+
+    build = commands.add_parser("build", help="build and fetch what clusters need, once")
+    build.set_defaults(run=_build)
+
+    up = commands.add_parser("up", help="run a cluster until Ctrl-C")
+    up.add_argument(
+        "--fleet",
+        default="demo",
+        help=f"its nodes: a file, or one of {', '.join(fleet.names())}; %(default)s if left out",
+    )
+    up.add_argument("--dir", type=Path, required=True, help="for kubeconfig, logs and data")
+    up.add_argument(
+        "--report-only",
+        dest="pods",
+        action="store_const",
+        const=Pods.REPORT,
+        default=Pods.RUN,
+        help="report bound pods Running without starting processes",
+    )
+    up.set_defaults(run=_up)
+    return parser
+
+
+def _build(_options: argparse.Namespace) -> int:
+    print(binaries.controlplane())
+    print(binaries.proxy())
+    return 0
+
+
+def _up(options: argparse.Namespace) -> int:
+    with LocalCluster(options.dir, fleet=options.fleet, pods=options.pods) as cluster:
+        print("ready", flush=True)
+        while True:
+            threading.Event().wait(1)
+            cluster.check()
+
+
+def _end(_number: int, _frame: object) -> None:
+    # A second Ctrl-C must not cut the orderly stop short; that is bounded.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    raise _EndedBySignal
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""Keeping nodes Ready, as their kubelets would."""
+
+import asyncio
+import logging
+from datetime import UTC, datetime
+
+from localcluster.agent.api import STRATEGIC, Api, ApiError, ChangeKind, Object
+from localcluster.nodes import KEPT, NOT_READY_TAINT, SILENT
+
+log = logging.getLogger(__name__)
+
+#: A kubelet's own figures: renewed every 10 s; 50 s without and the node is Unknown.
+_RENEW_EVERY = 10.0
+_LEASE_SECONDS = 40
+_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+
+
+def is_kept(node: Object) -> bool:
+    """Say whether the node is the agent's and alive."""
+    annotations = node["metadata"].get("annotations", {})
+    return bool(annotations.get(KEPT) == "true" and annotations.get(SILENT) != "true")
+
+
+async def keep_nodes(api: Api) -> None:
+    """Keep every node that is annotated so, without end."""
+    renewals: dict[str, asyncio.Task[None]] = {}
+    async with asyncio.TaskGroup() as tasks:
+        async for change in api.follow("/api/v1/nodes", {}):
+            node = change.object
+            name = node["metadata"]["name"]
+            if change.kind is ChangeKind.GONE or not is_kept(node):
+                if renewal := renewals.pop(name, None):
+                    renewal.cancel()
+                continue
+            await _make_ready(api, node)
+            if name not in renewals:
+                renewals[name] = tasks.create_task(_renew(api, node))
+
+
+async def _make_ready(api: Api, node: Object) -> None:
+    """Undo what says the node is not ready: it is, since we are here."""
+    path = f"/api/v1/nodes/{node['metadata']['name']}"
+    ready = [c for c in node["status"].get("conditions", []) if c["type"] == "Ready"]
+    taints = node["spec"].get("taints", [])
+    others = [taint for taint in taints if taint["key"] != NOT_READY_TAINT]
+    try:
+        if not ready or ready[0]["status"] != "True":
+            condition = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+            condition |= {"lastHeartbeatTime": _now(), "lastTransitionTime": _now()}
+            await api.patch(f"{path}/status", {"status": {"conditions": [condition]}}, STRATEGIC)
+        if len(others) < len(taints):
+            version = {"resourceVersion": node["metadata"]["resourceVersion"]}
+            await api.patch(path, {"metadata": version, "spec": {"taints": others}})
+    except ApiError as error:
+        # Someone else changed the node: that change comes by the watch next.
+        if error.status not in (404, 409):
+            raise
+
+
+async def _renew(api: Api, node: Object) -> None:
+    metadata = node["metadata"]
+    owner = {"apiVersion": "v1", "kind": "Node", "name": metadata["name"], "uid": metadata["uid"]}
+    lease = {
+        "metadata": {"name": metadata["name"], "ownerReferences": [owner]},
+        "spec": {"holderIdentity": metadata["name"], "leaseDurationSeconds": _LEASE_SECONDS},
+    }
+    while True:
+        renewed = {"spec": {"renewTime": _now(microseconds=True)}}
+        try:
+            await api.patch(f"{_LEASES}/{metadata['name']}", renewed)
+        except ApiError as error:
+            if error.status == 404:
+                lease["spec"] |= renewed["spec"]
+                await _create(api, lease)
+            else:
+                log.warning("lease of %s: %s", metadata["name"], error)
+        await asyncio.sleep(_RENEW_EVERY)
+
+
+async def _create(api: Api, lease: Object) -> None:
+    try:
+        await api.create(_LEASES, lease)
+    except ApiError as error:
+        log.warning("lease of %s: %s", lease["metadata"]["name"], error)
+
+
+def _now(*, microseconds: bool = False) -> str:
+    form = "%Y-%m-%dT%H:%M:%S.%fZ" if microseconds else "%Y-%m-%dT%H:%M:%SZ"
+    return datetime.now(UTC).strftime(form)

@@ -1,0 +1,62 @@
+"""Running every pod that is bound to a kept node."""
+
+import asyncio
+import logging
+
+from localcluster.agent.addresses import Addresses
+from localcluster.agent.api import Api, Change, ChangeKind
+from localcluster.agent.runtime import Runtime
+from localcluster.agent.worker import PodWorker
+
+log = logging.getLogger(__name__)
+
+
+async def run_pods(api: Api, runtime: Runtime) -> None:
+    """Run bound pods until cancelled, then end what runs."""
+    pods = Pods(api, runtime)
+    try:
+        # A pod without a node is the scheduler's.
+        async for change in api.follow("/api/v1/pods", {"fieldSelector": "spec.nodeName!="}):
+            pods.see(change)
+    finally:
+        await pods.close()
+
+
+class Pods:
+    """A worker for each bound pod, by the pod's uid."""
+
+    def __init__(self, api: Api, runtime: Runtime) -> None:
+        self._api = api
+        self._runtime = runtime
+        self._addresses = Addresses()
+        self._workers: dict[str, PodWorker] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def see(self, change: Change) -> None:
+        """Take note of a pod that came, changed or went."""
+        pod = change.object
+        uid = pod["metadata"]["uid"]
+        if change.kind is ChangeKind.GONE:
+            self._workers.pop(uid, None)
+            if task := self._tasks.get(uid):
+                task.cancel()
+        elif worker := self._workers.get(uid):
+            worker.see(pod)
+        else:
+            worker = PodWorker(self._api, self._runtime, self._addresses, pod)
+            self._workers[uid] = worker
+            task = asyncio.create_task(worker.run(), name=pod["metadata"]["name"])
+            self._tasks[uid] = task
+            task.add_done_callback(lambda done: self._ended(uid, done))
+
+    def _ended(self, uid: str, task: asyncio.Task[None]) -> None:
+        del self._tasks[uid]
+        if not task.cancelled() and (error := task.exception()):
+            log.error("pod %s: the agent failed", task.get_name(), exc_info=error)
+
+    async def close(self) -> None:
+        """End every container at once; the cluster ends."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

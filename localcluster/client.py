@@ -1,0 +1,117 @@
+"""A small synchronous client of the API server, for what starts and tests clusters."""
+
+import http.client
+import json
+import ssl
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from localcluster.errors import LocalClusterError
+
+#: An object of the Kubernetes API as plain data.
+Object = dict[str, Any]
+
+_CONTENT_TYPES = {"PATCH": "application/merge-patch+json"}
+
+
+class ApiError(LocalClusterError):
+    """The API server answered with an error.
+
+    Attributes:
+        status: the HTTP status, such as 404.
+        reason: the machine's word for it, such as ``NotFound``.
+    """
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        super().__init__(f"{status} {reason}: {message}")
+        self.status = status
+        self.reason = reason
+
+
+class Client:
+    """Speaks to one API server as one user.
+
+    Args:
+        url: such as ``https://127.0.0.1:21001``.
+        ca: file with the certificate that the server's is checked against.
+        token: the user's bearer token.
+    """
+
+    def __init__(self, url: str, ca: Path, token: str) -> None:
+        self._host = urlsplit(url).netloc
+        self._ca = ca
+        self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
+        self._connection: http.client.HTTPSConnection | None = None
+
+    def get(self, path: str) -> Object:
+        """Read what is at this path, with its query."""
+        return self._request("GET", path)
+
+    def items(self, path: str) -> list[Object]:
+        """Read the list at this path and return its items."""
+        items: list[Object] = self._request("GET", path)["items"]
+        return items
+
+    def create(self, path: str, body: Object) -> Object:
+        """POST an object to a list's path."""
+        return self._request("POST", path, body)
+
+    def replace(self, path: str, body: Object) -> Object:
+        """PUT an object."""
+        return self._request("PUT", path, body)
+
+    def patch(self, path: str, body: Object) -> Object:
+        """Change an object by a JSON merge patch."""
+        return self._request("PATCH", path, body)
+
+    def delete(self, path: str, grace: int | None = None) -> Object:
+        """Delete an object, with ``grace`` seconds if given."""
+        options = {} if grace is None else {"gracePeriodSeconds": grace}
+        return self._request("DELETE", path, options)
+
+    def is_ready(self) -> bool:
+        """Say whether the API server answers that it is ready."""
+        try:
+            self._send("GET", "/readyz", None)
+        except (OSError, http.client.HTTPException, ApiError):
+            return False
+        return True
+
+    def _request(self, method: str, path: str, body: Object | None = None) -> Object:
+        answer: Object = json.loads(self._send(method, path, body))
+        return answer
+
+    def _send(self, method: str, path: str, body: Object | None) -> bytes:
+        data = None if body is None else json.dumps(body)
+        content_type = _CONTENT_TYPES.get(method, "application/json")
+        headers = {**self._headers, "Content-Type": content_type}
+        reused = self._connection is not None
+        connection = self._connection or self._connect()
+        self._connection = None
+        try:
+            connection.request(method, path, data, headers)
+            response = connection.getresponse()
+            answer = response.read()
+        except (OSError, http.client.HTTPException):
+            connection.close()
+            if not reused:
+                raise
+            # The server may have closed a kept connection, when it restarted say.
+            return self._send(method, path, body)
+        self._connection = connection
+        if response.status >= 400:
+            raise _error(response.status, answer)
+        return answer
+
+    def _connect(self) -> http.client.HTTPSConnection:
+        context = ssl.create_default_context(cafile=str(self._ca))
+        return http.client.HTTPSConnection(self._host, timeout=30, context=context)
+
+
+def _error(status: int, answer: bytes) -> ApiError:
+    try:
+        told = json.loads(answer)
+        return ApiError(status, str(told.get("reason", "")), str(told.get("message", "")))
+    except (ValueError, AttributeError):
+        return ApiError(status, "", answer.decode(errors="replace")[:500])

@@ -1,0 +1,199 @@
+"""etcd, kube-apiserver, kube-scheduler and kube-controller-manager as processes."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from localcluster import kubeconfig
+from localcluster.client import Client
+from localcluster.errors import LocalClusterError
+from localcluster.ports import free_ports
+from localcluster.processes import Process, wait_until
+
+#: Those that quota, node health, namespaces, volumes and owned objects need.
+CONTROLLERS = (
+    "garbage-collector-controller",
+    "namespace-controller",
+    "node-lifecycle-controller",
+    "persistentvolume-binder-controller",
+    "pod-garbage-collector-controller",
+    "resourcequota-controller",
+    "serviceaccount-controller",
+    "taint-eviction-controller",
+)
+
+#: Extra flags by the name of the program that gets them.
+Flags = Mapping[str, Sequence[str]]
+
+_START_TIMEOUT = 60.0
+_PORT_TAKEN = "address already in use"
+
+
+class ControlPlane:
+    """One control plane, its data and logs in one directory.
+
+    Args:
+        binary: the program of `localcluster.binaries.controlplane`.
+        directory: an empty directory of its own.
+        controllers: controllers to run; with none, no controller manager starts.
+        flags: more flags, by the name of the program.
+    """
+
+    def __init__(
+        self,
+        binary: Path,
+        directory: Path,
+        *,
+        controllers: Sequence[str] = CONTROLLERS,
+        flags: Flags | None = None,
+    ) -> None:
+        self.binary = binary
+        self._directory = directory
+        self._controllers = tuple(controllers)
+        self._flags = dict(flags or {})
+        self._etcd: Process | None = None
+        self._apiserver: Process | None = None
+        self._others: list[Process] = []
+        self._api_port, self._etcd_port, self._peer_port = 0, 0, 0
+        self.token = secrets.token_hex(16)
+        self.ca = directory / "certs" / "apiserver.crt"
+        self.kubeconfig = directory / "kubeconfig"
+
+    @property
+    def url(self) -> str:
+        """Where the API server answers."""
+        return f"https://127.0.0.1:{self._api_port}"
+
+    def client(self) -> Client:
+        """Return a client with every right."""
+        return Client(self.url, self.ca, self.token)
+
+    def processes(self) -> list[Process]:
+        """Return the processes in the order in which they have to be stopped."""
+        servers = [process for process in (self._apiserver, self._etcd) if process]
+        return [*reversed(self._others), *servers]
+
+    def start(self) -> None:
+        """Start everything and return when the API server is ready.
+
+        Raises:
+            LocalClusterError: a program ended or did not become ready in time.
+        """
+        self._write_credentials()
+        for attempt in range(3):
+            try:
+                self._start_servers()
+                break
+            except LocalClusterError as error:
+                self.stop()
+                # Another process took a port between its choice and its use.
+                if _PORT_TAKEN not in str(error) or attempt == 2:
+                    raise
+        kubeconfig.write(self.kubeconfig, url=self.url, ca=self.ca, token=self.token)
+        self._others = [self._start_scheduler()]
+        if self._controllers:
+            self._others.append(self._start_controller_manager())
+
+    def stop(self) -> None:
+        """End every process, clients of the API server first, etcd last.
+
+        The API server waits for its etcd when that goes first.
+        """
+        for process in self.processes():
+            process.stop()
+        self._others, self._apiserver, self._etcd = [], None, None
+
+    def restart_apiserver(self, flags: Sequence[str] | None = None) -> None:
+        """Restart the API server on its port, with other extra flags if given."""
+        if flags is not None:
+            self._flags["kube-apiserver"] = tuple(flags)
+        self.stop_apiserver()
+        self.start_apiserver()
+
+    def stop_apiserver(self) -> None:
+        """Stop only the API server, as for an outage.
+
+        Asked to end, it would wait long for the watches of its clients.
+        """
+        if self._apiserver:
+            self._apiserver.stop(grace=0)
+            self._apiserver = None
+
+    def start_apiserver(self) -> None:
+        """Start the API server again after `stop_apiserver`."""
+        self._apiserver = self._run(
+            "kube-apiserver",
+            f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
+            f"--secure-port={self._api_port}",
+            "--bind-address=127.0.0.1",
+            f"--cert-dir={self.ca.parent}",
+            f"--service-account-key-file={self._signing_key}",
+            f"--service-account-signing-key-file={self._signing_key}",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--token-auth-file={self._directory / 'tokens.csv'}",
+            "--authorization-mode=RBAC",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            "--allow-privileged",
+            # Pods here get no token, and need no account that a controller makes.
+            "--disable-admission-plugins=ServiceAccount",
+        )
+        watched = [process for process in (self._etcd, self._apiserver) if process]
+        wait_until(self.client().is_ready, watched, _START_TIMEOUT, "kube-apiserver is ready")
+
+    def _start_servers(self) -> None:
+        self._api_port, self._etcd_port, self._peer_port = free_ports(3)
+        here, peer = f"http://127.0.0.1:{self._etcd_port}", f"http://127.0.0.1:{self._peer_port}"
+        self._etcd = self._run(
+            "etcd",
+            f"--data-dir={self._directory / 'etcd'}",
+            f"--listen-client-urls={here}",
+            f"--advertise-client-urls={here}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            "--log-level=warn",
+            # The data is thrown away with the cluster.
+            "--unsafe-no-fsync",
+        )
+        self.start_apiserver()
+
+    def _start_scheduler(self) -> Process:
+        return self._run(
+            "kube-scheduler",
+            f"--kubeconfig={self.kubeconfig}",
+            "--leader-elect=false",
+            "--secure-port=0",
+        )
+
+    def _start_controller_manager(self) -> Process:
+        return self._run(
+            "kube-controller-manager",
+            f"--kubeconfig={self.kubeconfig}",
+            "--leader-elect=false",
+            "--secure-port=0",
+            f"--controllers={','.join(self._controllers)}",
+        )
+
+    def _run(self, program: str, *flags: str) -> Process:
+        command: list[str | Path] = [self.binary, program, *flags, *self._flags.get(program, ())]
+        return Process(program, command, self._directory / f"{program}.log")
+
+    @property
+    def _signing_key(self) -> Path:
+        return self._directory / "service-accounts.key"
+
+    def _write_credentials(self) -> None:
+        key = ec.generate_private_key(ec.SECP256R1())
+        pem = key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.TraditionalOpenSSL,
+            serialization.NoEncryption(),
+        )
+        self._signing_key.touch(mode=0o600)
+        self._signing_key.write_bytes(pem)
+        tokens = self._directory / "tokens.csv"
+        tokens.touch(mode=0o600)
+        tokens.write_text(f'{self.token},admin,admin,"system:masters"\n')

