@@ -1,0 +1,156 @@
+"""A pod and a grant, to the pod with what was granted.
+
+Nothing is set on the spawner and nothing remembered: each spawn starts from the pod KubeSpawner
+made, so no server carries what an earlier one was given.
+"""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from gpuspawner.manifest import node_affinity
+from gpuspawner.manifest.errors import ManifestError
+from gpuspawner.manifest.volumes import add_shared_memory, add_volumes
+from gpuspawner.offers import Accelerator
+from gpuspawner.offers.frozen import thaw
+from gpuspawner.policy import Grant
+
+_UNITS = ((2**60, "Ei"), (2**50, "Pi"), (2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
+
+
+def _void() -> Mapping[str, str]:
+    return MappingProxyType({"NVIDIA_VISIBLE_DEVICES": "void"})
+
+
+@dataclass(frozen=True, slots=True)
+class PodRules:
+    """What the administrator decides for every pod, whatever was granted.
+
+    Attributes:
+        accelerators: All on offer. A pod asks for the resource of its own and of no other, even if
+            `KubeSpawner.extra_resource_limits` names one.
+        cpu_environment: Environment of servers without a GPU. Where the NVIDIA runtime is a node's
+            default, a container without `NVIDIA_VISIBLE_DEVICES` sees every GPU of it.
+        cpu_avoids: Accelerators whose nodes servers without a GPU stay away from.
+    """
+
+    accelerators: tuple[Accelerator, ...] = ()
+    cpu_environment: Mapping[str, str] = field(default_factory=_void, hash=False)
+    cpu_avoids: tuple[Accelerator, ...] = ()
+
+
+EVERYWHERE = PodRules()
+
+
+def apply(pod: Mapping[str, Any], grant: Grant, rules: PodRules = EVERYWHERE) -> dict[str, Any]:
+    """Return a new pod with what was granted; the pod given is not changed.
+
+    Args:
+        pod: KubeSpawner's pod as the API has it (plain data, camelCase); its first container is
+            the server's.
+        grant: What was granted.
+        rules: What holds for every pod.
+
+    Raises:
+        ManifestError: The accelerator contradicts what the pod already has.
+    """
+    made = deepcopy(dict(pod))
+    spec = made["spec"]
+    server = spec["containers"][0]
+    if grant.image is not None:
+        server["image"] = grant.image.image
+    _ask_for(server, grant, rules)
+    if grant.accelerator is None:
+        _set_environment(server, {**rules.cpu_environment, "GPUSPAWNER_GPUS": "0"})
+        _keep_away(spec, rules.cpu_avoids)
+        return made
+    own = {"GPUSPAWNER_ACCELERATOR": grant.accelerator.key, "GPUSPAWNER_GPUS": str(grant.gpus)}
+    _set_environment(server, {**grant.accelerator.environment, **own})
+    _place(spec, grant.accelerator)
+    add_volumes(spec, grant.accelerator)
+    add_shared_memory(spec, grant)
+    return made
+
+
+def _ask_for(server: dict[str, Any], grant: Grant, rules: PodRules) -> None:
+    """Request what was granted, and limit it to the same; for devices Kubernetes demands both."""
+    amounts: dict[str, str] = {}
+    if grant.memory is not None:
+        amounts["memory"] = _memory(grant.memory)
+    if grant.cpu is not None:
+        amounts["cpu"] = f"{grant.cpu}m" if grant.cpu % 1000 else str(grant.cpu // 1000)
+    if grant.accelerator is not None:
+        amounts[grant.accelerator.resource] = str(grant.gpus)
+    others = {accelerator.resource for accelerator in rules.accelerators}
+    resources = server["resources"] = dict(server.get("resources") or {})
+    for side in ("limits", "requests"):
+        kept = {k: v for k, v in (resources.get(side) or {}).items() if k not in others}
+        resources[side] = {**kept, **amounts}
+
+
+def _memory(count: int) -> str:
+    """Bytes, exactly, in the largest unit that has no fraction."""
+    return next((f"{count // unit}{name}" for unit, name in _UNITS if not count % unit), str(count))
+
+
+def _set_environment(server: dict[str, Any], variables: Mapping[str, str]) -> None:
+    kept = [entry for entry in server.get("env") or () if entry["name"] not in variables]
+    server["env"] = [*kept, *({"name": name, "value": v} for name, v in variables.items())]
+
+
+def _place(spec: dict[str, Any], accelerator: Accelerator) -> None:
+    """Lead the pod to the accelerator's nodes; all that the pod already asks for still holds."""
+    selector = spec.get("nodeSelector") or {}
+    for key, value in accelerator.node_selector.items():
+        if selector.get(key, value) != value:
+            reason = (
+                f"its node_selector wants {key}={value}, "
+                f"but KubeSpawner's configuration wants {key}={selector[key]}"
+            )
+            raise ManifestError(accelerator.key, reason)
+    if accelerator.node_selector:
+        spec["nodeSelector"] = {**selector, **accelerator.node_selector}
+    if accelerator.node_affinity:
+        _require(spec, node_affinity.read(accelerator.node_affinity))
+    if accelerator.tolerations:
+        had = list(spec.get("tolerations") or ())
+        known = [_meaning(toleration) for toleration in had]
+        added = [thaw(toleration) for toleration in accelerator.tolerations]
+        spec["tolerations"] = had + [it for it in added if _meaning(it) not in known]
+    if accelerator.runtime_class is not None:
+        spec["runtimeClassName"] = accelerator.runtime_class
+
+
+def _keep_away(spec: dict[str, Any], accelerators: tuple[Accelerator, ...]) -> None:
+    """Require a node on which none of these accelerators could run.
+
+    Only their own selectors are negated: a label such as the one for a GPU's product may well be on
+    nodes whose GPUs nobody is offered.
+    """
+    for accelerator in accelerators:
+        nodes = node_affinity.from_labels(accelerator.node_selector)
+        terms = node_affinity.read(accelerator.node_affinity)
+        if accelerator.node_selector and accelerator.node_affinity:
+            terms = node_affinity.both(nodes, terms)
+        _require(spec, node_affinity.neither(terms or nodes))
+
+
+def _require(spec: dict[str, Any], terms: node_affinity.Terms) -> None:
+    affinity = spec["affinity"] = dict(spec.get("affinity") or {})
+    node = affinity["nodeAffinity"] = dict(affinity.get("nodeAffinity") or {})
+    required = node.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if required is not None:
+        terms = node_affinity.both(node_affinity.read(required["nodeSelectorTerms"]), terms)
+    node["requiredDuringSchedulingIgnoredDuringExecution"] = {
+        "nodeSelectorTerms": node_affinity.write(terms)
+    }
+
+
+def _meaning(toleration: Any) -> dict[str, Any]:
+    """A toleration with its defaults left out, to compare."""
+    meant = {key: value for key, value in toleration.items() if value not in (None, "")}
+    if meant.get("operator") == "Equal":
+        del meant["operator"]
+    return meant

@@ -1,0 +1,123 @@
+"""Node selector terms as logic: and, not.
+
+A list of terms is a disjunction of conjunctions. So "these terms and those" is their cross product,
+and the negation is the product of each term's negated requirements. The meaning of the operators is
+that of k8s.io/component-helpers `scheduling/corev1/nodeaffinity` (v1.36): an empty term matches
+nothing, NotIn and DoesNotExist match where the label is absent, Gt and Lt need an integer.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, TypeAlias
+
+_LISTS = ("matchExpressions", "matchFields")
+_OPPOSITE = {"In": "NotIn", "NotIn": "In", "Exists": "DoesNotExist", "DoesNotExist": "Exists"}
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One line of a term.
+
+    Attributes:
+        among: The list it stands in, `matchExpressions` or `matchFields`.
+        key: Key of a label, or name of a field.
+        operator: As Kubernetes names it.
+        values: The operator's values.
+    """
+
+    among: str
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+Term: TypeAlias = tuple[Requirement, ...]
+Terms: TypeAlias = tuple[Term, ...]
+
+NEVER: Terms = ((),)
+"""Matches no node: an empty term does not."""
+
+
+def read(terms: Iterable[Any]) -> Terms:
+    """Terms from the API's form."""
+    return tuple(
+        tuple(
+            Requirement(among, line["key"], line["operator"], tuple(line.get("values") or ()))
+            for among in _LISTS
+            for line in term.get(among) or ()
+        )
+        for term in terms
+    )
+
+
+def write(terms: Terms) -> list[dict[str, Any]]:
+    """Terms in the API's form."""
+    return [
+        {
+            among: [_line(requirement) for requirement in term if requirement.among == among]
+            for among in _LISTS
+            if any(requirement.among == among for requirement in term)
+        }
+        for term in terms
+    ]
+
+
+def from_labels(labels: Mapping[str, str]) -> Terms:
+    """The one term that a node selector stands for."""
+    return (tuple(Requirement("matchExpressions", k, "In", (v,)) for k, v in labels.items()),)
+
+
+def both(one: Terms, other: Terms) -> Terms:
+    """Terms that a node matches exactly if it matches both lists."""
+    pairs = product((t for t in one if t), (t for t in other if t))
+    return _shortest(tuple(dict.fromkeys(a + b)) for a, b in pairs) or NEVER
+
+
+def neither(terms: Terms) -> Terms:
+    """Terms that a node matches exactly if it matches none of a list that is not `NEVER`.
+
+    With one exception, that errs to the safe side: a node whose label is no integer matches neither
+    Gt nor Lt, nor their negation here.
+    """
+    every, *others = (_negated(term) for term in terms if term)
+    for negated in others:
+        every = both(every, negated)
+    return every
+
+
+def _negated(term: Term) -> Terms:
+    return _shortest((opposite,) for line in term for opposite in _opposites(line))
+
+
+def _opposites(line: Requirement) -> Iterable[Requirement]:
+    if line.operator in _OPPOSITE:
+        yield Requirement(line.among, line.key, _OPPOSITE[line.operator], line.values)
+        return
+    bound = int(line.values[0])
+    operator, next_to = ("Lt", bound + 1) if line.operator == "Gt" else ("Gt", bound - 1)
+    yield Requirement(line.among, line.key, operator, (str(next_to),))
+    yield Requirement(line.among, line.key, "DoesNotExist")
+
+
+def _shortest(terms: Iterable[Term]) -> Terms:
+    """Drop the terms that ask for all that another one asks for, and more.
+
+    It changes no meaning, keeps products small, and makes `both` give the same list when it is
+    applied twice.
+    """
+    found = list(dict.fromkeys(terms))
+    sets = [frozenset(term) for term in found]
+    distinct = dict.fromkeys(sets)
+    kept = {one for one in distinct if not any(other < one for other in distinct)}
+    shortest: list[Term] = []
+    for term, as_set in zip(found, sets, strict=True):
+        if as_set in kept:
+            kept.remove(as_set)
+            shortest.append(term)
+    return tuple(shortest)
+
+
+def _line(requirement: Requirement) -> dict[str, Any]:
+    line: dict[str, Any] = {"key": requirement.key, "operator": requirement.operator}
+    return {**line, "values": list(requirement.values)} if requirement.values else line

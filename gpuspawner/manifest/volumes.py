@@ -1,0 +1,70 @@
+"""An accelerator's volumes and shared memory, added to a pod."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpuspawner.manifest.errors import ManifestError
+from gpuspawner.offers import Accelerator
+from gpuspawner.offers.frozen import thaw
+from gpuspawner.policy import Grant
+
+SHARED_MEMORY = "gpuspawner-shared-memory"
+"""Name of the volume at /dev/shm."""
+
+
+def add_volumes(spec: dict[str, Any], accelerator: Accelerator) -> None:
+    """Add the accelerator's volumes to the pod and its mounts to the server's container.
+
+    Raises:
+        ManifestError: A volume or path is taken by something else, or a mount has no volume.
+    """
+    for volume in accelerator.volumes:
+        _add_volume(spec, thaw(volume), accelerator)
+    for mount in accelerator.volume_mounts:
+        _add_mount(spec, thaw(mount), accelerator)
+
+
+def add_shared_memory(spec: dict[str, Any], grant: Grant) -> None:
+    """Give the server a /dev/shm of the accelerator's size.
+
+    What is written there counts as memory of the container that wrote it, so it asks for no more
+    memory, and never promises more than the server has.
+    """
+    accelerator = grant.accelerator
+    if accelerator is None or accelerator.shared_memory is None:
+        return
+    size = min(accelerator.shared_memory, grant.memory or accelerator.shared_memory)
+    volume = {"name": SHARED_MEMORY, "emptyDir": {"medium": "Memory", "sizeLimit": str(size)}}
+    _add_volume(spec, volume, accelerator)
+    _add_mount(spec, {"name": SHARED_MEMORY, "mountPath": "/dev/shm"}, accelerator)  # noqa: S108
+
+
+def _add_volume(spec: dict[str, Any], volume: Any, accelerator: Accelerator) -> None:
+    volumes = spec["volumes"] = list(spec.get("volumes") or ())
+    same = [other for other in volumes if other["name"] == volume["name"]]
+    if not same:
+        volumes.append(volume)
+    elif same != [volume]:
+        reason = f"the pod has another volume named {volume['name']!r}"
+        raise ManifestError(accelerator.key, reason)
+
+
+def _add_mount(spec: dict[str, Any], mount: Any, accelerator: Accelerator) -> None:
+    server = spec["containers"][0]
+    mounts = server["volumeMounts"] = list(server.get("volumeMounts") or ())
+    if not any(volume["name"] == mount["name"] for volume in spec.get("volumes") or ()):
+        reason = f"volume_mounts names {mount['name']!r}, but the pod has no such volume"
+        raise ManifestError(accelerator.key, reason)
+    same = [other for other in mounts if _path(other) == _path(mount)]
+    if not same:
+        mounts.append(mount)
+    elif same != [mount]:
+        reason = (
+            f"something else is mounted at {mount['mountPath']} "
+            f"(the volume {same[0]['name']!r} of KubeSpawner's configuration)"
+        )
+        raise ManifestError(accelerator.key, reason)
+
+
+def _path(mount: Mapping[str, Any]) -> str:
+    return str(mount["mountPath"]).rstrip("/")

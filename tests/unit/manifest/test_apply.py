@@ -1,0 +1,301 @@
+"""The pod that a grant makes of KubeSpawner's."""
+
+import copy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kubernetes_asyncio.client import ApiClient
+from kubespawner.objects import make_pod
+
+from gpuspawner.manifest import ManifestError, PodRules, apply
+from gpuspawner.offers import Offers
+from gpuspawner.policy import Grant
+
+GI = 1024**3
+OFFERS = Offers.parse(
+    accelerators={
+        "a100": {
+            "counts": [1, 2],
+            "node_selector": {"gpu": "a100"},
+            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+            "environment": {"NCCL_DEBUG": "INFO"},
+            "volumes": [{"name": "models", "hostPath": {"path": "/srv/models"}}],
+            "volume_mounts": [{"name": "models", "mountPath": "/models", "readOnly": True}],
+            "runtime_class": "nvidia",
+            "shared_memory": "8Gi",
+        },
+        "mig": {
+            "resource": "nvidia.com/mig-1g.5gb",
+            "node_affinity": [
+                {"matchExpressions": [{"key": "mig", "operator": "In", "values": ["1g", "all"]}]},
+                {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["dgx"]}]},
+            ],
+        },
+        "bare": {"node_selector": {"gpu": "bare"}},
+    },
+    images={"pytorch": {"image": "quay.io/jupyter/pytorch-notebook:cuda12"}},
+)
+A100, MIG, BARE = OFFERS.accelerators.values()
+ALL = tuple(OFFERS.accelerators.values())
+
+
+def stock(**settings):
+    """A pod as KubeSpawner makes it, in the form that the API gets."""
+    pod = make_pod("jupyter-anna", ["jupyterhub-singleuser"], 8888, "notebook:1", **settings)
+    # Serialising needs no connection, which ApiClient() would open.
+    return ApiClient.sanitize_for_serialization(ApiClient.__new__(ApiClient), pod)
+
+
+def server(pod):
+    return pod["spec"]["containers"][0]
+
+
+def environment(pod):
+    return {entry["name"]: entry.get("value") for entry in server(pod)["env"]}
+
+
+def terms(pod):
+    node = pod["spec"]["affinity"]["nodeAffinity"]
+    return node["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+
+
+def test_gpus_are_requested_and_limited_alike():
+    resources = server(apply(stock(), Grant(A100, 2)))["resources"]
+
+    assert resources["limits"] == resources["requests"] == {"nvidia.com/gpu": "2"}
+
+
+def test_memory_and_cpu_are_requested_and_limited_alike():
+    before = stock(mem_limit=2 * GI, mem_guarantee=GI, cpu_guarantee=0.5)
+    resources = server(apply(before, Grant(memory=16 * GI, cpu=1500)))["resources"]
+
+    assert resources["limits"] == resources["requests"] == {"memory": "16Gi", "cpu": "1500m"}
+
+
+def test_what_is_no_choice_stays_as_kubespawner_has_it():
+    before = stock(mem_limit=2 * GI, mem_guarantee=GI, extra_resource_limits={"ephemeral": "1"})
+
+    assert server(apply(before, Grant(BARE, 1)))["resources"] == {
+        "limits": {"memory": 2 * GI, "ephemeral": "1", "nvidia.com/gpu": "1"},
+        "requests": {"memory": GI, "nvidia.com/gpu": "1"},
+    }
+    assert server(apply(before, Grant()))["image"] == "notebook:1"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(8 * GI, "8Gi"), (1536 * 1024**2, "1536Mi"), (8 * 10**9 + 1, "8000000001")]
+)
+def test_memory_is_written_to_the_byte(count, text):
+    assert server(apply(stock(), Grant(memory=count)))["resources"]["limits"]["memory"] == text
+
+
+def test_no_other_accelerator_is_asked_for():
+    before = stock(extra_resource_limits={"nvidia.com/gpu": "1"})
+    rules = PodRules(accelerators=ALL)
+
+    assert server(apply(before, Grant(MIG, 1), rules))["resources"]["limits"] == {
+        "nvidia.com/mig-1g.5gb": "1"
+    }
+    assert server(apply(before, Grant(), rules))["resources"] == {"limits": {}, "requests": {}}
+
+
+def test_the_image_is_the_one_granted():
+    granted = Grant(image=OFFERS.images["pytorch"])
+
+    assert server(apply(stock(), granted))["image"] == "quay.io/jupyter/pytorch-notebook:cuda12"
+
+
+def test_a_server_learns_what_it_was_given():
+    seen = environment(apply(stock(env={"NCCL_DEBUG": "WARN", "KEPT": "yes"}), Grant(A100, 2)))
+
+    assert seen == {
+        "KEPT": "yes",
+        "NCCL_DEBUG": "INFO",
+        "GPUSPAWNER_ACCELERATOR": "a100",
+        "GPUSPAWNER_GPUS": "2",
+    }
+
+
+def test_a_server_without_a_gpu_sees_none():
+    made = apply(stock(env={"NVIDIA_VISIBLE_DEVICES": "all"}), Grant())
+
+    assert environment(made) == {"NVIDIA_VISIBLE_DEVICES": "void", "GPUSPAWNER_GPUS": "0"}
+    assert "affinity" not in made["spec"]
+
+
+def test_the_environment_without_a_gpu_is_the_administrators():
+    made = apply(stock(), Grant(), PodRules(cpu_environment={"CUDA_VISIBLE_DEVICES": ""}))
+
+    assert environment(made) == {"CUDA_VISIBLE_DEVICES": "", "GPUSPAWNER_GPUS": "0"}
+
+
+def test_a_server_without_a_gpu_can_be_kept_off_the_accelerators_nodes():
+    made = apply(stock(), Grant(), PodRules(cpu_avoids=(A100, MIG, BARE)))
+
+    assert terms(made) == [
+        {
+            "matchExpressions": [
+                {"key": "gpu", "operator": "NotIn", "values": ["a100"]},
+                {"key": "mig", "operator": "NotIn", "values": ["1g", "all"]},
+                {"key": "gpu", "operator": "NotIn", "values": ["bare"]},
+            ],
+            "matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["dgx"]}],
+        }
+    ]
+
+
+def test_selectors_add_to_the_administrators():
+    made = apply(stock(node_selector={"pool": "users"}), Grant(A100, 1))
+
+    assert made["spec"]["nodeSelector"] == {"pool": "users", "gpu": "a100"}
+
+
+def test_terms_are_crossed_with_the_administrators():
+    zones = [
+        {"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}
+        for zone in ("a", "b")
+    ]
+    made = apply(stock(node_affinity_required=zones), Grant(MIG, 1))
+
+    mig = {"key": "mig", "operator": "In", "values": ["1g", "all"]}
+    assert [term["matchExpressions"] for term in terms(made)] == [
+        [*zones[0]["matchExpressions"], mig],
+        zones[0]["matchExpressions"],
+        [*zones[1]["matchExpressions"], mig],
+        zones[1]["matchExpressions"],
+    ]
+    assert [bool(term.get("matchFields")) for term in terms(made)] == [False, True, False, True]
+
+
+def test_other_affinity_stays():
+    preferred = [
+        {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "In"}]}}
+    ]
+    made = apply(stock(node_affinity_preferred=preferred), Grant(MIG, 1))
+
+    node = made["spec"]["affinity"]["nodeAffinity"]
+    assert len(node["preferredDuringSchedulingIgnoredDuringExecution"]) == 1
+    assert len(terms(made)) == 2
+
+
+def test_a_toleration_is_there_once():
+    had = [
+        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": ""},
+        {"key": "hub", "operator": "Equal", "value": "user"},
+    ]
+    made = apply(stock(tolerations=had), Grant(A100, 1))
+
+    assert [toleration["key"] for toleration in made["spec"]["tolerations"]] == [
+        "nvidia.com/gpu",
+        "hub",
+    ]
+
+
+def test_volumes_and_the_runtime_class_are_the_accelerators():
+    made = apply(stock(volumes=[{"name": "home", "emptyDir": {}}]), Grant(A100, 1))
+
+    assert [volume["name"] for volume in made["spec"]["volumes"]] == [
+        "home",
+        "models",
+        "gpuspawner-shared-memory",
+    ]
+    assert server(made)["volumeMounts"][0] == {
+        "name": "models",
+        "mountPath": "/models",
+        "readOnly": True,
+    }
+    assert made["spec"]["runtimeClassName"] == "nvidia"
+
+
+@pytest.mark.parametrize(("memory", "size"), [(None, 8 * GI), (16 * GI, 8 * GI), (4 * GI, 4 * GI)])
+def test_shared_memory_is_never_more_than_the_memory_it_counts_in(memory, size):
+    made = apply(stock(), Grant(A100, 1, memory=memory))
+
+    assert made["spec"]["volumes"][-1]["emptyDir"] == {"medium": "Memory", "sizeLimit": str(size)}
+    assert server(made)["volumeMounts"][-1]["mountPath"] == "/dev/shm"
+
+
+CONFLICTS = [
+    (
+        {"node_selector": {"gpu": "users"}},
+        "its node_selector wants gpu=a100, but KubeSpawner's configuration wants gpu=users",
+    ),
+    (
+        {"volumes": [{"name": "models", "emptyDir": {}}]},
+        "the pod has another volume named 'models'",
+    ),
+    (
+        {"volume_mounts": [{"name": "home", "mountPath": "/models/"}]},
+        "something else is mounted at /models (the volume 'home' of KubeSpawner's configuration)",
+    ),
+    (
+        {"volume_mounts": [{"name": "shm", "mountPath": "/dev/shm"}]},
+        "something else is mounted at /dev/shm (the volume 'shm' of KubeSpawner's configuration)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("settings", "reason"), CONFLICTS)
+def test_a_contradiction_with_the_pod_is_named(settings, reason):
+    with pytest.raises(ManifestError) as raised:
+        apply(stock(**settings), Grant(A100, 1))
+
+    assert str(raised.value) == f"GPUSpawner.accelerators['a100']: {reason}"
+
+
+def test_a_mount_needs_a_volume():
+    entry = {"node_selector": {"a": "b"}, "volume_mounts": [{"name": "data", "mountPath": "/d"}]}
+    lost = Offers.parse(accelerators={"lost": entry}).accelerators["lost"]
+
+    with pytest.raises(ManifestError, match="volume_mounts names 'data', but the pod has no such"):
+        apply(stock(), Grant(lost, 1))
+    assert apply(stock(volumes=[{"name": "data", "emptyDir": {}}]), Grant(lost, 1))
+
+
+grants = st.builds(
+    Grant,
+    accelerator=st.sampled_from(ALL),
+    gpus=st.integers(1, 8),
+    image=st.none() | st.just(OFFERS.images["pytorch"]),
+    memory=st.none() | st.integers(1, 2**40),
+    cpu=st.none() | st.integers(1, 64_000),
+) | st.builds(Grant, memory=st.none() | st.integers(1, 2**40))
+rules = st.sampled_from([PodRules(), PodRules(accelerators=ALL, cpu_avoids=ALL)])
+pods = st.builds(
+    stock,
+    env=st.dictionaries(
+        st.sampled_from(["A", "NCCL_DEBUG", "NVIDIA_VISIBLE_DEVICES"]), st.just("x")
+    ),
+    node_selector=st.none() | st.just({"pool": "users"}),
+    tolerations=st.none() | st.just([{"key": "nvidia.com/gpu", "operator": "Exists"}]),
+    node_affinity_required=st.none()
+    | st.just([{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]),
+    extra_resource_limits=st.none()
+    | st.just({"nvidia.com/gpu": "1", "nvidia.com/mig-1g.5gb": "1"}),
+)
+
+
+@given(pods, grants, rules)
+def test_the_pod_given_is_never_changed(pod, grant, common):
+    before = copy.deepcopy(pod)
+    made = apply(pod, grant, common)
+    made["spec"]["containers"][0]["env"].clear()
+    made["spec"]["containers"][0]["resources"]["limits"].clear()
+
+    assert pod == before
+
+
+@given(pods, grants, rules)
+def test_a_grant_written_twice_is_the_grant_written_once(pod, grant, common):
+    once = apply(pod, grant, common)
+
+    assert apply(once, grant, common) == once
+
+
+@given(pods, grants, rules)
+def test_nothing_of_an_earlier_grant_is_in_a_later_pod(pod, grant, common):
+    fresh = apply(copy.deepcopy(pod), Grant(memory=GI), common)
+    apply(pod, grant, common)
+
+    assert apply(pod, Grant(memory=GI), common) == fresh
