@@ -22,7 +22,7 @@ def test_the_hub_may_read_what_the_view_follows_and_nothing_else():
 
 def test_it_may_only_read():
     for rule in documents()["ClusterRole"]["rules"]:
-        assert rule["verbs"] == ["list", "watch"]
+        assert rule["verbs"] == ["get", "list", "watch"]
 
 
 def test_the_role_goes_to_the_charts_service_account():
