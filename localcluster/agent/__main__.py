@@ -12,6 +12,7 @@ from pathlib import Path
 from localcluster.agent.api import Api
 from localcluster.agent.nodes import keep_nodes
 from localcluster.agent.pods import run_pods
+from localcluster.agent.process import ProcessRuntime
 from localcluster.agent.runtime import ReportRuntime, Runtime
 from localcluster.processes import LIFELINE
 
@@ -24,7 +25,9 @@ def main() -> None:
     parser.add_argument("--report-only", action="store_true", help="start no processes")
     arguments = parser.parse_args()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
-    asyncio.run(_run(arguments.kubeconfig, ReportRuntime()))
+    reports = arguments.report_only
+    runtime: Runtime = ReportRuntime() if reports else ProcessRuntime(arguments.dir)
+    asyncio.run(_run(arguments.kubeconfig, runtime))
 
 
 async def _run(kubeconfig: Path, runtime: Runtime) -> None:

@@ -1,0 +1,183 @@
+"""The runtime that starts a pod's containers as processes of this machine."""
+
+import asyncio
+import contextlib
+import ctypes
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+
+from localcluster import nvml_stub
+from localcluster.agent.api import Object
+from localcluster.agent.devices import Allocations, Device, visible
+from localcluster.agent.environment import command_line, container_variables
+from localcluster.agent.runtime import Reported, Running, Sandbox, StartError
+from localcluster.errors import LocalClusterError
+
+log = logging.getLogger(__name__)
+
+#: Every process of a container inherits it, so that all are found at its end.
+MARK = "LOCALCLUSTER_CONTAINER"
+
+_VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
+_PR_SET_PDEATHSIG = 1
+
+
+class ProcessRuntime:
+    """Runs pods below one directory: homes of their own, and logs."""
+
+    def __init__(self, directory: Path) -> None:
+        if sys.platform != "linux":
+            raise LocalClusterError("pods run as processes on Linux only; elsewhere: --report-only")
+        self._directory = directory
+        self._allocations = Allocations()
+        try:
+            self._nvml: Path | None = nvml_stub.build()
+        except LocalClusterError as error:
+            log.warning("%s", error)
+            self._nvml = None
+
+    def sandbox(self, pod: Object, node: Object, ip: str) -> Sandbox:
+        """Return the surroundings for a pod on this node with this address."""
+        return ProcessSandbox(self._directory, self._allocations, self._nvml, pod, node, ip)
+
+
+class ProcessSandbox:
+    """One pod's home directory, address and GPUs."""
+
+    def __init__(
+        self,
+        directory: Path,
+        allocations: Allocations,
+        nvml: Path | None,
+        pod: Object,
+        node: Object,
+        ip: str,
+    ) -> None:
+        name = "{namespace}_{name}".format(**pod["metadata"])
+        # A pod of the same name finds its files again, as with a volume.
+        self._home = directory / "homes" / name
+        self._logs = directory / "pods" / name
+        self._allocations = allocations
+        self._nvml = nvml
+        self._pod = pod
+        self._node = node
+        self._ip = ip
+        self._uid = pod["metadata"]["uid"]
+        self._taken: dict[str, tuple[Device, ...]] = {}
+        self._started: list[ProcessContainer] = []
+
+    async def start(self, container: Object) -> Running:
+        """Start a container's process; one whose command only its image knows is reported."""
+        for directory in (self._home, self._logs):
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mark = f"{self._uid}/{container['name']}"
+        variables = self._variables(container) | {MARK: mark}
+        line = command_line(container, variables, is_root=os.geteuid() == 0)
+        if not line:
+            return Reported()
+        try:
+            with (self._logs / f"{container['name']}.log").open("ab") as output:
+                process = await asyncio.create_subprocess_exec(
+                    *line,
+                    cwd=self._home,
+                    env=variables,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                    preexec_fn=_die_with_parent,
+                )
+        except OSError as error:
+            raise StartError(f'exec: "{line[0]}": {error.strerror}') from error
+        started = ProcessContainer(process, mark)
+        self._started.append(started)
+        return started
+
+    async def run_to_end(self, container: Object) -> int:
+        """Run an init container; one whose command only its image knows succeeds."""
+        running = await self.start(container)
+        return 0 if isinstance(running, Reported) else await running.wait()
+
+    async def close(self) -> None:
+        """End at once whatever still runs, and give back the GPUs."""
+        for container in self._started:
+            await container.stop(0)
+        self._allocations.give_back(self._uid)
+
+    def _variables(self, container: Object) -> dict[str, str]:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        base = {"PATH": path, "HOME": str(self._home), "LANG": "C.UTF-8"}
+        own = base | container_variables(self._pod, container, self._ip)
+        taken = self._devices(container)
+        if taken:
+            own[_VISIBLE_DEVICES] = ",".join(device.visible_as for device in taken)
+        seen = visible(taken, own.get(_VISIBLE_DEVICES), self._node)
+        if seen and self._nvml:
+            own |= nvml_stub.environment(self._nvml, [device.gpu for device in seen], own)
+        return own
+
+    def _devices(self, container: Object) -> tuple[Device, ...]:
+        """Return the container's devices; started again, it has the same."""
+        name = container["name"]
+        if name not in self._taken:
+            self._taken[name] = self._allocations.take(self._uid, container, self._node)
+        return self._taken[name]
+
+
+class ProcessContainer:
+    """A container's first process, the leader of a session."""
+
+    def __init__(self, process: asyncio.subprocess.Process, mark: str) -> None:
+        self._process = process
+        self._mark = mark
+
+    async def wait(self) -> int:
+        """Return the exit code as a shell would, once the first process has ended."""
+        code = await self._process.wait()
+        _kill_all(self._mark)
+        return 128 - code if code < 0 else code
+
+    async def stop(self, grace: float) -> int:
+        """Ask it to end, kill it and all it started after ``grace`` seconds."""
+        if grace > 0:
+            self._signal(signal.SIGTERM)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), grace)
+        self._signal(signal.SIGKILL)
+        return await self.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+
+
+def _kill_all(mark: str) -> None:
+    """Kill every process that carries a container's mark: kernels have sessions of their own."""
+    for pid in _marked(mark):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _marked(mark: str) -> list[int]:
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            # Of processes that end now or are another user's there is nothing to read.
+            with contextlib.suppress(OSError):
+                if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+    return found
+
+
+_libc: ctypes.CDLL | None = None if sys.platform != "linux" else ctypes.CDLL(None)
+
+
+def _die_with_parent() -> None:
+    """Have the kernel kill this process when the agent is killed."""
+    if _libc:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
