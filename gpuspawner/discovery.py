@@ -1,0 +1,189 @@
+"""Accelerators told by the nodes themselves, where the administrator configured none.
+
+Labels and taints are those of NVIDIA's GPU feature discovery, GKE, Karpenter and EKS; nodes whose
+labels name no model (as on AKS and in EKS node groups) are told apart by their instance type.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from gpuspawner.offers import Accelerator
+from gpuspawner.offers.frozen import Frozen, freeze
+from gpuspawner.scheduling.node_info import NodeInfo
+from gpuspawner.scheduling.state import ClusterState
+
+RESOURCES = (
+    "nvidia.com/gpu",
+    "nvidia.com/gpu.shared",
+    "amd.com/gpu",
+    "gpu.intel.com/i915",
+    "gpu.intel.com/xe",
+)
+MIG = "nvidia.com/mig-"
+"""What the resources of MIG slices begin with where the device plugin's strategy is mixed."""
+
+MODEL_LABELS = (
+    "nvidia.com/gpu.product",
+    "cloud.google.com/gke-accelerator",
+    "karpenter.k8s.aws/instance-gpu-name",
+    "eks.amazonaws.com/instance-gpu-name",
+    "k8s.amazonaws.com/accelerator",
+)
+"""Labels whose value names the model, the most exact first."""
+
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+SHARED = "-SHARED"
+"""How the product label ends where a GPU is shared in time."""
+
+_VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
+_GB = re.compile(r"^(\d+)gb$", re.IGNORECASE)
+_MOST = 64
+"""No machine has more GPUs; a node that says so must not make the form endless."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """What the nodes tell.
+
+    Attributes:
+        accelerators: In the order of their keys.
+        note: What to tell the administrator about it, in one line.
+    """
+
+    accelerators: tuple[Accelerator, ...]
+    note: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Model:
+    """What makes nodes offer the same: a label (empty where none tells) and a resource."""
+
+    label: str
+    value: str
+    resource: str
+
+
+def discover(state: ClusterState) -> Discovery:
+    """Find the accelerators of the nodes in a state; the same nodes always give the same keys."""
+    nodes: dict[_Model, list[NodeInfo]] = {}
+    for node in state.nodes.values():
+        for resource in _gpus(node):
+            label, value = _label(node)
+            nodes.setdefault(_Model(label, value, resource), []).append(node)
+    found: dict[str, Accelerator] = {}
+    for model in sorted(nodes):
+        key = _free_key(_key(model), found)
+        found[key] = _accelerator(key, model, nodes[model])
+    accelerators = tuple(found[key] for key in sorted(found))
+    return Discovery(accelerators, _note(accelerators))
+
+
+def _gpus(node: NodeInfo) -> Iterator[str]:
+    # A node whose GPUs are all unhealthy still has them in its capacity.
+    for resource in node.capacity.keys() | node.allocatable.keys():
+        is_gpu = resource in RESOURCES or resource.startswith(MIG)
+        if is_gpu and node.capacity.get(resource, 0) + node.allocatable.get(resource, 0) > 0:
+            yield resource
+
+
+def _label(node: NodeInfo) -> tuple[str, str]:
+    for label in (*MODEL_LABELS, INSTANCE_TYPE):
+        if node.labels.get(label):
+            return label, node.labels[label]
+    return "", ""
+
+
+def _key(model: _Model) -> str:
+    parts = [model.value or "gpu"]
+    if model.resource.startswith(MIG):
+        parts.append(model.resource.removeprefix("nvidia.com/"))
+    elif model.resource.endswith(".shared"):
+        parts.append("shared")
+    text = re.sub(r"[^a-z0-9]+", "-", "-".join(parts).lower()).strip("-")
+    return text.removeprefix("nvidia-")[-60:].strip("-") or "gpu"
+
+
+def _free_key(key: str, taken: Iterable[str]) -> str:
+    keys = (key, *(f"{key}-{number}" for number in range(2, 10_000)))
+    return next(candidate for candidate in keys if candidate not in taken)
+
+
+def _accelerator(key: str, model: _Model, nodes: list[NodeInfo]) -> Accelerator:
+    shared = model.value.endswith(SHARED) or model.resource.endswith(".shared")
+    most = max(node.allocatable.get(model.resource, 0) for node in nodes)
+    return Accelerator(
+        key=key,
+        display_name=_display_name(model, shared=shared),
+        description="Shared with others at the same time; memory is not isolated" if shared else "",
+        resource=model.resource,
+        # A device plugin may refuse more than one share, and it is no more than one GPU anyway.
+        counts=(1,) if shared else tuple(range(1, min(max(most, 1), _MOST) + 1)),
+        node_selector=MappingProxyType({model.label: model.value} if model.label else {}),
+        node_affinity=() if model.label else (_UNLABELLED,),
+        tolerations=_tolerations(model.resource, nodes),
+    )
+
+
+_UNLABELLED: Frozen = freeze(
+    {
+        "matchExpressions": [
+            {"key": label, "operator": "DoesNotExist"} for label in (*MODEL_LABELS, INSTANCE_TYPE)
+        ]
+    }
+)
+
+
+def _tolerations(resource: str, nodes: list[NodeInfo]) -> tuple[Frozen, ...]:
+    """Tolerations of the taints that keep others off GPUs; an administrator's own stay in force."""
+    found = {
+        (taint.key, "" if _is_for_gpus(taint.key, resource) else taint.value, taint.effect)
+        for node in nodes
+        for taint in node.taints
+        if _is_for_gpus(taint.key, resource) or (taint.key, taint.value) == ("sku", "gpu")
+    }
+    return tuple(freeze(_toleration(*taint)) for taint in sorted(found))
+
+
+def _is_for_gpus(key: str, resource: str) -> bool:
+    return key == resource or key in RESOURCES
+
+
+def _toleration(key: str, value: str, effect: str) -> dict[str, str]:
+    how = {"operator": "Equal", "value": value} if value else {"operator": "Exists"}
+    return {"key": key, **how, "effect": effect}
+
+
+def _display_name(model: _Model, *, shared: bool) -> str:
+    """A name made of the label's own words; what the label does not say is not made up."""
+    vendor = _VENDORS.get(model.resource.split(".com/")[0].rpartition(".")[2], "")
+    if model.label in ("", INSTANCE_TYPE):
+        where = f" ({model.value})" if model.value else ""
+        name = f"{vendor} GPU{where}".strip()
+    else:
+        words = _words(model.value.removesuffix(SHARED))
+        name = " ".join(words if words[0] == vendor else (vendor, *words)).strip()
+    if model.resource.startswith(MIG):
+        name = f"{name} MIG {model.resource.removeprefix(MIG)}"
+    return f"{name}, shared" if shared else name
+
+
+def _words(value: str) -> list[str]:
+    words = value.split("-")
+    if value.islower():
+        words = [word.upper() if _is_name(word) else word.capitalize() for word in words]
+    return [_VENDORS.get(word.lower(), _GB.sub(r"\1 GB", word)) for word in words if word] or [""]
+
+
+def _is_name(word: str) -> bool:
+    """Whether a word is written in capitals, as T4, H100 and RTX are."""
+    return len(word) <= 3 or any(character.isdigit() for character in word)
+
+
+def _note(accelerators: tuple[Accelerator, ...]) -> str:
+    found = ", ".join(f"{it.key} (up to {it.counts[-1]} a node)" for it in accelerators)
+    return (
+        "GPUSpawner.accelerators is empty, so the nodes' labels were read. "
+        f"Found: {found or 'no GPU'}. A pool that has no node now cannot be seen: configure it."
+    )
