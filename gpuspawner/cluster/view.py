@@ -44,7 +44,7 @@ class ClusterView:
         self.state = ClusterState()
         self._pace = pace or Pace()
         self._load = load
-        self._feeds = [Feed(kind, self.state, self._wake) for kind in kinds]
+        self._feeds = [Feed(kind, self.state, self.wake) for kind in kinds]
         self._tasks: list[asyncio.Task[None]] = []
         self._started = time.monotonic()
         self._change = asyncio.Event()
@@ -71,7 +71,7 @@ class ClusterView:
         for task in tasks:
             with suppress(asyncio.CancelledError):
                 await task
-        self._wake()
+        self.wake()
 
     def health(self) -> Health:
         """How far the state can be trusted at this moment."""
@@ -104,7 +104,8 @@ class ClusterView:
                 return True
         return False
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Let everybody look again who waits in `changed` or `first_list`."""
         # Whoever waits holds the old event; whoever comes next waits for the next change.
         change, self._change = self._change, asyncio.Event()
         change.set()
@@ -121,7 +122,7 @@ class ClusterView:
                 except Exception:
                     log.exception("Reading %s failed and begins anew", feed.kind.plural)
                     feed.gap = True
-                    self._wake()
+                    self.wake()
                 await asyncio.sleep(self._pace.last_retry)
         finally:
             await client.close()

@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from gpuspawner.cluster.health import Health
 from gpuspawner.policy import Grant
+from gpuspawner.scaling.declared import CanScaleUp
 
 
 class Reason(StrEnum):
@@ -123,21 +124,6 @@ class Alternative:
     grant: Grant
     differences: tuple[Difference, ...]
     gpus: Room | None
-
-
-@dataclass(frozen=True, slots=True)
-class CanScaleUp:
-    """Nodes that can still come for an accelerator, as its ``scale_up`` declares.
-
-    Attributes:
-        nodes: How many of its nodes exist now, those away included.
-        max_nodes: How many there can be; always more than `nodes`.
-        minutes: How long a new node usually takes.
-    """
-
-    nodes: int
-    max_nodes: int
-    minutes: float
 
 
 @dataclass(frozen=True, slots=True)

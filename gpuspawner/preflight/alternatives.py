@@ -1,0 +1,144 @@
+"""What fits now and is near to what was asked, each judged as the request itself was."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from gpuspawner.offers import Accelerator, Choices, Offers
+from gpuspawner.options import GPURequest
+from gpuspawner.policy import Grant
+from gpuspawner.preflight.decision import Alternative, Difference
+
+MOST = 3
+# A refusal is made within one tick of the hub, and one evaluation may take a millisecond.
+_MOST_JUDGED = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Another request, and in what it differs from the one that does not fit."""
+
+    request: GPURequest
+    differences: tuple[Difference, ...]
+
+
+Fitting = Callable[[Variant], Alternative | None]
+"""What a variant would get, if policy grants it and it fits now."""
+
+
+def nearest(grant: Grant, offers: Offers, fitting: Fitting) -> tuple[Alternative, ...]:
+    """At most three variants that fit now, nearest first.
+
+    They are looked for in this order, and of each way the one that gives up least is taken: fewer
+    GPUs of the same model; less memory or CPU beside the same GPUs; both, where neither helped;
+    another model; no GPU.
+
+    Args:
+        grant: What was asked for and does not fit.
+        offers: What else is offered.
+        fitting: Judges one variant.
+    """
+    judged = _at_most(_MOST_JUDGED, fitting)
+    asked = _request(grant, offers)
+    smaller = list(_smaller(asked, grant, offers))
+    found = [*_first(_fewer(asked, grant), judged), *_first(smaller, judged)]
+    if not found:
+        both = (_also_fewer(variant, grant) for variant in smaller)
+        found += _first((variant for variants in both for variant in variants), judged)
+    found += _first(_others(asked, grant, offers), judged)
+    found += _first(_without_gpu(asked, grant, offers), judged)
+    return tuple(found[:MOST])
+
+
+def _at_most(most: int, fitting: Fitting) -> Fitting:
+    left = iter(range(most))
+    return lambda variant: fitting(variant) if next(left, None) is not None else None
+
+
+def _first(variants: Iterable[Variant], fitting: Fitting) -> list[Alternative]:
+    fits = (alternative for variant in variants if (alternative := fitting(variant)) is not None)
+    return list(islice(fits, 1))
+
+
+def _request(grant: Grant, offers: Offers) -> GPURequest:
+    """The request that this grant answers, in the words of the offers."""
+    choices = offers.choices(grant.accelerator)
+    return GPURequest(
+        accelerator=grant.accelerator.key if grant.accelerator else None,
+        gpus=grant.gpus,
+        image=grant.image.key if grant.image else None,
+        memory=next((m.text for m in choices.memory if m.bytes == grant.memory), None),
+        cpu=_cores(grant.cpu),
+    )
+
+
+def _fewer(asked: GPURequest, grant: Grant) -> Iterator[Variant]:
+    counts = grant.accelerator.counts if grant.accelerator else ()
+    for count in sorted((c for c in counts if c < asked.gpus), reverse=True):
+        yield Variant(replace(asked, gpus=count), (Difference.FEWER_GPUS,))
+
+
+def _also_fewer(variant: Variant, grant: Grant) -> Iterator[Variant]:
+    for fewer in _fewer(variant.request, grant):
+        yield Variant(fewer.request, fewer.differences + variant.differences)
+
+
+def _smaller(asked: GPURequest, grant: Grant, offers: Offers) -> Iterator[Variant]:
+    choices = offers.choices(grant.accelerator)
+    sizes = sorted(choices.memory, key=lambda memory: memory.bytes, reverse=True)
+    for size in (s for s in sizes if grant.memory is not None and s.bytes < grant.memory):
+        yield Variant(replace(asked, memory=size.text), (Difference.LESS_MEMORY,))
+    for cpu in sorted(choices.cpu, reverse=True):
+        if grant.cpu is not None and cpu < grant.cpu:
+            yield Variant(replace(asked, cpu=_cores(cpu)), (Difference.LESS_CPU,))
+
+
+def _others(asked: GPURequest, grant: Grant, offers: Offers) -> Iterator[Variant]:
+    """Other models: as many GPUs first, then as many as come near."""
+    if grant.accelerator is None:
+        return
+    others = [a for a in offers.accelerators.values() if a.key != grant.accelerator.key]
+    same = [a for a in others if asked.gpus in a.counts]
+    for accelerator in same:
+        yield Variant(
+            _moved(asked, accelerator, asked.gpus, grant, offers), (Difference.OTHER_ACCELERATOR,)
+        )
+    for accelerator in others:
+        for count in sorted((c for c in accelerator.counts if c < asked.gpus), reverse=True):
+            yield Variant(
+                _moved(asked, accelerator, count, grant, offers),
+                (Difference.OTHER_ACCELERATOR, Difference.FEWER_GPUS),
+            )
+
+
+def _without_gpu(asked: GPURequest, grant: Grant, offers: Offers) -> Iterator[Variant]:
+    if grant.accelerator is not None:
+        yield Variant(_moved(asked, None, 0, grant, offers), (Difference.NO_GPU,))
+
+
+def _moved(
+    asked: GPURequest, accelerator: Accelerator | None, gpus: int, grant: Grant, offers: Offers
+) -> GPURequest:
+    """The request with another accelerator: what is not offered with it becomes its default."""
+    choices = offers.choices(accelerator)
+    default = choices.default
+    sizes = {memory.text for memory in choices.memory}
+    usual = default.memory.text if default.memory else None
+    return GPURequest(
+        accelerator=accelerator.key if accelerator else None,
+        gpus=gpus,
+        image=asked.image if asked.image in _image_keys(choices) else default.image,
+        memory=asked.memory if asked.memory in sizes else usual,
+        cpu=asked.cpu if grant.cpu in choices.cpu else _cores(default.cpu),
+    )
+
+
+def _image_keys(choices: Choices) -> set[str]:
+    return {image.key for image in choices.images}
+
+
+def _cores(millicores: int | None) -> int | float | None:
+    """Cores as `user_options` has them: whole where they are."""
+    if millicores is None:
+        return None
+    return millicores // 1000 if millicores % 1000 == 0 else millicores / 1000

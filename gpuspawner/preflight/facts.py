@@ -1,0 +1,86 @@
+"""The facts of a refusal, counted on the nodes at the moment of the verdict."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from gpuspawner.kube.pods import Pod
+from gpuspawner.offers import Accelerator
+from gpuspawner.preflight.contention import requests_with_pod
+from gpuspawner.preflight.decision import Room, TaintedNodes
+from gpuspawner.scheduling.state import ClusterState
+from gpuspawner.scheduling.node_affinity import node_choice
+from gpuspawner.scheduling.node_info import NodeInfo
+from gpuspawner.scheduling.requests import CPU, MEMORY, asked
+from gpuspawner.scheduling.taints import UNSCHEDULABLE, any_tolerates, untolerated
+
+# Kubernetes' own taints say that a node is away; they are no matter of tolerations to a person.
+_AWAY = "node.kubernetes.io/"
+
+
+def candidates(state: ClusterState, pod: Pod) -> list[NodeInfo]:
+    """The nodes that the pod's selectors and tolerations allow and that are not away."""
+    tolerations = pod.spec.tolerations or ()
+    bears_cordon = any_tolerates(tolerations, UNSCHEDULABLE)
+    return [
+        node
+        for node in _selected(state, pod)
+        if untolerated(node.taints, tolerations) is None
+        and (bears_cordon or node.node is None or not node.node.spec.unschedulable)
+    ]
+
+
+def room(nodes: Sequence[NodeInfo], resource: str, amount: int) -> Room:
+    """How much of a resource these nodes have, against the amount asked."""
+    free = [max(0, node.free.get(resource, 0)) for node in nodes]
+    there = [node.allocatable.get(resource, 0) for node in nodes]
+    return Room(
+        resource, amount, max(free, default=0), sum(free), max(there, default=0), sum(there)
+    )
+
+
+def gpus(nodes: Sequence[NodeInfo], accelerator: Accelerator | None, count: int) -> Room | None:
+    """How many of an accelerator's GPUs these nodes have; None without an accelerator."""
+    return None if accelerator is None else room(nodes, accelerator.resource, count)
+
+
+def shortage(
+    state: ClusterState, pod: Pod, nodes: Sequence[NodeInfo], first: str | None
+) -> Room | None:
+    """The first resource of which no node has enough free that has enough of those before it.
+
+    Args:
+        state: What is known of the cluster.
+        pod: What asks.
+        nodes: Its candidates.
+        first: The resource to begin with, the accelerator's; then come memory, CPU and the rest.
+
+    Raises:
+        QuantityError: The pod's requests are no quantities; such a pod has no verdict either.
+    """
+    order = (first, MEMORY, CPU)
+    requests = requests_with_pod(asked(pod, state.rules))
+    known = [resource for resource in order if resource in requests]
+    for resource in [*known, *sorted(requests.keys() - set(known))]:
+        amount = requests[resource]
+        enough = [node for node in nodes if node.free.get(resource, 0) >= amount]
+        if not enough:
+            return room(nodes, resource, amount) if nodes else None
+        nodes = enough
+    return None
+
+
+def taints(state: ClusterState, pod: Pod) -> tuple[TaintedNodes, ...]:
+    """The taints that keep the pod off nodes that its selectors allow, most frequent first."""
+    tolerations = pod.spec.tolerations or ()
+    found: Counter[tuple[str, str, str]] = Counter()
+    for node in _selected(state, pod):
+        lasting = [taint for taint in node.taints if not taint.key.startswith(_AWAY)]
+        taint = untolerated(lasting, tolerations)
+        if taint is not None:
+            found[taint.key, taint.value, taint.effect] += 1
+    return tuple(TaintedNodes(*taint, nodes=count) for taint, count in found.most_common())
+
+
+def _selected(state: ClusterState, pod: Pod) -> list[NodeInfo]:
+    choice = node_choice(pod.spec)
+    return [node for node in state.nodes.values() if choice.matches(node.labels, node.name)]

@@ -1,0 +1,100 @@
+"""Live views in tests, and waiting for them without holding up the event loop they run on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from kubernetes_asyncio import config
+from kubernetes_asyncio.client import Configuration
+
+from gpuspawner.cluster.view import ClusterView
+from gpuspawner.cluster.watch import Pace
+from gpuspawner.scheduling.state import ClusterState
+from localcluster import LocalCluster
+
+T = TypeVar("T")
+
+NODES = "/api/v1/nodes"
+PODS = "/api/v1/pods"
+
+#: Seconds after which a test gives up.
+PATIENCE = 30.0
+
+#: Failures are tried again sooner than in a hub, so that tests are quick.
+PACE = Pace(first_retry=0.1, last_retry=0.5)
+
+
+@asynccontextmanager
+async def viewing(kubeconfig: Path, pace: Pace = PACE) -> AsyncIterator[ClusterView]:
+    """A started view as this kubeconfig's user."""
+
+    async def load() -> Configuration:
+        configuration = Configuration()
+        await config.load_kube_config(str(kubeconfig), client_configuration=configuration)
+        return configuration
+
+    view = ClusterView(load, pace=pace)
+    view.start()
+    try:
+        yield view
+    finally:
+        await view.stop()
+
+
+async def until(view: ClusterView, true: Callable[[], object]) -> None:
+    """Wait until something is true of the view.
+
+    Raises:
+        TimeoutError: it was not within `PATIENCE`.
+    """
+    async with asyncio.timeout(PATIENCE):
+        while not true():
+            await view.changed(0.2)
+
+
+async def aside(call: Callable[[], T]) -> T:
+    """Run what blocks beside the event loop."""
+    return await asyncio.to_thread(call)
+
+
+def listed(cluster: LocalCluster) -> ClusterState:
+    """What a fresh list says that there is."""
+    return ClusterState.from_objects(nodes=cluster.api.items(NODES), pods=cluster.api.items(PODS))
+
+
+def picture(state: ClusterState) -> dict[str, object]:
+    """All that decides in a state, fit to be compared."""
+    return {
+        "unbound": {key: pod.spec for key, pod in state.unbound_pods.items()},
+        "pods": {key: (p.node, p.requested, p.terminating) for key, p in state.pods.items()},
+        "nodes": {
+            name: (info.labels, info.taints, info.allocatable, +_positive(info.requested))
+            for name, info in state.nodes.items()
+        },
+    }
+
+
+def _positive(amounts: dict[str, int]) -> Counter[str]:
+    """Amounts without those that have come back to zero."""
+    return Counter(amounts)
+
+
+async def until_current(view: ClusterView, cluster: LocalCluster) -> None:
+    """Wait until the view holds exactly what a fresh list says.
+
+    Raises:
+        AssertionError: it did not within `PATIENCE`; the text shows the difference.
+    """
+    deadline = asyncio.get_running_loop().time() + PATIENCE
+    while True:
+        fresh = picture(await aside(lambda: listed(cluster)))
+        if picture(view.state) == fresh:
+            return
+        if asyncio.get_running_loop().time() > deadline:
+            assert picture(view.state) == fresh
+        await view.changed(0.2)

@@ -1,0 +1,98 @@
+"""A promise is held against every way in which the others could land, by trying them all."""
+
+from collections.abc import Iterator, Mapping
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuspawner.preflight.contention import Claim, is_certain, requests_with_pod
+from gpuspawner.scheduling.node_info import NodeInfo
+
+Free = dict[str, dict[str, int]]
+
+RESOURCES = ("nvidia.com/gpu", "cpu")
+requests = st.fixed_dictionaries({"nvidia.com/gpu": st.integers(0, 4), "cpu": st.integers(0, 4)})
+frees = st.dictionaries(
+    st.sampled_from("abcd"),
+    st.fixed_dictionaries(
+        {"nvidia.com/gpu": st.integers(0, 4), "cpu": st.integers(0, 5), "pods": st.integers(0, 3)}
+    ),
+    min_size=1,
+)
+
+
+def nodes_of(free: Free) -> Mapping[str, NodeInfo]:
+    nodes = {name: NodeInfo(name) for name in free}
+    for name, amounts in free.items():
+        nodes[name].free = dict(amounts)
+    return nodes
+
+
+def fitting(asked: Mapping[str, int], free: Free) -> frozenset[str]:
+    return frozenset(n for n, left in free.items() if all(left[r] >= a for r, a in asked.items()))
+
+
+def claim_of(asked: dict[str, int], free: Free) -> Claim:
+    counted = requests_with_pod(asked)
+    return Claim(counted, fitting(counted, free))
+
+
+def landings(pods: list[Claim], free: Free) -> Iterator[Free]:
+    """What is left after every order and place in which some of the pods could land."""
+    yield free
+    for i, pod in enumerate(pods):
+        for name in fitting(pod.requests, free):
+            left = {n: dict(amounts) for n, amounts in free.items()}
+            for resource, amount in pod.requests.items():
+                left[name][resource] -= amount
+            yield from landings(pods[:i] + pods[i + 1 :], left)
+
+
+@given(frees, requests, st.lists(requests, max_size=3))
+def test_what_is_certain_fits_however_the_others_land(
+    free: Free, mine: dict[str, int], theirs: list[dict[str, int]]
+) -> None:
+    claim = claim_of(mine, free)
+    others = [other for other in (claim_of(their, free) for their in theirs) if other.nodes]
+    if claim.nodes and is_certain(claim, others, nodes_of(free)):
+        assert all(fitting(claim.requests, left) for left in landings(others, free))
+
+
+@given(st.lists(st.integers(1, 8), min_size=1, max_size=6), st.integers(1, 40))
+def test_of_pods_that_are_all_alike_exactly_as_many_are_certain_as_there_is_room(
+    sizes: list[int], people: int
+) -> None:
+    free = {str(i): {"nvidia.com/gpu": n, "pods": 110} for i, n in enumerate(sizes)}
+    claim = claim_of({"nvidia.com/gpu": 1}, free)
+
+    certain = is_certain(claim, [claim] * (people - 1), nodes_of(free))
+
+    assert certain == (people <= sum(sizes))
+
+
+def test_nothing_is_certain_beside_a_pod_that_changes_more_than_amounts() -> None:
+    free = {"a": {"pods": 110}, "b": {"pods": 110}}
+    simple, spreading = claim_of({}, free), Claim({"pods": 1}, frozenset("ab"), simple=False)
+
+    assert not is_certain(simple, [spreading], nodes_of(free))
+    assert not is_certain(spreading, [simple], nodes_of(free))
+    assert is_certain(spreading, [], nodes_of(free))
+
+
+def test_what_can_land_nowhere_near_does_not_matter() -> None:
+    free = {"a": {"nvidia.com/gpu": 1, "pods": 110}, "b": {"pods": 110, "nvidia.com/gpu": 0}}
+    gpu = claim_of({"nvidia.com/gpu": 1}, free)
+    elsewhere = Claim({"pods": 1, "nvidia.com/gpu": 1}, frozenset("b"))
+
+    assert is_certain(gpu, [elsewhere], nodes_of(free))
+
+
+def test_what_may_land_anywhere_counts_everywhere() -> None:
+    free = {"a": {"nvidia.com/gpu": 1, "pods": 110}}
+    gpu = claim_of({"nvidia.com/gpu": 1}, free)
+
+    assert not is_certain(gpu, [Claim(gpu.requests, None)], nodes_of(free))
+
+
+def test_a_request_of_zero_needs_no_room() -> None:
+    assert requests_with_pod({"cpu": 0, "memory": 5}) == {"pods": 1, "memory": 5}
