@@ -87,7 +87,7 @@ def hub(session: nox.Session, hub: str) -> None:
 def cluster(session: nox.Session) -> None:
     """The local control plane itself: verdicts beside the real scheduler, rights, the view."""
     session.install("-e", ".[test]", *NEWEST_HUB)
-    _pytest(session, "tests/cluster")
+    _pytest(session, "tests/localcluster", "tests/cluster")
 
 
 @nox.session

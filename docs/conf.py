@@ -39,3 +39,18 @@ html_copy_source = False
 # In a console example, copy the commands and leave the prompts and the output.
 copybutton_prompt_text = "$ "
 copybutton_only_copy_prompt_lines = True
+
+
+def _only_own_traits(app, what, name, member, skip, options):
+    """Leave out what GPUSpawner inherits: KubeSpawner's documentation has it."""
+    from traitlets import TraitType
+
+    from gpuspawner.spawner import GPUSpawner
+
+    if what == "class" and isinstance(member, TraitType):
+        return member.name not in GPUSpawner.class_own_traits(config=True)
+    return skip
+
+
+def setup(app):
+    app.connect("autodoc-skip-member", _only_own_traits)

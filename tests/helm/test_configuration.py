@@ -1,0 +1,50 @@
+"""The values as the chart's hub takes them, in the chart's own order."""
+
+from __future__ import annotations
+
+import pytest
+from traitlets.config import Config
+
+from gpuspawner import GPUSpawner
+from gpuspawner.configure import ConfigurationError
+from gpuspawner.offers import OfferError
+from tests.helm.chart import CLOUDS, Values, merged, read
+
+
+def configured(*files: Values) -> Config:
+    """Configuration as files/hub/jupyterhub_config.py of the chart 4.4.0 makes it.
+
+    First the chart's defaults, then the sections of hub.config in the order of their names, then
+    the entries of hub.extraConfig in the order of theirs.
+    """
+    hub = merged(*files)["hub"]
+    c = Config()
+    c.JupyterHub.spawner_class = "kubespawner.KubeSpawner"
+    c.KubeSpawner.start_timeout = 300
+    for name, section in sorted(hub["config"].items()):
+        c[name].update(section)
+    for _, program in sorted(hub["extraConfig"].items()):
+        exec(program, {"c": c, "get_config": None})
+    return c
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_the_hub_starts_with_each_cloud(cloud: str):
+    c = configured(read("base"), read(cloud))
+
+    assert c.JupyterHub.spawner_class is GPUSpawner
+
+
+@pytest.mark.parametrize(
+    ("section", "told"),
+    [
+        ({"GPUSpawnr": {"accelerators": {}}}, "GPUSpawner"),
+        ({"GPUSpawner": {"acelerators": {}}}, "accelerators"),
+        ({"GPUSpawner": {"start_timeout": "soon"}}, "start_timeout"),
+        ({"GPUSpawner": {"accelerators": {"t4": {"counts": [0]}}}}, "counts"),
+        ({"KubeSpawner": {"profile_list": [{"display_name": "CPU"}]}}, "profile_list"),
+    ],
+)
+def test_what_the_charts_schema_lets_pass_stops_the_hub(section: Values, told: str):
+    with pytest.raises((ConfigurationError, OfferError), match=told):
+        configured(read("base"), read("gke"), {"hub": {"config": section}})
