@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from localcluster import binaries, fleet
+from localcluster import binaries, demo, fleet
 from localcluster.cluster import LocalCluster, Pods
 from localcluster.errors import LocalClusterError
 
@@ -53,6 +53,12 @@ def _parser() -> argparse.ArgumentParser:
         help="report bound pods Running without starting processes",
     )
     up.set_defaults(run=_up)
+
+    show = commands.add_parser("demo", help="run a JupyterHub on a cluster until Ctrl-C")
+    show.add_argument("--fleet", default="demo", help="as for up")
+    show.add_argument("--port", type=int, default=8000, help="%(default)s; 0 for a free one")
+    show.add_argument("--dir", type=Path, help="for its files; they go with it if left out")
+    show.set_defaults(run=_demo)
     return parser
 
 
@@ -68,6 +74,11 @@ def _up(options: argparse.Namespace) -> int:
         while True:
             threading.Event().wait(1)
             cluster.check()
+
+
+def _demo(options: argparse.Namespace) -> int:
+    demo.run(options.dir, fleet=options.fleet, port=options.port)
+    return 0
 
 
 def _end(_number: int, _frame: object) -> None:

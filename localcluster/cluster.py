@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -92,6 +93,7 @@ class LocalCluster:
             )
             self._plane.start()
             self._client = self._plane.client()
+            self._write_kubectl()
             if self._pods is not Pods.LEAVE:
                 self._agent = self._start_agent()
             self.add_nodes(self._fleet)
@@ -241,6 +243,13 @@ class LocalCluster:
         except ApiError as error:
             if error.status != 404:
                 raise
+
+    def _write_kubectl(self) -> None:
+        """Write a kubectl for people that needs no further setting."""
+        words = [str(self.plane.binary), "kubectl", "--kubeconfig", str(self.kubeconfig)]
+        script = self.directory / "kubectl"
+        script.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        script.chmod(0o755)
 
     def _start_agent(self) -> Process:
         command: list[str | Path] = [sys.executable, "-m", "localcluster.agent"]

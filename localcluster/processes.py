@@ -1,13 +1,19 @@
 """Child processes that are started, watched and ended by their own ids."""
 
+import ctypes
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from localcluster.errors import LocalClusterError
+
+# Loaded before any fork: between fork and exec little is allowed.
+_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+_PR_SET_PDEATHSIG = 1
 
 #: Set in a child that is to end when its standard input is closed.
 LIFELINE = "LOCALCLUSTER_LIFELINE"
@@ -18,7 +24,17 @@ class Process:
 
     The session keeps a terminal's Ctrl-C from reaching the child, which is ended
     in order instead. Its standard input is a pipe from this process: a child that
-    heeds `LIFELINE` ends when this process is gone, even by SIGKILL.
+    heeds `LIFELINE` ends when this process is gone, even by SIGKILL. One that does
+    not may be sent a signal by the kernel then, on Linux.
+
+    Args:
+        name: what messages call it.
+        command: the program and its arguments.
+        log: the file to which its output is appended.
+        environment: variables beside this process's own.
+        directory: where it runs; here if left out.
+        signal_at_our_end: for a child that does not heed `LIFELINE`. The kernel
+            sends it when the thread that started the child ends.
     """
 
     def __init__(
@@ -27,9 +43,13 @@ class Process:
         command: Sequence[str | Path],
         log: Path,
         environment: Mapping[str, str] | None = None,
+        *,
+        directory: Path | None = None,
+        signal_at_our_end: signal.Signals | None = None,
     ) -> None:
         self.name = name
         self.log = log
+        at_end = signal_at_parents_end(signal_at_our_end) if signal_at_our_end else None
         with log.open("ab") as output:
             self._child = subprocess.Popen(
                 command,
@@ -37,7 +57,10 @@ class Process:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
+                cwd=directory,
                 env={**os.environ, **(environment or {}), LIFELINE: "1"},
+                # It takes no lock, so other threads cannot have left one taken.
+                preexec_fn=at_end,  # noqa: PLW1509
             )
 
     @property
@@ -73,6 +96,16 @@ class Process:
         self._child.wait()
         if self._child.stdin:
             self._child.stdin.close()
+
+
+def signal_at_parents_end(number: signal.Signals) -> Callable[[], None]:
+    """Return what a child calls before its program to be signalled when its parent is gone."""
+
+    def ask_the_kernel() -> None:
+        if _libc:
+            _libc.prctl(_PR_SET_PDEATHSIG, number)
+
+    return ask_the_kernel
 
 
 def wait_until(

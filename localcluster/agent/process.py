@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import ctypes
 import logging
 import os
 import signal
@@ -15,6 +14,7 @@ from localcluster.agent.devices import Allocations, Device, visible
 from localcluster.agent.environment import command_line, container_variables
 from localcluster.agent.runtime import Reported, Running, Sandbox, StartError
 from localcluster.errors import LocalClusterError
+from localcluster.processes import signal_at_parents_end
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 MARK = "LOCALCLUSTER_CONTAINER"
 
 _VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
-_PR_SET_PDEATHSIG = 1
+_killed_with_the_agent = signal_at_parents_end(signal.SIGKILL)
 
 
 class ProcessRuntime:
@@ -88,7 +88,7 @@ class ProcessSandbox:
                     stdout=output,
                     stderr=output,
                     start_new_session=True,
-                    preexec_fn=_die_with_parent,
+                    preexec_fn=_killed_with_the_agent,
                 )
         except OSError as error:
             raise StartError(f'exec: "{line[0]}": {error.strerror}') from error
@@ -172,12 +172,3 @@ def _marked(mark: str) -> list[int]:
                 if wanted in (entry / "environ").read_bytes().split(b"\0"):
                     found.append(int(entry.name))
     return found
-
-
-_libc: ctypes.CDLL | None = None if sys.platform != "linux" else ctypes.CDLL(None)
-
-
-def _die_with_parent() -> None:
-    """Have the kernel kill this process when the agent is killed."""
-    if _libc:
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -81,7 +81,8 @@ def test_a_container_that_fails_is_started_again_with_the_last_exit_code_told(
     cluster: LocalCluster, namespace: str, add_nodes: AddNodes
 ) -> None:
     add_nodes("single")
-    once = "import os, pathlib, time; p = pathlib.Path('was here'); " + (
+    once = (
+        "import os, pathlib, time; p = pathlib.Path('was here'); "
         "time.sleep(60) if p.exists() else (p.touch(), os.abort())"
     )
     pod = python_pod("p", once, restarts="OnFailure")

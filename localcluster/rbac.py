@@ -1,0 +1,68 @@
+"""The rights of the hub: those of the Zero-to-JupyterHub chart and of rbac.yaml, no more."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from localcluster.cluster import LocalCluster
+
+#: What administrators apply beside the chart; written for the namespace jhub.
+MANIFEST = Path(__file__).parent.parent / "helm-values" / "rbac.yaml"
+
+#: The rules of the Role that Zero-to-JupyterHub 4.4.0 gives its hub.
+CHART_RULES = [
+    {
+        "apiGroups": [""],
+        "resources": ["pods", "persistentvolumeclaims", "secrets", "services"],
+        "verbs": ["get", "watch", "list", "create", "delete"],
+    },
+    {"apiGroups": [""], "resources": ["events"], "verbs": ["get", "watch", "list"]},
+]
+
+_GROUP = "rbac.authorization.k8s.io"
+_WRITTEN_FOR = "jhub"
+
+
+def hub_kubeconfig(cluster: LocalCluster, namespace: str) -> Path:
+    """Return a kubeconfig of the service account ``hub`` of a namespace, with its rights.
+
+    Cluster-wide objects get the namespace's name as a suffix, unless it is jhub, so
+    that several hubs do not share theirs.
+    """
+    objects = [*chart_objects(namespace), *manifest_objects(namespace)]
+    cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
+    return cluster.service_account_kubeconfig(namespace, "hub")
+
+
+def chart_objects(namespace: str) -> list[dict[str, Any]]:
+    """Return the chart's Role and RoleBinding for its hub."""
+    metadata = {"name": "hub", "namespace": namespace}
+    api_version = f"{_GROUP}/v1"
+    return [
+        {"apiVersion": api_version, "kind": "Role", "metadata": metadata, "rules": CHART_RULES},
+        {
+            "apiVersion": api_version,
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": _GROUP, "kind": "Role", "name": "hub"},
+            "subjects": [{"kind": "ServiceAccount", "name": "hub", "namespace": namespace}],
+        },
+    ]
+
+
+def manifest_objects(namespace: str) -> list[dict[str, Any]]:
+    """Return the objects of rbac.yaml as an administrator of this namespace writes them."""
+    items = [item for item in yaml.safe_load_all(MANIFEST.read_text()) if item]
+    for item in items:
+        metadata = item["metadata"]
+        if metadata.get("namespace") == _WRITTEN_FOR:
+            metadata["namespace"] = namespace
+        for subject in item.get("subjects", []):
+            subject["namespace"] = namespace
+        if namespace != _WRITTEN_FOR:
+            if item["kind"].startswith("Cluster"):
+                metadata["name"] += f"-{namespace}"
+            if item.get("roleRef", {}).get("kind") == "ClusterRole":
+                item["roleRef"]["name"] += f"-{namespace}"
+    return items
