@@ -1,0 +1,24 @@
+"""What is told to a person while the server starts."""
+
+from gpuspawner.messages import words
+from gpuspawner.messages.message import Message
+from gpuspawner.preflight.decision import AfterPreemption, Note, Start, Wait
+
+
+def progress(decision: Start | Wait) -> tuple[Message, ...]:
+    """What is worth knowing about a start; empty for a plain yes."""
+    if isinstance(decision, Wait):
+        return (_new_machine(decision),)
+    # Whatever could not be checked matters to the person only once.
+    return tuple(dict.fromkeys(_note(note) for note in decision.notes))
+
+
+def _new_machine(decision: Wait) -> Message:
+    usual = words.minutes(decision.scale_up.minutes)
+    return Message.of(f"A new machine is being started for you; this usually takes {usual}.")
+
+
+def _note(note: Note) -> Message:
+    if isinstance(note, AfterPreemption):
+        return Message.of("A place is being cleared for your server; that takes a moment longer.")
+    return Message.of("Whether there is room could not be checked, so your server is simply tried.")

@@ -1,0 +1,219 @@
+"""What people read when their server does not start."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuspawner.messages import denied, misconfigured, refusal
+from gpuspawner.offers import Accelerator
+from gpuspawner.options import GPURequest
+from gpuspawner.policy import Denial, DenialReason, Grant
+from gpuspawner.preflight.decision import (
+    Alternative,
+    Difference,
+    Reason,
+    Refuse,
+    Room,
+    TaintedNodes,
+)
+
+GI = 1024**3
+A100 = Accelerator("a100", "A100", "nvidia.com/gpu")
+T4 = Accelerator("t4", "T4", "nvidia.com/gpu")
+PLAIN = Alternative(Grant(), (Difference.NO_GPU,), None)
+ONE_T4 = Alternative(
+    Grant(T4, 1), (Difference.OTHER_ACCELERATOR,), Room("nvidia.com/gpu", 1, 1, 2, 1, 4)
+)
+
+
+def gpus(asked, most_free, free, most, total):
+    return Room("nvidia.com/gpu", asked, most_free, free, most, total)
+
+
+def memory(asked, most_free, most=64):
+    return Room("memory", asked * GI, most_free * GI, most_free * GI, most * GI, most * GI)
+
+
+def busy(count, room, *alternatives, shortage=None):
+    return Refuse(Grant(A100, count), Reason.BUSY, room, shortage, alternatives=alternatives)
+
+
+def impossible(grant, room=None, **facts):
+    return Refuse(grant, Reason.IMPOSSIBLE, room, **facts)
+
+
+def less(**granted):
+    return Alternative(Grant(A100, **granted), (Difference.LESS_MEMORY, Difference.LESS_CPU), None)
+
+
+SENTENCES = [
+    (
+        busy(1, gpus(1, 0, 0, 4, 4), ONE_T4, PLAIN),
+        (
+            "No A100 is free right now: all 4 are in use. "
+            "You can have 1 × T4 (2 free), or start without a GPU."
+        ),
+    ),
+    (
+        busy(1, gpus(1, 0, 0, 1, 1)),
+        "The one A100 is in use right now. Please try again a little later.",
+    ),
+    (
+        busy(2, gpus(2, 1, 1, 4, 8), Alternative(Grant(A100, 1), (Difference.FEWER_GPUS,), None)),
+        "You asked for 2 × A100, and 1 is free right now. You can have 1 × A100.",
+    ),
+    (
+        busy(4, gpus(4, 2, 5, 4, 8), PLAIN),
+        (
+            "You asked for 4 × A100. 5 are free right now, but at most 2 of them on one machine, "
+            "and a server runs on one machine. You can start without a GPU."
+        ),
+    ),
+    (
+        busy(
+            2,
+            gpus(2, 2, 3, 4, 8),
+            less(gpus=2, memory=32 * GI, cpu=500),
+            ONE_T4,
+            shortage=memory(64, 40),
+        ),
+        (
+            "2 × A100 are free right now, but not together with 64 GiB of memory; "
+            "the most beside them is 40 GiB of memory. "
+            "You can have 2 × A100 with 32 GiB of memory and 0.5 cores of CPU or 1 × T4 (2 free)."
+        ),
+    ),
+    (
+        busy(1, gpus(1, 1, 1, 4, 8), shortage=Room("pods", 1, 0, 0, 110, 110)),
+        "The machines with A100 are full right now. Please try again a little later.",
+    ),
+    (
+        Refuse(
+            Grant(memory=32 * GI),
+            Reason.BUSY,
+            shortage=memory(32, 20),
+            alternatives=(Alternative(Grant(memory=16 * GI), (Difference.LESS_MEMORY,), None),),
+        ),
+        (
+            "No machine has 32 GiB of memory free right now; the most is 20 GiB of memory. "
+            "You can have a server without a GPU with 16 GiB of memory."
+        ),
+    ),
+    (
+        Refuse(Grant(A100, 1), Reason.TRY_AGAIN),
+        (
+            "Others are starting right now, and the last A100 may go to them. "
+            "Please try again in a few seconds."
+        ),
+    ),
+    (
+        Refuse(Grant(A100, 1), Reason.AWAY, away=2),
+        (
+            "The machines with A100 are away right now, for maintenance perhaps. "
+            "Please try again a little later."
+        ),
+    ),
+    (
+        impossible(Grant(A100, 1), gpus(1, 0, 0, 0, 0)),
+        "There is no A100 here at the moment. Please ask your administrator if you need it.",
+    ),
+    (
+        impossible(
+            Grant(A100, 1),
+            gpus(1, 0, 0, 0, 0),
+            taints=(TaintedNodes("team", "x", "NoSchedule", 2),),
+        ),
+        (
+            "The machines with A100 do not take servers from here. "
+            "Please ask your administrator if you need it."
+        ),
+    ),
+    (
+        impossible(Grant(A100, 8), gpus(8, 4, 4, 4, 4), alternatives=(PLAIN,)),
+        "No machine here has 8 × A100; the most is 4. You can start without a GPU.",
+    ),
+    (
+        impossible(Grant(A100, 1), gpus(1, 1, 1, 4, 4), shortage=memory(512, 60)),
+        (
+            "No machine with A100 has 512 GiB of memory; the most is 64 GiB of memory. "
+            "Please ask your administrator if you need it."
+        ),
+    ),
+    (
+        impossible(Grant(cpu=64000), shortage=Room("cpu", 64000, 1000, 1000, 8000, 8000)),
+        (
+            "No machine here has 64 cores of CPU; the most is 8 cores of CPU. "
+            "Please ask your administrator if you need it."
+        ),
+    ),
+    (
+        impossible(Grant(A100, 1), gpus(1, 1, 1, 4, 4)),
+        (
+            "No machine here can hold 1 × A100 as you asked for it. "
+            "Please ask your administrator if you need it."
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("decision", "text"), SENTENCES, ids=range(len(SENTENCES)))
+def test_a_refusal_says_what_is_so_and_what_can_be_had(decision, text):
+    assert refusal(decision).text == text
+
+
+def test_what_the_administrator_wrote_cannot_become_html():
+    odd = Accelerator("x", "<script>A & B</script>", "nvidia.com/gpu")
+    message = refusal(Refuse(Grant(odd, 1), Reason.AWAY))
+
+    assert "<script>A & B</script>" in message.text
+    assert "<script>" not in message.html
+    assert message.html.startswith(
+        "<strong>The machines with &lt;script&gt;A &amp; B&lt;/script&gt;"
+    )
+
+
+numbers = st.integers(0, 9)
+rooms = st.builds(
+    Room,
+    st.sampled_from(["nvidia.com/gpu", "memory", "cpu", "pods", "hugepages-2Mi"]),
+    *[numbers] * 5,
+)
+grants = st.builds(Grant, st.sampled_from([A100, T4]), st.integers(1, 8)) | st.builds(Grant)
+alternatives = st.builds(
+    Alternative,
+    grants,
+    st.lists(st.sampled_from(Difference), min_size=1, max_size=2).map(tuple),
+    st.none() | rooms,
+)
+refusals = st.builds(
+    Refuse,
+    grants,
+    st.sampled_from(Reason),
+    st.none() | rooms,
+    st.none() | rooms,
+    st.just(()) | st.just((TaintedNodes("k", "", "NoSchedule", 1),)),
+    alternatives=st.lists(alternatives, max_size=3).map(tuple),
+)
+
+
+@given(refusals)
+def test_every_refusal_is_a_few_whole_sentences(decision):
+    text = refusal(decision).text
+
+    assert text.endswith(".")
+    assert len(text) < 400
+    assert not any(jargon in text.lower() for jargon in ("pod", "node", "taint", "kube"))
+
+
+def test_a_denial_asks_to_choose_again():
+    asked = Denial(DenialReason.NOT_OFFERED, GPURequest("a100", 9))
+
+    assert denied(asked).text == (
+        "a100 is not on offer in this way. Please choose again. "
+        "Please ask your administrator if you need it."
+    )
+    assert "Please choose again." in denied(Denial(DenialReason.NOT_OFFERED, GPURequest())).text
+
+
+def test_a_contradiction_in_the_settings_is_nobodys_fault_who_reads_it():
+    assert "tell your administrator" in misconfigured().text
