@@ -65,7 +65,7 @@ def docs(session: nox.Session) -> None:
 def package(session: nox.Session) -> None:
     """What is shipped: the wheel and the chart's values."""
     session.install("-e", ".[test]")
-    _pytest(session, "tests/packaging", "tests/helm")
+    _pytest(session, "tests/packaging", "tests/helm", "tests/docs")
 
 
 @nox.session(python=PYTHONS)

@@ -1,0 +1,122 @@
+"""The sentences that the documentation quotes, beside those that people read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gpuspawner import messages
+from gpuspawner.offers import Accelerator, Offers
+from gpuspawner.options import parse
+from gpuspawner.policy import DenialReason, Grant
+from gpuspawner.preflight.decision import (
+    AfterPreemption,
+    Alternative,
+    Difference,
+    Reason,
+    Refuse,
+    Room,
+    Start,
+    UnknownRules,
+    Wait,
+)
+from gpuspawner.scaling.declared import CanScaleUp
+
+ROOT = Path(__file__).parents[2]
+GIB = 2**30
+
+
+def nvidia(name: str, gpus: int, memory: int | None = None) -> Grant:
+    accelerator = Accelerator(name.lower(), f"NVIDIA {name}", "nvidia.com/gpu")
+    return Grant(accelerator=accelerator, gpus=gpus, memory=memory)
+
+
+def gpus(asked: int, most_free: int, free: int, most: int, total: int) -> Room:
+    return Room("nvidia.com/gpu", asked, most_free, free, most, total)
+
+
+WITHOUT = Alternative(Grant(), (Difference.NO_GPU,), None)
+OFFERS = Offers.parse(
+    accelerators={
+        "a100": {
+            "display_name": "NVIDIA A100",
+            "node_selector": {"gpu": "a100"},
+            "counts": [1, 2, 4],
+        }
+    },
+    memory_choices=["8Gi", "16Gi"],
+)
+SENTENCES = {
+    "the last one": messages.refusal(
+        Refuse(nvidia("T4", 1), Reason.BUSY, gpus(1, 0, 0, 1, 1), alternatives=(WITHOUT,))
+    ),
+    "fewer": messages.refusal(
+        Refuse(
+            nvidia("V100", 4),
+            Reason.BUSY,
+            gpus(4, 3, 3, 4, 4),
+            alternatives=(
+                Alternative(nvidia("V100", 3), (Difference.FEWER_GPUS,), gpus(3, 3, 3, 4, 4)),
+                WITHOUT,
+            ),
+        )
+    ),
+    "not on one node": messages.refusal(
+        Refuse(
+            nvidia("V100", 4),
+            Reason.BUSY,
+            gpus(4, 2, 5, 4, 8),
+            alternatives=(
+                Alternative(nvidia("V100", 2), (Difference.FEWER_GPUS,), gpus(2, 2, 5, 4, 8)),
+                Alternative(nvidia("T4", 4), (Difference.OTHER_ACCELERATOR,), gpus(4, 4, 6, 4, 8)),
+            ),
+        )
+    ),
+    "not with so much memory": messages.refusal(
+        Refuse(
+            nvidia("A100", 1, 64 * GIB),
+            Reason.BUSY,
+            gpus(1, 2, 2, 8, 16),
+            shortage=Room("memory", 64 * GIB, 30 * GIB, 40 * GIB, 100 * GIB, 200 * GIB),
+            alternatives=(
+                Alternative(nvidia("A100", 1, 16 * GIB), (Difference.LESS_MEMORY,), None),
+            ),
+        )
+    ),
+    "others at once": messages.refusal(
+        Refuse(nvidia("A100", 1), Reason.TRY_AGAIN, gpus(1, 1, 1, 1, 1))
+    ),
+    "away": messages.refusal(Refuse(nvidia("A100", 1), Reason.AWAY, gpus(1, 0, 0, 0, 0))),
+    "more than any node has": messages.refusal(
+        Refuse(nvidia("A100", 16), Reason.IMPOSSIBLE, gpus(16, 8, 8, 8, 16))
+    ),
+    "wrong options": messages.correction(
+        parse({"accelerator": "a100", "gpus": 3, "memory": "1Ti"}, OFFERS)
+    ),
+    "growing": messages.progress(Wait(nvidia("T4", 1), CanScaleUp(0, 4, 8.0)))[0],
+    "preempting": messages.progress(Start(nvidia("T4", 1), (AfterPreemption(),)))[0],
+    "unknown": messages.progress(Start(nvidia("T4", 1), (UnknownRules(("gates",)),)))[0],
+}
+
+
+def words(page: str) -> str:
+    """A page's text in one line, without the marks of quotes."""
+    text = re.sub(r"^\s*>", "", (ROOT / page).read_text(), flags=re.MULTILINE)
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_the_reference_quotes_what_people_read(sentence: str):
+    assert SENTENCES[sentence].text in words("docs/reference/messages.md")
+
+
+@pytest.mark.parametrize("sentence", ["the last one", "not on one node", "growing"])
+def test_the_readme_quotes_what_people_read(sentence: str):
+    assert SENTENCES[sentence].text in words("README.md")
+
+
+@pytest.mark.parametrize("slug", [*Reason, *DenialReason])
+def test_every_reason_is_in_the_reference(slug: str):
+    assert f"`{slug}`" in (ROOT / "docs/reference/messages.md").read_text()
