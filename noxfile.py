@@ -24,6 +24,8 @@ HUBS = {
 }
 NEWEST_HUB = HUBS["6.1"]
 
+LIVE = "tests/scheduling/live"
+
 
 def _show_pyenv_pythons() -> None:
     """Put pyenv's interpreters on PATH; its shims run only the versions chosen for a folder."""
@@ -41,6 +43,11 @@ _show_pyenv_pythons()
 
 def _pytest(session: nox.Session, *arguments: str) -> None:
     session.run("python", "-m", "pytest", *arguments, *session.posargs)
+
+
+def _build_control_plane(session: nox.Session) -> None:
+    """Build it before the tests: with its progress to be seen, and outside their time limits."""
+    session.run("python", "-m", "localcluster", "build")
 
 
 @nox.session
@@ -72,7 +79,7 @@ def package(session: nox.Session) -> None:
 def unit(session: nox.Session) -> None:
     """The pure rooms, on every Python that the machine has."""
     session.install("-e", ".[test]")
-    _pytest(session, "-n", "2", "tests/unit", "tests/scheduling")
+    _pytest(session, "-n", "2", "--ignore", LIVE, "tests/unit", "tests/scheduling")
 
 
 @nox.session
@@ -80,6 +87,7 @@ def unit(session: nox.Session) -> None:
 def hub(session: nox.Session, hub: str) -> None:
     """A real JupyterHub on the local control plane."""
     session.install("-e", ".[test]", *HUBS[hub])
+    _build_control_plane(session)
     _pytest(session, "tests/hub")
 
 
@@ -87,7 +95,8 @@ def hub(session: nox.Session, hub: str) -> None:
 def cluster(session: nox.Session) -> None:
     """The local control plane itself: verdicts beside the real scheduler, rights, the view."""
     session.install("-e", ".[test]", *NEWEST_HUB)
-    _pytest(session, "tests/localcluster", "tests/cluster")
+    _build_control_plane(session)
+    _pytest(session, "tests/localcluster", "tests/cluster", LIVE)
 
 
 @nox.session
@@ -95,6 +104,7 @@ def browser(session: nox.Session) -> None:
     """People's way through the pages, in Chromium."""
     session.install("-e", ".[test,browser]", *NEWEST_HUB)
     session.env["CHROMIUM"] = _chromium(session)
+    _build_control_plane(session)
     _pytest(session, "tests/browser")
 
 
@@ -103,6 +113,7 @@ def screenshots(session: nox.Session) -> None:
     """The documentation's pictures, taken anew."""
     session.install("-e", ".[test,browser]", *NEWEST_HUB)
     session.env["CHROMIUM"] = _chromium(session)
+    _build_control_plane(session)
     _pytest(session, "tests/browser", "--screenshots", "docs/images")
 
 
@@ -110,20 +121,23 @@ def screenshots(session: nox.Session) -> None:
 def live(session: nox.Session) -> None:
     """The long comparison with the real kube-scheduler."""
     session.install("-e", ".[test]", *NEWEST_HUB)
-    _pytest(session, "tests/live")
+    _build_control_plane(session)
+    _pytest(session, LIVE)
 
 
 @nox.session
 def bench(session: nox.Session) -> None:
     """Figures beside a baseline measured in the same run."""
     session.install("-e", ".[test]", *NEWEST_HUB)
+    _build_control_plane(session)
     _pytest(session, "-s", "tests/benchmarks")
 
 
 @nox.session
 def demo(session: nox.Session) -> None:
     """The demo's environment; `make demo` then runs it."""
-    session.install("-e", ".[browser]", *NEWEST_HUB)
+    session.install("-e", ".[demo]", *NEWEST_HUB)
+    _build_control_plane(session)
 
 
 def _chromium(session: nox.Session) -> str:
