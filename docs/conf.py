@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from sphinx.application import Sphinx
+from traitlets import TraitType
+
 import gpuspawner
+from gpuspawner.spawner import GPUSpawner
 
 project = "gpuspawner"
-author = "The gpuspawner developers"
-copyright = author
+author = copyright = "The gpuspawner developers"
 version = release = gpuspawner.__version__
 
 extensions = [
@@ -24,12 +27,9 @@ myst_heading_anchors = 3
 
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
-autodoc_default_options = {"show-inheritance": False}
-# References into other projects would need their inventories, and so the network, at every build.
-nitpick_ignore_regex = [
-    ("py:.*", r"(collections|enum|typing|types|fractions|datetime|msgspec|traitlets|kubespawner"
-              r"|jupyterhub|tornado)\..*"),
-]
+# Other projects' inventories would need the network at every build.
+OTHERS = "collections enum fractions jupyterhub kubespawner msgspec tornado traitlets types typing"
+nitpick_ignore_regex = [("py:.*", rf"({'|'.join(OTHERS.split())})\..*")]
 
 html_theme = "pydata_sphinx_theme"
 html_title = "gpuspawner"
@@ -41,16 +41,14 @@ copybutton_prompt_text = "$ "
 copybutton_only_copy_prompt_lines = True
 
 
-def _only_own_traits(app, what, name, member, skip, options):
-    """Leave out what GPUSpawner inherits: KubeSpawner's documentation has it."""
-    from traitlets import TraitType
+def setup(app: Sphinx) -> None:
+    """Document of the traits only our own: KubeSpawner's documentation has the others."""
+    app.connect("autodoc-skip-member", skip_inherited_traits)
 
-    from gpuspawner.spawner import GPUSpawner
 
-    if what == "class" and isinstance(member, TraitType):
+def skip_inherited_traits(*event: object) -> bool:
+    """Whether a member is left out."""
+    _app, _kind, _name, member, skip, _options = event
+    if isinstance(member, TraitType):
         return member.name not in GPUSpawner.class_own_traits(config=True)
-    return skip
-
-
-def setup(app):
-    app.connect("autodoc-skip-member", _only_own_traits)
+    return bool(skip)
