@@ -32,3 +32,7 @@ def test_a_mistake_in_an_administrators_file_is_caught(chart: Chart, mistake: di
     (fault,) = chart.faults(read("base"), mistake)
 
     assert fault.startswith(f"{place}: ")
+
+
+def test_pods_go_to_the_scheduler_whose_rules_are_known():
+    assert read("base")["scheduling"]["userScheduler"]["enabled"] is False
