@@ -64,9 +64,13 @@ class Odd(msgspec.Struct, gc=False, frozen=True):
     node: str | None
     """The node it concerns: "" for none yet, None when even that is unreadable."""
     problem: str
+    repels: bool = True
+    """Whether it may keep other pods away from other nodes too (a pod with affinity)."""
 
 
-_ODDITIES = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
+ODDITIES = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
+"""All that decoding and converting may raise."""
+
 _DECODERS: dict[str, msgspec.json.Decoder[KubeObject]] = {
     kind: msgspec.json.Decoder(type_) for kind, type_ in KINDS.items()
 }
@@ -76,11 +80,11 @@ def decode(kind: str, raw: bytes | bytearray | memoryview | msgspec.Raw) -> Kube
     """Decode one object's JSON; what cannot be understood becomes an `Odd`, never an exception."""
     try:
         return _named(kind, _DECODERS[kind].decode(raw))
-    except _ODDITIES as error:
+    except ODDITIES as error:
         problem = str(error)
     try:
         plain: object = msgspec.json.decode(raw)
-    except _ODDITIES:
+    except ODDITIES:
         plain = None
     return _odd(kind, plain, problem)
 
@@ -89,7 +93,7 @@ def convert(kind: str, plain: object) -> KubeObject | Odd:
     """Convert a plain API dict; what cannot be understood becomes an `Odd`, never an exception."""
     try:
         return _named(kind, msgspec.convert(plain, KINDS[kind]))
-    except _ODDITIES as error:
+    except ODDITIES as error:
         return _odd(kind, plain, str(error))
 
 
@@ -106,6 +110,7 @@ def _odd(kind: str, plain: object, problem: str) -> Odd:
         name=_text(plain, "metadata", "name") or "",
         node=_text(plain, "spec", "nodeName"),
         problem=problem,
+        repels=_text(plain, "spec", "affinity") != "",
     )
 
 

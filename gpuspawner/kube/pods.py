@@ -18,6 +18,7 @@ from .meta import (
     Quantities,
     ResourceRequirements,
 )
+from .storage import ClaimSpec
 
 
 class ContainerPort(KubeStruct, frozen=True):
@@ -51,8 +52,16 @@ class ClaimSource(KubeStruct, frozen=True):
     claim_name: str = ""
 
 
+class ClaimTemplate(KubeStruct, frozen=True):
+    """The claim that will be made with the pod."""
+
+    spec: ClaimSpec = ClaimSpec()
+
+
 class EphemeralSource(KubeStruct, frozen=True):
-    """A volume whose claim is made with the pod; the template does not decide."""
+    """A volume whose claim is made with the pod."""
+
+    volume_claim_template: ClaimTemplate = ClaimTemplate()
 
 
 class Volume(KubeStruct, frozen=True):

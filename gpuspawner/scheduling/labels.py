@@ -5,8 +5,8 @@ Sources: apimachinery `labels/selector.go` and `LabelSelectorAsSelector`, compon
 """
 
 import re
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, Protocol, TypeVar
 
 from gpuspawner.kube.meta import (
     LabelSelector,
@@ -23,6 +23,17 @@ _KEY = re.compile(
     r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 )
 _INT = re.compile(r"[+-]?[0-9]{1,40}")
+
+
+class HasLabels(Protocol):
+    """Anything with labels."""
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Its labels."""
+
+
+_Labelled = TypeVar("_Labelled", bound=HasLabels)
 
 
 class SelectorError(ValueError):
@@ -70,6 +81,20 @@ class Selector(NamedTuple):
             if not requirement.matches(labels):
                 return False
         return True
+
+    def select(self, things: Iterable[_Labelled]) -> list[_Labelled]:
+        """Return those whose labels are selected; made for 150,000 of them."""
+        if self.nothing:
+            return []
+        found = list(things)
+        for requirement in self.requirements:
+            key = requirement.key
+            if requirement.operator == "In" and len(requirement.values) == 1:
+                (value,) = requirement.values
+                found = [thing for thing in found if thing.labels.get(key) == value]
+            else:
+                found = [thing for thing in found if requirement.matches(thing.labels)]
+        return found
 
     @property
     def empty(self) -> bool:

@@ -114,9 +114,9 @@ class NodeInfo:
     """A node, what it has, and what runs on it."""
 
     __slots__ = (
-        "allocatable", "capacity", "claimants", "free", "labels", "name", "node", "pods", "ported",
-        "priorities", "problem", "repelling", "requested", "staying", "staying_requested",
-        "taints", "unreadable",
+        "allocatable", "capacity", "claimants", "claims", "free", "labels", "name", "node", "pods",
+        "ported", "priorities", "problem", "repelling", "requested", "staying",
+        "staying_requested", "taints", "unreadable",
     )  # fmt: skip
 
     def __init__(self, name: str) -> None:
@@ -144,12 +144,21 @@ class NodeInfo:
         """Pods with required anti-affinity."""
         self.claimants: dict[str, PodInfo] = {}
         """Pods with claims or other volumes that decide."""
+        self.claims = 0
+        """How many volumes they have at most."""
         self.unreadable: dict[str, str] = {}
         """Pods of which it is unknown what they hold, and why."""
 
-    def set_node(self, node: Node) -> None:
-        """Take the node's newest version."""
+    def set_node(self, node: Node) -> bool:
+        """Take the node's newest version; tell whether it differs in anything that decides."""
+        known = self.node
         self.node = node
+        if known is not None and (known.spec, known.status, known.metadata.labels) == (
+            node.spec,
+            node.status,
+            node.metadata.labels,
+        ):
+            return False
         self.labels = node.metadata.labels or {}
         self.taints = tuple(
             taint for taint in node.spec.taints or () if taint.effect in ("NoSchedule", "NoExecute")
@@ -164,6 +173,7 @@ class NodeInfo:
         for resource, amount in self.requested.items():
             self.free[resource] = self.free.get(resource, 0) - amount
         self.free[PODS] = self.allocatable.get(PODS, 0) - len(self.pods)
+        return True
 
     def add(self, pod: PodInfo) -> None:
         """Count a pod that is not counted yet."""
@@ -177,6 +187,7 @@ class NodeInfo:
             self.repelling[key] = pod
         if pod.claims or pod.volumes:
             self.claimants[key] = pod
+            self.claims += len(pod.claims) + len(pod.volumes)
         if pod.problem:
             self.unreadable[key] = pod.problem
 
@@ -191,6 +202,8 @@ class NodeInfo:
         else:
             del self.priorities[pod.priority]
         self._count(pod, -1)
+        if key in self.claimants:
+            self.claims -= len(pod.claims) + len(pod.volumes)
         for index in (self.ported, self.repelling, self.claimants, self.unreadable):
             index.pop(key, None)
 

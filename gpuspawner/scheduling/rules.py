@@ -1,8 +1,11 @@
 """Which version's rules decide. The scheduler's version counts, not the API server's."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+
+DEFAULT_SCHEDULER = "default-scheduler"
 
 _VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})([.+-].*)?", re.DOTALL)
 
@@ -27,9 +30,18 @@ class Rules:
     device_plugin_by_claim: bool
     """Whether a DeviceClass may serve an extended resource (on since 1.36)."""
 
+    schedulers: frozenset[str] = frozenset({DEFAULT_SCHEDULER})
+    """Names of schedulers that use the default filters."""
+
     @classmethod
-    def of_version(cls, version: str) -> "Rules":
-        """Return the rules of a kube-scheduler such as "v1.36.2"; unparsable means the newest."""
+    def of_version(cls, version: str, schedulers: Iterable[str] = ()) -> "Rules":
+        """Return the rules of a kube-scheduler.
+
+        Args:
+            version: such as "v1.36.2"; unparsable means the newest.
+            schedulers: names of more schedulers with the default filters, such as the
+                user-scheduler of Zero to JupyterHub, which changes only the scores.
+        """
         match = _VERSION.fullmatch(version.strip())
         minor = int(match[2]) if match and match[1] == "1" else NEWEST_MINOR
         if minor <= 32:
@@ -43,6 +55,7 @@ class Rules:
             pod_level_resources=minor >= 34,
             pod_level_resize=minor >= 36,
             device_plugin_by_claim=minor >= 36,
+            schedulers=frozenset({DEFAULT_SCHEDULER, *schedulers}),
         )
 
 

@@ -8,11 +8,14 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from gpuspawner.kube.nodes import Node
-from gpuspawner.kube.objects import CLUSTER_SCOPED, KINDS, KubeObject, Odd, convert
+from gpuspawner.kube.objects import CLUSTER_SCOPED, KubeObject, Odd, convert
 from gpuspawner.kube.pods import Pod
 
 from .node_info import NodeInfo, PodInfo, pod_info, pod_key
+from .pod_index import PodIndex
 from .rules import DEFAULT_RULES, Rules
+from .screening import Screening
+from .storage_index import StorageIndex, object_key
 
 Plain = Iterable[Mapping[str, object]]
 
@@ -31,19 +34,19 @@ class ClusterState:
         self.rules = rules
         self.version = 0
         """Grows with every change of an object that decides."""
-        self.storage_version = 0
-        """Grows with every change of a kind other than nodes and pods."""
+        self.bound = PodIndex()
+        """Pods on nodes, with the indexes that the rules need."""
+        self.storage = StorageIndex()
+        """All objects besides nodes and pods, with the indexes that the rules need."""
         self._known: set[str] = set()
         self._nodes: dict[str, NodeInfo] = {}
         self._homeless: dict[str, NodeInfo] = {}
         """Pods of nodes that are not known (yet)."""
-        self._pods: dict[str, PodInfo] = {}
         self._unbound: dict[str, Pod] = {}
-        self._others: dict[str, dict[str, KubeObject]] = {
-            kind: {} for kind in KINDS if kind not in ("Node", "Pod")
-        }
         self._odd: dict[tuple[str, str], Odd] = {}
-        self._stale: list[set[str]] = []
+        self.screening = Screening()
+        """Results kept between evaluations."""
+        self._nominated: dict[str, dict[str, Pod]] = {}
 
     @classmethod
     def from_objects(
@@ -102,12 +105,16 @@ class ClusterState:
     @property
     def pods(self) -> Mapping[str, PodInfo]:
         """All pods that were given a node and have not ended, by namespace/name."""
-        return MappingProxyType(self._pods)
+        return self.bound
 
     @property
     def unbound_pods(self) -> Mapping[str, Pod]:
         """All pods without a node that have not ended, by namespace/name."""
         return MappingProxyType(self._unbound)
+
+    def nominated(self, node: str) -> Iterable[Pod]:
+        """Return the pods without a node that a scheduler keeps room for on this one."""
+        return self._nominated.get(node, {}).values()
 
     @property
     def odd(self) -> Iterable[Odd]:
@@ -116,11 +123,11 @@ class ClusterState:
 
     def find(self, kind: str, namespace: str, name: str) -> KubeObject | None:
         """Return an object of a kind other than Node and Pod (see `nodes`, `pods`)."""
-        return self._others[kind].get(_key(kind, namespace, name))
+        return self.storage.of_kind(kind).get(object_key(kind, namespace, name))
 
     def all(self, kind: str) -> Mapping[str, KubeObject]:
         """Return all objects of a kind other than Node and Pod, by name or namespace/name."""
-        return MappingProxyType(self._others[kind])
+        return self.storage.of_kind(kind)
 
     def keys(self, kind: str) -> set[tuple[str, str]]:
         """Return (namespace, name) of all objects of a kind, so that a new list can prune them."""
@@ -128,10 +135,10 @@ class ClusterState:
         if kind == "Node":
             names.update(self._nodes)
         elif kind == "Pod":
-            names.update(self._pods)
+            names.update(self.bound)
             names.update(self._unbound)
         else:
-            names.update(self._others[kind])
+            names.update(self.storage.of_kind(kind))
         if kind in CLUSTER_SCOPED:
             return {("", name) for name in names}
         return {(key.partition("/")[0], key.partition("/")[2]) for key in names}
@@ -141,14 +148,14 @@ class ClusterState:
     def mark_known(self, kind: str) -> None:
         """Say that all objects of a kind have been put."""
         self._known.add(kind)
-        self._touch(kind)
+        self.version += 1
 
     def forget(self, kind: str) -> None:
         """Drop all objects of a kind; it is not known any more."""
         for namespace, name in self.keys(kind):
             self.remove(kind, namespace, name)
         self._known.discard(kind)
-        self._touch(kind)
+        self.version += 1
 
     def put(self, thing: KubeObject | Odd) -> None:
         """Take the newest version of an object."""
@@ -158,32 +165,26 @@ class ClusterState:
             self._put_node(thing)
         elif isinstance(thing, Odd):
             self.remove(thing.kind, thing.namespace, thing.name)
-            self._odd[thing.kind, _key(thing.kind, thing.namespace, thing.name)] = thing
-            self._touch(thing.kind)
+            self._odd[thing.kind, object_key(thing.kind, thing.namespace, thing.name)] = thing
+            self.version += 1
         else:
             kind = type(thing).__name__
-            key = _key(kind, thing.metadata.namespace, thing.metadata.name)
+            key = object_key(kind, thing.metadata.namespace, thing.metadata.name)
             self._odd.pop((kind, key), None)
-            self._others[kind][key] = thing
-            self._touch(kind)
+            self.storage.put(kind, thing)
+            self.version += 1
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
         """Drop an object, if it is there."""
-        key = _key(kind, namespace, name)
+        key = object_key(kind, namespace, name)
         if self._odd.pop((kind, key), None) is not None:
-            self._touch(kind)
+            self.version += 1
         if kind == "Pod":
             self._drop_pod(key)
         elif kind == "Node":
             self._drop_node(name)
-        elif self._others[kind].pop(key, None) is not None:
-            self._touch(kind)
-
-    def stale_nodes(self) -> set[str]:
-        """Return a set to which the name of every node that changes from now on is added."""
-        names: set[str] = set()
-        self._stale.append(names)
-        return names
+        elif self.storage.discard(kind, key):
+            self.version += 1
 
     def _put_pod(self, pod: Pod) -> None:
         key = pod_key(pod.metadata.namespace, pod.metadata.name)
@@ -194,23 +195,33 @@ class ClusterState:
             return
         if not pod.spec.node_name:
             self._unbound[key] = pod
+            if pod.status.nominated_node_name:
+                self._nominated.setdefault(pod.status.nominated_node_name, {})[key] = pod
             return
         info = pod_info(pod, self.rules)
-        self._pods[info.key] = info
+        self.bound.add(info)
         self._home(info.node).add(info)
-        self._changed(info.node)
 
     def _drop_pod(self, key: str) -> None:
-        if self._unbound.pop(key, None) is not None:
+        unbound = self._unbound.pop(key, None)
+        if unbound is not None:
             self.version += 1
-        info = self._pods.pop(key, None)
+            self._drop_nomination(unbound.status.nominated_node_name, key)
+        info = self.bound.discard(key)
         if info is None:
             return
+        self.version += 1
         home = self._home(info.node)
         home.discard(key)
         if not home.pods:
             self._homeless.pop(info.node, None)
-        self._changed(info.node)
+
+    def _drop_nomination(self, node: str, key: str) -> None:
+        nominated = self._nominated.get(node)
+        if nominated is not None:
+            nominated.pop(key, None)
+            if not nominated:
+                del self._nominated[node]
 
     def _home(self, node: str) -> NodeInfo:
         info = self._nodes.get(node) or self._homeless.get(node)
@@ -225,8 +236,8 @@ class ClusterState:
         if info is None:
             info = self._homeless.pop(name) if name in self._homeless else NodeInfo(name)
             self._nodes[name] = info
-        info.set_node(node)
-        self._changed(name)
+        if info.set_node(node):
+            self._changed(name)
 
     def _drop_node(self, name: str) -> None:
         info = self._nodes.pop(name, None)
@@ -239,14 +250,4 @@ class ClusterState:
 
     def _changed(self, node: str) -> None:
         self.version += 1
-        for names in self._stale:
-            names.add(node)
-
-    def _touch(self, kind: str) -> None:
-        self.version += 1
-        if kind not in ("Node", "Pod"):
-            self.storage_version += 1
-
-
-def _key(kind: str, namespace: str, name: str) -> str:
-    return name if kind in CLUSTER_SCOPED else pod_key(namespace, name)
+        self.screening.node_changed(node)

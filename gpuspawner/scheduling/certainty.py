@@ -1,0 +1,164 @@
+"""What is not known and could change the answer for this very pod."""
+
+from collections.abc import Iterable, Iterator
+
+from gpuspawner.kube.objects import Odd
+from gpuspawner.kube.pods import Pod
+from gpuspawner.kube.storage import CSINode, PersistentVolumeClaim
+
+from .claims import claim_name, missing_kinds
+from .filters import Filters
+from .node_info import NodeInfo
+from .requests import is_extended
+from .rules import DEFAULT_SCHEDULER
+from .state import ClusterState
+from .unknowns import Unknown, Why
+
+IMPLICIT_DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
+
+
+def unknown_storage(
+    state: ClusterState, pod: Pod, new_claims: Iterable[PersistentVolumeClaim]
+) -> tuple[Unknown, ...]:
+    """Return the kinds without which nothing can be said about the pod's claims."""
+    kinds = missing_kinds(pod, state.storage, new_claims)
+    return tuple(
+        Unknown(Why.NOT_KNOWN, kind, may_admit=True)
+        for kind in sorted(kinds)
+        if not state.known(kind)
+    )
+
+
+def doubts(filters: Filters) -> tuple[Unknown, ...]:
+    """Return all else that is not known and could change the answer."""
+    return (
+        *_other_deciders(filters.state, filters.pod),
+        *_missing_kinds(filters),
+        *_missing_storage(filters),
+        *_device_classes(filters),
+        *(doubt for odd in filters.state.odd for doubt in _odd(odd, filters)),
+    )
+
+
+def uncertain(state: ClusterState, node: NodeInfo) -> Unknown | None:
+    """Return why it is unknown what a node has or holds, if it is."""
+    if node.problem:
+        return Unknown(Why.ODD_OBJECT, f"Node {node.name}: {node.problem}", may_admit=True)
+    for key, problem in node.unreadable.items():
+        return Unknown(Why.ODD_OBJECT, f"Pod {key}: {problem}")
+    for odd in state.odd:
+        if odd.kind == "Pod" and odd.node == node.name:
+            return Unknown(Why.ODD_OBJECT, _describe(odd))
+    return None
+
+
+def _other_deciders(state: ClusterState, pod: Pod) -> Iterator[Unknown]:
+    spec = pod.spec
+    scheduler = spec.scheduler_name or DEFAULT_SCHEDULER
+    if scheduler not in state.rules.schedulers:
+        yield Unknown(Why.OTHER_SCHEDULER, scheduler, may_admit=True)
+    for gate in spec.scheduling_gates or ():
+        yield Unknown(Why.GATED, gate.name, may_admit=True)
+    if spec.scheduling_group is not None:
+        yield Unknown(Why.GROUPED, spec.scheduling_group.pod_group_name or "", may_admit=True)
+    for claim in spec.resource_claims or ():
+        yield Unknown(Why.DEVICE_CLAIM, claim.name, may_admit=True)
+    if spec.host_network and spec.host_users is False:
+        yield Unknown(Why.NODE_FEATURE, "hostUsers with hostNetwork", may_admit=True)
+    for container in (spec.containers or []) + (spec.init_containers or []):
+        if any(
+            rule.action == "RestartAllContainers" for rule in container.restart_policy_rules or ()
+        ):
+            yield Unknown(Why.NODE_FEATURE, "RestartAllContainers", may_admit=True)
+
+
+def _missing_kinds(filters: Filters) -> Iterator[Unknown]:
+    state = filters.state
+    related = filters.spread is not None or filters.near
+    if not state.known("Node"):
+        yield Unknown(Why.NOT_KNOWN, "Node", may_admit=True)
+    if not state.known("Pod"):
+        yield Unknown(Why.NOT_KNOWN, "Pod", may_admit=related)
+    if filters.by_namespace_label and not state.known("Namespace"):
+        yield Unknown(Why.NOT_KNOWN, "Namespace", may_admit=True)
+
+
+def _missing_storage(filters: Filters) -> Iterator[Unknown]:
+    state = filters.state
+    for claim in filters.claims.provisioning:
+        yield Unknown(Why.NEW_VOLUME, claim.metadata.name)
+    if filters.limits.drivers:
+        if not state.known("CSINode"):
+            yield Unknown(Why.NOT_KNOWN, "CSINode")
+        elif _limited(filters) and not state.known("VolumeAttachment"):
+            yield Unknown(Why.NOT_KNOWN, "VolumeAttachment")
+    if filters.claims.waiting:
+        for kind in ("CSIDriver", "CSIStorageCapacity"):
+            if not state.known(kind):
+                yield Unknown(Why.NOT_KNOWN, kind)
+
+
+def _limited(filters: Filters) -> bool:
+    return any(
+        driver.name in filters.limits.drivers and driver.allocatable is not None
+        for node in filters.state.storage.all(CSINode)
+        for driver in node.spec.drivers or ()
+    )
+
+
+def _device_classes(filters: Filters) -> Iterator[Unknown]:
+    """Device classes may serve an extended resource on nodes without a device plugin for it."""
+    state = filters.state
+    if not state.rules.device_plugin_by_claim:
+        return
+    extended = [resource for resource, _ in filters.asked if is_extended(resource)]
+    implicit = [r for r, _ in filters.asked if r.startswith(IMPLICIT_DEVICE_CLASS)]
+    for resource in implicit:
+        yield Unknown(Why.DEVICE_CLAIM, resource, may_admit=True)
+    served = state.storage.device_resources
+    for resource in extended:
+        if resource in served:
+            yield Unknown(Why.DEVICE_CLAIM, resource, may_admit=True, may_refuse=False)
+        elif not state.known("DeviceClass") and not _has_plugin(state, resource):
+            # Where a device plugin serves a resource, no class is taken to do so as well.
+            yield Unknown(Why.NOT_KNOWN, "DeviceClass", may_admit=True, may_refuse=False)
+
+
+def _has_plugin(state: ClusterState, resource: str) -> bool:
+    return any(
+        node.allocatable.get(resource) or node.capacity.get(resource)
+        for node in state.nodes.values()
+    )
+
+
+def _odd(odd: Odd, filters: Filters) -> Iterator[Unknown]:
+    related = filters.spread is not None or filters.near
+    if odd.kind == "Node":
+        yield Unknown(Why.ODD_OBJECT, _describe(odd), may_admit=True, may_refuse=related)
+    elif odd.kind == "Pod":
+        # One with a node that can be read concerns that node alone (see `uncertain`).
+        if odd.repels or not odd.node or related:
+            yield Unknown(Why.ODD_OBJECT, _describe(odd), may_admit=related)
+    elif odd.kind == "Namespace":
+        if filters.by_namespace_label:
+            yield Unknown(Why.ODD_OBJECT, _describe(odd), may_admit=True)
+    elif odd.kind == "DeviceClass":
+        if any(is_extended(resource) for resource, _ in filters.asked):
+            yield Unknown(Why.ODD_OBJECT, _describe(odd), may_admit=True, may_refuse=False)
+    elif _concerns(odd, filters):
+        yield Unknown(Why.ODD_OBJECT, _describe(odd), may_admit=True)
+
+
+def _concerns(odd: Odd, filters: Filters) -> bool:
+    """Tell whether an odd object of storage may be one that the pod needs."""
+    pod = filters.pod
+    names = {claim_name(pod, volume) for volume in pod.spec.volumes or ()} - {None}
+    if not names or odd.kind != "PersistentVolumeClaim":
+        return bool(names)
+    mine = odd.namespace == pod.metadata.namespace and odd.name in names
+    return mine or not odd.name or bool(filters.limits.drivers)
+
+
+def _describe(odd: Odd) -> str:
+    name = f"{odd.namespace}/{odd.name}" if odd.namespace else odd.name
+    return f"{odd.kind} {name}: {odd.problem}"

@@ -1,0 +1,193 @@
+"""What a pod's claims mean before any node is looked at.
+
+The PreFilter parts of the plugins VolumeRestrictions, VolumeBinding and VolumeZone (v1.36.2), in
+their order: a claim that is missing, lost, being deleted or still to be bound keeps the pod from
+every node.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gpuspawner.kube.meta import ObjectMeta
+from gpuspawner.kube.pods import Pod, Volume
+from gpuspawner.kube.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+
+from .failures import Rejected
+from .storage_index import StorageIndex, class_of_claim
+
+ONE_POD = "ReadWriteOncePod"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+WAIT = "WaitForFirstConsumer"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundClaim:
+    """A claim with its volume; None if the volume is not there."""
+
+    claim: PersistentVolumeClaim
+    volume: PersistentVolume | None
+    ephemeral: bool
+    """Whether the claim was made with the pod; VolumeZone does not look at those."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodClaims:
+    """The claims of a pod, sorted by what the scheduler does with them."""
+
+    bound: tuple[BoundClaim, ...] = ()
+    waiting: tuple[PersistentVolumeClaim, ...] = ()
+    """Unbound claims whose class waits for the first consumer."""
+    provisioning: tuple[PersistentVolumeClaim, ...] = ()
+    """Claims that do not exist yet and will be bound at once, before the pod is looked at: where
+    their volumes will be is not known."""
+    one_pod: frozenset[str] = frozenset()
+    """Names of ReadWriteOncePod claims."""
+
+    @property
+    def all(self) -> tuple[PersistentVolumeClaim, ...]:
+        """All claims."""
+        return tuple(b.claim for b in self.bound) + self.waiting + self.provisioning
+
+
+def missing_kinds(
+    pod: Pod, storage: StorageIndex, new: Iterable[PersistentVolumeClaim]
+) -> set[str]:
+    """Return the kinds of which an object that the pod's claims need is not there."""
+    coming = {claim.metadata.name: claim for claim in new}
+    kinds = set()
+    for volume in pod.spec.volumes or ():
+        found = _find(pod, volume, storage, coming)
+        if isinstance(found, Rejected):
+            kinds.add("PersistentVolumeClaim")
+        elif found is not None:
+            spec = found.claim.spec
+            if spec.volume_name:
+                if storage.get(PersistentVolume, spec.volume_name) is None:
+                    kinds.add("PersistentVolume")
+            else:
+                kinds.add("PersistentVolume")
+                if storage.get(StorageClass, class_of_claim(found.claim)) is None:
+                    kinds.add("StorageClass")
+    return kinds
+
+
+class _Found(NamedTuple):
+    claim: PersistentVolumeClaim
+    new: bool
+    """Whether it is still to be made."""
+    ephemeral: bool
+
+
+def claim_name(pod: Pod, volume: Volume) -> str | None:
+    """Return the name of a volume's claim; None if the volume has no claim."""
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    if volume.ephemeral is not None:
+        return f"{pod.metadata.name}-{volume.name}"
+    return None
+
+
+def pod_claims(
+    pod: Pod, storage: StorageIndex, new: Iterable[PersistentVolumeClaim]
+) -> PodClaims | Rejected:
+    """Sort the claims of a pod, or tell why no node can hold it.
+
+    Args:
+        pod: the pod to place.
+        storage: all claims, volumes and classes.
+        new: claims that do not exist yet but will before the pod does.
+    """
+    coming = {claim.metadata.name: claim for claim in new}
+    claims: list[_Found] = []
+    for volume in pod.spec.volumes or ():
+        found = _find(pod, volume, storage, coming)
+        if isinstance(found, Rejected):
+            return found
+        if found is not None:
+            claims.append(found)
+    # A claim that is missing is told before one that is lost, whatever their order.
+    for found in claims:
+        lost = _unusable(found.claim)
+        if lost is not None:
+            return lost
+    return _sort(claims, storage)
+
+
+def _find(
+    pod: Pod, volume: Volume, storage: StorageIndex, coming: dict[str, PersistentVolumeClaim]
+) -> _Found | Rejected | None:
+    name = claim_name(pod, volume)
+    if name is None:
+        return None
+    claim = storage.get(PersistentVolumeClaim, name, pod.metadata.namespace)
+    ephemeral = volume.persistent_volume_claim is None
+    if claim is not None:
+        return _Found(claim, new=False, ephemeral=ephemeral)
+    if name in coming:
+        return _Found(coming[name], new=True, ephemeral=ephemeral)
+    if volume.ephemeral is not None:
+        spec = volume.ephemeral.volume_claim_template.spec
+        meta = ObjectMeta(name=name, namespace=pod.metadata.namespace)
+        claim = PersistentVolumeClaim(metadata=meta, spec=spec)
+        return _Found(claim, new=True, ephemeral=True)
+    return Rejected(f'persistentvolumeclaim "{name}" not found', claim=name)
+
+
+def _unusable(claim: PersistentVolumeClaim) -> Rejected | None:
+    name = claim.metadata.name
+    if claim.status.phase == "Lost":
+        text = (
+            f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume'
+            f' "{claim.spec.volume_name}"'
+        )
+        return Rejected(text, claim=name)
+    if claim.metadata.deletion_timestamp is not None:
+        return Rejected(f'persistentvolumeclaim "{name}" is being deleted', claim=name)
+    return None
+
+
+def _sort(claims: list[_Found], storage: StorageIndex) -> PodClaims | Rejected:
+    bound: list[BoundClaim] = []
+    waiting: list[PersistentVolumeClaim] = []
+    provisioning: list[PersistentVolumeClaim] = []
+    unbound: Rejected | None = None
+    for claim, new, ephemeral in claims:
+        volume_name = claim.spec.volume_name
+        class_ = storage.get(StorageClass, class_of_claim(claim))
+        if volume_name and BIND_COMPLETED in (claim.metadata.annotations or ()):
+            volume = storage.get(PersistentVolume, volume_name)
+            bound.append(BoundClaim(claim, volume, ephemeral))
+        elif class_ is not None and class_.volume_binding_mode == WAIT and not volume_name:
+            waiting.append(claim)
+        elif new and _provisions(class_):
+            provisioning.append(claim)
+        else:
+            unbound = unbound or Rejected(
+                "pod has unbound immediate PersistentVolumeClaims",
+                claim=claim.metadata.name,
+                passing=bool(volume_name) or _provisions(class_),
+            )
+    if unbound is not None:
+        return unbound
+    for pair in bound:
+        if pair.volume is None and not pair.ephemeral:
+            return Rejected(
+                f'persistentvolume "{pair.claim.spec.volume_name}" not found',
+                claim=pair.claim.metadata.name,
+            )
+    return PodClaims(
+        bound=tuple(bound),
+        waiting=tuple(waiting),
+        provisioning=tuple(provisioning),
+        one_pod=frozenset(
+            found.claim.metadata.name
+            for found in claims
+            if not found.ephemeral and ONE_POD in (found.claim.spec.access_modes or ())
+        ),
+    )
+
+
+def _provisions(class_: StorageClass | None) -> bool:
+    return class_ is not None and class_.provisioner not in ("", NO_PROVISIONER)

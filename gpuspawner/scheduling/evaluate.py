@@ -1,0 +1,239 @@
+"""Would this pod be placed now? The scheduler's answer, or that it is unknown."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from gpuspawner.kube.objects import ODDITIES
+from gpuspawner.kube.pods import Pod
+from gpuspawner.kube.quantity import QuantityError
+from gpuspawner.kube.storage import PersistentVolumeClaim
+
+from .certainty import doubts, uncertain, unknown_storage
+from .failures import Excluded, Failures
+from .filters import Filters
+from .labels import SelectorError
+from .node_info import NodeInfo, pod_info
+from .outlook import Outlook, outlook
+from .preemption import preempt
+from .screening import Screen
+from .state import ClusterState
+from .unknowns import Unknown, Why
+from .verdict import Outcome, Verdict
+
+PlainOrPod = Mapping[str, object] | Pod
+PlainOrClaim = Mapping[str, object] | PersistentVolumeClaim
+
+
+def evaluate(
+    state: ClusterState, pod: PlainOrPod, *, new_claims: Iterable[PlainOrClaim] = ()
+) -> Verdict:
+    """Tell what kube-scheduler would do with a pod. Never raises, changes nothing.
+
+    Args:
+        state: the cluster.
+        pod: the pod to place, as a plain API dict or decoded; best what a server-side dry run of
+            its creation returned, so that admission has had its say.
+        new_claims: PersistentVolumeClaims that do not exist yet but will before the pod does; each
+            counts by its StorageClass.
+    """
+    return _judged(state, pod, new_claims, _no_failures)
+
+
+def explain(
+    state: ClusterState, pod: PlainOrPod, *, new_claims: Iterable[PlainOrClaim] = ()
+) -> Verdict:
+    """Do as `evaluate` does, but give the failures of the other nodes even if a node fits."""
+    return _judged(state, pod, new_claims, _failures)
+
+
+def fits_on(
+    state: ClusterState, node: str, pod: PlainOrPod, extra_pods: Iterable[PlainOrPod] = ()
+) -> bool | None:
+    """Tell whether a pod fits on a node with more pods on it; None if that is unknown.
+
+    Args:
+        state: the cluster.
+        node: the node's name.
+        pod: the pod to place.
+        extra_pods: pods to count as if they were on the node.
+    """
+    info = state.nodes.get(node)
+    if info is None:
+        return False
+    extra = [_parsed(other) for other in extra_pods]
+    assumed = tuple(pod_info(o, state.rules, node) for o in extra if isinstance(o, Pod))
+    if len(assumed) < len(extra) or any(other.problem for other in assumed):
+        return None
+    target = _parsed(pod)
+    if isinstance(target, str):
+        return None
+    try:
+        filters = Filters(state, target, (), assumed)
+    except (QuantityError, SelectorError):
+        return None
+    unknown = doubts(filters) + unknown_storage(state, target, ())
+    if filters.rejected is not None or filters.fixed_failure(info) or filters.failures(info):
+        return None if info.problem or any(doubt.may_admit for doubt in unknown) else False
+    if uncertain(state, info) or any(doubt.may_refuse for doubt in unknown):
+        return None
+    return True
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """The result of a search."""
+
+    nodes: int
+    screen: Screen | None
+    """None if the pod is kept from every node alike."""
+    feasible: tuple[str, ...] = ()
+    uncertain: tuple[Unknown, ...] = ()
+    """Nodes that would fit if only what cannot be read were good."""
+
+
+def _judged(
+    state: ClusterState,
+    pod: PlainOrPod,
+    new_claims: Iterable[PlainOrClaim],
+    failures_of: Callable[[Filters, _Found], Mapping[str, Failures]],
+) -> Verdict:
+    parsed = _parsed(pod)
+    if isinstance(parsed, str):
+        return _not_understood(state, parsed)
+    claims: list[PersistentVolumeClaim] = []
+    for claim in new_claims:
+        known = _claim(claim)
+        if isinstance(known, str):
+            return _not_understood(state, known)
+        claims.append(known)
+    try:
+        unknown = unknown_storage(state, parsed, claims)
+        if unknown:
+            # Whatever the claims are, they cannot admit the pod where the other rules refuse it.
+            filters = Filters(state, _without_volumes(parsed))
+            found = _search(filters)
+            if not found.feasible:
+                return _refused(filters, found, doubts(filters))
+        filters = Filters(state, parsed, claims)
+    except (QuantityError, SelectorError) as error:
+        return _not_understood(state, str(error))
+    unknown += doubts(filters)
+    found = _search(filters)
+    if found.feasible:
+        return _fits(found, unknown, failures_of(filters, found))
+    return _refused(filters, found, unknown)
+
+
+def _search(filters: Filters) -> _Found:
+    state = filters.state
+    if filters.rejected is not None:
+        return _Found(len(state.nodes), None)
+    screen = filters.screen()
+    feasible: list[str] = []
+    doubtful: list[Unknown] = []
+    for node in screen.able:
+        if filters.names is not None and node.name not in filters.names:
+            continue
+        if node.problem or _passes(filters, node):
+            doubt = uncertain(state, node)
+            if doubt is None:
+                feasible.append(node.name)
+            else:
+                doubtful.append(doubt)
+    return _Found(len(state.nodes), screen, tuple(feasible), tuple(doubtful))
+
+
+def _passes(filters: Filters, node: NodeInfo) -> bool:
+    if filters.state.nominated(node.name):
+        return not filters.failures(node)
+    return filters.passes(node)
+
+
+def _no_failures(_filters: Filters, _found: _Found) -> dict[str, Failures]:
+    return {}
+
+
+def _failures(filters: Filters, found: _Found) -> dict[str, Failures]:
+    """Return the failures of all nodes that do not fit."""
+    nodes = filters.state.nodes
+    if found.screen is None:
+        return dict.fromkeys(nodes, (filters.rejected,) if filters.rejected else ())
+    failures = dict(found.screen.failing)
+    for node in found.screen.passing:
+        facts = filters.failures(node)
+        if facts:
+            failures[node.name] = facts
+    if filters.names is not None:
+        excluded = (Excluded(),)
+        failures.update((name, excluded) for name in nodes if name not in filters.names)
+    return failures
+
+
+def _fits(found: _Found, unknown: tuple[Unknown, ...], failures: Mapping[str, Failures]) -> Verdict:
+    doubtful = tuple(doubt for doubt in unknown if doubt.may_refuse)
+    return Verdict(
+        outcome=Outcome.UNKNOWN if doubtful else Outcome.FITS,
+        feasible=found.feasible,
+        failures=failures,
+        nodes=found.nodes,
+        unknown=doubtful,
+    )
+
+
+def _refused(filters: Filters, found: _Found, unknown: tuple[Unknown, ...]) -> Verdict:
+    failures = _failures(filters, found)
+    doubtful = found.uncertain + tuple(doubt for doubt in unknown if doubt.may_admit)
+    rejected = filters.rejected
+    if rejected is not None and rejected.passing:
+        doubtful += (Unknown(Why.NEW_VOLUME, rejected.claim, may_admit=True),)
+    preemption = preempt(filters, filters.pod.spec.priority or 0, failures)
+    could = outlook(filters, found.screen) if found.screen else Outlook((), ())
+    if preemption.node is not None and any(doubt.may_refuse for doubt in unknown):
+        doubtful += tuple(doubt for doubt in unknown if doubt.may_refuse and not doubt.may_admit)
+    if doubtful:
+        outcome = Outcome.UNKNOWN
+    elif preemption.node is not None:
+        outcome = Outcome.FITS_AFTER_PREEMPTION
+    else:
+        outcome = Outcome.BUSY if could.busy or could.away else Outcome.IMPOSSIBLE
+    return Verdict(
+        outcome=outcome,
+        failures=failures,
+        nodes=found.nodes,
+        unknown=doubtful,
+        preemption=preemption.text,
+        preemption_node=preemption.node,
+        busy=could.busy,
+        away=could.away,
+    )
+
+
+def _not_understood(state: ClusterState, problem: str) -> Verdict:
+    return Verdict(
+        outcome=Outcome.UNKNOWN,
+        nodes=len(state.nodes),
+        unknown=(Unknown(Why.ODD_POD, problem, may_admit=True),),
+    )
+
+
+def _parsed(pod: PlainOrPod) -> Pod | str:
+    """Return the pod, or why it cannot be understood; it needs no name yet."""
+    if isinstance(pod, Pod):
+        return pod
+    try:
+        return msgspec.convert(pod, Pod)
+    except ODDITIES as error:
+        return str(error)
+
+
+def _claim(claim: PlainOrClaim) -> PersistentVolumeClaim | str:
+    if isinstance(claim, PersistentVolumeClaim):
+        return claim
+    try:
+        return msgspec.convert(claim, PersistentVolumeClaim)
+    except ODDITIES as error:
+        return str(error)
+
+
+def _without_volumes(pod: Pod) -> Pod:
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, volumes=None))

@@ -1,0 +1,269 @@
+"""All filter rules of kube-scheduler's default profile for one pod, in the scheduler's order.
+
+A `Filters` is made for one evaluation and holds what the scheduler calculates in PreFilter; nothing
+here changes the state.
+"""
+
+from collections.abc import Iterable
+from itertools import chain
+
+import msgspec
+
+from gpuspawner.kube.nodes import Namespace
+from gpuspawner.kube.pods import Pod
+from gpuspawner.kube.storage import PersistentVolumeClaim
+
+from . import disks, ports, resources
+from .binding import Binding
+from .claims import PodClaims, pod_claims
+from .failures import (
+    ClaimInUse,
+    Cordoned,
+    Failure,
+    Failures,
+    OtherNode,
+    Rejected,
+    Unselected,
+)
+from .node_affinity import CONFLICT, named_nodes, node_choice
+from .node_info import NodeInfo, PodInfo, host_ports, pod_info
+from .pod_affinity import Nearness, pod_choice
+from .requests import PODS, Amounts, asked
+from .screening import Judge, Screen
+from .spread import Spread, compile_constraints
+from .state import ClusterState
+from .taints import UNSCHEDULABLE, any_tolerates, untolerated
+from .volume_limits import VolumeLimits
+
+Pods = tuple[PodInfo, ...]
+
+
+class Filters:
+    """The filter rules, prepared for one pod."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        pod: Pod,
+        new_claims: Iterable[PersistentVolumeClaim] = (),
+        assumed: Pods = (),
+    ) -> None:
+        """Prepare.
+
+        Args:
+            state: the cluster.
+            pod: the pod to place.
+            new_claims: claims that do not exist yet but will before the pod does.
+            assumed: pods to count as if they were on their nodes.
+
+        Raises:
+            QuantityError: a request of the pod is no quantity.
+            SelectorError: the pod has a selector that the scheduler cannot use.
+        """
+        self.state = state
+        self.pod = pod
+        self.asked = resources.wanted(asked(pod, state.rules))
+        self.choice = node_choice(pod.spec)
+        self.names = named_nodes(pod.spec)
+        self.ports = host_ports(pod)
+        self.disks = disks.restricted(pod.spec.volumes)
+        claims = pod_claims(pod, state.storage, new_claims)
+        self.rejected: Rejected | None = None
+        """What keeps the pod from every node, whatever the nodes have."""
+        if self.names is not None and not self.names:
+            self.rejected = Rejected(CONFLICT)
+        elif isinstance(claims, Rejected):
+            self.rejected = claims
+        self.claims = PodClaims() if isinstance(claims, Rejected) else claims
+        self._assumed = assumed
+        self._in_use = self._claims_in_use()
+        self.limits = VolumeLimits(pod, self.claims, state.storage)
+        self.near = False
+        """Whether it must be near to other pods."""
+        self.by_namespace_label = False
+        """Whether labels of namespaces decide."""
+        self.binding = Binding(self.claims, state.storage)
+        self.spread = self._spread()
+        self.nearness = self._nearness()
+
+    def screen(self) -> Screen:
+        """Return the nodes sorted by what is fixed about them."""
+        spec = self.pod.spec
+        devices = tuple(item for item in self.asked if "/" in item[0])
+        affinity = spec.affinity.node_affinity if spec.affinity else None
+        signature = msgspec.msgpack.encode(
+            (spec.node_name, spec.node_selector, affinity, spec.tolerations, devices)
+        )
+        return self.state.screening.screen(signature, self.state.nodes, self._judge, devices)
+
+    def fixed_failure(self, node: NodeInfo) -> Failure | None:
+        """Return what is fixed about a node and keeps the pod from it."""
+        return self._judge()(node)
+
+    def passes(self, node: NodeInfo) -> bool:
+        """Tell whether a node that passes the screen holds the pod; nominated pods aside."""
+        if not resources.fits(self.asked, node.free):
+            return False
+        if self.ports and ports.taken(self.ports, node.ported.values()) is not None:
+            return False
+        return not self._later_failures(node, (), ())
+
+    def failures(self, node: NodeInfo) -> Failures:
+        """Return what keeps the pod from a node that passes the screen; empty if nothing does.
+
+        Pods that the scheduler keeps room for count as if they were there, and as if they were
+        not: the pod must fit both ways (`RunFilterPluginsWithNominatedPods`).
+        """
+        return self.failures_without(node, ())
+
+    def failures_without(self, node: NodeInfo, removed: Pods) -> Failures:
+        """Return the failures, with pods of the node imagined gone."""
+        nominated = self._nominated(node)
+        if nominated:
+            failures = self._failures(node, nominated, removed)
+            if failures:
+                return failures
+        return self._failures(node, (), removed)
+
+    def failures_now(self, node: NodeInfo) -> Failures:
+        """Return the failures, with no room kept for nominated pods."""
+        return self._failures(node, (), ())
+
+    def _failures(self, node: NodeInfo, added: Pods, removed: Pods) -> Failures:
+        here = tuple(pod for pod in self._assumed if pod.node == node.name) + added
+        if self.ports:
+            taken = ports.taken(self.ports, _pods(node.ported, here, removed))
+            if taken is not None:
+                return (taken,)
+        free = node.free if not here and not removed else _free(node, here, removed)
+        if not resources.fits(self.asked, free):
+            return resources.lacking(self.asked, free, node.allocatable)
+        return self._later_failures(node, added, removed)
+
+    def _later_failures(self, node: NodeInfo, added: Pods, removed: Pods) -> Failures:
+        """The rules after NodeResourcesFit."""
+        if self.pod.spec.volumes:
+            failures = self._volume_failures(node, added, removed)
+            if failures:
+                return failures
+        failure = None
+        if self.spread is not None:
+            failure = self.spread.failure(node, added, removed)
+        if failure is None and self.nearness is not None:
+            failure = self.nearness.failure(node, added, removed)
+        return () if failure is None else (failure,)
+
+    def _volume_failures(self, node: NodeInfo, added: Pods, removed: Pods) -> Failures:
+        here = tuple(pod for pod in self._assumed if pod.node == node.name) + added
+        if self.disks:
+            in_use = disks.in_use(self.disks, _pods(node.claimants, here, removed))
+            if in_use is not None:
+                return (in_use,)
+        if self._in_use and self._one_pod_conflict(added, removed):
+            return (ClaimInUse(tuple(sorted(self.claims.one_pod))),)
+        if self.limits.needed:
+            limit = self.limits.failure(node, here, frozenset(pod.key for pod in removed))
+            if limit is not None:
+                return (limit,)
+        failures = self.binding.failures(node)
+        if failures:
+            return failures
+        zone = self.binding.zone_failure(node)
+        return () if zone is None else (zone,)
+
+    def _one_pod_conflict(self, added: Pods, removed: Pods) -> bool:
+        """Count uses as the plugin does: by the claim's name, in any namespace."""
+        one_pod = self.claims.one_pod
+        uses = len(self._in_use)
+        for pods, sign in ((added, 1), (removed, -1)):
+            uses += sign * sum(claim in one_pod for pod in pods for claim in pod.claims)
+        return uses > 0
+
+    def _claims_in_use(self) -> frozenset[str]:
+        """Return the ReadWriteOncePod claims that pods on nodes use."""
+        one_pod = self.claims.one_pod
+        if not one_pod:
+            return frozenset()
+        nodes = self.state.nodes
+        others = self.state.bound.in_namespaces((self.pod.metadata.namespace,))
+        assumed = (p for p in self._assumed if p.namespace == self.pod.metadata.namespace)
+        return frozenset(
+            claim
+            for other in chain(others, assumed)
+            if other.node in nodes
+            for claim in other.claims
+            if claim in one_pod
+        )
+
+    def _nominated(self, node: NodeInfo) -> Pods:
+        pods = self.state.nominated(node.name)
+        if not pods:
+            return ()
+        mine, spec = self.pod.metadata, self.pod.spec
+        return tuple(
+            pod_info(pod, self.state.rules, node.name)
+            for pod in pods
+            if (pod.spec.priority or 0) >= (spec.priority or 0)
+            and pod.spec.scheduler_name == spec.scheduler_name
+            and (pod.metadata.namespace, pod.metadata.name) != (mine.namespace, mine.name)
+        )
+
+    def _judge(self) -> Judge:
+        """Return the rules about what is fixed of a node: the first four plugins."""
+        spec, choice = self.pod.spec, self.choice
+        tolerations = tuple(spec.tolerations or ())
+        bears_cordons = any_tolerates(tolerations, UNSCHEDULABLE)
+
+        def judge(node: NodeInfo) -> Failure | None:
+            if not bears_cordons and node.node is not None and node.node.spec.unschedulable:
+                return Cordoned()
+            if spec.node_name and spec.node_name != node.name:
+                return OtherNode()
+            taint = untolerated(node.taints, tolerations) if node.taints else None
+            if taint is not None:
+                return taint
+            return None if choice.matches(node.labels, node.name) else Unselected()
+
+        return judge
+
+    def _spread(self) -> Spread | None:
+        constraints = compile_constraints(self.pod)
+        if not constraints:
+            return None
+        namespace = self.pod.metadata.namespace
+        pods = self.state.bound.in_namespaces((namespace,))
+        assumed = (pod for pod in self._assumed if pod.namespace == namespace)
+        return Spread(constraints, self.pod, self.choice, self.state.nodes, chain(pods, assumed))
+
+    def _nearness(self) -> Nearness | None:
+        storage, namespace = self.state.storage, self.pod.metadata.namespace
+        choice = pod_choice(self.pod, storage)
+        self.near = bool(choice.near)
+        self.by_namespace_label = (
+            choice.by_namespace_label or self.state.bound.repels_by_namespace_label
+        )
+        repelling = self.state.bound.repelling(namespace)
+        if not choice.near and not choice.away and not repelling and not self._assumed:
+            return None
+        mine = storage.get(Namespace, namespace)
+        labels = (mine.metadata.labels or {}) if mine else {}
+        nearness = Nearness(self.pod, choice, labels, self.state.nodes)
+        nearness.count(self.state.bound, self._assumed)
+        return nearness if nearness.needed else None
+
+
+def _pods(index: dict[str, PodInfo], added: Pods, removed: Pods) -> Iterable[PodInfo]:
+    if not added and not removed:
+        return index.values()
+    gone = {pod.key for pod in removed}
+    return [*(pod for key, pod in index.items() if key not in gone), *added]
+
+
+def _free(node: NodeInfo, added: Pods, removed: Pods) -> Amounts:
+    free = dict(node.free)
+    for pods, sign in ((added, -1), (removed, 1)):
+        for pod in pods:
+            free[PODS] = free.get(PODS, 0) + sign
+            for resource, amount in pod.requested.items():
+                free[resource] = free.get(resource, 0) + sign * amount
+    return free

@@ -1,0 +1,59 @@
+"""The nodes that a pod selects: plugin NodeAffinity (v1.36.2)."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gpuspawner.kube.pods import PodSpec
+
+from .labels import Labels, NodeTerm, compile_node_selector
+
+CONFLICT = "pod affinity terms conflict"
+
+
+class NodeChoice(NamedTuple):
+    """A pod's nodeSelector and required node affinity, compiled."""
+
+    labels: Mapping[str, str]
+    terms: tuple[NodeTerm, ...] | None
+    """None without required affinity; without a term nothing matches."""
+
+    def matches(self, labels: Labels, name: str) -> bool:
+        """Tell whether a node with these labels and this name is selected."""
+        for key, value in self.labels.items():
+            if labels.get(key) != value:
+                return False
+        if self.terms is None:
+            return True
+        return any(term.matches(labels, name) for term in self.terms)
+
+
+def node_choice(spec: PodSpec) -> NodeChoice:
+    """Compile what a pod's spec says of nodes."""
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    required = affinity.required if affinity else None
+    return NodeChoice(
+        labels=spec.node_selector or {},
+        terms=compile_node_selector(required) if required is not None else None,
+    )
+
+
+def named_nodes(spec: PodSpec) -> frozenset[str] | None:
+    """Return the nodes that every affinity term names by metadata.name; None means any node.
+
+    An empty set means that each term names several nodes at once, which nothing can fulfil.
+    """
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    required = affinity.required if affinity else None
+    if required is None or not required.node_selector_terms:
+        return None
+    names: frozenset[str] = frozenset()
+    for term in required.node_selector_terms:
+        of_term: frozenset[str] | None = None
+        for field in term.match_fields or ():
+            if field.key == "metadata.name" and field.operator == "In":
+                values = frozenset(field.values or ())
+                of_term = values if of_term is None else of_term & values
+        if of_term is None:
+            return None
+        names |= of_term
+    return names

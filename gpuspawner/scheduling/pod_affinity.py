@@ -1,0 +1,209 @@
+"""Nearness of pods: plugin InterPodAffinity (v1.36.2).
+
+Required affinity and anti-affinity of the pod to place, and the required anti-affinity of the pods
+that are there.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from gpuspawner.kube.nodes import Namespace
+from gpuspawner.kube.pods import Pod
+
+from .failures import Failure, NotNear, Repelled, TooNear
+from .labels import NOTHING, Labels
+from .node_info import NodeInfo, PodInfo
+from .pod_index import PodIndex
+from .pod_terms import NO_LABELS, PodTerm, anti_affinity_of, required_terms
+from .storage_index import StorageIndex
+
+_Counts = dict[tuple[str, str], int]
+"""How many matching pods there are per topology key and value."""
+
+
+class PodChoice(NamedTuple):
+    """What a pod requires of other pods, compiled, namespace selectors resolved."""
+
+    near: tuple[PodTerm, ...]
+    away: tuple[PodTerm, ...]
+    by_namespace_label: bool
+    """Whether labels of namespaces decide."""
+
+
+def pod_choice(pod: Pod, storage: StorageIndex) -> PodChoice:
+    """Compile what a pod requires of other pods.
+
+    Args:
+        pod: the pod to place.
+        storage: has the namespaces that selectors may mean.
+
+    Raises:
+        SelectorError: a selector that the scheduler cannot use.
+    """
+    affinity = pod.spec.affinity
+    near = required_terms(affinity.pod_affinity if affinity else None, pod.metadata.namespace)
+    away = required_terms(anti_affinity_of(affinity), pod.metadata.namespace)
+    if not near and not away:
+        return PodChoice((), (), by_namespace_label=False)
+    known = storage.all(Namespace)
+    return PodChoice(
+        near=tuple(_resolved(term, known) for term in near),
+        away=tuple(_resolved(term, known) for term in away),
+        by_namespace_label=any(term.namespace_selector.requirements for term in near + away),
+    )
+
+
+class Nearness:
+    """Which pods a pod must be near to or away from, counted per topology at one moment."""
+
+    def __init__(
+        self,
+        pod: Pod,
+        choice: PodChoice,
+        namespace_labels: Labels,
+        nodes: Mapping[str, NodeInfo],
+    ) -> None:
+        """Start with no other pod.
+
+        Args:
+            pod: the pod to place.
+            choice: what it requires of other pods.
+            namespace_labels: the labels of its namespace.
+            nodes: all nodes.
+        """
+        self._namespace = pod.metadata.namespace
+        self._labels: Labels = pod.metadata.labels or {}
+        self._namespace_labels = namespace_labels
+        self._choice = choice
+        self._nodes = nodes
+        self._near: _Counts = {}
+        self._away: _Counts = {}
+        self._repelling: _Counts = {}
+
+    def count(self, pods: PodIndex, assumed: Iterable[PodInfo] = ()) -> None:
+        """Count the pods that are on nodes.
+
+        Args:
+            pods: all of them.
+            assumed: pods to count as if they were on their nodes.
+        """
+        if self._choice.near:
+            first, *others = self._choice.near
+            found = _select(first, pods)
+            for term in others:
+                found = [p for p in found if term.matches(p.namespace, p.labels, NO_LABELS)]
+            for term in self._choice.near:
+                self._sum(self._near, term, found)
+        for term in self._choice.away:
+            self._sum(self._away, term, _select(term, pods))
+        for pod in pods.repelling(self._namespace):
+            node = self._nodes.get(pod.node)
+            if node is not None:
+                self._count_repelling(pod, 1, self._repelling, node)
+        for pod in assumed:
+            node = self._nodes.get(pod.node)
+            if node is not None:
+                self._count_meant(pod, 1, self._near, self._away, node)
+                self._count_repelling(pod, 1, self._repelling, node)
+
+    @property
+    def needed(self) -> bool:
+        """Whether it can refuse any node."""
+        return bool(self._choice.near or self._choice.away or self._repelling)
+
+    def failure(
+        self, node: NodeInfo, added: Iterable[PodInfo] = (), removed: Iterable[PodInfo] = ()
+    ) -> Failure | None:
+        """Return what keeps the pod from a node, if anything does.
+
+        Args:
+            node: the node.
+            added: pods to imagine on it.
+            removed: pods to imagine gone from it.
+        """
+        near, away, repelling = self._near, self._away, self._repelling
+        if added or removed:
+            near, away, repelling = dict(near), dict(away), dict(repelling)
+            for pods, sign in ((added, 1), (removed, -1)):
+                for pod in pods:
+                    self._count_meant(pod, sign, near, away, node)
+                    self._count_repelling(pod, sign, repelling, node)
+        if not self._is_near(node, near):
+            return NotNear()
+        labels = node.labels
+        for term in self._choice.away:
+            value = labels.get(term.topology_key)
+            if value is not None and away.get((term.topology_key, value), 0) > 0:
+                return TooNear()
+        if any(labels.get(key) == value for (key, value), n in repelling.items() if n > 0):
+            return Repelled()
+        return None
+
+    def missing_label(self, node: NodeInfo) -> bool:
+        """Tell whether the node can never be near to anything, wherever pods are."""
+        return any(term.topology_key not in node.labels for term in self._choice.near)
+
+    def _is_near(self, node: NodeInfo, near: _Counts) -> bool:
+        exist = True
+        for term in self._choice.near:
+            value = node.labels.get(term.topology_key)
+            if value is None:
+                return False
+            if near.get((term.topology_key, value), 0) <= 0:
+                exist = False
+        if exist:
+            return True
+        # The first of pods that want to be near to each other may go anywhere.
+        return not near and self._means_itself()
+
+    def _means_itself(self) -> bool:
+        return self._meant_near(self._namespace, self._labels)
+
+    def _meant_near(self, namespace: str, labels: Labels) -> bool:
+        return all(term.matches(namespace, labels, NO_LABELS) for term in self._choice.near)
+
+    def _sum(self, counts: _Counts, term: PodTerm, pods: Iterable[PodInfo]) -> None:
+        for pod in pods:
+            node = self._nodes.get(pod.node)
+            if node is not None:
+                _update(counts, node, term.topology_key, 1)
+
+    def _count_meant(
+        self, pod: PodInfo, sign: int, near: _Counts, away: _Counts, node: NodeInfo
+    ) -> None:
+        namespace, labels = pod.namespace, pod.labels
+        if self._choice.near and self._meant_near(namespace, labels):
+            for term in self._choice.near:
+                _update(near, node, term.topology_key, sign)
+        for term in self._choice.away:
+            if term.matches(namespace, labels, NO_LABELS):
+                _update(away, node, term.topology_key, sign)
+
+    def _count_repelling(self, pod: PodInfo, sign: int, repelling: _Counts, node: NodeInfo) -> None:
+        for term in pod.anti_affinity:
+            if term.matches(self._namespace, self._labels, self._namespace_labels):
+                _update(repelling, node, term.topology_key, sign)
+
+
+def _select(term: PodTerm, pods: PodIndex) -> list[PodInfo]:
+    """Return the pods that a term of the pod to place means."""
+    everywhere = term.namespace_selector.empty
+    return term.selector.select(pods.in_namespaces(None if everywhere else term.namespaces))
+
+
+def _update(counts: _Counts, node: NodeInfo, key: str, sign: int) -> None:
+    value = node.labels.get(key)
+    if value is not None:
+        number = counts.get((key, value), 0) + sign
+        if number:
+            counts[key, value] = number
+        else:
+            counts.pop((key, value), None)
+
+
+def _resolved(term: PodTerm, namespaces: Iterable[Namespace]) -> PodTerm:
+    selector = term.namespace_selector
+    if selector.empty:
+        return term
+    found = (n.metadata.name for n in namespaces if selector.matches(n.metadata.labels or {}))
+    return term._replace(namespaces=term.namespaces.union(found), namespace_selector=NOTHING)

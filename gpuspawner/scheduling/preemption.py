@@ -1,0 +1,67 @@
+"""Whether room could be made by ending pods of lower priority: plugin DefaultPreemption (v1.36.2).
+
+Only whether it can, not whom it would hit: that depends on disruption budgets and on chance, the
+existence of a node does not.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .failures import Failures, resolvable
+from .filters import Filters, Pods
+from .message import NO_VICTIMS, preemption_text
+from .node_info import NodeInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """The result: a node where room can be made, or why there is none."""
+
+    node: str | None
+    text: str
+    """The scheduler's text; empty with a node."""
+
+
+def preempt(filters: Filters, priority: int, failures: Mapping[str, Failures]) -> Preemption:
+    """Look for a node where the pod fits once all pods of lower priority are gone.
+
+    Args:
+        filters: the rules for the pod.
+        priority: the pod's.
+        failures: of every node.
+    """
+    state, spec = filters.state, filters.pod.spec
+    if spec.preemption_policy == "Never":
+        return Preemption(None, "not eligible due to preemptionPolicy=Never.")
+    if _victims_are_ending(filters, priority, failures):
+        return Preemption(None, "not eligible due to a terminating pod on the nominated node.")
+    reasons: Counter[str] = Counter()
+    tried = 0
+    for name, facts in failures.items():
+        if not resolvable(facts):
+            continue
+        tried += 1
+        node = state.nodes[name]
+        if not any(other < priority for other in node.priorities):
+            reasons[NO_VICTIMS] += 1
+            continue
+        left = filters.failures_without(node, lower(node, priority))
+        if not left:
+            return Preemption(name, "")
+        reasons.update(fact.reason for fact in left)
+    return Preemption(None, preemption_text(len(state.nodes), reasons, tried))
+
+
+def lower(node: NodeInfo, priority: int) -> Pods:
+    """Return the pods of a node that have a lower priority."""
+    return tuple(pod for pod in node.pods.values() if pod.priority < priority)
+
+
+def _victims_are_ending(filters: Filters, priority: int, failures: Mapping[str, Failures]) -> bool:
+    """Tell whether the pod waits for the end of pods that it has preempted."""
+    nominated = filters.pod.status.nominated_node_name
+    node = filters.state.nodes.get(nominated) if nominated else None
+    if node is None or not resolvable(failures.get(nominated, ())):
+        return False
+    return any(pod.preempted and pod.terminating for pod in lower(node, priority))

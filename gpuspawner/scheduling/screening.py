@@ -1,0 +1,103 @@
+"""What is fixed about nodes, judged once per kind of pod and kept until a node changes.
+
+Cordons, taints, labels and the devices a node has change seldom, and most pods of a hub ask for the
+same few combinations. So their result is kept for each combination, and only nodes that changed
+since are judged again.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+
+from .failures import Failure, Failures
+from .node_info import NodeInfo
+from .resources import Asked
+
+Judge = Callable[[NodeInfo], Failure | None]
+
+_KEPT = 64
+"""Combinations kept; a hub offers fewer, and each takes a few hundred bytes a node."""
+
+
+class Screen:
+    """The nodes that pass a judge, and what the others fail for."""
+
+    def __init__(self, judge: Judge, devices: Asked, stale: set[str]) -> None:
+        """Start with no node judged.
+
+        Args:
+            judge: decides by what is fixed about a node.
+            devices: extended resources asked for.
+            stale: names of nodes to judge again; others add to it.
+        """
+        self._judge = judge
+        self._devices = devices
+        self.stale = stale
+        self._passing: dict[str, NodeInfo] = {}
+        self._able: dict[str, NodeInfo] = {}
+        self.failing: dict[str, Failures] = {}
+        """Nodes that do not pass; for all the pod is refused for good."""
+        self.passing: tuple[NodeInfo, ...] = ()
+        """Nodes that pass, by name."""
+        self.able: tuple[NodeInfo, ...] = ()
+        """Those of them that have, free or not, the devices asked for, or may have them."""
+
+    def refresh(self, nodes: Mapping[str, NodeInfo]) -> None:
+        """Judge the stale nodes."""
+        if not self.stale:
+            return
+        for name in self.stale:
+            for group in (self._passing, self._able, self.failing):
+                group.pop(name, None)
+            node = nodes.get(name)
+            if node is not None:
+                self._sort(node)
+        self.stale.clear()
+        self.passing = tuple(self._passing[name] for name in sorted(self._passing))
+        self.able = tuple(self._able[name] for name in sorted(self._able))
+
+    def _sort(self, node: NodeInfo) -> None:
+        failure = self._judge(node)
+        if failure is not None:
+            self.failing[node.name] = (failure,)
+            return
+        self._passing[node.name] = node
+        if node.problem or all(
+            node.allocatable.get(name, 0) >= amount for name, amount in self._devices
+        ):
+            self._able[node.name] = node
+
+
+class Screening:
+    """The screens in use, oldest dropped first."""
+
+    def __init__(self) -> None:
+        self._screens: OrderedDict[bytes, Screen] = OrderedDict()
+
+    def screen(
+        self,
+        signature: bytes,
+        nodes: Mapping[str, NodeInfo],
+        make_judge: Callable[[], Judge],
+        devices: Asked,
+    ) -> Screen:
+        """Return the up-to-date screen of a signature.
+
+        Args:
+            signature: the same for pods that `make_judge` and `devices` are the same for.
+            nodes: all nodes.
+            make_judge: called the first time.
+            devices: extended resources asked for.
+        """
+        screen = self._screens.get(signature)
+        if screen is None:
+            screen = self._screens[signature] = Screen(make_judge(), devices, set(nodes))
+            if len(self._screens) > _KEPT:
+                self._screens.popitem(last=False)
+        self._screens.move_to_end(signature)
+        screen.refresh(nodes)
+        return screen
+
+    def node_changed(self, name: str) -> None:
+        """Have a node judged again."""
+        for screen in self._screens.values():
+            screen.stale.add(name)

@@ -1,0 +1,167 @@
+"""Even spreading over domains: plugin PodTopologySpread (v1.36.2), its DoNotSchedule constraints.
+
+Matching pods are counted per domain once for an evaluation; what one pod more or less on a node
+changes is answered from the same counts.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from gpuspawner.kube.pods import Pod, TopologySpreadConstraint
+
+from .failures import Failure, NoTopology, Uneven
+from .labels import NOTHING, Labels, Requirement, Selector, compile_selector
+from .node_affinity import NodeChoice
+from .node_info import NodeInfo, PodInfo
+from .taints import untolerated
+
+_NO_DOMAIN = 2**31 - 1
+
+
+class Constraint(NamedTuple):
+    """One constraint, compiled."""
+
+    max_skew: int
+    topology_key: str
+    selector: Selector
+    min_domains: int
+    honor_affinity: bool
+    honor_taints: bool
+    matches_itself: bool
+
+
+def compile_constraints(pod: Pod) -> tuple[Constraint, ...]:
+    """Compile the constraints that can refuse a pod.
+
+    Raises:
+        SelectorError: a selector that the scheduler cannot use.
+    """
+    labels = pod.metadata.labels or {}
+    return tuple(
+        _compile(constraint, labels)
+        for constraint in pod.spec.topology_spread_constraints or ()
+        if constraint.when_unsatisfiable == "DoNotSchedule"
+    )
+
+
+class Spread:
+    """How the pods that a pod's constraints mean are spread over the nodes at one moment."""
+
+    def __init__(
+        self,
+        constraints: tuple[Constraint, ...],
+        pod: Pod,
+        choice: NodeChoice,
+        nodes: Mapping[str, NodeInfo],
+        pods: Iterable[PodInfo],
+    ) -> None:
+        """Count.
+
+        Args:
+            constraints: compiled, at least one.
+            pod: the pod to place.
+            choice: what it selects of nodes.
+            nodes: all nodes.
+            pods: all pods on nodes in the pod's namespace.
+        """
+        self._constraints = constraints
+        self._namespace = pod.metadata.namespace
+        self._choice = choice
+        self._tolerations = tuple(pod.spec.tolerations or ())
+        self._counts: list[dict[str, int]] = [{} for _ in constraints]
+        matching = self._matching(pods)
+        for name, node in nodes.items():
+            for index, domain in self._domains(node):
+                counts = self._counts[index]
+                counts[domain] = counts.get(domain, 0) + matching[index].get(name, 0)
+        self._least = [min(counts.values(), default=_NO_DOMAIN) for counts in self._counts]
+
+    def failure(
+        self, node: NodeInfo, added: Iterable[PodInfo] = (), removed: Iterable[PodInfo] = ()
+    ) -> Failure | None:
+        """Return what keeps the pod from a node, if anything does.
+
+        Args:
+            node: the node.
+            added: pods to imagine on it.
+            removed: pods to imagine gone from it.
+        """
+        counts, least = self._counts, self._least
+        if added or removed:
+            counts, least = self._changed(node, added, removed)
+        for index, constraint in enumerate(self._constraints):
+            domain = node.labels.get(constraint.topology_key)
+            if domain is None:
+                return NoTopology(constraint.topology_key)
+            few = len(counts[index]) < constraint.min_domains
+            lowest = 0 if few else least[index]
+            skew = counts[index].get(domain, 0) + constraint.matches_itself - lowest
+            if skew > constraint.max_skew:
+                return Uneven(constraint.topology_key)
+        return None
+
+    def missing_label(self, node: NodeInfo) -> bool:
+        """Tell whether the node can never pass, wherever pods are."""
+        return any(c.topology_key not in node.labels for c in self._constraints)
+
+    def _matching(self, pods: Iterable[PodInfo]) -> list[dict[str, int]]:
+        """Count the matching pods of each node, for each constraint."""
+        candidates = [pod for pod in pods if not pod.terminating]
+        result: list[dict[str, int]] = []
+        for constraint in self._constraints:
+            counts: dict[str, int] = {}
+            if not constraint.selector.empty:  # an empty selector counts nothing
+                for pod in constraint.selector.select(candidates):
+                    counts[pod.node] = counts.get(pod.node, 0) + 1
+            result.append(counts)
+        return result
+
+    def _domains(self, node: NodeInfo) -> list[tuple[int, str]]:
+        """Return the constraints that count this node, each with the node's domain."""
+        labels = node.labels
+        for constraint in self._constraints:
+            if constraint.topology_key not in labels:
+                return []
+        return [
+            (index, labels[constraint.topology_key])
+            for index, constraint in enumerate(self._constraints)
+            if self._included(constraint, node)
+        ]
+
+    def _included(self, constraint: Constraint, node: NodeInfo) -> bool:
+        if constraint.honor_affinity and not self._choice.matches(node.labels, node.name):
+            return False
+        return not (constraint.honor_taints and untolerated(node.taints, self._tolerations))
+
+    def _changed(
+        self, node: NodeInfo, added: Iterable[PodInfo], removed: Iterable[PodInfo]
+    ) -> tuple[list[dict[str, int]], list[int]]:
+        counts = [dict(count) for count in self._counts]
+        for index, domain in self._domains(node):
+            selector = self._constraints[index].selector
+            for pods, sign in ((added, 1), (removed, -1)):
+                for pod in pods:
+                    if pod.namespace == self._namespace and selector.matches(pod.labels):
+                        counts[index][domain] = counts[index].get(domain, 0) + sign
+        return counts, [min(count.values(), default=_NO_DOMAIN) for count in counts]
+
+
+def _compile(constraint: TopologySpreadConstraint, labels: Labels) -> Constraint:
+    selector = compile_selector(constraint.label_selector)
+    extra = [
+        Requirement(key, "In", frozenset((labels[key],)))
+        for key in constraint.match_label_keys or ()
+        if key in labels
+    ]
+    if extra and selector is not NOTHING:
+        selector = Selector(tuple(extra) + selector.requirements)
+    minimum = constraint.min_domains
+    return Constraint(
+        max_skew=constraint.max_skew,
+        topology_key=constraint.topology_key,
+        selector=selector,
+        min_domains=1 if minimum is None else minimum,
+        honor_affinity=(constraint.node_affinity_policy or "Honor") == "Honor",
+        honor_taints=(constraint.node_taints_policy or "Ignore") == "Honor",
+        matches_itself=selector.matches(labels),
+    )

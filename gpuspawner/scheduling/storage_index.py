@@ -1,0 +1,107 @@
+"""Claims, volumes and all else besides nodes and pods, found the way the rules need them."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TypeVar
+
+from gpuspawner.kube.nodes import DeviceClass
+from gpuspawner.kube.objects import CLUSTER_SCOPED, KINDS, KubeObject
+from gpuspawner.kube.storage import PersistentVolume, PersistentVolumeClaim, VolumeAttachment
+
+T = TypeVar("T", bound=KubeObject)
+
+BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
+
+
+def object_key(kind: str, namespace: str, name: str) -> str:
+    """Return the key of an object among those of its kind."""
+    return name if kind in CLUSTER_SCOPED else f"{namespace}/{name}"
+
+
+def class_of_volume(volume: PersistentVolume) -> str:
+    """Return the storage class of a volume, "" for none (`GetPersistentVolumeClass`)."""
+    annotations = volume.metadata.annotations or {}
+    return annotations.get(BETA_STORAGE_CLASS, volume.spec.storage_class_name)
+
+
+def class_of_claim(claim: PersistentVolumeClaim) -> str:
+    """Return the storage class of a claim, "" for none (`GetPersistentVolumeClaimClass`)."""
+    annotations = claim.metadata.annotations or {}
+    return annotations.get(BETA_STORAGE_CLASS, claim.spec.storage_class_name or "")
+
+
+class StorageIndex:
+    """All objects of the kinds besides nodes and pods."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, dict[str, KubeObject]] = {
+            kind: {} for kind in KINDS if kind not in ("Node", "Pod")
+        }
+        self._open: dict[str, dict[str, PersistentVolume]] = {}
+        """Volumes that are bound to no claim, by storage class."""
+        self._reserved: dict[str, dict[str, PersistentVolume]] = {}
+        """Volumes that name a claim, by namespace/name of the claim."""
+        self._attachments: dict[str, dict[str, VolumeAttachment]] = {}
+        """By node."""
+
+    def get(self, type_: type[T], name: str, namespace: str = "") -> T | None:
+        """Return an object by its type and name."""
+        kind = type_.__name__
+        found = self._kinds[kind].get(object_key(kind, namespace, name))
+        return found if isinstance(found, type_) else None
+
+    def all(self, type_: type[T]) -> list[T]:
+        """Return all objects of a type."""
+        return [thing for thing in self._kinds[type_.__name__].values() if isinstance(thing, type_)]
+
+    def of_kind(self, kind: str) -> Mapping[str, KubeObject]:
+        """Return all objects of a kind by key."""
+        return MappingProxyType(self._kinds[kind])
+
+    def open_volumes(self, storage_class: str) -> list[PersistentVolume]:
+        """Return the volumes of a class that name no claim."""
+        return list(self._open.get(storage_class, {}).values())
+
+    def reserved_volumes(self, namespace: str, claim: str) -> list[PersistentVolume]:
+        """Return the volumes that name a claim."""
+        return list(self._reserved.get(f"{namespace}/{claim}", {}).values())
+
+    def attachments(self, node: str) -> Mapping[str, VolumeAttachment]:
+        """Return what is attached to a node, by name."""
+        return self._attachments.get(node, {})
+
+    @property
+    def device_resources(self) -> frozenset[str]:
+        """The extended resources that device classes serve."""
+        classes = self.all(DeviceClass)
+        return frozenset(
+            c.spec.extended_resource_name for c in classes if c.spec.extended_resource_name
+        )
+
+    def put(self, kind: str, thing: KubeObject) -> None:
+        """Take the newest version of an object."""
+        key = object_key(kind, thing.metadata.namespace, thing.metadata.name)
+        self.discard(kind, key)
+        self._kinds[kind][key] = thing
+        if isinstance(thing, PersistentVolume):
+            self._volumes_like(thing)[key] = thing
+        elif isinstance(thing, VolumeAttachment):
+            self._attachments.setdefault(thing.spec.node_name, {})[key] = thing
+
+    def discard(self, kind: str, key: str) -> bool:
+        """Drop an object; tell whether it was there."""
+        thing = self._kinds[kind].pop(key, None)
+        if isinstance(thing, PersistentVolume):
+            self._volumes_like(thing).pop(key, None)
+        elif isinstance(thing, VolumeAttachment):
+            attachments = self._attachments.get(thing.spec.node_name, {})
+            attachments.pop(key, None)
+            if not attachments:
+                self._attachments.pop(thing.spec.node_name, None)
+        return thing is not None
+
+    def _volumes_like(self, volume: PersistentVolume) -> dict[str, PersistentVolume]:
+        claim = volume.spec.claim_ref
+        if claim is None:
+            return self._open.setdefault(class_of_volume(volume), {})
+        return self._reserved.setdefault(f"{claim.namespace}/{claim.name}", {})

@@ -1,0 +1,43 @@
+"""Cordons and taints: plugins NodeUnschedulable and TaintToleration.
+
+Source: `Toleration.ToleratesTaint` in k8s.io/api/core/v1 (v0.36.2). tolerationSeconds does not
+decide; Lt and Gt never match, their gate is off by default.
+"""
+
+from collections.abc import Iterable
+
+from gpuspawner.kube.nodes import Taint
+from gpuspawner.kube.pods import Toleration
+
+from .failures import Untolerated
+
+UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """Tell whether a toleration bears a taint."""
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator in ("", "Equal"):
+        return toleration.value == taint.value
+    return toleration.operator == "Exists"
+
+
+def any_tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
+    """Tell whether one of the tolerations bears a taint."""
+    return any(tolerates(toleration, taint) for toleration in tolerations)
+
+
+def untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> Untolerated | None:
+    """Return the first taint that nothing tolerates.
+
+    Args:
+        taints: those with effect NoSchedule and NoExecute.
+        tolerations: the pod's.
+    """
+    for taint in taints:
+        if not any_tolerates(tolerations, taint):
+            return Untolerated(taint.key, taint.value, taint.effect)
+    return None

@@ -1,0 +1,70 @@
+"""The answer of an evaluation."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+
+from . import message
+from .failures import Excluded, Failures, Rejected
+from .unknowns import Unknown
+
+
+class Outcome(StrEnum):
+    """What an administrator would call it."""
+
+    FITS = "fits"
+    """A node has room now."""
+    FITS_AFTER_PREEMPTION = "fits after preemption"
+    """A node has room once pods of lower priority are gone; the scheduler will see to that."""
+    BUSY = "busy"
+    """No node has room, but one would if pods came or went, or if it were back (`away`)."""
+    IMPOSSIBLE = "impossible"
+    """No present node could hold the pod, whatever became of pods."""
+    UNKNOWN = "unknown"
+    """What is known does not decide it, or another scheduler does."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Where a pod could run now, and what keeps it from the other nodes."""
+
+    outcome: Outcome
+    feasible: tuple[str, ...] = ()
+    """Nodes that hold the pod now, sorted."""
+    failures: Mapping[str, Failures] = field(default_factory=dict)
+    """Node to the facts of the first rule that failed there. Filled in for a refusal, and always by
+    `explain`."""
+    nodes: int = 0
+    """How many nodes there are."""
+    unknown: tuple[Unknown, ...] = ()
+    """What is not known and could change the outcome."""
+    preemption: str = ""
+    """Why ending pods of lower priority would not help, in the scheduler's words."""
+    preemption_node: str | None = None
+    """A node where it would help."""
+    busy: tuple[str, ...] = ()
+    """Nodes that could hold the pod if pods came or went."""
+    away: tuple[str, ...] = ()
+    """Nodes that could hold the pod were they back: cordoned, not ready, devices unhealthy."""
+
+    @cached_property
+    def reasons(self) -> dict[str, list[str]]:
+        """Node to the scheduler's own texts, for nodes that a filter was run on."""
+        return {
+            name: [fact.reason for fact in facts]
+            for name, facts in self.failures.items()
+            if not isinstance(facts[0], Excluded | Rejected)
+        }
+
+    @cached_property
+    def message(self) -> str:
+        """The scheduler's own message, without what it says of preemption; "" if a node fits."""
+        if self.feasible or (self.nodes and not self.failures):
+            return ""
+        return message.fit_error(self.nodes, self.failures)
+
+    @cached_property
+    def condition_message(self) -> str:
+        """The whole message of the pod's condition PodScheduled; "" if a node fits."""
+        return message.condition(self.message, self.preemption) if self.message else ""

@@ -1,0 +1,167 @@
+"""How many CSI volumes a node takes: plugin NodeVolumeLimits (nodevolumelimits/csi.go, v1.36.2)."""
+
+from collections.abc import Iterable, Mapping
+
+from gpuspawner.kube.pods import Pod, Volume
+from gpuspawner.kube.storage import (
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeSpec,
+)
+
+from .claims import PodClaims
+from .failures import TooManyVolumes
+from .node_info import NodeInfo, PodInfo
+from .storage_index import StorageIndex, class_of_claim
+
+MIGRATED = {
+    "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
+    "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
+    "kubernetes.io/azure-disk": "disk.csi.azure.com",
+    "kubernetes.io/cinder": "cinder.csi.openstack.org",
+    "kubernetes.io/portworx-volume": "pxd.portworx.com",
+}
+"""The CSI driver of each in-tree plugin whose volumes count as CSI volumes."""
+
+_Attached = dict[tuple[str, str], str]
+"""Driver and handle of each volume, with the driver."""
+
+
+class VolumeLimits:
+    """Counts the volumes of nodes against their limits, for one pod."""
+
+    def __init__(self, pod: Pod, claims: PodClaims, storage: StorageIndex) -> None:
+        self._storage = storage
+        self._new: _Attached = {}
+        for claim in claims.all:
+            self._count_claim(self._new, claim)
+        for volume in pod.spec.volumes or ():
+            _count_inline(self._new, volume)
+
+    @property
+    def drivers(self) -> frozenset[str]:
+        """The drivers of the volumes that the pod brings."""
+        return frozenset(self._new.values())
+
+    @property
+    def needed(self) -> bool:
+        """Whether the pod brings volumes that count."""
+        return bool(self._new)
+
+    def failure(
+        self, node: NodeInfo, added: Iterable[PodInfo] = (), removed: frozenset[str] = frozenset()
+    ) -> TooManyVolumes | None:
+        """Return the limit that the pod's volumes would exceed on a node.
+
+        Args:
+            node: the node.
+            added: pods to imagine on it.
+            removed: keys of pods to imagine gone from it.
+        """
+        csi_node = self._storage.get(CSINode, node.name)
+        limits = _limits(csi_node)
+        wanted = {driver for driver in self._new.values() if driver in limits}
+        if not wanted:
+            return None
+        attachments = self._storage.attachments(node.name)
+        more = tuple(added)
+        most = node.claims + len(attachments) + sum(len(p.claims) + len(p.volumes) for p in more)
+        if most + len(self._new) <= min(limits[driver] for driver in wanted):
+            return None  # even if all of them were different volumes of one driver
+        pods = [pod for key, pod in node.claimants.items() if key not in removed]
+        attached = self._attached((*pods, *more))
+        counts: dict[str, int] = {}
+        for driver in attached.values():
+            counts[driver] = counts.get(driver, 0) + 1
+        for handle, driver in self._attachments(node.name).items():
+            if handle not in attached:
+                counts[driver] = counts.get(driver, 0) + 1
+        new: dict[str, int] = {}
+        for handle, driver in self._new.items():
+            if handle not in attached:
+                new[driver] = new.get(driver, 0) + 1
+        for driver, number in new.items():
+            if driver in limits and counts.get(driver, 0) + number > limits[driver]:
+                return TooManyVolumes(driver, limits[driver])
+        return None
+
+    def beyond(self, node: NodeInfo) -> bool:
+        """Tell whether the pod alone brings more volumes than a node takes."""
+        if not self._new:
+            return False
+        limits = _limits(self._storage.get(CSINode, node.name))
+        drivers = list(self._new.values())
+        return any(drivers.count(driver) > limit for driver, limit in limits.items())
+
+    def _attached(self, pods: Iterable[PodInfo]) -> _Attached:
+        attached: _Attached = {}
+        for pod in pods:
+            namespace, name = pod.namespace, pod.name
+            names = list(pod.claims)
+            names += [f"{name}-{volume.name}" for volume in pod.volumes if volume.ephemeral]
+            for claim_name in names:
+                claim = self._storage.get(PersistentVolumeClaim, claim_name, namespace)
+                if claim is not None:
+                    self._count_claim(attached, claim)
+            for volume in pod.volumes:
+                _count_inline(attached, volume)
+        return attached
+
+    def _attachments(self, node: str) -> _Attached:
+        attached: _Attached = {}
+        for attachment in self._storage.attachments(node).values():
+            driver, name = attachment.spec.attacher, attachment.spec.source.persistent_volume_name
+            if not driver or name is None:
+                continue
+            volume = self._storage.get(PersistentVolume, name)
+            if volume is not None and volume.spec.csi is not None:
+                attached[driver, volume.spec.csi.volume_handle] = driver
+        return attached
+
+    def _count_claim(self, attached: _Attached, claim: PersistentVolumeClaim) -> None:
+        volume = self._storage.get(PersistentVolume, claim.spec.volume_name)
+        if volume is None:
+            class_ = self._storage.get(StorageClass, class_of_claim(claim))
+            if class_ is not None and class_.provisioner:
+                driver = MIGRATED.get(class_.provisioner, class_.provisioner)
+                handle = f"new {claim.metadata.namespace}/{claim.metadata.name}"
+                attached[driver, handle] = driver
+        elif volume.spec.csi is not None:
+            if volume.spec.csi.driver and volume.spec.csi.volume_handle:
+                csi = volume.spec.csi
+                attached[csi.driver, csi.volume_handle] = csi.driver
+        else:
+            _count_in_tree(attached, volume.spec)
+
+
+def _limits(csi_node: CSINode | None) -> Mapping[str, int]:
+    if csi_node is None:
+        return {}
+    return {
+        driver.name: driver.allocatable.count
+        for driver in csi_node.spec.drivers or ()
+        if driver.allocatable is not None and driver.allocatable.count is not None
+    }
+
+
+def _count_inline(attached: _Attached, volume: Volume) -> None:
+    if volume.persistent_volume_claim is None and volume.ephemeral is None:
+        _count_in_tree(attached, volume)
+
+
+def _count_in_tree(attached: _Attached, disk: Volume | VolumeSpec) -> None:
+    """Count an in-tree disk under its CSI driver; its own id serves as the handle."""
+    if disk.aws_elastic_block_store:
+        found = ("kubernetes.io/aws-ebs", disk.aws_elastic_block_store.volume_id)
+    elif disk.gce_persistent_disk:
+        found = ("kubernetes.io/gce-pd", disk.gce_persistent_disk.pd_name)
+    elif disk.azure_disk:
+        found = ("kubernetes.io/azure-disk", disk.azure_disk.disk_uri)
+    elif disk.cinder:
+        found = ("kubernetes.io/cinder", disk.cinder.volume_id)
+    else:
+        return
+    driver = MIGRATED[found[0]]
+    attached[driver, found[1]] = driver
