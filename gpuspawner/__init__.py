@@ -1,3 +1,27 @@
-"""GPUSpawner: a KubeSpawner that asks the cluster before it promises a GPU."""
+"""GPUSpawner: a KubeSpawner that asks the cluster before it promises a GPU.
+
+``gpuspawner.GPUSpawner`` is the spawner, ``gpuspawner.configure`` the one line of a JupyterHub
+configuration that sets it up. Both are imported when they are asked for: JupyterHub imports this
+package for every ``--help-all``, and :mod:`gpuspawner.scheduling` serves programs without a hub.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpuspawner.configuration import configure
+    from gpuspawner.spawner import GPUSpawner
 
 __version__ = "0.1.0.dev0"
+__all__ = ["GPUSpawner", "__version__", "configure"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "GPUSpawner":
+        from gpuspawner.spawner import GPUSpawner
+
+        return GPUSpawner
+    if name == "configure":
+        from gpuspawner.configuration import configure
+
+        return configure
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

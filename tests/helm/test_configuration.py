@@ -6,7 +6,7 @@ import pytest
 from traitlets.config import Config
 
 from gpuspawner import GPUSpawner
-from gpuspawner.configure import ConfigurationError
+from gpuspawner.configuration import ConfigurationError
 from gpuspawner.offers import OfferError
 from tests.helm.chart import CLOUDS, Values, merged, read
 

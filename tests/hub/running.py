@@ -6,20 +6,20 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import unescape
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import requests
 
 from localcluster.binaries import proxy
+from localcluster.ports import free_ports
+from tests.waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
 API_TOKEN = "the-tests-own-token"
@@ -44,27 +44,6 @@ c.JupyterHub.load_roles = [
       "scopes": ["admin:users", "admin:servers", "admin:groups"]}},
 ]
 """
-
-T = TypeVar("T")
-
-
-def eventually(look: Callable[[], T], *, within: float = 30.0) -> T:
-    """Look until what is seen is true in itself, and return it."""
-    deadline = time.monotonic() + within
-    while not (seen := look()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {within} s; last seen: {seen!r}")
-        time.sleep(0.05)
-    return seen
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
 
 @dataclass
 class Page:
@@ -159,7 +138,7 @@ class RunningHub:
 
     def stop(self, user: str) -> None:
         self.api("DELETE", f"/users/{user}/server")
-        eventually(lambda: not self.api("GET", f"/users/{user}").json()["servers"])
+        wait_for(lambda: not self.api("GET", f"/users/{user}").json()["servers"])
 
     def server(self, user: str) -> dict[str, Any]:
         """*user*'s default server as the REST API shows it; empty while there is none."""
@@ -167,11 +146,11 @@ class RunningHub:
         return servers.get("", {})
 
     def until_ready(self, user: str) -> dict[str, Any]:
-        return eventually(lambda: (s := self.server(user)).get("ready") and s, within=60)
+        return wait_for(lambda: (s := self.server(user)).get("ready") and s, timeout=60)
 
     def events_end(self, user: str) -> None:
         """Wait until *user*'s start has come to an end, good or bad."""
-        eventually(lambda: self.server(user).get("pending") != "spawn")
+        wait_for(lambda: self.server(user).get("pending") != "spawn")
 
     def events(self, user: str) -> list[dict[str, Any]]:
         """What the progress stream of *user*'s server tells until it closes."""
@@ -207,7 +186,7 @@ def running_hub(
         process = start_hub(folder, output, environment or {})
     running = RunningHub(process, f"http://127.0.0.1:{public}", log)
     try:
-        eventually(lambda: not running.lives or _serves(running.url))
+        wait_for(lambda: not running.lives or _serves(running.url))
         assert running.lives, running.log
         yield running
     finally:

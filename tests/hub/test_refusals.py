@@ -9,7 +9,8 @@ import pytest
 
 from tests.hub.conftest import StartHub
 from tests.hub.refusing import FULL
-from tests.hub.running import RunningHub, eventually
+from tests.hub.running import RunningHub
+from tests.waiting import wait_for
 
 REFUSING = """
 from tests.hub.refusing import RefusingSpawner
@@ -103,7 +104,7 @@ def test_ten_refusals_in_a_row_stop_no_hub_and_five_failures_do(start_hub: Start
             assert hub.start("bob", {"fail": "start"}).status_code == 500
 
         assert "Aborting due to 5 consecutive spawn failures" in hub.log
-        eventually(lambda: not hub.lives)
+        wait_for(lambda: not hub.lives)
 
 
 def _refuse_ten_times_and_more(hub: RunningHub) -> None:

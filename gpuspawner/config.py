@@ -1,0 +1,155 @@
+"""The traits of GPUSpawner; their help text is the reference documentation.
+
+They stand here and not in the class, so that each can be read beside its neighbours;
+:class:`gpuspawner.spawner.GPUSpawner` takes them over by name.
+"""
+
+from traitlets import Bool, Dict, List, Unicode
+
+OFFERS = ("accelerators", "images", "memory_choices", "cpu_choices", "default_accelerator")
+"""The traits that are offers: the same for everybody, and unchanging once the hub has started."""
+
+accelerators = Dict(
+    help="""
+    The GPU models on offer, each under a key of its own.
+
+    The key is what :attr:`user_options` and the REST API call the model: up to 63 letters, digits,
+    ``-``, ``_`` and ``.``. A model needs ``node_selector`` or ``node_affinity``, which say on
+    which nodes it is; everything else may be left out::
+
+        c.GPUSpawner.accelerators = {
+            "a100": {
+                "display_name": "NVIDIA A100",
+                "description": "80 GB, for training",
+                "counts": [1, 2, 4],
+                "node_selector": {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"},
+                "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+                "shared_memory": "8Gi",
+                "memory_choices": ["32Gi", "64Gi"],
+                "cpu_choices": [4, 8],
+                "default": {"gpus": 1, "memory": "32Gi", "cpu": 4},
+            },
+        }
+
+    ``display_name``, ``description``
+        What people read on the form.
+    ``resource``
+        The resource that the device plugin reports; ``nvidia.com/gpu`` where left out. Limit and
+        request are set to the number chosen, as Kubernetes demands for devices.
+    ``counts``
+        How many one server may have, in the order of the form; ``[1]`` where left out.
+    ``node_selector``
+        Labels that a node must have, beside those of ``KubeSpawner.node_selector``.
+    ``node_affinity``
+        Node selector terms, of which a node must match one. Where ``KubeSpawner`` requires
+        terms too, a node must match one of either: the two lists are multiplied.
+    ``tolerations``
+        Added to ``KubeSpawner.tolerations``.
+    ``environment``, ``volumes``, ``volume_mounts``, ``runtime_class``
+        Added to the pod for this model only.
+    ``shared_memory``
+        The size of ``/dev/shm``, which is 64 MB where left out: too little for a PyTorch
+        ``DataLoader`` with workers. What a program puts there counts as its memory.
+    ``memory_choices``, ``cpu_choices``
+        As :attr:`memory_choices` and :attr:`cpu_choices`, for this model instead of those.
+    ``default``
+        What is taken for ``gpus``, ``image``, ``memory`` and ``cpu`` where a person leaves them
+        out; for each the first on offer where it is not named here.
+    ``scale_up``
+        For a pool of nodes that an autoscaler grows: ``{"max_nodes": 4, "minutes": 8}``. While
+        fewer than ``max_nodes`` of its nodes exist, a pod that finds no room is created all the
+        same, since a pending pod is what wakes the autoscaler, and the person is told how long a
+        node usually takes. Twice these minutes are added to ``start_timeout``.
+
+    Where this is empty the models are discovered from the labels of the nodes that there are. A
+    pool that can be empty has no nodes to be discovered by: configure it.
+
+    The offers are the same for everybody and do not change while the hub runs. Profiles and
+    ``group_overrides`` cannot change them, and ``profile_list`` cannot be set beside them.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)
+
+default_accelerator = Unicode(
+    None,
+    allow_none=True,
+    help="""
+    Key of the model that is chosen where a person names none; ``""`` for none of them.
+
+    Where it is left out this is the first of :attr:`accelerators`, as ``KubeSpawner`` takes its
+    first profile. Of models that were discovered none is chosen.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)
+
+images = Dict(
+    help="""
+    The container images on offer, each under a key of its own::
+
+        c.GPUSpawner.images = {
+            "base": {"display_name": "Python", "image": "quay.io/jupyter/base-notebook:2026-10-05"},
+            "pytorch": {
+                "display_name": "PyTorch, CUDA 12",
+                "image": "quay.io/jupyter/pytorch-notebook:cuda12-2026-10-05",
+                "accelerators": ["a100"],
+            },
+        }
+
+    ``accelerators`` ties an image to models by their keys, ``None`` among them standing for a
+    server without a GPU; an image without it goes with everything. Where this is empty the image
+    is ``KubeSpawner.image`` and no choice.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)
+
+memory_choices: List[object] = List(
+    help="""
+    The sizes of memory on offer, as Kubernetes writes them: ``["8Gi", "16Gi"]``.
+
+    The size chosen is requested and is the limit. Where this is empty memory is no choice and
+    ``KubeSpawner.mem_limit`` and ``mem_guarantee`` hold. Mind that ``8G`` is 8·10⁹ bytes here,
+    and 8·2³⁰ in JupyterHub's own traits.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)
+
+cpu_choices: List[object] = List(
+    help="""
+    The numbers of CPU cores on offer: ``[2, 4]``, or ``["500m", 2]``.
+
+    The number chosen is requested and is the limit. Where this is empty CPU is no choice and
+    ``KubeSpawner.cpu_limit`` and ``cpu_guarantee`` hold.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)
+
+cpu_environment = Dict(
+    value_trait=Unicode(),
+    key_trait=Unicode(),
+    default_value={"NVIDIA_VISIBLE_DEVICES": "void"},
+    help="""
+    Environment variables of servers without a GPU.
+
+    Where the NVIDIA runtime is a node's default, a container without ``NVIDIA_VISIBLE_DEVICES``
+    sees every GPU of the node, though it was given none.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)
+
+keep_cpu_servers_off_accelerators = Bool(
+    False,
+    help="""
+    Whether servers without a GPU stay off the nodes of every one of :attr:`accelerators`.
+
+    For clusters whose GPU nodes have no taint, where such a server could take the memory and CPU
+    that a GPU server will need.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)

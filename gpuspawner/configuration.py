@@ -1,0 +1,182 @@
+"""``gpuspawner.configure(c)``: checks a hub's whole configuration before anybody logs in.
+
+Left to themselves, JupyterHub and traitlets ignore a misspelt section without a word, warn of an
+unknown trait only once a spawner is made, and answer every page with HTTP 500 where a trait has a
+value of the wrong type. A hub that does not start is the kinder way to be told.
+"""
+
+import asyncio
+import copy
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from jupyterhub.app import JupyterHub
+from kubespawner import KubeSpawner
+from traitlets import TraitError
+from traitlets.config import Config, Configurable, LoggingConfigurable
+from traitlets.config.loader import LazyConfigValue
+from traitlets.log import get_logger
+from traitlets.utils.importstring import import_item
+
+from gpuspawner import runtime
+from gpuspawner.config import OFFERS
+from gpuspawner.offers import OfferError, Offers
+from gpuspawner.quoting import did_you_mean
+from gpuspawner.spawner import GPUSpawner
+
+# Near enough to be a slip (GPUSpawnr, GpuSpawner), too far for another spawner (DockerSpawner).
+_A_SLIP = 0.85
+
+
+class ConfigurationError(ValueError):
+    """The hub's configuration contradicts itself or names what there is not."""
+
+
+def configure(c: Config) -> None:
+    """Use GPUSpawner, check its configuration, and begin to read the cluster with the hub.
+
+    One line of ``jupyterhub_config.py``, where Zero-to-JupyterHub takes it one of
+    ``hub.extraConfig``. What comes after the line is checked too, once the whole configuration
+    has been read; a mistake there ends the hub just as one before it.
+
+    Args:
+        c: What ``get_config()`` gives.
+
+    Raises:
+        ConfigurationError: A section or trait is misspelt, a value has the wrong type, or two
+            traits exclude each other.
+        OfferError: What is offered is not usable.
+    """
+    spawner = _spawner_class(c)
+    c.JupyterHub.spawner_class = spawner
+    check(c, spawner)
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:  # a command such as `jupyterhub token` reads the file and starts no hub
+        return
+    # The hub reads its configuration in one go, so this runs when all of it has been read: what
+    # another file or the command line adds is then in the application's own configuration.
+    loop.call_soon(_begin, c, spawner)
+
+
+def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
+    whole = JupyterHub.instance().config if JupyterHub.initialized() else c
+    try:
+        runtime.current(check(whole, spawner))
+    except (ConfigurationError, OfferError) as error:
+        get_logger().critical("%s", error)
+        raise SystemExit(1) from None
+
+
+def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
+    """Check all of a configuration that concerns *spawner*.
+
+    Returns:
+        An object with every configurable trait of *spawner* as attribute, as *c* sets it.
+
+    Raises:
+        ConfigurationError: See :func:`configure`.
+        OfferError: What is offered is not usable.
+    """
+    _check_sections(c, spawner)
+    _check_names(c, spawner)
+    settings = _settings(c, spawner)
+    Offers.parse(**{name: getattr(settings, name) for name in OFFERS})
+    if settings.accelerators and settings.profile_list:
+        raise ConfigurationError(
+            "GPUSpawner.accelerators and KubeSpawner.profile_list are both set; "
+            "a person would have to choose twice, so keep one of them"
+        )
+    _check_overrides(settings)
+    return settings
+
+
+def _spawner_class(c: Config) -> type[GPUSpawner]:
+    """GPUSpawner, or the administrator's own class derived from it."""
+    given = c.JupyterHub.get("spawner_class", GPUSpawner)
+    if isinstance(given, LazyConfigValue) or given in {KubeSpawner, "gpuspawner", "kubespawner"}:
+        return GPUSpawner
+    try:
+        found = import_item(given) if isinstance(given, str) else given
+    except ImportError:
+        found = given
+    if found is KubeSpawner:  # Zero-to-JupyterHub's own
+        return GPUSpawner
+    if isinstance(found, type) and issubclass(found, GPUSpawner):
+        return found
+    raise ConfigurationError(
+        f"JupyterHub.spawner_class is {given!r}, which is no GPUSpawner; "
+        "leave the line out, or derive the class from gpuspawner.GPUSpawner"
+    )
+
+
+def _check_sections(c: Config, spawner: type[GPUSpawner]) -> None:
+    ours = [name for name in spawner.section_names() if name.endswith("Spawner")]
+    by_small_letters = {name.lower(): name for name in ours}
+    known = {cls.__name__ for cls in _subclasses(Configurable)}
+    for section in c:
+        if section in known:
+            continue
+        near = difflib.get_close_matches(section.lower(), by_small_letters, n=1, cutoff=_A_SLIP)
+        if near:
+            meant = by_small_letters[near[0]]
+            raise ConfigurationError(f"There is no section {section}; did you mean c.{meant}?")
+
+
+def _check_names(c: Config, spawner: type[GPUSpawner]) -> None:
+    """Misspelt traits of ours are mistakes; those of the classes above are only warned of."""
+    traits = spawner.class_trait_names(config=True)
+    stock = KubeSpawner.section_names()
+    for section in [name for name in spawner.section_names() if name not in stock and name in c]:
+        for name in c[section]:
+            if name not in traits:
+                hint = did_you_mean(name, traits)
+                raise ConfigurationError(f"{section}.{name}: there is no such trait{hint}")
+
+
+def _settings(c: Config, spawner: type[GPUSpawner]) -> Any:
+    """The traits alone, without the spawner around them: that would need a user and a cluster."""
+    traits = {name: copy.copy(trait) for name, trait in spawner.class_traits(config=True).items()}
+    sections = classmethod(lambda _: spawner.section_names())
+    holder = type(spawner.__name__, (LoggingConfigurable,), {**traits, "section_names": sections})
+    try:
+        return holder(config=c)
+    except TraitError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def _check_overrides(settings: Any) -> None:
+    """Offers are the same for everybody, so nothing that differs by person may set them."""
+    for place, overridden in _overrides(settings):
+        offers = sorted(set(OFFERS).intersection(overridden))
+        if offers:
+            raise ConfigurationError(
+                f"{place} sets GPUSpawner.{offers[0]}; "
+                "offers are the same for everybody and can only be set for the whole hub"
+            )
+
+
+def _overrides(settings: Any) -> Iterator[tuple[str, Iterable[str]]]:
+    """Where traits are set for one person, and which; what is a callable cannot be looked into."""
+    groups = settings.group_overrides
+    if isinstance(groups, Mapping):
+        for name, group in groups.items():
+            yield f"Spawner.group_overrides[{name!r}]", group.get("spawner_override", {})
+    profiles = settings.profile_list
+    if isinstance(profiles, Mapping):  # KubeSpawner 7.1
+        profiles = list(profiles.values())
+    for number, profile in enumerate(profiles if isinstance(profiles, list) else ()):
+        place = f"KubeSpawner.profile_list[{number}]"
+        yield place, profile.get("kubespawner_override", {})
+        for option in profile.get("profile_options", {}).values():
+            for choice in option.get("choices", {}).values():
+                yield place, choice.get("kubespawner_override", {})
+    if isinstance(settings.apply_user_options, Mapping):
+        yield "Spawner.apply_user_options", settings.apply_user_options.values()
+
+
+def _subclasses(cls: type[object]) -> Iterator[type[object]]:
+    for each in cls.__subclasses__():
+        yield each
+        yield from _subclasses(each)

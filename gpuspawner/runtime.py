@@ -1,0 +1,106 @@
+"""What a hub process has once: the offers, the live view and the preflight.
+
+Spawner objects come and go, several to a person; they only refer to this.
+"""
+
+import logging
+from functools import partial
+from typing import Protocol
+
+from gpuspawner.cluster.client import load_configuration
+from gpuspawner.cluster.view import ClusterView
+from gpuspawner.config import OFFERS
+from gpuspawner.discovery import discover
+from gpuspawner.manifest import PodRules
+from gpuspawner.offers import Offers
+from gpuspawner.preflight.preflight import Preflight
+
+log = logging.getLogger(__name__)
+
+
+class Settings(Protocol):
+    """The traits of GPUSpawner, on a spawner or read from a configuration."""
+
+    log: logging.Logger
+    cpu_environment: dict[str, str]
+    keep_cpu_servers_off_accelerators: bool
+    k8s_api_host: str
+    k8s_api_ssl_ca_cert: str
+    k8s_api_verify_ssl: bool | None
+
+
+class Runtime:
+    """The hub's one view of the cluster, and what is offered on it.
+
+    Args:
+        settings: The traits, as they are configured for everybody.
+
+    Attributes:
+        view: The live view.
+        preflight: Judges pods against the view and keeps the seats.
+
+    Raises:
+        OfferError: What is offered is not usable.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._configured = Offers.parse(**{name: getattr(settings, name) for name in OFFERS})
+        self._cpu_environment = dict(settings.cpu_environment)
+        self._keep_off = settings.keep_cpu_servers_off_accelerators
+        load = partial(
+            load_configuration,
+            settings.k8s_api_host,
+            settings.k8s_api_ssl_ca_cert,
+            settings.k8s_api_verify_ssl,
+        )
+        self.view = ClusterView(load)
+        self.preflight = Preflight(self.view)
+        self._said = ""
+
+    @property
+    def discovers(self) -> bool:
+        """Whether accelerators are discovered, so that there are none before the first list."""
+        return not self._configured.accelerators
+
+    @property
+    def offers(self) -> Offers:
+        """What is offered: as configured, or else as the nodes' labels tell at this moment."""
+        if not self.discovers:
+            return self._configured
+        discovery = discover(self.view.state)
+        if discovery.note != self._said:
+            self._said = discovery.note
+            log.info("%s", discovery.note)
+        return self._configured.with_accelerators(discovery.accelerators)
+
+    def pod_rules(self, offers: Offers) -> PodRules:
+        """What holds for every pod while *offers* are on offer."""
+        accelerators = tuple(offers.accelerators.values())
+        avoided = accelerators if self._keep_off else ()
+        return PodRules(accelerators, self._cpu_environment, avoided)
+
+
+_runtime: Runtime | None = None
+
+
+def current(settings: Settings) -> Runtime:
+    """The runtime of this process; the first call makes it from *settings* and starts the view.
+
+    Raises:
+        OfferError: What is offered is not usable.
+        RuntimeError: No event loop is running.
+    """
+    global _runtime  # noqa: PLW0603, there is one per process and this is it
+    if _runtime is None:
+        made = Runtime(settings)
+        _speak_with_the_hub(settings.log)
+        made.view.start()
+        _runtime = made
+    return _runtime
+
+
+def _speak_with_the_hub(log: logging.Logger) -> None:
+    """Let the package's loggers write where and how the hub writes, as the hub does for tornado."""
+    ours = logging.getLogger("gpuspawner")
+    ours.parent = log
+    ours.setLevel(log.level)

@@ -1,0 +1,324 @@
+"""GPUSpawner: a KubeSpawner whose gates ask the cluster before a pod exists.
+
+It overrides what the hub and KubeSpawner call and asks the rooms below; it has no rule of its own.
+The gates are methods, never the traits ``apply_user_options``, ``options_from_form`` and
+``options_form``, which are the administrator's.
+"""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jupyterhub.utils import maybe_future
+from kubespawner import KubeSpawner
+from traitlets import Any as AnyTrait
+from traitlets import default
+
+from gpuspawner import config, hub, messages, options, pods, policy, runtime
+from gpuspawner.asking import Asking
+from gpuspawner.manifest import ManifestError
+from gpuspawner.messages.misconfigured import misconfigured
+from gpuspawner.options import GPURequest
+from gpuspawner.pods import Plain
+from gpuspawner.policy import Denial, Grant, Person
+from gpuspawner.preflight.decision import Decision, Refuse, Start, Wait
+from gpuspawner.preflight.preflight import Ask
+
+# How long a page and a start wait for the first list of a hub that has just started, in seconds.
+FORM_PATIENCE = 3.0
+START_PATIENCE = 30.0
+# How long a dry run may take before the pod is judged as it is, in seconds.
+DRY_RUN_PATIENCE = 2.0
+
+
+@dataclass(frozen=True)
+class Underway:
+    """A start that has passed the second gate.
+
+    Attributes:
+        asking: For whom, on which offers.
+        ask: What was asked of the cluster; its key is where the seat is kept.
+        decision: The last answer.
+    """
+
+    asking: Asking
+    ask: Ask
+    decision: Start | Wait
+
+
+class GPUSpawner(KubeSpawner):  # type: ignore[misc]
+    """KubeSpawner with a choice of GPUs, which starts a pod only where the cluster can hold it."""
+
+    accelerators = config.accelerators
+    default_accelerator = config.default_accelerator
+    images = config.images
+    memory_choices = config.memory_choices
+    cpu_choices = config.cpu_choices
+    cpu_environment = config.cpu_environment
+    keep_cpu_servers_off_accelerators = config.keep_cpu_servers_off_accelerators
+
+    # JupyterHub 5 stores any JSON that a REST body holds and hands it over again at every later
+    # page; what is no object is refused at the gate and must not break the making of a spawner.
+    user_options = AnyTrait(help="What was asked for: hostile until gpuspawner.options has read it")
+
+    _underway: Underway | None = None
+    _granted: Mapping[str, object] | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._passed = asyncio.Event()  # the second gate
+        self._runtime = runtime.current(self)
+
+    @default("user_options")
+    def _no_options(self) -> dict[str, object]:
+        return {}
+
+    @default("apply_user_options")
+    def _nothing_to_apply(self) -> Any:
+        # Without a hook the hub warns at every start that nobody handles the options.
+        return lambda *_: None
+
+    # The form
+
+    @default("options_form")
+    def _options_form_default(self) -> Any:
+        return super()._options_form_default() if self.profile_list else GPUSpawner._form
+
+    async def _form(self) -> str:
+        """The form, with what was chosen before: in this very request, or at the last start."""
+        await self._runtime.view.first_list(FORM_PATIENCE)
+        draft = hub.draft()
+        chosen = self.user_options if draft is None else draft.options
+        return form.render(
+            self._runtime.offers,
+            self._runtime.view,
+            chosen=chosen,
+            errors=() if draft is None else draft.errors,
+        )
+
+    # Gate 1: form and query
+
+    @default("options_from_form")
+    def _options_from_form_default(self) -> Any:
+        return super()._options_from_form_default() if self.profile_list else options.from_form
+
+    def run_options_from_form(self, form_data: Plain) -> Any:
+        """Read the form, and refuse on it what could not start."""
+        hub.keep_draft(options.from_form(form_data))
+        return self._examine(super().run_options_from_form(form_data))
+
+    def options_from_query(self, query_data: Plain) -> Any:
+        """Read ``/hub/spawn?opt-gpus=2``, and refuse on the form what could not start."""
+        query = hub.option_names(query_data)
+        hub.keep_draft(options.from_form(query))
+        return self._examine(super().options_from_query(query))
+
+    async def _examine(self, sent: object) -> object:
+        """Refuse options that could not start, or return them as the hub is to store them.
+
+        Nothing is kept here: JupyterHub 6.1 may start another spawner object than this one.
+        """
+        raw = await sent if inspect.isawaitable(sent) else sent
+        if self.profile_list:
+            return raw
+        await self._runtime.view.first_list(FORM_PATIENCE)
+        request, grant = self._read(raw)
+        ask = self._ask(await self._asking(), grant)
+        self._let_pass(self._runtime.preflight.check(ask))
+        self._let_pass(self._runtime.preflight.check(await self._as_admitted(ask, ask.pod)))
+        return options.user_options(request)
+
+    # Gate 2: every start
+
+    def run_pre_spawn_hook(self) -> Any:
+        """Ask for every start, before the administrator's own hook, and take the seat."""
+        admitted = hub.run_now(self._admit())
+        if admitted is None:
+            return super().run_pre_spawn_hook()
+        return self._run_hook_after(admitted)
+
+    async def _run_hook_after(self, admitted: Awaitable[None]) -> None:
+        await admitted
+        await maybe_future(super().run_pre_spawn_hook())
+
+    async def _admit(self) -> None:
+        """Take the seat in the tick of the verdict; waits only for what is not known yet."""
+        if self.profile_list:
+            self._passed.set()
+            return
+        if self._runtime.discovers:
+            await self._runtime.view.first_list(START_PATIENCE)
+        request, grant = self._read(self._requested())
+        asking = await self._asking()
+        ask = self._ask(asking, grant)
+        self._underway = Underway(
+            asking, ask, self._let_pass(await self._runtime.preflight.begin(ask))
+        )
+        self.user_options = self._granted = options.user_options(request)
+        self._passed.set()
+
+    def _requested(self) -> object:
+        """The options of this start. Said nothing: the last ones granted, where still on offer."""
+        requested = hub.requested_options(self)
+        if requested is not None:
+            return requested
+        granted = options.parse(self._granted, self._runtime.offers)
+        return self._granted if isinstance(granted, GPURequest) else {}
+
+    # Gate 3: the pod that is really sent
+
+    async def get_pod_manifest(self) -> Any:
+        """KubeSpawner's pod, with what was granted to this start."""
+        pod = await super().get_pod_manifest()
+        if self._underway is None:
+            return pod
+        asking = replace(self._underway.asking, stock=pods.plain(self.api, pod))
+        return pods.model(self._pod(asking, self._underway.ask.grant))
+
+    async def _make_create_pod_request(self, pod: Any, request_timeout: float) -> Any:
+        if self._underway is not None:
+            ask = await self._as_admitted(self._underway.ask, pod)
+            decision = self._let_pass(await self._runtime.preflight.confirm(ask))
+            self._underway = replace(self._underway, ask=ask, decision=decision)
+        return await super()._make_create_pod_request(pod, request_timeout)
+
+    async def _as_admitted(self, ask: Ask, pod: object) -> Ask:
+        """The same for the pod as admission would leave it."""
+        admitted = await pods.admitted(self.api, ask.namespace, pod, seconds=DRY_RUN_PATIENCE)
+        return replace(ask, pod=admitted)
+
+    # What the gates share
+
+    def _read(self, raw: object) -> tuple[GPURequest, Grant]:
+        offers = self._runtime.offers
+        request = options.parse(raw, offers)
+        if not isinstance(request, GPURequest):
+            hub.mark_errors(request)
+            raise hub.refuse(
+                self, messages.correction(request), reason="invalid-options", status=400
+            )
+        grant = policy.decide(request, self._person(), offers)
+        if isinstance(grant, Denial):
+            message = messages.denied(grant)
+            raise hub.refuse(self, message, reason=grant.reason.value, status=403)
+        return request, grant
+
+    def _person(self) -> Person:
+        return Person(self.user.name, frozenset(group.name for group in self.user.groups))
+
+    async def _asking(self) -> Asking:
+        offers = self._runtime.offers
+        stock = pods.plain(self.api, await super().get_pod_manifest())
+        return Asking(self._person(), offers, self._runtime.pod_rules(offers), stock)
+
+    def _ask(self, asking: Asking, grant: Grant) -> Ask:
+        return Ask(
+            namespace=self.namespace,
+            name=self.pod_name,
+            pod=self._pod(asking, grant),
+            grant=grant,
+            offers=asking.offers,
+            variant=asking.variant,
+        )
+
+    def _pod(self, asking: Asking, grant: Grant) -> Plain:
+        try:
+            return asking.pod(grant)
+        except ManifestError as error:
+            raise hub.refuse(
+                self, misconfigured(), reason="misconfigured", details=str(error)
+            ) from error
+
+    def _let_pass(self, decision: Decision) -> Start | Wait:
+        if isinstance(decision, Refuse):
+            raise hub.refuse(
+                self,
+                messages.refusal(decision),
+                reason=decision.reason.value,
+                status=decision.http_status,
+                details=messages.explain_refusal(decision),
+            )
+        return decision
+
+    # The start and its end
+
+    def start(self) -> Any:
+        """Start as KubeSpawner does, with patience for a node that has yet to come."""
+        configured = self.start_timeout
+        self.set_trait("start_timeout", configured + self._seconds_for_a_node())
+        started = super().start()
+
+        def end(_: object) -> None:
+            self.set_trait("start_timeout", configured)
+            self._give_up_seat()
+
+        started.add_done_callback(end)
+        return started
+
+    def _seconds_for_a_node(self) -> int:
+        """Twice what a new node usually takes; 0 where none can come."""
+        accelerator = self._underway.ask.grant.accelerator if self._underway else None
+        if accelerator is None or accelerator.scale_up is None:
+            return 0
+        return round(2 * 60 * accelerator.scale_up.minutes)
+
+    async def stop(self, now: bool = False) -> None:
+        """Stop the pod and give up its seat."""
+        self._give_up_seat()
+        await super().stop(now)
+
+    def _give_up_seat(self) -> None:
+        if self._underway is not None:
+            self._runtime.preflight.release(*self._underway.ask.key)
+
+    async def progress(self) -> AsyncIterator[dict[str, Any]]:
+        """KubeSpawner's progress, after what is worth knowing about this start."""
+        await self._passed.wait()
+        if self._underway is not None:
+            for message in messages.progress(self._underway.decision):
+                yield {"progress": 5, "message": message.text, "html_message": message.html}
+        async for event in super().progress():
+            yield event
+
+    # What outlives a server
+
+    def get_state(self) -> Plain:
+        """KubeSpawner's state, and the options last granted: those last stored may be refused."""
+        state: Plain = super().get_state()
+        if self._granted is not None:
+            state["granted_options"] = dict(self._granted)
+        return state
+
+    def load_state(self, state: Plain) -> None:
+        """Take up what :meth:`get_state` has kept."""
+        super().load_state(state)
+        self._granted = state.get("granted_options")
+
+    def clear_state(self) -> None:
+        """Forget the start that has ended; the hub calls this after every end, good or bad."""
+        super().clear_state()
+        self._give_up_seat()
+        self._underway = None
+        self._passed.clear()
+
+    def _apply_overrides(self, spawner_override: Plain) -> None:
+        """Apply what a profile or a group sets, which can be no offer: those are the hub's."""
+        offers = sorted(set(config.OFFERS).intersection(spawner_override))
+        if offers:
+            details = f"GPUSpawner.{offers[0]} can only be set for the whole hub"
+            raise hub.refuse(self, misconfigured(), reason="misconfigured", details=details)
+        super()._apply_overrides(spawner_override)
+
+    async def _start_reflector(self, kind: str, *args: Any, **kwargs: Any) -> Any:
+        """Start a reflector of KubeSpawner's, and drop it where its first list fails.
+
+        KubeSpawner keeps it, and every later start then waits for news that never come, until
+        the hub is restarted.
+        """
+        try:
+            return await super()._start_reflector(kind, *args, **kwargs)
+        except Exception:
+            self.reflectors.pop(self._get_reflector_key(kind), None)
+            raise

@@ -1,0 +1,75 @@
+"""What the API server holds of a hub's pods, and what the scheduler did with them."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from localcluster import LocalCluster
+from tests.waiting import wait_for
+
+
+@dataclass
+class Pods:
+    """The pods of one namespace.
+
+    Attributes:
+        cluster: The cluster they are in.
+        namespace: The namespace of the hub.
+    """
+
+    cluster: LocalCluster
+    namespace: str
+
+    @property
+    def path(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/pods"
+
+    def all(self) -> list[dict[str, Any]]:
+        return self.cluster.api.items(self.path)
+
+    def names(self) -> set[str]:
+        return {pod["metadata"]["name"] for pod in self.all()}
+
+    def of(self, user: str) -> dict[str, Any]:
+        """The pod of *user*'s default server."""
+        pod: dict[str, Any] = self.cluster.api.get(f"{self.path}/jupyter-{user}")
+        return pod
+
+    def bound(self, user: str) -> dict[str, Any]:
+        """The pod of *user*'s server, once the scheduler has bound it."""
+        return wait_for(lambda: (pod := self.of(user))["spec"].get("nodeName") and pod)
+
+    def outcome(self, spec: dict[str, Any]) -> tuple[str, str]:
+        """Create a pod all the same, and say what the scheduler made of it.
+
+        Returns:
+            The node it was bound to ("" for none), and the scheduler's message ("" for none).
+        """
+        name = "made-all-the-same"
+        self.cluster.api.create(self.path, {"metadata": {"name": name}, "spec": spec})
+        made = wait_for(lambda: self._decided(name))
+        self.cluster.api.delete(f"{self.path}/{name}", grace=0)
+        wait_for(lambda: name not in self.names())
+        return made["spec"].get("nodeName", ""), _message(made)
+
+    def _decided(self, name: str) -> dict[str, Any] | None:
+        pod: dict[str, Any] = self.cluster.api.get(f"{self.path}/{name}")
+        return pod if pod["spec"].get("nodeName") or _message(pod) else None
+
+
+def asking_for(pod: dict[str, Any], resource: str, count: int) -> dict[str, Any]:
+    """The spec of a pod like *pod*, not yet bound, that asks for *count* of a resource."""
+    spec: dict[str, Any] = deepcopy(pod["spec"])
+    spec.pop("nodeName", None)
+    for side in spec["containers"][0]["resources"].values():
+        if resource in side:
+            side[resource] = str(count)
+    return spec
+
+
+def _message(pod: dict[str, Any]) -> str:
+    conditions = pod["status"].get("conditions", [])
+    scheduled = [c for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False"]
+    return str(scheduled[0]["message"]) if scheduled else ""

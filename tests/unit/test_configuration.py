@@ -1,0 +1,134 @@
+"""A broken configuration is told at once, with the trait's name and the reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kubespawner import KubeSpawner
+from traitlets.config import Config
+
+from gpuspawner import GPUSpawner, configure
+from gpuspawner.configuration import ConfigurationError, check
+from gpuspawner.offers import OfferError
+
+A100 = {"node_selector": {"nvidia.com/gpu.product": "NVIDIA-A100"}}
+
+
+def _c(**sections: dict[str, Any]) -> Config:
+    return Config({name: Config(traits) for name, traits in sections.items()})
+
+
+def test_the_spawner_is_set() -> None:
+    c = _c(GPUSpawner={"accelerators": {"a100": A100}})
+
+    configure(c)
+
+    assert c.JupyterHub.spawner_class is GPUSpawner
+
+
+@pytest.mark.parametrize(
+    "given", ["gpuspawner", "kubespawner", "kubespawner.KubeSpawner", KubeSpawner, GPUSpawner]
+)
+def test_the_spawner_is_set_over_the_chart_s_own(given: object) -> None:
+    c = _c(JupyterHub={"spawner_class": given})
+
+    configure(c)
+
+    assert c.JupyterHub.spawner_class is GPUSpawner
+
+
+def test_a_derived_class_is_kept_and_checked_by_its_own_name() -> None:
+    class OurSpawner(GPUSpawner):
+        pass
+
+    c = _c(JupyterHub={"spawner_class": OurSpawner}, OurSpawner={"start_timeut": 3})
+
+    with pytest.raises(ConfigurationError, match=r"OurSpawner\.start_timeut: .*start_timeout"):
+        configure(c)
+    assert c.JupyterHub.spawner_class is OurSpawner
+
+
+def test_another_spawner_is_not_replaced_silently() -> None:
+    c = _c(JupyterHub={"spawner_class": "jupyterhub.spawner.LocalProcessSpawner"})
+
+    with pytest.raises(ConfigurationError, match=r"JupyterHub\.spawner_class"):
+        configure(c)
+
+
+@pytest.mark.parametrize("section", ["GPUSpawnr", "GpuSpawner", "GPUSPAWNER", "KubSpawner"])
+def test_a_misspelt_section_is_named(section: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"no section {section}; did you mean c."):
+        configure(_c(**{section: {"start_timeout": 3}}))
+
+
+@pytest.mark.parametrize("section", ["DockerSpawner", "KubeSpawner", "Culler", "Authenticator"])
+def test_other_sections_are_none_of_our_business(section: str) -> None:
+    configure(_c(**{section: {}}))
+
+
+@pytest.mark.parametrize(
+    ("sections", "error", "text"),
+    [
+        ({"GPUSpawner": {"acelerators": {}}}, ConfigurationError, "acelerators.*'accelerators'"),
+        ({"GPUSpawner": {"start_timeout": "abc"}}, ConfigurationError, "start_timeout"),
+        ({"KubeSpawner": {"start_timeout": "abc"}}, ConfigurationError, "start_timeout"),
+        ({"Spawner": {"http_timeout": [1]}}, ConfigurationError, "http_timeout"),
+        ({"GPUSpawner": {"accelerators": ["a100"]}}, ConfigurationError, "accelerators"),
+        ({"GPUSpawner": {"accelerators": {"a100": {}}}}, OfferError, "accelerators.*node_selector"),
+        (
+            {"GPUSpawner": {"accelerators": {"a100": {**A100, "counts": [0]}}}},
+            OfferError,
+            r"GPUSpawner.accelerators\['a100'\].counts\[0\]",
+        ),
+        ({"GPUSpawner": {"memory_choices": ["8Gib"]}}, OfferError, "memory_choices"),
+        ({"GPUSpawner": {"cpu_choices": [-1]}}, OfferError, "cpu_choices"),
+        ({"GPUSpawner": {"cpu_environment": {"A": 1}}}, ConfigurationError, "cpu_environment"),
+        (
+            {
+                "GPUSpawner": {"accelerators": {"a100": A100}},
+                "KubeSpawner": {"profile_list": [{"display_name": "small"}]},
+            },
+            ConfigurationError,
+            "accelerators and KubeSpawner.profile_list",
+        ),
+        (
+            {"Spawner": {"group_overrides": {"ml": {"spawner_override": {"images": {}}}}}},
+            ConfigurationError,
+            r"Spawner.group_overrides\['ml'\] sets GPUSpawner.images",
+        ),
+        (
+            {
+                "KubeSpawner": {
+                    "profile_list": [
+                        {"display_name": "big", "kubespawner_override": {"memory_choices": []}}
+                    ]
+                }
+            },
+            ConfigurationError,
+            r"KubeSpawner.profile_list\[0\] sets GPUSpawner.memory_choices",
+        ),
+        (
+            {"Spawner": {"apply_user_options": {"mine": "accelerators"}}},
+            ConfigurationError,
+            "Spawner.apply_user_options sets GPUSpawner.accelerators",
+        ),
+    ],
+)
+def test_a_mistake_is_told_by_its_trait(
+    sections: dict[str, dict[str, Any]], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        configure(_c(**sections))
+
+
+def test_values_are_those_of_all_sections_together() -> None:
+    c = _c(KubeSpawner={"start_timeout": 300, "k8s_api_host": "https://a"}, Spawner={"cmd": "x"})
+    c.GPUSpawner.start_timeout = 400
+    c.GPUSpawner.environment.update({"A": "b"})  # merged by traitlets when it is read
+
+    settings = check(c)
+
+    assert (settings.start_timeout, settings.k8s_api_host) == (400, "https://a")
+    assert settings.environment == {"A": "b"}
+    assert settings.cpu_environment == {"NVIDIA_VISIBLE_DEVICES": "void"}
