@@ -29,7 +29,9 @@ autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 # Other projects' inventories would need the network at every build.
 OTHERS = "collections enum fractions jupyterhub kubespawner msgspec tornado traitlets types typing"
-nitpick_ignore_regex = [("py:.*", rf"({'|'.join(OTHERS.split())})\..*")]
+nitpick_ignore_regex = [("py:.*", rf"({'|'.join(OTHERS.split())}|t)\..*")]
+# Named in docstrings by their short names, which are clear to people.
+nitpick_ignore = [("py:attr", "user_options"), ("py:exc", "OfferError")]
 
 html_theme = "pydata_sphinx_theme"
 html_title = "gpuspawner"

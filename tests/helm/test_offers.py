@@ -29,7 +29,7 @@ def test_only_traits_of_the_offers_are_set(cloud: str):
     assert set(spawner_section("base", cloud)) <= set(OFFERED)
 
 
-@pytest.mark.parametrize("cloud", ["gke", "eks", "aks"])
+@pytest.mark.parametrize("cloud", CLOUDS)
 def test_the_image_pullers_reach_every_gpu_node(cloud: str):
     values = read(cloud)
     accelerators = values["hub"]["config"]["GPUSpawner"]["accelerators"].values()
