@@ -9,11 +9,16 @@ import json
 import logging
 import types
 from collections.abc import Awaitable, Coroutine, Generator
-from typing import Any, Protocol, TypeVar
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 from weakref import WeakSet
 
 from jupyterhub.spawner import Spawner
 from tornado import web
+
+from gpuspawner.messages import Message
+from gpuspawner.options import FieldError
 
 try:
     from jupyterhub.spawner import SpawnException
@@ -22,20 +27,11 @@ except ImportError:  # JupyterHub 5
 
 T = TypeVar("T")
 
+_FIELDS = {"user_options", "display_name"}
+"""What JupyterHub 6 knows in a REST body; a body with neither is the options themselves."""
+
 COUNTS_REFUSALS = SpawnException is None
 """Whether this hub counts a refusal as a failure of the hub: JupyterHub 5 does, 6 does not."""
-
-
-class Message(Protocol):
-    """A sentence for people, as :mod:`gpuspawner.messages` makes it."""
-
-    @property
-    def text(self) -> str:
-        """The sentence without markup; it stands alone."""
-
-    @property
-    def html(self) -> str:
-        """The same as safe HTML."""
 
 
 class Refusal(SpawnException or web.HTTPError):  # type: ignore[misc]
@@ -70,7 +66,9 @@ class Refusal(SpawnException or web.HTTPError):  # type: ignore[misc]
 _recent: WeakSet[Refusal] = WeakSet()
 
 
-def refuse(spawner: Spawner, message: Message, *, reason: str, status: int = 409) -> Refusal:
+def refuse(
+    spawner: Spawner, message: Message, *, reason: str, status: int = 409, details: str = ""
+) -> Refusal:
     """Make the refusal of *spawner*'s start: to be raised at once.
 
     It is logged here, in one line, and the hub's own lines about it are left out: a full cluster
@@ -81,13 +79,17 @@ def refuse(spawner: Spawner, message: Message, *, reason: str, status: int = 409
         message: What to tell, as text and as HTML.
         reason: A short fixed slug.
         status: The HTTP status, 400 to 499.
+        details: What the log has for administrators beside the text.
     """
     refusal = Refusal(message, reason=reason, status=status)
+    if (drafted := draft()) is not None:
+        drafted.message = message
     _forgive(spawner)
     _quieten(spawner.log)
     name = spawner._log_name  # noqa: SLF001
+    line = f"{refusal.text} [{details}]" if details else refusal.text
     spawner.log.info(
-        "Not starting %s (%s): %s", name, reason, refusal.text, extra={"announces_refusal": True}
+        "Not starting %s (%s): %s", name, reason, line, extra={"announces_refusal": True}
     )
     return refusal
 
@@ -138,7 +140,49 @@ def _quieten(log: logging.Logger) -> None:
     logging.getLogger("asyncio").addFilter(_no_echo)
 
 
-def sent_options(spawner: Spawner) -> dict[str, Any] | None:
+@dataclass
+class Draft:
+    """What a form or query of this request holds, for the form that is shown again.
+
+    The hub renders that form from another spawner object than the one asked, the default server's
+    even for a named server. Both belong to one request, and so to one context.
+
+    Attributes:
+        options: The options as sent.
+        errors: What was wrong with them, by field.
+        message: Why they were refused; None while they are not.
+    """
+
+    options: object
+    errors: tuple[FieldError, ...] = ()
+    message: Message | None = None
+
+
+_draft: ContextVar[Draft | None] = ContextVar("gpuspawner_draft", default=None)
+
+
+def keep_draft(options: object) -> Draft:
+    """Remember what this request holds. To be called in the hub's own task, before any await."""
+    draft = Draft(options)
+    _draft.set(draft)
+    return draft
+
+
+def draft() -> Draft | None:
+    """What a form or query of this request holds; None for a page that was merely opened."""
+    return _draft.get()
+
+
+def requested_options(spawner: Spawner) -> object:
+    """What this start was asked for, or None where nothing was said."""
+    if draft() is not None:
+        return spawner.user_options
+    if spawner.handler is None:
+        return spawner.user_options or None
+    return sent_options(spawner)
+
+
+def sent_options(spawner: Spawner) -> object:
     """What this start was asked for by REST, or None where nothing was said.
 
     Without options the hub hands on what it stored last, refused or not. JupyterHub 6 takes an
@@ -148,19 +192,13 @@ def sent_options(spawner: Spawner) -> dict[str, Any] | None:
     Args:
         spawner: A spawner whose start is under way.
     """
-    if spawner.handler is None:
-        return None
     try:
         body = json.loads(spawner.handler.request.body)
-    except ValueError:  # no body, or a form's
+    except ValueError:  # there is none
         return None
-    if not isinstance(body, dict):
-        return None
-    if not COUNTS_REFUSALS and {"user_options", "display_name"} & body.keys():
-        body = body.get("user_options")
-        if body is None:
-            return None
-    return dict(body)
+    if not COUNTS_REFUSALS and isinstance(body, dict) and _FIELDS & body.keys():
+        return body.get("user_options")
+    return body
 
 
 def option_names(query: dict[str, list[str]]) -> dict[str, list[str]]:

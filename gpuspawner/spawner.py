@@ -16,15 +16,15 @@ from kubespawner import KubeSpawner
 from traitlets import Any as AnyTrait
 from traitlets import default
 
-from gpuspawner import config, hub, messages, options, pods, policy, runtime
+from gpuspawner import config, form, hub, messages, options, pods, policy, runtime
 from gpuspawner.asking import Asking
+from gpuspawner.availability import survey
 from gpuspawner.manifest import ManifestError
-from gpuspawner.messages.misconfigured import misconfigured
 from gpuspawner.options import GPURequest
 from gpuspawner.pods import Plain
 from gpuspawner.policy import Denial, Grant, Person
+from gpuspawner.preflight.ask import Ask
 from gpuspawner.preflight.decision import Decision, Refuse, Start, Wait
-from gpuspawner.preflight.preflight import Ask
 
 # How long a page and a start wait for the first list of a hub that has just started, in seconds.
 FORM_PATIENCE = 3.0
@@ -88,14 +88,17 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
 
     async def _form(self) -> str:
         """The form, with what was chosen before: in this very request, or at the last start."""
-        await self._runtime.view.first_list(FORM_PATIENCE)
-        draft = hub.draft()
-        chosen = self.user_options if draft is None else draft.options
+        view = self._runtime.view
+        await view.first_list(FORM_PATIENCE)
+        asking = await self._asking()
+        offers = asking.offers
+        draft = hub.draft() or hub.Draft(self.user_options)
         return form.render(
-            self._runtime.offers,
-            self._runtime.view,
-            chosen=chosen,
-            errors=() if draft is None else draft.errors,
+            offers,
+            survey(view.state, view.health(), offers, asking.stock, asking.rules),
+            chosen=draft.options,
+            errors=draft.errors,
+            message=draft.message,
         )
 
     # Gate 1: form and query
@@ -195,10 +198,10 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
         offers = self._runtime.offers
         request = options.parse(raw, offers)
         if not isinstance(request, GPURequest):
-            hub.mark_errors(request)
-            raise hub.refuse(
-                self, messages.correction(request), reason="invalid-options", status=400
-            )
+            if (draft := hub.draft()) is not None:
+                draft.errors = request
+            message = messages.correction(request)
+            raise hub.refuse(self, message, reason="invalid-options", status=400)
         grant = policy.decide(request, self._person(), offers)
         if isinstance(grant, Denial):
             message = messages.denied(grant)
@@ -227,9 +230,11 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
         try:
             return asking.pod(grant)
         except ManifestError as error:
-            raise hub.refuse(
-                self, misconfigured(), reason="misconfigured", details=str(error)
-            ) from error
+            raise self._misconfigured(str(error)) from error
+
+    def _misconfigured(self, why: str) -> hub.Refusal:
+        message = messages.misconfigured()
+        return hub.refuse(self, message, reason="misconfigured", details=why)
 
     def _let_pass(self, decision: Decision) -> Start | Wait:
         if isinstance(decision, Refuse):
@@ -308,7 +313,9 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
         offers = sorted(set(config.OFFERS).intersection(spawner_override))
         if offers:
             details = f"GPUSpawner.{offers[0]} can only be set for the whole hub"
-            raise hub.refuse(self, misconfigured(), reason="misconfigured", details=details)
+            raise hub.refuse(
+                self, messages.misconfigured(), reason="misconfigured", details=details
+            )
         super()._apply_overrides(spawner_override)
 
     async def _start_reflector(self, kind: str, *args: Any, **kwargs: Any) -> Any:

@@ -5,24 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from dataclasses import dataclass
 from typing import Any
 
 from jupyterhub.spawner import SimpleLocalProcessSpawner
+from markupsafe import Markup
 from traitlets import default
 
 from gpuspawner import hub
-
-
-@dataclass(frozen=True)
-class Message:
-    text: str
-    html: str
-
+from gpuspawner.messages import Message
 
 FULL = Message(
     text="100 % of the GPUs are in use; 2 are asked.",
-    html="100 % of the <b>GPUs</b> are in use; 2 are asked.",
+    html=Markup("100 % of the <b>GPUs</b> are in use; 2 are asked."),
 )
 
 

@@ -45,6 +45,7 @@ c.JupyterHub.load_roles = [
 ]
 """
 
+
 @dataclass
 class Page:
     """An answer of the hub to a browser."""
@@ -186,8 +187,10 @@ def running_hub(
         process = start_hub(folder, output, environment or {})
     running = RunningHub(process, f"http://127.0.0.1:{public}", log)
     try:
-        wait_for(lambda: not running.lives or _serves(running.url))
-        assert running.lives, running.log
+        # The hub before the proxy, which writes ten lines for each try until then.
+        for address in (f"http://127.0.0.1:{hub}", running.url):
+            wait_for(lambda at=address: not running.lives or _serves(at), timeout=120)
+            assert running.lives, running.log
         yield running
     finally:
         _end(process)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from localcluster import Fleet, LocalCluster, NodeGroup, Taint
+from localcluster import LocalCluster
 from tests.fixtures.cluster import AddNodes
 from tests.hub.conftest import StartGPUHub
 from tests.hub.pods import Pods, asking_for

@@ -86,18 +86,39 @@ def test_options_of_a_query_lose_their_prefix(query: Any, options: Any) -> None:
     assert hub.option_names(query) == options
 
 
-def _spawner(body: bytes | None) -> Any:
-    handler = None if body is None else SimpleNamespace(request=SimpleNamespace(body=body))
-    return SimpleNamespace(handler=handler)
+def _spawner(body: bytes) -> Any:
+    return SimpleNamespace(handler=SimpleNamespace(request=SimpleNamespace(body=body)))
 
 
-@pytest.mark.parametrize("body", [None, b"", b"null", b"[]", b"gpus=2", b"\xff"])
-def test_no_options_are_no_options(body: bytes | None) -> None:
+@pytest.mark.parametrize("body", [b"", b"null", b"gpus=2", b"\xff"])
+def test_no_options_are_no_options(body: bytes) -> None:
     assert hub.sent_options(_spawner(body)) is None
 
 
 def test_an_empty_object_asks_for_the_defaults() -> None:
     assert hub.sent_options(_spawner(b"{}")) == {}
+
+
+def test_what_is_no_object_is_handed_on_for_the_parser_to_refuse() -> None:
+    assert hub.sent_options(_spawner(b"[1]")) == [1]
+
+
+def test_a_draft_is_seen_by_the_tasks_of_its_request_and_by_no_other() -> None:
+    async def look() -> hub.Draft | None:
+        return hub.draft()
+
+    async def request() -> tuple[hub.Draft | None, hub.Draft]:
+        mine = hub.keep_draft({"gpus": ["2"]})
+        return await asyncio.create_task(look()), mine
+
+    async def both() -> None:
+        (seen, mine), other = await asyncio.gather(
+            asyncio.create_task(request()), asyncio.create_task(look())
+        )
+        assert seen is mine
+        assert other is None
+
+    asyncio.run(both())
 
 
 @pytest.mark.skipif(hub.COUNTS_REFUSALS, reason="version: JupyterHub 6 brought named fields")
