@@ -195,6 +195,21 @@ def parse(raw: object, offers: Offers) -> GPURequest | tuple[FieldError, ...]:
     return convert({ACCELERATOR: accelerator and accelerator.key, **found}, GPURequest)
 
 
+def keep(raw: object, offers: Offers) -> GPURequest:
+    """The request that is left of options once all that is not on offer is dropped from them.
+
+    For a form that is shown again: a person's other choices stay.
+    """
+    kept = dict(raw) if isinstance(raw, Mapping) else {}
+    kept = {name: value for name, value in kept.items() if name in NAMES}
+    while not isinstance(read := parse(kept, offers), GPURequest):
+        wrong = {error.field for error in read}
+        left = {name: value for name, value in kept.items() if name not in wrong}
+        # Where the accelerator itself is missing nothing can be dropped; all starts from defaults.
+        kept = left if len(left) < len(kept) else {}
+    return read
+
+
 def user_options(request: GPURequest) -> dict[str, Written]:
     """A request as JupyterHub stores it; read again, it is the same request."""
     return asdict(request)

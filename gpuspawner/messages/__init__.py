@@ -1,14 +1,17 @@
 """Facts to sentences: the only place where decisions are put into words."""
 
 from gpuspawner.messages.administrators import explain_health, explain_refusal, explain_unknown
-from gpuspawner.messages.corrections import correction
+from gpuspawner.messages.corrections import correction, correction_at_fields
 from gpuspawner.messages.message import Message
 from gpuspawner.messages.progress import progress
 from gpuspawner.messages.refusals import denied, misconfigured, refusal
+from gpuspawner.messages.states import Standing, standing
 
 __all__ = [
     "Message",
+    "Standing",
     "correction",
+    "correction_at_fields",
     "denied",
     "explain_health",
     "explain_refusal",
@@ -16,4 +19,5 @@ __all__ = [
     "misconfigured",
     "progress",
     "refusal",
+    "standing",
 ]

@@ -5,13 +5,23 @@ from collections.abc import Sequence
 from gpuspawner.messages.message import Message
 from gpuspawner.options import FieldError
 
+LEAD = "Please check your choices."
+
 
 def correction(errors: Sequence[FieldError]) -> Message:
     """Name each field and what is allowed there."""
     sentences = [
         f"{error.field}: {error.text}." if error.field else _whole(error) for error in errors
     ]
-    return Message.of("Please check your choices.", *sentences)
+    return Message.of(LEAD, *sentences)
+
+
+def correction_at_fields(errors: Sequence[FieldError]) -> Message:
+    """The same for a page that tells each field's error at the field."""
+    return Message.of(
+        "Please check the choices marked below." if any(error.field for error in errors) else LEAD,
+        *(_whole(error) for error in errors if not error.field),
+    )
 
 
 def _whole(error: FieldError) -> str:

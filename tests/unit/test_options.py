@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.offers import Offers
-from gpuspawner.options import FieldError, GPURequest, from_form, parse, user_options
+from gpuspawner.options import FieldError, GPURequest, from_form, keep, parse, user_options
 
 OFFERS = Offers.parse(
     accelerators={
@@ -171,6 +171,20 @@ def test_other_fields_of_a_form_are_refused_by_name():
     assert error(from_form({"profile": ["x"]})).startswith(": there is no option 'profile'")
 
 
+def test_what_is_on_offer_is_kept_when_the_rest_is_not():
+    raw = {"accelerator": "a100", "gpus": 9, "memory": "32Gi", "cpu": "x", "profile": 1}
+
+    assert keep(raw, OFFERS) == GPURequest("a100", 2, "pytorch", "32Gi", 2)
+    assert keep({"accelerator": "h100", "cpu": 0.5}, OFFERS).cpu == 0.5
+    assert keep("nonsense", OFFERS) == DEFAULTS
+
+
+def test_a_count_without_a_model_starts_again_from_the_defaults():
+    two = Offers.parse().with_accelerators(OFFERS.accelerators.values())
+
+    assert keep({"gpus": 1}, two) == GPURequest()
+
+
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
@@ -193,6 +207,15 @@ def test_whatever_is_sent_is_a_request_on_offer_or_short_errors(raw):
         assert read.cpu * 1000 in choices.cpu
     else:
         assert all(isinstance(error, FieldError) and len(error.text) < 300 for error in read)
+
+
+@given(anything | bodies)
+def test_whatever_was_sent_something_on_offer_is_kept(raw):
+    kept = keep(raw, OFFERS)
+
+    assert parse(user_options(kept), OFFERS) == kept
+    if isinstance(parse(raw, OFFERS), GPURequest):
+        assert kept == parse(raw, OFFERS)
 
 
 @given(bodies)

@@ -5,6 +5,7 @@ import pytest
 from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
 from gpuspawner.messages import (
     correction,
+    correction_at_fields,
     explain_health,
     explain_refusal,
     explain_unknown,
@@ -40,6 +41,17 @@ def test_a_correction_names_each_field():
         "gpus: <b> is not a number; choose 1 or 2."
     )
     assert "&lt;b&gt;" in correction(errors).html
+
+
+def test_on_a_form_a_field_tells_its_error_itself():
+    here = FieldError("gpus", "3 is not on offer")
+    nowhere = FieldError("", "there is no option 'x'")
+
+    assert correction_at_fields((here,)).text == "Please check the choices marked below."
+    assert correction_at_fields((nowhere, here)).text == (
+        "Please check the choices marked below. There is no option 'x'."
+    )
+    assert correction_at_fields((nowhere,)).text.startswith("Please check your choices. There")
 
 
 def test_a_new_machine_is_promised_with_its_usual_time():
@@ -84,8 +96,8 @@ def test_administrators_are_told_why_room_is_unknown():
     assert explain_unknown(Start(Grant(), notes)) == (
         "Room for the pod is unknown: a; b",
         (
-            "Room for the pod is unknown. The API server cannot be reached: x. It is being retried. "
-            "Until then servers start without being checked."
+            "Room for the pod is unknown. The API server cannot be reached: x. It is being "
+            "retried. Until then servers start without being checked."
         ),
     )
 

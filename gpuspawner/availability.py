@@ -1,0 +1,140 @@
+"""How it stands with each accelerator right now, for the form and the API.
+
+A state is what the scheduler would say to the smallest server with that accelerator; figures alone
+could not tell, since GPUs may be free where no memory is left beside them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from gpuspawner.cluster.health import Health, Live, Reading
+from gpuspawner.kube.objects import convert
+from gpuspawner.kube.pods import Pod
+from gpuspawner.manifest import ManifestError, PodRules, apply
+from gpuspawner.offers import Accelerator, Offers
+from gpuspawner.policy import Grant
+from gpuspawner.preflight import facts
+from gpuspawner.preflight.decision import Room
+from gpuspawner.scaling.declared import CanScaleUp, can_scale_up
+from gpuspawner.scheduling import ClusterState, Outcome, evaluate
+
+ANY_POD: Mapping[str, Any] = {
+    "metadata": {"name": "any", "namespace": "default"},
+    "spec": {"containers": [{"name": "notebook", "image": "any"}]},
+}
+"""A pod that asks for nothing and may run anywhere."""
+
+
+class State(StrEnum):
+    """How it stands with an accelerator, or with servers without one."""
+
+    FREE = "free"
+    """The smallest server would start now."""
+    BUSY = "busy"
+    """It would start once others have ended."""
+    CAN_SCALE_UP = "can-scale-up"
+    """It would start on a node that can still come."""
+    AWAY = "away"
+    """Its nodes are cordoned, not ready, or their GPUs unhealthy."""
+    ABSENT = "absent"
+    """No node present could ever hold it."""
+    READING = "reading"
+    """The cluster is still being read."""
+    UNKNOWN = "unknown"
+    """It cannot be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """How it stands with one accelerator.
+
+    Attributes:
+        accelerator: Which one; None for servers without an accelerator.
+        state: In a word.
+        gpus: In figures, on the nodes where such a server could run, asked being the smallest
+            count; None where there are none: without an accelerator, or where nothing is known.
+        scale_up: The node that can still come; only where `state` says so.
+    """
+
+    accelerator: Accelerator | None
+    state: State
+    gpus: Room | None = None
+    scale_up: CanScaleUp | None = None
+
+
+def survey(
+    state: ClusterState,
+    health: Health,
+    offers: Offers,
+    pod: Mapping[str, Any] = ANY_POD,
+    rules: PodRules = PodRules(),  # noqa: B008, it is frozen
+) -> tuple[Availability, ...]:
+    """Tell how it stands with every accelerator on offer, and at last with servers without one.
+
+    Args:
+        state: What is known of the cluster.
+        health: How far that can be trusted.
+        offers: What is offered.
+        pod: KubeSpawner's pod for the person who looks, so that the administrator's selectors and
+            tolerations count. Its claims are left out: they may not exist yet.
+        rules: What holds for every pod.
+    """
+    accelerators = (*offers.accelerators.values(), None)
+    if not isinstance(health, Live):
+        word = State.READING if isinstance(health, Reading) else State.UNKNOWN
+        return tuple(Availability(accelerator, word) for accelerator in accelerators)
+    free_of_claims = _without_claims(pod)
+    return tuple(
+        _look(state, offers, accelerator, free_of_claims, rules) for accelerator in accelerators
+    )
+
+
+def _look(
+    state: ClusterState,
+    offers: Offers,
+    accelerator: Accelerator | None,
+    base: Mapping[str, Any],
+    rules: PodRules,
+) -> Availability:
+    smallest = _smallest(offers, accelerator)
+    try:
+        pod = convert("Pod", apply(base, smallest, rules))
+    except ManifestError:
+        return Availability(accelerator, State.UNKNOWN)
+    if not isinstance(pod, Pod):
+        return Availability(accelerator, State.UNKNOWN)
+    gpus = facts.gpus(facts.candidates(state, pod), accelerator, smallest.gpus)
+    verdict = evaluate(state, pod)
+    match verdict.outcome:
+        case Outcome.FITS | Outcome.FITS_AFTER_PREEMPTION:
+            return Availability(accelerator, State.FREE, gpus)
+        case Outcome.UNKNOWN:
+            return Availability(accelerator, State.UNKNOWN)
+    scale_up = can_scale_up(state, accelerator, pod)
+    if scale_up is not None:
+        return Availability(accelerator, State.CAN_SCALE_UP, gpus, scale_up)
+    if verdict.busy:
+        return Availability(accelerator, State.BUSY, gpus)
+    return Availability(accelerator, State.AWAY if verdict.away else State.ABSENT, gpus)
+
+
+def _smallest(offers: Offers, accelerator: Accelerator | None) -> Grant:
+    """The least that a person can choose with this accelerator."""
+    choices = offers.choices(accelerator)
+    return Grant(
+        accelerator=accelerator,
+        gpus=min(choices.counts),
+        memory=min((memory.bytes for memory in choices.memory), default=None),
+        cpu=min(choices.cpu, default=None),
+    )
+
+
+def _without_claims(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """The pod with scratch space in place of its claims, which KubeSpawner has yet to make."""
+    volumes = [
+        {"name": volume["name"], "emptyDir": {}} if "persistentVolumeClaim" in volume else volume
+        for volume in pod["spec"].get("volumes") or ()
+    ]
+    return {**pod, "spec": {**pod["spec"], "volumes": volumes}}

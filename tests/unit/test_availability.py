@@ -1,0 +1,159 @@
+"""How it stands with the accelerators of a cluster."""
+
+import pytest
+
+from gpuspawner.availability import Availability, State, survey
+from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
+from gpuspawner.manifest import PodRules
+from gpuspawner.offers import Offers
+from gpuspawner.preflight.decision import CanScaleUp, Room
+from gpuspawner.scheduling import ClusterState
+
+LIVE = Live(0.5)
+T4 = {"counts": [2, 1], "node_selector": {"gpu": "t4"}}
+OFFERS = Offers.parse(accelerators={"t4": T4})
+STOCK = {
+    "metadata": {"name": "jupyter-anna", "namespace": "hub"},
+    "spec": {"containers": [{"name": "notebook", "image": "x"}]},
+}
+
+
+def node(name, gpus, *, spec=None, memory="16Gi", capacity=None):
+    amounts = {"cpu": "8", "memory": memory, "pods": "110", "nvidia.com/gpu": str(gpus)}
+    has = {**amounts, "nvidia.com/gpu": str(gpus if capacity is None else capacity)}
+    return {
+        "metadata": {"name": name, "labels": {"gpu": "t4"}},
+        "spec": spec or {},
+        "status": {"allocatable": amounts, "capacity": has},
+    }
+
+
+def pod(name, on, gpus=0, memory="0"):
+    requests = {"nvidia.com/gpu": str(gpus), "memory": memory}
+    return {
+        "metadata": {"name": name, "namespace": "other"},
+        "spec": {
+            "nodeName": on,
+            "containers": [{"name": "c", "image": "x", "resources": {"requests": requests}}],
+        },
+        "status": {"phase": "Running"},
+    }
+
+
+def look(nodes, pods=(), offers=OFFERS, stock=STOCK):
+    """What is told of the first accelerator and of servers without one."""
+    state = ClusterState.from_objects(nodes=nodes, pods=list(pods), deviceClasses=[])
+    first, *_, plain = survey(state, LIVE, offers, stock)
+    return first, plain
+
+
+def gpus(most_free, free, most, total):
+    return Room("nvidia.com/gpu", 1, most_free, free, most, total)
+
+
+def test_free_gpus_are_counted_on_each_node_and_in_all():
+    here, _ = look([node("a", 4), node("b", 2)], [pod("x", "a", 3)])
+
+    assert (here.state, here.gpus) == (State.FREE, gpus(2, 3, 4, 6))
+
+
+def test_an_accelerator_whose_gpus_are_all_taken_is_busy():
+    here, _ = look([node("a", 1)], [pod("x", "a", 1)])
+
+    assert (here.state, here.gpus) == (State.BUSY, gpus(0, 0, 1, 1))
+
+
+def test_free_gpus_without_memory_beside_them_are_no_room():
+    offers = Offers.parse(accelerators={"t4": T4}, memory_choices=["12Gi", "8Gi"])
+    here, plain = look([node("a", 2)], [pod("x", "a", memory="10Gi")], offers)
+
+    assert (here.state, here.gpus) == (State.BUSY, gpus(2, 2, 2, 2))
+    assert plain.state is State.BUSY
+
+
+def test_a_pool_that_can_grow_is_not_busy_yet():
+    growing = {**T4, "scale_up": {"max_nodes": 2, "minutes": 8}}
+    here, _ = look([node("a", 1)], [pod("x", "a", 1)], Offers.parse(accelerators={"t4": growing}))
+
+    assert (here.state, here.scale_up) == (State.CAN_SCALE_UP, CanScaleUp(1, 2, 8))
+
+
+@pytest.mark.parametrize(
+    "away",
+    [
+        node("a", 1, spec={"unschedulable": True}),
+        node("a", 0, capacity=1),
+        node(
+            "a",
+            1,
+            spec={"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]},
+        ),
+    ],
+    ids=["cordoned", "unhealthy", "not ready"],
+)
+def test_nodes_that_may_come_back_are_away(away):
+    here, _ = look([away])
+
+    assert here.state is State.AWAY
+
+
+def test_an_accelerator_that_no_node_has_is_absent():
+    here, plain = look([{**node("a", 0), "metadata": {"name": "a"}}])
+
+    assert (here.state, here.gpus) == (State.ABSENT, gpus(0, 0, 0, 0))
+    assert plain == Availability(None, State.FREE)
+
+
+def test_the_administrators_own_selectors_count():
+    stock = {**STOCK, "spec": {**STOCK["spec"], "nodeSelector": {"zone": "a"}}}
+    here, plain = look([node("a", 1)], stock=stock)
+
+    assert (here.state, plain.state) == (State.ABSENT, State.ABSENT)
+
+
+def test_a_claim_that_is_still_to_be_made_is_in_nobodys_way():
+    claim = {"name": "home", "persistentVolumeClaim": {"claimName": "claim-anna"}}
+    stock = {**STOCK, "spec": {**STOCK["spec"], "volumes": [claim]}}
+    here, _ = look([node("a", 1)], stock=stock)
+
+    assert here.state is State.FREE
+
+
+def test_a_pod_that_contradicts_an_accelerator_leaves_its_state_unknown():
+    stock = {**STOCK, "spec": {**STOCK["spec"], "nodeSelector": {"gpu": "other"}}}
+    here, _ = look([node("a", 1)], stock=stock)
+
+    assert here == Availability(OFFERS.accelerators["t4"], State.UNKNOWN)
+
+
+def test_another_scheduler_leaves_every_state_unknown():
+    stock = {**STOCK, "spec": {**STOCK["spec"], "schedulerName": "their-own"}}
+    here, plain = look([node("a", 1)], stock=stock)
+
+    assert {here.state, plain.state} == {State.UNKNOWN}
+
+
+def test_servers_without_a_gpu_obey_the_rules_for_them():
+    state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
+    rules = PodRules(cpu_avoids=tuple(OFFERS.accelerators.values()))
+    *_, plain = survey(state, LIVE, OFFERS, STOCK, rules)
+
+    assert plain.state is State.ABSENT
+
+
+@pytest.mark.parametrize(
+    ("health", "told"),
+    [
+        (Reading(1), State.READING),
+        (Stale(90, "timed out"), State.UNKNOWN),
+        (Forbidden(("nodes",), "no"), State.UNKNOWN),
+        (Unreachable("refused"), State.UNKNOWN),
+    ],
+)
+def test_a_view_that_is_not_live_tells_no_figures(health, told):
+    state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[])
+
+    assert survey(state, health, OFFERS) == (
+        Availability(OFFERS.accelerators["t4"], told),
+        Availability(None, told),
+    )
