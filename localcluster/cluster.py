@@ -23,7 +23,7 @@ from localcluster.processes import Process, wait_until
 _LOCK = "localcluster.lock"
 _NODES = "/api/v1/nodes"
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
-_READY_TIMEOUT = 60.0
+_READY_TIMEOUT = 120.0
 
 
 class Pods(Enum):

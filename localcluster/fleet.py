@@ -22,6 +22,8 @@ import yaml
 from localcluster.errors import LocalClusterError
 
 FLEETS = Path(__file__).parent / "fleets"
+#: Kubernetes itself promises to work up to this many nodes.
+LARGEST = 5000
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?")
@@ -123,8 +125,8 @@ def _group(where: str, data: object) -> NodeGroup:
     name, count = fields["name"], fields["count"]
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise FleetError(f"{where}.name: {name!r} is not lower case letters, digits and dashes")
-    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-        raise FleetError(f"{where}.count: {count!r} is not a whole number from 0")
+    if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= LARGEST:
+        raise FleetError(f"{where}.count: {count!r} is not a whole number from 0 to {LARGEST}")
     taints = _list(f"{where}.taints", fields.get("taints", []))
     return NodeGroup(
         name=name,

@@ -1,0 +1,135 @@
+"""Fleet files: what they give, and what is said of bad ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localcluster import Fleet, FleetError, NodeGroup, Taint, fleet
+
+T4 = {
+    "name": "t4",
+    "count": 2,
+    "labels": {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"},
+    "taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}],
+    "allocatable": {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "2"},
+}
+
+
+def one(**changes: object) -> dict[str, Any]:
+    group = {**T4, **changes}
+    return {"nodes": [{key: value for key, value in group.items() if value is not None}]}
+
+
+def test_a_group_gives_numbered_nodes() -> None:
+    parsed = fleet.parse(one())
+
+    assert list(parsed.node_names()) == ["t4-0", "t4-1"]
+    assert parsed.groups[0].taints == (Taint("nvidia.com/gpu", "present", "NoSchedule"),)
+    assert parsed.groups[0].allocatable["nvidia.com/gpu"] == "2"
+
+
+def test_labels_and_taints_may_be_left_out() -> None:
+    parsed = fleet.parse(one(labels=None, taints=None))
+
+    assert parsed == Fleet((NodeGroup("t4", 2, parsed.groups[0].allocatable),))
+
+
+def test_unquoted_numbers_are_quantities() -> None:
+    parsed = fleet.parse(one(allocatable={"cpu": 8, "memory": 1.5, "pods": 110}))
+
+    assert parsed.groups[0].allocatable == {"cpu": "8", "memory": "1.5", "pods": "110"}
+
+
+@pytest.mark.parametrize("name", fleet.names())
+def test_every_fleet_of_the_package_can_be_read(name: str) -> None:
+    assert list(fleet.load(name).node_names())
+
+
+def test_a_fleet_is_read_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(one(count=1)))
+
+    assert list(fleet.load(path).node_names()) == ["t4-0"]
+
+
+BAD: list[tuple[object, str]] = [
+    (None, "fleet: None is not a mapping"),
+    ({}, "fleet.nodes: missing"),
+    ({"nodes": {}}, "nodes: {} is not a list"),
+    ({"nodes": [], "node": []}, "fleet.node: unknown; it may have nodes"),
+    ({"nodes": ["t4"]}, "nodes[0]: 't4' is not a mapping"),
+    (one(name=None), "nodes[0].name: missing"),
+    (one(name="T4"), "nodes[0].name: 'T4' is not lower case"),
+    (one(name=4), "nodes[0].name: 4 is not lower case"),
+    (one(count="2"), "nodes[0].count: '2' is not a whole number"),
+    (one(count=True), "nodes[0].count: True is not a whole number"),
+    (one(count=-1), "nodes[0].count: -1 is not a whole number"),
+    (one(count=5001), "nodes[0].count: 5001 is not a whole number from 0 to 5000"),
+    (one(gpus=2), "nodes[0].gpus: unknown"),
+    (one(labels={"a": True}), "nodes[0].labels.a: True is not a label value"),
+    (one(labels={"a/b/c": "x"}), "nodes[0].labels: 'a/b/c' is not a name"),
+    (one(labels=["a"]), "nodes[0].labels: ['a'] is not a mapping"),
+    (one(taints={}), "nodes[0].taints: {} is not a list"),
+    (one(taints=[{"key": "a"}]), "nodes[0].taints[0].effect: missing"),
+    (one(taints=[{"key": "a", "effect": "Never"}]), "nodes[0].taints[0].effect: 'Never' is not"),
+    (one(taints=[{"key": 1, "effect": "NoSchedule"}]), "nodes[0].taints[0].key: 1 is not text"),
+    (one(allocatable={"cpu": "8"}), "nodes[0].allocatable.memory: missing"),
+    (one(allocatable={"cpu": "8 cores"}), "nodes[0].allocatable.cpu: '8 cores' is not a quantity"),
+    (one(allocatable={"cpu": True}), "nodes[0].allocatable.cpu: True is not a quantity"),
+    (one(allocatable={"cpu": -1}), "nodes[0].allocatable.cpu: -1 is not a quantity"),
+    ({"nodes": [T4, {**T4, "count": 1}]}, "nodes[1].name: a second node would be named t4-0"),
+]
+
+
+@pytest.mark.parametrize(("data", "message"), BAD, ids=[message for _, message in BAD])
+def test_what_is_wrong_is_said_with_its_place(data: object, message: str) -> None:
+    with pytest.raises(FleetError) as raised:
+        fleet.parse(data)
+
+    assert str(raised.value).startswith(message)
+
+
+def test_an_unknown_fleet_is_answered_with_those_there_are() -> None:
+    with pytest.raises(FleetError, match="neither a readable file .* nor one of aks, demo, eks"):
+        fleet.load("gkee")
+
+
+def test_a_file_that_is_not_yaml_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("nodes: [")
+
+    with pytest.raises(FleetError, match="mine.yaml"):
+        fleet.load(path)
+
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner)
+        | st.dictionaries(st.sampled_from(["nodes", *T4, "cpu", "memory", "key"]), inner)
+    ),
+)
+
+
+@given(plain)
+def test_any_data_gives_a_fleet_or_a_fleet_error(data: object) -> None:
+    try:
+        parsed = fleet.parse(data)
+    except FleetError:
+        return
+
+    assert isinstance(parsed, Fleet)
+
+
+@given(st.sampled_from(sorted(T4)), plain)
+def test_any_one_field_gives_a_fleet_or_an_error_that_names_it(field: str, value: object) -> None:
+    try:
+        fleet.parse({"nodes": [{**T4, field: value}]})
+    except FleetError as error:
+        assert str(error).startswith(f"nodes[0].{field}")

@@ -1,0 +1,175 @@
+"""``python -m localcluster up`` from start to end, and what it leaves: nothing."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from localcluster.binaries import controlplane
+from tests.waiting import wait_for
+
+ROOT = Path(__file__).parents[2]
+Up = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def up() -> Iterator[Up]:
+    """Start a cluster by its command line."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(directory: Path, fleet: str = "single") -> subprocess.Popen[str]:
+        options = ["--fleet", fleet, "--dir", str(directory), "--report-only"]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "localcluster", "up", *options],
+            cwd=ROOT,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def wait_ready(process: subprocess.Popen[str]) -> None:
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n", process.communicate()
+
+
+def kubectl(directory: Path, *arguments: str) -> str:
+    command = [controlplane(), "kubectl", "--kubeconfig", directory / "kubeconfig", *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def processes_of(directory: Path) -> list[str]:
+    """Command lines of the processes that name the directory."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            if entry.name.isdigit() and str(directory) in line:
+                found.append(line)
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_is_ready_when_every_node_is_and_leaves_no_process(
+    up: Up, tmp_path: Path, number: signal.Signals
+) -> None:
+    process = up(tmp_path, fleet="gke")
+    wait_ready(process)
+
+    nodes = kubectl(tmp_path, "get", "nodes", "--no-headers").splitlines()
+    assert {line.split()[1] for line in nodes} == {"Ready"}
+    assert "t4-1" in {line.split()[0] for line in nodes}
+
+    process.send_signal(number)
+    _, said = process.communicate(timeout=30)
+    assert (process.returncode, said) == (0, "")
+    assert processes_of(tmp_path) == []
+
+
+def test_killed_it_leaves_no_process_and_its_directory_can_be_used_again(
+    up: Up, tmp_path: Path
+) -> None:
+    first = up(tmp_path)
+    wait_ready(first)
+
+    first.kill()
+    first.communicate()
+    wait_for(lambda: not processes_of(tmp_path))
+
+    wait_ready(up(tmp_path))
+
+
+@pytest.mark.parametrize("seen", ["kube-apiserver.log", "agent.log"])
+def test_interrupted_while_it_starts_it_leaves_no_process(
+    up: Up, tmp_path: Path, seen: str
+) -> None:
+    process = up(tmp_path)
+    wait_for((tmp_path / seen).exists)
+
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+
+    assert process.returncode == 0
+    assert processes_of(tmp_path) == []
+
+
+def test_two_run_side_by_side_and_know_nothing_of_each_other(up: Up, tmp_path: Path) -> None:
+    directories = [tmp_path / "one", tmp_path / "two"]
+    processes = [
+        up(directory, fleet)
+        for directory, fleet in zip(directories, ("single", "eks"), strict=True)
+    ]
+    for process in processes:
+        wait_ready(process)
+
+    names = [kubectl(directory, "get", "nodes", "-o", "name") for directory in directories]
+
+    assert names == ["node/gpu-0\n", "node/cpu-0\nnode/p3-8xlarge-0\n"]
+
+
+def test_a_directory_in_use_is_refused(up: Up, tmp_path: Path) -> None:
+    wait_ready(up(tmp_path))
+
+    second = up(tmp_path)
+    _, said = second.communicate(timeout=30)
+
+    assert second.returncode == 1
+    assert said == f"localcluster: another local cluster runs in {tmp_path}\n"
+    assert kubectl(tmp_path, "get", "nodes", "-o", "name") == "node/gpu-0\n"
+
+
+def test_a_directory_with_other_files_is_left_alone(up: Up, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("kept")
+
+    process = up(tmp_path)
+    _, said = process.communicate(timeout=30)
+
+    assert process.returncode == 1
+    assert "holds files that no local cluster made" in said
+    assert (tmp_path / "thesis.tex").read_text() == "kept"
+
+
+def test_a_bad_fleet_is_refused_before_anything_starts(up: Up, tmp_path: Path) -> None:
+    process = up(tmp_path / "dir", fleet="none-such")
+    _, said = process.communicate(timeout=30)
+
+    assert process.returncode == 1
+    assert said.startswith("localcluster: fleet none-such: neither a readable file")
+    assert not (tmp_path / "dir").exists()
+
+
+def test_a_part_that_dies_is_told_with_the_end_of_its_log(up: Up, tmp_path: Path) -> None:
+    process = up(tmp_path)
+    wait_ready(process)
+    [etcd] = [
+        int(entry.name)
+        for entry in Path("/proc").iterdir()
+        if entry.name.isdigit() and _is_etcd_of(entry, tmp_path)
+    ]
+
+    subprocess.run(["kill", "-KILL", str(etcd)], check=True)
+    _, said = process.communicate(timeout=60)
+
+    assert process.returncode == 1
+    assert said.startswith("localcluster: etcd ended with -9; the end of")
+    assert processes_of(tmp_path) == []
+
+
+def _is_etcd_of(entry: Path, directory: Path) -> bool:
+    with suppress(OSError):
+        line = (entry / "cmdline").read_bytes()
+        return b"\0etcd\0" in line and str(directory).encode() in line
+    return False
