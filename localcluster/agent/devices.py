@@ -21,6 +21,7 @@ _MODELS = (
     ("p100", Gpu("Tesla P100-PCIE-16GB", "", 16384 * 2**20)),
     ("v100", Gpu("Tesla V100-SXM2-16GB", "", 16384 * 2**20)),
     ("p3.", Gpu("Tesla V100-SXM2-16GB", "", 16384 * 2**20)),
+    ("nc6s_v3", Gpu("Tesla V100-PCIE-16GB", "", 16384 * 2**20)),
     ("t4", Gpu("Tesla T4", "", 15360 * 2**20)),
     ("l4", Gpu("NVIDIA L4", "", 23034 * 2**20)),
     ("a100-sxm4-80gb", Gpu("NVIDIA A100-SXM4-80GB", "", 81920 * 2**20)),

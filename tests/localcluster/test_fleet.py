@@ -96,7 +96,7 @@ def test_what_is_wrong_is_said_with_its_place(data: object, message: str) -> Non
 
 
 def test_an_unknown_fleet_is_answered_with_those_there_are() -> None:
-    with pytest.raises(FleetError, match="neither a readable file .* nor one of aks, demo, eks"):
+    with pytest.raises(FleetError, match=r"neither a readable file .* nor one of aks, demo, eks"):
         fleet.load("gkee")
 
 
@@ -104,7 +104,7 @@ def test_a_file_that_is_not_yaml_is_named(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("nodes: [")
 
-    with pytest.raises(FleetError, match="mine.yaml"):
+    with pytest.raises(FleetError, match=r"mine\.yaml"):
         fleet.load(path)
 
 
@@ -129,7 +129,10 @@ def test_any_data_gives_a_fleet_or_a_fleet_error(data: object) -> None:
 
 @given(st.sampled_from(sorted(T4)), plain)
 def test_any_one_field_gives_a_fleet_or_an_error_that_names_it(field: str, value: object) -> None:
+    said = ""
     try:
         fleet.parse({"nodes": [{**T4, field: value}]})
     except FleetError as error:
-        assert str(error).startswith(f"nodes[0].{field}")
+        said = str(error)
+
+    assert not said or said.startswith(f"nodes[0].{field}")
