@@ -7,14 +7,12 @@ from gpuspawner.kube.pods import Pod
 from gpuspawner.offers import Accelerator
 from gpuspawner.preflight.contention import requests_with_pod
 from gpuspawner.preflight.decision import Room, TaintedNodes
-from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.node_affinity import node_choice
 from gpuspawner.scheduling.node_info import NodeInfo
+from gpuspawner.scheduling.outlook import AWAY_TAINTS
 from gpuspawner.scheduling.requests import CPU, MEMORY, asked
+from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.taints import UNSCHEDULABLE, any_tolerates, untolerated
-
-# Kubernetes' own taints say that a node is away; they are no matter of tolerations to a person.
-_AWAY = "node.kubernetes.io/"
 
 
 def candidates(state: ClusterState, pod: Pod) -> list[NodeInfo]:
@@ -74,7 +72,7 @@ def taints(state: ClusterState, pod: Pod) -> tuple[TaintedNodes, ...]:
     tolerations = pod.spec.tolerations or ()
     found: Counter[tuple[str, str, str]] = Counter()
     for node in _selected(state, pod):
-        lasting = [taint for taint in node.taints if not taint.key.startswith(_AWAY)]
+        lasting = [taint for taint in node.taints if taint.key not in AWAY_TAINTS]
         taint = untolerated(lasting, tolerations)
         if taint is not None:
             found[taint.key, taint.value, taint.effect] += 1

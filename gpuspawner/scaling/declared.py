@@ -10,14 +10,12 @@ from gpuspawner.kube.objects import Odd, convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.offers import Accelerator
 from gpuspawner.offers.frozen import thaw
-from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.node_affinity import node_choice
 from gpuspawner.scheduling.node_info import NodeInfo
+from gpuspawner.scheduling.outlook import AWAY_TAINTS
 from gpuspawner.scheduling.requests import Amounts, asked
+from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.taints import untolerated
-
-# Kubernetes itself sets these taints while a node starts, is cordoned or unwell.
-_PASSING = "node.kubernetes.io/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +84,7 @@ def _selecting(accelerator: Accelerator) -> dict[str, object]:
 
 
 def _would_hold(node: NodeInfo, pod: Pod, wanted: Amounts) -> bool:
-    lasting = [taint for taint in node.taints if not taint.key.startswith(_PASSING)]
+    lasting = [taint for taint in node.taints if taint.key not in AWAY_TAINTS]
     return (
         node_choice(pod.spec).matches(node.labels, node.name)
         and untolerated(lasting, pod.spec.tolerations or ()) is None

@@ -1,0 +1,122 @@
+"""From a verdict to a decision: what can still scale up, what is short, what fits instead."""
+
+from collections.abc import Sequence
+
+from gpuspawner.kube.objects import Odd
+from gpuspawner.preflight import facts
+from gpuspawner.preflight.alternatives import Variant, nearest
+from gpuspawner.preflight.ask import Ask
+from gpuspawner.preflight.decision import (
+    AfterPreemption,
+    Alternative,
+    Decision,
+    Reason,
+    Refuse,
+    Start,
+    UnknownRules,
+    Wait,
+)
+from gpuspawner.preflight.judge import Judge, Subject
+from gpuspawner.scaling.declared import can_scale_up
+from gpuspawner.scheduling.failures import Rejected
+from gpuspawner.scheduling.state import ClusterState
+from gpuspawner.scheduling.unknowns import Unknown
+from gpuspawner.scheduling.verdict import Outcome, Verdict
+
+
+class Decider:
+    """Decides by what is known at one moment; changes nothing.
+
+    Args:
+        state: What is known of the cluster; read only.
+        judge: Evaluates pods against it.
+    """
+
+    def __init__(self, state: ClusterState, judge: Judge) -> None:
+        self._state = state
+        self._judge = judge
+
+    def decide(self, ask: Ask, age: float) -> Decision:
+        """Decide about the pod that is asked for.
+
+        Args:
+            ask: What is asked.
+            age: Seconds since the API server last confirmed the state.
+        """
+        subject = ask.subject
+        if isinstance(subject, Odd):
+            return Start(ask.grant, (UnknownRules((subject.problem,)),))
+        verdict = self._judge.verdict(subject)
+        match verdict.outcome:
+            case Outcome.FITS:
+                return Start(ask.grant)
+            case Outcome.FITS_AFTER_PREEMPTION:
+                return Start(ask.grant, (AfterPreemption(),))
+            case Outcome.UNKNOWN:
+                return Start(ask.grant, (UnknownRules(_told(verdict.unknown)),))
+            case Outcome.BUSY | Outcome.IMPOSSIBLE:
+                return self._wait_or_refuse(ask, subject, verdict, age)
+
+    def try_again(self, ask: Ask, age: float) -> Refuse:
+        """Refuse what fits at this moment, because it cannot be known for whom."""
+        subject = ask.subject
+        nodes = [] if isinstance(subject, Odd) else facts.candidates(self._state, subject.pod)
+        return Refuse(
+            ask.grant,
+            Reason.TRY_AGAIN,
+            gpus=facts.gpus(nodes, ask.grant.accelerator, ask.grant.gpus),
+            candidates=len(nodes),
+            view_age=age,
+        )
+
+    def _wait_or_refuse(
+        self, ask: Ask, subject: Subject, verdict: Verdict, age: float
+    ) -> Wait | Refuse:
+        grant, pod = ask.grant, subject.pod
+        scale_up = can_scale_up(self._state, grant.accelerator, pod)
+        if scale_up and not _is_rejected(verdict):
+            return Wait(grant, scale_up)
+        nodes = facts.candidates(self._state, pod)
+        resource = grant.accelerator.resource if grant.accelerator else None
+        return Refuse(
+            grant,
+            _reason(verdict),
+            gpus=facts.gpus(nodes, grant.accelerator, grant.gpus),
+            shortage=facts.shortage(self._state, pod, nodes, resource),
+            taints=facts.taints(self._state, pod),
+            candidates=len(nodes),
+            away=len(verdict.away),
+            alternatives=nearest(grant, ask.offers, lambda variant: self._fitting(ask, variant)),
+            view_age=age,
+            scheduler_message=verdict.condition_message,
+        )
+
+    def _fitting(self, ask: Ask, variant: Variant) -> Alternative | None:
+        """The variant, if policy grants it to this person and it fits now."""
+        made = ask.variant(variant.request)
+        if made is None:
+            return None
+        grant, plain = made
+        subject = ask.subject_of(plain)
+        if isinstance(subject, Odd) or self._judge.verdict(subject).outcome is not Outcome.FITS:
+            return None
+        nodes = facts.candidates(self._state, subject.pod)
+        gpus = facts.gpus(nodes, grant.accelerator, grant.gpus)
+        return Alternative(grant, variant.differences, gpus)
+
+
+def _reason(verdict: Verdict) -> Reason:
+    if verdict.busy:
+        return Reason.BUSY
+    if verdict.away:
+        return Reason.AWAY
+    return Reason.BUSY if verdict.outcome is Outcome.BUSY else Reason.IMPOSSIBLE
+
+
+def _is_rejected(verdict: Verdict) -> bool:
+    """Whether no node whatever could hold the pod: a claim is missing, say."""
+    return any(isinstance(f, Rejected) for failures in verdict.failures.values() for f in failures)
+
+
+def _told(unknown: Sequence[Unknown]) -> tuple[str, ...]:
+    return tuple(f"{fact.why}: {fact.detail}" for fact in unknown)

@@ -1,0 +1,118 @@
+"""Verdicts for many pods at one moment, each shape of pod evaluated once.
+
+A class that starts together sends many pods alike; between two changes of the state all of them
+have the same verdict.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from msgspec import msgpack, structs
+
+from gpuspawner.kube.pods import Affinity, Pod, Volume
+from gpuspawner.kube.quantity import QuantityError
+from gpuspawner.preflight.contention import Claim, requests_with_pod
+from gpuspawner.scheduling.evaluate import evaluate
+from gpuspawner.scheduling.node_info import host_ports
+from gpuspawner.scheduling.requests import asked
+from gpuspawner.scheduling.state import ClusterState
+from gpuspawner.scheduling.verdict import Outcome, Verdict
+
+Plain = Mapping[str, object]
+"""An object as the API writes it, with camelCase names."""
+
+_encode = msgpack.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is judged.
+
+    Attributes:
+        pod: The pod.
+        new_claims: PersistentVolumeClaims, as the API writes them, that will exist before it.
+    """
+
+    pod: Pod
+    new_claims: tuple[Plain, ...] = ()
+
+
+class Judge:
+    """Evaluates pods against a state.
+
+    Args:
+        state: What is known of the cluster; read only.
+    """
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._version = -1
+        self._verdicts: dict[tuple[object, ...], Verdict] = {}
+
+    def verdict(self, subject: Subject) -> Verdict:
+        """What kube-scheduler would do with the pod at this moment."""
+        if self._version != self._state.version:
+            self._version = self._state.version
+            self._verdicts.clear()
+        shape = self._shape(subject)
+        verdict = self._verdicts.get(shape)
+        if verdict is None:
+            verdict = self._verdicts[shape] = evaluate(
+                self._state, subject.pod, new_claims=subject.new_claims
+            )
+        return verdict
+
+    def claim(self, subject: Subject) -> Claim | None:
+        """The room that the pod may take at this moment; None where it fits nowhere."""
+        verdict, pod = self.verdict(subject), subject.pod
+        match verdict.outcome:
+            case Outcome.FITS:
+                requests = requests_with_pod(asked(pod, self._state.rules))
+                return Claim(requests, frozenset(verdict.feasible), is_simple(pod))
+            case Outcome.FITS_AFTER_PREEMPTION:
+                return Claim({}, None, simple=False)
+            case _:
+                return None
+
+    def claim_anywhere(self, subject: Subject) -> Claim:
+        """What a pod may take of which nobody knows where it goes."""
+        try:
+            return Claim(requests_with_pod(asked(subject.pod, self._state.rules)), None)
+        except QuantityError:
+            return Claim({}, None, simple=False)
+
+    def _shape(self, subject: Subject) -> tuple[object, ...]:
+        """All that the verdict can depend on.
+
+        Labels matter where pods look at each other's. Volumes of other kinds carry generated names
+        (service account tokens do) and never decide.
+        """
+        pod = subject.pod
+        volumes = [volume for volume in pod.spec.volumes or () if volume != Volume(volume.name)]
+        spec = _encode(structs.replace(pod.spec, volumes=volumes))
+        shape = (pod.metadata.namespace, spec, _encode(subject.new_claims))
+        if is_simple(pod) and not self._repelling():
+            return shape
+        return *shape, _encode(pod.metadata.labels), pod.metadata.name
+
+    def _repelling(self) -> bool:
+        """Whether a pod that runs keeps others away by its anti-affinity."""
+        return any(info.repelling for info in self._state.nodes.values())
+
+
+def is_simple(pod: Pod) -> bool:
+    """Whether the pod's landing changes nothing for others but the amounts it takes.
+
+    Limits on attached volumes are left out: their drivers allow dozens a node, and a pod that meets
+    them waits for no more than another pod's end.
+    """
+    affinity = pod.spec.affinity or Affinity()
+    return not (
+        host_ports(pod)
+        or (affinity.pod_affinity and affinity.pod_affinity.required)
+        or (affinity.pod_anti_affinity and affinity.pod_anti_affinity.required)
+        or any(
+            constraint.when_unsatisfiable == "DoNotSchedule"
+            for constraint in pod.spec.topology_spread_constraints or ()
+        )
+    )

@@ -1,0 +1,159 @@
+"""Which variants are looked at, and in which order; judging them is the preflight's."""
+
+from collections.abc import Callable
+
+from gpuspawner.offers import Offers
+from gpuspawner.options import GPURequest
+from gpuspawner.policy import Denial, Grant, Person, decide
+from gpuspawner.preflight.alternatives import Variant, nearest
+from gpuspawner.preflight.decision import Alternative, Difference
+
+ALICE = Person("alice")
+OFFERS = Offers.parse(
+    accelerators={
+        "a100": {"display_name": "A100", "node_selector": {"gpu": "a100"}, "counts": [1, 2, 4]},
+        "t4": {"display_name": "T4", "node_selector": {"gpu": "t4"}, "counts": [1, 2]},
+        "v100": {
+            "display_name": "V100",
+            "node_selector": {"gpu": "v100"},
+            "counts": [4],
+            "memory_choices": ["64Gi"],
+        },
+    },
+    images={
+        "pytorch": {
+            "display_name": "PyTorch",
+            "image": "pytorch:1",
+            "accelerators": ["a100", "t4", "v100"],
+        },
+        "plain": {"display_name": "Plain", "image": "plain:1"},
+    },
+    memory_choices=["8Gi", "16Gi", "32Gi"],
+    cpu_choices=[2, 4],
+)
+
+
+def granted(request: GPURequest) -> Grant:
+    grant = decide(request, ALICE, OFFERS)
+    assert not isinstance(grant, Denial), request
+    return grant
+
+
+ASKED = granted(GPURequest("a100", 4, "pytorch", "32Gi", 4))
+
+
+def search(
+    fits: Callable[[GPURequest], bool], grant: Grant = ASKED
+) -> tuple[list[GPURequest], list[tuple[GPURequest, tuple[Difference, ...]]]]:
+    """All requests that were looked at, and those found with their differences."""
+    seen: list[GPURequest] = []
+
+    def fitting(variant: Variant) -> Alternative | None:
+        seen.append(variant.request)
+        if not fits(variant.request):
+            return None
+        return Alternative(granted(variant.request), variant.differences, None)
+
+    found = nearest(grant, OFFERS, fitting)
+    requests = {granted(request): request for request in seen}
+    return seen, [(requests[a.grant], a.differences) for a in found]
+
+
+def test_where_nothing_fits_nothing_is_offered_instead() -> None:
+    seen, found = search(lambda _: False)
+
+    assert found == []
+    assert len(seen) == len(set(seen))
+
+
+def test_the_most_gpus_that_fit_are_the_nearest() -> None:
+    _, found = search(lambda r: r.accelerator == "a100" and r.gpus < 4)
+
+    assert found == [(GPURequest("a100", 2, "pytorch", "32Gi", 4), (Difference.FEWER_GPUS,))]
+
+
+def test_less_memory_keeps_the_gpus() -> None:
+    _, found = search(lambda r: r.gpus == 4 and r.accelerator == "a100" and r.memory != "32Gi")
+
+    assert found == [(GPURequest("a100", 4, "pytorch", "16Gi", 4), (Difference.LESS_MEMORY,))]
+
+
+def test_fewer_gpus_and_less_memory_together_are_looked_at_where_neither_helps() -> None:
+    _, found = search(lambda r: r.gpus == 1 and r.accelerator == "a100" and r.memory == "8Gi")
+
+    assert found == [
+        (
+            GPURequest("a100", 1, "pytorch", "8Gi", 4),
+            (Difference.FEWER_GPUS, Difference.LESS_MEMORY),
+        )
+    ]
+
+
+def test_another_model_with_as_many_gpus_comes_before_one_with_fewer() -> None:
+    _, found = search(lambda r: r.accelerator in ("t4", "v100"))
+
+    assert found == [
+        (GPURequest("v100", 4, "pytorch", "64Gi", 4), (Difference.OTHER_ACCELERATOR,)),
+    ]
+
+
+def test_another_model_with_fewer_gpus_is_better_than_none() -> None:
+    _, found = search(lambda r: r.accelerator == "t4")
+
+    assert found == [
+        (
+            GPURequest("t4", 2, "pytorch", "32Gi", 4),
+            (Difference.OTHER_ACCELERATOR, Difference.FEWER_GPUS),
+        ),
+    ]
+
+
+def test_a_server_without_a_gpu_gets_an_image_that_is_for_it() -> None:
+    _, found = search(lambda r: r.accelerator is None)
+
+    assert found == [(GPURequest(None, 0, "plain", "32Gi", 4), (Difference.NO_GPU,))]
+
+
+def test_at_most_three_are_offered_each_different_in_another_way() -> None:
+    _, found = search(lambda _: True)
+
+    assert [differences for _, differences in found] == [
+        (Difference.FEWER_GPUS,),
+        (Difference.LESS_MEMORY,),
+        (Difference.OTHER_ACCELERATOR,),
+    ]
+
+
+def test_a_server_without_a_gpu_is_offered_less_memory_or_cpu_and_no_gpu() -> None:
+    asked = granted(GPURequest(None, 0, "plain", "8Gi", 4))
+
+    _, found = search(lambda _: True, asked)
+
+    assert found == [(GPURequest(None, 0, "plain", "8Gi", 2), (Difference.LESS_CPU,))]
+
+
+def test_a_refusal_never_costs_more_than_a_few_dozen_evaluations() -> None:
+    many = {
+        f"m{i}": {"display_name": f"M{i}", "node_selector": {"gpu": f"m{i}"}, "counts": [1, 2]}
+        for i in range(100)
+    }
+    offers = Offers.parse(accelerators=many)
+    grant = decide(GPURequest("m0", 2), ALICE, offers)
+    assert isinstance(grant, Grant)
+    judged: list[Variant] = []
+
+    assert nearest(grant, offers, judged.append) == ()
+    assert len(judged) <= 32
+
+
+def test_choices_that_are_not_on_offer_stay_unset() -> None:
+    offers = Offers.parse(
+        accelerators={"t4": {"display_name": "T4", "node_selector": {"a": "b"}, "counts": [1]}}
+    )
+    grant = decide(GPURequest("t4", 1), ALICE, offers)
+    assert isinstance(grant, Grant)
+    seen: list[Variant] = []
+
+    nearest(grant, offers, seen.append)
+
+    assert [variant.request for variant in seen] == [GPURequest()]

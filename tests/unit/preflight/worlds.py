@@ -1,0 +1,120 @@
+"""A cluster and a view of it that lags behind, driven step by step without a network."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from gpuspawner.cluster.health import Health, Live
+from gpuspawner.cluster.view import ClusterView
+from gpuspawner.kube.objects import convert
+from gpuspawner.offers import Accelerator
+from gpuspawner.policy import Grant
+from gpuspawner.preflight.ask import Ask
+from gpuspawner.scheduling.evaluate import evaluate
+from gpuspawner.scheduling.state import ClusterState
+
+NAMESPACE = "jhub"
+GPU = "nvidia.com/gpu"
+A100 = Accelerator("a100", "A100", GPU, counts=(1, 2, 4, 8), node_selector={"gpu": "a100"})
+
+Plain = dict[str, object]
+
+
+class StillView(ClusterView):
+    """A view whose state and health a test sets."""
+
+    def __init__(self, *objects: tuple[str, Plain]) -> None:
+        super().__init__()
+        self.now: Health = Live(0.5)
+        self.state.mark_known("Node")
+        self.state.mark_known("Pod")
+        for kind, plain in objects:
+            self.state.put(convert(kind, plain))
+
+    def health(self) -> Health:
+        return self.now
+
+    def put(self, kind: str, plain: Plain) -> None:
+        self.state.put(convert(kind, plain))
+        self.wake()
+
+    def remove_pod(self, name: str) -> None:
+        self.state.remove("Pod", NAMESPACE, name)
+        self.wake()
+
+
+def node(name: str, gpus: int, **spec: object) -> Plain:
+    amounts = {"cpu": "64", "memory": "256Gi", "pods": "110", GPU: str(gpus)}
+    return {
+        "metadata": {"name": name, "labels": {"gpu": "a100"}},
+        "spec": spec,
+        "status": {"allocatable": amounts, "capacity": amounts},
+    }
+
+
+def pod(name: str, gpus: int = 1, on: str = "", **spec: object) -> Plain:
+    requests = {GPU: str(gpus), "memory": "1Gi"} if gpus else {"memory": "1Gi"}
+    container = {"name": "notebook", "resources": {"requests": requests, "limits": requests}}
+    return {
+        "metadata": {"name": name, "namespace": NAMESPACE, "uid": name},
+        "spec": {
+            "containers": [container],
+            "nodeSelector": {"gpu": "a100"} if gpus else {},
+            "nodeName": on,
+            **spec,
+        },
+    }
+
+
+def ask(name: str, gpus: int = 1, **spec: object) -> Ask:
+    grant = Grant(A100 if gpus else None, gpus)
+    return Ask(NAMESPACE, name, pod(name, gpus, **spec), grant)
+
+
+async def settle() -> None:
+    """Let every task run until it waits for something."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+class World:
+    """The true cluster with its scheduler, and what of it the view has seen so far."""
+
+    def __init__(self, sizes: list[int]) -> None:
+        nodes = [node(f"n{i}", gpus) for i, gpus in enumerate(sizes)]
+        self.truth = ClusterState.from_objects(nodes=nodes, pods=[])
+        self.view = StillView(*(("Node", plain) for plain in nodes))
+        self._unseen: deque[Callable[[], None]] = deque()
+
+    def create(self, name: str, gpus: int, on: str = "") -> None:
+        plain = pod(name, gpus, on)
+        self.truth.put(convert("Pod", plain))
+        self._unseen.append(lambda: self.view.put("Pod", plain))
+
+    def delete(self, name: str) -> None:
+        self.truth.remove("Pod", NAMESPACE, name)
+        self._unseen.append(lambda: self.view.remove_pod(name))
+
+    def bindable(self) -> list[tuple[str, str]]:
+        """Every pod and node that the scheduler may bind next, whatever its scoring."""
+        return [
+            (waiting.metadata.name, name)
+            for waiting in self.truth.unbound_pods.values()
+            for name in evaluate(self.truth, waiting).feasible
+        ]
+
+    def bind(self, name: str, on: str) -> None:
+        waiting = self.truth.unbound_pods[f"{NAMESPACE}/{name}"]
+        requests = (waiting.spec.containers or [])[0].resources
+        gpus = int(str((requests.requests or {}).get(GPU, 0))) if requests else 0
+        self.create(name, gpus, on)
+
+    def see(self, count: int | None = None) -> None:
+        """Let the view catch up by so many events; None for all."""
+        for _ in range(len(self._unseen) if count is None else min(count, len(self._unseen))):
+            self._unseen.popleft()()
+
+    def is_bound(self, name: str) -> bool:
+        return f"{NAMESPACE}/{name}" in self.truth.pods
