@@ -1,0 +1,5 @@
+"""The spawn form: fields for the hub's own `<form>`, rendered on the server."""
+
+from gpuspawner.form.render import render
+
+__all__ = ["render"]

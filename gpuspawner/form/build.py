@@ -1,0 +1,181 @@
+"""Facts to the view of the form.
+
+Without a script a form cannot make one field depend on another. So what differs from accelerator
+to accelerator, as counts do, stands in each accelerator's card, with its own choices and a name
+such as `gpus--a100`; what is the same for all stands once, below.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
+
+from markupsafe import Markup
+
+from gpuspawner.availability import Availability, State
+from gpuspawner.form.view import MOST_LAMPS, Card, Choice, Field, View
+from gpuspawner.messages import Message, correction_at_fields, standing
+from gpuspawner.messages.words import cores, memory
+from gpuspawner.offers import Choices, Image, Memory, Offers
+from gpuspawner.options import (
+    ACCELERATOR,
+    CPU,
+    GPUS,
+    IMAGE,
+    MEMORY,
+    OF,
+    FieldError,
+    Option,
+    Written,
+    keep,
+    user_options,
+)
+from gpuspawner.preflight.decision import Room
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Question(Generic[T]):
+    """An option as the form asks for it.
+
+    Attributes:
+        option: The option.
+        label: What is asked.
+        say: A choice in words.
+    """
+
+    option: Option[T]
+    label: str
+    say: Callable[[T], str]
+
+    def lines(self, choices: Choices) -> tuple[tuple[Written, str], ...]:
+        """The choices: what is sent, and what is read."""
+        return tuple((self.option.write(it), self.say(it)) for it in self.option.choices(choices))
+
+    def taken(self, choices: Choices) -> Written:
+        """What is chosen before anybody has chosen."""
+        taken = self.option.default(choices)
+        return None if taken is None else self.option.write(taken)
+
+
+AnyQuestion: TypeAlias = Question[int] | Question[Image] | Question[Memory]
+
+IMAGES: Question[Image] = Question(IMAGE, "Image", lambda image: image.display_name)
+MEMORIES: Question[Memory] = Question(MEMORY, "Memory", lambda size: memory(size.bytes))
+CPUS: Question[int] = Question(CPU, "CPU", cores)
+
+
+def build(
+    offers: Offers,
+    rows: Sequence[Availability],
+    chosen: object,
+    errors: Sequence[FieldError],
+    message: Message | None,
+) -> View:
+    """Make the view of the form.
+
+    Args:
+        offers: What is offered.
+        rows: How it stands with each accelerator, and with none.
+        chosen: Options to begin with, hostile and perhaps of another time.
+        errors: What was wrong with them.
+        message: What to tell where there are no errors.
+    """
+    return _Builder(offers, rows, chosen, errors).view(message)
+
+
+class _Builder:
+    """Holds what each part of one view needs."""
+
+    def __init__(
+        self,
+        offers: Offers,
+        rows: Sequence[Availability],
+        chosen: object,
+        errors: Sequence[FieldError],
+    ) -> None:
+        self._offers = offers
+        self._rows = rows
+        self._chosen = user_options(keep(chosen, offers))
+        self._errors = errors
+        everything = [offers.choices(row.accelerator) for row in rows]
+        questions: tuple[AnyQuestion, ...] = (IMAGES, MEMORIES, CPUS)
+        self._own = [it for it in questions if _differs(it, everything)]
+        self._common = [it for it in questions if it not in self._own]
+
+    def view(self, message: Message | None) -> View:
+        told = correction_at_fields(self._errors) if self._errors else message
+        everywhere = self._offers.choices(None)
+        return View(
+            cards=tuple(self._card(row) for row in self._rows),
+            fields=self._fields(self._common, everywhere, self._chosen),
+            message=told.html if told else Markup(),
+            notice=_notice(self._rows),
+            error=self._error(ACCELERATOR),
+        )
+
+    def _card(self, row: Availability) -> Card:
+        choices = self._offers.choices(row.accelerator)
+        key = row.accelerator.key if row.accelerator else None
+        checked = key == self._chosen[ACCELERATOR]
+        chosen = self._chosen if checked else {}
+        own: list[AnyQuestion] = [*self._own]
+        if row.accelerator is not None:
+            own.insert(0, Question(GPUS, "Number of GPUs", _count(row)))
+        words = standing(row)
+        return Card(
+            value=key or "",
+            name=row.accelerator.display_name if row.accelerator else "No GPU",
+            description=row.accelerator.description if row.accelerator else "CPU and memory only",
+            state=row.state.value,
+            word=words.word,
+            detail=words.detail,
+            lamps=_lamps(row.gpus),
+            checked=checked,
+            fields=self._fields(own, choices, chosen, of=f"{OF}{key or ''}"),
+        )
+
+    def _fields(
+        self,
+        questions: Sequence[AnyQuestion],
+        choices: Choices,
+        chosen: Mapping[str, Written],
+        of: str = "",
+    ) -> tuple[Field, ...]:
+        fields = []
+        for question in questions:
+            name = question.option.name
+            lines = question.lines(choices)
+            wanted = chosen.get(name) if chosen else question.taken(choices)
+            if lines:
+                error = self._error(name) if chosen else ""
+                drawn = tuple(Choice(str(sent), text, sent == wanted) for sent, text in lines)
+                fields.append(Field(f"{name}{of}", question.label, drawn, error))
+        return tuple(fields)
+
+    def _error(self, name: str) -> str:
+        return "; ".join(error.text for error in self._errors if error.field == name)
+
+
+def _differs(question: AnyQuestion, everything: Sequence[Choices]) -> bool:
+    return len({(question.lines(it), question.taken(it)) for it in everything}) > 1
+
+
+def _count(row: Availability) -> Callable[[int], str]:
+    """A count in words, with what is known of it; a growing pool can yet bring what is not free."""
+    most = row.gpus.most_free if row.gpus and row.state is not State.CAN_SCALE_UP else None
+    return lambda count: str(count) if most is None or count <= most else f"{count} (not free now)"
+
+
+def _lamps(gpus: Room | None) -> tuple[bool, ...]:
+    if gpus is None or gpus.total > MOST_LAMPS:
+        return ()
+    return tuple(number < gpus.free for number in range(gpus.total))
+
+
+def _notice(rows: Sequence[Availability]) -> str:
+    if any(row.accelerator is not None for row in rows):
+        return ""
+    if any(row.state is State.READING for row in rows):
+        return "The cluster is still being read. Load this page again in a moment to see its GPUs."
+    return "There is no GPU to choose here at the moment."

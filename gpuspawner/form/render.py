@@ -1,0 +1,52 @@
+"""The view of the form to HTML."""
+
+from collections.abc import Sequence
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from gpuspawner.availability import Availability
+from gpuspawner.form.build import build
+from gpuspawner.messages import Message
+from gpuspawner.offers import Offers
+from gpuspawner.options import FieldError
+
+
+def render(
+    offers: Offers,
+    rows: Sequence[Availability],
+    chosen: object = None,
+    errors: Sequence[FieldError] = (),
+    message: Message | None = None,
+) -> str:
+    """Draw the fields of the spawn form; JupyterHub puts its own `<form>` around them.
+
+    Args:
+        offers: What is offered.
+        rows: How it stands with each accelerator, from `gpuspawner.availability.survey`.
+        chosen: Options to begin with: those just sent, or those of the last start. They are
+            hostile; of them is kept what is on offer.
+        errors: What was wrong with the options sent, told above the form and at each field.
+        message: What to tell above the form where there are no errors, such as a refusal.
+    """
+    view = build(offers, rows, chosen, errors, message)
+    template = _environment().get_template("form.html")
+    return template.render(view=view, style=_style())
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("gpuspawner.form"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+
+
+@cache
+def _style() -> Markup:
+    loader = PackageLoader("gpuspawner.form", "static")
+    return Markup(loader.get_source(_environment(), "form.css")[0])  # noqa: S704, it is ours

@@ -1,0 +1,283 @@
+"""The spawn form, read as a browser without a script reads it."""
+
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuspawner import form as form_package
+from gpuspawner.availability import Availability, State
+from gpuspawner.form import render
+from gpuspawner.messages import Message
+from gpuspawner.offers import Offers
+from gpuspawner.options import FieldError, GPURequest, from_form, keep, parse
+from gpuspawner.preflight.decision import CanScaleUp, Room
+from tests.unit.form.page import Page
+
+OFFERS = Offers.parse(
+    accelerators={
+        "a100": {
+            "display_name": "NVIDIA A100",
+            "description": "80 GB, for training",
+            "counts": [1, 2, 4],
+            "node_selector": {"gpu": "a100"},
+            "memory_choices": ["32Gi", "64Gi"],
+            "default": {"gpus": 2},
+        },
+        "t4": {"display_name": "NVIDIA T4", "node_selector": {"gpu": "t4"}},
+    },
+    images={"minimal": {"image": "m:1"}, "pytorch": {"display_name": "PyTorch", "image": "p:1"}},
+    memory_choices=["8Gi", "16Gi"],
+    cpu_choices=[2, "500m"],
+)
+TIED = Offers.parse(
+    accelerators={"t4": {"node_selector": {"gpu": "t4"}}},
+    images={"m": {"image": "m:1"}, "cuda": {"image": "c:1", "accelerators": ["t4"]}},
+)
+A100, T4 = OFFERS.accelerators.values()
+
+
+def room(most_free, free, total, asked=1):
+    return Room("nvidia.com/gpu", asked, most_free, free, 4, total)
+
+
+ROWS = (
+    Availability(A100, State.FREE, room(2, 5, 8)),
+    Availability(T4, State.BUSY, room(0, 0, 1)),
+    Availability(None, State.FREE),
+)
+
+
+def rows_of(offers):
+    accelerators = (*offers.accelerators.values(), None)
+    return tuple(Availability(accelerator, State.UNKNOWN) for accelerator in accelerators)
+
+
+def drawn(chosen=None, offers=OFFERS, rows=ROWS, **told):
+    return Page(render(offers, rows, chosen, **told))
+
+
+def options_of(page, name):
+    select = page.one("select", name=name)
+    return {e["value"]: e.text for e in page.all("option") if e.within(select)}
+
+
+def card(page, value):
+    return page.one("input", type="radio", value=value).parent.parent
+
+
+def test_every_accelerator_is_a_choice_and_none_is_one_too():
+    page = drawn()
+
+    radios = page.all("input", type="radio", name="accelerator")
+    assert [radio["value"] for radio in radios] == ["a100", "t4", ""]
+    assert [page.one("label", **{"for": radio["id"]}).text for radio in radios] == [
+        "NVIDIA A100",
+        "NVIDIA T4",
+        "No GPU",
+    ]
+
+
+def test_untouched_it_asks_for_the_defaults():
+    assert parse(from_form(drawn().submitted()), OFFERS) == parse({}, OFFERS)
+
+
+def test_another_accelerator_brings_its_own_defaults():
+    submitted = drawn().submitted(accelerator="t4")
+
+    assert parse(from_form(submitted), OFFERS) == GPURequest("t4", 1, "minimal", "8Gi", 2)
+    without = drawn().submitted(accelerator="")
+    assert parse(from_form(without), OFFERS) == GPURequest(None, 0, "minimal", "8Gi", 2)
+
+
+def test_only_counts_of_the_model_can_be_chosen():
+    page = drawn()
+
+    assert list(options_of(page, "gpus--a100")) == ["1", "2", "4"]
+    assert list(options_of(page, "gpus--t4")) == ["1"]
+    assert not page.all("select", name="gpus--")
+
+
+def test_a_count_that_is_not_free_says_so():
+    assert options_of(drawn(), "gpus--a100") == {"1": "1", "2": "2", "4": "4 (not free now)"}
+
+
+def test_a_count_that_a_new_machine_brings_is_not_called_taken():
+    growing = Availability(A100, State.CAN_SCALE_UP, room(0, 0, 8), CanScaleUp(1, 4, 8))
+
+    assert options_of(drawn(rows=(growing,)), "gpus--a100")["4"] == "4"
+
+
+def test_what_differs_stands_in_the_cards_and_what_is_the_same_stands_once():
+    names = [select["name"] for select in drawn().all("select")]
+
+    assert names == [
+        "gpus--a100",
+        "memory--a100",
+        "gpus--t4",
+        "memory--t4",
+        "memory--",
+        "image",
+        "cpu",
+    ]
+
+
+def test_only_images_that_suit_can_be_chosen():
+    page = drawn(offers=TIED, rows=rows_of(TIED))
+
+    assert list(options_of(page, "image--t4")) == ["m", "cuda"]
+    assert list(options_of(page, "image--")) == ["m"]
+
+
+def test_amounts_are_written_for_people():
+    page = drawn()
+
+    assert options_of(page, "memory--t4") == {"8Gi": "8 GiB", "16Gi": "16 GiB"}
+    assert options_of(page, "cpu") == {"2": "2 cores", "0.5": "0.5 cores"}
+    assert options_of(page, "image") == {"minimal": "minimal", "pytorch": "PyTorch"}
+
+
+def test_a_choice_that_there_is_not_is_not_asked_for():
+    bare = Offers.parse(accelerators={"t4": {"node_selector": {"gpu": "t4"}}})
+
+    selects = drawn(offers=bare, rows=rows_of(bare)).all("select")
+    assert [select["name"] for select in selects] == ["gpus--t4"]
+
+
+def test_choices_are_kept_when_the_form_is_shown_again():
+    chosen = {"accelerator": "a100", "gpus": 4, "image": "pytorch", "memory": "64Gi", "cpu": 0.5}
+
+    assert parse(from_form(drawn(chosen).submitted()), OFFERS) == parse(chosen, OFFERS)
+
+
+hostile = st.recursive(
+    st.none() | st.integers() | st.text(max_size=5) | st.sampled_from(["a100", "t4", "pytorch"]),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["accelerator", "gpus", "memory", "cpu", "x"]), inner)
+    ),
+    max_leaves=6,
+)
+
+
+@given(hostile, st.sampled_from([OFFERS, TIED]))
+def test_whatever_was_chosen_it_submits_what_of_it_is_on_offer(chosen, offers):
+    page = Page(render(offers, rows_of(offers), chosen))
+
+    assert parse(from_form(page.submitted()), offers) == keep(chosen, offers)
+
+
+def test_each_state_has_a_word_and_a_shape_of_its_own():
+    seen = {}
+    for state in State:
+        page = drawn(rows=(Availability(T4, state, room(0, 0, 1)),))
+        shape = tuple(
+            (e.tag, *sorted(e.attributes.items())) for e in page.elements if e.tag in Page.VOID[1:]
+        )
+        seen[state] = page.one("span", **{"class": "gpuspawner-word"}).text.strip(), shape
+
+    assert len({word for word, _ in seen.values()}) == len(State)
+    assert len({shape for _, shape in seen.values()}) == len(State)
+
+
+def test_a_card_tells_its_state_in_words_and_figures():
+    page = drawn()
+
+    text = " ".join(card(page, "a100").text.split())
+    assert text.startswith(
+        "NVIDIA A100 80 GB, for training Free 5 of 8 free, at most 2 on one machine"
+    )
+    assert "In use the only one is in use" in " ".join(card(page, "t4").text.split())
+
+
+def test_free_gpus_are_lit():
+    page = drawn()
+    lamps = [e for e in page.all("i") if e.within(card(page, "a100"))]
+
+    assert [bool(lamp["class"]) for lamp in lamps] == [True] * 5 + [False] * 3
+    many = drawn(rows=(Availability(A100, State.FREE, room(2, 5, 17)),))
+    assert not many.all("i")
+
+
+def test_a_message_stands_first_and_is_announced():
+    page = drawn(message=Message.of("No A100 is free.", "You can have 1 × T4."))
+    alert = page.one("div", role="alert")
+
+    assert " ".join(alert.text.split()) == "No A100 is free. You can have 1 × T4."
+    assert page.elements.index(alert) < page.elements.index(page.all("fieldset")[0])
+    assert alert["tabindex"] == "-1"
+
+
+def test_without_a_message_nothing_is_announced():
+    assert not drawn().all("div", role="alert")
+
+
+def test_an_error_is_told_at_its_field_and_tied_to_it():
+    errors = (FieldError("gpus", "9 is not on offer"), FieldError("cpu", "x is not a number"))
+    page = drawn({"accelerator": "a100", "gpus": 9}, errors=errors)
+
+    for name, text in (("gpus--a100", "9 is not on offer"), ("cpu", "x is not a number")):
+        select = page.one("select", name=name)
+        assert select["aria-invalid"] == "true"
+        assert page.by_id(select["aria-describedby"]).text == text
+    assert page.one("select", name="gpus--t4")["aria-invalid"] is None
+    assert "Please check the choices marked below." in page.one("div", role="alert").text
+
+
+def test_an_error_of_the_accelerator_is_tied_to_all_of_them():
+    page = drawn({"accelerator": "h100"}, errors=(FieldError("accelerator", "not on offer"),))
+
+    fieldset = page.all("fieldset")[0]
+    assert page.by_id(fieldset["aria-describedby"]).text == "not on offer"
+
+
+def test_every_field_has_a_label_and_every_reference_a_target():
+    page = drawn(errors=(FieldError("gpus", "no"), FieldError("accelerator", "no")))
+    ids = [e["id"] for e in page.elements if e["id"]]
+
+    assert len(ids) == len(set(ids))
+    for element in page.all("select") + page.all("input"):
+        assert page.one("label", **{"for": element["id"]}).text.strip()
+    for element in page.elements:
+        assert set((element["aria-describedby"] or "").split()) <= set(ids)
+
+
+def test_nothing_that_came_from_elsewhere_becomes_html():
+    evil = "<img src=x onerror=alert(1)>\"'"
+    offers = Offers.parse(
+        accelerators={
+            "t4": {"display_name": evil, "description": evil, "node_selector": {"gpu": "t4"}}
+        },
+        images={"x": {"display_name": evil, "image": "x"}},
+    )
+    errors = (FieldError("", evil), FieldError("accelerator", evil), FieldError("gpus", evil))
+    page = Page(render(offers, rows_of(offers), {"accelerator": evil, evil: evil}, errors))
+
+    assert not page.all("img")
+    assert page.one("label", **{"for": "gpuspawner-card-1"}).text == evil
+
+
+@pytest.mark.parametrize(
+    ("state", "notice"),
+    [(State.READING, "Load this page again"), (State.FREE, "There is no GPU to choose here")],
+)
+def test_with_nothing_to_choose_it_says_why(state, notice):
+    page = drawn(offers=Offers(), rows=(Availability(None, state),))
+
+    assert notice in page.one("p", **{"class": "gpuspawner-notice"}).text
+
+
+def test_the_style_uses_the_hubs_colours_only():
+    style = (Path(form_package.__file__).parent / "static" / "form.css").read_text()
+
+    assert not re.search(r"#[0-9a-f]{3,8}\b|\brgb|\bhsl|url\(|@import|</", style)
+    assert set(re.findall(r"var\((--[a-z]+)", style)) == {"--bs", "--gap"}
+
+
+def test_no_two_cards_share_a_name():
+    names = [select["name"] for select in drawn().all("select")]
+
+    assert all(one != other for one, other in itertools.combinations(names, 2))
