@@ -103,14 +103,13 @@ def test_importing_it_loads_neither_hub_nor_client(wheel: Path, tmp_path: Path):
     assert run(wheel, program, tmp_path) == ""
 
 
-def test_the_spawner_imports_little_slower_than_kubespawner_alone(wheel: Path, tmp_path: Path):
-    """Best of three each; jupyterhub imports every registered spawner for `--help-all`."""
+def test_the_spawner_adds_little_to_the_import_of_kubespawner(wheel: Path, tmp_path: Path):
+    """Jupyterhub imports every registered spawner for `--help-all`."""
+    program = (
+        "import time; start = time.process_time();"
+        "import kubespawner.spawner; stock = time.process_time();"
+        "import gpuspawner.spawner; ours = time.process_time();"
+        "print((ours - stock) / (stock - start))"
+    )
 
-    def seconds(module: str) -> float:
-        program = (
-            "import time; start = time.perf_counter();"
-            f"import {module}; print(time.perf_counter() - start)"
-        )
-        return min(float(run(wheel, program, tmp_path)) for _ in range(3))
-
-    assert seconds("gpuspawner.spawner") < 1.5 * seconds("kubespawner.spawner")
+    assert float(run(wheel, program, tmp_path)) < 0.5
