@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
 import pytest
 
-from localcluster import LocalCluster
+from localcluster import LocalCluster, rbac
+from tests.hub.pods import Pods
 from tests.hub.running import RunningHub, running_hub
+from tests.waiting import wait_for
 
 StartHub = Callable[[str], AbstractContextManager[RunningHub]]
 
@@ -32,7 +35,10 @@ class StartGPUHub(Protocol):
     def __call__(
         self, configuration: str = "", *, kubeconfig: Path | None = None
     ) -> AbstractContextManager[RunningHub]:
-        """Run a hub with GPUSpawner on the test's cluster and in its namespace."""
+        """Run a hub with GPUSpawner, in a namespace of its own of `running_cluster`.
+
+        It has the rights of the chart's role and of rbac.yaml and no more, or *kubeconfig*'s.
+        """
 
 
 @pytest.fixture(scope="session")
@@ -52,17 +58,31 @@ def cluster(running_cluster: LocalCluster) -> LocalCluster:
     return running_cluster
 
 
-@pytest.fixture
-def start_gpu_hub(tmp_path: Path, hub_kubeconfig: Path, namespace: str) -> StartGPUHub:
-    """Start a hub with GPUSpawner that has the chart's rights and rbac.yaml, and no more."""
-
-    def start(
-        configuration: str = "", *, kubeconfig: Path | None = None
-    ) -> AbstractContextManager[RunningHub]:
-        return running_hub(
-            tmp_path,
-            SPAWNING.format(namespace=namespace, python=sys.executable, more=configuration),
-            environment={"KUBECONFIG": str(kubeconfig or hub_kubeconfig)},
-        )
+@pytest.fixture(scope="session")
+def start_gpu_hub(
+    running_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+) -> StartGPUHub:
+    @contextmanager
+    def start(configuration: str = "", *, kubeconfig: Path | None = None) -> Iterator[RunningHub]:
+        namespace = f"hub-{secrets.token_hex(4)}"
+        running_cluster.api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
+        kubeconfig = kubeconfig or rbac.hub_kubeconfig(running_cluster, namespace)
+        lines = SPAWNING.format(namespace=namespace, python=sys.executable, more=configuration)
+        folder, environment = tmp_path_factory.mktemp("hub"), {"KUBECONFIG": str(kubeconfig)}
+        pods = Pods(running_cluster, namespace)
+        with running_hub(folder, lines, environment=environment, pods=pods) as hub:
+            yield hub
+        running_cluster.api.delete(pods.path, grace=0)
+        running_cluster.api.delete(f"/api/v1/namespaces/{namespace}")
 
     return start
+
+
+@pytest.fixture
+def leave_no_server(hub: RunningHub) -> Iterator[None]:
+    """For a hub that several tests of a module share."""
+    yield
+    for user in hub.api("GET", "/users").json():
+        if user["servers"]:
+            hub.stop(user["name"])
+    wait_for(lambda: not hub.pods.all())

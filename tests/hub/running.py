@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import unescape
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import requests
 
 from localcluster.binaries import proxy
 from localcluster.ports import free_ports
+from tests.hub.pods import Pods
 from tests.waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
@@ -55,9 +57,34 @@ class Page:
     html: str
 
     @property
+    def chosen(self) -> dict[str, str]:
+        """What the spawn form would send if it were submitted as it is."""
+        fields = _Fields()
+        fields.feed(self.html)
+        return fields.chosen
+
+    @property
     def text(self) -> str:
         without_scripts = re.sub(r"<(script|style)\b.*?</\1>", " ", self.html, flags=re.DOTALL)
         return " ".join(unescape(re.sub(r"<[^>]+>", " ", without_scripts)).split())
+
+
+class _Fields(HTMLParser):
+    """Collects radio buttons that are checked and options that are selected."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.chosen: dict[str, str] = {}
+        self._select = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = dict(attrs)
+        if tag == "select":
+            self._select = attributes["name"] or ""
+        elif tag == "option" and ("selected" in attributes or self._select not in self.chosen):
+            self.chosen[self._select] = attributes["value"] or ""
+        elif tag == "input" and attributes.get("type") == "radio" and "checked" in attributes:
+            self.chosen[attributes["name"] or ""] = attributes["value"] or ""
 
 
 @dataclass
@@ -102,15 +129,25 @@ class Person:
         return next(c.value or "" for c in cookies if (c.name, c.path) == ("_xsrf", "/hub/"))
 
     def _page(self, answer: requests.Response) -> Page:
-        return Page(answer.status_code, answer.url, answer.text)
+        return Page(answer.status_code, answer.url, answer.content.decode())
 
 
 class RunningHub:
-    """A JupyterHub process, its addresses and its log."""
+    """A JupyterHub process, its address and its log.
 
-    def __init__(self, process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    Attributes:
+        pods: The pods of its namespace; asking for them is an error where it has none.
+    """
+
+    pods: Pods
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], url: str, log: Path, pods: Pods | None
+    ) -> None:
         self.process = process
         self.url = url
+        if pods is not None:
+            self.pods = pods
         self._log = log
         self._api = requests.Session()
         self._api.trust_env = False
@@ -166,6 +203,7 @@ def running_hub(
     configuration: str,
     *,
     environment: Mapping[str, str] | None = None,
+    pods: Pods | None = None,
 ) -> Iterator[RunningHub]:
     """Run a hub with the lines of *configuration* until the block ends.
 
@@ -185,7 +223,7 @@ def running_hub(
     log = folder / "hub.log"
     with log.open("wb") as output:
         process = start_hub(folder, output, environment or {})
-    running = RunningHub(process, f"http://127.0.0.1:{public}", log)
+    running = RunningHub(process, f"http://127.0.0.1:{public}", log, pods)
     try:
         # The hub before the proxy, which writes ten lines for each try until then.
         for address in (f"http://127.0.0.1:{hub}", running.url):
