@@ -1,4 +1,4 @@
-"""Nodes, namespaces and device classes."""
+"""Nodes, namespaces, device classes and priority classes."""
 
 from .meta import Condition, KubeStruct, ObjectMeta, Quantities
 
@@ -51,3 +51,12 @@ class DeviceClass(KubeStruct, frozen=True):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: DeviceClassSpec = DeviceClassSpec()
+
+
+class PriorityClass(KubeStruct, frozen=True):
+    """A priority by name."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str | None = None

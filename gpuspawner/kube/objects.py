@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from .nodes import DeviceClass, Namespace, Node
+from .nodes import DeviceClass, Namespace, Node, PriorityClass
 from .pods import Pod
 from .storage import (
     CSIDriver,
@@ -32,6 +32,7 @@ KubeObject = (
     | CSIStorageCapacity
     | VolumeAttachment
     | DeviceClass
+    | PriorityClass
 )
 
 KINDS: dict[str, type[KubeObject]] = {
@@ -48,6 +49,7 @@ KINDS: dict[str, type[KubeObject]] = {
         CSIStorageCapacity,
         VolumeAttachment,
         DeviceClass,
+        PriorityClass,
     )
 }
 """Every kind that decides, by its name in the API."""

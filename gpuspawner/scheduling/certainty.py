@@ -79,6 +79,8 @@ def _missing_kinds(filters: Filters) -> Iterator[Unknown]:
         yield Unknown(Why.NOT_KNOWN, "Node", may_admit=True)
     if not state.known("Pod"):
         yield Unknown(Why.NOT_KNOWN, "Pod", may_admit=related)
+    if not filters.priority.known:
+        yield Unknown(Why.NOT_KNOWN, "PriorityClass", may_admit=True, may_refuse=False)
     if filters.by_namespace_label and not state.known("Namespace"):
         yield Unknown(Why.NOT_KNOWN, "Namespace", may_admit=True)
 

@@ -1,6 +1,8 @@
 """Would this pod be placed now? The scheduler's answer, or that it is unknown."""
 
+from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Mapping
+from typing import cast
 
 import msgspec
 
@@ -13,6 +15,7 @@ from .certainty import doubts, uncertain, unknown_storage
 from .failures import Excluded, Failures
 from .filters import Filters
 from .labels import SelectorError
+from .message import count_reasons
 from .node_info import NodeInfo, pod_info
 from .outlook import Outlook, outlook
 from .preemption import preempt
@@ -44,7 +47,7 @@ def explain(
     state: ClusterState, pod: PlainOrPod, *, new_claims: Iterable[PlainOrClaim] = ()
 ) -> Verdict:
     """Do as `evaluate` does, but give the failures of the other nodes even if a node fits."""
-    return _judged(state, pod, new_claims, _failures)
+    return _judged(state, pod, new_claims, _all_failures)
 
 
 def fits_on(
@@ -135,7 +138,7 @@ def _search(filters: Filters) -> _Found:
         if filters.names is not None and node.name not in filters.names:
             continue
         if node.problem or _passes(filters, node):
-            doubt = uncertain(state, node)
+            doubt = uncertain(state, node) if state.has_oddities or node.doubtful else None
             if doubt is None:
                 feasible.append(node.name)
             else:
@@ -153,20 +156,41 @@ def _no_failures(_filters: Filters, _found: _Found) -> dict[str, Failures]:
     return {}
 
 
-def _failures(filters: Filters, found: _Found) -> dict[str, Failures]:
+def _all_failures(filters: Filters, found: _Found) -> Mapping[str, Failures]:
     """Return the failures of all nodes that do not fit."""
-    nodes = filters.state.nodes
     if found.screen is None:
-        return dict.fromkeys(nodes, (filters.rejected,) if filters.rejected else ())
-    failures = dict(found.screen.failing)
-    for node in found.screen.passing:
+        return _everywhere(filters)
+    return _joined(filters, found.screen, _unfixed_failures(filters, found.screen))
+
+
+def _everywhere(filters: Filters) -> Mapping[str, Failures]:
+    rejected = (filters.rejected,) if filters.rejected else ()
+    return dict.fromkeys(filters.state.nodes, rejected)
+
+
+def _unfixed_failures(filters: Filters, screen: Screen) -> dict[str, Failures]:
+    """Return the failures of nodes that pass the screen and do not fit."""
+    failures: dict[str, Failures] = {}
+    for node in screen.passing:
         facts = filters.failures(node)
         if facts:
             failures[node.name] = facts
-    if filters.names is not None:
-        excluded = (Excluded(),)
-        failures.update((name, excluded) for name in nodes if name not in filters.names)
     return failures
+
+
+def _joined(
+    filters: Filters, screen: Screen, unfixed: dict[str, Failures]
+) -> Mapping[str, Failures]:
+    if filters.names is None:
+        # Joined, not copied: there may be thousands that the screen has kept.
+        return ChainMap(unfixed, cast("dict[str, Failures]", screen.failing))
+    excluded = (Excluded(),)
+    found = {**screen.failing, **unfixed}
+    return {
+        name: found.get(name, ()) if name in filters.names else excluded
+        for name in filters.state.nodes
+        if name not in filters.names or name in found
+    }
 
 
 def _fits(found: _Found, unknown: tuple[Unknown, ...], failures: Mapping[str, Failures]) -> Verdict:
@@ -181,15 +205,25 @@ def _fits(found: _Found, unknown: tuple[Unknown, ...], failures: Mapping[str, Fa
 
 
 def _refused(filters: Filters, found: _Found, unknown: tuple[Unknown, ...]) -> Verdict:
-    failures = _failures(filters, found)
     doubtful = found.uncertain + tuple(doubt for doubt in unknown if doubt.may_admit)
-    rejected = filters.rejected
-    if rejected is not None and rejected.passing:
-        doubtful += (Unknown(Why.NEW_VOLUME, rejected.claim, may_admit=True),)
-    preemption = preempt(filters, filters.pod.spec.priority or 0, failures)
-    could = outlook(filters, found.screen) if found.screen else Outlook((), ())
-    if preemption.node is not None and any(doubt.may_refuse for doubt in unknown):
-        doubtful += tuple(doubt for doubt in unknown if doubt.may_refuse and not doubt.may_admit)
+    screen, rejected = found.screen, filters.rejected
+    if screen is None:
+        failures = _everywhere(filters)
+        counts: Mapping[str, int] = {}
+        preemption, could = preempt(filters, {}), Outlook((), ())
+        if rejected is not None and rejected.passing:
+            doubtful += (Unknown(Why.NEW_VOLUME, rejected.claim, may_admit=True),)
+    else:
+        unfixed = _unfixed_failures(filters, screen)
+        failures = _joined(filters, screen, unfixed)
+        if filters.names is None:
+            counts = count_reasons(unfixed.values()) + Counter(screen.reasons)
+        else:
+            counts = count_reasons(failures.values())
+            unfixed = {name: facts for name, facts in unfixed.items() if name in filters.names}
+        preemption, could = preempt(filters, unfixed), outlook(filters, screen)
+    if preemption.node is not None:
+        doubtful += tuple(d for d in unknown if d.may_refuse and not d.may_admit)
     if doubtful:
         outcome = Outcome.UNKNOWN
     elif preemption.node is not None:
@@ -200,7 +234,9 @@ def _refused(filters: Filters, found: _Found, unknown: tuple[Unknown, ...]) -> V
         outcome=outcome,
         failures=failures,
         nodes=found.nodes,
+        reason_counts=counts,
         unknown=doubtful,
+        rejected=rejected,
         preemption=preemption.text,
         preemption_node=preemption.node,
         busy=could.busy,

@@ -3,14 +3,14 @@
 The texts are `.reason`; the other fields are what people need and the texts lack.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
+
+import msgspec
 
 from .requests import PODS
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True, gc=False):
     """Base of all facts."""
 
     resolvable: ClassVar[bool] = False
@@ -23,8 +23,7 @@ class Failure:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
-class Cordoned(Failure):
+class Cordoned(Failure, frozen=True):
     """The node is cordoned."""
 
     @property
@@ -33,8 +32,7 @@ class Cordoned(Failure):
         return "node(s) were unschedulable"
 
 
-@dataclass(frozen=True, slots=True)
-class OtherNode(Failure):
+class OtherNode(Failure, frozen=True):
     """The pod names another node."""
 
     @property
@@ -43,8 +41,7 @@ class OtherNode(Failure):
         return "node(s) didn't match the requested node name"
 
 
-@dataclass(frozen=True, slots=True)
-class Untolerated(Failure):
+class Untolerated(Failure, frozen=True):
     """A taint of the node that the pod does not tolerate: the first of them."""
 
     key: str
@@ -57,8 +54,7 @@ class Untolerated(Failure):
         return "node(s) had untolerated taint(s)"
 
 
-@dataclass(frozen=True, slots=True)
-class Unselected(Failure):
+class Unselected(Failure, frozen=True):
     """The pod's nodeSelector or required node affinity does not select the node."""
 
     @property
@@ -67,8 +63,7 @@ class Unselected(Failure):
         return "node(s) didn't match Pod's node affinity/selector"
 
 
-@dataclass(frozen=True, slots=True)
-class Excluded(Failure):
+class Excluded(Failure, frozen=True):
     """The pod's node affinity names nodes by `metadata.name`, and this is none of them."""
 
     @property
@@ -77,8 +72,7 @@ class Excluded(Failure):
         return "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 
 
-@dataclass(frozen=True, slots=True)
-class PortTaken(Failure):
+class PortTaken(Failure, frozen=True):
     """A host port that a pod on the node already has."""
 
     resolvable: ClassVar[bool] = True
@@ -91,8 +85,7 @@ class PortTaken(Failure):
         return "node(s) didn't have free ports for the requested pod ports"
 
 
-@dataclass(frozen=True, slots=True)
-class Insufficient(Failure):
+class Insufficient(Failure, frozen=True):
     """Too little of a resource; millicores for `cpu`, whole units (bytes, devices, pods) else."""
 
     resource: str
@@ -112,8 +105,7 @@ class Insufficient(Failure):
         return "Too many pods" if self.resource == PODS else f"Insufficient {self.resource}"
 
 
-@dataclass(frozen=True, slots=True)
-class DiskInUse(Failure):
+class DiskInUse(Failure, frozen=True):
     """An in-tree disk that a pod on the node already has."""
 
     resolvable: ClassVar[bool] = True
@@ -125,8 +117,7 @@ class DiskInUse(Failure):
         return "node(s) had no available disk"
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimInUse(Failure):
+class ClaimInUse(Failure, frozen=True):
     """A ReadWriteOncePod claim that another pod uses."""
 
     resolvable: ClassVar[bool] = True
@@ -141,8 +132,7 @@ class ClaimInUse(Failure):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class TooManyVolumes(Failure):
+class TooManyVolumes(Failure, frozen=True):
     """The node takes no more volumes of a CSI driver."""
 
     resolvable: ClassVar[bool] = True
@@ -155,8 +145,7 @@ class TooManyVolumes(Failure):
         return "node(s) exceed max volume count"
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeElsewhere(Failure):
+class VolumeElsewhere(Failure, frozen=True):
     """A volume that the node cannot reach, by the volume's node affinity."""
 
     claim: str
@@ -168,8 +157,7 @@ class VolumeElsewhere(Failure):
         return "node(s) didn't match PersistentVolume's node affinity"
 
 
-@dataclass(frozen=True, slots=True)
-class NoVolume(Failure):
+class NoVolume(Failure, frozen=True):
     """No volume is free, or can be made, on the node for a claim."""
 
     claim: str
@@ -180,8 +168,7 @@ class NoVolume(Failure):
         return "node(s) didn't find available persistent volumes to bind"
 
 
-@dataclass(frozen=True, slots=True)
-class NoStorage(Failure):
+class NoStorage(Failure, frozen=True):
     """The storage that the node reaches has too little space for a claim."""
 
     claim: str
@@ -192,8 +179,7 @@ class NoStorage(Failure):
         return "node(s) did not have enough free storage"
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeGone(Failure):
+class VolumeGone(Failure, frozen=True):
     """A claim is bound to a volume that is not there."""
 
     claim: str
@@ -204,8 +190,7 @@ class VolumeGone(Failure):
         return "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 
 
-@dataclass(frozen=True, slots=True)
-class OtherZone(Failure):
+class OtherZone(Failure, frozen=True):
     """A volume whose zone or region label is not the node's."""
 
     volume: str
@@ -218,8 +203,7 @@ class OtherZone(Failure):
         return "node(s) had no available volume zone"
 
 
-@dataclass(frozen=True, slots=True)
-class Uneven(Failure):
+class Uneven(Failure, frozen=True):
     """The pod would be spread too unevenly."""
 
     resolvable: ClassVar[bool] = True
@@ -231,8 +215,7 @@ class Uneven(Failure):
         return "node(s) didn't match pod topology spread constraints"
 
 
-@dataclass(frozen=True, slots=True)
-class NoTopology(Failure):
+class NoTopology(Failure, frozen=True):
     """The node lacks the label that the pod is spread over."""
 
     topology_key: str
@@ -243,8 +226,7 @@ class NoTopology(Failure):
         return "node(s) didn't match pod topology spread constraints (missing required label)"
 
 
-@dataclass(frozen=True, slots=True)
-class NotNear(Failure):
+class NotNear(Failure, frozen=True):
     """The pods that the pod wants to be near are not there."""
 
     @property
@@ -253,8 +235,7 @@ class NotNear(Failure):
         return "node(s) didn't match pod affinity rules"
 
 
-@dataclass(frozen=True, slots=True)
-class TooNear(Failure):
+class TooNear(Failure, frozen=True):
     """Pods that the pod wants to be away from are there."""
 
     resolvable: ClassVar[bool] = True
@@ -265,8 +246,7 @@ class TooNear(Failure):
         return "node(s) didn't match pod anti-affinity rules"
 
 
-@dataclass(frozen=True, slots=True)
-class Repelled(Failure):
+class Repelled(Failure, frozen=True):
     """Pods that are there want to be away from the pod."""
 
     resolvable: ClassVar[bool] = True
@@ -277,8 +257,7 @@ class Repelled(Failure):
         return "node(s) didn't satisfy existing pods anti-affinity rules"
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected(Failure):
+class Rejected(Failure, frozen=True):
     """The pod cannot run on any node, whatever the nodes have; the text says why."""
 
     text: str
@@ -299,4 +278,7 @@ Failures = tuple[Failure, ...]
 
 def resolvable(failures: Failures) -> bool:
     """Tell whether removing pods could help: no fact may be beyond that."""
-    return all(failure.resolvable for failure in failures)
+    for failure in failures:  # noqa: SIM110 (all() costs three times the time)
+        if not failure.resolvable:
+            return False
+    return True

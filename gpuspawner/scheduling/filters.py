@@ -28,7 +28,9 @@ from .failures import (
 from .node_affinity import CONFLICT, named_nodes, node_choice
 from .node_info import NodeInfo, PodInfo, host_ports, pod_info
 from .pod_affinity import Nearness, pod_choice
+from .priority import priority_of
 from .requests import PODS, Amounts, asked
+from .rules import DEFAULT_SCHEDULER
 from .screening import Judge, Screen
 from .spread import Spread, compile_constraints
 from .state import ClusterState
@@ -62,6 +64,7 @@ class Filters:
         """
         self.state = state
         self.pod = pod
+        self.priority = priority_of(pod, state.storage)
         self.asked = resources.wanted(asked(pod, state.rules))
         self.choice = node_choice(pod.spec)
         self.names = named_nodes(pod.spec)
@@ -203,8 +206,9 @@ class Filters:
         return tuple(
             pod_info(pod, self.state.rules, node.name)
             for pod in pods
-            if (pod.spec.priority or 0) >= (spec.priority or 0)
-            and pod.spec.scheduler_name == spec.scheduler_name
+            if (pod.spec.priority or 0) >= self.priority.value
+            and (pod.spec.scheduler_name or DEFAULT_SCHEDULER)
+            == (spec.scheduler_name or DEFAULT_SCHEDULER)
             and (pod.metadata.namespace, pod.metadata.name) != (mine.namespace, mine.name)
         )
 

@@ -86,7 +86,7 @@ class Selector(NamedTuple):
         """Return those whose labels are selected; made for 150,000 of them."""
         if self.nothing:
             return []
-        found = list(things)
+        found: Iterable[_Labelled] = things
         for requirement in self.requirements:
             key = requirement.key
             if requirement.operator == "In" and len(requirement.values) == 1:
@@ -94,7 +94,7 @@ class Selector(NamedTuple):
                 found = [thing for thing in found if thing.labels.get(key) == value]
             else:
                 found = [thing for thing in found if requirement.matches(thing.labels)]
-        return found
+        return list(found)
 
     @property
     def empty(self) -> bool:

@@ -5,7 +5,7 @@ DynamicResources and DefaultPreemption. The condition PodScheduled of a pod that
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from .failures import Failures, Rejected
 
@@ -15,23 +15,28 @@ NO_VICTIMS = "No preemption victims found for incoming pod"
 NO_CLAIMS = "no new claims to deallocate"
 
 
-def fit_error(nodes: int, failures: Mapping[str, Failures]) -> str:
+def fit_error(nodes: int, rejected: Rejected | None, reasons: Mapping[str, int]) -> str:
     """Write why no node fits, without what preemption has to say.
 
     Args:
         nodes: how many nodes there are.
-        failures: of each node.
+        rejected: what keeps the pod from every node alike, if anything does.
+        reasons: how many nodes each reason is true of.
     """
     if not nodes:
         return NO_NODES
-    rejected = next(iter(failures.values()), ())
-    if rejected and isinstance(rejected[0], Rejected):
-        return f"0/{nodes} nodes are available: {rejected[0].reason}."
-    reasons: Counter[str] = Counter()
-    for facts, number in Counter(failures.values()).items():
-        for fact in facts:
-            reasons[fact.reason] += number
+    if rejected is not None:
+        return f"0/{nodes} nodes are available: {rejected.reason}."
     return histogram(nodes, reasons)
+
+
+def count_reasons(failures: Iterable[Failures]) -> Counter[str]:
+    """Count how many nodes each reason is true of."""
+    counts: Counter[str] = Counter()
+    for facts in failures:
+        for fact in facts:
+            counts[fact.reason] += 1
+    return counts
 
 
 def histogram(nodes: int, reasons: Mapping[str, int]) -> str:

@@ -100,13 +100,21 @@ def is_staying(pod: Pod) -> bool:
 
 
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
-    """Return the host ports of a pod, sidecars included (`GetHostPorts`)."""
+    """Return the host ports of a pod, sidecars included (`GetHostPorts`).
+
+    On the host's network each port is a host port, as the API server will have it.
+    """
     sidecars = [c for c in pod.spec.init_containers or () if restarts(c)]
-    return tuple(
-        (port.host_ip or ANY_IP, port.protocol or "TCP", port.host_port)
+    on_host = pod.spec.host_network
+    numbered = (
+        (port, port.host_port or (port.container_port if on_host else 0))
         for container in sidecars + (pod.spec.containers or [])
         for port in container.ports or ()
-        if port.host_port > 0
+    )
+    return tuple(
+        (port.host_ip or ANY_IP, port.protocol or "TCP", number)
+        for port, number in numbered
+        if number > 0
     )
 
 
@@ -114,7 +122,8 @@ class NodeInfo:
     """A node, what it has, and what runs on it."""
 
     __slots__ = (
-        "allocatable", "capacity", "claimants", "claims", "free", "labels", "name", "node", "pods",
+        "allocatable", "capacity", "claimants", "claims", "free", "labels", "lowest",
+        "name", "node", "pods",
         "ported", "priorities", "problem", "repelling", "requested", "staying",
         "staying_requested", "taints", "unreadable",
     )  # fmt: skip
@@ -138,6 +147,8 @@ class NodeInfo:
         self.staying_requested: Amounts = {}
         self.priorities: dict[int, int] = {}
         """How many pods there are of each priority."""
+        self.lowest: int | None = None
+        """The lowest of them."""
         self.ported: dict[str, PodInfo] = {}
         """Pods with host ports."""
         self.repelling: dict[str, PodInfo] = {}
@@ -175,11 +186,18 @@ class NodeInfo:
         self.free[PODS] = self.allocatable.get(PODS, 0) - len(self.pods)
         return True
 
+    @property
+    def doubtful(self) -> bool:
+        """Whether it is unknown what the node has or holds."""
+        return bool(self.problem or self.unreadable)
+
     def add(self, pod: PodInfo) -> None:
         """Count a pod that is not counted yet."""
         key = pod.key
         self.pods[key] = pod
         self.priorities[pod.priority] = self.priorities.get(pod.priority, 0) + 1
+        if self.lowest is None or pod.priority < self.lowest:
+            self.lowest = pod.priority
         self._count(pod, 1)
         if pod.ports:
             self.ported[key] = pod
@@ -201,6 +219,7 @@ class NodeInfo:
             self.priorities[pod.priority] = left
         else:
             del self.priorities[pod.priority]
+            self.lowest = min(self.priorities, default=None)
         self._count(pod, -1)
         if key in self.claimants:
             self.claims -= len(pod.claims) + len(pod.volumes)

@@ -46,19 +46,22 @@ class Outlook:
 def outlook(filters: Filters, screen: Screen) -> Outlook:
     """Find the nodes that could hold the pod after a change."""
     busy, away = [], []
-    for node in screen.passing:
+    for node in screen.able:
         if _could_hold(filters, node, node.allocatable):
             busy.append(node.name)
-        elif _unhealthy(filters, node) and _could_hold(filters, node, _healthy(node)):
+    for node in screen.weak:
+        if _could_hold(filters, node, _healthy(node)):
             away.append(node.name)
     nodes = filters.state.nodes
-    away += [
-        name
-        for name, (fact, *_) in screen.failing.items()
-        if _passing(fact)
-        and _selected(filters, nodes[name])
-        and _could_hold(filters, nodes[name], _healthy(nodes[name]))
-    ]
+    passing = {facts for facts in set(screen.failing.values()) if _passes_by(facts[0])}
+    if passing:
+        away += [
+            name
+            for name, facts in screen.failing.items()
+            if facts in passing
+            and _selected(filters, nodes[name])
+            and _could_hold(filters, nodes[name], _healthy(nodes[name]))
+        ]
     return Outlook(tuple(busy), tuple(sorted(away)))
 
 
@@ -74,20 +77,27 @@ def _could_hold(filters: Filters, node: NodeInfo, allocatable: Amounts) -> bool:
         return False
     if filters.disks and disks.in_use(filters.disks, _staying(node.claimants)) is not None:
         return False
-    if filters.limits.beyond(node):
-        return False
-    if filters.binding.failures(node) or filters.binding.zone_failure(node) is not None:
+    if filters.pod.spec.volumes and _never_reaches(filters, node):
         return False
     if filters.spread is not None and filters.spread.missing_label(node):
         return False
     return filters.nearness is None or not filters.nearness.missing_label(node)
 
 
+def _never_reaches(filters: Filters, node: NodeInfo) -> bool:
+    """Tell whether the pod's volumes keep it from a node, whatever becomes of other pods."""
+    return bool(
+        filters.limits.beyond(node)
+        or filters.binding.failures(node)
+        or filters.binding.zone_failure(node)
+    )
+
+
 def _staying(index: dict[str, PodInfo]) -> list[PodInfo]:
     return [pod for pod in index.values() if pod.staying]
 
 
-def _passing(fact: object) -> bool:
+def _passes_by(fact: object) -> bool:
     return isinstance(fact, Cordoned) or (isinstance(fact, Untolerated) and fact.key in AWAY_TAINTS)
 
 
@@ -100,13 +110,6 @@ def _selected(filters: Filters, node: NodeInfo) -> bool:
     if untolerated(lasting, spec.tolerations or ()) is not None:
         return False
     return filters.choice.matches(node.labels, node.name)
-
-
-def _unhealthy(filters: Filters, node: NodeInfo) -> bool:
-    return any(
-        is_extended(resource) and node.capacity.get(resource, 0) > node.allocatable.get(resource, 0)
-        for resource, _ in filters.asked
-    )
 
 
 def _healthy(node: NodeInfo) -> Amounts:

@@ -4,7 +4,9 @@ Required affinity and anti-affinity of the pod to place, and the required anti-a
 that are there.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import NamedTuple
 
 from gpuspawner.kube.nodes import Namespace
@@ -16,6 +18,8 @@ from .node_info import NodeInfo, PodInfo
 from .pod_index import PodIndex
 from .pod_terms import NO_LABELS, PodTerm, anti_affinity_of, required_terms
 from .storage_index import StorageIndex
+
+_NODE = attrgetter("node")
 
 _Counts = dict[tuple[str, str], int]
 """How many matching pods there are per topology key and value."""
@@ -163,10 +167,10 @@ class Nearness:
         return all(term.matches(namespace, labels, NO_LABELS) for term in self._choice.near)
 
     def _sum(self, counts: _Counts, term: PodTerm, pods: Iterable[PodInfo]) -> None:
-        for pod in pods:
-            node = self._nodes.get(pod.node)
+        for name, number in Counter(map(_NODE, pods)).items():
+            node = self._nodes.get(name)
             if node is not None:
-                _update(counts, node, term.topology_key, 1)
+                _update(counts, node, term.topology_key, number)
 
     def _count_meant(
         self, pod: PodInfo, sign: int, near: _Counts, away: _Counts, node: NodeInfo

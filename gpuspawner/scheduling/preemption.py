@@ -23,33 +23,33 @@ class Preemption:
     """The scheduler's text; empty with a node."""
 
 
-def preempt(filters: Filters, priority: int, failures: Mapping[str, Failures]) -> Preemption:
+def preempt(filters: Filters, failures: Mapping[str, Failures]) -> Preemption:
     """Look for a node where the pod fits once all pods of lower priority are gone.
 
     Args:
         filters: the rules for the pod.
-        priority: the pod's.
-        failures: of every node.
+        failures: of every node where room could be made, and of as many others as may be.
     """
-    state, spec = filters.state, filters.pod.spec
-    if spec.preemption_policy == "Never":
+    state, priority = filters.state, filters.priority.value
+    if not filters.priority.preempts:
         return Preemption(None, "not eligible due to preemptionPolicy=Never.")
-    if _victims_are_ending(filters, priority, failures):
+    if _victims_are_ending(filters, failures):
         return Preemption(None, "not eligible due to a terminating pod on the nominated node.")
     reasons: Counter[str] = Counter()
-    tried = 0
+    tried = without_victims = 0
     for name, facts in failures.items():
         if not resolvable(facts):
             continue
         tried += 1
         node = state.nodes[name]
-        if not any(other < priority for other in node.priorities):
-            reasons[NO_VICTIMS] += 1
+        if node.lowest is None or node.lowest >= priority:
+            without_victims += 1
             continue
         left = filters.failures_without(node, lower(node, priority))
         if not left:
             return Preemption(name, "")
         reasons.update(fact.reason for fact in left)
+    reasons[NO_VICTIMS] += without_victims
     return Preemption(None, preemption_text(len(state.nodes), reasons, tried))
 
 
@@ -58,10 +58,10 @@ def lower(node: NodeInfo, priority: int) -> Pods:
     return tuple(pod for pod in node.pods.values() if pod.priority < priority)
 
 
-def _victims_are_ending(filters: Filters, priority: int, failures: Mapping[str, Failures]) -> bool:
+def _victims_are_ending(filters: Filters, failures: Mapping[str, Failures]) -> bool:
     """Tell whether the pod waits for the end of pods that it has preempted."""
     nominated = filters.pod.status.nominated_node_name
     node = filters.state.nodes.get(nominated) if nominated else None
     if node is None or not resolvable(failures.get(nominated, ())):
         return False
-    return any(pod.preempted and pod.terminating for pod in lower(node, priority))
+    return any(pod.preempted and pod.terminating for pod in lower(node, filters.priority.value))

@@ -35,10 +35,13 @@ _QUALIFIED = re.compile(
 def asked(pod: Pod, rules: Rules) -> Amounts:
     """Return what a pod that is still to be placed asks for; its spec decides.
 
+    Where it has a limit and no request the limit is the request, as the API server will have it.
+
     Raises:
         QuantityError: a request is no quantity, or beyond 64 bits.
     """
-    return _rounded(_with_pod_level(pod, rules, _spec_requests(pod), resized=False))
+    sums = _aggregate(pod, _spec_or_limit_of)
+    return _rounded(_with_pod_level(pod, rules, sums, resized=False))
 
 
 def held(pod: Pod, rules: Rules) -> Amounts:
@@ -96,6 +99,13 @@ def _spec_requests(pod: Pod) -> _Nanos:
 
 def _spec_of(container: Container) -> _Nanos:
     return _nanos(container.resources.requests) if container.resources else {}
+
+
+def _spec_or_limit_of(container: Container) -> _Nanos:
+    resources = container.resources
+    if resources is None:
+        return {}
+    return {**_nanos(resources.limits), **_nanos(resources.requests)}
 
 
 def _aggregate(pod: Pod, requests_of: Callable[[Container], _Nanos]) -> _Nanos:

@@ -5,11 +5,12 @@ same few combinations. So their result is kept for each combination, and only no
 since are judged again.
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 
 from .failures import Failure, Failures
 from .node_info import NodeInfo
+from .requests import Amounts
 from .resources import Asked
 
 Judge = Callable[[NodeInfo], Failure | None]
@@ -32,39 +33,52 @@ class Screen:
         self._judge = judge
         self._devices = devices
         self.stale = stale
-        self._passing: dict[str, NodeInfo] = {}
-        self._able: dict[str, NodeInfo] = {}
-        self.failing: dict[str, Failures] = {}
-        """Nodes that do not pass; for all the pod is refused for good."""
+        self._judged: dict[str, tuple[NodeInfo, Failure | None]] = {}
+        self.failing: Mapping[str, Failures] = {}
+        """Nodes that do not pass; for all the pod is refused for good. Never changed, only
+        replaced: verdicts hold on to it."""
+        self.reasons: Mapping[str, int] = {}
+        """How often each reason occurs among those."""
         self.passing: tuple[NodeInfo, ...] = ()
         """Nodes that pass, by name."""
         self.able: tuple[NodeInfo, ...] = ()
         """Those of them that have, free or not, the devices asked for, or may have them."""
+        self.weak: tuple[NodeInfo, ...] = ()
+        """Those that pass and have too few devices, but more of them when all are healthy."""
 
     def refresh(self, nodes: Mapping[str, NodeInfo]) -> None:
         """Judge the stale nodes."""
         if not self.stale:
             return
         for name in self.stale:
-            for group in (self._passing, self._able, self.failing):
-                group.pop(name, None)
             node = nodes.get(name)
-            if node is not None:
-                self._sort(node)
+            if node is None:
+                self._judged.pop(name, None)
+            else:
+                self._judged[name] = (node, self._judge(node))
         self.stale.clear()
-        self.passing = tuple(self._passing[name] for name in sorted(self._passing))
-        self.able = tuple(self._able[name] for name in sorted(self._able))
+        self._sort()
 
-    def _sort(self, node: NodeInfo) -> None:
-        failure = self._judge(node)
-        if failure is not None:
-            self.failing[node.name] = (failure,)
-            return
-        self._passing[node.name] = node
-        if node.problem or all(
-            node.allocatable.get(name, 0) >= amount for name, amount in self._devices
-        ):
-            self._able[node.name] = node
+    def _sort(self) -> None:
+        failing: dict[str, Failures] = {}
+        passing: list[NodeInfo] = []
+        facts: dict[Failure, Failures] = {}
+        for name in sorted(self._judged):
+            node, failure = self._judged[name]
+            if failure is None:
+                passing.append(node)
+            else:
+                failing[name] = facts.setdefault(failure, (failure,))
+        self.failing = failing
+        self.reasons = Counter(facts[0].reason for facts in failing.values())
+        self.passing = tuple(passing)
+        self.able = tuple(node for node in passing if node.problem or self._has(node.allocatable))
+        self.weak = tuple(
+            node for node in passing if not self._has(node.allocatable) and self._has(node.capacity)
+        )
+
+    def _has(self, amounts: Amounts) -> bool:
+        return all(amounts.get(name, 0) >= amount for name, amount in self._devices)
 
 
 class Screening:

@@ -4,7 +4,9 @@ Matching pods are counted per domain once for an evaluation; what one pod more o
 changes is answered from the same counts.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import NamedTuple
 
 from gpuspawner.kube.pods import Pod, TopologySpreadConstraint
@@ -14,6 +16,8 @@ from .labels import NOTHING, Labels, Requirement, Selector, compile_selector
 from .node_affinity import NodeChoice
 from .node_info import NodeInfo, PodInfo
 from .taints import untolerated
+
+_NODE = attrgetter("node")
 
 _NO_DOMAIN = 2**31 - 1
 
@@ -104,15 +108,14 @@ class Spread:
         """Tell whether the node can never pass, wherever pods are."""
         return any(c.topology_key not in node.labels for c in self._constraints)
 
-    def _matching(self, pods: Iterable[PodInfo]) -> list[dict[str, int]]:
+    def _matching(self, pods: Iterable[PodInfo]) -> list[Mapping[str, int]]:
         """Count the matching pods of each node, for each constraint."""
         candidates = [pod for pod in pods if not pod.terminating]
-        result: list[dict[str, int]] = []
+        result: list[Mapping[str, int]] = []
         for constraint in self._constraints:
-            counts: dict[str, int] = {}
+            counts: Mapping[str, int] = {}
             if not constraint.selector.empty:  # an empty selector counts nothing
-                for pod in constraint.selector.select(candidates):
-                    counts[pod.node] = counts.get(pod.node, 0) + 1
+                counts = Counter(map(_NODE, constraint.selector.select(candidates)))
             result.append(counts)
         return result
 

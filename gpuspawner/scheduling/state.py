@@ -63,6 +63,7 @@ class ClusterState:
         csiStorageCapacities: Plain | None = None,  # noqa: N803
         volumeAttachments: Plain | None = None,  # noqa: N803
         deviceClasses: Plain | None = None,  # noqa: N803
+        priorityClasses: Plain | None = None,  # noqa: N803
         rules: Rules = DEFAULT_RULES,
     ) -> "ClusterState":
         """Build a state from plain API dicts, such as `kubectl get -o json` prints as `items`.
@@ -83,6 +84,7 @@ class ClusterState:
             "CSIStorageCapacity": csiStorageCapacities,
             "VolumeAttachment": volumeAttachments,
             "DeviceClass": deviceClasses,
+            "PriorityClass": priorityClasses,
         }
         for kind, objects in given.items():
             if objects is not None:
@@ -120,6 +122,11 @@ class ClusterState:
     def odd(self) -> Iterable[Odd]:
         """All objects that could not be understood."""
         return self._odd.values()
+
+    @property
+    def has_oddities(self) -> bool:
+        """Whether any object could not be understood."""
+        return bool(self._odd)
 
     def find(self, kind: str, namespace: str, name: str) -> KubeObject | None:
         """Return an object of a kind other than Node and Pod (see `nodes`, `pods`)."""

@@ -37,8 +37,12 @@ class Verdict:
     `explain`."""
     nodes: int = 0
     """How many nodes there are."""
+    reason_counts: Mapping[str, int] = field(default_factory=dict)
+    """How many nodes each of the scheduler's texts is true of; only for a refusal."""
     unknown: tuple[Unknown, ...] = ()
     """What is not known and could change the outcome."""
+    rejected: Rejected | None = None
+    """What keeps the pod from every node alike, if anything does."""
     preemption: str = ""
     """Why ending pods of lower priority would not help, in the scheduler's words."""
     preemption_node: str | None = None
@@ -62,7 +66,7 @@ class Verdict:
         """The scheduler's own message, without what it says of preemption; "" if a node fits."""
         if self.feasible or (self.nodes and not self.failures):
             return ""
-        return message.fit_error(self.nodes, self.failures)
+        return message.fit_error(self.nodes, self.rejected, self.reason_counts)
 
     @cached_property
     def condition_message(self) -> str:

@@ -1,0 +1,43 @@
+"""How important a pod is, before admission has written it into the pod.
+
+Source: the admission plugin Priority (plugin/pkg/admission/priority/admission.go, v1.36.2).
+"""
+
+from typing import NamedTuple
+
+from gpuspawner.kube.nodes import PriorityClass
+from gpuspawner.kube.pods import Pod
+
+from .storage_index import StorageIndex
+
+BUILT_IN = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+
+class Priority(NamedTuple):
+    """A pod's priority."""
+
+    value: int
+    preempts: bool
+    """Whether pods of lower priority may be ended for it."""
+    known: bool = True
+    """Whether the value is certain: its class may not be known."""
+
+
+def priority_of(pod: Pod, storage: StorageIndex) -> Priority:
+    """Return a pod's priority: its own, or what its PriorityClass or the default one will give."""
+    spec = pod.spec
+    if spec.priority is not None:
+        return Priority(spec.priority, spec.preemption_policy != "Never")
+    name = spec.priority_class_name
+    if name in BUILT_IN:
+        return Priority(BUILT_IN[name], spec.preemption_policy != "Never")
+    if name:
+        found = storage.get(PriorityClass, name)
+    else:
+        defaults = [c for c in storage.all(PriorityClass) if c.global_default]
+        # Of several defaults the lowest counts.
+        found = min(defaults, key=lambda class_: class_.value, default=None)
+    if found is None:
+        return Priority(0, spec.preemption_policy != "Never", known=not name)
+    policy = spec.preemption_policy or found.preemption_policy
+    return Priority(found.value, policy != "Never")
