@@ -34,6 +34,9 @@ MODEL_LABELS = (
 """Labels whose value names the model, the most exact first."""
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+SHARED_MEMORY = 8 * 2**30
+"""Size of /dev/shm in bytes: room for the workers of a PyTorch DataLoader, which die on 64 MB."""
+
 SHARED = "-SHARED"
 """How the product label ends where a GPU is shared in time."""
 
@@ -123,6 +126,8 @@ def _accelerator(key: str, model: _Model, nodes: list[NodeInfo]) -> Accelerator:
         node_selector=MappingProxyType({model.label: model.value} if model.label else {}),
         node_affinity=() if model.label else (_UNLABELLED,),
         tolerations=_tolerations(model.resource, nodes),
+        shared_memory=SHARED_MEMORY,
+        discovered=True,
     )
 
 

@@ -4,9 +4,11 @@ Nothing is set on the spawner and nothing remembered: each spawn starts from the
 made, so no server carries what an earlier one was given.
 """
 
+import math
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
@@ -34,11 +36,15 @@ class PodRules:
         cpu_environment: Environment of servers without a GPU. Where the NVIDIA runtime is a node's
             default, a container without `NVIDIA_VISIBLE_DEVICES` sees every GPU of it.
         cpu_avoids: Accelerators whose nodes servers without a GPU stay away from.
+        memory_requested: Which part of the memory granted is requested; the limit is all of it.
+        cpu_requested: Which part of the CPU granted is requested; the limit is all of it.
     """
 
     accelerators: tuple[Accelerator, ...] = ()
     cpu_environment: Mapping[str, str] = field(default_factory=_void, hash=False)
     cpu_avoids: tuple[Accelerator, ...] = ()
+    memory_requested: float = 1.0
+    cpu_requested: float = 1.0
 
 
 EVERYWHERE = PodRules()
@@ -75,19 +81,33 @@ def apply(pod: Mapping[str, Any], grant: Grant, rules: PodRules = EVERYWHERE) ->
 
 
 def _ask_for(server: dict[str, Any], grant: Grant, rules: PodRules) -> None:
-    """Request what was granted, and limit it to the same; for devices Kubernetes demands both."""
-    amounts: dict[str, str] = {}
-    if grant.memory is not None:
-        amounts["memory"] = _memory(grant.memory)
-    if grant.cpu is not None:
-        amounts["cpu"] = f"{grant.cpu}m" if grant.cpu % 1000 else str(grant.cpu // 1000)
-    if grant.accelerator is not None:
-        amounts[grant.accelerator.resource] = str(grant.gpus)
+    """Request and limit what was granted; for devices Kubernetes demands that both be the same."""
+    amounts = {
+        "limits": _amounts(grant, 1.0, 1.0),
+        "requests": _amounts(grant, rules.memory_requested, rules.cpu_requested),
+    }
     others = {accelerator.resource for accelerator in rules.accelerators}
     resources = server["resources"] = dict(server.get("resources") or {})
-    for side in ("limits", "requests"):
+    for side, own in amounts.items():
         kept = {k: v for k, v in (resources.get(side) or {}).items() if k not in others}
-        resources[side] = {**kept, **amounts}
+        resources[side] = {**kept, **own}
+
+
+def _amounts(grant: Grant, memory_part: float, cpu_part: float) -> dict[str, str]:
+    amounts: dict[str, str] = {}
+    if grant.memory is not None:
+        amounts["memory"] = _memory(_part(grant.memory, memory_part))
+    if grant.cpu is not None:
+        millicores = _part(grant.cpu, cpu_part)
+        amounts["cpu"] = f"{millicores}m" if millicores % 1000 else str(millicores // 1000)
+    if grant.accelerator is not None:
+        amounts[grant.accelerator.resource] = str(grant.gpus)
+    return amounts
+
+
+def _part(amount: int, part: float) -> int:
+    # The decimal that was configured, and not the nearest binary fraction, which may be above it.
+    return math.ceil(amount * Fraction(str(part)))
 
 
 def _memory(count: int) -> str:

@@ -9,7 +9,9 @@ from gpuspawner.offers.frozen import thaw
 from gpuspawner.policy import Grant
 
 SHARED_MEMORY = "gpuspawner-shared-memory"
-"""Name of the volume at /dev/shm."""
+"""Name of the volume at `DEV_SHM`."""
+
+DEV_SHM = "/dev/shm"  # noqa: S108
 
 
 def add_volumes(spec: dict[str, Any], accelerator: Accelerator) -> None:
@@ -28,15 +30,21 @@ def add_shared_memory(spec: dict[str, Any], grant: Grant) -> None:
     """Give the server a /dev/shm of the accelerator's size.
 
     What is written there counts as memory of the container that wrote it, so it asks for no more
-    memory, and never promises more than the server has.
+    memory, and never promises more than the server has. A size that nobody configured gives way to
+    whatever is mounted there.
+
+    Raises:
+        ManifestError: Something else is mounted there.
     """
     accelerator = grant.accelerator
     if accelerator is None or accelerator.shared_memory is None:
         return
+    if accelerator.discovered and _mounts_at(spec, DEV_SHM):
+        return
     size = min(accelerator.shared_memory, grant.memory or accelerator.shared_memory)
     volume = {"name": SHARED_MEMORY, "emptyDir": {"medium": "Memory", "sizeLimit": str(size)}}
     _add_volume(spec, volume, accelerator)
-    _add_mount(spec, {"name": SHARED_MEMORY, "mountPath": "/dev/shm"}, accelerator)  # noqa: S108
+    _add_mount(spec, {"name": SHARED_MEMORY, "mountPath": DEV_SHM}, accelerator)
 
 
 def _add_volume(spec: dict[str, Any], volume: Any, accelerator: Accelerator) -> None:
@@ -55,7 +63,7 @@ def _add_mount(spec: dict[str, Any], mount: Any, accelerator: Accelerator) -> No
     if not any(volume["name"] == mount["name"] for volume in spec.get("volumes") or ()):
         reason = f"volume_mounts names {mount['name']!r}, but the pod has no such volume"
         raise ManifestError(accelerator.key, reason)
-    same = [other for other in mounts if _path(other) == _path(mount)]
+    same = _mounts_at(spec, mount["mountPath"])
     if not same:
         mounts.append(mount)
     elif same != [mount]:
@@ -66,5 +74,6 @@ def _add_mount(spec: dict[str, Any], mount: Any, accelerator: Accelerator) -> No
         raise ManifestError(accelerator.key, reason)
 
 
-def _path(mount: Mapping[str, Any]) -> str:
-    return str(mount["mountPath"]).rstrip("/")
+def _mounts_at(spec: Mapping[str, Any], path: str) -> list[Any]:
+    mounts = spec["containers"][0].get("volumeMounts") or ()
+    return [mount for mount in mounts if mount["mountPath"].rstrip("/") == path.rstrip("/")]

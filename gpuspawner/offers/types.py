@@ -77,6 +77,7 @@ class Accelerator:
         cpu_choices: Millicores for this accelerator; None means those of the whole hub.
         default: What is taken for choices that a person leaves out.
         scale_up: Set when its pool of nodes can grow.
+        discovered: Whether the nodes told of it, and not the administrator.
     """
 
     key: str
@@ -96,6 +97,7 @@ class Accelerator:
     cpu_choices: tuple[int, ...] | None = None
     default: Default = Default()
     scale_up: ScaleUp | None = None
+    discovered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

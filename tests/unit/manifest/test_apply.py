@@ -1,6 +1,7 @@
 """The pod that a grant makes of KubeSpawner's."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -81,6 +82,16 @@ def test_what_is_no_choice_stays_as_kubespawner_has_it():
         "requests": {"memory": GI, "nvidia.com/gpu": "1"},
     }
     assert server(apply(before, Grant()))["image"] == "notebook:1"
+
+
+def test_less_can_be_requested_than_the_limit_is():
+    parts = PodRules(memory_requested=0.5, cpu_requested=0.1)
+    resources = server(apply(stock(), Grant(A100, 2, memory=16 * GI, cpu=2000), parts))["resources"]
+
+    assert resources == {
+        "limits": {"memory": "16Gi", "cpu": "2", "nvidia.com/gpu": "2"},
+        "requests": {"memory": "8Gi", "cpu": "200m", "nvidia.com/gpu": "2"},
+    }
 
 
 @pytest.mark.parametrize(
@@ -214,6 +225,14 @@ def test_shared_memory_is_never_more_than_the_memory_it_counts_in(memory, size):
 
     assert made["spec"]["volumes"][-1]["emptyDir"] == {"medium": "Memory", "sizeLimit": str(size)}
     assert server(made)["volumeMounts"][-1]["mountPath"] == "/dev/shm"
+
+
+def test_shared_memory_that_nobody_configured_gives_way():
+    found = replace(A100, discovered=True)
+    mounted = stock(volume_mounts=[{"name": "shm", "mountPath": "/dev/shm/"}])
+
+    assert server(apply(stock(), Grant(found, 1)))["volumeMounts"][-1]["mountPath"] == "/dev/shm"
+    assert server(apply(mounted, Grant(found, 1)))["volumeMounts"][0]["name"] == "shm"
 
 
 CONFLICTS = [
