@@ -70,6 +70,9 @@ class Demo:
         """
         proxy = binaries.proxy()
         self.cluster.start()
+        # The cluster is new, and so is the hub: what an earlier one knew is gone.
+        for name in ("jupyterhub.log", "jupyterhub.sqlite"):
+            (self.directory / name).unlink(missing_ok=True)
         self.cluster.api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         kubeconfig = rbac.hub_kubeconfig(self.cluster, NAMESPACE)
         settings = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,25 @@ def test_a_pod_with_gpus_sees_exactly_those(
     said = log(cluster, namespace, "p")
 
     assert said == f"3 {['Tesla V100-SXM2-16GB'] * 3}\n"
+
+
+def test_gpuspawner_finds_in_the_pod_as_many_gpus_as_were_asked_for(
+    cluster: LocalCluster, namespace: str, add_nodes: AddNodes
+) -> None:
+    add_nodes("on-premises")
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    pod = python_pod("p", "")
+    [container] = pod["spec"]["containers"]
+    container["command"] = ["python3", "-m", "gpuspawner.nvml", "--expect", "2"]
+    container["resources"] = {"limits": {"nvidia.com/mig-1g.5gb": "2"}}
+    pod["spec"]["tolerations"] = [{"operator": "Exists"}]
+    cluster.api.create(pods, pod)
+    wait_for(lambda: phase(cluster, namespace, "p") in {"Succeeded", "Failed"})
+
+    report = json.loads(log(cluster, namespace, "p"))
+
+    assert phase(cluster, namespace, "p") == "Succeeded", report
+    assert {gpu["name"] for gpu in report["devices"]} == {"NVIDIA A100-SXM4-40GB MIG 1g.5gb"}
 
 
 def test_a_deleted_pod_leaves_no_process_even_in_another_session(
