@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from localcluster.binaries import controlplane
+from tests.processes import processes_of
 from tests.waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
@@ -49,17 +50,6 @@ def wait_ready(process: subprocess.Popen[str]) -> None:
 def kubectl(directory: Path, *arguments: str) -> str:
     command = [controlplane(), "kubectl", "--kubeconfig", directory / "kubeconfig", *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
-def processes_of(directory: Path) -> list[str]:
-    """Command lines of the processes that name the directory."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        with suppress(OSError):
-            line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-            if entry.name.isdigit() and str(directory) in line:
-                found.append(line)
-    return found
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

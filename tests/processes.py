@@ -1,0 +1,20 @@
+"""The processes of this machine, as /proc tells of them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+
+def processes_of(directory: Path) -> list[str]:
+    """Return the command lines of the processes that name a directory in it or in a variable."""
+    wanted = str(directory).encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        # One that has just ended, or is another user's, cannot be read.
+        with suppress(OSError):
+            if entry.name.isdigit():
+                line = (entry / "cmdline").read_bytes()
+                if wanted in line or wanted in (entry / "environ").read_bytes():
+                    found.append(line.replace(b"\0", b" ").decode(errors="replace"))
+    return found
