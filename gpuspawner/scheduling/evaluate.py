@@ -1,8 +1,7 @@
 """Would this pod be placed now? The scheduler's answer, or that it is unknown."""
 
-from collections import ChainMap, Counter
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import cast
 
 import msgspec
 
@@ -19,6 +18,7 @@ from .message import count_reasons
 from .node_info import NodeInfo, pod_info
 from .outlook import Outlook, outlook
 from .preemption import preempt
+from .resources import fits
 from .screening import Screen
 from .state import ClusterState
 from .unknowns import Unknown, Why
@@ -132,24 +132,28 @@ def _search(filters: Filters) -> _Found:
     if filters.rejected is not None:
         return _Found(len(state.nodes), None)
     screen = filters.screen()
-    feasible: list[str] = []
     doubtful: list[Unknown] = []
-    for node in screen.able:
-        if filters.names is not None and node.name not in filters.names:
-            continue
-        if node.problem or _passes(filters, node):
-            doubt = uncertain(state, node) if state.has_oddities or node.doubtful else None
-            if doubt is None:
-                feasible.append(node.name)
-            else:
+    feasible: list[str] = []
+    for node in _candidates(filters, screen):
+        if state.has_oddities or node.doubtful:
+            doubt = uncertain(state, node)
+            if doubt is not None:
                 doubtful.append(doubt)
+                continue
+        feasible.append(node.name)
     return _Found(len(state.nodes), screen, tuple(feasible), tuple(doubtful))
 
 
-def _passes(filters: Filters, node: NodeInfo) -> bool:
-    if filters.state.nominated(node.name):
-        return not filters.failures(node)
-    return filters.passes(node)
+def _candidates(filters: Filters, screen: Screen) -> list[NodeInfo]:
+    """Return the nodes that hold the pod as far as known."""
+    nodes: Iterable[NodeInfo] = screen.able
+    if filters.names is not None:
+        nodes = [node for node in nodes if node.name in filters.names]
+    asked = filters.asked
+    roomy = [node for node in nodes if fits(asked, node.free) or node.problem]
+    if filters.simple and not filters.state.has_nominations:
+        return roomy
+    return [node for node in roomy if node.problem or not filters.failures(node)]
 
 
 def _no_failures(_filters: Filters, _found: _Found) -> dict[str, Failures]:
@@ -170,22 +174,19 @@ def _everywhere(filters: Filters) -> Mapping[str, Failures]:
 
 def _unfixed_failures(filters: Filters, screen: Screen) -> dict[str, Failures]:
     """Return the failures of nodes that pass the screen and do not fit."""
-    failures: dict[str, Failures] = {}
-    for node in screen.passing:
-        facts = filters.failures(node)
-        if facts:
-            failures[node.name] = facts
-    return failures
+    if filters.simple and not filters.state.has_nominations:
+        return screen.lacking(filters.asked)
+    found = ((node.name, filters.failures(node)) for node in screen.passing)
+    return {name: facts for name, facts in found if facts}
 
 
 def _joined(
     filters: Filters, screen: Screen, unfixed: dict[str, Failures]
 ) -> Mapping[str, Failures]:
-    if filters.names is None:
-        # Joined, not copied: there may be thousands that the screen has kept.
-        return ChainMap(unfixed, cast("dict[str, Failures]", screen.failing))
-    excluded = (Excluded(),)
     found = {**screen.failing, **unfixed}
+    if filters.names is None:
+        return found
+    excluded = (Excluded(),)
     return {
         name: found.get(name, ()) if name in filters.names else excluded
         for name in filters.state.nodes

@@ -32,7 +32,7 @@ from .priority import priority_of
 from .requests import PODS, Amounts, asked
 from .rules import DEFAULT_SCHEDULER
 from .screening import Judge, Screen
-from .spread import Spread, compile_constraints
+from .spread import Spread, compile_constraints, domains
 from .state import ClusterState
 from .taints import UNSCHEDULABLE, any_tolerates, untolerated
 from .volume_limits import VolumeLimits
@@ -86,8 +86,11 @@ class Filters:
         self.by_namespace_label = False
         """Whether labels of namespaces decide."""
         self.binding = Binding(self.claims, state.storage)
+        self._volumes_decide = bool(self.disks or self.claims.all or self.limits.needed)
         self.spread = self._spread()
         self.nearness = self._nearness()
+        self.simple = not (self.ports or self._volumes_decide or self.spread or self.nearness)
+        """Whether on nodes that pass the screen only resources decide."""
 
     def screen(self) -> Screen:
         """Return the nodes sorted by what is fixed about them."""
@@ -103,14 +106,6 @@ class Filters:
         """Return what is fixed about a node and keeps the pod from it."""
         return self._judge()(node)
 
-    def passes(self, node: NodeInfo) -> bool:
-        """Tell whether a node that passes the screen holds the pod; nominated pods aside."""
-        if not resources.fits(self.asked, node.free):
-            return False
-        if self.ports and ports.taken(self.ports, node.ported.values()) is not None:
-            return False
-        return not self._later_failures(node, (), ())
-
     def failures(self, node: NodeInfo) -> Failures:
         """Return what keeps the pod from a node that passes the screen; empty if nothing does.
 
@@ -121,19 +116,15 @@ class Filters:
 
     def failures_without(self, node: NodeInfo, removed: Pods) -> Failures:
         """Return the failures, with pods of the node imagined gone."""
-        nominated = self._nominated(node)
+        nominated = self._nominated(node) if self.state.has_nominations else ()
         if nominated:
             failures = self._failures(node, nominated, removed)
             if failures:
                 return failures
         return self._failures(node, (), removed)
 
-    def failures_now(self, node: NodeInfo) -> Failures:
-        """Return the failures, with no room kept for nominated pods."""
-        return self._failures(node, (), ())
-
     def _failures(self, node: NodeInfo, added: Pods, removed: Pods) -> Failures:
-        here = tuple(pod for pod in self._assumed if pod.node == node.name) + added
+        here = self._here(node) + added
         if self.ports:
             taken = ports.taken(self.ports, _pods(node.ported, here, removed))
             if taken is not None:
@@ -145,7 +136,7 @@ class Filters:
 
     def _later_failures(self, node: NodeInfo, added: Pods, removed: Pods) -> Failures:
         """The rules after NodeResourcesFit."""
-        if self.pod.spec.volumes:
+        if self._volumes_decide:
             failures = self._volume_failures(node, added, removed)
             if failures:
                 return failures
@@ -157,7 +148,7 @@ class Filters:
         return () if failure is None else (failure,)
 
     def _volume_failures(self, node: NodeInfo, added: Pods, removed: Pods) -> Failures:
-        here = tuple(pod for pod in self._assumed if pod.node == node.name) + added
+        here = self._here(node) + added
         if self.disks:
             in_use = disks.in_use(self.disks, _pods(node.claimants, here, removed))
             if in_use is not None:
@@ -173,6 +164,11 @@ class Filters:
             return failures
         zone = self.binding.zone_failure(node)
         return () if zone is None else (zone,)
+
+    def _here(self, node: NodeInfo) -> Pods:
+        if not self._assumed:
+            return ()
+        return tuple(pod for pod in self._assumed if pod.node == node.name)
 
     def _one_pod_conflict(self, added: Pods, removed: Pods) -> bool:
         """Count uses as the plugin does: by the claim's name, in any namespace."""
@@ -234,10 +230,15 @@ class Filters:
         constraints = compile_constraints(self.pod)
         if not constraints:
             return None
+        state, spec = self.state, self.pod.spec
+        affinity = spec.affinity.node_affinity if spec.affinity else None
+        shape = tuple((c.topology_key, c.honor_affinity, c.honor_taints) for c in constraints)
+        found = state.screening.kept(
+            msgspec.msgpack.encode((shape, spec.node_selector, affinity, spec.tolerations)),
+            lambda: domains(constraints, self.pod, self.choice, state.nodes.values()),
+        )
         namespace = self.pod.metadata.namespace
-        pods = self.state.bound.in_namespaces((namespace,))
-        assumed = (pod for pod in self._assumed if pod.namespace == namespace)
-        return Spread(constraints, self.pod, self.choice, self.state.nodes, chain(pods, assumed))
+        return Spread(constraints, namespace, found, state.bound, self._assumed)
 
     def _nearness(self) -> Nearness | None:
         storage, namespace = self.state.storage, self.pod.metadata.namespace

@@ -33,9 +33,9 @@ def fit_error(nodes: int, rejected: Rejected | None, reasons: Mapping[str, int])
 def count_reasons(failures: Iterable[Failures]) -> Counter[str]:
     """Count how many nodes each reason is true of."""
     counts: Counter[str] = Counter()
-    for facts in failures:
+    for facts, number in Counter(failures).items():
         for fact in facts:
-            counts[fact.reason] += 1
+            counts[fact.reason] += number
     return counts
 
 

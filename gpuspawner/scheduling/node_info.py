@@ -1,5 +1,6 @@
 """A node with all that runs on it, summed so that one pod's coming or going costs O(1)."""
 
+import itertools
 import sys
 
 import msgspec
@@ -12,6 +13,8 @@ from .labels import SelectorError
 from .pod_terms import PodTerm, anti_affinity_of, required_terms
 from .requests import PODS, Amounts, allocatable, held, restarts
 from .rules import Rules
+
+_GENERATIONS = itertools.count(1)
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
@@ -122,7 +125,8 @@ class NodeInfo:
     """A node, what it has, and what runs on it."""
 
     __slots__ = (
-        "allocatable", "capacity", "claimants", "claims", "free", "labels", "lowest",
+        "allocatable", "capacity", "claimants", "claims", "free", "generation",
+        "labels", "lowest",
         "name", "node", "pods",
         "ported", "priorities", "problem", "repelling", "requested", "staying",
         "staying_requested", "taints", "unreadable",
@@ -131,6 +135,8 @@ class NodeInfo:
     def __init__(self, name: str) -> None:
         self.name = name
         self.node: Node | None = None
+        self.generation = 0
+        """Grows with every change of what is free; no two nodes ever have the same."""
         self.labels: dict[str, str] = {}
         self.taints: tuple[Taint, ...] = ()
         """Those that keep pods away: NoSchedule and NoExecute."""
@@ -170,6 +176,7 @@ class NodeInfo:
             node.metadata.labels,
         ):
             return False
+        self.generation = next(_GENERATIONS)
         self.labels = node.metadata.labels or {}
         self.taints = tuple(
             taint for taint in node.spec.taints or () if taint.effect in ("NoSchedule", "NoExecute")
@@ -232,6 +239,7 @@ class NodeInfo:
             requested[resource] = requested.get(resource, 0) + sign * amount
             free[resource] = free.get(resource, 0) - sign * amount
         free[PODS] = free.get(PODS, 0) - sign
+        self.generation = next(_GENERATIONS)
         if pod.staying:
             self.staying += sign
             for resource, amount in pod.requested.items():

@@ -45,13 +45,8 @@ class Outlook:
 
 def outlook(filters: Filters, screen: Screen) -> Outlook:
     """Find the nodes that could hold the pod after a change."""
-    busy, away = [], []
-    for node in screen.able:
-        if _could_hold(filters, node, node.allocatable):
-            busy.append(node.name)
-    for node in screen.weak:
-        if _could_hold(filters, node, _healthy(node)):
-            away.append(node.name)
+    busy = [n.name for n in screen.able if _could_hold(filters, n, n.allocatable)]
+    away = [n.name for n in screen.weak if _could_hold(filters, n, _healthy(n))]
     nodes = filters.state.nodes
     passing = {facts for facts in set(screen.failing.values()) if _passes_by(facts[0])}
     if passing:

@@ -4,9 +4,7 @@ Required affinity and anti-affinity of the pod to place, and the required anti-a
 that are there.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from operator import attrgetter
 from typing import NamedTuple
 
 from gpuspawner.kube.nodes import Namespace
@@ -18,8 +16,7 @@ from .node_info import NodeInfo, PodInfo
 from .pod_index import PodIndex
 from .pod_terms import NO_LABELS, PodTerm, anti_affinity_of, required_terms
 from .storage_index import StorageIndex
-
-_NODE = attrgetter("node")
+from .tallies import Meant, Tally
 
 _Counts = dict[tuple[str, str], int]
 """How many matching pods there are per topology key and value."""
@@ -92,14 +89,12 @@ class Nearness:
             assumed: pods to count as if they were on their nodes.
         """
         if self._choice.near:
-            first, *others = self._choice.near
-            found = _select(first, pods)
-            for term in others:
-                found = [p for p in found if term.matches(p.namespace, p.labels, NO_LABELS)]
+            found = pods.count(Tally(tuple(map(_meant, self._choice.near)), ending_too=True))
             for term in self._choice.near:
                 self._sum(self._near, term, found)
         for term in self._choice.away:
-            self._sum(self._away, term, _select(term, pods))
+            found = pods.count(Tally((_meant(term),), ending_too=True))
+            self._sum(self._away, term, found)
         for pod in pods.repelling(self._namespace):
             node = self._nodes.get(pod.node)
             if node is not None:
@@ -166,11 +161,13 @@ class Nearness:
     def _meant_near(self, namespace: str, labels: Labels) -> bool:
         return all(term.matches(namespace, labels, NO_LABELS) for term in self._choice.near)
 
-    def _sum(self, counts: _Counts, term: PodTerm, pods: Iterable[PodInfo]) -> None:
-        for name, number in Counter(map(_NODE, pods)).items():
+    def _sum(self, counts: _Counts, term: PodTerm, found: Mapping[str, int]) -> None:
+        key = term.topology_key
+        for name, number in found.items():
             node = self._nodes.get(name)
-            if node is not None:
-                _update(counts, node, term.topology_key, number)
+            if node is not None and key in node.labels:
+                domain = key, node.labels[key]
+                counts[domain] = counts.get(domain, 0) + number
 
     def _count_meant(
         self, pod: PodInfo, sign: int, near: _Counts, away: _Counts, node: NodeInfo
@@ -189,10 +186,9 @@ class Nearness:
                 _update(repelling, node, term.topology_key, sign)
 
 
-def _select(term: PodTerm, pods: PodIndex) -> list[PodInfo]:
+def _meant(term: PodTerm) -> Meant:
     """Return the pods that a term of the pod to place means."""
-    everywhere = term.namespace_selector.empty
-    return term.selector.select(pods.in_namespaces(None if everywhere else term.namespaces))
+    return Meant(term.selector, None if term.namespace_selector.empty else term.namespaces)
 
 
 def _update(counts: _Counts, node: NodeInfo, key: str, sign: int) -> None:

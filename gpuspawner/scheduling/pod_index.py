@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from .node_info import PodInfo
+from .tallies import Tallies, Tally
 
 
 class PodIndex(Mapping[str, PodInfo]):
@@ -16,6 +17,7 @@ class PodIndex(Mapping[str, PodInfo]):
         """Pods with anti-affinity, by each namespace that their terms name."""
         self._repelling_by_selector: dict[str, PodInfo] = {}
         """Pods with anti-affinity to namespaces chosen by label."""
+        self._tallies = Tallies()
 
     def __getitem__(self, key: str) -> PodInfo:
         return self._namespaces[key.partition("/")[0]][key]
@@ -30,6 +32,7 @@ class PodIndex(Mapping[str, PodInfo]):
         """Index a pod that is not indexed yet."""
         self._namespaces.setdefault(pod.namespace, {})[pod.key] = pod
         self._size += 1
+        self._tallies.add(pod)
         for term in pod.anti_affinity:
             for namespace in term.namespaces:
                 self._repelling.setdefault(namespace, {})[pod.key] = pod
@@ -44,6 +47,7 @@ class PodIndex(Mapping[str, PodInfo]):
         if pods is None or pod is None:
             return None
         self._size -= 1
+        self._tallies.discard(pod)
         if not pods:
             del self._namespaces[namespace]
         for term in pod.anti_affinity:
@@ -60,6 +64,10 @@ class PodIndex(Mapping[str, PodInfo]):
         if names is None:
             return chain.from_iterable(pods.values() for pods in self._namespaces.values())
         return chain.from_iterable(self._namespaces.get(name, {}).values() for name in names)
+
+    def count(self, tally: Tally) -> Mapping[str, int]:
+        """Return how many of the pods count on each node."""
+        return self._tallies.count(tally, self.in_namespaces(tally.meant[0].namespaces))
 
     def repelling(self, namespace: str) -> Iterable[PodInfo]:
         """Return the pods that may repel pods of a namespace, each once."""

@@ -7,16 +7,22 @@ since are judged again.
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
+from typing import TypeVar, cast
 
 from .failures import Failure, Failures
 from .node_info import NodeInfo
 from .requests import Amounts
-from .resources import Asked
+from .resources import Asked, lacking
+
+_T = TypeVar("_T")
 
 Judge = Callable[[NodeInfo], Failure | None]
 
 _KEPT = 64
 """Combinations kept; a hub offers fewer, and each takes a few hundred bytes a node."""
+
+_SHAPES = 8
+"""Sizes of request whose lacking resources are kept for each combination."""
 
 
 class Screen:
@@ -45,6 +51,30 @@ class Screen:
         """Those of them that have, free or not, the devices asked for, or may have them."""
         self.weak: tuple[NodeInfo, ...] = ()
         """Those that pass and have too few devices, but more of them when all are healthy."""
+        self._lacking: dict[Asked, dict[str, tuple[int, Failures]]] = {}
+
+    def lacking(self, asked: Asked) -> dict[str, Failures]:
+        """Return the resources that each node that passes lacks, if any.
+
+        Kept for each node until a pod comes to it or goes.
+        """
+        kept = self._lacking.get(asked)
+        if kept is None:
+            if len(self._lacking) >= _SHAPES:
+                self._lacking.clear()
+            kept = self._lacking[asked] = {}
+        result: dict[str, Failures] = {}
+        for node in self.passing:
+            name = node.name
+            known = kept.get(name)
+            if known is not None and known[0] == node.generation:
+                facts = known[1]
+            else:
+                facts = lacking(asked, node.free, node.allocatable)
+                kept[name] = node.generation, facts
+            if facts:
+                result[name] = facts
+        return result
 
     def refresh(self, nodes: Mapping[str, NodeInfo]) -> None:
         """Judge the stale nodes."""
@@ -86,6 +116,7 @@ class Screening:
 
     def __init__(self) -> None:
         self._screens: OrderedDict[bytes, Screen] = OrderedDict()
+        self._kept: OrderedDict[bytes, object] = OrderedDict()
 
     def screen(
         self,
@@ -111,7 +142,17 @@ class Screening:
         screen.refresh(nodes)
         return screen
 
+    def kept(self, signature: bytes, make: Callable[[], _T]) -> _T:
+        """Return what was made for a signature, made again after any change of a node."""
+        if signature not in self._kept:
+            self._kept[signature] = make()
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(signature)
+        return cast("_T", self._kept[signature])
+
     def node_changed(self, name: str) -> None:
         """Have a node judged again."""
+        self._kept.clear()
         for screen in self._screens.values():
             screen.stale.add(name)

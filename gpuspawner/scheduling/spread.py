@@ -4,9 +4,7 @@ Matching pods are counted per domain once for an evaluation; what one pod more o
 changes is answered from the same counts.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from operator import attrgetter
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from gpuspawner.kube.pods import Pod, TopologySpreadConstraint
@@ -15,9 +13,9 @@ from .failures import Failure, NoTopology, Uneven
 from .labels import NOTHING, Labels, Requirement, Selector, compile_selector
 from .node_affinity import NodeChoice
 from .node_info import NodeInfo, PodInfo
+from .pod_index import PodIndex
 from .taints import untolerated
-
-_NODE = attrgetter("node")
+from .tallies import Meant, Tally
 
 _NO_DOMAIN = 2**31 - 1
 
@@ -48,36 +46,75 @@ def compile_constraints(pod: Pod) -> tuple[Constraint, ...]:
     )
 
 
+Domains = tuple[dict[str, str], ...]
+"""For each constraint the nodes that it counts, each with its domain."""
+
+
+def domains(
+    constraints: tuple[Constraint, ...],
+    pod: Pod,
+    choice: NodeChoice,
+    nodes: Iterable[NodeInfo],
+) -> Domains:
+    """Return the domains of nodes.
+
+    Args:
+        constraints: compiled.
+        pod: the pod to place.
+        choice: what it selects of nodes.
+        nodes: those to return.
+    """
+    tolerations = tuple(pod.spec.tolerations or ())
+    keys = {constraint.topology_key for constraint in constraints}
+    result: Domains = tuple({} for _ in constraints)
+    for node in nodes:
+        labels = node.labels
+        if not keys <= labels.keys():
+            continue
+        chosen = choice.matches(labels, node.name)
+        borne = not node.taints or untolerated(node.taints, tolerations) is None
+        for constraint, found in zip(constraints, result, strict=True):
+            if (chosen or not constraint.honor_affinity) and (borne or not constraint.honor_taints):
+                found[node.name] = labels[constraint.topology_key]
+    return result
+
+
 class Spread:
     """How the pods that a pod's constraints mean are spread over the nodes at one moment."""
 
     def __init__(
         self,
         constraints: tuple[Constraint, ...],
-        pod: Pod,
-        choice: NodeChoice,
-        nodes: Mapping[str, NodeInfo],
-        pods: Iterable[PodInfo],
+        namespace: str,
+        domains: Domains,
+        pods: PodIndex,
+        assumed: Iterable[PodInfo] = (),
     ) -> None:
         """Count.
 
         Args:
             constraints: compiled, at least one.
-            pod: the pod to place.
-            choice: what it selects of nodes.
-            nodes: all nodes.
-            pods: all pods on nodes in the pod's namespace.
+            namespace: the pod's.
+            domains: of all nodes.
+            pods: all pods on nodes.
+            assumed: pods to count as if they were on their nodes.
         """
         self._constraints = constraints
-        self._namespace = pod.metadata.namespace
-        self._choice = choice
-        self._tolerations = tuple(pod.spec.tolerations or ())
-        self._counts: list[dict[str, int]] = [{} for _ in constraints]
-        matching = self._matching(pods)
-        for name, node in nodes.items():
-            for index, domain in self._domains(node):
-                counts = self._counts[index]
-                counts[domain] = counts.get(domain, 0) + matching[index].get(name, 0)
+        self._namespace = namespace
+        self._domains = domains
+        self._counts: list[dict[str, int]] = []
+        more = [pod for pod in assumed if pod.namespace == namespace]
+        for constraint, nodes in zip(constraints, domains, strict=True):
+            counts = dict.fromkeys(nodes.values(), 0)
+            if not constraint.selector.empty:  # an empty selector counts nothing
+                meant = Meant(constraint.selector, frozenset((namespace,)))
+                for name, number in pods.count(Tally((meant,), ending_too=False)).items():
+                    if name in nodes:
+                        counts[nodes[name]] += number
+                for pod in more:
+                    if pod.node in nodes and constraint.selector.matches(pod.labels):
+                        counts[nodes[pod.node]] += 1
+            self._counts.append(counts)
         self._least = [min(counts.values(), default=_NO_DOMAIN) for counts in self._counts]
 
     def failure(
@@ -108,39 +145,14 @@ class Spread:
         """Tell whether the node can never pass, wherever pods are."""
         return any(c.topology_key not in node.labels for c in self._constraints)
 
-    def _matching(self, pods: Iterable[PodInfo]) -> list[Mapping[str, int]]:
-        """Count the matching pods of each node, for each constraint."""
-        candidates = [pod for pod in pods if not pod.terminating]
-        result: list[Mapping[str, int]] = []
-        for constraint in self._constraints:
-            counts: Mapping[str, int] = {}
-            if not constraint.selector.empty:  # an empty selector counts nothing
-                counts = Counter(map(_NODE, constraint.selector.select(candidates)))
-            result.append(counts)
-        return result
-
-    def _domains(self, node: NodeInfo) -> list[tuple[int, str]]:
-        """Return the constraints that count this node, each with the node's domain."""
-        labels = node.labels
-        for constraint in self._constraints:
-            if constraint.topology_key not in labels:
-                return []
-        return [
-            (index, labels[constraint.topology_key])
-            for index, constraint in enumerate(self._constraints)
-            if self._included(constraint, node)
-        ]
-
-    def _included(self, constraint: Constraint, node: NodeInfo) -> bool:
-        if constraint.honor_affinity and not self._choice.matches(node.labels, node.name):
-            return False
-        return not (constraint.honor_taints and untolerated(node.taints, self._tolerations))
-
     def _changed(
         self, node: NodeInfo, added: Iterable[PodInfo], removed: Iterable[PodInfo]
     ) -> tuple[list[dict[str, int]], list[int]]:
         counts = [dict(count) for count in self._counts]
-        for index, domain in self._domains(node):
+        for index, nodes in enumerate(self._domains):
+            domain = nodes.get(node.name)
+            if domain is None:
+                continue
             selector = self._constraints[index].selector
             for pods, sign in ((added, 1), (removed, -1)):
                 for pod in pods:

@@ -119,6 +119,11 @@ class ClusterState:
         return self._nominated.get(node, {}).values()
 
     @property
+    def has_nominations(self) -> bool:
+        """Whether room is kept for any pod."""
+        return bool(self._nominated)
+
+    @property
     def odd(self) -> Iterable[Odd]:
         """All objects that could not be understood."""
         return self._odd.values()

@@ -55,11 +55,14 @@ class Verdict:
     @cached_property
     def reasons(self) -> dict[str, list[str]]:
         """Node to the scheduler's own texts, for nodes that a filter was run on."""
-        return {
-            name: [fact.reason for fact in facts]
-            for name, facts in self.failures.items()
-            if not isinstance(facts[0], Excluded | Rejected)
-        }
+        texts: dict[Failures, list[str]] = {}
+        reasons: dict[str, list[str]] = {}
+        for name, facts in self.failures.items():
+            if facts not in texts:
+                texts[facts] = [fact.reason for fact in facts]
+            if not isinstance(facts[0], Excluded | Rejected):
+                reasons[name] = texts[facts]
+        return reasons
 
     @cached_property
     def message(self) -> str:

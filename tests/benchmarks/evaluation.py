@@ -7,6 +7,7 @@ import gc
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
@@ -19,20 +20,21 @@ SIZES = ((500, 100, 15_000), (2_000, 400, 60_000), (5_000, 1_000, 150_000))
 RUNS = 200
 
 
-def measure(work: Callable[[int], object], runs: int = RUNS) -> tuple[float, float]:
+def measure(work: Callable[[], object], runs: int = RUNS) -> tuple[float, float]:
     """Return the median and the 99th percentile, in milliseconds."""
     times = []
-    for number in range(runs):
-        start = time.thread_time()
-        work(number)
-        times.append((time.thread_time() - start) * 1000)
+    for _ in range(runs):
+        start = time.perf_counter()
+        work()
+        times.append((time.perf_counter() - start) * 1000)
     times.sort()
     return statistics.median(times), times[int(len(times) * 0.99) - 1]
 
 
-def churn(state: ClusterState, nodes: int, number: int) -> None:
-    """Let a pod come somewhere, so that no evaluation meets the state of the one before."""
-    state.put(convert("Pod", running_pod(10_000_000, number * 7 % nodes, gpus=0)))
+def churn(state: ClusterState, nodes: int) -> None:
+    """Let a pod come somewhere."""
+    plain = running_pod(10_000_000, state.version * 7 % nodes, gpus=0)
+    state.put(convert("Pod", plain))
 
 
 def first_time(state: ClusterState, pod: Pod) -> Verdict:
@@ -57,24 +59,23 @@ def rows(nodes: int, gpu_nodes: int, pods: int) -> dict[str, tuple[float, float]
         state = cluster(nodes, gpu_nodes, pods, full=full)
         gc.collect()
 
-        def on(pod: object, answer: Callable[[ClusterState, Pod], object]) -> Callable[[int], None]:
-            def work(number: int) -> None:
-                answer(state, pod)
-
-            return work
-
         outcome = evaluate(state, usual).outcome
-        result[f"{outcome}: one GPU of one model"] = measure(on(usual, evaluate))
-        result[f"{outcome}: the same from a plain dict"] = measure(on(gpu_request(), evaluate))
-        result[f"{outcome}: one GPU of any model"] = measure(on(any_gpu, evaluate))
-        result[f"{outcome}: first of its kind"] = measure(on(usual, first_time), 30)
+        result[f"{outcome}: one GPU of one model"] = measure(partial(evaluate, state, usual))
+        result[f"{outcome}: the same from a plain dict"] = measure(
+            partial(evaluate, state, gpu_request())
+        )
+        result[f"{outcome}: one GPU of any model"] = measure(partial(evaluate, state, any_gpu))
+        result[f"{outcome}: first of its kind"] = measure(partial(first_time, state, usual), 30)
         if full:
-            result["with reasons and message: one model"] = measure(on(usual, whole_answer))
-            result["with reasons and message: any model"] = measure(on(any_gpu, whole_answer))
+            result["with reasons and message: one model"] = measure(
+                partial(whole_answer, state, usual)
+            )
+            result["with reasons and message: any model"] = measure(
+                partial(whole_answer, state, any_gpu)
+            )
         else:
-            result["worst pod (spread, affinities)"] = measure(on(worst, evaluate), 30)
-            arrivals = measure(lambda number: churn(state, nodes, number))
-            result["a pod comes"] = arrivals
+            result["worst pod (spread, affinities)"] = measure(partial(evaluate, state, worst), 30)
+            result["a pod comes"] = measure(partial(churn, state, nodes))
         del state
         gc.collect()
     return result
