@@ -46,19 +46,16 @@ def proxy() -> Path:
 
     def make(directory: Path) -> None:
         print(f"installing {PROXY} from npm", file=sys.stderr, flush=True)
-        command = ["npm", "install", "--silent", "--no-fund", "--no-audit", "--prefix"]
+        options = ["--silent", "--no-fund", "--no-audit", "--prefix", str(directory)]
+        command: list[str | Path] = [*runtime.npm, "install", *options, PROXY]
         try:
-            subprocess.run(
-                [runtime.directory / command[0], *command[1:], directory, PROXY],
-                check=True,
-                env=runtime.environment(),
-            )
+            subprocess.run(command, check=True, env=runtime.environment())
         except (OSError, subprocess.CalledProcessError) as error:
             raise LocalClusterError(f"npm could not install {PROXY}: {error}") from error
         # One directory to put on PATH, whatever Node the machine has.
-        (directory / "node_modules" / ".bin" / "node").symlink_to(runtime.directory / "node")
+        (directory / "node_modules" / ".bin" / "node").symlink_to(runtime.command)
 
-    made = made_once(f"proxy/{key(PROXY, str(runtime.directory))}", make)
+    made = made_once(f"proxy/{key(PROXY, str(runtime.command))}", make)
     return made / "node_modules" / ".bin"
 
 

