@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import pytest
 
-pytest_plugins = ["tests.fixtures.cluster"]
+pytest_plugins = ["tests.fixtures.cluster", "tests.fixtures.bare_cluster"]
 
 VERSION_CONDITION = "Skipped: version:"
 

@@ -1,0 +1,227 @@
+"""A generated cluster inside a real control plane, and what its scheduler answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from tests.scheduling.generators import NAMESPACES, PRIORITIES, RUNTIME_CLASSES, Case
+from tests.scheduling.live.api import NAMESPACED, Api, Plain, RefusedError, Seen
+from tests.scheduling.live.binder import WAITING_FOR_CLAIM, Binder, ephemeral_claims
+
+# In the order in which they must exist; the pods come last.
+LOADED = (
+    "storageclasses",
+    "csidrivers",
+    "csinodes",
+    "csistoragecapacities",
+    "persistentvolumes",
+    "persistentvolumeclaims",
+    "volumeattachments",
+    "nodes",
+    "pods",
+)
+LISTED = (*LOADED, "namespaces", "deviceclasses")
+KEPT_BY_GRACE = 3600  # seconds that a deleted pod stays: no kubelet lets it go
+PROVISIONED_LATE = 1.5  # seconds after which a scheduler that says nothing waits for a volume
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the scheduler did with a pod.
+
+    Attributes:
+        node: Where it was bound, or None.
+        nominated: The node that it waits for after preemption, or None.
+        reason: Of the condition PodScheduled.
+        message: The same condition's whole message; empty when bound.
+    """
+
+    node: str | None = None
+    nominated: str | None = None
+    reason: str = ""
+    message: str = ""
+
+
+def answer_in(pod: Plain) -> Answer | None:
+    """Read the scheduler's answer from a pod, None when there is none yet."""
+    if node := pod["spec"].get("nodeName"):
+        return Answer(node=node)
+    status = pod.get("status", {})
+    for condition in status.get("conditions", []):
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            if WAITING_FOR_CLAIM in condition.get("message", ""):
+                return None
+            return Answer(
+                nominated=status.get("nominatedNodeName") or None,
+                reason=condition.get("reason", ""),
+                message=condition.get("message", ""),
+            )
+    return None
+
+
+class World:
+    """Puts one cluster after another into a control plane of our own.
+
+    Nothing else may use that control plane: between two cases every node, pod and volume goes.
+    """
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+        self._pods = Seen()
+        self._binder = Binder(api)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, api: Api) -> AsyncIterator[World]:
+        """Make what all cases share, then follow pods and bind volumes until closed."""
+        world = cls(api)
+        await asyncio.gather(*(_ensure(api, *each) for each in _shared()))
+        await world.clear()
+        tasks = [
+            asyncio.create_task(world._pods.follow(api, "pods")),
+            asyncio.create_task(world._binder.run()),
+        ]
+        try:
+            yield world
+        finally:
+            for task in tasks:
+                task.cancel()
+            for done in await asyncio.gather(*tasks, return_exceptions=True):
+                if not isinstance(done, asyncio.CancelledError):
+                    raise done
+
+    async def load(self, case: Case) -> None:
+        """Make a case's objects and wait until the scheduler has seen them all."""
+        for plural in LOADED:
+            await asyncio.gather(
+                *(self._load_one(plural, each) for each in case.objects.get(plural, []))
+            )
+        await self._wait_for_the_scheduler(f"{case.name}-last")
+        for each in case.earlier:
+            await self.api.create("pods", each)
+            await self.answer(each)
+
+    async def fill(self, nodes: list[Plain]) -> None:
+        """Make only nodes, thousands if need be, and wait until the scheduler has seen them."""
+        await asyncio.gather(*(self._load_one("nodes", each) for each in nodes))
+        await self._wait_for_the_scheduler("last")
+
+    async def _load_one(self, plural: str, wanted: Plain) -> None:
+        metadata = {k: v for k, v in wanted["metadata"].items() if k != "deletionTimestamp"}
+        made = await self.api.create(plural, wanted | {"metadata": metadata})
+        url = self.api.path_of(plural, made)
+        if plural == "nodes":  # the API server has tainted it not-ready; no kubelet takes that off
+            await self.api.patch(url, {"spec": {"taints": wanted["spec"].get("taints")}})
+        elif status := wanted.get("status"):
+            await self.api.patch(f"{url}/status", {"status": status})
+        if "deletionTimestamp" in wanted["metadata"]:
+            await self.api.delete(url, KEPT_BY_GRACE if plural == "pods" else None)
+
+    async def _wait_for_the_scheduler(self, name: str) -> None:
+        """See a last pod bound to a last node: the watches have brought all that came before."""
+        node = {
+            "metadata": {"name": name, "labels": {"last": name}},
+            "status": {"allocatable": {"pods": "1"}},
+        }
+        taints = [{"key": "last", "effect": "NoSchedule"}]
+        await self._load_one("nodes", node | {"spec": {"taints": taints}})
+        pod = {
+            "metadata": {"name": name, "namespace": "hub"},
+            "spec": {
+                "nodeSelector": {"last": name},
+                "tolerations": [{"key": "last", "operator": "Exists"}],
+                "containers": [{"name": "main", "image": "i"}],
+            },
+        }
+        await self.api.create("pods", pod)
+        await self._pods.until(lambda: (a := self._answer(pod)) and a.node, seconds=60)
+
+    async def listed(self) -> dict[str, list[Plain]]:
+        """Return what the API server has of every kind that scheduling reads."""
+        found = await asyncio.gather(*(self.api.items(plural) for plural in LISTED))
+        return dict(zip(LISTED, found, strict=True))
+
+    async def admitted(self, pod: Plain) -> Plain:
+        """Return the pod as admission would make it; nothing is created."""
+        return await self.api.create("pods", pod, dryRun="All")
+
+    async def schedule(self, pod: Plain) -> Answer:
+        """Create the pod and return what the scheduler does with it."""
+        made = await self.api.create("pods", pod)
+        for claim in ephemeral_claims(made):
+            await self.api.create("persistentvolumeclaims", claim)
+        return await self.answer(pod)
+
+    async def answer(self, pod: Plain) -> Answer:
+        try:
+            return await self._pods.until(lambda: self._answer(pod), PROVISIONED_LATE)
+        except TimeoutError:
+            await self._binder.provision_the_rest()
+            return await self._pods.until(lambda: self._answer(pod))
+
+    def _answer(self, pod: Plain) -> Answer | None:
+        key = pod["metadata"]["namespace"], pod["metadata"]["name"]
+        seen = self._pods.objects.get(key)
+        return answer_in(seen) if seen else None
+
+    async def remove(self, pod: Plain) -> None:
+        """Delete a pod at once and see it gone."""
+        key = pod["metadata"]["namespace"], pod["metadata"]["name"]
+        await self.api.delete(self.api.path_of("pods", pod))
+        await self._pods.until(lambda: True if key not in self._pods.objects else None)
+
+    async def clear(self) -> None:
+        """Delete whatever a case has left, pods first."""
+        for plural in reversed(LOADED):
+            places = NAMESPACES if plural in NAMESPACED else [None]
+            await asyncio.gather(
+                *(self.api.delete(self.api.path(plural, place)) for place in places)
+            )
+        for plural in ("persistentvolumeclaims", "persistentvolumes"):
+            await asyncio.gather(
+                *(self._let_go(plural, each) for each in await self.api.items(plural))
+            )
+
+    async def _let_go(self, plural: str, made: Plain) -> None:
+        """Take the finalizers off: the controller that would do so does not run."""
+        await self.api.patch(self.api.path_of(plural, made), {"metadata": {"finalizers": None}})
+
+
+def _shared() -> Iterable[tuple[str, Plain]]:
+    for name, labels in NAMESPACES.items():
+        yield "namespaces", {"metadata": {"name": name, "labels": labels}}
+    for name, value in PRIORITIES.items():
+        yield "priorityclasses", {"metadata": {"name": name}, "value": value}
+    patient = {"metadata": {"name": "urgent-patient"}, "value": PRIORITIES["urgent"]}
+    yield "priorityclasses", patient | {"preemptionPolicy": "Never"}
+    kata, runtime = RUNTIME_CLASSES
+    yield (
+        "runtimeclasses",
+        {
+            "metadata": {"name": kata},
+            "handler": kata,
+            "overhead": {"podFixed": {"cpu": "250m", "memory": "120Mi"}},
+        },
+    )
+    yield (
+        "runtimeclasses",
+        {
+            "metadata": {"name": runtime},
+            "handler": "nvidia",
+            "scheduling": {
+                "nodeSelector": {"kubernetes.io/arch": "amd64"},
+                "tolerations": [{"key": "spot", "operator": "Exists"}],
+            },
+        },
+    )
+
+
+async def _ensure(api: Api, plural: str, made: Plain) -> None:
+    try:
+        await api.create(plural, made)
+    except RefusedError as refused:
+        if refused.status != 409:
+            raise

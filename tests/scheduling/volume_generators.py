@@ -1,0 +1,341 @@
+"""Families of `generators` about volumes and about pods that are being resized."""
+
+from __future__ import annotations
+
+from tests.scheduling import generators
+from tests.scheduling.generators import (
+    GPU,
+    ZONES,
+    Case,
+    Draw,
+    Family,
+    Plain,
+    add_pod_level_resources,
+    start,
+)
+
+DRIVER = "disk.csi.example.com"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+SIZES = ("1Gi", "5Gi", "5368709121", "10Gi", "1e10")
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+
+
+def storage_class(
+    draw: Draw, name: str, *, wait: bool, provisioner: str = DRIVER, topologies: float = 0.5
+) -> Plain:
+    made: Plain = {
+        "metadata": {"name": name},
+        "provisioner": provisioner,
+        "volumeBindingMode": "WaitForFirstConsumer" if wait else "Immediate",
+    }
+    if draw.maybe(topologies):
+        key = draw.choice(["topology.kubernetes.io/zone", "topology.kubernetes.io/region"])
+        values = draw.some([*ZONES, "region-1"], least=1)
+        made["allowedTopologies"] = [{"matchLabelExpressions": [{"key": key, "values": values}]}]
+    return made
+
+
+def volume(draw: Draw, case: Case, name: str, source: Plain | None = None) -> Plain:
+    """A PersistentVolume with an affinity, zone labels, both or neither."""
+    spec: Plain = {
+        "capacity": {"storage": draw.choice(SIZES)},
+        "accessModes": ["ReadWriteOnce"],
+        **(source or {"csi": {"driver": DRIVER, "volumeHandle": name}}),
+    }
+    labels = {}
+    if draw.maybe(0.5):
+        names = [each["metadata"]["name"] for each in case.nodes]
+        spec["nodeAffinity"] = {"required": volume_affinity(draw, names)}
+    if draw.maybe(0.4):
+        prefix = draw.choice(["topology.kubernetes.io", "failure-domain.beta.kubernetes.io"])
+        labels[f"{prefix}/zone"] = draw.choice([*ZONES, "zone-a__zone-b"])
+        if draw.maybe(0.2):
+            labels["topology.kubernetes.io/region"] = draw.choice(["region-1", "region-2"])
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "spec": spec,
+        "status": {"phase": "Available"},
+    }
+
+
+def volume_affinity(draw: Draw, names: list[str]) -> Plain:
+    if draw.maybe(0.2):
+        expression: Plain = {
+            "key": "kubernetes.io/hostname",
+            "operator": "In",
+            "values": [draw.choice(names)],
+        }
+    else:
+        values = draw.some(ZONES, least=1)
+        operator = draw.choice(["In", "In", "NotIn"])
+        expression = {"key": "topology.kubernetes.io/zone", "operator": operator, "values": values}
+    return {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+
+
+def claim(draw: Draw, name: str, namespace: str, class_name: str | None) -> Plain:
+    return {
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "accessModes": [draw.choice(["ReadWriteOnce", "ReadWriteOnce", "ReadWriteOncePod"])],
+            "resources": {"requests": {"storage": draw.choice(SIZES)}},
+            "storageClassName": class_name,
+        },
+    }
+
+
+def bind(made: Plain, volume_name: str) -> None:
+    made["spec"]["volumeName"] = volume_name
+    made["metadata"]["annotations"] = {BIND_COMPLETED: "yes"}
+    made["status"] = {"phase": "Bound"}
+
+
+def mount(made: Plain, claim_name: str) -> None:
+    volumes = made["spec"].setdefault("volumes", [])
+    volumes.append({"name": f"v{len(volumes)}", "persistentVolumeClaim": {"claimName": claim_name}})
+
+
+def bound_claim(draw: Draw, case: Case, name: str, namespace: str, lost: float = 0.1) -> Plain:
+    """A claim that is bound to a volume, which may be lost."""
+    made = claim(draw, name, namespace, f"{case.name}-immediate")
+    held = volume(draw, case, f"{name}-volume")
+    held["spec"]["storageClassName"] = f"{case.name}-immediate"
+    held["spec"]["accessModes"] = made["spec"]["accessModes"]
+    bind(made, held["metadata"]["name"])
+    if not draw.maybe(lost):
+        case.add("persistentvolumes", held)
+    case.add("persistentvolumeclaims", made)
+    return made
+
+
+def troubled_claim(draw: Draw, case: Case, name: str, namespace: str) -> None:
+    """A claim in one of the states that a claim can be in, or none at all."""
+    state = draw.choices(
+        ["bound", "waiting", "local", "immediate", "lost", "deleting", "missing", "half", "class"],
+        [40, 20, 15, 4, 3, 5, 4, 3, 3],
+    )[0]
+    if state in {"bound", "lost", "deleting"}:
+        made = bound_claim(draw, case, name, namespace)
+        if state == "lost":
+            made["status"] = {"phase": "Lost"}
+        elif state == "deleting":
+            made["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    elif state != "missing":
+        class_name = {"half": "immediate", "class": "none"}.get(state, state)
+        made = claim(draw, name, namespace, f"{case.name}-{class_name}")
+        if state == "half":  # named, but the controller has not finished
+            made["spec"]["volumeName"] = f"{case.name}-half"
+        elif state == "waiting" and draw.maybe(0.15):
+            made["metadata"]["annotations"] = {
+                SELECTED_NODE: draw.choice(case.nodes)["metadata"]["name"]
+            }
+        case.add("persistentvolumeclaims", made)
+
+
+def add_classes(draw: Draw, case: Case) -> None:
+    case.add(
+        "storageclasses",
+        storage_class(draw, f"{case.name}-waiting", wait=True),
+        storage_class(
+            draw, f"{case.name}-local", wait=True, provisioner=NO_PROVISIONER, topologies=0
+        ),
+        storage_class(draw, f"{case.name}-immediate", wait=False, topologies=0),
+    )
+
+
+def volumes(draw: Draw, case: Case) -> None:
+    start(draw, case, nodes=(1, 6), pods=(0, 6), gpu_chance=0.2)
+    add_classes(draw, case)
+    for index in range(draw.randint(0, 3)):
+        free = volume(draw, case, f"{case.name}-free-{index}")
+        free["spec"]["storageClassName"] = f"{case.name}-local"
+        case.add("persistentvolumes", free)
+    namespace = case.pod["metadata"]["namespace"]
+    for index in range(draw.choice([1, 1, 2])):
+        name = f"{case.name}-c{index}"
+        troubled_claim(draw, case, name, namespace)
+        mount(case.pod, name)
+        for each in case.objects["pods"]:
+            if each["metadata"]["namespace"] == namespace and draw.maybe(0.2):
+                mount(each, name)
+    if draw.maybe(0.1):
+        add_inline_disks(draw, case)
+    if draw.maybe(0.05):
+        case.pod["spec"].setdefault("volumes", []).append(
+            {
+                "name": "scratch",
+                "ephemeral": {
+                    "volumeClaimTemplate": {
+                        "spec": claim(draw, "", "", f"{case.name}-waiting")["spec"]
+                    }
+                },
+            }
+        )
+
+
+def add_inline_disks(draw: Draw, case: Case) -> None:
+    for each in [*case.objects["pods"], case.pod]:
+        disk = {"pdName": draw.choice(["disk-1", "disk-2"]), "readOnly": draw.maybe(0.5)}
+        each["spec"].setdefault("volumes", []).append({"name": "disk", "gcePersistentDisk": disk})
+
+
+def csi_limits(draw: Draw, case: Case) -> None:
+    start(draw, case, nodes=(1, 4), pods=(1, 8), gpu_chance=0.05)
+    add_classes(draw, case)
+    for each in case.nodes:
+        if draw.maybe(0.9):
+            case.add("csinodes", csi_node(draw, each["metadata"]["name"]))
+    namespace = case.pod["metadata"]["namespace"]
+    names = [f"{case.name}-c{index}" for index in range(draw.randint(1, 3))]
+    for name in names:
+        if draw.maybe(0.9):
+            made = bound_claim(draw, case, name, namespace, lost=0.02)
+        else:
+            made = claim(draw, name, namespace, f"{case.name}-waiting")
+            case.add("persistentvolumeclaims", made)
+        made["spec"]["accessModes"] = ["ReadWriteOnce"]
+        mount(case.pod, name)
+    for each in case.objects["pods"]:
+        hold_volumes(draw, case, each, names if each["metadata"]["namespace"] == namespace else [])
+    for made in case.objects.get("persistentvolumes", []):
+        made["spec"].pop("nodeAffinity", None)
+        made["metadata"]["labels"] = {}
+        if draw.maybe(0.15):
+            case.add("volumeattachments", attachment(draw, case, made["metadata"]["name"]))
+
+
+def hold_volumes(draw: Draw, case: Case, made: Plain, shared: list[str]) -> None:
+    """Give a bound pod claims of its own, and some of those that the pod to place has too."""
+    for claim_name in draw.some(shared, most=1) if draw.maybe(0.4) else []:
+        mount(made, claim_name)
+    for number in range(draw.choice([0, 1, 1, 2])):
+        name = f"{made['metadata']['name']}-{number}"
+        bound_claim(draw, case, name, made["metadata"]["namespace"], lost=0.02)
+        mount(made, name)
+
+
+def csi_node(draw: Draw, name: str) -> Plain:
+    drivers = []
+    for driver in draw.choice([[DRIVER], [DRIVER], [DRIVER, "other.csi.example.com"], []]):
+        one: Plain = {"name": driver, "nodeID": name}
+        if draw.maybe(0.85):
+            one["allocatable"] = {"count": draw.choice([0, 1, 1, 2, 2, 4])}
+        drivers.append(one)
+    return {"metadata": {"name": name}, "spec": {"drivers": drivers}}
+
+
+def attachment(draw: Draw, case: Case, volume_name: str) -> Plain:
+    return {
+        "metadata": {"name": f"{volume_name}-attached"},
+        "spec": {
+            "attacher": draw.choice([DRIVER, DRIVER, "other.csi.example.com"]),
+            "nodeName": draw.choice(case.nodes)["metadata"]["name"],
+            "source": {"persistentVolumeName": draw.choice([volume_name, f"{case.name}-gone"])},
+        },
+    }
+
+
+def storage_capacity(draw: Draw, case: Case) -> None:
+    start(draw, case, nodes=(1, 6), pods=(0, 3), gpu_chance=0.05)
+    driver = f"{case.name}.csi.example.com"
+    name = f"{case.name}-waiting"
+    case.add(
+        "storageclasses",
+        storage_class(draw, name, wait=True, provisioner=driver, topologies=0.2),
+    )
+    if draw.maybe(0.95):
+        spec: Plain = {"attachRequired": False}
+        if draw.maybe(0.95):
+            spec["storageCapacity"] = draw.maybe(0.92)
+        case.add("csidrivers", {"metadata": {"name": driver}, "spec": spec})
+    for index in range(draw.randint(0, 3)):
+        case.add("csistoragecapacities", capacity(draw, case, f"{case.name}-{index}", name))
+    for index in range(draw.choice([1, 1, 1, 2])):
+        made = claim(draw, f"{case.name}-c{index}", case.pod["metadata"]["namespace"], name)
+        case.add("persistentvolumeclaims", made)
+        mount(case.pod, made["metadata"]["name"])
+
+
+def capacity(draw: Draw, case: Case, name: str, class_name: str) -> Plain:
+    made: Plain = {
+        "metadata": {"name": name, "namespace": "hub"},
+        "storageClassName": class_name if draw.maybe(0.8) else f"{case.name}-other",
+    }
+    if draw.maybe(0.9):
+        made["nodeTopology"] = draw.choice(
+            [
+                {"matchLabels": {"topology.kubernetes.io/zone": draw.choice(ZONES)}},
+                {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "Exists"}]},
+                {},
+            ]
+        )
+    if draw.maybe(0.9):
+        made["capacity"] = draw.choice(["0", "4.5Gi", "5Gi", "5Gi", "100Gi", "5368709121"])
+    if draw.maybe(0.3):
+        made["maximumVolumeSize"] = draw.choice(["1Gi", "5Gi", "50Gi"])
+    return made
+
+
+def resize(draw: Draw, case: Case) -> None:
+    """Bound pods whose status says other figures than their spec."""
+    start(draw, case, nodes=(1, 3), pods=(1, 8), gpu_chance=0.2)
+    for each in case.objects["pods"]:
+        if draw.maybe(0.2):
+            add_pod_level_resources(draw, each)
+        if draw.maybe(0.8):
+            each["status"] = resizing(draw, each) | {"phase": "Running"}
+    requests = {
+        "cpu": draw.choice(["100m", "1", "2", "3500m"]),
+        "memory": draw.choice(["1Gi", "4Gi", "8000000000"]),
+    }
+    case.pod["spec"]["containers"][0]["resources"] = {"requests": requests}
+
+
+def resizing(draw: Draw, made: Plain) -> Plain:
+    spec = made["spec"]
+    status: Plain = {
+        "containerStatuses": [container_status(draw, each) for each in spec["containers"]]
+    }
+    if inits := spec.get("initContainers"):
+        status["initContainerStatuses"] = [container_status(draw, each) for each in inits]
+    if "resources" in spec:
+        status |= actual_resources(draw)
+    if draw.maybe(0.4):
+        reason = draw.choice(["Infeasible", "Infeasible", "Deferred"])
+        status["conditions"] = [{"type": "PodResizePending", "status": "True", "reason": reason}]
+    return status
+
+
+def container_status(draw: Draw, spec: Plain) -> Plain:
+    return {
+        "name": spec["name"],
+        "image": "i",
+        "imageID": "i",
+        "ready": True,
+        "restartCount": 0,
+        **actual_resources(draw, spec["resources"].get("limits", {})),
+    }
+
+
+def actual_resources(draw: Draw, limits: Plain | None = None) -> Plain:
+    figures = [
+        {"cpu": draw.choice(["100m", "1", "1500001u"]), "memory": draw.choice(["1Gi", "3e9"])}
+        for _ in range(2)
+    ]
+    gpus = {GPU: limits[GPU]} if limits and GPU in limits else {}
+    made: Plain = {}
+    if draw.maybe(0.85):
+        made["resources"] = {"requests": figures[0] | gpus}
+    if draw.maybe(0.6):
+        made["allocatedResources"] = figures[1] | gpus
+    return made
+
+
+FAMILIES: dict[str, Family] = generators.FAMILIES | {
+    each.__name__: each for each in (volumes, csi_limits, storage_capacity, resize)
+}
+
+
+def generate(family: str, seed: int) -> Case:
+    """As `generators.generate`, for every family."""
+    return generators.generate(family, seed, FAMILIES)
