@@ -4,7 +4,7 @@ Unknown fields are skipped, so newer versions do no harm; an object that cannot 
 becomes an `Odd`, never an exception.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -34,6 +34,8 @@ KubeObject = (
     | DeviceClass
     | PriorityClass
 )
+
+_T = TypeVar("_T")
 
 KINDS: dict[str, type[KubeObject]] = {
     type_.__name__: type_
@@ -94,9 +96,20 @@ def decode(kind: str, raw: bytes | bytearray | memoryview | msgspec.Raw) -> Kube
 def convert(kind: str, plain: object) -> KubeObject | Odd:
     """Convert a plain API dict; what cannot be understood becomes an `Odd`, never an exception."""
     try:
-        return _named(kind, msgspec.convert(plain, KINDS[kind]))
+        return _named(kind, strict_convert(plain, KINDS[kind]))
     except ODDITIES as error:
         return _odd(kind, plain, str(error))
+
+
+def strict_convert(plain: object, type_: type[_T]) -> _T:
+    """Convert a plain object.
+
+    Raises:
+        ODDITIES: it is of another shape, or has text that no JSON can hold (lone surrogates).
+    """
+    parsed = msgspec.convert(plain, type_)
+    msgspec.json.encode(parsed)
+    return parsed
 
 
 def _named(kind: str, parsed: KubeObject) -> KubeObject:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from gpuspawner.kube.objects import ODDITIES
+from gpuspawner.kube.objects import ODDITIES, strict_convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.storage import PersistentVolumeClaim
@@ -258,7 +258,7 @@ def _parsed(pod: PlainOrPod) -> Pod | str:
     if isinstance(pod, Pod):
         return pod
     try:
-        return msgspec.convert(pod, Pod)
+        return strict_convert(pod, Pod)
     except ODDITIES as error:
         return str(error)
 
@@ -267,7 +267,7 @@ def _claim(claim: PlainOrClaim) -> PersistentVolumeClaim | str:
     if isinstance(claim, PersistentVolumeClaim):
         return claim
     try:
-        return msgspec.convert(claim, PersistentVolumeClaim)
+        return strict_convert(claim, PersistentVolumeClaim)
     except ODDITIES as error:
         return str(error)
 

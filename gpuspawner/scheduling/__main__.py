@@ -1,0 +1,108 @@
+"""`python -m gpuspawner.scheduling NODES.json PODS.json POD.json`: print a verdict.
+
+The files are what `kubectl get -o json` prints: a List or one object; other kinds may be given too.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import msgspec
+
+from .evaluate import explain
+from .rules import Rules
+from .state import ClusterState
+from .verdict import Verdict
+
+KINDS = {
+    "namespaces": "Namespace",
+    "persistentVolumeClaims": "PersistentVolumeClaim",
+    "persistentVolumes": "PersistentVolume",
+    "storageClasses": "StorageClass",
+    "csiNodes": "CSINode",
+    "csiDrivers": "CSIDriver",
+    "csiStorageCapacities": "CSIStorageCapacity",
+    "volumeAttachments": "VolumeAttachment",
+    "deviceClasses": "DeviceClass",
+    "priorityClasses": "PriorityClass",
+}
+"""Further kinds by the name that `ClusterState.from_objects` has for them."""
+
+Objects = list[dict[str, object]]
+
+
+class FileError(ValueError):
+    """A file that is not what `kubectl get -o json` prints."""
+
+
+def read_objects(path: Path) -> Objects:
+    """Read a List or one object.
+
+    Raises:
+        FileError: the file cannot be read or is neither.
+    """
+    try:
+        plain: object = msgspec.json.decode(path.read_bytes())
+    except (OSError, msgspec.DecodeError, RecursionError) as error:
+        raise FileError(f"{path}: {error}") from error
+    items = plain.get("items", [plain]) if isinstance(plain, dict) else plain
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise FileError(f"{path}: expected one object or a List, as kubectl get -o json prints")
+    return items
+
+
+def describe(verdict: Verdict) -> str:
+    """Write a verdict for people at a terminal."""
+    lines = [f"outcome: {verdict.outcome}"]
+    if verdict.feasible:
+        lines.append(f"feasible: {' '.join(verdict.feasible)}")
+    for title, nodes in (("busy", verdict.busy), ("away", verdict.away)):
+        if nodes:
+            lines.append(f"{title}: {' '.join(nodes)}")
+    lines += [f"unknown: {unknown.why}: {unknown.detail}" for unknown in verdict.unknown]
+    lines += [f"{node}: {', '.join(texts)}" for node, texts in sorted(verdict.reasons.items())]
+    if verdict.message:
+        lines.append(verdict.condition_message)
+    return "\n".join(lines)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the verdict; return 0 if the pod fits, 1 if not, 2 if that is unknown, 3 on errors."""
+    parser = argparse.ArgumentParser(
+        prog="python -m gpuspawner.scheduling",
+        description="Tell what kube-scheduler would do with a pod. All files are what"
+        " `kubectl get -o json` prints.",
+    )
+    parser.add_argument("nodes", type=Path, metavar="NODES.json")
+    parser.add_argument("pods", type=Path, metavar="PODS.json", help="of all namespaces")
+    parser.add_argument("pod", type=Path, metavar="POD.json", help="the pod to place")
+    parser.add_argument("--scheduler-version", default="v1.36", help="whose rules decide")
+    for name, kind in KINDS.items():
+        parser.add_argument(f"--{name}", type=Path, metavar="FILE", help=f"every {kind}")
+    options = parser.parse_args(arguments)
+    try:
+        given = {
+            name: read_objects(getattr(options, name)) for name in KINDS if getattr(options, name)
+        }
+        pod = read_objects(options.pod)
+        state = ClusterState.from_objects(
+            nodes=read_objects(options.nodes),
+            pods=read_objects(options.pods),
+            rules=Rules.of_version(options.scheduler_version),
+            **given,
+        )
+    except FileError as error:
+        print(error, file=sys.stderr)
+        return 3
+    if len(pod) != 1:
+        print(f"{options.pod}: expected one pod, found {len(pod)}", file=sys.stderr)
+        return 3
+    verdict = explain(state, pod[0])
+    print(describe(verdict))
+    if verdict.outcome == "unknown":
+        return 2
+    return 0 if verdict.feasible else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,203 @@
+"""Objects of any shape: never an exception, and what depends on an odd one is unknown."""
+
+import copy
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gpuspawner.scheduling import ClusterState, Outcome, Why, evaluate, explain, fits_on
+from tests.benchmarks.clusters import gpu_request, node, running_pod
+
+CASES = [
+    json.loads(line)
+    for line in gzip.decompress(
+        (Path(__file__).parent / "vectors" / "mixed.jsonl.gz").read_bytes()
+    ).splitlines()[:40]
+]
+
+texts = st.text(max_size=8) | st.sampled_from(
+    [
+        "",
+        "9999999999999999999999",
+        "1e999999999",
+        "-1",
+        "NaN",
+        "\x00",
+        "\ud800",
+        "🦄",
+        "../..",
+        "a/b",
+    ]
+)
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(min_value=-(2**70), max_value=2**70)
+    | st.floats()
+    | texts
+)
+anything = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def places(plain, path=()):
+    """Every place in a plain object, as a path of keys."""
+    items = (
+        plain.items()
+        if isinstance(plain, dict)
+        else enumerate(plain)
+        if isinstance(plain, list)
+        else ()
+    )
+    for key, value in items:
+        yield (*path, key)
+        yield from places(value, (*path, key))
+
+
+@st.composite
+def broken_cases(draw):
+    case = copy.deepcopy(draw(st.sampled_from(CASES)))
+    del case["name"], case["expected"]
+    for _ in range(draw(st.integers(min_value=1, max_value=3))):
+        path = draw(st.sampled_from(list(places(case))))
+        if len(path) == 1:
+            continue
+        holder = case
+        for key in path[:-1]:
+            holder = holder[key]
+        if isinstance(holder, dict) and draw(st.booleans()):
+            del holder[path[-1]]
+        else:
+            holder[path[-1]] = draw(anything)
+        if not isinstance(case["pod"], dict):
+            break
+    return case
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(broken_cases())
+def test_nothing_raises_whatever_the_objects_are(case):
+    pod = case.pop("pod")
+    state = ClusterState.from_objects(**case)
+    for verdict in (evaluate(state, pod), explain(state, pod)):
+        assert isinstance(verdict.message, str)
+        assert isinstance(verdict.condition_message, str)
+        assert set(verdict.feasible) <= set(state.nodes)
+        assert verdict.feasible or verdict.outcome is not Outcome.FITS
+    for name in list(state.nodes)[:2]:
+        assert fits_on(state, name, pod, [pod]) in (True, False, None)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(anything, max_size=4), st.lists(anything, max_size=4), anything)
+def test_nothing_raises_for_what_is_no_object_at_all(nodes, pods, pod):
+    state = ClusterState.from_objects(nodes=nodes, pods=pods)
+    assert evaluate(state, pod).outcome is not Outcome.FITS
+
+
+def test_very_many_labels_are_only_slow():
+    labels = {f"label-{number}": "x" * 63 for number in range(200_000)}
+    big = node(0, gpu=True)
+    big["metadata"]["labels"].update(labels)
+    pod = gpu_request(None)
+    pod["metadata"]["labels"] = labels
+    assert evaluate(known(nodes=[big]), pod).outcome is Outcome.FITS
+
+
+def known(**objects):
+    """A state in which there is nothing but the objects given."""
+    kinds = dict.fromkeys(
+        (
+            "pods",
+            "namespaces",
+            "persistentVolumeClaims",
+            "persistentVolumes",
+            "storageClasses",
+            "deviceClasses",
+        ),
+        (),
+    )
+    return ClusterState.from_objects(**{**kinds, **objects})
+
+
+def odd_pod(**spec):
+    plain = running_pod(1, 0, gpus=1)
+    plain["spec"].update(spec)
+    return plain
+
+
+def test_an_odd_node_that_could_fit_makes_a_refusal_unknown():
+    odd = node(0, gpu=True)
+    odd["status"]["allocatable"]["cpu"] = "plenty"
+    verdict = evaluate(known(nodes=[odd, node(1, gpu=False)]), gpu_request(None))
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert [unknown.why for unknown in verdict.unknown] == [Why.ODD_OBJECT]
+    assert "node-0" in verdict.unknown[0].detail
+
+
+@pytest.mark.parametrize("status", [7, {"allocatable": []}, {"allocatable": {"cpu": {}}}])
+def test_a_node_of_another_shape_makes_a_refusal_unknown(status):
+    odd = {**node(0, gpu=True), "status": status}
+    assert evaluate(known(nodes=[odd]), gpu_request()).outcome is Outcome.UNKNOWN
+
+
+def test_an_odd_node_does_not_matter_where_another_fits():
+    odd = {**node(0, gpu=True), "status": 7}
+    verdict = evaluate(known(nodes=[odd, node(8, gpu=True)]), gpu_request())
+    assert verdict.outcome is Outcome.FITS
+    assert verdict.feasible == ("node-8",)
+
+
+def test_an_odd_pod_makes_its_own_node_unknown_and_no_other():
+    pod = odd_pod(containers=[{"name": "c", "resources": {"requests": {"cpu": "some"}}}])
+    pod["spec"]["nodeName"] = "node-3"
+    alone = known(nodes=[node(3, gpu=True)], pods=[pod])
+    assert evaluate(alone, gpu_request()).outcome is Outcome.UNKNOWN
+    both = known(nodes=[node(3, gpu=True), node(8, gpu=True)], pods=[pod])
+    verdict = evaluate(both, gpu_request())
+    assert verdict.outcome is Outcome.FITS
+    assert verdict.feasible == ("node-8",)
+
+
+def test_an_odd_pod_cannot_turn_an_impossible_node_into_a_possible_one():
+    pod = odd_pod(containers="none")
+    verdict = evaluate(known(nodes=[node(0, gpu=False)], pods=[pod]), gpu_request(None))
+    assert verdict.outcome is Outcome.IMPOSSIBLE
+
+
+def test_an_odd_pod_that_may_repel_makes_every_yes_unknown():
+    pod = odd_pod(affinity={"podAntiAffinity": 5})
+    verdict = evaluate(known(nodes=[node(3, gpu=True)], pods=[pod]), gpu_request())
+    assert verdict.outcome is Outcome.UNKNOWN
+
+
+def test_an_odd_claim_matters_to_its_own_pod_only():
+    claim = {"metadata": {"name": "home", "namespace": "team-1"}, "spec": 5}
+    state = known(nodes=[node(3, gpu=True)], persistentVolumeClaims=[claim])
+    assert evaluate(state, gpu_request()).outcome is Outcome.FITS
+    pod = gpu_request()
+    pod["spec"]["volumes"] = [{"name": "h", "persistentVolumeClaim": {"claimName": "home"}}]
+    assert evaluate(state, pod).outcome is Outcome.UNKNOWN
+
+
+def test_text_that_no_json_can_hold_is_odd():
+    pod = gpu_request()
+    pod["spec"]["nodeSelector"] = {"a": "\ud800"}
+    state = known(nodes=[node(3, gpu=True)])
+    assert evaluate(state, pod).unknown[0].why is Why.ODD_POD
+
+
+def test_a_pod_that_cannot_be_understood_is_unknown():
+    pod = gpu_request()
+    pod["spec"]["containers"][0]["resources"]["requests"]["memory"] = "lots"
+    verdict = evaluate(known(nodes=[node(3, gpu=True)]), pod)
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert verdict.unknown[0].why is Why.ODD_POD
+    assert "lots" in verdict.unknown[0].detail
