@@ -1,20 +1,43 @@
-"""kube-scheduler's own figures, measured by its own code on a cluster of `big_cluster`."""
+"""kube-scheduler beside us, its own code on the same objects in the same run.
+
+Run it with ``python -m tests.benchmarks.kube_scheduler [NODES]``; it prints figures and ratios and
+asserts nothing. The scheduler filters with all cores, we evaluate on one.
+"""
 
 from __future__ import annotations
 
+import gc
 import os
 import statistics
 import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
+from gpuspawner.kube.objects import convert
+from gpuspawner.scheduling import evaluate
 from localcluster.cache import key, made_once
 from localcluster.toolchains import go
 
+from .clusters import cluster, gpu_request, objects, worst_request
+from .evaluation import first_time
+from .evaluation import measure as timed
+
 _MODULE = Path(__file__).parents[2] / "localcluster" / "go"
 _SOURCES = ("go.mod", "go.sum", "schedulerbench/main.go")
+
+PROBES = {
+    "one GPU of one model": gpu_request(),
+    "one GPU of any model": gpu_request(None),
+    "spread and affinities": worst_request(),
+}
+for _number, _pod in enumerate(PROBES.values()):
+    _pod["metadata"] |= {"name": f"jupyter-new-{_number}", "uid": f"new-{_number}"}
 
 
 class Figures(msgspec.Struct, frozen=True):
@@ -36,10 +59,10 @@ class Figures(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Measured:
-    """One run: figures by probe, and the heap in use with the cluster loaded, in bytes."""
+    """One run: figures by pod to place, and the heap with the cluster loaded, in bytes."""
 
     figures: dict[str, Figures]
-    resident_bytes: int
+    heap_bytes: int
 
 
 def program() -> Path:
@@ -60,17 +83,72 @@ def program() -> Path:
     return made / "schedulerbench"
 
 
-def measure(cluster: Path, rounds: int = 15) -> Measured:
-    """Measure each probe of the file that `big_cluster.write` wrote."""
-    done = subprocess.run([program(), cluster, str(rounds)], stdout=subprocess.PIPE, check=True)
+def write(path: Path, nodes: int, *, full: bool) -> None:
+    """Write the cluster of `clusters.cluster` and the pods to place as one JSON file."""
+    made: dict[str, list[bytes]] = {"Node": [], "Pod": []}
+    for kind, raw in objects(*size(nodes), full):
+        made[kind].append(raw)
+    namespaces = [{"metadata": {"name": f"team-{number}"}} for number in range(20)]
+    with path.open("wb") as out:
+        out.write(b'{"nodes":[' + b",".join(made["Node"]))
+        out.write(b'],"pods":[' + b",".join(made["Pod"]))
+        out.write(b'],"namespaces":' + msgspec.json.encode(namespaces))
+        out.write(b',"probes":' + msgspec.json.encode(PROBES) + b"}")
+
+
+def size(nodes: int) -> tuple[int, int, int]:
+    """Return how many nodes, nodes with GPUs and pods a cluster of so many nodes has."""
+    return nodes, nodes // 5, nodes * 30
+
+
+def measure(cluster_file: Path, rounds: int = 30) -> Measured:
+    """Measure the scheduler on a file that `write` wrote."""
+    command = [program(), cluster_file, str(rounds)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     said = msgspec.json.decode(done.stdout, type=dict[str, msgspec.Raw])
-    resident = msgspec.json.decode(said.pop("resident_bytes"), type=int)
-    del said["cpus"]
-    return Measured(
-        {name: msgspec.json.decode(raw, type=Figures) for name, raw in said.items()}, resident
+    heap = msgspec.json.decode(said.pop("heap_bytes"), type=int)
+    return Measured({name: msgspec.json.decode(said[name], type=Figures) for name in PROBES}, heap)
+
+
+def rows(nodes: int, *, full: bool) -> Iterator[str]:
+    """Measure both sides on one cluster; yield the table's rows."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "cluster.json"
+        write(path, nodes, full=full)
+        theirs = measure(path)
+    state = cluster(*size(nodes), full=full)
+    gc.collect()
+    for name, plain in PROBES.items():
+        pod, figures = convert("Pod", plain), theirs.figures[name]
+        verdict = evaluate(state, pod)
+        if (len(verdict.feasible), verdict.condition_message) != (
+            figures.feasible,
+            figures.message,
+        ):
+            raise RuntimeError(f"{name}: {verdict} beside {figures}")
+        again, _ = timed(partial(evaluate, state, pod), 30)
+        first, _ = timed(partial(first_time, state, pod), 30)
+        filters = statistics.median(figures.filter_ms)
+        whole = statistics.median(figures.algorithm_ms)
+        yield (
+            f"| {name}: {verdict.outcome} ({figures.feasible} nodes) | {filters:.2f} | {whole:.2f} "
+            f"| {first:.2f} | {again:.2f} | {filters / first:.1f} | {filters / again:.1f} |"
+        )
+    yield f"(kube-scheduler's heap with the cluster loaded: {theirs.heap_bytes / 2**20:.0f} MiB)"
+
+
+def main() -> None:
+    """Print the table."""
+    nodes = int(sys.argv[1]) if len(sys.argv) > 1 else 5000
+    print(
+        f"p50 in ms at {nodes} nodes, {nodes * 30} pods, {os.cpu_count()} cores\n"
+        "| pod | its filters | its whole algorithm | ours, first of its kind | ours "
+        "| filters / ours first | filters / ours |\n| --- |" + " ---: |" * 6
     )
+    for full in (False, True):
+        for row in rows(nodes, full=full):
+            print(row, flush=True)
 
 
-def percentile(values: list[float], percent: int) -> float:
-    """Return the value below which so many percent of the values lie."""
-    return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
+if __name__ == "__main__":
+    main()
