@@ -110,11 +110,11 @@ def browser(session: nox.Session) -> None:
 
 @nox.session
 def screenshots(session: nox.Session) -> None:
-    """The documentation's pictures, taken anew."""
-    session.install("-e", ".[test,browser]", *NEWEST_HUB)
+    """The documentation's pictures, taken anew from the demo."""
+    session.install("-e", ".[demo,browser]", *NEWEST_HUB)
     session.env["CHROMIUM"] = _chromium(session)
     _build_control_plane(session)
-    _pytest(session, "tests/browser", "--screenshots", "docs/images")
+    session.run("python", "-m", "docs.screenshots")
 
 
 @nox.session
