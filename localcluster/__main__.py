@@ -56,10 +56,16 @@ def _parser() -> argparse.ArgumentParser:
 
     show = commands.add_parser("demo", help="run a JupyterHub on a cluster until Ctrl-C")
     show.add_argument("--fleet", default="demo", help="as for up")
-    show.add_argument("--port", type=int, default=8000, help="%(default)s; 0 for a free one")
+    show.add_argument("--port", type=_port, default=8000, help="%(default)s; 0 for a free one")
     show.add_argument("--dir", type=Path, help="for its files; they go with it if left out")
     show.set_defaults(run=_demo)
     return parser
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
+    return int(text)
 
 
 def _build(_options: argparse.Namespace) -> int:

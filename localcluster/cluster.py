@@ -258,7 +258,8 @@ class LocalCluster:
             command.append("--report-only")
         # Found whatever the current directory is.
         paths = [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
-        environment = {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+        paths = [path for path in paths if path]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
         return Process("agent", command, self.directory / "agent.log", environment)
 
     def _take_directory(self) -> None:

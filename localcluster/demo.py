@@ -9,10 +9,12 @@ import socket
 import sys
 import tempfile
 import time
+import types
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 from localcluster import binaries, rbac
 from localcluster.cluster import LocalCluster, Pods
@@ -32,7 +34,7 @@ _HUB_GRACE = 20.0
 
 
 class Demo:
-    """A running demo.
+    """A demo, running as long as the context is open.
 
     Args:
         directory: for all files of cluster and hub.
@@ -57,6 +59,18 @@ class Demo:
         self._hub_port, self._proxy_port = free[:2]
         self._hub: Process | None = None
 
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: types.TracebackType | None,
+    ) -> None:
+        self.stop()
+
     @property
     def url(self) -> str:
         """Where people find the hub."""
@@ -69,6 +83,13 @@ class Demo:
             LocalClusterError: a part ended or did not become ready in time.
         """
         proxy = binaries.proxy()
+        try:
+            self._start(proxy)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start(self, proxy: Path) -> None:
         self.cluster.start()
         # The cluster is new, and so is the hub: what an earlier one knew is gone.
         for name in ("jupyterhub.log", "jupyterhub.sqlite"):
@@ -85,6 +106,7 @@ class Demo:
             "proxy": str(proxy / "configurable-http-proxy"),
         }
         environment = {
+            **_environment_of_no_cluster(),
             "KUBECONFIG": str(kubeconfig),
             "LOCALCLUSTER_DEMO": json.dumps(settings),
             "PATH": f"{proxy}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
@@ -132,8 +154,7 @@ def run(directory: Path | None, *, fleet: str, port: int) -> None:
         names = ", ".join(load(fleet).node_names())
         began = time.monotonic()
         _tell(f"starting Kubernetes {binaries.KUBERNETES_VERSION} and JupyterHub; nodes: {names}")
-        try:
-            demo.start()
+        with demo:
             _tell(f"up after {time.monotonic() - began:.0f} s")
             _tell(f"ready {demo.url}")
             _tell("  log in as alice, bob or anyone else, with any password; admin administers")
@@ -143,9 +164,6 @@ def run(directory: Path | None, *, fleet: str, port: int) -> None:
             while True:
                 time.sleep(1)
                 demo.check()
-        finally:
-            _tell("stopping")
-            demo.stop()
 
 
 @contextlib.contextmanager
@@ -171,6 +189,12 @@ def _checked(port: int) -> int:
                 f"port {port}: {error.strerror}; choose another with --port, or --port 0"
             ) from error
     return port
+
+
+def _environment_of_no_cluster() -> dict[str, str]:
+    """Return our variables without those by which a pod or another hub would speak to ours."""
+    foreign = ("KUBERNETES_", "JUPYTERHUB_", "CONFIGPROXY_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
 
 
 def _answers(port: int) -> bool:

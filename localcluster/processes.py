@@ -31,7 +31,7 @@ class Process:
         name: what messages call it.
         command: the program and its arguments.
         log: the file to which its output is appended.
-        environment: variables beside this process's own.
+        environment: its variables; this process's own if left out.
         directory: where it runs; here if left out.
         signal_at_our_end: for a child that does not heed `LIFELINE`. The kernel
             sends it when the thread that started the child ends.
@@ -58,7 +58,7 @@ class Process:
                 stderr=output,
                 start_new_session=True,
                 cwd=directory,
-                env={**os.environ, **(environment or {}), LIFELINE: "1"},
+                env={**(os.environ if environment is None else environment), LIFELINE: "1"},
                 # It takes no lock, so other threads cannot have left one taken.
                 preexec_fn=at_end,  # noqa: PLW1509
             )
