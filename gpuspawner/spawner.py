@@ -33,6 +33,10 @@ START_PATIENCE = 30.0
 DRY_RUN_PATIENCE = 2.0
 
 
+def _nothing(spawner: KubeSpawner, user_options: object) -> None:
+    """Apply nothing: the options are read at the gates."""
+
+
 @dataclass(frozen=True)
 class Underway:
     """A start that has passed the second gate.
@@ -78,7 +82,7 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
     @default("apply_user_options")
     def _nothing_to_apply(self) -> Any:
         # Without a hook the hub warns at every start that nobody handles the options.
-        return lambda *_: None
+        return _nothing
 
     # The form
 
@@ -127,11 +131,11 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
         if self.profile_list:
             return raw
         await self._runtime.view.first_list(FORM_PATIENCE)
-        request, grant = self._read(raw)
+        granted, grant = self._read(raw)
         ask = self._ask(await self._asking(), grant)
         self._let_pass(self._runtime.preflight.check(ask))
         self._let_pass(self._runtime.preflight.check(await self._as_admitted(ask, ask.pod)))
-        return options.user_options(request)
+        return granted
 
     # Gate 2: every start
 
@@ -153,13 +157,13 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
             return
         if self._runtime.discovers:
             await self._runtime.view.first_list(START_PATIENCE)
-        request, grant = self._read(self._requested())
+        granted, grant = self._read(self._requested())
         asking = await self._asking()
         ask = self._ask(asking, grant)
         self._underway = Underway(
             asking, ask, self._let_pass(await self._runtime.preflight.begin(ask))
         )
-        self.user_options = self._granted = options.user_options(request)
+        self.user_options = self._granted = granted
         self._passed.set()
 
     def _requested(self) -> object:
@@ -167,8 +171,9 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
         requested = hub.requested_options(self)
         if requested is not None:
             return requested
-        granted = options.parse(self._granted, self._runtime.offers)
-        return self._granted if isinstance(granted, GPURequest) else {}
+        ours, _ = self._split(self._granted)
+        still_on_offer = isinstance(options.parse(ours, self._runtime.offers), GPURequest)
+        return self._granted if still_on_offer else {}
 
     # Gate 3: the pod that is really sent
 
@@ -194,9 +199,11 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
 
     # What the gates share
 
-    def _read(self, raw: object) -> tuple[GPURequest, Grant]:
+    def _read(self, raw: object) -> tuple[dict[str, object], Grant]:
+        """The options as they are to be stored, and what they mean to this person."""
         offers = self._runtime.offers
-        request = options.parse(raw, offers)
+        ours, theirs = self._split(raw)
+        request = options.parse(ours, offers)
         if not isinstance(request, GPURequest):
             if (draft := hub.draft()) is not None:
                 draft.errors = request
@@ -206,7 +213,17 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
         if isinstance(grant, Denial):
             message = messages.denied(grant)
             raise hub.refuse(self, message, reason=grant.reason.value, status=403)
-        return request, grant
+        return {**theirs, **options.user_options(request)}, grant
+
+    def _split(self, raw: object) -> tuple[object, dict[str, object]]:
+        """The options that are ours, and others: administrators who read options have their own."""
+        ours_alone = (
+            self.apply_user_options is _nothing and self.options_from_form is options.from_form
+        )
+        if ours_alone or not isinstance(raw, Mapping):
+            return raw, {}
+        theirs = {name: value for name, value in raw.items() if name not in options.NAMES}
+        return {name: value for name, value in raw.items() if name not in theirs}, theirs
 
     def _person(self) -> Person:
         return Person(self.user.name, frozenset(group.name for group in self.user.groups))

@@ -1,0 +1,206 @@
+"""Every way to a server passes the gates, and what they take they give back."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from localcluster import Fleet, NodeGroup
+from tests.fixtures.cluster import AddNodes
+from tests.hub.conftest import StartGPUHub
+from tests.hub.running import RunningHub
+from tests.waiting import wait_for
+
+T4 = """
+c.GPUSpawner.accelerators = {"t4": {
+    "display_name": "Tesla T4", "counts": [1, 2], "node_selector": {"gpu": "t4"}}}
+"""
+ANSWER_AT_ONCE = 'c.JupyterHub.tornado_settings = {"slow_spawn_timeout": 0}\n'
+# As with enable_auth_state: something real is awaited before the gate.
+SLOW_AUTHENTICATOR = """
+import asyncio
+from jupyterhub.auth import DummyAuthenticator
+class Slow(DummyAuthenticator):
+    async def pre_spawn_start(self, user, spawner):
+        await asyncio.sleep(0.01)
+c.JupyterHub.authenticator_class = Slow
+"""
+
+
+def t4_nodes(count: int, gpus: int) -> Fleet:
+    amounts = {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": str(gpus)}
+    return Fleet((NodeGroup("t4", count, amounts, labels={"gpu": "t4"}),))
+
+
+def test_where_the_hub_has_answered_the_refusal_is_the_first_event_and_the_page(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(t4_nodes(1, 1))
+    with start_gpu_hub(T4 + ANSWER_AT_ONCE + SLOW_AUTHENTICATOR) as hub:
+        hub.start("alice")
+        hub.until_ready("alice")
+
+        assert hub.start("bob").status_code in {201, 202}
+
+        told = [event for event in hub.events("bob") if event["message"] != "Server requested"]
+        assert "The one Tesla T4 is in use right now." in told[0]["message"]
+        assert told[0]["failed"]
+        page = hub.person("bob").open("/hub/spawn-pending/bob")
+        assert page.status == 409
+        assert "The one Tesla T4 is in use right now." in page.text
+        assert hub.pods.names() == {"jupyter-alice"}
+
+
+def test_refusals_by_the_dozen_stop_no_hub_and_leave_nothing(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(t4_nodes(1, 1))
+    with start_gpu_hub(T4) as hub:
+        hub.start("alice")
+        hub.until_ready("alice")
+        bob = hub.person("bob")
+        for _ in range(5):
+            assert bob.submit({"accelerator": "t4"}).status == 409
+            assert hub.start("carol").status_code == 409
+
+        _forty_refusals_while_three_start(hub)
+
+        assert hub.lives
+        assert "consecutive spawn" not in hub.log
+        assert "Traceback" not in hub.log
+        starting = {f"jupyter-starts-{number}" for number in range(3)}
+        assert hub.pods.names() == {"jupyter-alice", *starting}
+        assert all(pod["spec"].get("nodeName") for pod in hub.pods.all())
+
+
+def _forty_refusals_while_three_start(hub: RunningHub) -> None:
+    people = [hub.person(f"form-{number}") for number in range(20)]
+    with ThreadPoolExecutor(43) as at_once:
+        by_form = [
+            at_once.submit(person.submit, {"accelerator": "t4"}, redirects=False)
+            for person in people
+        ]
+        started = [
+            at_once.submit(hub.start, f"starts-{number}", {"accelerator": None})
+            for number in range(3)
+        ]
+        by_rest = [at_once.submit(hub.start, f"rest-{number}") for number in range(20)]
+    assert {page.result().status for page in by_form} == {409}
+    assert {answer.result().status_code for answer in by_rest} == {409}
+    assert {answer.result().status_code for answer in started} <= {201, 202}
+    for number in range(3):
+        hub.until_ready(f"starts-{number}")
+
+
+def test_of_a_dozen_people_at_once_exactly_as_many_start_as_there_are_gpus(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(t4_nodes(2, 1))
+    with start_gpu_hub(T4) as hub:
+        people = [hub.person(f"form-{number}") for number in range(6)]
+
+        with ThreadPoolExecutor(12) as at_once:
+            forms = [
+                at_once.submit(p.submit, {"accelerator": "t4"}, redirects=False) for p in people
+            ]
+            calls = [at_once.submit(hub.start, f"rest-{number}") for number in range(6)]
+        statuses = [f.result().status for f in forms] + [c.result().status_code for c in calls]
+
+        # A form is answered "302" after a second, whatever comes of it.
+        assert set(statuses) <= {201, 202, 302, 409}
+        wait_for(lambda: len(hub.pods.all()) == 2, timeout=60)
+        assert all(pod["spec"].get("nodeName") for pod in hub.pods.all())
+        wait_for(lambda: _nobody_is_pending(hub), timeout=60)
+        assert len(hub.pods.all()) == 2
+
+
+def _nobody_is_pending(hub: RunningHub) -> bool:
+    servers = [user["servers"] for user in hub.api("GET", "/users").json()]
+    return not any(server["pending"] for each in servers for server in each.values())
+
+
+def test_a_hook_that_fails_gives_the_seat_back(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(t4_nodes(1, 1))
+    hook = """
+import os
+def hook(spawner):
+    assert spawner.user_options["gpus"] == 1
+    if spawner.user.name == "alice":
+        raise RuntimeError("the hook's own failure")
+c.Spawner.pre_spawn_hook = hook
+"""
+    with start_gpu_hub(T4 + hook) as hub:
+        assert hub.start("alice").status_code == 500
+
+        assert hub.start("bob").status_code in {201, 202}
+        assert hub.pods.bound("bob")
+
+
+def test_the_pod_that_is_really_sent_is_judged(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(t4_nodes(1, 1))
+    hook = """
+def twice(spawner, pod):
+    resources = pod.spec.containers[0].resources
+    for side in (resources.limits, resources.requests):
+        side["nvidia.com/gpu"] = "2"
+    return pod
+c.KubeSpawner.modify_pod_hook = twice
+"""
+    with start_gpu_hub(T4 + hook) as hub:
+        answer = hub.start("alice")
+
+        assert answer.status_code in {202, 409}
+        wait_for(lambda: hub.server("alice").get("pending") != "spawn")
+        page = hub.person("alice").open("/hub/spawn-pending/alice")
+        assert "Tesla T4" in page.text
+        assert not hub.pods.all()
+
+
+def test_an_administrator_s_form_and_options_stay_theirs(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(t4_nodes(1, 1))
+    form = """
+c.Spawner.options_form = '<p>our own form</p>'
+async def from_form(data):
+    return {"accelerator": "t4", "gpus": 1, "course": data["course"][0]}
+c.Spawner.options_from_form = from_form
+def apply(spawner, options):
+    spawner.environment = {"COURSE": options.get("course", "none")}
+c.Spawner.apply_user_options = apply
+"""
+    with start_gpu_hub(T4 + form) as hub:
+        alice, bob = hub.person("alice"), hub.person("bob")
+
+        assert "our own form" in alice.open("/hub/spawn").text
+        assert "/hub/spawn-pending/" in alice.submit({"course": "ml"}).url
+        server = hub.pods.bound("alice")["spec"]["containers"][0]
+        assert {"name": "COURSE", "value": "ml"} in server["env"]
+        assert server["resources"]["limits"]["nvidia.com/gpu"] == "1"
+        hub.until_ready("alice")
+        page = bob.submit({"course": "ml"})
+        assert page.status == 409
+        assert "our own form" in page.text
+        assert "in use" in page.text
+
+
+def test_a_pool_that_grows_is_waited_for_with_a_word_of_how_long(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    pool = T4.replace('"counts"', '"scale_up": {"max_nodes": 1, "minutes": 8}, "counts"')
+    with start_gpu_hub(pool + ANSWER_AT_ONCE) as hub:
+        add_nodes("single")  # a node of another kind
+
+        assert hub.start("alice").status_code in {201, 202}
+        wait_for(hub.pods.all)
+        with ThreadPoolExecutor(1) as meanwhile:
+            events = meanwhile.submit(hub.events, "alice")
+            assert not hub.pods.of("alice")["spec"].get("nodeName")
+            add_nodes(t4_nodes(1, 1))
+            hub.until_ready("alice")
+
+        messages = [event["message"] for event in events.result() if "message" in event]
+        assert "A new machine is being started for you; this usually takes" in messages[1]
