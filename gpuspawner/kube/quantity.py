@@ -2,7 +2,7 @@
 
 The rules are those of apimachinery's `ParseQuantity` (pkg/api/resource/quantity.go, v0.36.2), its
 oddities included: "." and "Ki" are zero, what is finer than a billionth is rounded away from zero,
-and a binary quantity stops at 2**63-1.
+and a binary quantity stops at 2**63-1. White space around one is trimmed, as in JSON.
 """
 
 import re
@@ -21,6 +21,11 @@ _QUANTITY = re.compile(
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)")
 _DECIMAL = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+
+_SPACE = (  # what Go takes for white space
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
 
 # No cluster holds 10**1000 of anything; beyond it numbers only cost time and memory.
 _LONGEST_TEXT = 1000
@@ -83,6 +88,7 @@ def parse_nanos(text: str) -> int:
     Raises:
         QuantityError: the API server would refuse the text.
     """
+    text = text.strip(_SPACE)
     match = _QUANTITY.fullmatch(text) if 0 < len(text) <= _LONGEST_TEXT else None
     if match is None:
         raise QuantityError(f"{text[:40]!r} is not a quantity such as 500m, 2, 16Gi or 1e3")

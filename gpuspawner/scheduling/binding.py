@@ -294,6 +294,6 @@ def _size(claim: PersistentVolumeClaim) -> int:
 def _storage_of(quantities: Quantities | None) -> int:
     """Return a size in billionths of a byte; what cannot be read counts as nothing."""
     try:
-        return parse_nanos(str((quantities or {}).get("storage", "0")).strip())
+        return parse_nanos(str((quantities or {}).get("storage", "0")))
     except QuantityError:
         return 0

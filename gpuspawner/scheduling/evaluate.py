@@ -17,7 +17,7 @@ from .labels import SelectorError
 from .message import count_reasons
 from .node_info import NodeInfo, pod_info
 from .outlook import Outlook, outlook
-from .preemption import preempt
+from .preemption import Preemption, preempt
 from .resources import fits
 from .screening import Screen
 from .state import ClusterState
@@ -211,7 +211,7 @@ def _refused(filters: Filters, found: _Found, unknown: tuple[Unknown, ...]) -> V
     if screen is None:
         failures = _everywhere(filters)
         counts: Mapping[str, int] = {}
-        preemption, could = preempt(filters, {}), Outlook((), ())
+        preemption, could = Preemption(None, ""), Outlook((), ())
         if rejected is not None and rejected.passing:
             doubtful += (Unknown(Why.NEW_VOLUME, rejected.claim, may_admit=True),)
     else:

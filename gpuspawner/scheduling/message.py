@@ -56,13 +56,17 @@ def preemption_text(nodes: int, reasons: Mapping[str, int], tried: int) -> str:
     return histogram(nodes, {**reasons, NOT_HELPFUL: nodes - tried})
 
 
-def condition(error: str, preemption: str) -> str:
-    """Join both parts as the pod's condition has them.
+def condition(error: str, rejected: Rejected | None, preemption: str) -> str:
+    """Join all parts as the pod's condition has them.
 
     Args:
         error: why no node fits.
+        rejected: what keeps the pod from every node alike, if anything does.
         preemption: why preemption would not help, or "" where it does.
     """
-    if error == NO_NODES or not preemption:
+    if error == NO_NODES:
         return error
-    return f"{error} {NO_CLAIMS}, preemption: {preemption}"
+    if rejected is not None:
+        # DynamicResources had no turn before, and stumbles over that.
+        return f"{error} not found"
+    return f"{error} {NO_CLAIMS}, preemption: {preemption}" if preemption else error

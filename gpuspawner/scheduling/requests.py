@@ -225,7 +225,7 @@ def _nanos(quantities: Quantities | None) -> _Nanos:
 def _text(quantity: object) -> str:
     if isinstance(quantity, bool):
         raise QuantityError(f"{quantity} is not a quantity")
-    return str(quantity).strip()
+    return str(quantity)
 
 
 def _add(sums: _Nanos, more: _Nanos) -> None:

@@ -74,4 +74,6 @@ class Verdict:
     @cached_property
     def condition_message(self) -> str:
         """The whole message of the pod's condition PodScheduled; "" if a node fits."""
-        return message.condition(self.message, self.preemption) if self.message else ""
+        if not self.message:
+            return ""
+        return message.condition(self.message, self.rejected, self.preemption)

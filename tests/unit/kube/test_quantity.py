@@ -34,6 +34,8 @@ from gpuspawner.kube.quantity import (
         ("20Ei", Fraction(INT64_MAX)),
         # ParseQuantity takes these for zero as well.
         (".", Fraction(0)),
+        (" 1\n", Fraction(1)),
+        ("\u00a01\u3000", Fraction(1)),
         ("-", Fraction(0)),
         ("Ti", Fraction(0)),
     ],
