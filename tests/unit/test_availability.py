@@ -71,6 +71,13 @@ def test_free_gpus_without_memory_beside_them_are_no_room():
     assert plain.state is State.BUSY
 
 
+def test_it_is_the_smallest_size_that_must_fit():
+    offers = Offers.parse(accelerators={"t4": T4}, memory_choices=["12Gi", "8Gi"])
+    here, plain = look([node("a", 2)], [pod("x", "a", memory="6Gi")], offers)
+
+    assert {here.state, plain.state} == {State.FREE}
+
+
 def test_a_pool_that_can_grow_is_not_busy_yet():
     growing = {**T4, "scale_up": {"max_nodes": 2, "minutes": 8}}
     here, _ = look([node("a", 1)], [pod("x", "a", 1)], Offers.parse(accelerators={"t4": growing}))

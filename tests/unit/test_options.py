@@ -106,6 +106,10 @@ ERRORS = [
     ({"memory": "16Gi"}, "memory: '16Gi' is not on offer with NVIDIA A100; choose 32Gi or 64Gi"),
     ({"memory": 34359738368}, "memory: 34359738368 is not text; choose 32Gi or 64Gi"),
     ({"memory": "1e400"}, "memory: '1e400' is not on offer with NVIDIA A100; choose 32Gi or 64Gi"),
+    (
+        {"memory": "0" * 50 + "32Gi"},
+        "memory: '0000000000000000000000000000000000000000…' is not on",
+    ),
     ({"memory": "-1Gi"}, "memory: '-1Gi' is not on offer with NVIDIA A100; choose 32Gi or 64Gi"),
     ({"cpu": 3}, "cpu: 3 is not on offer with NVIDIA A100; choose 2 or 0.5"),
     ({"cpu": float("nan")}, "cpu: nan is not on offer with NVIDIA A100; choose 2 or 0.5"),
@@ -143,8 +147,8 @@ def test_a_form_of_empty_fields_is_the_defaults_without_an_accelerator():
 def test_in_a_form_a_field_counts_where_its_accelerator_is_chosen():
     form = {
         "accelerator": ["a100"],
-        "gpus--t4": ["1"],
         "gpus--a100": ["4"],
+        "gpus--t4": ["1"],
         "memory--a100": ["32Gi"],
         "memory": ["8Gi"],
         "cpu": ["0.5"],

@@ -41,6 +41,7 @@ def test_what_is_not_a_choice_stays_as_kubespawner_has_it():
     "asked",
     [
         GPURequest("h100", 1),
+        GPURequest("h100", 0),
         GPURequest("a100", 3),
         GPURequest("a100", 0),
         GPURequest(None, 1),

@@ -93,6 +93,12 @@ def test_another_accelerator_brings_its_own_defaults():
     assert parse(from_form(without), OFFERS) == GPURequest(None, 0, "minimal", "8Gi", 2)
 
 
+def test_a_model_that_is_not_chosen_still_shows_its_own_defaults():
+    submitted = drawn({"accelerator": "t4"}).submitted(accelerator="a100")
+
+    assert parse(from_form(submitted), OFFERS) == GPURequest("a100", 2, "minimal", "32Gi", 2)
+
+
 def test_only_counts_of_the_model_can_be_chosen():
     page = drawn()
 

@@ -38,6 +38,11 @@ terms = st.lists(
 nodes = st.tuples(st.dictionaries(keys, values), st.sampled_from(["n1", "n2"]))
 
 
+def requirement(key, operator, *values):
+    line = {"key": key, "operator": operator}
+    return {"matchExpressions": [{**line, "values": list(values)} if values else line]}
+
+
 def matches(plain, node) -> bool:
     labels, name = node
     selector = convert({"nodeSelectorTerms": plain}, NodeSelector)
@@ -74,6 +79,16 @@ def test_neither_matches_the_nodes_that_the_terms_do_not(plain, node):
     assert not (matches(made, node) and matches(plain, node))
     if not is_compared(plain, node[0]):
         assert matches(made, node) != matches(plain, node)
+
+
+def test_a_comparison_is_negated_at_its_bound():
+    more, less = ([requirement("size", operator, "2")] for operator in ("Gt", "Lt"))
+
+    assert write(neither(read(more))) == [
+        requirement("size", "Lt", "3"),
+        requirement("size", "DoesNotExist"),
+    ]
+    assert write(neither(read(less)))[0] == requirement("size", "Gt", "1")
 
 
 @given(st.dictionaries(keys, values, min_size=1), nodes)

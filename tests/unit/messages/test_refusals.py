@@ -63,6 +63,13 @@ SENTENCES = [
         "You asked for 2 × A100, and 1 is free right now. You can have 1 × A100.",
     ),
     (
+        busy(4, gpus(4, 2, 3, 4, 8), PLAIN),
+        (
+            "You asked for 4 × A100. 3 are free right now, but at most 2 of them on one machine, "
+            "and a server runs on one machine. You can start without a GPU."
+        ),
+    ),
+    (
         busy(4, gpus(4, 2, 5, 4, 8), PLAIN),
         (
             "You asked for 4 × A100. 5 are free right now, but at most 2 of them on one machine, "
