@@ -26,7 +26,20 @@ WORDS = """
     0.000000000000000000000000000001 5GiB 5GB 5Gb 1d 1h 1s 1da 1EI 1eI 1Eie 1e3e 1m3 1n3 1Ki3
     1k3 1k+3 1m-3 é
 """
-BY_HAND = [*WORDS.split(), "", "1 Gi", "\t1", "1\n", "1\x00", '1"', "1\\"]
+BY_HAND = [
+    *WORDS.split(),
+    " 1",
+    "1 ",
+    "1\u00a0",
+    "\u30001",
+    "",
+    "1 Gi",
+    "\t1",
+    "1\n",
+    "1\x00",
+    '1"',
+    "1\\",
+]
 
 SUFFIX_WORDS = "n u m k M G T P Ki Mi Gi Ti Pi Ei e3 E3 e-3 e10 E+2 e-12 e18 e-18 K ki B i"
 SUFFIXES = [*SUFFIX_WORDS.split(), "", ""]

@@ -213,6 +213,8 @@ def bound(draw: Draw, case: Case, index: int, gpu_chance: float = 0.5) -> Plain:
         ]
     if draw.maybe(0.1):
         add_init_containers(draw, made)
+    if draw.maybe(0.1):
+        made["spec"]["runtimeClassName"] = "kata"
     return made
 
 
@@ -320,6 +322,8 @@ def spread(draw: Draw) -> list[Plain]:
             one["labelSelector"] = label_selector(draw)
         if hard and draw.maybe(0.3):
             one["minDomains"] = draw.choice([1, 2, 3, 4])
+        if "labelSelector" in one and draw.maybe(0.15):
+            one["matchLabelKeys"] = [draw.choice(["pod-template-hash", "tier"])]
         for policy in draw.some(["nodeAffinityPolicy", "nodeTaintsPolicy"]):
             one[policy] = draw.choice(["Honor", "Ignore"])
         made[key, one["whenUnsatisfiable"]] = one
@@ -382,6 +386,16 @@ def ports(draw: Draw, case: Case) -> None:
         if draw.maybe(0.2):
             add_init_containers(draw, each)
         add_host_ports(draw, each)
+        if draw.maybe(0.15):
+            use_host_network(each)
+
+
+def use_host_network(made: Plain) -> None:
+    """Give the pod its node's network: each port that it names is the node's."""
+    made["spec"]["hostNetwork"] = True
+    for one in made["spec"]["containers"] + made["spec"].get("initContainers", []):
+        for port in one.get("ports", []):
+            port["containerPort"] = port["hostPort"]
 
 
 def topology(draw: Draw, case: Case) -> None:

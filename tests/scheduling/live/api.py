@@ -38,6 +38,10 @@ GROUP_OF = {plural: group for group, plurals in _GROUPS.items() for plural in pl
 NAMESPACED = frozenset({"pods", "persistentvolumeclaims", "csistoragecapacities"})
 
 
+TOO_BUSY = (429, 504)
+PAUSES = (1.0, 2.0, 4.0)  # seconds
+
+
 class RefusedError(Exception):
     """The API server answered with an error; its status and message."""
 
@@ -88,6 +92,28 @@ class Api:
         content_type: str = "application/json",
         **parameters: str,
     ) -> Plain:
+        """Send one request; try it again while the API server says that it is too busy.
+
+        Raises:
+            RefusedError: the API server refused it.
+        """
+        for pause in PAUSES:
+            try:
+                return await self._once(method, url, body, content_type, parameters)
+            except RefusedError as refused:
+                if refused.status not in TOO_BUSY:
+                    raise
+                await asyncio.sleep(pause)
+        return await self._once(method, url, body, content_type, parameters)
+
+    async def _once(
+        self,
+        method: str,
+        url: str,
+        body: Plain | None,
+        content_type: str,
+        parameters: dict[str, str],
+    ) -> Plain:
         async with self.session.request(
             method,
             url,
@@ -95,8 +121,7 @@ class Api:
             headers={"Content-Type": content_type},
             params=parameters,
         ) as response:
-            raw = await response.read()
-            answer: Plain = msgspec.json.decode(raw)
+            answer: Plain = msgspec.json.decode(await response.read())
             if response.status >= 400:
                 raise RefusedError(response.status, str(answer.get("message")))
             return answer
