@@ -92,7 +92,8 @@ class Feed:
     def _lose(self, error: RequestError, *, gap: bool) -> None:
         self.error = error
         self.gap = gap
-        if error.status == 403 and not self.kind.required:
+        if gap and not self.kind.required:
+            # The health says nothing of optional kinds, so what may be wrong must not be used.
             self._state.forget(self.kind.name)
 
     def _put(self, raw: msgspec.Raw) -> tuple[str, str]:

@@ -1,8 +1,4 @@
-"""Which kinds of objects the view follows. One more kind is one more row.
-
-Volumes, claims, storage classes and namespaces are to come as rows that are not required: without
-the right to read them only the pods that use them become unknown.
-"""
+"""Which kinds of objects the view follows. One more kind is one more row."""
 
 from dataclasses import dataclass
 
@@ -35,4 +31,28 @@ PODS = Kind(
     # pod that ends arrives as DELETED.
     field_selector="status.phase!=Succeeded,status.phase!=Failed",
 )
-KINDS = (NODES, PODS)
+_STORAGE = "/apis/storage.k8s.io/v1"
+# Without the right to read these only the pods whose placement depends on them become unknown.
+_OPTIONAL = (
+    Kind("Namespace", "namespaces", "/api/v1/namespaces", required=False),
+    Kind(
+        "PersistentVolumeClaim",
+        "persistentvolumeclaims",
+        "/api/v1/persistentvolumeclaims",
+        required=False,
+    ),
+    Kind("PersistentVolume", "persistentvolumes", "/api/v1/persistentvolumes", required=False),
+    Kind("StorageClass", "storageclasses", f"{_STORAGE}/storageclasses", required=False),
+    Kind("CSINode", "csinodes", f"{_STORAGE}/csinodes", required=False),
+    Kind("CSIDriver", "csidrivers", f"{_STORAGE}/csidrivers", required=False),
+    Kind(
+        "CSIStorageCapacity",
+        "csistoragecapacities",
+        f"{_STORAGE}/csistoragecapacities",
+        required=False,
+    ),
+    Kind("VolumeAttachment", "volumeattachments", f"{_STORAGE}/volumeattachments", required=False),
+    # Of version v1 since Kubernetes 1.34.
+    Kind("DeviceClass", "deviceclasses", "/apis/resource.k8s.io/v1/deviceclasses", required=False),
+)
+KINDS = (NODES, PODS, *_OPTIONAL)

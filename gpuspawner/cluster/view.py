@@ -85,14 +85,14 @@ class ClusterView:
         )
 
     async def first_list(self, timeout: float) -> bool:  # noqa: ASYNC109 - a gate's patience
-        """Wait until the first list is whole: True once the view is live.
+        """Wait until the first list of every kind is whole: True if the view is live.
 
         False after `timeout` seconds, and at once where the list has failed (it is tried again,
         but nobody should be kept waiting for an API server that forbids it or is not there).
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
-                while isinstance(self.health(), Reading):
+                while self._is_reading():
                     await self._change.wait()
         return isinstance(self.health(), Live)
 
@@ -114,9 +114,10 @@ class ClusterView:
     async def _follow(self, feed: Feed) -> None:
         """Feed one kind for ever: a fault of ours must not end the view, let alone the hub."""
         client = Client(self._load)
+        pace = self._pace if feed.kind.required else self._pace.unhurried()
         try:
             while True:
-                watcher = Watcher(client, feed.kind.path, feed.kind.field_selector, self._pace)
+                watcher = Watcher(client, feed.kind.path, feed.kind.field_selector, pace)
                 try:
                     await feed.run(watcher)
                 except Exception:
@@ -136,11 +137,30 @@ class ClusterView:
     def _say_health(self) -> None:
         """Log the health once per change of what is so, not of how long."""
         health = self.health()
+        if isinstance(health, Live) and self._is_reading():
+            return
         what = (type(health), getattr(health, "kinds", ()), self._expired(health))
         if what == self._said or not self._tasks:
             return
         self._said = what
         log.log(_level(health), "%s", _sentence(health))
+        forbidden = [feed.kind.plural for feed in self._optional() if _is_forbidden(feed)]
+        if forbidden and isinstance(health, Live):
+            log.warning(
+                "The hub may not list and watch %s; pods whose place depends on them start "
+                "unchecked until a ClusterRole grants it.",
+                ", ".join(forbidden),
+            )
+
+    def _is_reading(self) -> bool:
+        """Whether patience may help: nothing has failed, and something is not read yet."""
+        health = self.health()
+        if isinstance(health, Live):
+            return any(not feed.listed and feed.error is None for feed in self._optional())
+        return isinstance(health, Reading)
+
+    def _optional(self) -> list[Feed]:
+        return [feed for feed in self._feeds if not feed.kind.required]
 
     def _expired(self, health: Health) -> bool:
         """Whether credentials are what is wrong; other errors vary from try to try."""
@@ -148,8 +168,12 @@ class ClusterView:
         return isinstance(health, Stale | Unreachable) and any(e.status == 401 for e in errors)
 
 
+def _is_forbidden(feed: Feed) -> bool:
+    return feed.error is not None and feed.error.status == 403
+
+
 def _forbidden(feeds: list[Feed]) -> Forbidden | None:
-    errors = {f.kind.plural: f.error for f in feeds if f.error and f.error.status == 403}
+    errors = {feed.kind.plural: feed.error for feed in feeds if _is_forbidden(feed)}
     if not errors:
         return None
     return Forbidden(tuple(errors), str(next(iter(errors.values()))))

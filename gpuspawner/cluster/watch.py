@@ -17,7 +17,7 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import aiohttp
 import msgspec
@@ -53,6 +53,10 @@ class Pace:
     silence: float = 75.0
     first_retry: float = 0.5
     last_retry: float = 8.0
+
+    def unhurried(self) -> "Pace":
+        """For what may well be forbidden for good, so that it does not fill the server's logs."""
+        return replace(self, last_retry=10 * self.last_retry)
 
     def before_retry(self, failures: int) -> float:
         """Seconds to wait after so many failures in a row, with full jitter.

@@ -12,7 +12,7 @@ from kubernetes_asyncio.client import Configuration
 from gpuspawner.cluster import view as view_module
 from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
-from gpuspawner.cluster.kinds import KINDS, Kind
+from gpuspawner.cluster.kinds import NODES, PODS, Kind
 from gpuspawner.cluster.view import ClusterView
 
 from .scripted import FAST, ScriptedServer, Step, event, failure, obj, page, raw, watch
@@ -23,7 +23,7 @@ POD = obj("a", namespace="jhub", spec={"nodeName": "n1"})
 
 @asynccontextmanager
 async def viewing(
-    kinds: tuple[Kind, ...] = KINDS, **scripts: list[Step]
+    kinds: tuple[Kind, ...] = (NODES, PODS), **scripts: list[Step]
 ) -> AsyncIterator[tuple[ClusterView, ScriptedServer]]:
     """A started view of a scripted server; what is not scripted is an empty list, then silence."""
     for plural in ("nodes", "pods"):
@@ -160,7 +160,7 @@ async def test_expired_credentials_are_loaded_anew() -> None:
     async with viewing(nodes=[failure(401), page(NODE), watch(hold=True)]) as (view, server):
         await until(view, lambda: isinstance(view.health(), Live))
 
-        assert server.loads == len(KINDS) + 1
+        assert server.loads == 3
 
 
 async def test_contact_lost_for_long_makes_the_view_stale(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +228,7 @@ async def test_an_error_of_our_own_is_logged_and_the_view_goes_on(
 
 async def test_an_optional_kind_that_is_forbidden_changes_nothing_else() -> None:
     claims = Kind("PersistentVolumeClaim", "claims", "/api/v1/claims", required=False)
-    async with viewing((*KINDS, claims), claims=[failure(403)] * 1000) as (view, _):
+    async with viewing((NODES, PODS, claims), claims=[failure(403)] * 1000) as (view, _):
         assert await view.first_list(3)
 
         assert isinstance(view.health(), Live)
@@ -244,3 +244,43 @@ async def test_a_second_start_does_nothing_and_stop_leaves_no_task() -> None:
 
     view_tasks = {task for task in asyncio.all_tasks() - before if "view" in repr(task)}
     assert not view_tasks
+
+
+async def test_the_first_list_is_over_once_optional_kinds_are_read_too() -> None:
+    later = asyncio.Event()
+
+    async def step(request: object) -> object:
+        await later.wait()
+        return await page(obj("claim", namespace="jhub"))(request)  # type: ignore[arg-type]
+
+    claims = Kind("PersistentVolumeClaim", "claims", "/api/v1/claims", required=False)
+    async with viewing((NODES, PODS, claims), claims=[step, watch(hold=True)]) as (view, _):  # type: ignore[list-item]
+        waiting = asyncio.create_task(view.first_list(5))
+        await until(view, lambda: isinstance(view.health(), Live))
+        assert not waiting.done()
+        later.set()
+
+        assert await waiting
+        assert view.state.known("PersistentVolumeClaim")
+
+
+async def test_which_optional_kinds_are_forbidden_is_said_once_in_one_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    kinds = tuple(Kind(name, name, f"/api/v1/{name}", required=False) for name in ("as", "bs"))
+    refused = {name: [failure(403)] * 1000 for name in ("as", "bs")}
+    async with viewing((NODES, PODS, *kinds), **refused) as (view, _):
+        assert await view.first_list(5)
+
+    [line] = [r.message for r in caplog.records if "may not list" in r.message]
+    assert "may not list and watch as, bs;" in line
+
+
+async def test_an_optional_kind_is_unknown_while_its_changes_may_have_been_missed() -> None:
+    claims = Kind("PersistentVolumeClaim", "claims", "/api/v1/claims", required=False)
+    script = [page(obj("claim", namespace="jhub")), failure(410), *[failure(500)] * 1000]
+    async with viewing((NODES, PODS, claims), claims=script) as (view, _):
+        assert await view.first_list(5)
+        await until(view, lambda: not view.state.known("PersistentVolumeClaim"))
+
+        assert isinstance(view.health(), Live)

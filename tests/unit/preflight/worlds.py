@@ -26,7 +26,7 @@ class StillView(ClusterView):
     """A view whose state and health a test sets."""
 
     def __init__(self, *objects: tuple[str, Plain]) -> None:
-        super().__init__()
+        super().__init__(kinds=())
         self.now: Health = Live(0.5)
         self.state.mark_known("Node")
         self.state.mark_known("Pod")
