@@ -1,6 +1,7 @@
 """The life of one pod, from its binding to its deletion."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -20,6 +21,8 @@ from localcluster.agent.status import (
     phase,
     pod_status,
 )
+
+log = logging.getLogger(__name__)
 
 #: A pod's annotation: seconds that its containers take to be created.
 START_AFTER = "localcluster/start-after"
@@ -204,6 +207,8 @@ class PodWorker:
                         f"{self._path}/status", {**pod, "status": status}
                     )
                 except ApiError as error:
+                    if error.status not in (404, 409):
+                        log.warning("status of %s: %s", self._path, error)
                     if error.status != 409 or not await self._read_again():
                         return
                 else:

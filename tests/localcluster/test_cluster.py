@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 
-from localcluster import ApiError, Fleet, LocalCluster, LocalClusterError, NodeGroup, Pods
+from localcluster import (
+    ApiError,
+    Fleet,
+    LocalCluster,
+    LocalClusterError,
+    NodeGroup,
+    Pods,
+    controlplane,
+)
 from localcluster.client import Client, Object
 from localcluster.nodes import SILENT
+from localcluster.ports import free_ports
 from tests.fixtures.cluster import AddNodes
 from tests.waiting import wait_for
 
@@ -114,6 +124,22 @@ def test_without_an_agent_and_controllers_pods_stay_as_the_scheduler_left_them(
         assert len(cluster.plane.processes()) == 3
     with pytest.raises(LocalClusterError, match="the cluster does not run"):
         _ = cluster.url
+
+
+@pytest.mark.parametrize("server", [0, 1], ids=["kube-apiserver", "etcd"])
+def test_a_port_that_another_takes_meanwhile_is_changed_for_another(
+    server: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        first = free_ports(3)
+        first[server] = other.getsockname()[1]
+        drawn = iter([first, free_ports(3)])
+        monkeypatch.setattr(controlplane, "free_ports", lambda _count: next(drawn))
+
+        with LocalCluster(tmp_path, pods=Pods.LEAVE, controllers=()) as cluster:
+            assert cluster.api.items("/api/v1/nodes") == []
+        assert next(drawn, None) is None
 
 
 def test_a_wrong_token_is_refused(cluster: LocalCluster) -> None:
