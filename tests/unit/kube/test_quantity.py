@@ -48,9 +48,8 @@ def test_a_quantity_has_the_value_that_the_api_server_gives_it(text, value):
     "text",
     [
         "",
-        " 1",
-        "1 ",
-        "1\n",
+        " ",
+        "1 2",
         "1,5",
         "1K",
         "1ki",

@@ -1,0 +1,60 @@
+"""Plain storage objects for the rules' tests."""
+
+WAIT = {
+    "metadata": {"name": "wait"},
+    "provisioner": "csi",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+NOW = {"metadata": {"name": "now"}, "provisioner": "csi", "volumeBindingMode": "Immediate"}
+LOCAL = {
+    "metadata": {"name": "local"},
+    "provisioner": "kubernetes.io/no-provisioner",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+
+
+def claim(name="home", volume=None, class_="wait", modes=("ReadWriteOnce",), size="10Gi", **meta):
+    annotations = {"pv.kubernetes.io/bind-completed": "yes"} if volume else {}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "hub",
+            "uid": f"uid-{name}",
+            "annotations": {**annotations, **meta.pop("annotations", {})},
+            **meta,
+        },
+        "spec": {
+            "accessModes": list(modes),
+            "storageClassName": class_,
+            "volumeName": volume or "",
+            "resources": {"requests": {"storage": size}},
+        },
+        "status": {"phase": "Bound" if volume else "Pending"},
+    }
+
+
+def volume(name="disk", zone=None, labels=None, claim=None, class_="wait", size="10Gi", **spec):
+    if zone:
+        expression = {"key": "zone", "operator": "In", "values": [zone]}
+        spec["nodeAffinity"] = {
+            "required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+        }
+    if claim:
+        spec["claimRef"] = {"namespace": "hub", "name": claim, "uid": f"uid-{claim}"}
+    return {
+        "metadata": {"name": name, "labels": labels or {}},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "capacity": {"storage": size},
+            "storageClassName": class_,
+            **spec,
+        },
+        "status": {"phase": "Bound" if claim else "Available"},
+    }
+
+
+def uses(*names):
+    """The field of a pod's spec that names claims."""
+    return {
+        "volumes": [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]
+    }

@@ -1,0 +1,84 @@
+import pytest
+
+from gpuspawner.scheduling import Outcome, Why
+from gpuspawner.scheduling.evaluate import evaluate
+from tests.unit.scheduling.objects import cluster, judge, node, pod
+from tests.unit.scheduling.storage import LOCAL, NOW, WAIT, claim, uses, volume
+
+CLASSES = {"storageClasses": [WAIT, NOW, LOCAL]}
+
+
+def refusal(*claims, volumes=(), **fields):
+    return judge(
+        pod(**uses("home"), **fields),
+        node(),
+        persistentVolumeClaims=claims,
+        persistentVolumes=volumes,
+        **CLASSES,
+    )
+
+
+@pytest.mark.parametrize(
+    ("claims", "text"),
+    [
+        ([], 'persistentvolumeclaim "home" not found'),
+        (
+            [claim(deletionTimestamp="2026-01-01T00:00:00Z")],
+            'persistentvolumeclaim "home" is being deleted',
+        ),
+        ([claim(volume="disk")], 'persistentvolume "disk" not found'),
+        ([claim(class_="now")], "pod has unbound immediate PersistentVolumeClaims"),
+        ([claim(class_="gone")], "pod has unbound immediate PersistentVolumeClaims"),
+    ],
+)
+def test_a_claim_that_is_not_ready_keeps_the_pod_from_every_node(claims, text):
+    verdict = refusal(*claims)
+    assert verdict.message == f"0/1 nodes are available: {text}."
+    assert verdict.condition_message == f"0/1 nodes are available: {text}. not found"
+    assert verdict.rejected.claim == "home"
+    assert verdict.reasons == {}
+
+
+def test_a_lost_claim_is_told_as_such():
+    lost = claim(volume="disk")
+    lost["status"]["phase"] = "Lost"
+    assert 'bound to non-existent persistentvolume "disk"' in refusal(lost).message
+
+
+def test_a_claim_that_will_be_bound_by_itself_makes_the_verdict_unknown():
+    assert refusal(claim(class_="now")).outcome is Outcome.UNKNOWN
+    assert refusal(claim(class_="gone")).outcome is Outcome.IMPOSSIBLE
+
+
+def test_a_claim_that_will_be_made_counts_by_its_class():
+    state = cluster(node(), csiNodes=[], **CLASSES)
+    waits = evaluate(state, pod(**uses("home")), new_claims=[claim()])
+    assert waits.outcome is Outcome.FITS
+    at_once = evaluate(state, pod(**uses("home")), new_claims=[claim(class_="now")])
+    assert at_once.outcome is Outcome.UNKNOWN
+    assert [unknown.why for unknown in at_once.unknown] == [Why.NEW_VOLUME]
+    never = evaluate(state, pod(**uses("home")), new_claims=[claim(class_="gone")])
+    assert never.outcome is Outcome.IMPOSSIBLE
+
+
+def test_an_ephemeral_volume_counts_by_its_template():
+    template = {"spec": {**claim()["spec"], "storageClassName": "wait"}}
+    request = pod(volumes=[{"name": "tmp", "ephemeral": {"volumeClaimTemplate": template}}])
+    assert judge(request, node(), **CLASSES).outcome is Outcome.FITS
+
+
+@pytest.mark.parametrize("kinds", [["persistentVolumeClaims"], ["persistentVolumes"]])
+def test_without_knowing_claims_a_yes_is_unknown_and_a_no_is_a_no(kinds):
+    unknown = dict.fromkeys(kinds)
+    given = {"persistentVolumeClaims": [claim(volume="disk")], "persistentVolumes": [], **unknown}
+    assert judge(pod(**uses("home")), node(), **given, **CLASSES).outcome is Outcome.UNKNOWN
+    big = pod(requests={"gpu": "1"}, **uses("home"))
+    verdict = judge(big, node(), **given, **CLASSES)
+    assert verdict.outcome is Outcome.IMPOSSIBLE
+    assert verdict.reasons == {"a": ["Insufficient nvidia.com/gpu"]}
+
+
+def test_a_bound_claim_needs_no_storage_class():
+    given = {"persistentVolumeClaims": [claim(volume="disk")], "persistentVolumes": [volume()]}
+    verdict = judge(pod(**uses("home")), node(), **given, storageClasses=None)
+    assert verdict.outcome is Outcome.FITS

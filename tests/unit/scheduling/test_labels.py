@@ -1,0 +1,86 @@
+import pytest
+
+from gpuspawner.kube.meta import LabelSelector, LabelSelectorRequirement, NodeSelector
+from gpuspawner.kube.meta import NodeSelectorTerm as Term
+from gpuspawner.scheduling.labels import (
+    SelectorError,
+    compile_node_selector,
+    compile_selector,
+    int64,
+)
+
+LABELS = {"app": "hub", "gpus": "8", "empty": ""}
+
+
+def one(key, operator, *values):
+    return LabelSelectorRequirement(key=key, operator=operator, values=list(values))
+
+
+@pytest.mark.parametrize(
+    ("requirement", "selected"),
+    [
+        (one("app", "In", "hub", "x"), True),
+        (one("none", "In", "hub"), False),
+        (one("app", "NotIn", "hub"), False),
+        (one("none", "NotIn", "hub"), True),
+        (one("empty", "Exists"), True),
+        (one("none", "DoesNotExist"), True),
+        (one("gpus", "Gt", "7"), True),
+        (one("gpus", "Gt", "8"), False),
+        (one("gpus", "Lt", "9"), True),
+        (one("app", "Gt", "1"), False),
+        (one("none", "Lt", "1"), False),
+    ],
+)
+def test_a_requirement_selects_as_in_kubernetes(requirement, selected):
+    terms = compile_node_selector(
+        NodeSelector(node_selector_terms=[Term(match_expressions=[requirement])])
+    )
+    assert any(term.matches(LABELS, "a") for term in terms) is selected
+
+
+def test_an_absent_selector_means_nothing_and_an_empty_one_everything():
+    assert not compile_selector(None).matches(LABELS)
+    assert compile_selector(LabelSelector()).matches({})
+
+
+def test_an_empty_term_selects_nothing():
+    selector = NodeSelector(node_selector_terms=[Term()])
+    assert compile_node_selector(selector) == ()
+
+
+def test_a_term_that_is_not_understood_leaves_the_others():
+    wrong = Term(match_expressions=[one("app", "Near", "hub")])
+    right = Term(match_expressions=[one("app", "In", "hub")])
+    terms = compile_node_selector(NodeSelector(node_selector_terms=[wrong, right]))
+    assert [term.matches(LABELS, "a") for term in terms] == [True]
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    [
+        one("app", "In"),
+        one("app", "Exists", "x"),
+        one("app", "Gt", "1"),
+        one("not a key", "In", "x"),
+        one("app", "In", "not a value"),
+    ],
+)
+def test_a_label_selector_that_the_api_would_refuse_is_an_error(requirement):
+    with pytest.raises(SelectorError):
+        compile_selector(LabelSelector(match_expressions=[requirement]))
+
+
+def test_fields_select_by_name():
+    term = Term(match_fields=[one("metadata.name", "NotIn", "a")])
+    (compiled,) = compile_node_selector(NodeSelector(node_selector_terms=[term]))
+    assert not compiled.matches({}, "a")
+    assert compiled.matches({}, "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("7", 7), ("+7", 7), ("-7", -7), ("7.0", None), ("", None), ("9" * 19, None), ("7_0", None)],
+)
+def test_numbers_are_read_as_go_reads_them(text, number):
+    assert int64(text) == number

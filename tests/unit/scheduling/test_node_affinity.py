@@ -1,0 +1,65 @@
+from gpuspawner.scheduling import Outcome
+from gpuspawner.scheduling.failures import OtherNode
+from tests.unit.scheduling.objects import judge, node, pod, texts
+
+MODEL = {"nvidia.com/gpu.product": "A100"}
+
+
+def required(*terms):
+    return {
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}
+            }
+        }
+    }
+
+
+def named(*names):
+    """A term that names nodes; with several, all at once."""
+    return {
+        "matchFields": [
+            {"key": "metadata.name", "operator": "In", "values": [name]} for name in names
+        ]
+    }
+
+
+def test_a_node_must_have_every_label_of_the_node_selector():
+    both = node("a", labels={**MODEL, "zone": "x"}), node("b", labels=MODEL)
+    asks = pod(nodeSelector={**MODEL, "zone": "x"})
+    verdict = judge(asks, *both)
+    assert verdict.feasible == ("a",)
+    assert texts(verdict, "b") == ["node(s) didn't match Pod's node affinity/selector"]
+
+
+def test_one_of_the_affinity_terms_must_match():
+    terms = [
+        {"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]} for zone in "xy"
+    ]
+    nodes = [node(zone, labels={"zone": zone}) for zone in "xyz"]
+    assert judge(pod(**required(*terms)), *nodes).feasible == ("x", "y")
+
+
+def test_without_a_term_nothing_matches():
+    assert judge(pod(**required()), node()).outcome is Outcome.IMPOSSIBLE
+
+
+def test_nodes_that_no_term_names_are_told_apart_in_the_message_only():
+    taints = [{"key": "gpu", "effect": "NoSchedule"}]
+    verdict = judge(pod(**required(named("a"))), node("a", taints=taints), node("b"), node("c"))
+    assert set(verdict.reasons) == {"a"}
+    assert verdict.message == (
+        "0/3 nodes are available: 1 node(s) had untolerated taint(s),"
+        " 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."
+    )
+
+
+def test_terms_that_name_two_nodes_at_once_are_a_conflict():
+    verdict = judge(pod(**required(named("a", "b"))), node("a"), node("b"))
+    assert verdict.message == "0/2 nodes are available: pod affinity terms conflict."
+
+
+def test_a_pod_that_names_its_node_fits_there_only():
+    verdict = judge(pod(nodeName="b"), node("a"), node("b"))
+    assert verdict.feasible == ("b",)
+    assert verdict.failures["a"] == (OtherNode(),)

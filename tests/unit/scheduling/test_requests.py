@@ -1,0 +1,145 @@
+import pytest
+
+from gpuspawner.kube.objects import convert
+from gpuspawner.kube.quantity import QuantityError
+from gpuspawner.scheduling.requests import allocatable, asked, held, is_extended, is_scalar
+from gpuspawner.scheduling.rules import DEFAULT_RULES, Rules
+from tests.unit.scheduling.objects import pod
+
+
+def container(cpu=None, policy=None, name="c", **more):
+    requests = {"cpu": cpu} if cpu else {}
+    return {"name": name, "restartPolicy": policy, "resources": {"requests": requests, **more}}
+
+
+def parsed(**spec):
+    return convert("Pod", pod(**spec))
+
+
+def cpu_of(**spec):
+    return asked(parsed(**spec), DEFAULT_RULES).get("cpu")
+
+
+def test_containers_are_summed_exactly_and_rounded_once():
+    assert cpu_of(containers=[container("500u"), container("500u")]) == 1
+
+
+def test_init_containers_run_one_after_another_beside_the_sidecars_before_them():
+    inits = [container("2"), container("1", "Always"), container("3")]
+    assert cpu_of(containers=[container("1")], initContainers=inits) == 4000
+
+
+def test_a_sidecar_runs_as_long_as_the_containers():
+    inits = [container("1", "Always")]
+    assert cpu_of(containers=[container("2")], initContainers=inits) == 3000
+
+
+def test_overhead_comes_on_top():
+    assert cpu_of(containers=[container("1")], overhead={"cpu": "250m"}) == 1250
+
+
+def test_resources_of_the_whole_pod_replace_the_sum():
+    spec = {"containers": [container("1")], "resources": {"requests": {"cpu": "3"}}}
+    assert cpu_of(**spec) == 3000
+    assert asked(parsed(**spec), Rules.of_version("1.33"))["cpu"] == 1000
+
+
+def test_a_limit_without_a_request_is_the_request():
+    spec = {"containers": [container(limits={"cpu": "2", "nvidia.com/gpu": "1"})]}
+    assert asked(parsed(**spec), DEFAULT_RULES) == {"cpu": 2000, "nvidia.com/gpu": 1}
+
+
+def test_a_request_that_is_no_quantity_is_an_error():
+    with pytest.raises(QuantityError):
+        cpu_of(containers=[container("much")])
+
+
+@pytest.mark.parametrize(
+    ("resource", "counts"),
+    [
+        ("nvidia.com/gpu", True),
+        ("nvidia.com/mig-1g.5gb", True),
+        ("hugepages-2Mi", True),
+        ("attachable-volumes-aws-ebs", True),
+        ("x.kubernetes.io/thing", True),
+        ("gpu", False),
+        ("requests.nvidia.com/gpu", False),
+        ("Nvidia.com/gpu", False),
+        ("nvidia.com/gpu/x", False),
+        ("nvidia.com/", False),
+    ],
+)
+def test_only_resources_that_the_scheduler_knows_count(resource, counts):
+    assert is_scalar(resource) is counts
+    assert ("nvidia.com/gpu" in allocatable({"nvidia.com/gpu": "2", resource: "1"})) is True
+    assert (resource in allocatable({resource: "1"})) is counts
+
+
+def test_extended_resources_are_those_of_devices():
+    assert is_extended("nvidia.com/gpu")
+    assert not is_extended("hugepages-2Mi")
+    assert not is_extended("cpu")
+
+
+def resized(status, conditions=(), spec_cpu="2", **more):
+    return convert(
+        "Pod",
+        pod(
+            containers=[container(spec_cpu)],
+            status={
+                "containerStatuses": [{"name": "c", **status}],
+                "conditions": list(conditions),
+                **more,
+            },
+        ),
+    )
+
+
+INFEASIBLE = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
+
+
+@pytest.mark.parametrize(
+    ("version", "status", "conditions", "cpu"),
+    [
+        ("1.32", {"resources": {"requests": {"cpu": "4"}}}, (), 2000),
+        ("1.33", {"resources": {"requests": {"cpu": "4"}}}, (), 4000),
+        ("1.36", {"resources": {"requests": {"cpu": "1"}}}, (), 2000),
+        ("1.36", {"resources": {"requests": {"cpu": "1"}}}, (INFEASIBLE,), 1000),
+        # Until 1.36 an allocation alone does not count, from 1.37 on it does.
+        ("1.36", {"allocatedResources": {"cpu": "3"}}, (), 2000),
+        ("1.37", {"allocatedResources": {"cpu": "3"}}, (), 3000),
+        ("1.37", {"allocatedResources": {"cpu": "1"}}, (INFEASIBLE,), 1000),
+    ],
+)
+def test_what_a_pod_being_resized_holds(version, status, conditions, cpu):
+    assert held(resized(status, conditions), Rules.of_version(version)) == {"cpu": cpu}
+
+
+def test_from_1_37_the_sums_are_compared_and_not_each_container():
+    both = convert(
+        "Pod",
+        pod(
+            containers=[container("3", name="x"), container("1", name="y")],
+            status={
+                "containerStatuses": [
+                    {"name": "x", "resources": {"requests": {"cpu": "1"}}},
+                    {"name": "y", "resources": {"requests": {"cpu": "2"}}},
+                ]
+            },
+        ),
+    )
+    assert held(both, Rules.of_version("1.36")) == {"cpu": 5000}
+    assert held(both, Rules.of_version("1.37")) == {"cpu": 4000}
+
+
+def test_resources_of_the_whole_pod_are_resized_from_1_36_on():
+    whole = convert(
+        "Pod",
+        pod(
+            containers=[container("1")],
+            resources={"requests": {"cpu": "2"}},
+            status={"resources": {"requests": {"cpu": "5"}}},
+        ),
+    )
+    assert held(whole, Rules.of_version("1.35")) == {"cpu": 2000}
+    assert held(whole, Rules.of_version("1.36")) == {"cpu": 5000}

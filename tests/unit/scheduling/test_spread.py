@@ -1,0 +1,102 @@
+import pytest
+
+from gpuspawner.scheduling import Outcome
+from gpuspawner.scheduling.failures import NoTopology, Uneven
+from tests.unit.scheduling.objects import judge, node, pod
+
+APP = {"app": "x"}
+NODES = [node(name, labels={"zone": name[0]}) for name in ("a1", "a2", "b1")]
+
+
+def constraint(**fields):
+    return {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": APP},
+        **fields,
+    }
+
+
+def asks(**fields):
+    return pod(labels=APP, topologySpreadConstraints=[constraint(**fields)])
+
+
+def old(name, place, **fields):
+    return pod(name, node=place, labels=APP, **fields)
+
+
+def test_a_pod_goes_where_fewer_are():
+    verdict = judge(asks(), *NODES, pods=[old("1", "a1"), old("2", "a2")])
+    assert verdict.feasible == ("b1",)
+    assert verdict.failures["a1"] == (Uneven("zone"),)
+
+
+def test_a_node_without_the_label_is_out():
+    bare = node("c")
+    verdict = judge(asks(), *NODES, bare)
+    assert verdict.failures["c"] == (NoTopology("zone"),)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"namespace": "elsewhere"},
+        {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}},
+    ],
+)
+def test_pods_elsewhere_and_pods_that_end_do_not_count(other):
+    pods = [old("1", "a1", **other), old("2", "a2", **other)]
+    assert judge(asks(), *NODES, pods=pods).feasible == ("a1", "a2", "b1")
+
+
+def test_with_fewer_domains_than_asked_for_the_least_is_none():
+    pods = [old("1", "a1"), old("2", "b1")]
+    assert judge(asks(), *NODES, pods=pods).feasible
+    assert not judge(asks(minDomains=3), *NODES, pods=pods).feasible
+
+
+def test_nodes_that_the_pod_does_not_select_are_no_domains_unless_it_says_so():
+    pods = [old("1", "a1")]
+    chosen = {"nodeSelector": {"zone": "a"}}
+    for policy, fits in (("Honor", True), ("Ignore", False)):
+        request = pod(
+            labels=APP,
+            topologySpreadConstraints=[constraint(nodeAffinityPolicy=policy)],
+            **chosen,
+        )
+        assert bool(judge(request, *NODES, pods=pods).feasible) is fits
+
+
+def test_tainted_nodes_are_domains_unless_the_pod_says_so():
+    tainted = node("b1", labels={"zone": "b"}, taints=[{"key": "x", "effect": "NoSchedule"}])
+    nodes = [*NODES[:2], tainted]
+    assert not judge(asks(), *nodes, pods=[old("1", "a1")]).feasible
+    assert judge(asks(nodeTaintsPolicy="Honor"), *nodes, pods=[old("1", "a1")]).feasible
+
+
+def test_match_label_keys_narrow_the_selector():
+    hashed = {**APP, "hash": "new"}
+    request = pod(labels=hashed, topologySpreadConstraints=[constraint(matchLabelKeys=["hash"])])
+    assert judge(request, *NODES, pods=[old("1", "a1"), old("2", "a2")]).feasible == (
+        "a1",
+        "a2",
+        "b1",
+    )
+
+
+def test_an_empty_selector_counts_no_pods():
+    pods = [old(str(n), "a1") for n in range(3)]
+    assert judge(asks(labelSelector={}), *NODES, pods=pods).feasible == ("a1", "a2", "b1")
+
+
+def test_a_constraint_that_only_prefers_keeps_nobody_away():
+    pods = [old(str(n), "a1") for n in range(3)]
+    assert judge(asks(whenUnsatisfiable="ScheduleAnyway"), *NODES, pods=pods).feasible
+
+
+def test_uneven_is_busy_and_a_missing_label_is_impossible():
+    alone = [node("a1", labels={"zone": "a"})]
+    crowded = judge(asks(minDomains=2), *alone, pods=[old("1", "a1")])
+    assert crowded.outcome is Outcome.BUSY
+    assert judge(asks(), node("c")).outcome is Outcome.IMPOSSIBLE
