@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import secrets
 from fractions import Fraction
 
@@ -11,8 +12,10 @@ from localcluster import LocalCluster
 from tests.scheduling.live.api import Api, RefusedError
 
 # Left out: values from 1000E on, whose exponent the API server itself loses ("1000E" is answered as
-# "1"), and exponents over 1000, which `parse_quantity` refuses on purpose.
+# "1"), and exponents over 1000, which `parse_quantity` refuses on purpose and over which an API
+# server has been seen to think for minutes.
 LOSSY = 1000 * 10**18
+LONG_EXPONENT = re.compile(r"[eE][+-]?[0-9]{3}")
 WORDS = """
     0 1 -1 +1 00 007 -0 +0 . +. -. 1. .5 -.5 1.5 1.5. 1..5 1e3 1E3 1e+3 1e-3 1E 1e e3 1e1.5
     1e3Ki 1K 1k 1Ki 1kI 1KI 1ki 1m 1M 1Mi 1mi 1MI 1g 1G 1Gi 1T 1Ti 1P 1Pi 1Ei 1ei 1Zi 1Z 1Y 1n
@@ -90,7 +93,9 @@ async def test_every_text_means_what_the_api_server_takes_it_for(
     print(f"seed {seed}")
     draw = random.Random(seed)
     texts = [*BY_HAND, *(drawn(draw) for _ in range(400))]
-    texts = [text for text in texts if abs(parsed(text) or 0) < LOSSY]
+    texts = [
+        text for text in texts if not LONG_EXPONENT.search(text) and abs(parsed(text) or 0) < LOSSY
+    ]
 
     async with Api.connect(bare_cluster.url, bare_cluster.token, str(bare_cluster.ca)) as api:
         theirs = {text: await answered(api, text) for text in texts}
