@@ -102,7 +102,9 @@ def _missing_storage(filters: Filters) -> Iterator[Unknown]:
 
 def _limited(filters: Filters) -> bool:
     return any(
-        driver.name in filters.limits.drivers and driver.allocatable is not None
+        driver.name in filters.limits.drivers
+        and driver.allocatable is not None
+        and driver.allocatable.count is not None
         for node in filters.state.storage.all(CSINode)
         for driver in node.spec.drivers or ()
     )

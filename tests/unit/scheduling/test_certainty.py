@@ -1,0 +1,76 @@
+import pytest
+
+from gpuspawner.scheduling import Outcome, Rules, Why
+from tests.unit.scheduling.objects import answer, node, pod
+
+ONE = {"gpu": "1"}
+SELECTOR = {"matchLabels": {"team": "x"}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "why", "detail"),
+    [
+        ({"schedulerName": "volcano"}, Why.OTHER_SCHEDULER, "volcano"),
+        ({"schedulingGates": [{"name": "kueue"}]}, Why.GATED, "kueue"),
+        ({"schedulingGroup": {"podGroupName": "g"}}, Why.GROUPED, "g"),
+        ({"resourceClaims": [{"name": "gpu"}]}, Why.DEVICE_CLAIM, "gpu"),
+        ({"hostNetwork": True, "hostUsers": False}, Why.NODE_FEATURE, "hostUsers with hostNetwork"),
+    ],
+)
+@pytest.mark.parametrize("requests", [{}, {"gpu": "99"}])
+def test_what_the_default_rules_do_not_decide_is_unknown(fields, why, detail, requests):
+    verdict = answer(pod(requests=requests, **fields), node(gpu="1"))
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert [(doubt.why, doubt.detail) for doubt in verdict.unknown] == [(why, detail)]
+
+
+def test_a_scheduler_that_an_administrator_lists_is_as_good_as_the_default_one():
+    rules = Rules.of_version("1.36", schedulers=["user-scheduler"])
+    verdict = answer(pod(schedulerName="user-scheduler"), node(), rules=rules)
+    assert verdict.outcome is Outcome.FITS
+
+
+def test_a_device_class_that_serves_the_resource_makes_a_no_unknown_and_leaves_a_yes():
+    class_ = {"metadata": {"name": "g"}, "spec": {"extendedResourceName": "nvidia.com/gpu"}}
+    refused = answer(pod(requests=ONE), node(), deviceClasses=[class_])
+    assert refused.outcome is Outcome.UNKNOWN
+    assert refused.unknown[0].why is Why.DEVICE_CLAIM
+    assert answer(pod(requests=ONE), node(gpu="1"), deviceClasses=[class_]).outcome is Outcome.FITS
+    old = Rules.of_version("1.35")
+    refused = answer(pod(requests=ONE), node(), deviceClasses=[class_], rules=old)
+    assert refused.outcome is Outcome.IMPOSSIBLE
+
+
+def test_without_device_classes_a_resource_that_no_node_has_is_unknown():
+    assert answer(pod(requests=ONE), node(), deviceClasses=None).outcome is Outcome.UNKNOWN
+    two = answer(pod(requests={"gpu": "2"}), node(gpu="1"), deviceClasses=None)
+    assert two.outcome is Outcome.IMPOSSIBLE
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome"),
+    [
+        ("namespaces", Outcome.FITS),
+        ("persistentVolumeClaims", Outcome.FITS),
+        ("csiNodes", Outcome.FITS),
+        ("storageClasses", Outcome.FITS),
+        ("pods", Outcome.UNKNOWN),
+        ("nodes", Outcome.UNKNOWN),
+    ],
+)
+def test_a_kind_that_is_not_known_matters_only_where_it_could_change_the_answer(kind, outcome):
+    nodes = () if kind == "nodes" else (node(),)
+    assert answer(pod(), *nodes, **{kind: None}).outcome is outcome
+
+
+def test_namespaces_matter_where_their_labels_decide():
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    term = {
+        "labelSelector": {"matchLabels": {"a": "b"}},
+        "namespaceSelector": SELECTOR,
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    fields = {"affinity": {"podAntiAffinity": {required: [term]}}}
+    assert answer(pod(**fields), node(), namespaces=None).outcome is Outcome.UNKNOWN
+    guard = pod("old", node="a", **fields)
+    assert answer(pod(), node(), pods=[guard], namespaces=None).outcome is Outcome.UNKNOWN

@@ -1,0 +1,65 @@
+import pytest
+
+from gpuspawner.scheduling import Outcome
+from gpuspawner.scheduling.failures import ClaimInUse, DiskInUse
+from tests.unit.scheduling.objects import judge, node, pod
+from tests.unit.scheduling.storage import WAIT, claim, uses, volume
+
+GCE = {"gcePersistentDisk": {"pdName": "x"}}
+GCE_READ = {"gcePersistentDisk": {"pdName": "x", "readOnly": True}}
+EBS = {"awsElasticBlockStore": {"volumeID": "x", "readOnly": True}}
+ISCSI = {"iscsi": {"iqn": "x", "lun": 1}}
+RBD = {"rbd": {"monitors": ["m1", "m2"], "pool": "p", "image": "i"}}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "conflict"),
+    [
+        (GCE, GCE, True),
+        (GCE, GCE_READ, True),
+        (GCE_READ, GCE_READ, False),
+        (EBS, EBS, True),
+        (ISCSI, {"iscsi": {"iqn": "x", "lun": 2}}, True),
+        (RBD, {"rbd": {"monitors": ["m2"], "pool": "p", "image": "i"}}, True),
+        (RBD, {"rbd": {"monitors": ["m3"], "pool": "p", "image": "i"}}, False),
+        (RBD, {"rbd": {"monitors": ["m1"], "pool": "q", "image": "i"}}, False),
+        (GCE, EBS, False),
+    ],
+)
+def test_a_disk_is_on_a_node_once_unless_all_only_read(one, other, conflict):
+    old = pod("old", node="a", volumes=[{"name": "d", **other}])
+    verdict = judge(pod(volumes=[{"name": "d", **one}]), node("a"), node("b"), pods=[old])
+    assert verdict.feasible == (("b",) if conflict else ("a", "b"))
+    assert not conflict or verdict.failures["a"] == (DiskInUse("d"),)
+
+
+def claims(mode):
+    return {
+        "persistentVolumeClaims": [claim(volume="disk", modes=(mode,))],
+        "persistentVolumes": [volume(claim="home")],
+        "storageClasses": [WAIT],
+        "pods": [pod("old", node="b", **uses("home"))],
+    }
+
+
+def test_a_claim_for_one_pod_keeps_others_from_every_node():
+    verdict = judge(pod(**uses("home")), node("a"), node("b"), **claims("ReadWriteOncePod"))
+    assert verdict.failures["a"] == (ClaimInUse(("home",)),)
+    assert verdict.outcome is Outcome.BUSY
+
+
+def test_a_claim_for_one_node_is_not_looked_at():
+    verdict = judge(pod(**uses("home")), node("a"), node("b"), **claims("ReadWriteOnce"))
+    assert verdict.feasible == ("a", "b")
+
+
+def test_a_claim_of_the_same_name_in_another_namespace_is_another():
+    verdict = judge(
+        pod(**uses("home")),
+        node("a"),
+        **{
+            **claims("ReadWriteOncePod"),
+            "pods": [pod("old", node="a", namespace="x", **uses("home"))],
+        },
+    )
+    assert verdict.feasible == ("a",)
