@@ -7,7 +7,7 @@ administrators' ``modify_pod_hook`` know the classes of kubernetes_asyncio.
 import asyncio
 import json
 import re
-from typing import Any
+from typing import Any, cast
 
 from aiohttp import ClientError
 from kubernetes_asyncio import client
@@ -23,9 +23,21 @@ _UNCHECKED = client.Configuration()
 _UNCHECKED.client_side_validation = False
 
 
-def plain(api: Any, pod: Any) -> Plain:
-    """The pod as *api*, a ``CoreV1Api``, would send it: from a model, or half model, half plain."""
-    written: Plain = api.api_client.sanitize_for_serialization(pod)
+class _Unconnected:
+    """All that ``sanitize_for_serialization`` needs of a client; a real one opens connections."""
+
+    PRIMITIVE_TYPES = client.ApiClient.PRIMITIVE_TYPES
+    sanitize_for_serialization = client.ApiClient.sanitize_for_serialization
+
+
+_UNCONNECTED = _Unconnected()
+
+
+def plain(pod: Any) -> Plain:
+    """The pod as a client would send it: from a model, or half model, half plain."""
+    written: Plain = client.ApiClient.sanitize_for_serialization(
+        cast("client.ApiClient", _UNCONNECTED), pod
+    )
     return written
 
 
@@ -77,5 +89,5 @@ async def admitted(api: Any, namespace: str, pod: Any, *, seconds: float) -> Pla
             )
             written: Plain = json.loads(await answer.read())
     except (ApiException, ClientError, TimeoutError, OSError, ValueError):
-        return plain(api, pod)
-    return written if written.get("kind") == "Pod" else plain(api, pod)
+        return plain(pod)
+    return written if written.get("kind") == "Pod" else plain(pod)

@@ -21,6 +21,7 @@ from gpuspawner.asking import Asking
 from gpuspawner.availability import survey
 from gpuspawner.manifest import ManifestError
 from gpuspawner.options import GPURequest
+from gpuspawner.outages import StandsOutages
 from gpuspawner.pods import Plain
 from gpuspawner.policy import Denial, Grant, Person
 from gpuspawner.preflight.ask import Ask
@@ -52,7 +53,7 @@ class Underway:
     decision: Start | Wait
 
 
-class GPUSpawner(KubeSpawner):  # type: ignore[misc]
+class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
     """KubeSpawner with a choice of GPUs, which starts a pod only where the cluster can hold it."""
 
     accelerators = config.accelerators
@@ -157,6 +158,8 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
             return
         if self._runtime.discovers:
             await self._runtime.view.first_list(START_PATIENCE)
+        if not self.connect():
+            raise hub.refuse(self, messages.unreachable(), reason="unreachable")
         granted, grant = self._read(self._requested())
         asking = await self._asking()
         ask = self._ask(asking, grant)
@@ -182,7 +185,7 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
         pod = await super().get_pod_manifest()
         if self._underway is None:
             return pod
-        asking = replace(self._underway.asking, stock=pods.plain(self.api, pod))
+        asking = replace(self._underway.asking, stock=pods.plain(pod))
         return pods.model(self._pod(asking, self._underway.ask.grant))
 
     async def _make_create_pod_request(self, pod: Any, request_timeout: float) -> Any:
@@ -194,6 +197,8 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
 
     async def _as_admitted(self, ask: Ask, pod: object) -> Ask:
         """The same for the pod as admission would leave it."""
+        if not self.connect():
+            return replace(ask, pod=pods.plain(pod))
         admitted = await pods.admitted(self.api, ask.namespace, pod, seconds=DRY_RUN_PATIENCE)
         return replace(ask, pod=admitted)
 
@@ -230,7 +235,7 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
 
     async def _asking(self) -> Asking:
         offers = self._runtime.offers
-        stock = pods.plain(self.api, await super().get_pod_manifest())
+        stock = pods.plain(await super().get_pod_manifest())
         return Asking(self._person(), offers, self._runtime.pod_rules(offers), stock)
 
     def _ask(self, asking: Asking, grant: Grant) -> Ask:
@@ -334,15 +339,3 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
                 self, messages.misconfigured(), reason="misconfigured", details=details
             )
         super()._apply_overrides(spawner_override)
-
-    async def _start_reflector(self, kind: str, *args: Any, **kwargs: Any) -> Any:
-        """Start a reflector of KubeSpawner's, and drop it where its first list fails.
-
-        KubeSpawner keeps it, and every later start then waits for news that never come, until
-        the hub is restarted.
-        """
-        try:
-            return await super()._start_reflector(kind, *args, **kwargs)
-        except Exception:
-            self.reflectors.pop(self._get_reflector_key(kind), None)
-            raise

@@ -4,7 +4,7 @@ from gpuspawner.messages.administrators import explain_health, explain_refusal, 
 from gpuspawner.messages.corrections import correction, correction_at_fields
 from gpuspawner.messages.message import Message
 from gpuspawner.messages.progress import progress
-from gpuspawner.messages.refusals import denied, misconfigured, refusal
+from gpuspawner.messages.refusals import denied, misconfigured, refusal, unreachable
 from gpuspawner.messages.states import Standing, standing
 
 __all__ = [
@@ -20,4 +20,5 @@ __all__ = [
     "progress",
     "refusal",
     "standing",
+    "unreachable",
 ]

@@ -30,6 +30,14 @@ def misconfigured() -> Message:
     )
 
 
+def unreachable() -> Message:
+    """Nothing can start: the hub does not know where the cluster is."""
+    return Message.of(
+        "No server can be started at the moment: the hub cannot reach the cluster.",
+        "Please try again later, or tell your administrator.",
+    )
+
+
 def _why(decision: Refuse) -> str:
     match decision.reason:
         case Reason.BUSY:

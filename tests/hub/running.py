@@ -222,7 +222,7 @@ def running_hub(
     (folder / "jupyterhub_config.py").write_text(base + configuration)
     log = folder / "hub.log"
     with log.open("wb") as output:
-        process = start_hub(folder, output, environment or {})
+        process = start_hub_process(folder, output, environment or {})
     running = RunningHub(process, f"http://127.0.0.1:{public}", log, pods)
     try:
         # The hub before the proxy, which writes ten lines for each try until then.
@@ -234,7 +234,9 @@ def running_hub(
         _end(process)
 
 
-def start_hub(folder: Path, output: Any, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def start_hub_process(
+    folder: Path, output: Any, environment: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-m", "jupyterhub", "--config", str(folder / "jupyterhub_config.py")],
         cwd=folder,

@@ -35,14 +35,14 @@ def stock_pod(**more: Any) -> Any:
     )
 
 
-async def test_a_stock_pod_comes_back_as_it_was(api: client.CoreV1Api) -> None:
-    written = pods.plain(api, stock_pod())
+def test_a_stock_pod_comes_back_as_it_was() -> None:
+    written = pods.plain(stock_pod())
 
-    assert pods.plain(api, pods.model(written)) == written
+    assert pods.plain(pods.model(written)) == written
 
 
-async def test_a_hook_finds_the_models_that_it_knows(api: client.CoreV1Api) -> None:
-    pod = pods.model(pods.plain(api, stock_pod()))
+def test_a_hook_finds_the_models_that_it_knows() -> None:
+    pod = pods.model(pods.plain(stock_pod()))
 
     assert pod.metadata.name == "jupyter-alice"
     assert pod.spec.containers[0].resources.limits == {"memory": "1Gi"}
@@ -61,12 +61,10 @@ async def test_a_hook_finds_the_models_that_it_knows(api: client.CoreV1Api) -> N
     ],
     ids=["newer field", "unknown field", "model in a list", "unknown in a list", "invalid"],
 )
-async def test_what_the_client_does_not_know_is_kept(
-    api: client.CoreV1Api, more: dict[str, Any]
-) -> None:
-    written = pods.plain(api, stock_pod(**more))
+def test_what_the_client_does_not_know_is_kept(more: dict[str, Any]) -> None:
+    written = pods.plain(stock_pod(**more))
 
-    assert pods.plain(api, pods.model(written)) == written
+    assert pods.plain(pods.model(written)) == written
 
 
 async def test_a_pod_that_no_api_server_can_be_asked_about_stays_as_it_is(
@@ -75,4 +73,4 @@ async def test_a_pod_that_no_api_server_can_be_asked_about_stays_as_it_is(
     api.api_client.configuration.host = "http://127.0.0.1:9"
     pod = stock_pod()
 
-    assert await pods.admitted(api, "default", pod, seconds=5) == pods.plain(api, pod)
+    assert await pods.admitted(api, "default", pod, seconds=5) == pods.plain(pod)

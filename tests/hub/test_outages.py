@@ -1,0 +1,81 @@
+"""Where the cluster cannot be read, the hub says so once, goes on, and finds back by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from localcluster import LocalCluster, rbac
+from tests.fixtures.cluster import AddNodes
+from tests.hub.conftest import StartGPUHub
+from tests.hub.running import RunningHub
+from tests.waiting import wait_for
+
+T4 = """
+c.GPUSpawner.accelerators = {"t4": {
+    "display_name": "Tesla T4", "node_selector": {"kubernetes.io/hostname": "gpu-0"}}}
+"""
+
+
+def warnings(hub: RunningHub, about: str) -> list[str]:
+    return [line for line in hub.log.splitlines() if line.startswith("[W") and about in line]
+
+
+@pytest.fixture
+def chart_s_rights(cluster: LocalCluster, namespace: str) -> Path:
+    """A hub of the chart to which nobody has added rbac.yaml."""
+    objects = rbac.chart_objects(namespace)
+    cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
+    return cluster.service_account_kubeconfig(namespace, "hub")
+
+
+def test_without_the_rights_servers_start_unchecked_and_it_is_said_once(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes, chart_s_rights: Path, namespace: str
+) -> None:
+    add_nodes("single")
+    lines = f"{T4}c.KubeSpawner.namespace = {namespace!r}\n"
+    with start_gpu_hub(lines, kubeconfig=chart_s_rights) as hub:
+        page = hub.person("alice").open("/hub/spawn")
+        assert page.status == 200
+        assert "Tesla T4" in page.text
+
+        assert hub.start("alice").status_code in {201, 202}
+
+        hub.until_ready("alice")
+        (said,) = warnings(hub, "may not list and watch")
+        assert "nodes" in said
+        assert "Traceback" not in hub.log
+        hub.stop("alice")
+
+
+def test_an_api_server_that_is_down_harms_no_page_and_is_found_again(
+    tmp_path: Path, start_gpu_hub: StartGPUHub
+) -> None:
+    own = LocalCluster(tmp_path / "own", fleet="single")
+    with own, start_gpu_hub(T4, kubeconfig=own.kubeconfig) as hub:
+        alice = hub.person("alice")
+        wait_for(lambda: "The view of the cluster is live" in hub.log)
+
+        own.plane.stop_apiserver()
+        wait_for(lambda: warnings(hub, "The view of the cluster is"), timeout=60)
+        assert "Tesla T4" in alice.open("/hub/spawn").text
+        assert hub.person("bob").open("/hub/home").status == 200
+
+        own.plane.start_apiserver()
+        wait_for(lambda: hub.log.count("The view of the cluster is live") == 2, timeout=60)
+        assert len(warnings(hub, "The view of the cluster is")) == 1
+
+
+def test_without_any_kubeconfig_the_pages_are_there_and_say_what_is_wrong(
+    tmp_path: Path, start_gpu_hub: StartGPUHub
+) -> None:
+    with start_gpu_hub(T4, kubeconfig=tmp_path / "none") as hub:
+        alice = hub.person("alice")
+
+        assert "Tesla T4" in alice.open("/hub/spawn").text
+        page = alice.submit({"accelerator": "t4"})
+        assert page.status < 500
+        assert len(warnings(hub, "no usable Kubernetes configuration")) == 1
+        assert hub.lives

@@ -1,0 +1,71 @@
+"""A hub that is configured wrongly ends at once and says why; one not configured at all works."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.cluster import AddNodes
+from tests.hub.conftest import StartGPUHub
+from tests.hub.running import start_hub_process
+
+CONFIGURED = "import gpuspawner\nc = get_config()\n{lines}\ngpuspawner.configure(c)\n{after}\n"
+A100 = 'c.GPUSpawner.accelerators = {"a100": {"node_selector": {"gpu": "a100"}}}'
+
+
+def log_of_a_hub_that_ends(folder: Path, configuration: str) -> str:
+    """Start a hub, see it end with an error before it serves anybody, and return its log."""
+    (folder / "jupyterhub_config.py").write_text(configuration)
+    with (folder / "hub.log").open("wb") as output:
+        process = start_hub_process(folder, output, {"KUBECONFIG": str(folder / "none")})
+        try:
+            assert process.wait(60) == 1
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    return (folder / "hub.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ('c.GPUSpawner.accelerators = {"a100": {"node_selctor": {}}}', "accelerators['a100']"),
+        (f'{A100}\nc.KubeSpawner.profile_list = [{{"display_name": "x"}}]', "profile_list"),
+        ("c.GPUSpawnr.memory_choices = ['1Gi']", "no section GPUSpawnr"),
+        ("c.GPUSpawner.start_timeout = 'abc'", "start_timeout"),
+    ],
+)
+def test_a_broken_configuration_stops_the_hub_with_the_trait_s_name(
+    tmp_path: Path, lines: str, told: str
+) -> None:
+    log = log_of_a_hub_that_ends(tmp_path, CONFIGURED.format(lines=lines, after=""))
+
+    assert told in log
+
+
+def test_what_comes_after_the_line_is_checked_too_and_told_in_one_line(tmp_path: Path) -> None:
+    after = 'c.GPUSpawner.memory_choices = ["8Gib"]'
+
+    log = log_of_a_hub_that_ends(tmp_path, CONFIGURED.format(lines=A100, after=after))
+
+    assert "GPUSpawner.memory_choices[0]" in log
+    assert "Traceback" not in log
+
+
+def test_with_the_spawner_class_alone_everything_works(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes("gke")
+    # Nothing of gpuspawner.configure(c) is left of the tests' own lines.
+    lines = 'gpuspawner.configure = lambda c: None\nc.JupyterHub.spawner_class = "gpuspawner"'
+    with start_gpu_hub(lines) as hub:
+        page = hub.person("alice").open("/hub/spawn")
+        assert "P100" in page.text
+
+        hub.start("alice", {"accelerator": "tesla-p100", "gpus": 1})
+
+        assert hub.pods.bound("alice")["spec"]["nodeName"] == "p100-0"
+        assert "GPUSpawner.accelerators is empty" in hub.log
+        hub.until_ready("alice")
