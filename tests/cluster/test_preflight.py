@@ -1,0 +1,219 @@
+"""Verdicts and promises against what a real kube-scheduler then does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from kubernetes_asyncio import config
+from kubernetes_asyncio.client import ApiClient, Configuration, CoreV1Api
+
+from gpuspawner.cluster.view import ClusterView
+from gpuspawner.offers import Accelerator
+from gpuspawner.policy import Grant
+from gpuspawner.preflight.ask import Ask
+from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
+from gpuspawner.preflight.preflight import Preflight
+from localcluster import Fleet, LocalCluster, NodeGroup
+from tests.fixtures.cluster import AddNodes
+from tests.waiting import wait_for
+
+from .views import aside, until, viewing
+
+log = logging.getLogger(__name__)
+
+GPU = "nvidia.com/gpu"
+PEOPLE = 40
+
+
+class Hub:
+    """What a hub does with pods, as far as the preflight is concerned."""
+
+    def __init__(self, view: ClusterView, api: CoreV1Api, namespace: str, pool: str) -> None:
+        self.preflight = Preflight(view, patience=20)
+        self.view = view
+        self.api = api
+        self.namespace = namespace
+        self.accelerator = Accelerator("a", "A", GPU, node_selector={"pool": pool})
+
+    def ask(self, name: str, gpus: int) -> Ask:
+        requests = {GPU: str(gpus), "memory": "64Mi"}
+        pod: dict[str, object] = {
+            "metadata": {"name": name},
+            "spec": {
+                "nodeSelector": dict(self.accelerator.node_selector),
+                "terminationGracePeriodSeconds": 0,
+                "containers": [
+                    {
+                        "name": "notebook",
+                        "image": "x",
+                        "resources": {"requests": requests, "limits": requests},
+                    }
+                ],
+            },
+        }
+        return Ask(self.namespace, name, pod, Grant(self.accelerator, gpus))
+
+    async def spawn(self, name: str, gpus: int) -> Decision:
+        """Ask at both gates, create the pod, and wait until it is bound, as a start does."""
+        ask = self.ask(name, gpus)
+        try:
+            decision = await self.preflight.begin(ask)
+            if isinstance(decision, Start):
+                decision = await self.preflight.confirm(ask)
+            if isinstance(decision, Start):
+                await self.create(ask)
+                await until(self.view, lambda: "/".join(ask.key) in self.view.state.pods)
+            return decision
+        finally:
+            self.preflight.release(*ask.key)
+
+    async def create(self, ask: Ask) -> None:
+        await self.api.create_namespaced_pod(self.namespace, ask.pod)
+
+    async def end(self, name: str) -> None:
+        await self.api.delete_namespaced_pod(name, self.namespace, grace_period_seconds=0)
+
+
+@pytest.fixture
+async def hub(cluster: LocalCluster, namespace: str, add_nodes: AddNodes) -> AsyncIterator[Hub]:
+    """A hub before nodes of 1, 2, 4 and 8 GPUs."""
+    names = {
+        name: group_size
+        for group_size in (1, 2, 4, 8)
+        for name in add_nodes(Fleet((_group(namespace, group_size),)))
+    }
+    assert sum(names.values()) == 15
+    async with viewing(cluster.kubeconfig) as view, _api(cluster) as api:
+        assert await view.first_list(10)
+        yield Hub(view, api, namespace, namespace)
+
+
+def _group(pool: str, gpus: int) -> NodeGroup:
+    room = {"cpu": "16", "memory": "64Gi", "pods": "110", GPU: str(gpus)}
+    return NodeGroup(f"{pool}-{gpus}", 1, room, {"pool": pool})
+
+
+@asynccontextmanager
+async def _api(cluster: LocalCluster) -> AsyncIterator[CoreV1Api]:
+    configuration = Configuration()
+    await config.load_kube_config(str(cluster.kubeconfig), client_configuration=configuration)
+    async with ApiClient(configuration) as client:
+        yield CoreV1Api(client)
+
+
+async def spawn_all(hub: Hub, sizes: list[int]) -> dict[str, Decision]:
+    names = [f"u{number}" for number in range(len(sizes))]
+    spawns = [hub.spawn(name, gpus) for name, gpus in zip(names, sizes, strict=True)]
+    return dict(zip(names, await asyncio.gather(*spawns), strict=True))
+
+
+def started(decisions: dict[str, Decision]) -> set[str]:
+    return {name for name, decision in decisions.items() if isinstance(decision, Start)}
+
+
+def statuses(cluster: LocalCluster, namespace: str) -> dict[str, Any]:
+    """Each pod's node, "" while it has none."""
+    pods = cluster.api.items(f"/api/v1/namespaces/{namespace}/pods")
+    return {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods}
+
+
+async def assert_all_stay_pending(cluster: LocalCluster, hub: Hub, asks: list[Ask]) -> None:
+    """Create them all the same: the scheduler must find no node for any."""
+
+    def unscheduled() -> set[str]:
+        """The pods of which the scheduler has said that no node holds them."""
+        return {
+            pod["metadata"]["name"]
+            for pod in cluster.api.items(f"/api/v1/namespaces/{hub.namespace}/pods")
+            for condition in pod["status"].get("conditions", ())
+            if condition["type"] == "PodScheduled" and condition["status"] == "False"
+        }
+
+    for ask in asks:
+        await hub.create(ask)
+    names = {ask.name for ask in asks}
+    await aside(lambda: wait_for(lambda: names <= unscheduled()))
+
+
+async def test_of_many_who_ask_for_one_exactly_as_many_start_as_there_are_gpus(
+    cluster: LocalCluster, hub: Hub
+) -> None:
+    decisions = await spawn_all(hub, [1] * PEOPLE)
+
+    refused = [decision for decision in decisions.values() if isinstance(decision, Refuse)]
+    assert len(started(decisions)) == 15
+    assert {decision.reason for decision in refused} == {Reason.BUSY}
+    assert all((await aside(lambda: statuses(cluster, hub.namespace))).values())
+    assert len(hub.preflight.seats) == 0
+
+
+async def test_of_many_who_ask_for_different_numbers_all_accepted_run_and_no_refused_would(
+    cluster: LocalCluster, hub: Hub
+) -> None:
+    seed = random.randrange(2**32)
+    log.warning("seed %d", seed)
+    sizes = random.Random(seed).choices([1, 2, 3, 4, 8], k=PEOPLE)
+
+    decisions = await spawn_all(hub, sizes)
+
+    bound = await aside(lambda: statuses(cluster, hub.namespace))
+    assert set(bound) == started(decisions)
+    assert all(bound.values())
+    refused = [
+        hub.ask(name, gpus)
+        for (name, decision), gpus in zip(decisions.items(), sizes, strict=True)
+        if isinstance(decision, Refuse)
+    ]
+    assert refused
+    await assert_all_stay_pending(cluster, hub, refused)
+    assert len(hub.preflight.seats) == 0
+
+
+async def test_a_gpu_that_is_freed_goes_to_the_next_who_asks(hub: Hub) -> None:
+    assert isinstance(await hub.spawn("first", 8), Start)
+    assert isinstance(await hub.spawn("second", 8), Refuse)
+    key = f"{hub.namespace}/first"
+
+    await hub.end("first")
+    await until(hub.view, lambda: key not in hub.view.state.pods)
+
+    assert isinstance(await hub.spawn("third", 8), Start)
+
+
+async def test_people_who_come_and_go_are_never_promised_what_is_not_there(hub: Hub) -> None:
+    seed = random.randrange(2**32)
+    log.warning("seed %d", seed)
+    dice = random.Random(seed)
+
+    async def person(number: int) -> None:
+        for visit in range(3):
+            name = f"u{number}-{visit}"
+            await asyncio.sleep(dice.random() * 0.3)
+            if isinstance(await hub.spawn(name, dice.choice([1, 1, 2, 4])), Start):
+                await asyncio.sleep(dice.random() * 0.3)
+                await hub.end(name)
+
+    await asyncio.wait_for(asyncio.gather(*(person(number) for number in range(15))), 60)
+
+    assert len(hub.preflight.seats) == 0
+    await until(hub.view, lambda: not any(hub.namespace in key for key in hub.view.state.pods))
+
+
+async def test_somebody_elses_pods_are_counted_and_waited_for(hub: Hub) -> None:
+    def seen() -> int:
+        pods = [*hub.view.state.pods, *hub.view.state.unbound_pods]
+        return sum(key.startswith(f"{hub.namespace}/") for key in pods)
+
+    for number in range(3):
+        await hub.create(hub.ask(f"stranger{number}", 4))
+    await until(hub.view, lambda: seen() == 3)
+
+    decisions = await asyncio.gather(*(hub.spawn(f"u{number}", 2) for number in range(4)))
+
+    assert sum(isinstance(decision, Start) for decision in decisions) == 1
