@@ -7,6 +7,7 @@ labels name no model (as on AKS and in EKS node groups) are told apart by their 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, count
 from types import MappingProxyType
 
 from gpuspawner.offers import Accelerator
@@ -42,6 +43,8 @@ SHARED = "-SHARED"
 
 _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 _GB = re.compile(r"^(\d+)gb$", re.IGNORECASE)
+_MEBIBYTES = re.compile(r"[0-9]{1,7}")
+_SHARED_IN_TIME = "Shared with others at the same time; its memory is not isolated"
 _MOST = 64
 """No machine has more GPUs; a node that says so must not make the form endless."""
 
@@ -59,7 +62,7 @@ class Discovery:
     note: str
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class _Model:
     """What makes nodes offer the same: a label (empty where none tells) and a resource."""
 
@@ -70,15 +73,16 @@ class _Model:
 
 def discover(state: ClusterState) -> Discovery:
     """Find the accelerators of the nodes in a state; the same nodes always give the same keys."""
-    nodes: dict[_Model, list[NodeInfo]] = {}
+    nodes: dict[tuple[str, str, str], list[NodeInfo]] = {}
     for node in state.nodes.values():
         for resource in _gpus(node):
             label, value = _label(node)
-            nodes.setdefault(_Model(label, value, resource), []).append(node)
+            nodes.setdefault((label, value, resource), []).append(node)
     found: dict[str, Accelerator] = {}
-    for model in sorted(nodes):
+    for told in sorted(nodes):
+        model = _Model(*told)
         key = _free_key(_key(model), found)
-        found[key] = _accelerator(key, model, nodes[model])
+        found[key] = _accelerator(key, model, nodes[told])
     accelerators = tuple(found[key] for key in sorted(found))
     return Discovery(accelerators, _note(accelerators))
 
@@ -109,7 +113,7 @@ def _key(model: _Model) -> str:
 
 
 def _free_key(key: str, taken: Iterable[str]) -> str:
-    keys = (key, *(f"{key}-{number}" for number in range(2, 10_000)))
+    keys = chain((key,), (f"{key}-{number}" for number in count(2)))
     return next(candidate for candidate in keys if candidate not in taken)
 
 
@@ -119,7 +123,7 @@ def _accelerator(key: str, model: _Model, nodes: list[NodeInfo]) -> Accelerator:
     return Accelerator(
         key=key,
         display_name=_display_name(model, shared=shared),
-        description="Shared with others at the same time; memory is not isolated" if shared else "",
+        description=_SHARED_IN_TIME if shared else _memory(model.resource, nodes),
         resource=model.resource,
         # A device plugin may refuse more than one share, and it is no more than one GPU anyway.
         counts=(1,) if shared else tuple(range(1, min(max(most, 1), _MOST) + 1)),
@@ -129,6 +133,14 @@ def _accelerator(key: str, model: _Model, nodes: list[NodeInfo]) -> Accelerator:
         shared_memory=SHARED_MEMORY,
         discovered=True,
     )
+
+
+def _memory(resource: str, nodes: list[NodeInfo]) -> str:
+    """How much memory each GPU has, if all these nodes tell the same."""
+    labels = (f"{resource}.memory", "karpenter.k8s.aws/instance-gpu-memory")
+    told = {next(filter(None, map(node.labels.get, labels)), "") for node in nodes}
+    mebibytes = told.pop() if len(told) == 1 else ""
+    return f"{int(mebibytes) / 1024:.3g} GiB of memory" if _MEBIBYTES.fullmatch(mebibytes) else ""
 
 
 _UNLABELLED: Frozen = freeze(

@@ -11,6 +11,11 @@ from collections.abc import Generator
 from typing import TypeVar
 
 import pytest
+from hypothesis import settings
+
+# A machine that is busy with other tests is slow, not wrong.
+settings.register_profile("gpuspawner", deadline=None)
+settings.load_profile("gpuspawner")
 
 pytest_plugins = ["tests.fixtures.cluster", "tests.fixtures.bare_cluster"]
 

@@ -55,6 +55,20 @@ def test_a_node_without_any_label_is_told_by_what_it_lacks():
     assert {"key": GFD, "operator": "DoesNotExist"} in one.node_affinity[0]["matchExpressions"]
 
 
+def test_the_memory_of_a_gpu_is_told_where_the_labels_tell_it():
+    labels = {
+        GFD: "Tesla-T4",
+        "nvidia.com/gpu.memory": "15360",
+        "nvidia.com/mig-1g.5gb.memory": "4864",
+    }
+    amounts = {"nvidia.com/gpu": "1", "nvidia.com/mig-1g.5gb": "1"}
+    whole, part = found(node("a", labels, amounts))
+
+    assert (whole.description, part.description) == ("15 GiB of memory", "4.75 GiB of memory")
+    other = {**labels, "nvidia.com/gpu.memory": "x"}
+    assert found(node("a", labels, amounts), node("b", other, amounts))[0].description == ""
+
+
 def test_counts_go_up_to_what_one_node_has_and_never_to_their_sum():
     (one,) = found(
         node("a", {GFD: "Tesla-T4"}, {"nvidia.com/gpu": "2"}),
