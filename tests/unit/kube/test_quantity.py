@@ -34,7 +34,7 @@ from gpuspawner.kube.quantity import (
         ("20Ei", Fraction(INT64_MAX)),
         # ParseQuantity takes these for zero as well.
         (".", Fraction(0)),
-        (" 1\n", Fraction(1)),
+        (" 1 ", Fraction(1)),
         ("\u00a01\u3000", Fraction(1)),
         ("-", Fraction(0)),
         ("Ti", Fraction(0)),
@@ -50,6 +50,7 @@ def test_a_quantity_has_the_value_that_the_api_server_gives_it(text, value):
         "",
         " ",
         "1 2",
+        "1\n",
         "1,5",
         "1K",
         "1ki",
