@@ -24,8 +24,6 @@ HUBS = {
 }
 NEWEST_HUB = HUBS["6.1"]
 
-LIVE = "tests/scheduling/live"
-
 
 def _show_pyenv_pythons() -> None:
     """Put pyenv's interpreters on PATH; its shims run only the versions chosen for a folder."""
@@ -79,7 +77,7 @@ def package(session: nox.Session) -> None:
 def unit(session: nox.Session) -> None:
     """The pure rooms, on every Python that the machine has."""
     session.install("-e", ".[test]")
-    _pytest(session, "-n", "2", "--ignore", LIVE, "tests/unit", "tests/scheduling")
+    _pytest(session, "-n", "2", "tests/unit", "tests/scheduling")
 
 
 @nox.session
@@ -88,7 +86,7 @@ def hub(session: nox.Session, hub: str) -> None:
     """A real JupyterHub on the local control plane."""
     session.install("-e", ".[test]", *HUBS[hub])
     _build_control_plane(session)
-    _pytest(session, "tests/hub")
+    _pytest(session, "-n", "2", "tests/hub")
 
 
 @nox.session
@@ -96,7 +94,7 @@ def cluster(session: nox.Session) -> None:
     """The local control plane itself: verdicts beside the real scheduler, rights, the view."""
     session.install("-e", ".[test]", *NEWEST_HUB)
     _build_control_plane(session)
-    _pytest(session, "tests/localcluster", "tests/cluster", LIVE)
+    _pytest(session, "tests/localcluster", "tests/cluster")
 
 
 @nox.session
@@ -122,7 +120,7 @@ def live(session: nox.Session) -> None:
     """The long comparison with the real kube-scheduler."""
     session.install("-e", ".[test]", *NEWEST_HUB)
     _build_control_plane(session)
-    _pytest(session, LIVE)
+    _pytest(session, "-s", "tests/live")
 
 
 @nox.session
@@ -130,7 +128,8 @@ def bench(session: nox.Session) -> None:
     """Figures beside a baseline measured in the same run."""
     session.install("-e", ".[test]", *NEWEST_HUB)
     _build_control_plane(session)
-    _pytest(session, "-s", "tests/benchmarks")
+    for module in ("evaluation", "kube_scheduler"):
+        session.run("python", "-m", f"tests.benchmarks.{module}")
 
 
 @nox.session
