@@ -105,7 +105,8 @@ def _look(
         return Availability(accelerator, State.UNKNOWN)
     if not isinstance(pod, Pod):
         return Availability(accelerator, State.UNKNOWN)
-    gpus = facts.gpus(facts.candidates(state, pod), accelerator, smallest.gpus)
+    nodes = facts.candidates(state, pod) if accelerator else []
+    gpus = facts.gpus(nodes, accelerator, smallest.gpus)
     verdict = evaluate(state, pod)
     match verdict.outcome:
         case Outcome.FITS | Outcome.FITS_AFTER_PREEMPTION:

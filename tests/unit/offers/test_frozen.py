@@ -1,0 +1,46 @@
+"""Plain data that nobody can change."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuspawner.offers.frozen import freeze, thaw
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@given(plain)
+def test_what_is_thawed_is_what_was_frozen(value):
+    assert thaw(freeze(value)) == value
+
+
+@given(st.dictionaries(st.text(), plain, min_size=1))
+def test_what_is_thawed_is_a_copy(value):
+    frozen = freeze(value)
+    before = json.dumps(value)
+    thaw(frozen).clear()
+    value.clear()
+
+    assert json.dumps(thaw(frozen)) == before
+
+
+def test_what_is_frozen_cannot_be_changed():
+    frozen = freeze({"list": [1], "mapping": {"a": 1}})
+
+    assert frozen["list"] == (1,)
+    with pytest.raises(TypeError):
+        frozen["list"] = 2
+    with pytest.raises(TypeError):
+        frozen["mapping"]["a"] = 2
+
+
+@pytest.mark.parametrize("odd", [{1: 2}, {"a": {1, 2}}, [b"x"], object()])
+def test_only_plain_data_can_be_frozen(odd):
+    with pytest.raises(TypeError):
+        freeze(odd)
