@@ -58,7 +58,8 @@ c.GPUSpawner.memory_choices = ["2Gi", "4Gi", "8Gi", "16Gi"]
 c.GPUSpawner.cpu_choices = [1, 2, 4]
 
 # Everything that KubeSpawner can be told keeps its meaning, for servers with and without a GPU.
-c.KubeSpawner.start_timeout = 300
+c.KubeSpawner.start_timeout = 300  # a large image takes its time
+c.KubeSpawner.http_timeout = 120  # and so does a server that imports much
 
 # Checks all of the above and what follows, and stops the hub where something is wrong; makes
 # GPUSpawner the spawner; begins to read the cluster, for which the hub's service account needs the

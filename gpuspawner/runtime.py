@@ -8,6 +8,7 @@ from functools import partial
 from typing import Protocol
 
 from gpuspawner.cluster.client import load_configuration
+from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.config import OFFERS
 from gpuspawner.discovery import discover
@@ -55,6 +56,8 @@ class Runtime:
         )
         self.view = ClusterView(load)
         self.preflight = Preflight(self.view)
+        self._discovered = self._configured
+        self._discovered_at = -1
         self._said = ""
 
     @property
@@ -67,11 +70,17 @@ class Runtime:
         """What is offered: as configured, or else as the nodes' labels tell at this moment."""
         if not self.discovers:
             return self._configured
+        if self._discovered_at != self.view.state.version:
+            self._discover()
+        return self._discovered
+
+    def _discover(self) -> None:
+        self._discovered_at = self.view.state.version
         discovery = discover(self.view.state)
-        if discovery.note != self._said:
+        self._discovered = self._configured.with_accelerators(discovery.accelerators)
+        if discovery.note != self._said and isinstance(self.view.health(), Live):
             self._said = discovery.note
             log.info("%s", discovery.note)
-        return self._configured.with_accelerators(discovery.accelerators)
 
     def pod_rules(self, offers: Offers) -> PodRules:
         """What holds for every pod while *offers* are on offer."""
