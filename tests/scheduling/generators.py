@@ -41,7 +41,8 @@ class Case:
         name: Family and seed; part of every object's name.
         objects: Plural of a kind -> objects as `kubectl get -o json` shows them. One with a
             deletionTimestamp is to be deleted, and kept by a finalizer or by its grace period.
-        earlier: Pods that the scheduler itself must have answered before the pod comes.
+        earlier: Pods that the scheduler itself must have answered before the pod comes; a status
+            is what somebody else then writes into them.
         pod: The pod to place.
     """
 
@@ -471,9 +472,21 @@ def nominated(draw: Draw, case: Case) -> None:
         if draw.maybe(0.2):
             earlier["spec"]["affinity"] = pod_affinity(draw, 0.2, 0.8)
         case.earlier.append(earlier)
+    if draw.maybe(0.3):
+        case.earlier.append(nominated_from_outside(draw, case))
     case.pod["spec"]["priorityClassName"] = draw.choice(
         ["placeholder", "batch", "course", "course", "urgent", "urgent-patient"]
     )
+
+
+def nominated_from_outside(draw: Draw, case: Case) -> Plain:
+    """A pod that no node takes, but an autoscaler says that one will."""
+    made = pod(draw, f"{case.name}-nominated")
+    make_demanding(draw, made)
+    made["spec"]["priorityClassName"] = draw.choice(["batch", "course", "urgent"])
+    made["spec"]["nodeSelector"] = {"absent": ""}
+    made["status"] = {"nominatedNodeName": draw.choice(case.nodes)["metadata"]["name"]}
+    return made
 
 
 def mixed(draw: Draw, case: Case) -> None:

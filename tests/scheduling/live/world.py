@@ -101,8 +101,10 @@ class World:
             )
         await self._wait_for_the_scheduler(f"{case.name}-last")
         for each in case.earlier:
-            await self.api.create("pods", each)
+            made = await self.api.create("pods", each)
             await self.answer(each)
+            if status := each.get("status"):
+                await self.api.patch(f"{self.api.path_of('pods', made)}/status", {"status": status})
 
     async def fill(self, nodes: list[Plain]) -> None:
         """Make only nodes, thousands if need be, and wait until the scheduler has seen them."""

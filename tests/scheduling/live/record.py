@@ -1,0 +1,78 @@
+"""Keep what the real scheduler answered, so that tests without a control plane can ask again.
+
+Run it with ``python -m tests.scheduling.live.record``; it writes ``tests/scheduling/answers``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gzip
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from tests.fixtures.bare_cluster import bare
+from tests.scheduling.live.api import Plain
+from tests.scheduling.live.comparing import ARGUMENTS, Comparison, compare
+from tests.scheduling.live.report import world_in
+from tests.scheduling.live.world import World
+from tests.scheduling.volume_generators import FAMILIES, generate
+
+ANSWERS = Path(__file__).parents[1] / "answers"
+# What the API server adds and no rule reads.
+_IDLE_METADATA = ("managedFields", "resourceVersion", "generation", "creationTimestamp")
+
+
+def recorded(made: Comparison) -> Plain:
+    """Reduce a comparison to the question and the scheduler's answer."""
+    answer = made.answer
+    return {
+        "name": made.name,
+        "pod": _reduced(made.pod),
+        "objects": {
+            ARGUMENTS[plural]: [_reduced(each) for each in objects]
+            for plural, objects in made.objects.items()
+            if objects
+        },
+        "answer": {
+            "node": answer.node,
+            "nominated": answer.nominated,
+            "message": answer.message,
+        },
+    }
+
+
+def _reduced(made: Plain) -> Plain:
+    metadata = {key: made["metadata"][key] for key in made["metadata"] if key not in _IDLE_METADATA}
+    return made | {"metadata": metadata}
+
+
+async def record(world: World, family: str, seeds: range) -> int:
+    """Write a family's file; return how many cases differ from our verdict."""
+    lines, different = [], 0
+    for seed in seeds:
+        made = await compare(world, generate(family, seed))
+        different += bool(made.difference)
+        lines.append(msgspec.json.encode(recorded(made)))
+    with gzip.GzipFile(ANSWERS / f"{family}.jsonl.gz", "wb", compresslevel=9, mtime=0) as out:
+        out.write(b"\n".join(lines) + b"\n")
+    return different
+
+
+async def _main(cases: int, seed: int) -> None:
+    ANSWERS.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as directory, bare(Path(directory)) as cluster:
+        async with world_in(cluster) as world:
+            for family in FAMILIES:
+                different = await record(world, family, range(seed, seed + cases))
+                print(f"{family}: {cases} cases, {different} differ", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=50, help="of each family")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    asyncio.run(_main(arguments.cases, arguments.seed))

@@ -1,0 +1,33 @@
+"""What the real kube-scheduler v1.36.2 answered to generated clusters, asked again without it.
+
+`tests/scheduling/live/record.py` wrote the answers. They hold what the vectors lack: nominated
+pods, preemption, CSI limits, storage capacity, resizes, and the whole message.
+"""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gpuspawner.scheduling import ClusterState, evaluate
+from tests.scheduling.live.comparing import ARGUMENTS, difference
+from tests.scheduling.live.world import Answer
+
+ANSWERS = sorted((Path(__file__).parent / "answers").glob("*.jsonl.gz"))
+
+
+@pytest.mark.parametrize("path", ANSWERS, ids=lambda path: path.name.removesuffix(".jsonl.gz"))
+def test_the_verdict_is_what_the_scheduler_did(path: Path) -> None:
+    different = []
+    for line in gzip.decompress(path.read_bytes()).splitlines():
+        case = msgspec.json.decode(line)
+        kinds = {kind: case["objects"].get(kind, []) for kind in ARGUMENTS.values()}
+        verdict = evaluate(ClusterState.from_objects(**kinds), case["pod"])
+        answer = Answer(**case["answer"])
+        if text := difference(verdict, answer):
+            different.append(f"{case['name']}: {text}")
+
+    assert different == []
