@@ -21,6 +21,12 @@ ASKS = (
             {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **TERM},
         ],
     ),
+    pod(
+        labels={"app": "x"},
+        topologySpreadConstraints=[
+            {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **TERM},
+        ],
+    ),
     pod(priority=1, affinity={"podAntiAffinity": {REQUIRED: [{**TERM, "namespaceSelector": {}}]}}),
 )
 
