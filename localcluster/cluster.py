@@ -18,7 +18,7 @@ from localcluster.controlplane import CONTROLLERS, ControlPlane, Flags
 from localcluster.errors import LocalClusterError
 from localcluster.fleet import Fleet, load
 from localcluster.nodes import NOT_READY_TAINT, node_objects
-from localcluster.processes import Process, wait_until
+from localcluster.processes import Process, undisturbed, wait_until
 
 _LOCK = "localcluster.lock"
 _NODES = "/api/v1/nodes"
@@ -95,7 +95,8 @@ class LocalCluster:
             self._client = self._plane.client()
             self._write_kubectl()
             if self._pods is not Pods.LEAVE:
-                self._agent = self._start_agent()
+                with undisturbed():
+                    self._agent = self._start_agent()
             self.add_nodes(self._fleet)
         except BaseException:
             self.stop()

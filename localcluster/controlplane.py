@@ -11,7 +11,7 @@ from localcluster import kubeconfig
 from localcluster.client import Client
 from localcluster.errors import LocalClusterError
 from localcluster.ports import free_ports
-from localcluster.processes import Process, wait_until
+from localcluster.processes import Process, undisturbed, wait_until
 
 #: Those that quota, node health, namespaces, volumes and owned objects need.
 CONTROLLERS = (
@@ -135,8 +135,7 @@ class ControlPlane:
         self._start_others()
 
     def _start_apiserver(self) -> None:
-        self._apiserver = self._run(
-            "kube-apiserver",
+        flags = (
             f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
             f"--secure-port={self._api_port}",
             "--bind-address=127.0.0.1",
@@ -151,14 +150,15 @@ class ControlPlane:
             # Pods here get no token, and need no account that a controller makes.
             "--disable-admission-plugins=ServiceAccount",
         )
+        with undisturbed():
+            self._apiserver = self._run("kube-apiserver", *flags)
         watched = [process for process in (self._etcd, self._apiserver) if process]
         wait_until(self.client().is_ready, watched, _START_TIMEOUT, "kube-apiserver is ready")
 
     def _start_servers(self) -> None:
         self._api_port, self._etcd_port, self._peer_port = free_ports(3)
         here, peer = f"http://127.0.0.1:{self._etcd_port}", f"http://127.0.0.1:{self._peer_port}"
-        self._etcd = self._run(
-            "etcd",
+        flags = (
             f"--data-dir={self._directory / 'etcd'}",
             f"--listen-client-urls={here}",
             f"--advertise-client-urls={here}",
@@ -169,12 +169,16 @@ class ControlPlane:
             # The data is thrown away with the cluster.
             "--unsafe-no-fsync",
         )
+        with undisturbed():
+            self._etcd = self._run("etcd", *flags)
         self._start_apiserver()
 
     def _start_others(self) -> None:
-        self._others = [self._start_scheduler()]
-        if self._controllers:
-            self._others.append(self._start_controller_manager())
+        self._others = []
+        with undisturbed():
+            self._others.append(self._start_scheduler())
+            if self._controllers:
+                self._others.append(self._start_controller_manager())
 
     def _start_scheduler(self) -> Process:
         return self._run(

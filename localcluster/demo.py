@@ -21,7 +21,7 @@ from localcluster.cluster import LocalCluster, Pods
 from localcluster.errors import LocalClusterError
 from localcluster.fleet import load
 from localcluster.ports import free_ports
-from localcluster.processes import Process, wait_until
+from localcluster.processes import Process, undisturbed, wait_until
 
 ROOT = Path(__file__).parent.parent
 CONFIGURATION = ROOT / "jupyterhub_config.py"
@@ -111,14 +111,15 @@ class Demo:
             "LOCALCLUSTER_DEMO": json.dumps(settings),
             "PATH": f"{proxy}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         }
-        self._hub = Process(
-            "jupyterhub",
-            [sys.executable, "-m", "jupyterhub", "--config", _DEMO_CONFIGURATION],
-            self.directory / "jupyterhub.log",
-            environment,
-            directory=self.directory,
-            signal_at_our_end=signal.SIGTERM,
-        )
+        with undisturbed():
+            self._hub = Process(
+                "jupyterhub",
+                [sys.executable, "-m", "jupyterhub", "--config", _DEMO_CONFIGURATION],
+                self.directory / "jupyterhub.log",
+                environment,
+                directory=self.directory,
+                signal_at_our_end=signal.SIGTERM,
+            )
         wait_until(self._is_ready, [self._hub], _HUB_TIMEOUT, "JupyterHub answers")
 
     def stop(self) -> None:

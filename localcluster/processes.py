@@ -1,12 +1,14 @@
 """Child processes that are started, watched and ended by their own ids."""
 
+import contextlib
 import ctypes
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from localcluster.errors import LocalClusterError
@@ -96,6 +98,30 @@ class Process:
         self._child.wait()
         if self._child.stdin:
             self._child.stdin.close()
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Put SIGINT and SIGTERM off until the block's end.
+
+    A child that was started just when one came, and that nobody knows yet, would
+    not be stopped.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    handlers = [
+        signal.signal(number, lambda which, _frame: came.append(which)) for number in numbers
+    ]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, handlers, strict=True):
+            signal.signal(number, handler)
+    if came:
+        signal.raise_signal(came[0])
 
 
 def signal_at_parents_end(number: signal.Signals) -> Callable[[], None]:

@@ -1,0 +1,78 @@
+"""Child processes, and signals that come while they are started."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from localcluster import LocalClusterError
+from localcluster.processes import Process, undisturbed, wait_until
+
+
+class Interrupted(Exception):
+    pass
+
+
+def _raise(_number: int, _frame: object) -> None:
+    raise Interrupted
+
+
+@pytest.fixture
+def handler() -> Iterator[object]:
+    """What SIGTERM calls: it raises."""
+    before = signal.signal(signal.SIGTERM, _raise)
+    yield _raise
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_a_signal_waits_until_the_block_has_ended(handler: object) -> None:
+    seen = []
+
+    def start_something() -> None:
+        with undisturbed():
+            signal.raise_signal(signal.SIGTERM)
+            seen.append("the end of the block")
+
+    with pytest.raises(Interrupted):
+        start_something()
+
+    assert seen == ["the end of the block"]
+    assert signal.getsignal(signal.SIGTERM) is handler
+
+
+def test_an_error_in_the_block_comes_through(handler: object) -> None:
+    with pytest.raises(OSError, match="no such program"), undisturbed():
+        raise OSError("no such program")
+
+    assert signal.getsignal(signal.SIGTERM) is handler
+
+
+def test_a_process_that_does_not_end_when_asked_is_killed(tmp_path: Path) -> None:
+    program = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+        "print('deaf', flush=True); time.sleep(60)"
+    )
+    process = Process("deaf", [sys.executable, "-c", program], tmp_path / "log")
+    wait_until(lambda: process.last_words() == "deaf", [process], 30, "it is deaf")
+
+    process.stop(grace=0.1)
+
+    assert not process.is_alive()
+
+
+def test_a_process_that_ends_while_it_is_waited_for_is_told_with_its_last_words(
+    tmp_path: Path,
+) -> None:
+    process = Process("brief", [sys.executable, "-c", "exit('my last words')"], tmp_path / "log")
+
+    with pytest.raises(LocalClusterError, match=r"brief ended with 1; .*\nmy last words"):
+        wait_until(lambda: False, [process], 30, "never")
+
+
+def test_waiting_has_an_end() -> None:
+    with pytest.raises(LocalClusterError, match="the moon is blue: not within 0 s"):
+        wait_until(lambda: False, [], 0.1, "the moon is blue")
