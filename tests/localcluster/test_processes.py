@@ -13,12 +13,12 @@ from localcluster import LocalClusterError
 from localcluster.processes import Process, undisturbed, wait_until
 
 
-class Interrupted(Exception):
+class SignalError(Exception):
     pass
 
 
 def _raise(_number: int, _frame: object) -> None:
-    raise Interrupted
+    raise SignalError
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_a_signal_waits_until_the_block_has_ended(handler: object) -> None:
             signal.raise_signal(signal.SIGTERM)
             seen.append("the end of the block")
 
-    with pytest.raises(Interrupted):
+    with pytest.raises(SignalError):
         start_something()
 
     assert seen == ["the end of the block"]
