@@ -150,11 +150,15 @@ def _keep_away(spec: dict[str, Any], accelerators: tuple[Accelerator, ...]) -> N
     nodes whose GPUs nobody is offered.
     """
     for accelerator in accelerators:
-        nodes = node_affinity.from_labels(accelerator.node_selector)
-        terms = node_affinity.read(accelerator.node_affinity)
-        if accelerator.node_selector and accelerator.node_affinity:
-            terms = node_affinity.both(nodes, terms)
-        _require(spec, node_affinity.neither(terms or nodes))
+        _require(spec, node_affinity.neither(_nodes_of(accelerator)))
+
+
+def _nodes_of(accelerator: Accelerator) -> node_affinity.Terms:
+    labels = node_affinity.from_labels(accelerator.node_selector)
+    terms = node_affinity.read(accelerator.node_affinity)
+    if accelerator.node_selector and accelerator.node_affinity:
+        return node_affinity.both(labels, terms)
+    return terms or labels
 
 
 def _require(spec: dict[str, Any], terms: node_affinity.Terms) -> None:

@@ -97,8 +97,6 @@ def _is_qualified(name: str) -> bool:
 
 def _label(key: str, place: At) -> str:
     _label_key(At(place.trait, place.path, key))
-    if not isinstance(place.value, str):
-        raise place.error(f"{quote(place.value)} is not text; write it in quotes")
     return _label_value(place)
 
 

@@ -156,6 +156,20 @@ def test_a_server_without_a_gpu_can_be_kept_off_the_accelerators_nodes():
     ]
 
 
+def test_nodes_are_avoided_by_what_both_selectors_say_together():
+    entry = {
+        "node_selector": {"pool": "gpu"},
+        "node_affinity": [{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}],
+    }
+    zoned = Offers.parse(accelerators={"zoned": entry}).accelerators["zoned"]
+    made = apply(stock(), Grant(), PodRules(cpu_avoids=(zoned,)))
+
+    assert [term["matchExpressions"] for term in terms(made)] == [
+        [{"key": "pool", "operator": "NotIn", "values": ["gpu"]}],
+        [{"key": "zone", "operator": "DoesNotExist"}],
+    ]
+
+
 def test_selectors_add_to_the_administrators():
     made = apply(stock(node_selector={"pool": "users"}), Grant(A100, 1))
 

@@ -11,7 +11,7 @@ from gpuspawner.messages import (
     explain_unknown,
     progress,
 )
-from gpuspawner.messages.words import cores, memory, minutes
+from gpuspawner.messages.words import amount, cores, memory, minutes
 from gpuspawner.offers import Accelerator
 from gpuspawner.options import FieldError
 from gpuspawner.policy import Grant
@@ -115,6 +115,11 @@ def test_administrators_read_the_schedulers_words_and_the_taints_it_leaves_out()
         "taint(s).; 3 node(s) have the taint team=physics:NoSchedule, which the pod does not "
         "tolerate"
     )
+
+
+def test_other_resources_are_told_in_their_units():
+    assert amount("ephemeral-storage", 2**30) == "1 GiB of disk"
+    assert amount("hugepages-2Mi", 4) == "4"
 
 
 def test_amounts_are_in_the_units_people_use():

@@ -217,6 +217,32 @@ ACCELERATOR_ERRORS = [
         [{"matchFields": [{"key": "spec.x", "operator": "In", "values": ["b"]}]}],
         ".node_affinity[0].matchFields[0].key: only metadata.name can be matched",
     ),
+    (
+        "node_affinity",
+        [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a", "b"]}]}],
+        ".node_affinity[0].matchFields[0]: In on a field needs exactly one value",
+    ),
+    (
+        "node_affinity",
+        [{"matchExpressions": [{"key": "a", "operator": "Gt", "values": [1]}]}],
+        ".node_affinity[0].matchExpressions[0].values[0]: 1 is not text; write it in quotes",
+    ),
+    (
+        "tolerations",
+        [{"key": "a", "effect": "NoExecute", "tolerationSeconds": "3"}],
+        ".tolerations[0].tolerationSeconds: '3' is not a whole number of seconds",
+    ),
+    ("tolerations", [{"key": "a", "value": 1}], ".tolerations[0].value: 1 is not text"),
+    (
+        "volume_mounts",
+        [{"name": "a", "mountPath": "/a", "readOnly": "yes"}],
+        ".volume_mounts[0].readOnly: 'yes' is not true or false",
+    ),
+    (
+        "volume_mounts",
+        [{"name": "a", "mountPath": "/a", "subPath": 1}],
+        ".volume_mounts[0].subPath: 1 is not text",
+    ),
     ("tolerations", {"key": "a"}, ".tolerations: an object is not a list"),
     ("tolerations", [{}], ".tolerations[0]: without a key the operator must be Exists"),
     (
@@ -309,6 +335,10 @@ TRAIT_ERRORS = [
     (
         {"images": {"a": {"image": "b:1", "accelerators": ["tpu"]}}},
         "GPUSpawner.images['a'].accelerators[0]: there is no accelerator 'tpu'; there are a100 or",
+    ),
+    (
+        {"images": {"a": {"image": "b:1", "accelerators": []}}},
+        "GPUSpawner.images['a'].accelerators: is empty; name an accelerator or leave it out",
     ),
     ({"memory_choices": "8Gi"}, "GPUSpawner.memory_choices: '8Gi' is not a list"),
     ({"memory_choices": ["lots"]}, "GPUSpawner.memory_choices[0]: 'lots' is not a size of memory"),
