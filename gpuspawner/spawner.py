@@ -16,26 +16,22 @@ from kubespawner import KubeSpawner
 from traitlets import Any as AnyTrait
 from traitlets import default
 
-from gpuspawner import config, form, hub, messages, options, pods, policy, runtime
+from gpuspawner import config, form, gates, hub, messages, options, pods, runtime
 from gpuspawner.asking import Asking
 from gpuspawner.availability import survey
 from gpuspawner.manifest import ManifestError
 from gpuspawner.options import GPURequest
 from gpuspawner.outages import StandsOutages
 from gpuspawner.pods import Plain
-from gpuspawner.policy import Denial, Grant, Person
+from gpuspawner.policy import Grant, Person
 from gpuspawner.preflight.ask import Ask
-from gpuspawner.preflight.decision import Decision, Refuse, Start, Wait
+from gpuspawner.preflight.decision import Start, Wait
 
 # How long a page and a start wait for the first list of a hub that has just started, in seconds.
 FORM_PATIENCE = 3.0
 START_PATIENCE = 30.0
 # How long a dry run may take before the pod is judged as it is, in seconds.
 DRY_RUN_PATIENCE = 2.0
-
-
-def _nothing(spawner: KubeSpawner, user_options: object) -> None:
-    """Apply nothing: the options are read at the gates."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +78,7 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
 
     @default("apply_user_options")
     def _nothing_to_apply(self) -> Any:
-        # Without a hook the hub warns at every start that nobody handles the options.
-        return _nothing
+        return gates.apply_nothing
 
     # The form
 
@@ -132,10 +127,10 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
         if self.profile_list:
             return raw
         await self._runtime.view.first_list(FORM_PATIENCE)
-        granted, grant = self._read(raw)
+        granted, grant = gates.read(self, raw, self._person(), self._runtime.offers)
         ask = self._ask(await self._asking(), grant)
-        self._let_pass(self._runtime.preflight.check(ask))
-        self._let_pass(self._runtime.preflight.check(await self._as_admitted(ask, ask.pod)))
+        gates.let_pass(self, self._runtime.preflight.check(ask))
+        gates.let_pass(self, self._runtime.preflight.check(await self._as_admitted(ask, ask.pod)))
         return granted
 
     # Gate 2: every start
@@ -159,13 +154,16 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
         if self._runtime.discovers:
             await self._runtime.view.first_list(START_PATIENCE)
         if not self.connect():
-            raise hub.refuse(self, messages.unreachable(), reason="unreachable")
-        granted, grant = self._read(self._requested())
+            raise gates.unreachable(self)
+        raw = self._requested()
+        granted, grant = gates.read(self, raw, self._person(), self._runtime.offers)
         asking = await self._asking()
         ask = self._ask(asking, grant)
-        self._underway = Underway(
-            asking, ask, self._let_pass(await self._runtime.preflight.begin(ask))
-        )
+        decision = gates.let_pass(self, await self._runtime.preflight.begin(ask))
+        self._underway = Underway(asking, ask, decision)
+        if isinstance(decision, Start):
+            for unknown in messages.explain_unknown(decision):
+                self.log.info("Starting %s unchecked: %s", self._log_name, unknown)
         self.user_options = self._granted = granted
         self._passed.set()
 
@@ -174,7 +172,7 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
         requested = hub.requested_options(self)
         if requested is not None:
             return requested
-        ours, _ = self._split(self._granted)
+        ours, _ = gates.split(self, self._granted)
         still_on_offer = isinstance(options.parse(ours, self._runtime.offers), GPURequest)
         return self._granted if still_on_offer else {}
 
@@ -191,7 +189,7 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
     async def _make_create_pod_request(self, pod: Any, request_timeout: float) -> Any:
         if self._underway is not None:
             ask = await self._as_admitted(self._underway.ask, pod)
-            decision = self._let_pass(await self._runtime.preflight.confirm(ask))
+            decision = gates.let_pass(self, await self._runtime.preflight.confirm(ask))
             self._underway = replace(self._underway, ask=ask, decision=decision)
         return await super()._make_create_pod_request(pod, request_timeout)
 
@@ -203,32 +201,6 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
         return replace(ask, pod=admitted)
 
     # What the gates share
-
-    def _read(self, raw: object) -> tuple[dict[str, object], Grant]:
-        """The options as they are to be stored, and what they mean to this person."""
-        offers = self._runtime.offers
-        ours, theirs = self._split(raw)
-        request = options.parse(ours, offers)
-        if not isinstance(request, GPURequest):
-            if (draft := hub.draft()) is not None:
-                draft.errors = request
-            message = messages.correction(request)
-            raise hub.refuse(self, message, reason="invalid-options", status=400)
-        grant = policy.decide(request, self._person(), offers)
-        if isinstance(grant, Denial):
-            message = messages.denied(grant)
-            raise hub.refuse(self, message, reason=grant.reason.value, status=403)
-        return {**theirs, **options.user_options(request)}, grant
-
-    def _split(self, raw: object) -> tuple[object, dict[str, object]]:
-        """The options that are ours, and others: administrators who read options have their own."""
-        ours_alone = (
-            self.apply_user_options is _nothing and self.options_from_form is options.from_form
-        )
-        if ours_alone or not isinstance(raw, Mapping):
-            return raw, {}
-        theirs = {name: value for name, value in raw.items() if name not in options.NAMES}
-        return {name: value for name, value in raw.items() if name not in theirs}, theirs
 
     def _person(self) -> Person:
         return Person(self.user.name, frozenset(group.name for group in self.user.groups))
@@ -252,22 +224,7 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
         try:
             return asking.pod(grant)
         except ManifestError as error:
-            raise self._misconfigured(str(error)) from error
-
-    def _misconfigured(self, why: str) -> hub.Refusal:
-        message = messages.misconfigured()
-        return hub.refuse(self, message, reason="misconfigured", details=why)
-
-    def _let_pass(self, decision: Decision) -> Start | Wait:
-        if isinstance(decision, Refuse):
-            raise hub.refuse(
-                self,
-                messages.refusal(decision),
-                reason=decision.reason.value,
-                status=decision.http_status,
-                details=messages.explain_refusal(decision),
-            )
-        return decision
+            raise gates.misconfigured(self, str(error)) from error
 
     # The start and its end
 
@@ -334,8 +291,6 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
         """Apply what a profile or a group sets, which can be no offer: those are the hub's."""
         offers = sorted(set(config.OFFERS).intersection(spawner_override))
         if offers:
-            details = f"GPUSpawner.{offers[0]} can only be set for the whole hub"
-            raise hub.refuse(
-                self, messages.misconfigured(), reason="misconfigured", details=details
-            )
+            why = f"GPUSpawner.{offers[0]} can only be set for the whole hub"
+            raise gates.misconfigured(self, why)
         super()._apply_overrides(spawner_override)

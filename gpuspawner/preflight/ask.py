@@ -9,7 +9,8 @@ from gpuspawner.kube.pods import Pod
 from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest
 from gpuspawner.policy import Grant
-from gpuspawner.preflight.judge import Plain, Subject
+from gpuspawner.preflight.claims import Plain
+from gpuspawner.preflight.judge import Subject
 from gpuspawner.preflight.seats import Key
 
 

@@ -6,6 +6,7 @@ from gpuspawner.kube.objects import Odd
 from gpuspawner.preflight import facts
 from gpuspawner.preflight.alternatives import Variant, nearest
 from gpuspawner.preflight.ask import Ask
+from gpuspawner.preflight.claims import waits_for_a_claim
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     Alternative,
@@ -18,7 +19,6 @@ from gpuspawner.preflight.decision import (
 )
 from gpuspawner.preflight.judge import Judge, Subject
 from gpuspawner.scaling.declared import can_scale_up
-from gpuspawner.scheduling.failures import Rejected
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.unknowns import Unknown
 from gpuspawner.scheduling.verdict import Outcome, Verdict
@@ -47,6 +47,8 @@ class Decider:
         if isinstance(subject, Odd):
             return Start(ask.grant, (UnknownRules((subject.problem,)),))
         verdict = self._judge.verdict(subject)
+        if waits_for_a_claim(self._state, ask.namespace, verdict):
+            return Start(ask.grant, (UnknownRules((verdict.message,)),))
         match verdict.outcome:
             case Outcome.FITS:
                 return Start(ask.grant)
@@ -74,7 +76,7 @@ class Decider:
     ) -> Wait | Refuse:
         grant, pod = ask.grant, subject.pod
         scale_up = can_scale_up(self._state, grant.accelerator, pod)
-        if scale_up and not _is_rejected(verdict):
+        if scale_up and verdict.rejected is None:
             return Wait(grant, scale_up)
         nodes = facts.candidates(self._state, pod)
         resource = grant.accelerator.resource if grant.accelerator else None
@@ -111,11 +113,6 @@ def _reason(verdict: Verdict) -> Reason:
     if verdict.away:
         return Reason.AWAY
     return Reason.BUSY if verdict.outcome is Outcome.BUSY else Reason.IMPOSSIBLE
-
-
-def _is_rejected(verdict: Verdict) -> bool:
-    """Whether no node whatever could hold the pod: a claim is missing, say."""
-    return any(isinstance(f, Rejected) for failures in verdict.failures.values() for f in failures)
 
 
 def _told(unknown: Sequence[Unknown]) -> tuple[str, ...]:

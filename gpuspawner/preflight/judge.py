@@ -4,22 +4,19 @@ A class that starts together sends many pods alike; between two changes of the s
 have the same verdict.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from msgspec import msgpack, structs
 
 from gpuspawner.kube.pods import Affinity, Pod, Volume
 from gpuspawner.kube.quantity import QuantityError
+from gpuspawner.preflight.claims import Plain, with_default_class
 from gpuspawner.preflight.contention import Claim, requests_with_pod
 from gpuspawner.scheduling.evaluate import evaluate
 from gpuspawner.scheduling.node_info import host_ports
 from gpuspawner.scheduling.requests import asked
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome, Verdict
-
-Plain = Mapping[str, object]
-"""An object as the API writes it, with camelCase names."""
 
 _encode = msgpack.Encoder().encode
 
@@ -57,9 +54,9 @@ class Judge:
         shape = self._shape(subject)
         verdict = self._verdicts.get(shape)
         if verdict is None:
-            verdict = self._verdicts[shape] = evaluate(
-                self._state, subject.pod, new_claims=subject.new_claims
-            )
+            claims = [with_default_class(self._state, claim) for claim in subject.new_claims]
+            verdict = evaluate(self._state, subject.pod, new_claims=claims)
+            self._verdicts[shape] = verdict
         return verdict
 
     def claim(self, subject: Subject) -> Claim | None:

@@ -17,6 +17,9 @@ from gpuspawner.scheduling.verdict import Outcome
 Key = tuple[str, str]
 """Namespace and name of a pod."""
 
+# A start in spite of any other verdict is one about which something is not known.
+_KNOWN = (Outcome.FITS, Outcome.FITS_AFTER_PREEMPTION)
+
 # A start that ends releases its seat; this is for one that was promised and never began.
 LIFETIME_SECONDS = 300.0
 
@@ -128,7 +131,7 @@ class Seats:
         return judge(seat.subject)
 
     def _is_unknown(self, subject: Subject) -> bool:
-        return self._judge.verdict(subject).outcome is Outcome.UNKNOWN
+        return self._judge.verdict(subject).outcome not in _KNOWN
 
     def _strangers(self) -> list[tuple[Key, Subject]]:
         """Pods without a seat that the scheduler may bind at any moment.

@@ -74,7 +74,9 @@ class Story:
             self.world.bind(*self.dice.choice(bindable))
 
     async def end(self) -> None:
-        running = [name for name in self.created if self.world.is_bound(name)]
+        """A start is over, and its seat with it, once its pod was seen to run."""
+        seen = self.world.view.state.pods
+        running = [n for n in self.created if f"{NAMESPACE}/{n}" in seen and self.world.is_bound(n)]
         if running and self.dice.random() < 0.3:
             name = self.dice.choice(running)
             self.preflight.release(NAMESPACE, name)
