@@ -19,7 +19,7 @@ from .node_info import NodeInfo, pod_info
 from .outlook import Outlook, outlook
 from .preemption import Preemption, preempt
 from .resources import fits
-from .screening import Screen
+from .screening import Screen, Unfit
 from .state import ClusterState
 from .unknowns import Unknown, Why
 from .verdict import Outcome, Verdict
@@ -164,7 +164,7 @@ def _all_failures(filters: Filters, found: _Found) -> Mapping[str, Failures]:
     """Return the failures of all nodes that do not fit."""
     if found.screen is None:
         return _everywhere(filters)
-    return _joined(filters, found.screen, _unfixed_failures(filters, found.screen))
+    return _joined(filters, found.screen, _unfit(filters, found.screen))
 
 
 def _everywhere(filters: Filters) -> Mapping[str, Failures]:
@@ -172,18 +172,20 @@ def _everywhere(filters: Filters) -> Mapping[str, Failures]:
     return dict.fromkeys(filters.state.nodes, rejected)
 
 
-def _unfixed_failures(filters: Filters, screen: Screen) -> dict[str, Failures]:
-    """Return the failures of nodes that pass the screen and do not fit."""
-    if filters.simple and not filters.state.has_nominations:
+def _unfit(filters: Filters, screen: Screen) -> Unfit:
+    """Return the nodes that pass the screen and do not fit."""
+    simple = filters.simple and not filters.state.has_nominations
+    if simple and filters.names is None:
         return screen.lacking(filters.asked)
-    found = ((node.name, filters.failures(node)) for node in screen.passing)
-    return {name: facts for name, facts in found if facts}
+    unfit = Unfit()
+    for node in screen.passing:
+        if filters.names is None or node.name in filters.names:
+            unfit.put(node.name, filters.failures(node))
+    return unfit
 
 
-def _joined(
-    filters: Filters, screen: Screen, unfixed: dict[str, Failures]
-) -> Mapping[str, Failures]:
-    found = {**screen.failing, **unfixed}
+def _joined(filters: Filters, screen: Screen, unfit: Unfit) -> Mapping[str, Failures]:
+    found = {**screen.failing, **unfit.failures}
     if filters.names is None:
         return found
     excluded = (Excluded(),)
@@ -215,14 +217,13 @@ def _refused(filters: Filters, found: _Found, unknown: tuple[Unknown, ...]) -> V
         if rejected is not None and rejected.passing:
             doubtful += (Unknown(Why.NEW_VOLUME, rejected.claim, may_admit=True),)
     else:
-        unfixed = _unfixed_failures(filters, screen)
-        failures = _joined(filters, screen, unfixed)
+        unfit = _unfit(filters, screen)
+        failures = _joined(filters, screen, unfit)
         if filters.names is None:
-            counts = count_reasons(unfixed.values()) + Counter(screen.reasons)
+            counts = unfit.reasons + Counter(screen.reasons)
         else:
             counts = count_reasons(failures.values())
-            unfixed = {name: facts for name, facts in unfixed.items() if name in filters.names}
-        preemption, could = preempt(filters, unfixed), outlook(filters, screen)
+        preemption, could = preempt(filters, unfit.freeable), outlook(filters, screen)
     if preemption.node is not None:
         doubtful += tuple(d for d in unknown if d.may_refuse and not d.may_admit)
     if doubtful:

@@ -48,7 +48,7 @@ def outlook(filters: Filters, screen: Screen) -> Outlook:
     busy = [n.name for n in screen.able if _could_hold(filters, n, n.allocatable)]
     away = [n.name for n in screen.weak if _could_hold(filters, n, _healthy(n))]
     nodes = filters.state.nodes
-    passing = {facts for facts in set(screen.failing.values()) if _passes_by(facts[0])}
+    passing = {facts for facts in screen.facts if _passes_by(facts[0])}
     if passing:
         away += [
             name

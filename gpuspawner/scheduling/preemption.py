@@ -5,10 +5,9 @@ existence of a node does not.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from .failures import Failures, resolvable
 from .filters import Filters, Pods
 from .message import NO_VICTIMS, preemption_text
 from .node_info import NodeInfo
@@ -23,34 +22,29 @@ class Preemption:
     """The scheduler's text; empty with a node."""
 
 
-def preempt(filters: Filters, failures: Mapping[str, Failures]) -> Preemption:
+def preempt(filters: Filters, freeable: Collection[str]) -> Preemption:
     """Look for a node where the pod fits once all pods of lower priority are gone.
 
     Args:
         filters: the rules for the pod.
-        failures: of every node where room could be made, and of as many others as may be.
+        freeable: the nodes where only pods are in the way, whatever their priority.
     """
     state, priority = filters.state, filters.priority.value
     if not filters.priority.preempts:
         return Preemption(None, "not eligible due to preemptionPolicy=Never.")
-    if _victims_are_ending(filters, failures):
+    if _victims_are_ending(filters, freeable):
         return Preemption(None, "not eligible due to a terminating pod on the nominated node.")
     reasons: Counter[str] = Counter()
-    tried = without_victims = 0
-    for name, facts in failures.items():
-        if not resolvable(facts):
-            continue
-        tried += 1
+    for name in freeable:
         node = state.nodes[name]
         if node.lowest is None or node.lowest >= priority:
-            without_victims += 1
+            reasons[NO_VICTIMS] += 1
             continue
         left = filters.failures_without(node, lower(node, priority))
         if not left:
             return Preemption(name, "")
         reasons.update(fact.reason for fact in left)
-    reasons[NO_VICTIMS] += without_victims
-    return Preemption(None, preemption_text(len(state.nodes), reasons, tried))
+    return Preemption(None, preemption_text(len(state.nodes), reasons, len(freeable)))
 
 
 def lower(node: NodeInfo, priority: int) -> Pods:
@@ -58,10 +52,10 @@ def lower(node: NodeInfo, priority: int) -> Pods:
     return tuple(pod for pod in node.pods.values() if pod.priority < priority)
 
 
-def _victims_are_ending(filters: Filters, failures: Mapping[str, Failures]) -> bool:
+def _victims_are_ending(filters: Filters, freeable: Collection[str]) -> bool:
     """Tell whether the pod waits for the end of pods that it has preempted."""
     nominated = filters.pod.status.nominated_node_name
     node = filters.state.nodes.get(nominated) if nominated else None
-    if node is None or not resolvable(failures.get(nominated, ())):
+    if node is None or nominated not in freeable:
         return False
     return any(pod.preempted and pod.terminating for pod in lower(node, filters.priority.value))

@@ -9,7 +9,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from typing import TypeVar, cast
 
-from .failures import Failure, Failures
+from .failures import Failure, Failures, resolvable
 from .node_info import NodeInfo
 from .requests import Amounts
 from .resources import Asked, lacking
@@ -23,6 +23,35 @@ _KEPT = 64
 
 _SHAPES = 8
 """Sizes of request whose lacking resources are kept for each combination."""
+
+
+class Unfit:
+    """Nodes that something that may change keeps the pod from, and sums over them."""
+
+    def __init__(self) -> None:
+        self.failures: dict[str, Failures] = {}
+        """Of each node."""
+        self.reasons: Counter[str] = Counter()
+        """How often each reason occurs."""
+        self.freeable: dict[str, Failures] = {}
+        """Those where only pods that could go are in the way."""
+        self.generations: dict[str, int] = {}
+        """Which state of a node the facts are of."""
+        self._facts: dict[Failures, Failures] = {}
+
+    def put(self, name: str, facts: Failures) -> None:
+        """Take the newest facts of a node; none means that it fits."""
+        for fact in self.failures.pop(name, ()):
+            self.reasons[fact.reason] -= 1
+        self.freeable.pop(name, None)
+        if not facts:
+            return
+        facts = self._facts.setdefault(facts, facts)  # thousands of nodes fail alike
+        self.failures[name] = facts
+        for fact in facts:
+            self.reasons[fact.reason] += 1
+        if resolvable(facts):
+            self.freeable[name] = facts
 
 
 class Screen:
@@ -51,30 +80,26 @@ class Screen:
         """Those of them that have, free or not, the devices asked for, or may have them."""
         self.weak: tuple[NodeInfo, ...] = ()
         """Those that pass and have too few devices, but more of them when all are healthy."""
-        self._lacking: dict[Asked, dict[str, tuple[int, Failures]]] = {}
+        self.facts: frozenset[Failures] = frozenset()
+        """All that nodes fail for, each once."""
+        self._lacking: dict[Asked, Unfit] = {}
 
-    def lacking(self, asked: Asked) -> dict[str, Failures]:
-        """Return the resources that each node that passes lacks, if any.
+    def lacking(self, asked: Asked) -> "Unfit":
+        """Return the nodes that pass and lack resources.
 
-        Kept for each node until a pod comes to it or goes.
+        Kept for each node until a pod comes to it or goes. Use it at once and change nothing.
         """
         kept = self._lacking.get(asked)
         if kept is None:
             if len(self._lacking) >= _SHAPES:
                 self._lacking.clear()
-            kept = self._lacking[asked] = {}
-        result: dict[str, Failures] = {}
+            kept = self._lacking[asked] = Unfit()
+        generations = kept.generations
         for node in self.passing:
-            name = node.name
-            known = kept.get(name)
-            if known is not None and known[0] == node.generation:
-                facts = known[1]
-            else:
-                facts = lacking(asked, node.free, node.allocatable)
-                kept[name] = node.generation, facts
-            if facts:
-                result[name] = facts
-        return result
+            if generations.get(node.name) != node.generation:
+                generations[node.name] = node.generation
+                kept.put(node.name, lacking(asked, node.free, node.allocatable))
+        return kept
 
     def refresh(self, nodes: Mapping[str, NodeInfo]) -> None:
         """Judge the stale nodes."""
@@ -100,7 +125,9 @@ class Screen:
             else:
                 failing[name] = facts.setdefault(failure, (failure,))
         self.failing = failing
+        self.facts = frozenset(facts.values())
         self.reasons = Counter(facts[0].reason for facts in failing.values())
+        self._lacking.clear()  # some of its nodes may be gone
         self.passing = tuple(passing)
         self.able = tuple(node for node in passing if node.problem or self._has(node.allocatable))
         self.weak = tuple(

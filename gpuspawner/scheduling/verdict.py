@@ -55,13 +55,16 @@ class Verdict:
     @cached_property
     def reasons(self) -> dict[str, list[str]]:
         """Node to the scheduler's own texts, for nodes that a filter was run on."""
-        texts: dict[Failures, list[str]] = {}
+        texts: dict[int, list[str]] = {}
         reasons: dict[str, list[str]] = {}
         for name, facts in self.failures.items():
-            if facts not in texts:
-                texts[facts] = [fact.reason for fact in facts]
-            if not isinstance(facts[0], Excluded | Rejected):
-                reasons[name] = texts[facts]
+            text = texts.get(id(facts))  # thousands of nodes share their facts
+            if text is None:
+                text = texts[id(facts)] = [fact.reason for fact in facts]
+                if isinstance(facts[0], Excluded | Rejected):
+                    text.clear()
+            if text:
+                reasons[name] = text
         return reasons
 
     @cached_property
