@@ -174,8 +174,12 @@ def _lamps(gpus: Room | None) -> tuple[bool, ...]:
 
 
 def _notice(rows: Sequence[Availability]) -> str:
+    """What to say where no accelerator is on offer; none configured, and none discovered yet."""
     if any(row.accelerator is not None for row in rows):
         return ""
-    if any(row.state is State.READING for row in rows):
+    states = {row.state for row in rows}
+    if State.READING in states:
         return "The cluster is still being read. Load this page again in a moment to see its GPUs."
+    if State.UNKNOWN in states:
+        return "Which GPUs there are cannot be told right now."
     return "There is no GPU to choose here at the moment."

@@ -268,7 +268,11 @@ def test_nothing_that_came_from_elsewhere_becomes_html():
 
 @pytest.mark.parametrize(
     ("state", "notice"),
-    [(State.READING, "Load this page again"), (State.FREE, "There is no GPU to choose here")],
+    [
+        (State.READING, "Load this page again"),
+        (State.UNKNOWN, "cannot be told right now"),
+        (State.FREE, "There is no GPU to choose here"),
+    ],
 )
 def test_with_nothing_to_choose_it_says_why(state, notice):
     page = drawn(offers=Offers(), rows=(Availability(None, state),))
