@@ -1,0 +1,81 @@
+"""What the gates of a spawner share: options in, a grant or a refusal out.
+
+Each refusal is made in one place, so that it is logged, uncounted and shown alike at every gate.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpuspawner import hub, messages, options, policy
+from gpuspawner.offers import Offers
+from gpuspawner.options import GPURequest
+from gpuspawner.policy import Denial, Grant, Person
+from gpuspawner.preflight.decision import Decision, Refuse, Start, Wait
+
+Options = dict[str, object]
+"""Options as the hub stores them: ours, and beside them an administrator's own."""
+
+
+def read(spawner: Any, raw: object, person: Person, offers: Offers) -> tuple[Options, Grant]:
+    """The options as they are to be stored, and what they come to for this person.
+
+    Raises:
+        Refusal: They cannot be read, or the person may not have them.
+    """
+    ours, theirs = split(spawner, raw)
+    request = options.parse(ours, offers)
+    if not isinstance(request, GPURequest):
+        if (draft := hub.draft()) is not None:
+            draft.errors = request
+        message = messages.correction(request)
+        raise hub.refuse(spawner, message, reason="invalid-options", status=400)
+    grant = policy.decide(request, person, offers)
+    if isinstance(grant, Denial):
+        raise hub.refuse(spawner, messages.denied(grant), reason=grant.reason.value, status=403)
+    return {**theirs, **options.user_options(request)}, grant
+
+
+def split(spawner: Any, raw: object) -> tuple[object, Options]:
+    """Our options, and others; there may be others where administrators read options themselves."""
+    ours_alone = (
+        spawner.apply_user_options is apply_nothing
+        and spawner.options_from_form is options.from_form
+    )
+    if ours_alone or not isinstance(raw, Mapping):
+        return raw, {}
+    theirs = {name: value for name, value in raw.items() if name not in options.NAMES}
+    return {name: value for name, value in raw.items() if name not in theirs}, theirs
+
+
+def apply_nothing(spawner: Any, user_options: object) -> None:
+    """The hook ``apply_user_options`` where an administrator has none.
+
+    The gates read the options; without any hook the hub warns at every start that nobody does.
+    """
+
+
+def let_pass(spawner: Any, decision: Decision) -> Start | Wait:
+    """The decision to go on.
+
+    Raises:
+        Refusal: It is a decision not to.
+    """
+    if isinstance(decision, Refuse):
+        raise hub.refuse(
+            spawner,
+            messages.refusal(decision),
+            reason=decision.reason.value,
+            status=decision.http_status,
+            details=messages.explain_refusal(decision),
+        )
+    return decision
+
+
+def misconfigured(spawner: Any, why: str) -> hub.Refusal:
+    """A refusal that only an administrator can help with, who finds *why* in the log."""
+    return hub.refuse(spawner, messages.misconfigured(), reason="misconfigured", details=why)
+
+
+def unreachable(spawner: Any) -> hub.Refusal:
+    """A refusal because there is no way to the cluster."""
+    return hub.refuse(spawner, messages.unreachable(), reason="unreachable")
