@@ -216,9 +216,14 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
             name=self.pod_name,
             pod=self._pod(asking, grant),
             grant=grant,
+            new_claims=self._new_claims(),
             offers=asking.offers,
             variant=asking.variant,
         )
+
+    def _new_claims(self) -> tuple[Plain, ...]:
+        """The home that KubeSpawner makes before the pod, if there is none yet."""
+        return (pods.plain(self.get_pvc_manifest()),) if self.storage_pvc_ensure else ()
 
     def _pod(self, asking: Asking, grant: Grant) -> Plain:
         try:
