@@ -25,6 +25,7 @@ MODELS = ("NVIDIA-A100-SXM4-40GB", "Tesla-T4", "NVIDIA-H100-80GB-HBM3")
 GPU_MEMORIES = ("15360", "40960", "81559", "24GB", "0040960", "99999999999999999999")
 PRIORITIES = {"placeholder": -10, "batch": -1, "course": 100, "urgent": 1000}
 RUNTIME_CLASSES = ("kata", "gpu-runtime")
+ENDING = "2026-01-01T00:00:00Z"
 TAINTS = (
     (GPU, "present"),
     ("hub.jupyter.org/dedicated", "user"),
@@ -201,7 +202,7 @@ def bound(draw: Draw, case: Case, index: int, gpu_chance: float = 0.5) -> Plain:
     phase = draw.choices(["Running", "Pending", "Succeeded", "Failed"], [80, 10, 5, 5])[0]
     made["status"] = {"phase": phase}
     if draw.maybe(0.1):
-        made["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        made["metadata"]["deletionTimestamp"] = ENDING
     if draw.maybe(0.1):
         made["metadata"]["ownerReferences"] = [
             {
@@ -250,12 +251,12 @@ def node_affinity(draw: Draw, names: list[str]) -> Plain:
     terms: list[Plain] = []
     for _ in range(draw.randint(1, 3)):
         term: Plain = {}
-        if draw.maybe(0.9):
+        if draw.maybe(0.75):
             term["matchExpressions"] = [
                 node_requirement(draw, names) for _ in range(draw.choice([1, 1, 2]))
             ]
-        if draw.maybe(0.2):
-            operator = draw.choice(["In", "NotIn"])
+        if draw.maybe(0.35):
+            operator = draw.choice(["In", "In", "NotIn"])
             term["matchFields"] = [
                 {"key": "metadata.name", "operator": operator, "values": [draw.choice(names)]}
             ]
@@ -405,6 +406,8 @@ def topology(draw: Draw, case: Case) -> None:
     for each in case.objects["pods"]:
         if draw.maybe(0.35):
             each["spec"]["affinity"] = pod_affinity(draw, 0.3, 0.8)
+        if draw.maybe(0.25):
+            each["metadata"]["deletionTimestamp"] = ENDING
     if draw.maybe(0.6):
         case.pod["spec"]["affinity"] = pod_affinity(draw, 0.6, 0.5)
     if draw.maybe(0.6):
@@ -474,6 +477,10 @@ def nominated(draw: Draw, case: Case) -> None:
         case.earlier.append(earlier)
     if draw.maybe(0.3):
         case.earlier.append(nominated_from_outside(draw, case))
+    if draw.maybe(0.3):
+        case.pod["spec"]["affinity"] = pod_affinity(draw, 0.9, 0.1)
+    if draw.maybe(0.1):
+        case.pod["spec"]["topologySpreadConstraints"] = spread(draw)
     case.pod["spec"]["priorityClassName"] = draw.choice(
         ["placeholder", "batch", "course", "course", "urgent", "urgent-patient"]
     )

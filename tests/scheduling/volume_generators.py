@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.scheduling import generators
 from tests.scheduling.generators import (
+    ENDING,
     GPU,
     ZONES,
     Case,
@@ -112,19 +113,23 @@ def troubled_claim(draw: Draw, case: Case, name: str, namespace: str) -> None:
     """A claim in one of the states that a claim can be in, or none at all."""
     state = draw.choices(
         ["bound", "waiting", "local", "immediate", "lost", "deleting", "missing", "half", "class"],
-        [40, 20, 15, 4, 3, 5, 4, 3, 3],
+        [40, 20, 24, 3, 2, 3, 3, 2, 3],
     )[0]
     if state in {"bound", "lost", "deleting"}:
         made = bound_claim(draw, case, name, namespace)
         if state == "lost":
             made["status"] = {"phase": "Lost"}
         elif state == "deleting":
-            made["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+            made["metadata"]["deletionTimestamp"] = ENDING
     elif state != "missing":
         class_name = {"half": "immediate", "class": "none"}.get(state, state)
         made = claim(draw, name, namespace, f"{case.name}-{class_name}")
         if state == "half":  # named, but the controller has not finished
             made["spec"]["volumeName"] = f"{case.name}-half"
+        elif state == "local" and draw.maybe(0.25):
+            made["spec"]["selector"] = {"matchLabels": {"tier": "fast"}}
+        elif state == "local" and draw.maybe(0.1):
+            made["spec"]["volumeMode"] = "Block"
         elif state == "waiting" and draw.maybe(0.15):
             made["metadata"]["annotations"] = {
                 SELECTED_NODE: draw.choice(case.nodes)["metadata"]["name"]
@@ -146,11 +151,9 @@ def add_classes(draw: Draw, case: Case) -> None:
 def volumes(draw: Draw, case: Case) -> None:
     start(draw, case, nodes=(1, 6), pods=(0, 6), gpu_chance=0.2)
     add_classes(draw, case)
-    for index in range(draw.randint(0, 3)):
-        free = volume(draw, case, f"{case.name}-free-{index}")
-        free["spec"]["storageClassName"] = f"{case.name}-local"
-        case.add("persistentvolumes", free)
     namespace = case.pod["metadata"]["namespace"]
+    for index in range(draw.randint(0, 3)):
+        case.add("persistentvolumes", free_volume(draw, case, index, namespace))
     for index in range(draw.choice([1, 1, 2])):
         name = f"{case.name}-c{index}"
         troubled_claim(draw, case, name, namespace)
@@ -171,6 +174,27 @@ def volumes(draw: Draw, case: Case) -> None:
                 },
             }
         )
+
+
+def free_volume(draw: Draw, case: Case, index: int, namespace: str) -> Plain:
+    """A volume that no claim is bound to yet; it may be reserved for one, or be of no use."""
+    made = volume(draw, case, f"{case.name}-free-{index}")
+    spec = made["spec"]
+    spec["storageClassName"] = f"{case.name}-{draw.choice(['local', 'local', 'waiting'])}"
+    if draw.maybe(0.2):
+        name = draw.choice([f"{case.name}-c0", f"{case.name}-c1", "other"])
+        spec["claimRef"] = {"namespace": namespace, "name": name}
+    if draw.maybe(0.1):
+        spec["volumeMode"] = "Block"
+    if draw.maybe(0.3):
+        spec["accessModes"] = draw.some(["ReadWriteOnce", "ReadWriteMany"], least=1)
+    if draw.maybe(0.1):
+        made["metadata"]["deletionTimestamp"] = ENDING
+    if draw.maybe(0.1):
+        made["status"]["phase"] = draw.choice(["Released", "Failed"])
+    if draw.maybe(0.5):
+        made["metadata"]["labels"]["tier"] = draw.choice(["fast", "slow"])
+    return made
 
 
 def add_inline_disks(draw: Draw, case: Case) -> None:

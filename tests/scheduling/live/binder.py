@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from tests.scheduling.live.api import Api, Plain, RefusedError
 from tests.scheduling.volume_generators import BIND_COMPLETED, SELECTED_NODE
 
-BOUND_BY_THE_SCHEDULER = "pv.kubernetes.io/bound-by-controller"
-
 # What the scheduler says until an ephemeral volume has its claim.
 WAITING_FOR_CLAIM = "waiting for ephemeral volume controller"
 
@@ -67,9 +65,10 @@ class Binder:
 
     async def _follow_volumes(self) -> None:
         async for change, volume in self.api.events("persistentvolumes"):
-            reserved = BOUND_BY_THE_SCHEDULER in volume["metadata"].get("annotations", {})
-            if change == "MODIFIED" and reserved and volume["status"]["phase"] != "Bound":
-                await self._bind(volume, volume["spec"]["claimRef"])
+            # The scheduler writes the claim's uid; a person who reserves a volume does not know it.
+            reference = volume["spec"].get("claimRef", {})
+            if change == "MODIFIED" and "uid" in reference and volume["status"]["phase"] != "Bound":
+                await self._bind(volume, reference)
 
     def _is_to_be_provisioned(self, claim: Plain) -> bool:
         metadata = claim["metadata"]
