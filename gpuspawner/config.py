@@ -4,7 +4,7 @@ They stand here and not in the class, so that each can be read beside its neighb
 :class:`gpuspawner.spawner.GPUSpawner` takes them over by name.
 """
 
-from traitlets import Bool, Dict, List, Unicode
+from traitlets import Bool, Dict, Float, List, Unicode
 
 OFFERS = ("accelerators", "images", "memory_choices", "cpu_choices", "default_accelerator")
 """The traits that are offers: the same for everybody, and unchanging once the hub has started."""
@@ -109,7 +109,8 @@ memory_choices: List[object] = List(
     help="""
     The sizes of memory on offer, as Kubernetes writes them: ``["8Gi", "16Gi"]``.
 
-    The size chosen is requested and is the limit. Where this is empty memory is no choice and
+    The size chosen is the limit, and requested as far as :attr:`memory_requested` says: by default
+    all of it. Where this is empty memory is no choice and
     ``KubeSpawner.mem_limit`` and ``mem_guarantee`` hold. Mind that ``8G`` is 8·10⁹ bytes here,
     and 8·2³⁰ in JupyterHub's own traits.
 
@@ -121,8 +122,34 @@ cpu_choices: List[object] = List(
     help="""
     The numbers of CPU cores on offer: ``[2, 4]``, or ``["500m", 2]``.
 
-    The number chosen is requested and is the limit. Where this is empty CPU is no choice and
+    The number chosen is the limit, and requested as far as :attr:`cpu_requested` says: by default
+    all of it. Where this is empty CPU is no choice and
     ``KubeSpawner.cpu_limit`` and ``cpu_guarantee`` hold.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)
+
+memory_requested = Float(
+    1.0,
+    min=0.01,
+    max=1.0,
+    help="""
+    Which part of the memory chosen is requested; the limit is always all of it.
+
+    With ``0.5`` a server of ``16Gi`` requests ``8Gi``. Twice as many fit on a node then, and where
+    all of them use what they may, Kubernetes ends some.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)
+
+cpu_requested = Float(
+    1.0,
+    min=0.01,
+    max=1.0,
+    help="""
+    Which part of the CPU chosen is requested; the limit is always all of it.
 
     .. versionadded:: 0.1
     """,

@@ -3,7 +3,10 @@
 Spawner objects come and go, several to a person; they only refer to this.
 """
 
+import asyncio
 import logging
+import math
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -23,6 +26,8 @@ class Settings(Protocol):
     """The traits of GPUSpawner, on a spawner or read from a configuration."""
 
     log: logging.Logger
+    memory_requested: float
+    cpu_requested: float
     cpu_environment: dict[str, str]
     keep_cpu_servers_off_accelerators: bool
     k8s_api_host: str
@@ -46,7 +51,11 @@ class Runtime:
 
     def __init__(self, settings: Settings) -> None:
         self._configured = Offers.parse(**{name: getattr(settings, name) for name in OFFERS})
-        self._cpu_environment = dict(settings.cpu_environment)
+        self._rules = PodRules(
+            cpu_environment=dict(settings.cpu_environment),
+            memory_requested=settings.memory_requested,
+            cpu_requested=settings.cpu_requested,
+        )
         self._keep_off = settings.keep_cpu_servers_off_accelerators
         load = partial(
             load_configuration,
@@ -59,6 +68,19 @@ class Runtime:
         self._discovered = self._configured
         self._discovered_at = -1
         self._said = ""
+
+    def start(self) -> None:
+        """Begin to read the cluster, and tell the log what is discovered there.
+
+        Raises:
+            RuntimeError: No event loop is running.
+        """
+        self.view.start()
+        self._announcement = asyncio.get_running_loop().create_task(self._announce())
+
+    async def _announce(self) -> None:
+        if await self.view.first_list(math.inf):
+            _ = self.offers
 
     @property
     def discovers(self) -> bool:
@@ -86,7 +108,7 @@ class Runtime:
         """What holds for every pod while *offers* are on offer."""
         accelerators = tuple(offers.accelerators.values())
         avoided = accelerators if self._keep_off else ()
-        return PodRules(accelerators, self._cpu_environment, avoided)
+        return replace(self._rules, accelerators=accelerators, cpu_avoids=avoided)
 
 
 _runtime: Runtime | None = None
@@ -103,7 +125,7 @@ def current(settings: Settings) -> Runtime:
     if _runtime is None:
         made = Runtime(settings)
         _speak_with_the_hub(settings.log)
-        made.view.start()
+        made.start()
         _runtime = made
     return _runtime
 

@@ -57,6 +57,8 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
     images = config.images
     memory_choices = config.memory_choices
     cpu_choices = config.cpu_choices
+    memory_requested = config.memory_requested
+    cpu_requested = config.cpu_requested
     cpu_environment = config.cpu_environment
     keep_cpu_servers_off_accelerators = config.keep_cpu_servers_off_accelerators
 
@@ -187,10 +189,13 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
         return pods.model(self._pod(asking, self._underway.ask.grant))
 
     async def _make_create_pod_request(self, pod: Any, request_timeout: float) -> Any:
-        if self._underway is not None:
-            ask = await self._as_admitted(self._underway.ask, pod)
-            decision = gates.let_pass(self, await self._runtime.preflight.confirm(ask))
-            self._underway = replace(self._underway, ask=ask, decision=decision)
+        underway = self._underway
+        # A profile's pod is known here only, and what it asks for is nobody's grant.
+        ask = underway.ask if underway else Ask(self.namespace, self.pod_name, {}, Grant())
+        ask = await self._as_admitted(ask, pod)
+        decision = gates.let_pass(self, await self._runtime.preflight.confirm(ask))
+        if underway is not None:
+            self._underway = replace(underway, ask=ask, decision=decision)
         return await super()._make_create_pod_request(pod, request_timeout)
 
     async def _as_admitted(self, ask: Ask, pod: object) -> Ask:
@@ -259,8 +264,8 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
         await super().stop(now)
 
     def _give_up_seat(self) -> None:
-        if self._underway is not None:
-            self._runtime.preflight.release(*self._underway.ask.key)
+        key = self._underway.ask.key if self._underway else (self.namespace, self.pod_name)
+        self._runtime.preflight.release(*key)
 
     async def progress(self) -> AsyncIterator[dict[str, Any]]:
         """KubeSpawner's progress, after what is worth knowing about this start."""

@@ -83,6 +83,7 @@ def test_other_sections_are_none_of_our_business(section: str) -> None:
         ),
         ({"GPUSpawner": {"memory_choices": ["8Gib"]}}, OfferError, "memory_choices"),
         ({"GPUSpawner": {"cpu_choices": [-1]}}, OfferError, "cpu_choices"),
+        ({"GPUSpawner": {"memory_requested": 2}}, ConfigurationError, "memory_requested"),
         ({"GPUSpawner": {"cpu_environment": {"A": 1}}}, ConfigurationError, "cpu_environment"),
         (
             {
