@@ -11,15 +11,15 @@ from contextlib import suppress
 
 from gpuspawner.cluster.client import Client, ConfigurationFactory, load_configuration
 from gpuspawner.cluster.feed import Feed
-from gpuspawner.cluster.health import Forbidden, Health, Live, Reading, Stale, Unreachable
+from gpuspawner.cluster.health import Health, Live, Reading, Unreachable
 from gpuspawner.cluster.kinds import KINDS, Kind
+from gpuspawner.cluster.standing import is_open, standing
+from gpuspawner.cluster.telling import Teller
 from gpuspawner.cluster.watch import Pace, Watcher
 from gpuspawner.scheduling.state import ClusterState
 
 log = logging.getLogger(__name__)
 
-# A broken watch is usually taken up again within a second; only then is the picture called stale.
-_STALE_AFTER = 10.0
 _LOOK_AT_HEALTH_EVERY = 1.0
 
 
@@ -48,7 +48,7 @@ class ClusterView:
         self._tasks: list[asyncio.Task[None]] = []
         self._started = time.monotonic()
         self._change = asyncio.Event()
-        self._said: tuple[object, ...] = ()
+        self._teller = Teller(self._feeds)
 
     def start(self) -> None:
         """Begin to read; a second call does nothing.
@@ -78,11 +78,7 @@ class ClusterView:
         if not self._tasks:
             return Unreachable("the view is not running")
         required = [feed for feed in self._feeds if feed.kind.required]
-        return (
-            _forbidden(required)
-            or _unread(required, time.monotonic() - self._started)
-            or _freshness(required, self._pace.silence + _STALE_AFTER)
-        )
+        return standing(required, self._started, self._pace.silence)
 
     async def first_list(self, timeout: float) -> bool:  # noqa: ASYNC109 - a gate's patience
         """Wait until the first list of every kind is whole: True if the view is live.
@@ -109,7 +105,7 @@ class ClusterView:
         # Whoever waits holds the old event; whoever comes next waits for the next change.
         change, self._change = self._change, asyncio.Event()
         change.set()
-        self._say_health()
+        self._tell()
 
     async def _follow(self, feed: Feed) -> None:
         """Feed one kind for ever: a fault of ours must not end the view, let alone the hub."""
@@ -132,94 +128,15 @@ class ClusterView:
         """Time alone makes a view stale, so look now and then."""
         while True:
             await asyncio.sleep(_LOOK_AT_HEALTH_EVERY)
-            self._say_health()
+            self._tell()
 
-    def _say_health(self) -> None:
-        """Log the health once per change of what is so, not of how long."""
-        health = self.health()
-        if isinstance(health, Live) and self._is_reading():
-            return
-        what = (type(health), getattr(health, "kinds", ()), self._expired(health))
-        if what == self._said or not self._tasks:
-            return
-        self._said = what
-        log.log(_level(health), "%s", _sentence(health))
-        forbidden = [feed.kind.plural for feed in self._optional() if _is_forbidden(feed)]
-        if forbidden and isinstance(health, Live):
-            log.warning(
-                "The hub may not list and watch %s; pods whose place depends on them start "
-                "unchecked until a ClusterRole grants it.",
-                ", ".join(forbidden),
-            )
+    def _tell(self) -> None:
+        if self._tasks:
+            self._teller.tell(self.health())
 
     def _is_reading(self) -> bool:
         """Whether patience may help: nothing has failed, and something is not read yet."""
         health = self.health()
         if isinstance(health, Live):
-            return any(not feed.listed and feed.error is None for feed in self._optional())
+            return any(map(is_open, self._feeds))
         return isinstance(health, Reading)
-
-    def _optional(self) -> list[Feed]:
-        return [feed for feed in self._feeds if not feed.kind.required]
-
-    def _expired(self, health: Health) -> bool:
-        """Whether credentials are what is wrong; other errors vary from try to try."""
-        errors = [feed.error for feed in self._feeds if feed.error]
-        return isinstance(health, Stale | Unreachable) and any(e.status == 401 for e in errors)
-
-
-def _is_forbidden(feed: Feed) -> bool:
-    return feed.error is not None and feed.error.status == 403
-
-
-def _forbidden(feeds: list[Feed]) -> Forbidden | None:
-    errors = {feed.kind.plural: feed.error for feed in feeds if _is_forbidden(feed)}
-    if not errors:
-        return None
-    return Forbidden(tuple(errors), str(next(iter(errors.values()))))
-
-
-def _unread(feeds: list[Feed], seconds: float) -> Reading | Unreachable | None:
-    unread = [feed for feed in feeds if not feed.listed]
-    if not unread:
-        return None
-    errors = [feed.error for feed in unread if feed.error]
-    return Unreachable(str(errors[0])) if errors else Reading(seconds)
-
-
-def _freshness(feeds: list[Feed], longest_silence: float) -> Live | Stale:
-    now = time.monotonic()
-    age = max((now - feed.confirmed for feed in feeds), default=0.0)
-    for feed in feeds:
-        lost = feed.error is not None and now - feed.confirmed > _STALE_AFTER
-        if lost:
-            return Stale(age, str(feed.error))
-        if feed.gap:
-            return Stale(age, f"changes of {feed.kind.plural} were missed; they are read again")
-    if age > longest_silence:
-        return Stale(age, "the API server has fallen silent")
-    return Live(age)
-
-
-def _level(health: Health) -> int:
-    return logging.INFO if isinstance(health, Live | Reading) else logging.WARNING
-
-
-def _sentence(health: Health) -> str:
-    match health:
-        case Live():
-            return "The view of the cluster is live."
-        case Reading():
-            return "Reading nodes and pods of the cluster for the first time."
-        case Stale(age, why):
-            return (
-                f"The view of the cluster is {age:.0f} s old ({why}); spawns go on unchecked until "
-                "it is live again."
-            )
-        case Forbidden(kinds, text):
-            return (
-                f"The hub may not list and watch {' and '.join(kinds)} ({text}); spawns go on "
-                "unchecked until a ClusterRole grants it."
-            )
-        case Unreachable(text):
-            return f"The cluster cannot be read ({text}); spawns go on unchecked until it can."

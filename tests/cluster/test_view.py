@@ -84,7 +84,7 @@ async def test_what_changed_while_the_api_server_was_down_is_seen_when_it_is_bac
     add_nodes: AddNodes,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("gpuspawner.cluster.view._STALE_AFTER", 0.5)
+    monkeypatch.setattr("gpuspawner.cluster.standing.STALE_AFTER", 0.5)
     nodes = add_nodes(Fleet((NodeGroup("restart", 2, ROOM),)))
     async with viewing(cluster.kubeconfig) as view:
         assert await view.first_list(10)

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 import pytest
 from kubernetes_asyncio.client import Configuration
 
-from gpuspawner.cluster import view as view_module
 from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
 from gpuspawner.cluster.kinds import NODES, PODS, Kind
@@ -164,7 +163,7 @@ async def test_expired_credentials_are_loaded_anew() -> None:
 
 
 async def test_contact_lost_for_long_makes_the_view_stale(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(view_module, "_STALE_AFTER", 0.2)
+    monkeypatch.setattr("gpuspawner.cluster.standing.STALE_AFTER", 0.2)
     async with viewing(nodes=[page(), failure(500, "etcd is gone")]) as (view, _):
         assert await view.first_list(3)
         await until(view, lambda: isinstance(view.health(), Stale))

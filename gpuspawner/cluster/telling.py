@@ -1,0 +1,74 @@
+"""One clear line in the log for each change of the view's health."""
+
+import logging
+from collections.abc import Sequence
+
+from gpuspawner.cluster.feed import Feed
+from gpuspawner.cluster.health import Forbidden, Health, Live, Reading, Stale, Unreachable
+from gpuspawner.cluster.standing import is_forbidden, is_open
+
+log = logging.getLogger(__name__)
+
+
+class Teller:
+    """Says what has changed, once, and not how often it was tried or how long it has been so.
+
+    Args:
+        feeds: All kinds of the view.
+    """
+
+    def __init__(self, feeds: Sequence[Feed]) -> None:
+        self._required = [feed for feed in feeds if feed.kind.required]
+        self._optional = [feed for feed in feeds if not feed.kind.required]
+        self._said: tuple[object, ...] = ()
+
+    def tell(self, health: Health) -> None:
+        """Log this health, if it is news and no further answer is being waited for."""
+        what = (type(health), getattr(health, "kinds", ()), self._is_expired(health))
+        if what == self._said or self._is_half_known(health):
+            return
+        self._said = what
+        level = logging.INFO if isinstance(health, Live | Reading) else logging.WARNING
+        log.log(level, "%s", _sentence(health))
+        if isinstance(health, Live):
+            self._tell_missing()
+
+    def _tell_missing(self) -> None:
+        missing = [feed.kind.plural for feed in self._optional if is_forbidden(feed)]
+        if missing:
+            log.warning(
+                "The hub may not list and watch %s; pods whose place depends on them start "
+                "unchecked until a ClusterRole grants it.",
+                ", ".join(missing),
+            )
+
+    def _is_half_known(self, health: Health) -> bool:
+        """Whether a moment later more can be said in the same line."""
+        if isinstance(health, Reading):
+            return False
+        return any(map(is_open, self._optional if isinstance(health, Live) else self._required))
+
+    def _is_expired(self, health: Health) -> bool:
+        """Whether credentials are what is wrong; the wording of others varies from try to try."""
+        errors = [feed.error for feed in self._required if feed.error]
+        return isinstance(health, Stale | Unreachable) and any(e.status == 401 for e in errors)
+
+
+def _sentence(health: Health) -> str:
+    match health:
+        case Live():
+            return "The view of the cluster is live."
+        case Reading():
+            return "Reading nodes and pods of the cluster for the first time."
+        case Stale(age, why):
+            return (
+                f"The view of the cluster is {age:.0f} s old ({why}); spawns go on unchecked until "
+                "it is live again."
+            )
+        case Forbidden(kinds, text):
+            return (
+                f"The hub may not list and watch {' and '.join(kinds)} ({text}); spawns go on "
+                "unchecked until a ClusterRole grants it."
+            )
+        case Unreachable(text):
+            return f"The cluster cannot be read ({text}); spawns go on unchecked until it can."
