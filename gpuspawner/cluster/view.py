@@ -16,6 +16,7 @@ from gpuspawner.cluster.kinds import KINDS, Kind
 from gpuspawner.cluster.standing import is_open, standing
 from gpuspawner.cluster.telling import Teller
 from gpuspawner.cluster.watch import Pace, Watcher
+from gpuspawner.scheduling.rules import DEFAULT_RULES, Rules
 from gpuspawner.scheduling.state import ClusterState
 
 log = logging.getLogger(__name__)
@@ -30,6 +31,7 @@ class ClusterView:
         load: Makes the client's configuration; the default finds it as KubeSpawner does.
         kinds: What to follow.
         pace: Time-outs and back-off.
+        rules: Which version of kube-scheduler decides, and which other schedulers filter as it does.
 
     Attributes:
         state: What is known; only the view writes it.
@@ -40,8 +42,9 @@ class ClusterView:
         load: ConfigurationFactory = load_configuration,
         kinds: tuple[Kind, ...] = KINDS,
         pace: Pace | None = None,
+        rules: Rules = DEFAULT_RULES,
     ) -> None:
-        self.state = ClusterState()
+        self.state = ClusterState(rules)
         self._pace = pace or Pace()
         self._load = load
         self._feeds = [Feed(kind, self.state, self.wake) for kind in kinds]
