@@ -36,7 +36,7 @@ def doubts(filters: Filters) -> tuple[Unknown, ...]:
         *_missing_kinds(filters),
         *_missing_storage(filters),
         *_device_classes(filters),
-        *(doubt for odd in filters.state.odd for doubt in _odd(odd, filters)),
+        *_odd_objects(filters),
     )
 
 
@@ -46,9 +46,8 @@ def uncertain(state: ClusterState, node: NodeInfo) -> Unknown | None:
         return Unknown(Why.ODD_OBJECT, f"Node {node.name}: {node.problem}", may_admit=True)
     for key, problem in node.unreadable.items():
         return Unknown(Why.ODD_OBJECT, f"Pod {key}: {problem}")
-    for odd in state.odd:
-        if odd.kind == "Pod" and odd.node == node.name:
-            return Unknown(Why.ODD_OBJECT, _describe(odd))
+    for odd in state.odd_pods(node.name):
+        return Unknown(Why.ODD_OBJECT, _describe(odd))
     return None
 
 
@@ -92,7 +91,7 @@ def _missing_storage(filters: Filters) -> Iterator[Unknown]:
     if filters.limits.drivers:
         if not state.known("CSINode"):
             yield Unknown(Why.NOT_KNOWN, "CSINode")
-        elif _limited(filters) and not state.known("VolumeAttachment"):
+        elif not state.known("VolumeAttachment") and _limited(filters):
             yield Unknown(Why.NOT_KNOWN, "VolumeAttachment")
     if filters.claims.waiting:
         for kind in ("CSIDriver", "CSIStorageCapacity"):
@@ -133,6 +132,15 @@ def _has_plugin(state: ClusterState, resource: str) -> bool:
         node.allocatable.get(resource) or node.capacity.get(resource)
         for node in state.nodes.values()
     )
+
+
+def _odd_objects(filters: Filters) -> Iterable[Unknown]:
+    """Return one doubt of a kind and effect: should all pods be odd, one tells enough."""
+    found: dict[tuple[str, bool, bool], Unknown] = {}
+    for odd in filters.state.odd:
+        for doubt in _odd(odd, filters):
+            found.setdefault((odd.kind, doubt.may_admit, doubt.may_refuse), doubt)
+    return found.values()
 
 
 def _odd(odd: Odd, filters: Filters) -> Iterator[Unknown]:

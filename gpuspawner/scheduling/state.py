@@ -44,6 +44,8 @@ class ClusterState:
         """Pods of nodes that are not known (yet)."""
         self._unbound: dict[str, Pod] = {}
         self._odd: dict[tuple[str, str], Odd] = {}
+        self._odd_pods: dict[str | None, dict[str, Odd]] = {}
+        """By node."""
         self.screening = Screening()
         """Results kept between evaluations."""
         self._nominated: dict[str, dict[str, Pod]] = {}
@@ -128,6 +130,10 @@ class ClusterState:
         """All objects that could not be understood."""
         return self._odd.values()
 
+    def odd_pods(self, node: str) -> Iterable[Odd]:
+        """Return the pods on a node that could not be understood."""
+        return self._odd_pods.get(node, {}).values()
+
     @property
     def has_oddities(self) -> bool:
         """Whether any object could not be understood."""
@@ -177,20 +183,22 @@ class ClusterState:
             self._put_node(thing)
         elif isinstance(thing, Odd):
             self.remove(thing.kind, thing.namespace, thing.name)
-            self._odd[thing.kind, object_key(thing.kind, thing.namespace, thing.name)] = thing
+            key = object_key(thing.kind, thing.namespace, thing.name)
+            self._odd[thing.kind, key] = thing
+            if thing.kind == "Pod":
+                self._odd_pods.setdefault(thing.node, {})[key] = thing
             self.version += 1
         else:
             kind = type(thing).__name__
             key = object_key(kind, thing.metadata.namespace, thing.metadata.name)
-            self._odd.pop((kind, key), None)
+            self._drop_odd(kind, key)
             self.storage.put(kind, thing)
             self.version += 1
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
         """Drop an object, if it is there."""
         key = object_key(kind, namespace, name)
-        if self._odd.pop((kind, key), None) is not None:
-            self.version += 1
+        self._drop_odd(kind, key)
         if kind == "Pod":
             self._drop_pod(key)
         elif kind == "Node":
@@ -198,9 +206,20 @@ class ClusterState:
         elif self.storage.discard(kind, key):
             self.version += 1
 
+    def _drop_odd(self, kind: str, key: str) -> None:
+        odd = self._odd.pop((kind, key), None)
+        if odd is None:
+            return
+        self.version += 1
+        if kind == "Pod":
+            pods = self._odd_pods[odd.node]
+            del pods[key]
+            if not pods:
+                del self._odd_pods[odd.node]
+
     def _put_pod(self, pod: Pod) -> None:
         key = pod_key(pod.metadata.namespace, pod.metadata.name)
-        self._odd.pop(("Pod", key), None)
+        self._drop_odd("Pod", key)
         self._drop_pod(key)
         self.version += 1
         if pod.status.phase in ENDED:
@@ -243,7 +262,7 @@ class ClusterState:
 
     def _put_node(self, node: Node) -> None:
         name = node.metadata.name
-        self._odd.pop(("Node", name), None)
+        self._drop_odd("Node", name)
         info = self._nodes.get(name)
         if info is None:
             info = self._homeless.pop(name) if name in self._homeless else NodeInfo(name)

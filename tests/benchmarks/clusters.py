@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from gpuspawner.kube.objects import decode
+from gpuspawner.kube.objects import convert, decode
 from gpuspawner.scheduling import ClusterState
 
 MODELS = (
@@ -105,6 +105,10 @@ def cluster(nodes: int, gpu_nodes: int, pods: int, *, full: bool = False) -> Clu
         state.mark_known(kind)
     for kind, raw in objects(nodes, gpu_nodes, pods, full):
         state.put(decode(kind, raw))
+    for kind, plain in HOME:
+        state.put(convert(kind, plain))
+    for number in range(nodes):
+        state.put(convert("CSINode", csi_node(number)))
     return state
 
 
@@ -161,6 +165,60 @@ def gpu_request(model: str | None = MODELS[3]) -> dict[str, object]:
             "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory"}}],
         },
     }
+
+
+def with_home(pod: dict[str, object]) -> dict[str, object]:
+    """The same pod with a home volume: `HOME` has its claim, its disk and the nodes' limits."""
+    volumes = [{"name": "home", "persistentVolumeClaim": {"claimName": "claim-new"}}]
+    return {**pod, "spec": {**pod["spec"], "volumes": volumes}}
+
+
+HOME: tuple[tuple[str, dict[str, object]], ...] = (
+    (
+        "PersistentVolumeClaim",
+        {
+            "metadata": {
+                "name": "claim-new",
+                "namespace": "team-1",
+                "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+            },
+            "spec": {"accessModes": ["ReadWriteOnce"], "volumeName": "disk-new"},
+            "status": {"phase": "Bound"},
+        },
+    ),
+    (
+        "PersistentVolume",
+        {
+            "metadata": {"name": "disk-new"},
+            "spec": {
+                "csi": {"driver": "disks.example.org", "volumeHandle": "new"},
+                "claimRef": {"namespace": "team-1", "name": "claim-new"},
+                "nodeAffinity": {
+                    "required": {
+                        "nodeSelectorTerms": [
+                            {
+                                "matchExpressions": [
+                                    {
+                                        "key": "topology.kubernetes.io/zone",
+                                        "operator": "In",
+                                        "values": [ZONES[1]],
+                                    }
+                                ]
+                            }
+                        ]
+                    }
+                },
+            },
+            "status": {"phase": "Bound"},
+        },
+    ),
+)
+
+
+def csi_node(number: int) -> dict[str, object]:
+    """What CSI says of a node: it takes 127 disks."""
+    driver = {"name": "disks.example.org", "nodeID": "x", "allocatable": {"count": 127}}
+    return {"metadata": {"name": f"node-{number}"}, "spec": {"drivers": [driver]}}
 
 
 def worst_request() -> dict[str, object]:

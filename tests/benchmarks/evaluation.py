@@ -16,7 +16,7 @@ from gpuspawner.kube.pods import Pod
 from gpuspawner.scheduling import ClusterState, Verdict, evaluate
 from gpuspawner.scheduling.screening import Screening
 
-from .clusters import cluster, gpu_request, running_pod, worst_request
+from .clusters import cluster, gpu_request, running_pod, with_home, worst_request
 
 SIZES = ((500, 100, 15_000), (2_000, 400, 60_000), (5_000, 1_000, 150_000))
 RUNS = 200
@@ -71,8 +71,14 @@ def whole_answer(state: ClusterState, pod: Pod) -> str:
 
 def rows(nodes: int, gpu_nodes: int, pods: int) -> dict[str, tuple[float, float]]:
     """Measure everything on one size of cluster; a pod comes between any two evaluations."""
-    usual, any_gpu, worst = (
-        convert("Pod", plain) for plain in (gpu_request(), gpu_request(None), worst_request())
+    usual, any_gpu, at_home, worst = (
+        convert("Pod", plain)
+        for plain in (
+            gpu_request(),
+            gpu_request(None),
+            with_home(gpu_request()),
+            worst_request(),
+        )
     )
     result = {}
     for full in (False, True):
@@ -83,6 +89,7 @@ def rows(nodes: int, gpu_nodes: int, pods: int) -> dict[str, tuple[float, float]
         works: dict[str, Callable[[], object]] = {
             f"{outcome}: one GPU of one model": partial(evaluate, state, usual),
             f"{outcome}: the same from a plain dict": partial(evaluate, state, gpu_request()),
+            f"{outcome}: with a home volume": partial(evaluate, state, at_home),
             f"{outcome}: one GPU of any model": partial(evaluate, state, any_gpu),
         }
         if full:

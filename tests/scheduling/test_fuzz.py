@@ -178,6 +178,14 @@ def test_an_odd_pod_that_may_repel_makes_every_yes_unknown():
     assert verdict.outcome is Outcome.UNKNOWN
 
 
+def test_should_all_pods_be_odd_the_verdict_is_unknown_and_short():
+    pods = [{**running_pod(n, n % 500, gpus=1), "spec": 5} for n in range(5_000)]
+    nodes = [node(number, gpu=True) for number in range(500)]
+    verdict = evaluate(known(nodes=nodes, pods=pods), gpu_request(None))
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert len(verdict.unknown) == 1
+
+
 def test_an_odd_claim_matters_to_its_own_pod_only():
     claim = {"metadata": {"name": "home", "namespace": "team-1"}, "spec": 5}
     state = known(nodes=[node(3, gpu=True)], persistentVolumeClaims=[claim])
