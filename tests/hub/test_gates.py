@@ -204,3 +204,43 @@ def test_a_pool_that_grows_is_waited_for_with_a_word_of_how_long(
 
         messages = [event["message"] for event in events.result() if "message" in event]
         assert "A new machine is being started for you; this usually takes" in messages[1]
+
+
+def test_profiles_are_judged_by_the_pods_that_they_make(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(t4_nodes(1, 1))
+    profiles = """
+c.KubeSpawner.profile_list = [{"display_name": "GPU", "slug": "gpu", "kubespawner_override": {
+    "extra_resource_limits": {"nvidia.com/gpu": "1"}}}]
+"""
+    with start_gpu_hub(profiles) as hub:
+        alice, bob = hub.person("alice"), hub.person("bob")
+
+        assert "/hub/spawn-pending/" in alice.submit({"profile": "gpu"}).url
+        hub.until_ready("alice")
+        assert hub.start("bob", {"profile": "gpu"}).status_code == 409
+
+        assert "GPU" in bob.submit({"profile": "gpu"}).text
+        assert hub.pods.names() == {"jupyter-alice"}
+        hub.stop("alice")
+        hub.start("bob", {"profile": "gpu"})
+        assert hub.pods.bound("bob")
+
+
+def test_what_admission_adds_to_a_pod_is_judged_with_it(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(t4_nodes(1, 2))  # of 32Gi
+    with start_gpu_hub(T4) as hub:
+        limits = {"limits": [{"type": "Container", "defaultRequest": {"memory": "20Gi"}}]}
+        path = f"/api/v1/namespaces/{hub.pods.namespace}/limitranges"
+        hub.pods.cluster.api.create(path, {"metadata": {"name": "sizes"}, "spec": limits})
+        hub.start("alice")
+        hub.until_ready("alice")
+
+        page = hub.person("bob").submit({"accelerator": "t4"})
+
+        assert page.status == 409
+        assert "20 GiB" in page.text
+        assert hub.pods.names() == {"jupyter-alice"}

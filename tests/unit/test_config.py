@@ -1,0 +1,47 @@
+"""The traits: all of them GPUSpawner's own, explained, and dated."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from kubespawner import KubeSpawner
+from traitlets import TraitType
+
+from gpuspawner import GPUSpawner, config
+
+TRAITS = {name: it for name, it in vars(config).items() if isinstance(it, TraitType)}
+
+
+def test_the_spawner_has_every_trait_as_its_own() -> None:
+    assert GPUSpawner.class_own_traits(config=True).keys() == TRAITS.keys()
+
+
+def test_no_trait_of_ours_has_a_name_of_kubespawner_s() -> None:
+    # The chart sets c.KubeSpawner.*; what c.GPUSpawner sets would replace it.
+    assert not TRAITS.keys() & KubeSpawner.class_traits().keys()
+
+
+@pytest.mark.parametrize("name", TRAITS)
+def test_every_trait_says_since_when_there_is_it(name: str) -> None:
+    assert ".. versionadded:: " in TRAITS[name].help
+
+
+def test_offers_are_traits() -> None:
+    assert set(config.OFFERS) <= TRAITS.keys()
+
+
+def test_importing_the_package_imports_no_hub_and_no_client() -> None:
+    heavy = "{'jupyterhub', 'kubespawner', 'kubernetes_asyncio', 'tornado'}"
+    code = f"import sys, gpuspawner; assert not {heavy} & sys.modules.keys(), sys.modules.keys()"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_public_name_stays_what_it_is_when_its_module_is_imported() -> None:
+    code = (
+        "import gpuspawner, gpuspawner.configuration;"
+        "assert callable(gpuspawner.configure);"
+        "assert gpuspawner.configure is gpuspawner.configuration.configure"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

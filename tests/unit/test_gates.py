@@ -1,0 +1,32 @@
+"""What the gates share; tests/hub/test_gates.py has them in a hub."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpuspawner import gates, options
+
+NOBODY_S: Any = SimpleNamespace(
+    apply_user_options=gates.apply_nothing, options_from_form=options.from_form
+)
+ADMINISTRATORS: list[Any] = [
+    SimpleNamespace(apply_user_options=print, options_from_form=options.from_form),
+    SimpleNamespace(apply_user_options=gates.apply_nothing, options_from_form=print),
+]
+
+
+def test_where_nobody_else_reads_options_all_of_them_are_ours_to_check() -> None:
+    assert gates.split(NOBODY_S, {"gpus": 1, "course": "ml"}) == ({"gpus": 1, "course": "ml"}, {})
+
+
+@pytest.mark.parametrize("spawner", ADMINISTRATORS, ids=["applied", "read from the form"])
+def test_where_administrators_read_options_other_names_are_theirs(spawner: Any) -> None:
+    assert gates.split(spawner, {"gpus": 1, "course": "ml"}) == ({"gpus": 1}, {"course": "ml"})
+
+
+@pytest.mark.parametrize("spawner", [NOBODY_S, *ADMINISTRATORS])
+def test_what_is_no_object_is_handed_on_for_the_parser_to_refuse(spawner: Any) -> None:
+    assert gates.split(spawner, ["gpus"]) == (["gpus"], {})
