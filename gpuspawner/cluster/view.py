@@ -31,7 +31,7 @@ class ClusterView:
         load: Makes the client's configuration; the default finds it as KubeSpawner does.
         kinds: What to follow.
         pace: Time-outs and back-off.
-        rules: Which version of kube-scheduler decides, and which other schedulers filter as it does.
+        rules: Whose rules decide: those of which version, and of which schedulers.
 
     Attributes:
         state: What is known; only the view writes it.
