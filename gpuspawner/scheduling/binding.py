@@ -90,18 +90,18 @@ class Binding:
 
     def failures(self, node: NodeInfo) -> Failures:
         """Return what VolumeBinding has against a node."""
-        facts: list[Failure] = []
-        gone: Failure | None = None
-        labels = node.labels
+        bound: Failure | None = None
         for claim, reach in self._bound:
             if reach is None:
-                gone = VolumeGone(claim)
+                bound = VolumeGone(claim)
                 break
-            if not reach.reaches(labels):
-                facts.append(VolumeElsewhere(claim, reach.volume.metadata.name))
+            if not reach.reaches(node.labels):
+                bound = VolumeElsewhere(claim, reach.volume.metadata.name)
                 break
-        fact = self._unserved(node) if self._claims.waiting else None
-        return tuple(fact for fact in (*facts, fact, gone) if fact is not None)
+        unserved = self._unserved(node) if self._claims.waiting else None
+        if bound is None:
+            return () if unserved is None else (unserved,)
+        return (bound,) if unserved is None else (bound, unserved)
 
     def zone_failure(self, node: NodeInfo) -> Failure | None:
         """Return what VolumeZone has against a node."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from gpuspawner.kube.objects import Odd
 from gpuspawner.kube.pods import Pod
-from gpuspawner.kube.storage import CSINode, PersistentVolumeClaim
+from gpuspawner.kube.storage import PersistentVolumeClaim
 
 from .claims import claim_name, missing_kinds
 from .filters import Filters
@@ -100,12 +100,11 @@ def _missing_storage(filters: Filters) -> Iterator[Unknown]:
 
 
 def _limited(filters: Filters) -> bool:
+    """Tell whether any node limits how many of the pod's volumes it takes."""
+    storage = filters.state.storage
     return any(
-        driver.name in filters.limits.drivers
-        and driver.allocatable is not None
-        and driver.allocatable.count is not None
-        for node in filters.state.storage.all(CSINode)
-        for driver in node.spec.drivers or ()
+        not filters.limits.drivers.isdisjoint(storage.volume_limits(name))
+        for name in filters.state.nodes
     )
 
 

@@ -6,9 +6,16 @@ from typing import TypeVar
 
 from gpuspawner.kube.nodes import DeviceClass
 from gpuspawner.kube.objects import CLUSTER_SCOPED, KINDS, KubeObject
-from gpuspawner.kube.storage import PersistentVolume, PersistentVolumeClaim, VolumeAttachment
+from gpuspawner.kube.storage import (
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    VolumeAttachment,
+)
 
 T = TypeVar("T", bound=KubeObject)
+
+_NO_LIMITS: Mapping[str, int] = {}
 
 BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 
@@ -43,6 +50,8 @@ class StorageIndex:
         """Volumes that name a claim, by namespace/name of the claim."""
         self._attachments: dict[str, dict[str, VolumeAttachment]] = {}
         """By node."""
+        self._limits: dict[str, dict[str, int]] = {}
+        """How many volumes of each driver a node takes."""
 
     def get(self, type_: type[T], name: str, namespace: str = "") -> T | None:
         """Return an object by its type and name."""
@@ -70,6 +79,10 @@ class StorageIndex:
         """Return what is attached to a node, by name."""
         return self._attachments.get(node, {})
 
+    def volume_limits(self, node: str) -> Mapping[str, int]:
+        """Return how many volumes of each CSI driver a node takes; without an entry, any number."""
+        return self._limits.get(node, _NO_LIMITS)
+
     @property
     def device_resources(self) -> frozenset[str]:
         """The extended resources that device classes serve."""
@@ -87,6 +100,12 @@ class StorageIndex:
             self._volumes_like(thing)[key] = thing
         elif isinstance(thing, VolumeAttachment):
             self._attachments.setdefault(thing.spec.node_name, {})[key] = thing
+        elif isinstance(thing, CSINode):
+            self._limits[key] = {
+                driver.name: driver.allocatable.count
+                for driver in thing.spec.drivers or ()
+                if driver.allocatable is not None and driver.allocatable.count is not None
+            }
 
     def discard(self, kind: str, key: str) -> bool:
         """Drop an object; tell whether it was there."""
@@ -98,6 +117,8 @@ class StorageIndex:
             attachments.pop(key, None)
             if not attachments:
                 self._attachments.pop(thing.spec.node_name, None)
+        elif isinstance(thing, CSINode):
+            del self._limits[key]
         return thing is not None
 
     def _volumes_like(self, volume: PersistentVolume) -> dict[str, PersistentVolume]:

@@ -1,10 +1,9 @@
 """How many CSI volumes a node takes: plugin NodeVolumeLimits (nodevolumelimits/csi.go, v1.36.2)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from gpuspawner.kube.pods import Pod, Volume
 from gpuspawner.kube.storage import (
-    CSINode,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
@@ -39,11 +38,8 @@ class VolumeLimits:
             self._count_claim(self._new, claim)
         for volume in pod.spec.volumes or ():
             _count_inline(self._new, volume)
-
-    @property
-    def drivers(self) -> frozenset[str]:
+        self.drivers = frozenset(self._new.values())
         """The drivers of the volumes that the pod brings."""
-        return frozenset(self._new.values())
 
     @property
     def needed(self) -> bool:
@@ -60,15 +56,13 @@ class VolumeLimits:
             added: pods to imagine on it.
             removed: keys of pods to imagine gone from it.
         """
-        csi_node = self._storage.get(CSINode, node.name)
-        limits = _limits(csi_node)
-        wanted = {driver for driver in self._new.values() if driver in limits}
-        if not wanted:
+        limits = self._storage.volume_limits(node.name)
+        least = min((limits[d] for d in self.drivers if d in limits), default=None)
+        if least is None:
             return None
-        attachments = self._storage.attachments(node.name)
         more = tuple(added)
-        most = node.claims + len(attachments) + sum(len(p.claims) + len(p.volumes) for p in more)
-        if most + len(self._new) <= min(limits[driver] for driver in wanted):
+        most = node.claims + len(self._storage.attachments(node.name)) + len(self._new)
+        if most + sum(len(pod.claims) + len(pod.volumes) for pod in more) <= least:
             return None  # even if all of them were different volumes of one driver
         pods = [pod for key, pod in node.claimants.items() if key not in removed]
         attached = self._attached((*pods, *more))
@@ -91,7 +85,7 @@ class VolumeLimits:
         """Tell whether the pod alone brings more volumes than a node takes."""
         if not self._new:
             return False
-        limits = _limits(self._storage.get(CSINode, node.name))
+        limits = self._storage.volume_limits(node.name)
         drivers = list(self._new.values())
         return any(drivers.count(driver) > limit for driver, limit in limits.items())
 
@@ -134,16 +128,6 @@ class VolumeLimits:
                 attached[csi.driver, csi.volume_handle] = csi.driver
         else:
             _count_in_tree(attached, volume.spec)
-
-
-def _limits(csi_node: CSINode | None) -> Mapping[str, int]:
-    if csi_node is None:
-        return {}
-    return {
-        driver.name: driver.allocatable.count
-        for driver in csi_node.spec.drivers or ()
-        if driver.allocatable is not None and driver.allocatable.count is not None
-    }
 
 
 def _count_inline(attached: _Attached, volume: Volume) -> None:
