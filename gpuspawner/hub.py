@@ -102,8 +102,8 @@ def _forgive(spawner: Spawner) -> None:
     runs directly after it, so the count is never seen too high.
     """
     future, handler = spawner._spawn_future, spawner.handler  # noqa: SLF001
-    if not COUNTS_REFUSALS or future is None or handler is None:
-        return
+    if not COUNTS_REFUSALS or handler is None or future is None or future.done():
+        return  # what is refused before it begins is not counted
     limit = spawner.consecutive_failure_limit
     settings = handler.settings
 
