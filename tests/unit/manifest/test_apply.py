@@ -1,64 +1,26 @@
 """The pod that a grant makes of KubeSpawner's."""
 
 import copy
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kubernetes_asyncio.client import ApiClient
-from kubespawner.objects import make_pod
 
 from gpuspawner.manifest import ManifestError, PodRules, apply
 from gpuspawner.offers import Offers
 from gpuspawner.policy import Grant
-
-GI = 1024**3
-OFFERS = Offers.parse(
-    accelerators={
-        "a100": {
-            "counts": [1, 2],
-            "node_selector": {"gpu": "a100"},
-            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
-            "environment": {"NCCL_DEBUG": "INFO"},
-            "volumes": [{"name": "models", "hostPath": {"path": "/srv/models"}}],
-            "volume_mounts": [{"name": "models", "mountPath": "/models", "readOnly": True}],
-            "runtime_class": "nvidia",
-            "shared_memory": "8Gi",
-        },
-        "mig": {
-            "resource": "nvidia.com/mig-1g.5gb",
-            "node_affinity": [
-                {"matchExpressions": [{"key": "mig", "operator": "In", "values": ["1g", "all"]}]},
-                {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["dgx"]}]},
-            ],
-        },
-        "bare": {"node_selector": {"gpu": "bare"}},
-    },
-    images={"pytorch": {"image": "quay.io/jupyter/pytorch-notebook:cuda12"}},
+from tests.unit.manifest.stock import (
+    A100,
+    ALL,
+    BARE,
+    GI,
+    MIG,
+    OFFERS,
+    environment,
+    server,
+    stock,
+    terms,
 )
-A100, MIG, BARE = OFFERS.accelerators.values()
-ALL = tuple(OFFERS.accelerators.values())
-
-
-def stock(**settings):
-    """A pod as KubeSpawner makes it, in the form that the API gets."""
-    pod = make_pod("jupyter-anna", ["jupyterhub-singleuser"], 8888, "notebook:1", **settings)
-    # Serialising needs no connection, which ApiClient() would open.
-    return ApiClient.sanitize_for_serialization(ApiClient.__new__(ApiClient), pod)
-
-
-def server(pod):
-    return pod["spec"]["containers"][0]
-
-
-def environment(pod):
-    return {entry["name"]: entry.get("value") for entry in server(pod)["env"]}
-
-
-def terms(pod):
-    node = pod["spec"]["affinity"]["nodeAffinity"]
-    return node["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
 
 
 def test_gpus_are_requested_and_limited_alike():
@@ -176,6 +138,16 @@ def test_selectors_add_to_the_administrators():
     assert made["spec"]["nodeSelector"] == {"pool": "users", "gpu": "a100"}
 
 
+def test_selectors_that_contradict_the_administrators_are_named():
+    with pytest.raises(ManifestError) as raised:
+        apply(stock(node_selector={"gpu": "users"}), Grant(A100, 1))
+
+    assert str(raised.value) == (
+        "GPUSpawner.accelerators['a100']: its node_selector wants gpu=a100, but KubeSpawner's "
+        "configuration wants gpu=users"
+    )
+
+
 def test_terms_are_crossed_with_the_administrators():
     zones = [
         {"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}
@@ -215,75 +187,6 @@ def test_a_toleration_is_there_once():
         "nvidia.com/gpu",
         "hub",
     ]
-
-
-def test_volumes_and_the_runtime_class_are_the_accelerators():
-    made = apply(stock(volumes=[{"name": "home", "emptyDir": {}}]), Grant(A100, 1))
-
-    assert [volume["name"] for volume in made["spec"]["volumes"]] == [
-        "home",
-        "models",
-        "gpuspawner-shared-memory",
-    ]
-    assert server(made)["volumeMounts"][0] == {
-        "name": "models",
-        "mountPath": "/models",
-        "readOnly": True,
-    }
-    assert made["spec"]["runtimeClassName"] == "nvidia"
-
-
-@pytest.mark.parametrize(("memory", "size"), [(None, 8 * GI), (16 * GI, 8 * GI), (4 * GI, 4 * GI)])
-def test_shared_memory_is_never_more_than_the_memory_it_counts_in(memory, size):
-    made = apply(stock(), Grant(A100, 1, memory=memory))
-
-    assert made["spec"]["volumes"][-1]["emptyDir"] == {"medium": "Memory", "sizeLimit": str(size)}
-    assert server(made)["volumeMounts"][-1]["mountPath"] == "/dev/shm"
-
-
-def test_shared_memory_that_nobody_configured_gives_way():
-    found = replace(A100, discovered=True)
-    mounted = stock(volume_mounts=[{"name": "shm", "mountPath": "/dev/shm/"}])
-
-    assert server(apply(stock(), Grant(found, 1)))["volumeMounts"][-1]["mountPath"] == "/dev/shm"
-    assert server(apply(mounted, Grant(found, 1)))["volumeMounts"][0]["name"] == "shm"
-
-
-CONFLICTS = [
-    (
-        {"node_selector": {"gpu": "users"}},
-        "its node_selector wants gpu=a100, but KubeSpawner's configuration wants gpu=users",
-    ),
-    (
-        {"volumes": [{"name": "models", "emptyDir": {}}]},
-        "the pod has another volume named 'models'",
-    ),
-    (
-        {"volume_mounts": [{"name": "home", "mountPath": "/models/"}]},
-        "something else is mounted at /models (the volume 'home' of KubeSpawner's configuration)",
-    ),
-    (
-        {"volume_mounts": [{"name": "shm", "mountPath": "/dev/shm"}]},
-        "something else is mounted at /dev/shm (the volume 'shm' of KubeSpawner's configuration)",
-    ),
-]
-
-
-@pytest.mark.parametrize(("settings", "reason"), CONFLICTS)
-def test_a_contradiction_with_the_pod_is_named(settings, reason):
-    with pytest.raises(ManifestError) as raised:
-        apply(stock(**settings), Grant(A100, 1))
-
-    assert str(raised.value) == f"GPUSpawner.accelerators['a100']: {reason}"
-
-
-def test_a_mount_needs_a_volume():
-    entry = {"node_selector": {"a": "b"}, "volume_mounts": [{"name": "data", "mountPath": "/d"}]}
-    lost = Offers.parse(accelerators={"lost": entry}).accelerators["lost"]
-
-    with pytest.raises(ManifestError, match="volume_mounts names 'data', but the pod has no such"):
-        apply(stock(), Grant(lost, 1))
-    assert apply(stock(volumes=[{"name": "data", "emptyDir": {}}]), Grant(lost, 1))
 
 
 grants = st.builds(

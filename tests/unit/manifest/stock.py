@@ -1,0 +1,53 @@
+"""KubeSpawner's pod, and accelerators to write into it."""
+
+from kubernetes_asyncio.client import ApiClient
+from kubespawner.objects import make_pod
+
+from gpuspawner.offers import Offers
+
+GI = 1024**3
+OFFERS = Offers.parse(
+    accelerators={
+        "a100": {
+            "counts": [1, 2],
+            "node_selector": {"gpu": "a100"},
+            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+            "environment": {"NCCL_DEBUG": "INFO"},
+            "volumes": [{"name": "models", "hostPath": {"path": "/srv/models"}}],
+            "volume_mounts": [{"name": "models", "mountPath": "/models", "readOnly": True}],
+            "runtime_class": "nvidia",
+            "shared_memory": "8Gi",
+        },
+        "mig": {
+            "resource": "nvidia.com/mig-1g.5gb",
+            "node_affinity": [
+                {"matchExpressions": [{"key": "mig", "operator": "In", "values": ["1g", "all"]}]},
+                {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["dgx"]}]},
+            ],
+        },
+        "bare": {"node_selector": {"gpu": "bare"}},
+    },
+    images={"pytorch": {"image": "quay.io/jupyter/pytorch-notebook:cuda12"}},
+)
+A100, MIG, BARE = OFFERS.accelerators.values()
+ALL = tuple(OFFERS.accelerators.values())
+
+
+def stock(**settings):
+    """A pod as KubeSpawner makes it, in the form that the API gets."""
+    pod = make_pod("jupyter-anna", ["jupyterhub-singleuser"], 8888, "notebook:1", **settings)
+    # Serialising needs no connection, which ApiClient() would open.
+    return ApiClient.sanitize_for_serialization(ApiClient.__new__(ApiClient), pod)
+
+
+def server(pod):
+    return pod["spec"]["containers"][0]
+
+
+def environment(pod):
+    return {entry["name"]: entry.get("value") for entry in server(pod)["env"]}
+
+
+def terms(pod):
+    node = pod["spec"]["affinity"]["nodeAffinity"]
+    return node["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
