@@ -44,7 +44,7 @@ class Feed:
         self.odd = 0
         self._state = state
         self._notify = notify
-        self._seen: set[tuple[str, str]] = set()
+        self._unconfirmed: set[tuple[str, str]] = set()
 
     async def run(self, watcher: Watcher) -> None:
         """Follow the watcher for ever."""
@@ -63,16 +63,18 @@ class Feed:
     async def _take_page(self, items: Iterable[msgspec.Raw], *, first: bool) -> None:
         self.error = None
         if first:
-            self._seen = set()
+            # What no page of the new list shows does not exist any more. The first list of all
+            # begins with nothing to confirm, so it keeps no keys.
+            self._unconfirmed = self._state.keys(self.kind.name)
         turn = _Turn()
         for item in items:
-            self._seen.add(self._put(item))
+            self._unconfirmed.discard(self._put(item))
             await turn.end_if_long()
 
     def _finish_list(self) -> None:
-        for namespace, name in self._state.keys(self.kind.name) - self._seen:
+        for namespace, name in self._unconfirmed:
             self._state.remove(self.kind.name, namespace, name)
-        self._seen = set()
+        self._unconfirmed = set()
         self._state.mark_known(self.kind.name)
         self.listed = True
         self.gap = False
