@@ -7,7 +7,31 @@
 """
 
 from .evaluate import evaluate, explain, fits_on
-from .failures import Failure, Failures
+from .failures import (
+    ClaimInUse,
+    Cordoned,
+    DiskInUse,
+    Excluded,
+    Failure,
+    Failures,
+    Insufficient,
+    NoStorage,
+    NotNear,
+    NoTopology,
+    NoVolume,
+    OtherNode,
+    OtherZone,
+    PortTaken,
+    Rejected,
+    Repelled,
+    TooManyVolumes,
+    TooNear,
+    Uneven,
+    Unselected,
+    Untolerated,
+    VolumeElsewhere,
+    VolumeGone,
+)
 from .node_info import NodeInfo, PodInfo
 from .rules import Rules
 from .state import ClusterState
@@ -15,15 +39,36 @@ from .unknowns import Unknown, Why
 from .verdict import Outcome, Verdict
 
 __all__ = [
+    "ClaimInUse",
     "ClusterState",
+    "Cordoned",
+    "DiskInUse",
+    "Excluded",
     "Failure",
     "Failures",
+    "Insufficient",
+    "NoStorage",
+    "NoTopology",
+    "NoVolume",
     "NodeInfo",
+    "NotNear",
+    "OtherNode",
+    "OtherZone",
     "Outcome",
     "PodInfo",
+    "PortTaken",
+    "Rejected",
+    "Repelled",
     "Rules",
+    "TooManyVolumes",
+    "TooNear",
+    "Uneven",
     "Unknown",
+    "Unselected",
+    "Untolerated",
     "Verdict",
+    "VolumeElsewhere",
+    "VolumeGone",
     "Why",
     "evaluate",
     "explain",

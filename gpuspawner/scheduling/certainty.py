@@ -73,14 +73,14 @@ def _other_deciders(state: ClusterState, pod: Pod) -> Iterator[Unknown]:
 
 def _missing_kinds(filters: Filters) -> Iterator[Unknown]:
     state = filters.state
-    related = filters.spread is not None or filters.near
+    related = filters.related
     if not state.known("Node"):
         yield Unknown(Why.NOT_KNOWN, "Node", may_admit=True)
     if not state.known("Pod"):
         yield Unknown(Why.NOT_KNOWN, "Pod", may_admit=related)
     if not filters.priority.known:
         yield Unknown(Why.NOT_KNOWN, "PriorityClass", may_admit=True, may_refuse=False)
-    if filters.by_namespace_label and not state.known("Namespace"):
+    if not state.known("Namespace") and filters.by_namespace_label:
         yield Unknown(Why.NOT_KNOWN, "Namespace", may_admit=True)
 
 
@@ -143,7 +143,7 @@ def _odd_objects(filters: Filters) -> Iterable[Unknown]:
 
 
 def _odd(odd: Odd, filters: Filters) -> Iterator[Unknown]:
-    related = filters.spread is not None or filters.near
+    related = filters.related
     if odd.kind == "Node":
         yield Unknown(Why.ODD_OBJECT, _describe(odd), may_admit=True, may_refuse=related)
     elif odd.kind == "Pod":

@@ -7,6 +7,8 @@ from typing import ClassVar
 
 import msgspec
 
+from gpuspawner.kube.nodes import Taint
+
 from .requests import PODS
 
 
@@ -47,6 +49,11 @@ class Untolerated(Failure, frozen=True):
     key: str
     value: str
     effect: str
+
+    @property
+    def taint(self) -> Taint:
+        """The taint."""
+        return Taint(self.key, self.value, self.effect)
 
     @property
     def reason(self) -> str:

@@ -81,16 +81,24 @@ class Filters:
         self._assumed = assumed
         self._in_use = self._claims_in_use()
         self.limits = VolumeLimits(pod, self.claims, state.storage)
-        self.near = False
-        """Whether it must be near to other pods."""
-        self.by_namespace_label = False
-        """Whether labels of namespaces decide."""
+        self.pods = pod_choice(pod, state.storage)
+        """What the pod requires of other pods."""
         self.binding = Binding(self.claims, state.storage)
         self._volumes_decide = bool(self.disks or self.claims.all or self.limits.needed)
         self.spread = self._spread()
         self.nearness = self._nearness()
         self.simple = not (self.ports or self._volumes_decide or self.spread or self.nearness)
         """Whether on nodes that pass the screen only resources decide."""
+
+    @property
+    def by_namespace_label(self) -> bool:
+        """Whether labels of namespaces decide."""
+        return self.pods.by_namespace_label or self.state.bound.repels_by_namespace_label
+
+    @property
+    def related(self) -> bool:
+        """Whether more pods elsewhere could admit the pod."""
+        return self.spread is not None or bool(self.pods.near)
 
     def screen(self) -> Screen:
         """Return the nodes sorted by what is fixed about them."""
@@ -153,7 +161,8 @@ class Filters:
             in_use = disks.in_use(self.disks, _pods(node.claimants, here, removed))
             if in_use is not None:
                 return (in_use,)
-        if self._in_use and self._one_pod_conflict(added, removed):
+        # Without a use and a disk the scheduler skips the plugin, whoever is nominated.
+        if (self._in_use or self.disks) and self._one_pod_conflict(added, removed):
             return (ClaimInUse(tuple(sorted(self.claims.one_pod))),)
         if self.limits.needed:
             limit = self.limits.failure(node, here, frozenset(pod.key for pod in removed))
@@ -241,19 +250,14 @@ class Filters:
         return Spread(constraints, namespace, found, state.bound, self._assumed)
 
     def _nearness(self) -> Nearness | None:
-        storage, namespace = self.state.storage, self.pod.metadata.namespace
-        choice = pod_choice(self.pod, storage)
-        self.near = bool(choice.near)
-        self.by_namespace_label = (
-            choice.by_namespace_label or self.state.bound.repels_by_namespace_label
-        )
-        repelling = self.state.bound.repelling(namespace)
-        if not choice.near and not choice.away and not repelling and not self._assumed:
+        state, namespace = self.state, self.pod.metadata.namespace
+        alone = not self.pods.near and not self.pods.away and not self._assumed
+        if alone and not state.bound.repelling(namespace):
             return None
-        mine = storage.get(Namespace, namespace)
+        mine = state.storage.get(Namespace, namespace)
         labels = (mine.metadata.labels or {}) if mine else {}
-        nearness = Nearness(self.pod, choice, labels, self.state.nodes)
-        nearness.count(self.state.bound, self._assumed)
+        nearness = Nearness(self.pod, self.pods, labels, state.nodes)
+        nearness.count(state.bound, self._assumed)
         return nearness if nearness.needed else None
 
 

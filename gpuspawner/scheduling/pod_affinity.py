@@ -95,10 +95,9 @@ class Nearness:
         for term in self._choice.away:
             found = pods.count(Tally((_meant(term),), ending_too=True))
             self._sum(self._away, term, found)
-        for pod in pods.repelling(self._namespace):
-            node = self._nodes.get(pod.node)
-            if node is not None:
-                self._count_repelling(pod, 1, self._repelling, node)
+        for term, nodes in pods.repelling(self._namespace).items():
+            if term.matches(self._namespace, self._labels, self._namespace_labels):
+                self._sum(self._repelling, term, nodes)
         for pod in assumed:
             node = self._nodes.get(pod.node)
             if node is not None:

@@ -1,10 +1,15 @@
 """Pods on nodes, found by name, by namespace and by whom they repel."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from .node_info import PodInfo
+from .pod_terms import PodTerm
 from .tallies import Tallies, Tally
+
+Repelling = dict[PodTerm, Counter[str]]
+"""Terms of required anti-affinity, each with how many pods have it on each node."""
 
 
 class PodIndex(Mapping[str, PodInfo]):
@@ -13,10 +18,10 @@ class PodIndex(Mapping[str, PodInfo]):
     def __init__(self) -> None:
         self._namespaces: dict[str, dict[str, PodInfo]] = {}
         self._size = 0
-        self._repelling: dict[str, dict[str, PodInfo]] = {}
-        """Pods with anti-affinity, by each namespace that their terms name."""
-        self._repelling_by_selector: dict[str, PodInfo] = {}
-        """Pods with anti-affinity to namespaces chosen by label."""
+        self._repelling: dict[str, Repelling] = {}
+        """Anti-affinity of pods, by each namespace that its terms name."""
+        self._repelling_by_selector: Repelling = {}
+        """Anti-affinity of pods to namespaces chosen by label."""
         self._tallies = Tallies()
 
     def __getitem__(self, key: str) -> PodInfo:
@@ -35,9 +40,9 @@ class PodIndex(Mapping[str, PodInfo]):
         self._tallies.add(pod)
         for term in pod.anti_affinity:
             for namespace in term.namespaces:
-                self._repelling.setdefault(namespace, {})[pod.key] = pod
+                _add(self._repelling.setdefault(namespace, {}), term, pod.node)
             if not term.namespace_selector.nothing:
-                self._repelling_by_selector[pod.key] = pod
+                _add(self._repelling_by_selector, term, pod.node)
 
     def discard(self, key: str) -> PodInfo | None:
         """Drop a pod and return it, if it is indexed."""
@@ -52,11 +57,11 @@ class PodIndex(Mapping[str, PodInfo]):
             del self._namespaces[namespace]
         for term in pod.anti_affinity:
             for name in term.namespaces:
-                repelling = self._repelling.get(name, {})
-                repelling.pop(key, None)
-                if not repelling:
-                    self._repelling.pop(name, None)
-            self._repelling_by_selector.pop(key, None)
+                _discard(self._repelling[name], term, pod.node)
+                if not self._repelling[name]:
+                    del self._repelling[name]
+            if not term.namespace_selector.nothing:
+                _discard(self._repelling_by_selector, term, pod.node)
         return pod
 
     def in_namespaces(self, names: Iterable[str] | None) -> Iterable[PodInfo]:
@@ -69,18 +74,27 @@ class PodIndex(Mapping[str, PodInfo]):
         """Return how many of the pods count on each node."""
         return self._tallies.count(tally, self.in_namespaces(tally.meant[0].namespaces))
 
-    def repelling(self, namespace: str) -> Iterable[PodInfo]:
-        """Return the pods that may repel pods of a namespace, each once."""
+    def repelling(self, namespace: str) -> Repelling:
+        """Return the anti-affinity of pods that may mean pods of a namespace."""
         named = self._repelling.get(namespace, {})
         if not self._repelling_by_selector:
-            return named.values()
-        return {**self._repelling_by_selector, **named}.values()
+            return named
+        return {**self._repelling_by_selector, **named}
 
     @property
     def repels_by_namespace_label(self) -> bool:
         """Whether labels of namespaces decide whom some pod repels."""
-        return any(
-            not term.namespace_selector.empty and not term.namespace_selector.nothing
-            for pod in self._repelling_by_selector.values()
-            for term in pod.anti_affinity
-        )
+        return any(not term.namespace_selector.empty for term in self._repelling_by_selector)
+
+
+def _add(repelling: Repelling, term: PodTerm, node: str) -> None:
+    repelling.setdefault(term, Counter())[node] += 1
+
+
+def _discard(repelling: Repelling, term: PodTerm, node: str) -> None:
+    nodes = repelling[term]
+    nodes[node] -= 1
+    if not nodes[node]:
+        del nodes[node]
+        if not nodes:
+            del repelling[term]
