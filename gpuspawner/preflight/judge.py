@@ -20,6 +20,8 @@ from gpuspawner.scheduling.verdict import Outcome, Verdict
 
 _encode = msgpack.Encoder().encode
 
+_Shape = tuple[object, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -44,13 +46,14 @@ class Judge:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._version = -1
-        self._verdicts: dict[tuple[object, ...], Verdict] = {}
+        self._verdicts: dict[_Shape, Verdict] = {}
+        self._claims: dict[_Shape, Claim | None] = {}
+        self._alike: dict[object, Claim] = {}
+        self._repelling = False
+        """Whether a pod that runs keeps others away by its anti-affinity."""
 
     def verdict(self, subject: Subject) -> Verdict:
         """What kube-scheduler would do with the pod at this moment."""
-        if self._version != self._state.version:
-            self._version = self._state.version
-            self._verdicts.clear()
         shape = self._shape(subject)
         verdict = self._verdicts.get(shape)
         if verdict is None:
@@ -60,16 +63,14 @@ class Judge:
         return verdict
 
     def claim(self, subject: Subject) -> Claim | None:
-        """The room that the pod may take at this moment; None where it fits nowhere."""
-        verdict, pod = self.verdict(subject), subject.pod
-        match verdict.outcome:
-            case Outcome.FITS:
-                requests = requests_with_pod(asked(pod, self._state.rules))
-                return Claim(requests, frozenset(verdict.feasible), is_simple(pod))
-            case Outcome.FITS_AFTER_PREEMPTION:
-                return Claim({}, None, simple=False)
-            case _:
-                return None
+        """The room that the pod may take at this moment; None where it fits nowhere.
+
+        Equal claims are one object, whatever else their pods differ in.
+        """
+        shape = self._shape(subject)
+        if shape not in self._claims:
+            self._claims[shape] = self._claim(subject)
+        return self._claims[shape]
 
     def claim_anywhere(self, subject: Subject) -> Claim:
         """What a pod may take of which nobody knows where it goes."""
@@ -78,23 +79,41 @@ class Judge:
         except QuantityError:
             return Claim({}, None, simple=False)
 
-    def _shape(self, subject: Subject) -> tuple[object, ...]:
+    def _claim(self, subject: Subject) -> Claim | None:
+        verdict, pod = self.verdict(subject), subject.pod
+        match verdict.outcome:
+            case Outcome.FITS:
+                requests = requests_with_pod(asked(pod, self._state.rules))
+                claim = Claim(requests, frozenset(verdict.feasible), is_simple(pod))
+                value = (frozenset(requests.items()), claim.nodes, claim.simple)
+                return self._alike.setdefault(value, claim)
+            case Outcome.FITS_AFTER_PREEMPTION:
+                return Claim({}, None, simple=False)
+            case _:
+                return None
+
+    def _shape(self, subject: Subject) -> _Shape:
         """All that the verdict can depend on.
 
         Labels matter where pods look at each other's. Volumes of other kinds carry generated names
         (service account tokens do) and never decide.
         """
+        self._forget_if_changed()
         pod = subject.pod
         volumes = [volume for volume in pod.spec.volumes or () if volume != Volume(volume.name)]
         spec = _encode(structs.replace(pod.spec, volumes=volumes))
         shape = (pod.metadata.namespace, spec, _encode(subject.new_claims))
-        if is_simple(pod) and not self._repelling():
+        if is_simple(pod) and not self._repelling:
             return shape
         return *shape, _encode(pod.metadata.labels), pod.metadata.name
 
-    def _repelling(self) -> bool:
-        """Whether a pod that runs keeps others away by its anti-affinity."""
-        return any(info.repelling for info in self._state.nodes.values())
+    def _forget_if_changed(self) -> None:
+        if self._version == self._state.version:
+            return
+        self._version = self._state.version
+        for kept in (self._verdicts, self._claims, self._alike):
+            kept.clear()
+        self._repelling = any(info.repelling for info in self._state.nodes.values())
 
 
 def is_simple(pod: Pod) -> bool:

@@ -108,21 +108,18 @@ class Seats:
             claim: What it would take.
         """
         self._drop_settled()
-        promised = {other: c for other in self._seats if other != key and (c := self._claim(other))}
+        mine = [claim, *(c for other in self._seats if other != key and (c := self._claim(other)))]
         strangers = [
             stranger
             for other, subject in self._strangers()
             if other != key and (stranger := self._judge.claim(subject))
         ]
-        promised[key] = claim
+        everyone = mine + strangers
+        # Of equal claims, which are one object, one speaks for all.
         return all(
-            is_certain(
-                mine,
-                [*strangers, *(theirs for other, theirs in promised.items() if other != who)],
-                self._state.nodes,
-            )
-            for who, mine in promised.items()
-            if who == key or (mine.nodes is not None and mine.touches(claim))
+            is_certain(one, _all_but(one, everyone), self._state.nodes)
+            for one in {id(one): one for one in mine}.values()
+            if one is claim or (one.nodes is not None and one.touches(claim))
         )
 
     def _claim(self, key: Key) -> Claim | None:
@@ -167,3 +164,8 @@ class Seats:
         """Whether a pod of this name is bound and not about to go."""
         pod = self._state.pods.get("/".join(key))
         return pod is not None and not pod.terminating
+
+
+def _all_but(one: Claim, everyone: list[Claim]) -> list[Claim]:
+    place = next(i for i, other in enumerate(everyone) if other is one)
+    return everyone[:place] + everyone[place + 1 :]

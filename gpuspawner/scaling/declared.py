@@ -6,7 +6,7 @@ help, the pod must therefore be created, and the person be told how long that us
 
 from dataclasses import dataclass
 
-from gpuspawner.kube.objects import Odd, convert
+from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.offers import Accelerator
 from gpuspawner.offers.frozen import thaw
@@ -67,7 +67,7 @@ def can_scale_up(
 def _pool(state: ClusterState, accelerator: Accelerator) -> list[NodeInfo]:
     """The nodes that the accelerator's own selector and affinity select."""
     anyone = convert("Pod", _selecting(accelerator))
-    if isinstance(anyone, Odd) or not isinstance(anyone, Pod):
+    if not isinstance(anyone, Pod):  # terms that no API server would take select nothing
         return []
     choice = node_choice(anyone.spec)
     return [node for node in state.nodes.values() if choice.matches(node.labels, node.name)]

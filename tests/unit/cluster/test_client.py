@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from kubernetes_asyncio.client import Configuration
+from kubernetes_asyncio.config import ConfigException
 
 from gpuspawner.cluster.client import Client, RequestError, load_configuration, one_line
 
@@ -83,6 +84,23 @@ async def test_an_unreadable_certificate_is_a_request_error() -> None:
     with pytest.raises(RequestError, match="no usable Kubernetes configuration"):
         async with Client(load).get("/api", {}, 1):
             pass
+
+
+async def test_a_token_file_that_has_become_unreadable_is_a_request_error() -> None:
+    def vanished(_: Configuration) -> None:
+        raise ConfigException("Token file exists but empty.")
+
+    async def load() -> Configuration:
+        configuration = Configuration(host="http://127.0.0.1:1")
+        configuration.api_key["BearerToken"] = "Bearer old"
+        configuration.refresh_api_key_hook = vanished
+        return configuration
+
+    client = Client(load)
+    with pytest.raises(RequestError, match="Token file exists but empty"):
+        async with client.get("/api", {}, 1):
+            pass
+    await client.close()
 
 
 async def test_no_contact_is_a_request_error_without_a_status() -> None:

@@ -174,6 +174,16 @@ async def test_contact_lost_for_long_makes_the_view_stale(monkeypatch: pytest.Mo
         assert "HTTP 5" in health.why
 
 
+async def test_a_silent_api_server_makes_the_view_stale_and_it_is_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("gpuspawner.cluster.standing.STALE_AFTER", -0.8)
+    monkeypatch.setattr("gpuspawner.cluster.view._LOOK_AT_HEALTH_EVERY", 0.05)
+    async with viewing() as (view, _):
+        assert await view.first_list(3)
+        await until(view, lambda: any("fallen silent" in r.message for r in caplog.records))
+
+
 async def test_a_short_loss_of_contact_leaves_it_live() -> None:
     nodes = [page(NODE), failure(500), watch(event("DELETED", NODE), hold=True)]
     async with viewing(nodes=nodes) as (view, _):

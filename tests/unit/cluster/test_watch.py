@@ -200,6 +200,17 @@ async def test_what_is_no_event_is_an_error(line: bytes) -> None:
     assert isinstance(lost, Lost)
 
 
+async def test_an_event_without_a_version_leaves_the_last_one_in_place() -> None:
+    odd = event("ADDED", [])
+    server = ScriptedServer(
+        things=[page(version="7"), watch(event("ADDED", obj("a", "8"))), watch(odd), watch(odd)]
+    )
+
+    await signals_of(server, 6)
+
+    assert server.queries[3]["resourceVersion"] == "8"
+
+
 async def test_a_watch_that_ends_at_once_and_brought_nothing_is_not_asked_again_at_once() -> None:
     server = ScriptedServer(things=[page(), watch()])
 

@@ -252,6 +252,40 @@ async def test_who_waits_too_long_is_asked_to_try_again() -> None:
     assert decision.gpus == Room(GPU, asked=1, most_free=1, free=1, most=2, total=2)
 
 
+async def test_who_waits_while_contact_is_lost_is_let_through_unjudged() -> None:
+    view = StillView(*ONE_FREE)
+    preflight = Preflight(view, patience=0.3)
+    await preflight.begin(ask("first"))
+    second = asyncio.ensure_future(preflight.begin(ask("second")))
+    await settle()
+
+    view.now = Stale(30, "HTTP 500")
+
+    assert (await second) == Start(ask("second").grant, (ViewNotLive(view.now),))
+
+
+async def test_a_preempting_pod_is_promised_alone() -> None:
+    """Whom it ends and where it goes is seen only once the scheduler has nominated a node."""
+    placeholders = [("Pod", pod(f"p{i}", on="n", priority=-1)) for i in range(2)]
+    preflight = preflight_on(("Node", node("n", 2)), *placeholders)
+
+    assert isinstance(await preflight.begin(ask("a")), Start)
+    second = await preflight.begin(ask("b"))
+
+    assert isinstance(second, Refuse)
+    assert second.reason is Reason.TRY_AGAIN
+
+
+async def test_what_nobody_can_judge_takes_no_place_that_was_promised() -> None:
+    preflight = preflight_on(("Node", node("n", 1)))
+
+    assert isinstance(await preflight.begin(ask("a", schedulerName="volcano")), Start)
+    second = await preflight.begin(ask("b"))
+
+    assert isinstance(second, Refuse)
+    assert second.reason is Reason.TRY_AGAIN
+
+
 async def test_who_waits_starts_when_the_one_before_gives_up() -> None:
     preflight = preflight_on(*ONE_FREE, patience=60)
     await preflight.begin(ask("first"))

@@ -116,3 +116,11 @@ def test_the_nodes_of_a_pool_are_found_by_affinity_as_well() -> None:
 
     assert can_scale_up(state(node("a")), by_affinity, pod()) is None
     assert can_scale_up(state(), by_affinity, pod()) == CanScaleUp(0, 1, 8)
+
+
+def test_terms_that_are_none_select_no_node() -> None:
+    odd = Accelerator(
+        "t4", "T4", "nvidia.com/gpu", node_affinity=("everything",), scale_up=ScaleUp(1, 8)
+    )
+
+    assert can_scale_up(state(node("a")), odd, pod()) == CanScaleUp(0, 1, 8)
