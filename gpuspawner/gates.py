@@ -3,17 +3,22 @@
 Each refusal is made in one place, so that it is logged, uncounted and shown alike at every gate.
 """
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from gpuspawner import hub, messages, options, policy
 from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest
 from gpuspawner.policy import Denial, Grant, Person
-from gpuspawner.preflight.decision import Decision, Refuse, Start, Wait
+from gpuspawner.preflight.ask import Ask
+from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules, Wait
 
 Options = dict[str, object]
 """Options as the hub stores them: ours, and beside them an administrator's own."""
+
+Judge = Callable[[Ask], Decision | Awaitable[Decision]]
+"""One of the three questions that the preflight answers."""
 
 
 def read(spawner: Any, raw: object, person: Person, offers: Offers) -> tuple[Options, Grant]:
@@ -54,12 +59,19 @@ def apply_nothing(spawner: Any, user_options: object) -> None:
     """
 
 
-def let_pass(spawner: Any, decision: Decision) -> Start | Wait:
-    """The decision to go on.
+async def decide(spawner: Any, ask: Ask, judge: Judge) -> Start | Wait:
+    """Ask, and go on where the answer is not a refusal.
 
     Raises:
-        Refusal: It is a decision not to.
+        Refusal: It is one.
     """
+    try:
+        answer = judge(ask)
+        decision = await answer if inspect.isawaitable(answer) else answer
+    except Exception:
+        # A fault of ours is no reason for nobody to get a server.
+        spawner.log.exception("The preflight failed; %s's server starts unchecked", ask.name)
+        return Start(ask.grant, (UnknownRules(("the preflight itself failed",)),))
     if isinstance(decision, Refuse):
         raise hub.refuse(
             spawner,

@@ -131,8 +131,9 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
         await self._runtime.view.first_list(FORM_PATIENCE)
         granted, grant = gates.read(self, raw, self._person(), self._runtime.offers)
         ask = self._ask(await self._asking(), grant)
-        gates.let_pass(self, self._runtime.preflight.check(ask))
-        gates.let_pass(self, self._runtime.preflight.check(await self._as_admitted(ask, ask.pod)))
+        check = self._runtime.preflight.check
+        await gates.decide(self, ask, check)
+        await gates.decide(self, await self._as_admitted(ask, ask.pod), check)
         return granted
 
     # Gate 2: every start
@@ -161,7 +162,7 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
         granted, grant = gates.read(self, raw, self._person(), self._runtime.offers)
         asking = await self._asking()
         ask = self._ask(asking, grant)
-        decision = gates.let_pass(self, await self._runtime.preflight.begin(ask))
+        decision = await gates.decide(self, ask, self._runtime.preflight.begin)
         self._underway = Underway(asking, ask, decision)
         if isinstance(decision, Start):
             for unknown in messages.explain_unknown(decision):
@@ -193,7 +194,7 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
         # A profile's pod is known here only, and what it asks for is nobody's grant.
         ask = underway.ask if underway else Ask(self.namespace, self.pod_name, {}, Grant())
         ask = await self._as_admitted(ask, pod)
-        decision = gates.let_pass(self, await self._runtime.preflight.confirm(ask))
+        decision = await gates.decide(self, ask, self._runtime.preflight.confirm)
         if underway is not None:
             self._underway = replace(underway, ask=ask, decision=decision)
         return await super()._make_create_pod_request(pod, request_timeout)

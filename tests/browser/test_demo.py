@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.hub.running import Person
+from tests.hub.people import Person
 from tests.processes import processes_of
 from tests.waiting import wait_for
 

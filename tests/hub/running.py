@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +16,7 @@ import requests
 
 from localcluster.binaries import proxy
 from localcluster.ports import free_ports
+from tests.hub.people import Person
 from tests.hub.pods import Pods
 from tests.waiting import wait_for
 
@@ -48,114 +45,70 @@ c.JupyterHub.load_roles = [
 """
 
 
-@dataclass
-class Page:
-    """An answer of the hub to a browser."""
-
-    status: int
-    url: str
-    html: str
-
-    @property
-    def chosen(self) -> dict[str, str]:
-        """What the spawn form would send if it were submitted as it is."""
-        fields = _Fields()
-        fields.feed(self.html)
-        return fields.chosen
-
-    @property
-    def text(self) -> str:
-        without_scripts = re.sub(r"<(script|style)\b.*?</\1>", " ", self.html, flags=re.DOTALL)
-        return " ".join(unescape(re.sub(r"<[^>]+>", " ", without_scripts)).split())
-
-
-class _Fields(HTMLParser):
-    """Collects radio buttons that are checked and options that are selected."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.chosen: dict[str, str] = {}
-        self._select = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        attributes = dict(attrs)
-        if tag == "select":
-            self._select = attributes["name"] or ""
-        elif tag == "option" and ("selected" in attributes or self._select not in self.chosen):
-            self.chosen[self._select] = attributes["value"] or ""
-        elif tag == "input" and attributes.get("type") == "radio" and "checked" in attributes:
-            self.chosen[attributes["name"] or ""] = attributes["value"] or ""
-
-
-@dataclass
-class Person:
-    """Somebody who has logged in with a browser."""
-
-    hub: RunningHub
-    name: str
-    session: requests.Session = field(default_factory=requests.Session)
-
-    def log_in(self) -> Person:
-        self.session.trust_env = False
-        self.session.get(f"{self.hub.url}/hub/login")
-        answer = self.session.post(
-            f"{self.hub.url}/hub/login?next=%2Fhub%2Fhome",
-            data={"username": self.name, "password": "x", "_xsrf": self.xsrf},
-        )
-        assert answer.status_code == 200, answer.text
-        return self
-
-    def open(self, path: str) -> Page:
-        return self._page(self.session.get(f"{self.hub.url}{path}"))
-
-    def submit(
-        self, form: Mapping[str, Any] | None = None, *, server: str = "", redirects: bool = True
-    ) -> Page:
-        """Press Start on the spawn form, filled in with *form*."""
-        path = f"/hub/spawn/{self.name}/{server}".rstrip("/")
-        self.session.get(f"{self.hub.url}/hub/home")
-        return self._page(
-            self.session.post(
-                f"{self.hub.url}{path}?_xsrf={self.xsrf}",
-                data=dict(form or {"from": "form"}),
-                headers={"Referer": f"{self.hub.url}/hub/spawn"},
-                allow_redirects=redirects,
-            )
-        )
-
-    @property
-    def xsrf(self) -> str:
-        cookies = self.session.cookies
-        return next(c.value or "" for c in cookies if (c.name, c.path) == ("_xsrf", "/hub/"))
-
-    def _page(self, answer: requests.Response) -> Page:
-        return Page(answer.status_code, answer.url, answer.content.decode())
-
-
 class RunningHub:
     """A JupyterHub process, its address and its log.
 
+    Args:
+        folder: Holds its configuration, its database and its log.
+        url: Where people reach it.
+        direct: Where it is itself, behind the proxy.
+        environment: What its environment has beside the tests' own.
+        pods: The pods of its namespace.
+
     Attributes:
-        pods: The pods of its namespace; asking for them is an error where it has none.
+        pods: The same; asking for them is an error where it has none.
     """
 
     pods: Pods
 
     def __init__(
-        self, process: subprocess.Popen[bytes], url: str, log: Path, pods: Pods | None
+        self,
+        folder: Path,
+        url: str,
+        direct: str,
+        environment: Mapping[str, str],
+        pods: Pods | None,
     ) -> None:
-        self.process = process
         self.url = url
         if pods is not None:
             self.pods = pods
-        self._log = log
+        self._folder = folder
+        self._direct = direct
+        self._environment = environment
         self._api = requests.Session()
         self._api.trust_env = False
         self._api.headers["Authorization"] = f"token {API_TOKEN}"
+        self.begin()
+
+    def begin(self) -> None:
+        """Start the process; it is ready only after `until_it_serves`."""
+        with (self._folder / "hub.log").open("ab") as output:
+            self.process = start_hub_process(self._folder, output, self._environment)
+
+    def until_it_serves(self) -> None:
+        """Wait for the hub, and then for the proxy, which logs an error for each try until then.
+
+        Raises:
+            AssertionError: The hub has ended; its log is the message.
+        """
+        for address in (self._direct, self.url):
+            wait_for(lambda at=address: not self.lives or _serves(at), timeout=120)
+            assert self.lives, self.log
+
+    def end(self) -> None:
+        """SIGTERM lets the hub stop its proxy and its servers; what it leaves is killed."""
+        if not self.lives:
+            return
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
 
     @property
     def log(self) -> str:
-        return self._log.read_text(errors="replace")
+        return (self._folder / "hub.log").read_text(errors="replace")
 
     @property
     def lives(self) -> bool:
@@ -220,18 +173,18 @@ def running_hub(
         token=API_TOKEN,
     )
     (folder / "jupyterhub_config.py").write_text(base + configuration)
-    log = folder / "hub.log"
-    with log.open("wb") as output:
-        process = start_hub_process(folder, output, environment or {})
-    running = RunningHub(process, f"http://127.0.0.1:{public}", log, pods)
+    running = RunningHub(
+        folder,
+        f"http://127.0.0.1:{public}",
+        f"http://127.0.0.1:{hub}",
+        environment or {},
+        pods,
+    )
     try:
-        # The hub before the proxy, which writes ten lines for each try until then.
-        for address in (f"http://127.0.0.1:{hub}", running.url):
-            wait_for(lambda at=address: not running.lives or _serves(at), timeout=120)
-            assert running.lives, running.log
+        running.until_it_serves()
         yield running
     finally:
-        _end(process)
+        running.end()
 
 
 def start_hub_process(
@@ -257,14 +210,3 @@ def _serves(url: str) -> bool:
         return requests.get(f"{url}/hub/health", timeout=5).ok
     except requests.ConnectionError:
         return False
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """SIGTERM lets the hub stop its proxy and its servers; its own session has the rest."""
-    if process.poll() is None:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()

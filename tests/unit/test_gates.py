@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from gpuspawner import gates, options
+from gpuspawner.policy import Grant
+from gpuspawner.preflight.ask import Ask
+from gpuspawner.preflight.decision import Decision, Start, UnknownRules
 
 NOBODY_S: Any = SimpleNamespace(
     apply_user_options=gates.apply_nothing, options_from_form=options.from_form
@@ -30,3 +34,24 @@ def test_where_administrators_read_options_other_names_are_theirs(spawner: Any) 
 @pytest.mark.parametrize("spawner", [NOBODY_S, *ADMINISTRATORS])
 def test_what_is_no_object_is_handed_on_for_the_parser_to_refuse(spawner: Any) -> None:
     assert gates.split(spawner, ["gpus"]) == (["gpus"], {})
+
+
+async def _judge_that_fails_late(ask: Ask) -> Decision:
+    raise ZeroDivisionError(ask)
+
+
+def _judge_that_fails(ask: Ask) -> Decision:
+    raise ZeroDivisionError(ask)
+
+
+@pytest.mark.parametrize("judge", [_judge_that_fails, _judge_that_fails_late])
+async def test_a_fault_of_the_preflight_is_logged_and_the_start_goes_on(
+    judge: gates.Judge, caplog: pytest.LogCaptureFixture
+) -> None:
+    spawner = SimpleNamespace(log=logging.getLogger("hub"))
+
+    decision = await gates.decide(spawner, Ask("default", "jupyter-alice", {}, Grant()), judge)
+
+    assert decision == Start(Grant(), (UnknownRules(("the preflight itself failed",)),))
+    assert "ZeroDivisionError" in caplog.text
+    assert "jupyter-alice" in caplog.text

@@ -1,0 +1,102 @@
+"""Somebody with a browser, as far as the hub can tell: its pages, without running their scripts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import unescape
+from html.parser import HTMLParser
+from typing import Any, Protocol
+
+import requests
+
+
+class HasPages(Protocol):
+    """Where a hub is."""
+
+    url: str
+
+
+@dataclass
+class Page:
+    """An answer of the hub to a browser."""
+
+    status: int
+    url: str
+    html: str
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """What the spawn form would send if it were submitted as it is."""
+        fields = _Fields()
+        fields.feed(self.html)
+        return fields.chosen
+
+    @property
+    def text(self) -> str:
+        without_scripts = re.sub(r"<(script|style)\b.*?</\1>", " ", self.html, flags=re.DOTALL)
+        return " ".join(unescape(re.sub(r"<[^>]+>", " ", without_scripts)).split())
+
+
+class _Fields(HTMLParser):
+    """Collects radio buttons that are checked and options that are selected."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.chosen: dict[str, str] = {}
+        self._select = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = dict(attrs)
+        if tag == "select":
+            self._select = attributes["name"] or ""
+        elif tag == "option" and ("selected" in attributes or self._select not in self.chosen):
+            self.chosen[self._select] = attributes["value"] or ""
+        elif tag == "input" and attributes.get("type") == "radio" and "checked" in attributes:
+            self.chosen[attributes["name"] or ""] = attributes["value"] or ""
+
+
+@dataclass
+class Person:
+    """Somebody who has logged in with a browser."""
+
+    hub: HasPages
+    name: str
+    session: requests.Session = field(default_factory=requests.Session)
+
+    def log_in(self) -> Person:
+        self.session.trust_env = False
+        self.session.get(f"{self.hub.url}/hub/login")
+        answer = self.session.post(
+            f"{self.hub.url}/hub/login?next=%2Fhub%2Fhome",
+            data={"username": self.name, "password": "x", "_xsrf": self.xsrf},
+        )
+        assert answer.status_code == 200, answer.text
+        return self
+
+    def open(self, path: str) -> Page:
+        return self._page(self.session.get(f"{self.hub.url}{path}"))
+
+    def submit(
+        self, form: Mapping[str, Any] | None = None, *, server: str = "", redirects: bool = True
+    ) -> Page:
+        """Press Start on the spawn form, filled in with *form*."""
+        path = f"/hub/spawn/{self.name}/{server}".rstrip("/")
+        self.session.get(f"{self.hub.url}/hub/home")
+        return self._page(
+            self.session.post(
+                f"{self.hub.url}{path}?_xsrf={self.xsrf}",
+                data=dict(form or {"from": "form"}),
+                headers={"Referer": f"{self.hub.url}/hub/spawn"},
+                allow_redirects=redirects,
+            )
+        )
+
+    @property
+    def xsrf(self) -> str:
+        cookies = self.session.cookies
+        return next(c.value or "" for c in cookies if (c.name, c.path) == ("_xsrf", "/hub/"))
+
+    def _page(self, answer: requests.Response) -> Page:
+        return Page(answer.status_code, answer.url, answer.content.decode())

@@ -1,0 +1,33 @@
+"""A hub that is started anew knows who has which GPU, and what people were granted last."""
+
+from __future__ import annotations
+
+from tests.fixtures.cluster import AddNodes
+from tests.hub.conftest import StartGPUHub
+from tests.hub.test_gates import t4_nodes
+
+LASTING = """
+c.JupyterHub.cleanup_servers = False
+c.GPUSpawner.accelerators = {"t4": {
+    "display_name": "Tesla T4", "counts": [1, 2], "node_selector": {"gpu": "t4"}}}
+"""
+
+
+def test_servers_and_the_last_choice_granted_outlive_the_hub(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(t4_nodes(1, 2))
+    with start_gpu_hub(LASTING) as hub:
+        hub.start("alice", {"accelerator": "t4", "gpus": 2})
+        hub.until_ready("alice")
+
+        hub.end()
+        hub.begin()
+        hub.until_it_serves()
+
+        assert hub.server("alice")["ready"]
+        assert hub.start("bob").status_code == 409
+        hub.stop("alice")
+        hub.start("alice")
+        assert hub.until_ready("alice")["user_options"]["gpus"] == 2
+        hub.stop("alice")
