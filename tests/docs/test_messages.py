@@ -95,6 +95,8 @@ SENTENCES = {
     "wrong options": messages.correction(
         parse({"accelerator": "a100", "gpus": 3, "memory": "1Ti"}, OFFERS)
     ),
+    "misconfigured": messages.misconfigured(),
+    "unreachable": messages.unreachable(),
     "growing": messages.progress(Wait(nvidia("T4", 1), CanScaleUp(0, 4, 8.0)))[0],
     "preempting": messages.progress(Start(nvidia("T4", 1), (AfterPreemption(),)))[0],
     "unknown": messages.progress(Start(nvidia("T4", 1), (UnknownRules(("gates",)),)))[0],
