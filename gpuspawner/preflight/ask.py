@@ -11,7 +11,7 @@ from gpuspawner.options import GPURequest
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.claims import Plain
 from gpuspawner.preflight.judge import Subject
-from gpuspawner.preflight.seats import Key
+from gpuspawner.preflight.strangers import Key
 
 
 @dataclass(frozen=True)

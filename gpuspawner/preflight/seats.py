@@ -11,11 +11,9 @@ from dataclasses import dataclass
 
 from gpuspawner.preflight.contention import Claim, is_certain
 from gpuspawner.preflight.judge import Judge, Subject
+from gpuspawner.preflight.strangers import Key, Strangers
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome
-
-Key = tuple[str, str]
-"""Namespace and name of a pod."""
 
 # A start in spite of any other verdict is one about which something is not known.
 _KNOWN = (Outcome.FITS, Outcome.FITS_AFTER_PREEMPTION)
@@ -61,6 +59,7 @@ class Seats:
         self._state = state
         self._judge = judge
         self._lifetime = lifetime
+        self._strangers = Strangers(state, judge)
         self._seats: dict[Key, Seat] = {}
         self._attempts = itertools.count(1)
 
@@ -109,12 +108,7 @@ class Seats:
         """
         self._drop_settled()
         mine = [claim, *(c for other in self._seats if other != key and (c := self._claim(other)))]
-        strangers = [
-            stranger
-            for other, subject in self._strangers()
-            if other != key and (stranger := self._judge.claim(subject))
-        ]
-        everyone = mine + strangers
+        everyone = mine + self._strangers.claims({key, *self._seats})
         # Of equal claims, which are one object, one speaks for all.
         return all(
             is_certain(one, _all_but(one, everyone), self._state.nodes)
@@ -129,19 +123,6 @@ class Seats:
 
     def _is_unknown(self, subject: Subject) -> bool:
         return self._judge.verdict(subject).outcome not in _KNOWN
-
-    def _strangers(self) -> list[tuple[Key, Subject]]:
-        """Pods without a seat that the scheduler may bind at any moment.
-
-        After a restart of the hub its own pods are among them, so seats need not be kept on disk.
-        """
-        return [
-            (key, Subject(pod))
-            for pod in self._state.unbound_pods.values()
-            if (key := (pod.metadata.namespace, pod.metadata.name)) not in self._seats
-            and not pod.spec.scheduling_gates
-            and pod.metadata.deletion_timestamp is None
-        ]
 
     def _drop_settled(self) -> None:
         now = time.monotonic()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -217,3 +218,62 @@ async def test_somebody_elses_pods_are_counted_and_waited_for(hub: Hub) -> None:
     decisions = await asyncio.gather(*(hub.spawn(f"u{number}", 2) for number in range(4)))
 
     assert sum(isinstance(decision, Start) for decision in decisions) == 1
+
+
+STORAGE = "/apis/storage.k8s.io/v1/storageclasses"
+VOLUMES = "/api/v1/persistentvolumes"
+
+
+@pytest.fixture
+def home_class(cluster: LocalCluster, namespace: str) -> Iterator[str]:
+    """A class whose one disk is on the node of eight GPUs and waits for its first pod."""
+    name = f"home-{namespace}"
+    waits = {"provisioner": "kubernetes.io/no-provisioner"}
+    waits["volumeBindingMode"] = "WaitForFirstConsumer"
+    cluster.api.create(STORAGE, {"metadata": {"name": name}, **waits})
+    where = {"key": "kubernetes.io/hostname", "operator": "In", "values": [f"{namespace}-8-0"]}
+    disk = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": name,
+        "local": {"path": "/nowhere"},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [where]}]}},
+    }
+    cluster.api.create(VOLUMES, {"metadata": {"name": name}, "spec": disk})
+    yield name
+    cluster.api.delete(f"{VOLUMES}/{name}")
+    cluster.api.delete(f"{STORAGE}/{name}")
+
+
+async def test_a_first_login_is_judged_with_the_home_that_is_still_to_be_made(
+    cluster: LocalCluster, hub: Hub, home_class: str
+) -> None:
+    node = hub.view.state.nodes[f"{hub.namespace}-8-0"]
+    assert node.labels.get("kubernetes.io/hostname") == node.name
+    claim: dict[str, Any] = {
+        "metadata": {"name": "claim-u"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": home_class,
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    await until(hub.view, lambda: hub.view.state.find("PersistentVolume", "", home_class))
+    home = {"name": "home", "persistentVolumeClaim": {"claimName": "claim-u"}}
+
+    def with_home(gpus: int) -> Ask:
+        ask = hub.ask("u", gpus)
+        spec = {**ask.pod["spec"], "volumes": [home]}  # type: ignore[dict-item]
+        return replace(ask, pod={**ask.pod, "spec": spec}, new_claims=(claim,))
+
+    assert isinstance(await hub.spawn("other", 8), Start)
+    assert isinstance(hub.preflight.check(with_home(1)), Refuse)
+    await hub.end("other")
+    await until(hub.view, lambda: not node.pods)
+    assert hub.preflight.check(with_home(1)) == Start(with_home(1).grant)
+
+    claims = f"/api/v1/namespaces/{hub.namespace}/persistentvolumeclaims"
+    await aside(lambda: cluster.api.create(claims, claim))
+    await hub.create(with_home(1))
+    await until(hub.view, lambda: f"{hub.namespace}/u" in node.pods)
+    await aside(lambda: cluster.api.delete(f"{claims}/claim-u"))

@@ -1,0 +1,61 @@
+"""Whose unbound pods are waited for, and for how long."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuspawner.preflight.judge import Judge
+from gpuspawner.preflight.strangers import Strangers
+
+from .worlds import NAMESPACE, StillView, node, pod
+
+
+def strangers(view: StillView, patience: float = 60) -> Strangers:
+    return Strangers(view.state, Judge(view.state), patience)
+
+
+@pytest.mark.parametrize(
+    ("stranger", "counted"),
+    [
+        (pod("x", 1), 1),
+        (pod("x", 4), 0),
+        (pod("x", 1, schedulingGates=[{"name": "kueue"}]), 0),
+        (pod("x", 1, schedulerName="volcano"), 0),
+        ({**pod("x", 1), "status": {"nominatedNodeName": "n"}}, 0),
+        ({**pod("x", 1), "metadata": {"name": "x", "deletionTimestamp": "2026-01-01"}}, 0),
+        (pod("x", 1, on="n"), 0),
+    ],
+    ids=["fits", "no room", "gated", "other scheduler", "nominated", "on its way out", "bound"],
+)
+def test_only_pods_that_the_scheduler_may_bind_now_count(
+    stranger: dict[str, object], counted: int
+) -> None:
+    view = StillView(("Node", node("n", 2)), ("Pod", stranger))
+
+    assert len(strangers(view).claims(())) == counted
+
+
+def test_pods_that_are_known_are_no_strangers() -> None:
+    view = StillView(("Node", node("n", 2)), ("Pod", pod("mine")), ("Pod", pod("theirs")))
+
+    assert len(strangers(view).claims({(NAMESPACE, "mine")})) == 1
+
+
+def test_a_pod_that_fits_for_long_and_is_not_bound_holds_nobody_up_for_ever() -> None:
+    view = StillView(("Node", node("n", 2)), ("Pod", pod("stuck")))
+    waiting = strangers(view, patience=0)
+
+    assert len(waiting.claims(())) == 1
+    assert waiting.claims(()) == []
+
+
+def test_a_pod_that_fitted_before_and_fits_again_counts_anew() -> None:
+    view = StillView(("Node", node("n", 1)), ("Pod", pod("stuck")))
+    waiting = strangers(view, patience=0)
+    waiting.claims(())
+
+    view.put("Pod", pod("other", on="n"))
+    assert waiting.claims(()) == []
+    view.remove_pod("other")
+
+    assert len(waiting.claims(())) == 1
