@@ -153,7 +153,7 @@ def _candidates(filters: Filters, screen: Screen) -> list[NodeInfo]:
     roomy = [node for node in nodes if fits(asked, node.free) or node.problem]
     if filters.simple and not filters.state.has_nominations:
         return roomy
-    return [node for node in roomy if node.problem or not filters.failures(node)]
+    return [node for node in roomy if node.problem or filters.admits(node)]
 
 
 def _no_failures(_filters: Filters, _found: _Found) -> dict[str, Failures]:

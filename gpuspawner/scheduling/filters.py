@@ -83,7 +83,7 @@ class Filters:
         self.limits = VolumeLimits(pod, self.claims, state.storage)
         self.pods = pod_choice(pod, state.storage)
         """What the pod requires of other pods."""
-        self.binding = Binding(self.claims, state.storage)
+        self.binding = Binding(self.claims, state.storage, state.screening)
         self._volumes_decide = bool(self.disks or self.claims.all or self.limits.needed)
         self.spread = self._spread()
         self.nearness = self._nearness()
@@ -113,6 +113,12 @@ class Filters:
     def fixed_failure(self, node: NodeInfo) -> Failure | None:
         """Return what is fixed about a node and keeps the pod from it."""
         return self._judge()(node)
+
+    def admits(self, node: NodeInfo) -> bool:
+        """Tell whether a node that passes the screen and has the resources holds the pod."""
+        if self.ports or self._assumed or self.state.has_nominations:
+            return not self.failures(node)
+        return not self._later_failures(node, (), ())
 
     def failures(self, node: NodeInfo) -> Failures:
         """Return what keeps the pod from a node that passes the screen; empty if nothing does.
@@ -168,11 +174,7 @@ class Filters:
             limit = self.limits.failure(node, here, frozenset(pod.key for pod in removed))
             if limit is not None:
                 return (limit,)
-        failures = self.binding.failures(node)
-        if failures:
-            return failures
-        zone = self.binding.zone_failure(node)
-        return () if zone is None else (zone,)
+        return self.binding.failures(node)
 
     def _here(self, node: NodeInfo) -> Pods:
         if not self._assumed:

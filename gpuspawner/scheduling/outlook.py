@@ -81,11 +81,7 @@ def _could_hold(filters: Filters, node: NodeInfo, allocatable: Amounts) -> bool:
 
 def _never_reaches(filters: Filters, node: NodeInfo) -> bool:
     """Tell whether the pod's volumes keep it from a node, whatever becomes of other pods."""
-    return bool(
-        filters.limits.beyond(node)
-        or filters.binding.failures(node)
-        or filters.binding.zone_failure(node)
-    )
+    return bool(filters.limits.beyond(node) or filters.binding.failures(node))
 
 
 def _staying(index: dict[str, PodInfo]) -> list[PodInfo]:

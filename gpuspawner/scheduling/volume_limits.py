@@ -1,5 +1,6 @@
 """How many CSI volumes a node takes: plugin NodeVolumeLimits (nodevolumelimits/csi.go, v1.36.2)."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 from gpuspawner.kube.pods import Pod, Volume
@@ -57,13 +58,12 @@ class VolumeLimits:
             removed: keys of pods to imagine gone from it.
         """
         limits = self._storage.volume_limits(node.name)
-        least = min((limits[d] for d in self.drivers if d in limits), default=None)
-        if least is None:
-            return None
         more = tuple(added)
         most = node.claims + len(self._storage.attachments(node.name)) + len(self._new)
-        if most + sum(len(pod.claims) + len(pod.volumes) for pod in more) <= least:
-            return None  # even if all of them were different volumes of one driver
+        most += sum(len(pod.claims) + len(pod.volumes) for pod in more)
+        # Even if all of them were different volumes of one driver there may be room.
+        if all(limits.get(driver, most) >= most for driver in self.drivers):
+            return None
         pods = [pod for key, pod in node.claimants.items() if key not in removed]
         attached = self._attached((*pods, *more))
         counts: dict[str, int] = {}
@@ -86,8 +86,8 @@ class VolumeLimits:
         if not self._new:
             return False
         limits = self._storage.volume_limits(node.name)
-        drivers = list(self._new.values())
-        return any(drivers.count(driver) > limit for driver, limit in limits.items())
+        numbers = Counter(self._new.values())
+        return any(number > limits.get(driver, number) for driver, number in numbers.items())
 
     def _attached(self, pods: Iterable[PodInfo]) -> _Attached:
         attached: _Attached = {}

@@ -7,6 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from gpuspawner.kube.objects import convert
 from gpuspawner.scheduling import ClusterState, explain
 from tests.unit.scheduling.objects import KINDS, node, pod
+from tests.unit.scheduling.storage import claim, uses, volume
 
 NAMES = st.sampled_from(["a", "b", "c"])
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -27,8 +28,15 @@ ASKS = (
             {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **TERM},
         ],
     ),
+    pod(**uses("home")),
     pod(priority=1, affinity={"podAntiAffinity": {REQUIRED: [{**TERM, "namespaceSelector": {}}]}}),
 )
+
+
+HOME = {
+    "persistentVolumeClaims": [claim(volume="disk")],
+    "persistentVolumes": [volume(zone="y", claim="home")],
+}
 
 
 class KeptResults(RuleBasedStateMachine):
@@ -37,7 +45,7 @@ class KeptResults(RuleBasedStateMachine):
     @initialize()
     def start(self):
         self.nodes, self.pods = {}, {}
-        self.state = ClusterState.from_objects(**dict.fromkeys(KINDS, ()), nodes=())
+        self.state = ClusterState.from_objects(**{**dict.fromkeys(KINDS, ()), **HOME, "nodes": ()})
 
     @rule(
         name=NAMES,
@@ -90,7 +98,7 @@ class KeptResults(RuleBasedStateMachine):
     def a_new_state_answers_the_same(self):
         if not hasattr(self, "state"):
             return
-        kinds = {**dict.fromkeys(KINDS, ()), "pods": self.pods.values()}
+        kinds = {**dict.fromkeys(KINDS, ()), **HOME, "pods": self.pods.values()}
         fresh = ClusterState.from_objects(nodes=self.nodes.values(), **kinds)
         for request in ASKS:
             kept, new = explain(self.state, request), explain(fresh, request)

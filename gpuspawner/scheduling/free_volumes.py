@@ -1,0 +1,162 @@
+"""Volumes that claims could be bound to, and where there is space to make one.
+
+Sources: `FindMatchingVolume` in component-helpers `storage/volume/pv_helpers.go` (v0.36.2),
+`hasEnoughCapacity` in volumebinding/binder.go (v1.36.2).
+"""
+
+from dataclasses import dataclass
+
+from gpuspawner.kube.meta import Quantities
+from gpuspawner.kube.quantity import NANOS, QuantityError, parse_nanos
+from gpuspawner.kube.storage import (
+    CSIDriver,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+
+from .labels import (
+    EVERYTHING,
+    Labels,
+    NodeTerm,
+    Selector,
+    SelectorError,
+    compile_node_selector,
+    compile_selector,
+)
+from .storage_index import StorageIndex, class_of_claim, class_of_volume
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Which nodes reach a volume."""
+
+    volume: PersistentVolume
+    terms: tuple[NodeTerm, ...] | None
+    """None means all nodes."""
+
+    def reaches(self, labels: Labels) -> bool:
+        """Tell whether a node with these labels reaches the volume."""
+        # The scheduler looks at the labels alone here: fields are left out, not mismatched.
+        return self.terms is None or any(term.labels.matches(labels) for term in self.terms)
+
+
+def reach_of(volume: PersistentVolume) -> Reach:
+    """Compile a volume's node affinity."""
+    affinity = volume.spec.node_affinity
+    required = affinity.required if affinity else None
+    return Reach(volume, compile_node_selector(required) if required is not None else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Volumes that could serve a claim, on nodes that reach them."""
+
+    reserved: tuple[Reach, ...]
+    """Those that name the claim: the first decides."""
+    smallest_first: tuple[Reach, ...]
+
+    def pick(self, labels: Labels, chosen: set[str]) -> str | None:
+        """Return the name of the volume that the scheduler would take on a node, if any.
+
+        Args:
+            labels: the node's.
+            chosen: names of volumes that other claims of the pod take.
+        """
+        for reach in self.reserved:
+            name = reach.volume.metadata.name
+            if name not in chosen:
+                return name if reach.reaches(labels) else None
+        for reach in self.smallest_first:
+            name = reach.volume.metadata.name
+            if name not in chosen and reach.reaches(labels):
+                return name
+        return None
+
+
+def candidates(claim: PersistentVolumeClaim, storage: StorageIndex) -> Candidates:
+    """Return the volumes that could serve an unbound claim."""
+    size = size_of(claim)
+    reserved = [
+        volume
+        for volume in storage.reserved_volumes(claim.metadata.namespace, claim.metadata.name)
+        if class_of_volume(volume) == class_of_claim(claim)
+        and _names(volume, claim)
+        and _suits(volume, claim, size)
+    ]
+    try:
+        selector = compile_selector(claim.spec.selector) if claim.spec.selector else EVERYTHING
+    except SelectorError:
+        selector = EVERYTHING._replace(nothing=True)
+    modes = set(claim.spec.access_modes or ())
+    free = [
+        volume
+        for volume in storage.open_volumes(class_of_claim(claim))
+        if volume.status.phase == "Available"
+        and _suits(volume, claim, size)
+        and selector.matches(volume.metadata.labels or {})
+        and modes.issubset(volume.spec.access_modes or ())
+    ]
+    free.sort(key=lambda volume: _storage_of(volume.spec.capacity))
+    return Candidates(tuple(map(reach_of, reserved)), tuple(map(reach_of, free)))
+
+
+def _names(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    reference = volume.spec.claim_ref
+    return reference is not None and reference.uid in ("", claim.metadata.uid)
+
+
+def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim, size: int) -> bool:
+    return (
+        _storage_of(volume.spec.capacity) >= size
+        and (volume.spec.volume_mode or "Filesystem") == (claim.spec.volume_mode or "Filesystem")
+        and (volume.spec.volume_attributes_class_name or "")
+        == (claim.spec.volume_attributes_class_name or "")
+        and volume.metadata.deletion_timestamp is None
+    )
+
+
+def capacities(
+    claim: PersistentVolumeClaim, class_: StorageClass | None, storage: StorageIndex
+) -> list[Selector] | None:
+    """Return the parts of the cluster with enough space for a claim; None if space is no matter."""
+    requests = claim.spec.resources.requests if claim.spec.resources else None
+    if class_ is None or not requests or "storage" not in requests:
+        return None
+    driver = storage.get(CSIDriver, class_.provisioner)
+    if driver is None or not driver.spec.storage_capacity:
+        return None
+    size = _bytes(size_of(claim))
+    selectors = []
+    for capacity in storage.all(CSIStorageCapacity):
+        limit = capacity.maximum_volume_size
+        if limit is None:
+            limit = capacity.capacity
+        if capacity.storage_class_name != class_.metadata.name or limit is None:
+            continue
+        if capacity.node_topology is None or _bytes(_storage_of({"storage": limit})) < size:
+            continue
+        try:
+            selectors.append(compile_selector(capacity.node_topology))
+        except SelectorError:
+            continue
+    return selectors
+
+
+def size_of(claim: PersistentVolumeClaim) -> int:
+    """Return how much a claim asks for, in billionths of a byte."""
+    return _storage_of(claim.spec.resources.requests if claim.spec.resources else None)
+
+
+def _storage_of(quantities: Quantities | None) -> int:
+    """Return a size in billionths of a byte; what cannot be read counts as nothing."""
+    try:
+        return parse_nanos(str((quantities or {}).get("storage", "0")))
+    except QuantityError:
+        return 0
+
+
+def _bytes(nanos: int) -> int:
+    """Round up to whole bytes, in which the scheduler compares space."""
+    return -(-nanos // NANOS)
