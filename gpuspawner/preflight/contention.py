@@ -52,9 +52,9 @@ def is_certain(claim: Claim, others: Iterable[Claim], nodes: Mapping[str, NodeIn
     """Whether the claim keeps a node however the others land.
 
     To keep a pod off a node, others must take so much of one resource there that less than it asks
-    is left. Each resource they ask for is a budget; the nodes that are cheapest to fill are filled
-    first. If even so not all of its nodes can be filled, one is left. This never promises too
-    much: in truth the others can rarely spend a budget that well.
+    is left. Fewer others than nodes cannot do that everywhere. Else each resource they ask for is a
+    budget, and the nodes that are cheapest to fill are filled first: if even so not all can be, one
+    is left. This never promises too much: in truth a budget can rarely be spent that well.
 
     Args:
         claim: A simple claim whose nodes are known.
@@ -66,6 +66,8 @@ def is_certain(claim: Claim, others: Iterable[Claim], nodes: Mapping[str, NodeIn
         return True
     if claim.nodes is None or not claim.simple or not all(other.simple for other in near):
         return False
+    if len(near) < len(claim.nodes):
+        return True
     filled = sum(
         _most_filled(
             [nodes[name].free.get(resource, 0) - asked + 1 for name in claim.nodes],
