@@ -50,6 +50,20 @@ def test_where_the_hub_has_answered_the_refusal_is_the_first_event_and_the_page(
         assert hub.pods.names() == {"jupyter-alice"}
 
 
+def test_even_a_hub_that_answers_at_once_answers_with_the_refusal(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(t4_nodes(1, 1))
+    with start_gpu_hub(T4 + ANSWER_AT_ONCE) as hub:
+        hub.start("alice")
+        hub.until_ready("alice")
+
+        answer = hub.start("bob")
+
+        assert answer.status_code == 409
+        assert "in use" in answer.json()["message"]
+
+
 def test_refusals_by_the_dozen_stop_no_hub_and_leave_nothing(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
