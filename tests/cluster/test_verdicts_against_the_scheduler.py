@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-from pathlib import Path
 
 import pytest
 
@@ -18,11 +17,11 @@ SEED = int(os.environ.get("LIVE_SEED", secrets.randbelow(10**9)))
 
 @pytest.mark.parametrize("family", FAMILIES)
 async def test_the_verdict_is_what_the_scheduler_does(
-    bare_cluster: LocalCluster, tmp_path: Path, family: str
+    bare_cluster: LocalCluster, family: str
 ) -> None:
     print(f"LIVE_SEED={SEED}")
 
     async with world_in(bare_cluster) as world:
         report = await compare_family(world, family, range(SEED, SEED + CASES_A_FAMILY))
 
-    assert not report.differences, keep(report.differences, tmp_path)
+    assert not report.differences, keep(report.differences)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -27,10 +26,10 @@ def reports() -> Iterator[list[Report]]:
 
 @pytest.mark.parametrize("family", FAMILIES)
 async def test_no_verdict_differs_from_what_the_scheduler_does(
-    bare_cluster: LocalCluster, tmp_path: Path, reports: list[Report], family: str
+    bare_cluster: LocalCluster, reports: list[Report], family: str
 ) -> None:
     async with world_in(bare_cluster) as world:
         report = await compare_family(world, family, range(SEED, SEED + CASES))
     reports.append(report)
 
-    assert not report.differences, keep(report.differences, tmp_path)
+    assert not report.differences, keep(report.differences)

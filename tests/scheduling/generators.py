@@ -321,11 +321,11 @@ def spread(draw: Draw) -> list[Plain]:
             "whenUnsatisfiable": "DoNotSchedule" if hard else "ScheduleAnyway",
         }
         if draw.maybe(0.9):
-            one["labelSelector"] = label_selector(draw)
+            one["labelSelector"] = draw.choice([{}, label_selector(draw), label_selector(draw)])
         if hard and draw.maybe(0.3):
             one["minDomains"] = draw.choice([1, 2, 3, 4])
-        if "labelSelector" in one and draw.maybe(0.15):
-            one["matchLabelKeys"] = [draw.choice(["pod-template-hash", "tier"])]
+        if one.get("labelSelector") == {} and draw.maybe(0.4):
+            one["matchLabelKeys"] = [draw.choice(["team", "tier"])]
         for policy in draw.some(["nodeAffinityPolicy", "nodeTaintsPolicy"]):
             one[policy] = draw.choice(["Honor", "Ignore"])
         made[key, one["whenUnsatisfiable"]] = one
@@ -333,6 +333,10 @@ def spread(draw: Draw) -> list[Plain]:
 
 
 def add_host_ports(draw: Draw, made: Plain) -> None:
+    if made.get("status", {}).get("phase") in {"Succeeded", "Failed"}:
+        # The scheduler keeps a set, no count: when of two pods with one port the first ends, it
+        # takes the port for free. It would never have bound the second; we do bind both.
+        return
     containers = made["spec"]["containers"] + made["spec"].get("initContainers", [])
     used = set()
     for one in containers:
@@ -347,6 +351,12 @@ def add_host_ports(draw: Draw, made: Plain) -> None:
             if same not in used:  # the API server wants them apart
                 used.add(same)
                 one.setdefault("ports", []).append(port)
+
+
+def make_kin(made: Plain, other: Plain) -> None:
+    """Put a pod where most selectors of another one look for it."""
+    made["metadata"]["namespace"] = other["metadata"]["namespace"]
+    made["metadata"]["labels"] = dict(other["metadata"]["labels"])
 
 
 # --- families ----------------------------------------------------------------------------------
@@ -408,12 +418,34 @@ def topology(draw: Draw, case: Case) -> None:
             each["spec"]["affinity"] = pod_affinity(draw, 0.3, 0.8)
         if draw.maybe(0.25):
             each["metadata"]["deletionTimestamp"] = ENDING
+        if draw.maybe(0.5):
+            make_kin(each, case.pod)
     if draw.maybe(0.6):
         case.pod["spec"]["affinity"] = pod_affinity(draw, 0.6, 0.5)
     if draw.maybe(0.6):
         case.pod["spec"]["topologySpreadConstraints"] = spread(draw)
     if draw.maybe(0.3):
         case.pod["metadata"]["labels"]["tier"] = "gold"
+
+
+def even_spread(draw: Draw, case: Case) -> None:
+    """Roomy nodes and pods of one kind: nothing but their spread decides."""
+    start(draw, case, nodes=(2, 6), pods=(2, 10), gpu_chance=0)
+    for each in case.nodes:
+        each["spec"] = {}
+        each["status"]["allocatable"] |= {"cpu": "32", "memory": "64Gi", "pods": "110"}
+        each["metadata"]["labels"]["topology.kubernetes.io/zone"] = draw.choice(ZONES[:2])
+    taint_nodes(draw, case.nodes, 0.2)
+    for each in case.objects["pods"]:
+        each["spec"]["containers"] = [{"name": "main", "image": "i"}]
+        if draw.maybe(0.85):
+            make_kin(each, case.pod)
+        if draw.maybe(0.25):
+            each["metadata"]["deletionTimestamp"] = ENDING
+    case.pod["spec"]["topologySpreadConstraints"] = spread(draw)
+    if draw.maybe(0.3):
+        names = [each["metadata"]["name"] for each in case.nodes]
+        case.pod["spec"]["affinity"] = {"nodeAffinity": node_affinity(draw, names)}
 
 
 def preemption(draw: Draw, case: Case) -> None:
@@ -474,6 +506,8 @@ def nominated(draw: Draw, case: Case) -> None:
         earlier["spec"]["priorityClassName"] = draw.choice(["course", "urgent"])
         if draw.maybe(0.2):
             earlier["spec"]["affinity"] = pod_affinity(draw, 0.2, 0.8)
+        if draw.maybe(0.5):
+            make_kin(earlier, case.pod)
         case.earlier.append(earlier)
     if draw.maybe(0.3):
         case.earlier.append(nominated_from_outside(draw, case))
@@ -535,6 +569,7 @@ FAMILIES: dict[str, Family] = {
         affinity,
         ports,
         topology,
+        even_spread,
         mixed,
         preemption,
         nominated,

@@ -50,7 +50,7 @@ def volume(draw: Draw, case: Case, name: str, source: Plain | None = None) -> Pl
         spec["nodeAffinity"] = {"required": volume_affinity(draw, names)}
     if draw.maybe(0.4):
         prefix = draw.choice(["topology.kubernetes.io", "failure-domain.beta.kubernetes.io"])
-        labels[f"{prefix}/zone"] = draw.choice([*ZONES, "zone-a__zone-b"])
+        labels[f"{prefix}/zone"] = draw.choice([*ZONES, "zone-a__zone-b", "zone-b__zone-c"])
         if draw.maybe(0.2):
             labels["topology.kubernetes.io/region"] = draw.choice(["region-1", "region-2"])
     return {
@@ -109,12 +109,15 @@ def bound_claim(draw: Draw, case: Case, name: str, namespace: str, lost: float =
     return made
 
 
-def troubled_claim(draw: Draw, case: Case, name: str, namespace: str) -> None:
-    """A claim in one of the states that a claim can be in, or none at all."""
-    state = draw.choices(
+def claim_state(draw: Draw) -> str:
+    return draw.choices(
         ["bound", "waiting", "local", "immediate", "lost", "deleting", "missing", "half", "class"],
         [40, 20, 24, 3, 2, 3, 3, 2, 3],
     )[0]
+
+
+def add_claim_in_state(draw: Draw, case: Case, name: str, namespace: str, state: str) -> None:
+    """Add a claim in one of the states that a claim can be in, or none at all."""
     if state in {"bound", "lost", "deleting"}:
         made = bound_claim(draw, case, name, namespace)
         if state == "lost":
@@ -152,11 +155,13 @@ def volumes(draw: Draw, case: Case) -> None:
     start(draw, case, nodes=(1, 6), pods=(0, 6), gpu_chance=0.2)
     add_classes(draw, case)
     namespace = case.pod["metadata"]["namespace"]
-    for index in range(draw.randint(0, 3)):
+    only_local = draw.maybe(0.35)
+    for index in range(draw.randint(1, 4) if only_local else draw.randint(0, 3)):
         case.add("persistentvolumes", free_volume(draw, case, index, namespace))
     for index in range(draw.choice([1, 1, 2])):
         name = f"{case.name}-c{index}"
-        troubled_claim(draw, case, name, namespace)
+        state = "local" if only_local else claim_state(draw)
+        add_claim_in_state(draw, case, name, namespace, state)
         mount(case.pod, name)
         for each in case.objects["pods"]:
             if each["metadata"]["namespace"] == namespace and draw.maybe(0.2):
@@ -272,7 +277,7 @@ def storage_capacity(draw: Draw, case: Case) -> None:
         if draw.maybe(0.95):
             spec["storageCapacity"] = draw.maybe(0.92)
         case.add("csidrivers", {"metadata": {"name": driver}, "spec": spec})
-    for index in range(draw.randint(0, 3)):
+    for index in range(draw.choice([0, 1, 1, 2])):
         case.add("csistoragecapacities", capacity(draw, case, f"{case.name}-{index}", name))
     for index in range(draw.choice([1, 1, 1, 2])):
         made = claim(draw, f"{case.name}-c{index}", case.pod["metadata"]["namespace"], name)
@@ -283,9 +288,9 @@ def storage_capacity(draw: Draw, case: Case) -> None:
 def capacity(draw: Draw, case: Case, name: str, class_name: str) -> Plain:
     made: Plain = {
         "metadata": {"name": name, "namespace": "hub"},
-        "storageClassName": class_name if draw.maybe(0.8) else f"{case.name}-other",
+        "storageClassName": class_name if draw.maybe(0.75) else f"{case.name}-other",
     }
-    if draw.maybe(0.9):
+    if draw.maybe(0.85):
         made["nodeTopology"] = draw.choice(
             [
                 {"matchLabels": {"topology.kubernetes.io/zone": draw.choice(ZONES)}},
@@ -343,7 +348,7 @@ def container_status(draw: Draw, spec: Plain) -> Plain:
 
 def actual_resources(draw: Draw, limits: Plain | None = None) -> Plain:
     figures = [
-        {"cpu": draw.choice(["100m", "1", "1500001u"]), "memory": draw.choice(["1Gi", "3e9"])}
+        {"cpu": draw.choice(["100m", "1", "2500001u"]), "memory": draw.choice(["1Gi", "5e9"])}
         for _ in range(2)
     ]
     gpus = {GPU: limits[GPU]} if limits and GPU in limits else {}

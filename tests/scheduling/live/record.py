@@ -16,7 +16,7 @@ import msgspec
 from tests.fixtures.bare_cluster import bare
 from tests.scheduling.live.api import Plain
 from tests.scheduling.live.comparing import ARGUMENTS, Comparison, compare
-from tests.scheduling.live.report import world_in
+from tests.scheduling.live.report import Report, keep, table, world_in
 from tests.scheduling.live.world import World
 from tests.scheduling.volume_generators import FAMILIES, generate
 
@@ -49,30 +49,35 @@ def _reduced(made: Plain) -> Plain:
     return made | {"metadata": metadata}
 
 
-async def record(world: World, family: str, seeds: range) -> int:
-    """Write a family's file; return how many cases differ from our verdict."""
-    lines, different = [], 0
+async def record(world: World, family: str, seeds: range, kept: int) -> Report:
+    """Compare a family's cases and write the first ones, with the scheduler's answers."""
+    report, lines = Report(family), []
     for seed in seeds:
         made = await compare(world, generate(family, seed))
-        different += bool(made.difference)
-        lines.append(msgspec.json.encode(recorded(made)))
+        report.add(made)
+        if len(lines) < kept:
+            lines.append(msgspec.json.encode(recorded(made)))
     with gzip.GzipFile(ANSWERS / f"{family}.jsonl.gz", "wb", compresslevel=9, mtime=0) as out:
         out.write(b"\n".join(lines) + b"\n")
-    return different
+    return report
 
 
-async def _main(cases: int, seed: int) -> None:
+async def _main(cases: int, kept: int, seed: int) -> None:
     ANSWERS.mkdir(exist_ok=True)
+    reports = []
     with tempfile.TemporaryDirectory() as directory, bare(Path(directory)) as cluster:
         async with world_in(cluster) as world:
             for family in FAMILIES:
-                different = await record(world, family, range(seed, seed + cases))
-                print(f"{family}: {cases} cases, {different} differ", flush=True)
+                report = await record(world, family, range(seed, seed + cases), kept)
+                print(family, keep(report.differences), flush=True)
+                reports.append(report)
+    print(table(reports))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=50, help="of each family")
+    parser.add_argument("--kept", type=int, default=50, help="how many of them are written")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    asyncio.run(_main(arguments.cases, arguments.seed))
+    asyncio.run(_main(arguments.cases, arguments.kept, arguments.seed))

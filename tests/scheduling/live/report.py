@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -88,8 +89,12 @@ async def compare_family(world: World, family: str, seeds: Iterable[int]) -> Rep
     return report
 
 
-def keep(differences: Iterable[Comparison], directory: Path) -> str:
+KEPT = Path(tempfile.gettempdir()) / "gpuspawner-differences"
+
+
+def keep(differences: Iterable[Comparison], directory: Path = KEPT) -> str:
     """Write each difference to a file that shows it again; return what to tell."""
+    directory.mkdir(parents=True, exist_ok=True)
     told = []
     for each in differences:
         path = directory / f"{each.name}.json"
