@@ -1,0 +1,70 @@
+"""Taking in what a watch tells, without keeping the hub from its other work."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import msgspec
+import pytest
+
+from gpuspawner.cluster.feed import Feed
+from gpuspawner.cluster.kinds import PODS
+from gpuspawner.cluster.watch import Change, Confirmed, Listed, Page, Signal
+from gpuspawner.scheduling.state import ClusterState
+
+from .scripted import obj
+
+
+class Scripted:
+    """A watcher that gives the signals of a test and then nothing more."""
+
+    def __init__(self, *signals: Signal) -> None:
+        self._signals = signals
+
+    async def signals(self):
+        for signal in self._signals:
+            yield signal
+
+
+def pods(count: int) -> list[msgspec.Raw]:
+    return [msgspec.Raw(json.dumps(obj(f"p{i}", namespace="x")).encode()) for i in range(count)]
+
+
+@pytest.mark.parametrize(
+    "signals",
+    [
+        [Page(pods(200), first=True), Listed()],
+        [Confirmed([Change("ADDED", raw) for raw in pods(200)])],
+    ],
+    ids=["a page", "a burst of changes"],
+)
+async def test_other_work_goes_on_while_much_is_taken_in(
+    signals: list[Signal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpuspawner.cluster.feed._TURN_SECONDS", 0.0)
+    state = ClusterState()
+    turns = 0
+
+    async def other_work() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    other = asyncio.create_task(other_work())
+    await Feed(PODS, state, lambda: None).run(Scripted(*signals))  # type: ignore[arg-type]
+    other.cancel()
+
+    assert len(state.unbound_pods) == 200
+    assert turns >= 200
+
+
+async def test_everybody_is_notified_once_a_signal_not_once_an_object() -> None:
+    notified: list[int] = []
+    state = ClusterState()
+    feed = Feed(PODS, state, lambda: notified.append(len(state.unbound_pods)))
+
+    await feed.run(Scripted(Page(pods(3), first=True), Listed()))  # type: ignore[arg-type]
+
+    assert notified == [3, 3]
