@@ -57,7 +57,7 @@ async def test_other_work_goes_on_while_much_is_taken_in(
     other.cancel()
 
     assert len(state.unbound_pods) == 200
-    assert turns >= 200
+    assert turns > 150
 
 
 async def test_everybody_is_notified_once_a_signal_not_once_an_object() -> None:
