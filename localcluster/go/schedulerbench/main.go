@@ -1,6 +1,6 @@
 // Command schedulerbench measures kube-scheduler's own code on a cluster in a JSON file.
 //
-// For each pod to place it prints, in milliseconds, what its filters take over all nodes and what
+// For each pod to place it prints what its filters take over all nodes and what
 // the whole algorithm takes: snapshot, filters, scores, and preemption where no node is left.
 package main
 
@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -33,12 +34,25 @@ type input struct {
 	Probes     map[string]*v1.Pod
 }
 
-// Figures of one pod to place; times in milliseconds.
+// Figures of one pod to place.
 type figures struct {
-	Feasible  int64     `json:"feasible"`
-	Message   string    `json:"message"`
-	Filter    []float64 `json:"filter_ms"`
-	Algorithm []float64 `json:"algorithm_ms"`
+	Feasible  int64  `json:"feasible"`
+	Message   string `json:"message"`
+	Filter    times  `json:"filter"`
+	Algorithm times  `json:"algorithm"`
+}
+
+// Times of all rounds in milliseconds: by the clock, and of all cores together.
+type times struct {
+	Wall []float64 `json:"wall_ms"`
+	CPU  []float64 `json:"cpu_ms"`
+}
+
+func (t *times) measure(work func()) {
+	started, spent := time.Now(), processorTime()
+	work()
+	t.Wall = append(t.Wall, milliseconds(time.Since(started)))
+	t.CPU = append(t.CPU, milliseconds(processorTime()-spent))
 }
 
 func main() {
@@ -119,13 +133,8 @@ func newScheduler(ctx context.Context, client clientset.Interface) (*scheduler.S
 func (b *bench) measure(pod *v1.Pod, rounds int) *figures {
 	measured := &figures{}
 	for range rounds {
-		started := time.Now()
-		measured.Feasible = b.filter(pod)
-		measured.Filter = append(measured.Filter, milliseconds(started))
-
-		started = time.Now()
-		measured.Message = b.schedule(pod)
-		measured.Algorithm = append(measured.Algorithm, milliseconds(started))
+		measured.Filter.measure(func() { measured.Feasible = b.filter(pod) })
+		measured.Algorithm.measure(func() { measured.Message = b.schedule(pod) })
 	}
 	return measured
 }
@@ -168,8 +177,15 @@ func (b *bench) schedule(pod *v1.Pod) string {
 	return refusal.Error()
 }
 
-func milliseconds(since time.Time) float64 {
-	return float64(time.Since(since).Nanoseconds()) / 1e6
+func milliseconds(duration time.Duration) float64 {
+	return float64(duration.Nanoseconds()) / 1e6
+}
+
+// processorTime is what all threads of this process have used so far.
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	check(syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 func heap() uint64 {
