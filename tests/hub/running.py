@@ -137,7 +137,7 @@ class RunningHub:
         return servers.get("", {})
 
     def until_ready(self, user: str) -> dict[str, Any]:
-        return wait_for(lambda: (s := self.server(user)).get("ready") and s, timeout=60)
+        return wait_for(lambda: (s := self.server(user)).get("ready") and s, timeout=120)
 
     def events_end(self, user: str) -> None:
         """Wait until *user*'s start has come to an end, good or bad."""

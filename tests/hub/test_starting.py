@@ -21,7 +21,7 @@ def log_of_a_hub_that_ends(folder: Path, configuration: str) -> str:
     with (folder / "hub.log").open("wb") as output:
         process = start_hub_process(folder, output, {"KUBECONFIG": str(folder / "none")})
         try:
-            assert process.wait(60) == 1
+            assert process.wait(120) == 1
         except subprocess.TimeoutExpired:
             process.kill()
             raise
