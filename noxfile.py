@@ -24,6 +24,9 @@ HUBS = {
 }
 NEWEST_HUB = HUBS["6.1"]
 
+# Neighbours stay together as long as both have work: they share hubs and clusters.
+TWO_AT_ONCE = ("-n", "2", "--dist", "worksteal")
+
 
 def _show_pyenv_pythons() -> None:
     """Put pyenv's interpreters on PATH; its shims run only the versions chosen for a folder."""
@@ -77,7 +80,7 @@ def package(session: nox.Session) -> None:
 def unit(session: nox.Session) -> None:
     """The pure rooms, on every Python that the machine has."""
     session.install("-e", ".[test]")
-    _pytest(session, "-n", "2", "tests/unit", "tests/scheduling")
+    _pytest(session, *TWO_AT_ONCE, "tests/unit", "tests/scheduling")
 
 
 @nox.session
@@ -86,7 +89,7 @@ def hub(session: nox.Session, hub: str) -> None:
     """A real JupyterHub on the local control plane."""
     session.install("-e", ".[test]", *HUBS[hub])
     _build_control_plane(session)
-    _pytest(session, "-n", "2", "tests/hub")
+    _pytest(session, *TWO_AT_ONCE, "tests/hub")
 
 
 @nox.session
@@ -94,7 +97,7 @@ def cluster(session: nox.Session) -> None:
     """The local control plane itself: verdicts beside the real scheduler, rights, the view."""
     session.install("-e", ".[test]", *NEWEST_HUB)
     _build_control_plane(session)
-    _pytest(session, "tests/localcluster", "tests/cluster")
+    _pytest(session, *TWO_AT_ONCE, "tests/localcluster", "tests/cluster")
 
 
 @nox.session
