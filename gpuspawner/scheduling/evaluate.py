@@ -224,6 +224,8 @@ def _refused(filters: Filters, found: _Found, unknown: tuple[Unknown, ...]) -> V
         else:
             counts = count_reasons(failures.values())
         preemption, could = preempt(filters, unfit.freeable), outlook(filters, screen)
+    if preemption.doubt is not None:
+        doubtful += (preemption.doubt,)
     if preemption.node is not None:
         doubtful += tuple(d for d in unknown if d.may_refuse and not d.may_admit)
     if doubtful:

@@ -8,9 +8,11 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from .certainty import uncertain
 from .filters import Filters, Pods
 from .message import NO_VICTIMS, preemption_text
 from .node_info import NodeInfo
+from .unknowns import Unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,8 @@ class Preemption:
     node: str | None
     text: str
     """The scheduler's text; empty with a node."""
+    doubt: Unknown | None = None
+    """Why it is not certain that room can be made on the node."""
 
 
 def preempt(filters: Filters, freeable: Collection[str]) -> Preemption:
@@ -35,6 +39,7 @@ def preempt(filters: Filters, freeable: Collection[str]) -> Preemption:
     if _victims_are_ending(filters, freeable):
         return Preemption(None, "not eligible due to a terminating pod on the nominated node.")
     reasons: Counter[str] = Counter()
+    perhaps: Preemption | None = None
     for name in freeable:
         node = state.nodes[name]
         if node.lowest is None or node.lowest >= priority:
@@ -42,9 +47,12 @@ def preempt(filters: Filters, freeable: Collection[str]) -> Preemption:
             continue
         left = filters.failures_without(node, lower(node, priority))
         if not left:
-            return Preemption(name, "")
+            doubt = uncertain(state, node)
+            if doubt is None:
+                return Preemption(name, "")
+            perhaps = perhaps or Preemption(name, "", doubt)
         reasons.update(fact.reason for fact in left)
-    return Preemption(None, preemption_text(len(state.nodes), reasons, len(freeable)))
+    return perhaps or Preemption(None, preemption_text(len(state.nodes), reasons, len(freeable)))
 
 
 def lower(node: NodeInfo, priority: int) -> Pods:

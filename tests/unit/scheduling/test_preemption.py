@@ -95,3 +95,21 @@ def test_a_pod_whose_victims_still_end_preempts_no_more():
     )
     verdict = answer(nominated(priority=1), node(gpu="1"), pods=[gone])
     assert "terminating pod on the nominated node" in verdict.condition_message
+
+
+@pytest.mark.parametrize(
+    "unreadable",
+    [
+        pod("odd", node="a", priority=9, requests={"cpu": "much"}),
+        {**pod("odd", node="a"), "status": 5},
+    ],
+)
+def test_where_a_pod_cannot_be_read_it_is_unknown_whether_room_can_be_made(unreadable):
+    pods = [old(), unreadable]
+    request = pod(requests=ONE, priority=1)
+    verdict = answer(request, node(gpu="1"), pods=pods)
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert "odd" in verdict.unknown[0].detail
+    beside = answer(request, node(gpu="1"), node("b", gpu="1"), pods=[*pods, old("x", "b")])
+    assert beside.outcome is Outcome.FITS_AFTER_PREEMPTION
+    assert beside.preemption_node == "b"
