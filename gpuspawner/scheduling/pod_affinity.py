@@ -42,8 +42,9 @@ def pod_choice(pod: Pod, storage: StorageIndex) -> PodChoice:
         SelectorError: a selector that the scheduler cannot use.
     """
     affinity = pod.spec.affinity
-    near = required_terms(affinity.pod_affinity if affinity else None, pod.metadata.namespace)
-    away = required_terms(anti_affinity_of(affinity), pod.metadata.namespace)
+    namespace, labels = pod.metadata.namespace, pod.metadata.labels or {}
+    near = required_terms(affinity.pod_affinity if affinity else None, namespace, labels)
+    away = required_terms(anti_affinity_of(affinity), namespace, labels)
     if not near and not away:
         return PodChoice((), (), by_namespace_label=False)
     known = storage.all(Namespace)

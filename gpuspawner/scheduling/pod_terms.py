@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from gpuspawner.kube.pods import Affinity, PodAffinity, PodAffinityTerm
 
-from .labels import Labels, Selector, compile_selector
+from .labels import Labels, Requirement, Selector, compile_selector
+
+NO_LABELS: Mapping[str, str] = {}
 
 
 class PodTerm(NamedTuple):
@@ -28,19 +30,24 @@ class PodTerm(NamedTuple):
         return self.selector.matches(labels)
 
 
-def required_terms(affinity: PodAffinity | None, namespace: str) -> tuple[PodTerm, ...]:
+def required_terms(
+    affinity: PodAffinity | None, namespace: str, labels: Labels = NO_LABELS
+) -> tuple[PodTerm, ...]:
     """Compile the required terms of a pod's affinity or anti-affinity.
 
     Args:
         affinity: `spec.affinity.podAffinity` or `.podAntiAffinity`.
         namespace: the namespace of the pod that has it.
+        labels: the pod's own, if it is still to be created: the API server will add what
+            `matchLabelKeys` and `mismatchLabelKeys` say of them to the selectors
+            (`mutatePodAffinity` in pkg/registry/core/pod/strategy.go). Twice does no harm.
 
     Raises:
         SelectorError: a selector that the scheduler cannot use.
     """
     if affinity is None or not affinity.required:
         return ()
-    return tuple(_compile(term, namespace) for term in affinity.required)
+    return tuple(_compile(term, namespace, labels) for term in affinity.required)
 
 
 def anti_affinity_of(affinity: Affinity | None) -> PodAffinity | None:
@@ -48,17 +55,25 @@ def anti_affinity_of(affinity: Affinity | None) -> PodAffinity | None:
     return affinity.pod_anti_affinity if affinity else None
 
 
-def _compile(term: PodAffinityTerm, namespace: str) -> PodTerm:
+def _compile(term: PodAffinityTerm, namespace: str, labels: Labels) -> PodTerm:
     if term.namespaces or term.namespace_selector is not None:
         namespaces = frozenset(term.namespaces or ())
     else:
         namespaces = frozenset((namespace,))
     return PodTerm(
-        selector=compile_selector(term.label_selector),
+        selector=_with_label_keys(compile_selector(term.label_selector), term, labels),
         namespaces=namespaces,
         namespace_selector=compile_selector(term.namespace_selector),
         topology_key=term.topology_key,
     )
 
 
-NO_LABELS: Mapping[str, str] = {}
+def _with_label_keys(selector: Selector, term: PodAffinityTerm, labels: Labels) -> Selector:
+    keys = [(key, "In") for key in term.match_label_keys or ()]
+    keys += [(key, "NotIn") for key in term.mismatch_label_keys or ()]
+    added = tuple(
+        Requirement(key, operator, frozenset((labels[key],)))
+        for key, operator in keys
+        if key in labels
+    )
+    return selector._replace(requirements=selector.requirements + added) if added else selector

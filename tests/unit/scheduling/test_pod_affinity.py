@@ -102,3 +102,26 @@ def test_a_pod_of_a_node_that_is_gone_repels_nobody():
 def test_without_the_pods_it_wants_a_pod_waits_and_is_not_impossible():
     assert judge(pod(**affinity(near=[term(DB)])), *NODES).outcome is Outcome.BUSY
     assert judge(pod(**affinity(near=[term(DB)])), node("c")).outcome is Outcome.IMPOSSIBLE
+
+
+@pytest.mark.parametrize(
+    ("keys", "version", "fits"),
+    [
+        ("matchLabelKeys", "1", True),
+        ("matchLabelKeys", "2", False),
+        ("mismatchLabelKeys", "1", False),
+        ("mismatchLabelKeys", "2", True),
+    ],
+)
+def test_label_keys_of_a_pod_that_is_not_created_yet_count(keys, version, fits):
+    away = term(DB, **{keys: ["version", "absent"]})
+    request = pod(labels={**DB, "version": "2"}, **affinity(away=[away]))
+    there = old("x", "a1", labels={**DB, "version": version})
+    verdict = judge(request, *NODES, pods=[there])
+    assert ("a2" in verdict.feasible) is fits
+
+
+def test_label_keys_of_pods_that_are_there_are_in_their_selectors_already():
+    there = old("x", "a1", **affinity(away=[term(DB, matchLabelKeys=["app"])]))
+    there["metadata"]["labels"] = {"app": "renamed"}
+    assert judge(pod(labels=DB), *NODES, pods=[there]).feasible == ("b1",)
