@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-from gpuspawner.kube.meta import Quantities
+from gpuspawner.kube.meta import Quantities, ResourceRequirements
 from gpuspawner.kube.pods import Container, ContainerStatus, Pod
 from gpuspawner.kube.quantity import QuantityError, millis_of, parse_nanos, whole_of
 
@@ -41,6 +41,8 @@ def asked(pod: Pod, rules: Rules) -> Amounts:
         QuantityError: a request is no quantity, or beyond 64 bits.
     """
     sums = _aggregate(pod, _spec_or_limit_of)
+    if rules.pod_level_resources and pod.spec.resources:
+        _default_pod_level(sums, pod.spec.resources)
     return _rounded(_with_pod_level(pod, rules, sums, resized=False))
 
 
@@ -207,6 +209,16 @@ def _with_pod_level(pod: Pod, rules: Rules, sums: _Nanos, *, resized: bool) -> _
     if pod.spec.overhead:
         _add(sums, _nanos(pod.spec.overhead))
     return sums
+
+
+def _default_pod_level(sums: _Nanos, resources: ResourceRequirements) -> None:
+    """Count a pod's limit as its request, as `defaultPodRequests` in apis/core/v1 will.
+
+    Where containers ask for cpu or memory, theirs is the pod's request.
+    """
+    for name, limit in _nanos(resources.limits).items():
+        if _is_pod_level(name) and (name not in sums or name not in (CPU, MEMORY)):
+            sums[name] = limit
 
 
 def _is_pod_level(resource: str) -> bool:

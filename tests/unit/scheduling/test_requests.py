@@ -143,3 +143,15 @@ def test_resources_of_the_whole_pod_are_resized_from_1_36_on():
     )
     assert held(whole, Rules.of_version("1.35")) == {"cpu": 2000}
     assert held(whole, Rules.of_version("1.36")) == {"cpu": 5000}
+
+
+def test_a_limit_of_the_pod_is_its_request_where_no_container_asks():
+    limits = {"limits": {"cpu": "4", "hugepages-2Mi": "4Mi"}}
+    assert cpu_of(containers=[container()], resources=limits) == 4000
+    assert cpu_of(containers=[container("1")], resources=limits) == 1000
+    both = {**limits, "requests": {"cpu": "2"}}
+    assert cpu_of(containers=[container("1")], resources=both) == 2000
+    huge = {"requests": {"hugepages-2Mi": "2Mi"}}
+    spec = parsed(containers=[{"name": "c", "resources": huge}], resources=limits)
+    assert asked(spec, DEFAULT_RULES)["hugepages-2Mi"] == 4 * 2**20
+    assert "cpu" not in asked(spec, Rules.of_version("1.33"))
