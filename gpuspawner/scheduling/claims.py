@@ -109,7 +109,7 @@ def pod_claims(
             claims.append(found)
     # A claim that is missing is told before one that is lost, whatever their order.
     for found in claims:
-        lost = _unusable(found.claim)
+        lost = _unusable(pod, found)
         if lost is not None:
             return lost
     return _sort(claims, storage)
@@ -135,7 +135,8 @@ def _find(
     return Rejected(f'persistentvolumeclaim "{name}" not found', claim=name)
 
 
-def _unusable(claim: PersistentVolumeClaim) -> Rejected | None:
+def _unusable(pod: Pod, found: _Found) -> Rejected | None:
+    claim = found.claim
     name = claim.metadata.name
     if claim.status.phase == "Lost":
         text = (
@@ -145,7 +146,23 @@ def _unusable(claim: PersistentVolumeClaim) -> Rejected | None:
         return Rejected(text, claim=name)
     if claim.metadata.deletion_timestamp is not None:
         return Rejected(f'persistentvolumeclaim "{name}" is being deleted', claim=name)
+    if found.ephemeral and not found.new and not _made_for(pod, claim):
+        namespace = pod.metadata.namespace
+        text = (
+            f"PVC {namespace}/{name} was not created for pod {namespace}/{pod.metadata.name}"
+            " (pod is not owner)"
+        )
+        # One that an earlier pod of the same name left goes by itself.
+        return Rejected(text, claim=name, passing=bool(claim.metadata.owner_references))
     return None
+
+
+def _made_for(pod: Pod, claim: PersistentVolumeClaim) -> bool:
+    """Tell whether a pod owns a claim (`VolumeIsForPod`); one without a uid owns none yet."""
+    uid = pod.metadata.uid
+    return bool(uid) and any(
+        owner.controller and owner.uid == uid for owner in claim.metadata.owner_references or ()
+    )
 
 
 def _sort(claims: list[_Found], storage: StorageIndex) -> PodClaims | Rejected:

@@ -82,3 +82,29 @@ def test_a_bound_claim_needs_no_storage_class():
     given = {"persistentVolumeClaims": [claim(volume="disk")], "persistentVolumes": [volume()]}
     verdict = judge(pod(**uses("home")), node(), **given, storageClasses=None)
     assert verdict.outcome is Outcome.FITS
+
+
+def ephemeral(owner=None):
+    """Judge a pod whose ephemeral volume's claim exists already."""
+    there = claim("new-scratch", volume="disk")
+    if owner:
+        there["metadata"]["ownerReferences"] = [{"kind": "Pod", "uid": owner, "controller": True}]
+    template = {"volumeClaimTemplate": {"spec": claim()["spec"]}}
+    return judge(
+        pod(volumes=[{"name": "scratch", "ephemeral": template}]),
+        node(),
+        persistentVolumeClaims=[there],
+        persistentVolumes=[volume(claim="new-scratch")],
+        **CLASSES,
+    )
+
+
+def test_the_claim_of_an_ephemeral_volume_must_be_the_pods_own():
+    assert ephemeral("uid-new").outcome is Outcome.FITS
+    text = "0/1 nodes are available: PVC hub/new-scratch was not created for pod hub/new"
+    refused = ephemeral()
+    assert refused.outcome is Outcome.IMPOSSIBLE
+    assert refused.message == f"{text} (pod is not owner)."
+    left_by_an_earlier_pod = ephemeral("uid-old")
+    assert left_by_an_earlier_pod.outcome is Outcome.UNKNOWN
+    assert left_by_an_earlier_pod.message == refused.message
