@@ -16,6 +16,9 @@ from .unknowns import Unknown, Why
 
 IMPLICIT_DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
 
+COUNTED_KINDS = ("PersistentVolumeClaim", "PersistentVolume", "StorageClass", "VolumeAttachment")
+"""What tells how many volumes a node has already."""
+
 
 def unknown_storage(
     state: ClusterState, pod: Pod, new_claims: Iterable[PersistentVolumeClaim]
@@ -91,8 +94,10 @@ def _missing_storage(filters: Filters) -> Iterator[Unknown]:
     if filters.limits.drivers:
         if not state.known("CSINode"):
             yield Unknown(Why.NOT_KNOWN, "CSINode")
-        elif not state.known("VolumeAttachment") and _limited(filters):
-            yield Unknown(Why.NOT_KNOWN, "VolumeAttachment")
+        elif _limited(filters):
+            for kind in COUNTED_KINDS:
+                if not state.known(kind):
+                    yield Unknown(Why.NOT_KNOWN, kind)
     if filters.claims.waiting:
         for kind in ("CSIDriver", "CSIStorageCapacity"):
             if not state.known(kind):
@@ -153,11 +158,19 @@ def _odd(odd: Odd, filters: Filters) -> Iterator[Unknown]:
     elif odd.kind == "Namespace":
         if filters.by_namespace_label:
             yield Unknown(Why.ODD_OBJECT, _describe(odd), may_admit=True)
-    elif odd.kind == "DeviceClass":
-        if any(is_extended(resource) for resource, _ in filters.asked):
+    elif odd.kind in ("DeviceClass", "PriorityClass"):
+        if _may_help(odd, filters):
             yield Unknown(Why.ODD_OBJECT, _describe(odd), may_admit=True, may_refuse=False)
     elif _concerns(odd, filters):
         yield Unknown(Why.ODD_OBJECT, _describe(odd), may_admit=True)
+
+
+def _may_help(odd: Odd, filters: Filters) -> bool:
+    """Tell whether an odd class may serve the pod's devices or raise its priority."""
+    if odd.kind == "DeviceClass":
+        return any(is_extended(resource) for resource, _ in filters.asked)
+    spec = filters.pod.spec
+    return spec.priority is None and spec.priority_class_name in ("", odd.name)
 
 
 def _concerns(odd: Odd, filters: Filters) -> bool:
@@ -165,7 +178,7 @@ def _concerns(odd: Odd, filters: Filters) -> bool:
     pod = filters.pod
     names = {claim_name(pod, volume) for volume in pod.spec.volumes or ()} - {None}
     if not names or odd.kind != "PersistentVolumeClaim":
-        return bool(names)
+        return bool(names or filters.limits.drivers)
     mine = odd.namespace == pod.metadata.namespace and odd.name in names
     return mine or not odd.name or bool(filters.limits.drivers)
 

@@ -7,6 +7,8 @@ because of what an object contains.
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+import msgspec
+
 from gpuspawner.kube.nodes import Node
 from gpuspawner.kube.objects import CLUSTER_SCOPED, KubeObject, Odd, convert
 from gpuspawner.kube.pods import Pod
@@ -182,8 +184,11 @@ class ClusterState:
         elif isinstance(thing, Node):
             self._put_node(thing)
         elif isinstance(thing, Odd):
-            self.remove(thing.kind, thing.namespace, thing.name)
             key = object_key(thing.kind, thing.namespace, thing.name)
+            other = None if thing.name else self._odd.get((thing.kind, key))
+            if other is not None and other.node != thing.node:
+                thing = msgspec.structs.replace(thing, node=None)  # of two at least
+            self.remove(thing.kind, thing.namespace, thing.name)
             self._odd[thing.kind, key] = thing
             if thing.kind == "Pod":
                 self._odd_pods.setdefault(thing.node, {})[key] = thing

@@ -74,3 +74,18 @@ def test_namespaces_matter_where_their_labels_decide():
     assert answer(pod(**fields), node(), namespaces=None).outcome is Outcome.UNKNOWN
     guard = pod("old", node="a", **fields)
     assert answer(pod(), node(), pods=[guard], namespaces=None).outcome is Outcome.UNKNOWN
+
+
+def test_an_odd_priority_class_matters_to_pods_whose_priority_it_may_give():
+    odd = [{"metadata": {"name": "high"}, "value": "much"}]
+    full = {"pods": [pod("old", node="a", requests=ONE)], "priorityClasses": odd}
+    for fields in ({"priorityClassName": "high"}, {}):
+        verdict = answer(pod(requests=ONE, **fields), node(gpu="1"), **full)
+        assert verdict.outcome is Outcome.UNKNOWN
+        assert answer(pod(**fields), node(), **full).outcome is Outcome.FITS
+    assert answer(pod(requests=ONE, priority=0), node(gpu="1"), **full).outcome is Outcome.BUSY
+
+
+def test_odd_pods_without_a_name_do_not_hide_each_other():
+    odd = [{"metadata": 5, "spec": {"nodeName": name}} for name in "ab"]
+    assert answer(pod(), node("a"), node("b"), pods=odd).outcome is Outcome.UNKNOWN

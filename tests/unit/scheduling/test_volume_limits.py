@@ -1,3 +1,5 @@
+import pytest
+
 from gpuspawner.scheduling import Outcome, Why
 from gpuspawner.scheduling.failures import TooManyVolumes
 from tests.unit.scheduling.objects import judge, node, pod
@@ -78,3 +80,22 @@ def test_without_attachments_a_yes_is_unknown_only_where_there_is_a_limit():
     assert verdict(5, volumeAttachments=None).outcome is Outcome.UNKNOWN
     free = verdict(5, volumeAttachments=None, csiNodes=[csi_node(None)])
     assert free.outcome is Outcome.FITS
+
+
+@pytest.mark.parametrize(
+    "kind", ["persistentVolumeClaims", "persistentVolumes", "storageClasses", "volumeAttachments"]
+)
+def test_where_a_node_has_a_limit_all_that_tells_of_its_volumes_must_be_known(kind):
+    inline = pod(volumes=[{"name": "d", "awsElasticBlockStore": {"volumeID": "vol-1"}}])
+    limited = [csi_node(1, "ebs.csi.aws.com")]
+    assert judge(inline, node(), csiNodes=limited).outcome is Outcome.FITS
+    doubtful = judge(inline, node(), csiNodes=limited, **{kind: None})
+    assert doubtful.outcome is Outcome.UNKNOWN
+    assert judge(inline, node(), **{kind: None}).outcome is Outcome.FITS
+
+
+def test_an_odd_csi_node_matters_to_disks_without_a_claim():
+    inline = pod(volumes=[{"name": "d", "awsElasticBlockStore": {"volumeID": "vol-1"}}])
+    odd = {**csi_node(1), "spec": 5}
+    assert judge(inline, node(), csiNodes=[odd]).outcome is Outcome.UNKNOWN
+    assert judge(pod(), node(), csiNodes=[odd]).outcome is Outcome.FITS
