@@ -97,6 +97,9 @@ class Feed:
         if gap and not self.kind.required:
             # The health says nothing of optional kinds, so what may be wrong must not be used.
             self._state.forget(self.kind.name)
+            if error.status == 404:
+                # An API that the server does not have (device classes before 1.34) has no objects.
+                self._state.mark_known(self.kind.name)
 
     def _put(self, raw: msgspec.Raw) -> tuple[str, str]:
         parsed = decode(self.kind.name, raw)

@@ -8,9 +8,10 @@ import json
 import msgspec
 import pytest
 
+from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.feed import Feed
 from gpuspawner.cluster.kinds import PODS
-from gpuspawner.cluster.watch import Change, Confirmed, Listed, Page, Signal
+from gpuspawner.cluster.watch import Change, Confirmed, Listed, Lost, Page, Signal
 from gpuspawner.scheduling.state import ClusterState
 
 from .scripted import obj
@@ -68,3 +69,15 @@ async def test_everybody_is_notified_once_a_signal_not_once_an_object() -> None:
     await feed.run(Scripted(Page(pods(3), first=True), Listed()))  # type: ignore[arg-type]
 
     assert notified == [3, 3]
+
+
+async def test_a_gap_ends_with_the_list_that_follows_it() -> None:
+    feed = Feed(PODS, ClusterState(), lambda: None)
+    listing: list[Signal] = [Page(pods(1), first=True), Listed()]
+    gone = Lost(RequestError("gone", 410), gap=True)
+
+    await feed.run(Scripted(*listing, gone))  # type: ignore[arg-type]
+    assert feed.gap
+    await feed.run(Scripted(*listing))  # type: ignore[arg-type]
+    assert not feed.gap
+    assert feed.error is None

@@ -244,6 +244,14 @@ async def test_an_optional_kind_that_is_forbidden_changes_nothing_else() -> None
         assert not view.state.known("PersistentVolumeClaim")
 
 
+async def test_a_kind_that_the_server_does_not_have_has_no_objects() -> None:
+    classes = Kind("DeviceClass", "classes", "/api/v1/classes", required=False)
+    async with viewing((NODES, PODS, classes), classes=[failure(404)] * 1000) as (view, _):
+        assert await view.first_list(3)
+
+        assert view.state.known("DeviceClass")
+
+
 async def test_a_second_start_does_nothing_and_stop_leaves_no_task() -> None:
     before = asyncio.all_tasks()
     async with viewing() as (view, server):

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from gpuspawner.cluster.health import Forbidden, Health, Reading, Stale, Unreachable
+from gpuspawner.kube.objects import KINDS
 from gpuspawner.offers import Offers, ScaleUp
 from gpuspawner.options import GPURequest
 from gpuspawner.policy import Grant
@@ -166,6 +167,25 @@ async def test_a_pool_that_can_grow_lets_the_pod_wait_and_takes_no_seat() -> Non
     assert len(preflight.seats) == 0
 
 
+def test_a_pod_that_no_node_could_hold_does_not_wait_for_one() -> None:
+    going = {"name": "c", "namespace": NAMESPACE, "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    home = {"name": "home", "persistentVolumeClaim": {"claimName": "c"}}
+    view = StillView(("Node", node("n", 0)), ("PersistentVolumeClaim", {"metadata": going}))
+    for kind in KINDS:
+        view.state.mark_known(kind)
+    what = Ask(NAMESPACE, "a", pod("a", volumes=[home]), Grant(_growing(max_nodes=2), 1))
+
+    assert isinstance(Preflight(view).check(what), Refuse)
+
+
+def test_what_is_over_committed_on_one_node_is_not_missing_on_another() -> None:
+    shrunk = [("Pod", pod(f"p{i}", 1, on="shrunk")) for i in range(3)]
+
+    refused = refusal(preflight_on(*ONE_FREE, ("Node", node("shrunk", 1)), *shrunk), ask("a", 2))
+
+    assert refused.gpus == Room(GPU, asked=2, most_free=1, free=1, most=2, total=3)
+
+
 def test_a_pool_that_has_grown_to_its_end_refuses() -> None:
     full = [("Node", node("n", 1)), ("Pod", pod("x", 1, on="n"))]
     what = Ask(NAMESPACE, "a", pod("a"), Grant(_growing(max_nodes=1), 1))
@@ -311,19 +331,41 @@ async def test_who_waits_is_refused_once_the_view_shows_the_other_bound() -> Non
     assert decision.reason is Reason.BUSY
 
 
-async def test_those_who_wait_are_served_in_the_order_in_which_they_came() -> None:
+async def test_nobody_overtakes_those_who_ask_for_more_and_came_before() -> None:
     preflight = preflight_on(("Node", node("n", 2)), patience=60)
-    await preflight.begin(ask("first", 2))
+    await preflight.begin(ask("first", 1))
+    big = asyncio.ensure_future(preflight.begin(ask("big", 2)))
+    await settle()
+    small = asyncio.ensure_future(preflight.begin(ask("small", 1)))
+    await settle()
+    assert not small.done()
+
+    preflight.release(NAMESPACE, "first")
+    assert isinstance(await asyncio.wait_for(big, 5), Start)
+    assert not small.done()
+    small.cancel()
+
+
+async def test_the_next_in_line_tries_as_soon_as_the_one_before_leaves() -> None:
+    preflight = preflight_on(("Node", node("n", 2)), patience=60)
+    await preflight.begin(ask("first", 1))
     big = asyncio.ensure_future(preflight.begin(ask("big", 2)))
     await settle()
     small = asyncio.ensure_future(preflight.begin(ask("small", 1)))
     await settle()
 
-    preflight.release(NAMESPACE, "first")
-    assert isinstance(await asyncio.wait_for(big, 5), Start)
-    await settle()
-    assert not small.done()
-    small.cancel()
+    big.cancel()
+
+    assert isinstance(await asyncio.wait_for(small, 5), Start)
+
+
+async def test_a_pod_that_is_seen_and_not_bound_yet_counts_once_with_its_seat() -> None:
+    view = StillView(("Node", node("n", 2)))
+    preflight = Preflight(view, patience=0.05)
+    await preflight.begin(ask("first"))
+    view.put("Pod", pod("first"))
+
+    assert isinstance(await preflight.begin(ask("second")), Start)
 
 
 async def test_nobody_waits_behind_those_who_ask_for_something_else() -> None:
