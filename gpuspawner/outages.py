@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from kubernetes_asyncio.config import ConfigException
 from kubespawner.clients import load_config, shared_client
 
 
@@ -19,8 +18,12 @@ class StandsOutages:
         """Make the spawner, with or without a cluster: every page of a person needs one."""
         try:
             super().__init__(*args, **kwargs)
-        except ConfigException:  # the last thing that KubeSpawner's own does
+        except Exception:
+            # The last thing that KubeSpawner's own does is to read the cluster's configuration,
+            # which raises what YAML, the file system and exec plugins raise.
             self.api = None
+            if self.connect():
+                raise
 
     def connect(self) -> bool:
         """Make the client if there is none yet; False while there is nothing to make it from."""
@@ -32,7 +35,7 @@ class StandsOutages:
                     ssl_ca_cert=spawner.k8s_api_ssl_ca_cert,
                     verify_ssl=spawner.k8s_api_verify_ssl,
                 )
-            except ConfigException:
+            except Exception:  # noqa: BLE001, see above; the view says in the log what it is
                 return False
             self.api = shared_client("CoreV1Api")
         return True
