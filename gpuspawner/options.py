@@ -228,7 +228,7 @@ def from_form(form: Mapping[str, Sequence[object]]) -> dict[str, object]:
         option, of, key = name.partition(OF)
         if not of or option not in NAMES:
             raw.setdefault(name, _number(name, value))
-        elif key == accelerator:
+        elif isinstance(accelerator, str) and same_key(key) == same_key(accelerator):
             raw[option] = _number(option, value)
     return {name: None if value == "" else value for name, value in raw.items()}
 

@@ -162,6 +162,12 @@ def test_in_a_form_a_field_counts_where_its_accelerator_is_chosen():
     }
 
 
+def test_a_field_of_an_accelerator_is_known_however_its_key_is_written():
+    query = {"accelerator": ["A100"], "gpus--a100": ["4"]}
+
+    assert from_form(query) == {"accelerator": "A100", "gpus": 4}
+
+
 @pytest.mark.parametrize("text", ["1e3", "-1", " 1", "٣", "0x1", "9" * 10, "1,5"])
 def test_in_a_form_a_number_is_written_in_plain_digits(text):
     assert from_form({"gpus": [text]}) == {"gpus": text}
