@@ -28,7 +28,7 @@ def amount(resource: str, count: int) -> str:
         case "cpu":
             return f"{cores(count)} of CPU"
         case _:
-            return str(count)
+            return f"{count} × {resource}"
 
 
 def gpus(grant: Grant) -> str:

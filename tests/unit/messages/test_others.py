@@ -119,7 +119,7 @@ def test_administrators_read_the_schedulers_words_and_the_taints_it_leaves_out()
 
 def test_other_resources_are_told_in_their_units():
     assert amount("ephemeral-storage", 2**30) == "1 GiB of disk"
-    assert amount("hugepages-2Mi", 4) == "4"
+    assert amount("nvidia.com/gpu", 4) == "4 × nvidia.com/gpu"
 
 
 def test_amounts_are_in_the_units_people_use():
