@@ -18,20 +18,23 @@ class Asking:
         person: The owner of the server.
         offers: What is on offer at this moment.
         rules: What holds for every pod.
-        stock: KubeSpawner's pod, as the API writes it.
+        stock: KubeSpawner's pod, as the API writes it; None while it cannot be made, since the
+            configuration reads what the administrator's ``pre_spawn_hook`` has yet to set.
     """
 
     person: Person
     offers: Offers
     rules: PodRules
-    stock: Plain
+    stock: Plain | None
 
     def pod(self, grant: Grant) -> Plain:
-        """The pod that a grant makes.
+        """The pod that a grant makes; one that cannot be judged where there is no stock pod.
 
         Raises:
             ManifestError: The accelerator contradicts KubeSpawner's configuration.
         """
+        if self.stock is None:
+            return {"spec": None}
         return manifest.apply(self.stock, grant, self.rules)
 
     def variant(self, request: GPURequest) -> tuple[Grant, Plain] | None:

@@ -68,7 +68,7 @@ def survey(
     state: ClusterState,
     health: Health,
     offers: Offers,
-    pod: Mapping[str, Any] = ANY_POD,
+    pod: Mapping[str, Any] | None = ANY_POD,
     rules: PodRules = PodRules(),  # noqa: B008, it is frozen
 ) -> tuple[Availability, ...]:
     """Tell how it stands with every accelerator on offer, and at last with servers without one.
@@ -78,11 +78,12 @@ def survey(
         health: How far that can be trusted.
         offers: What is offered.
         pod: KubeSpawner's pod for the person who looks, so that the administrator's selectors and
-            tolerations count. Its claims are left out: they may not exist yet.
+            tolerations count. Its claims are left out: they may not exist yet. None where the
+            pod is not known yet, so that nothing can be told.
         rules: What holds for every pod.
     """
     accelerators = (*offers.accelerators.values(), None)
-    if not isinstance(health, Live):
+    if pod is None or not isinstance(health, Live):
         word = State.READING if isinstance(health, Reading) else State.UNKNOWN
         return tuple(Availability(accelerator, word) for accelerator in accelerators)
     free_of_claims = _without_claims(pod)

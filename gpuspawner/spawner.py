@@ -213,8 +213,16 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
 
     async def _asking(self) -> Asking:
         offers = self._runtime.offers
-        stock = pods.plain(await super().get_pod_manifest())
-        return Asking(self._person(), offers, self._runtime.pod_rules(offers), stock)
+        rules = self._runtime.pod_rules(offers)
+        return Asking(self._person(), offers, rules, await self._stock_pod())
+
+    async def _stock_pod(self) -> Plain | None:
+        """KubeSpawner's pod; None where it needs what the administrator's hook has yet to set."""
+        try:
+            return pods.plain(await super().get_pod_manifest())
+        except Exception as error:  # noqa: BLE001, the third gate makes the pod again
+            self.log.info("The pod of %s cannot be made yet: %r", self._log_name, error)
+            return None
 
     def _ask(self, asking: Asking, grant: Grant) -> Ask:
         return Ask(

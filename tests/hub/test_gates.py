@@ -151,6 +151,28 @@ c.Spawner.pre_spawn_hook = hook
         assert hub.pods.bound("bob")
 
 
+def test_a_pod_that_needs_the_hook_first_is_judged_after_it(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(t4_nodes(1, 1))
+    hook = """
+def hook(spawner):
+    spawner.team = "physics"
+c.Spawner.pre_spawn_hook = hook
+c.Spawner.environment = {"TEAM": lambda spawner: spawner.team}
+"""
+    with start_gpu_hub(T4 + hook) as hub:
+        page = hub.person("alice").open("/hub/spawn")
+        assert page.status == 200
+        assert "Unknown" in page.text
+
+        assert hub.start("alice").status_code in {201, 202}
+        hub.until_ready("alice")
+        hub.start("bob")
+        hub.events_end("bob")
+        assert [pod["metadata"]["name"] for pod in hub.pods.all()] == ["jupyter-alice"]
+
+
 def test_the_pod_that_is_really_sent_is_judged(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:

@@ -164,3 +164,9 @@ def test_a_view_that_is_not_live_tells_no_figures(health, told):
         Availability(OFFERS.accelerators["t4"], told),
         Availability(None, told),
     )
+
+
+def test_of_a_pod_that_is_not_known_yet_nothing_can_be_told():
+    state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
+
+    assert {row.state for row in survey(state, LIVE, OFFERS, None)} == {State.UNKNOWN}
