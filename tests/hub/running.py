@@ -208,5 +208,5 @@ def start_hub_process(
 def _serves(url: str) -> bool:
     try:
         return requests.get(f"{url}/hub/health", timeout=5).ok
-    except requests.ConnectionError:
+    except (requests.ConnectionError, requests.Timeout):
         return False
