@@ -430,7 +430,7 @@ def topology(draw: Draw, case: Case) -> None:
 
 def even_spread(draw: Draw, case: Case) -> None:
     """Roomy nodes and pods of one kind: nothing but their spread decides."""
-    start(draw, case, nodes=(2, 6), pods=(2, 10), gpu_chance=0)
+    start(draw, case, nodes=(2, 5), pods=(6, 18), gpu_chance=0)
     for each in case.nodes:
         each["spec"] = {}
         each["status"]["allocatable"] |= {"cpu": "32", "memory": "64Gi", "pods": "110"}
@@ -443,7 +443,7 @@ def even_spread(draw: Draw, case: Case) -> None:
         if draw.maybe(0.25):
             each["metadata"]["deletionTimestamp"] = ENDING
     case.pod["spec"]["topologySpreadConstraints"] = spread(draw)
-    if draw.maybe(0.3):
+    if draw.maybe(0.5):
         names = [each["metadata"]["name"] for each in case.nodes]
         case.pod["spec"]["affinity"] = {"nodeAffinity": node_affinity(draw, names)}
 

@@ -50,7 +50,9 @@ def volume(draw: Draw, case: Case, name: str, source: Plain | None = None) -> Pl
         spec["nodeAffinity"] = {"required": volume_affinity(draw, names)}
     if draw.maybe(0.4):
         prefix = draw.choice(["topology.kubernetes.io", "failure-domain.beta.kubernetes.io"])
-        labels[f"{prefix}/zone"] = draw.choice([*ZONES, "zone-a__zone-b", "zone-b__zone-c"])
+        labels[f"{prefix}/zone"] = draw.choice(
+            [*ZONES, "zone-a__zone-b", "zone-b__zone-c", "zone-a__zone-c"]
+        )
         if draw.maybe(0.2):
             labels["topology.kubernetes.io/region"] = draw.choice(["region-1", "region-2"])
     return {
@@ -158,7 +160,7 @@ def volumes(draw: Draw, case: Case) -> None:
     only_local = draw.maybe(0.35)
     for index in range(draw.randint(1, 4) if only_local else draw.randint(0, 3)):
         case.add("persistentvolumes", free_volume(draw, case, index, namespace))
-    for index in range(draw.choice([1, 1, 2])):
+    for index in range(draw.choice([1, 2, 2]) if only_local else draw.choice([1, 1, 2])):
         name = f"{case.name}-c{index}"
         state = "local" if only_local else claim_state(draw)
         add_claim_in_state(draw, case, name, namespace, state)
