@@ -110,6 +110,7 @@ class AzureDisk(KubeStruct, frozen=True):
 
     disk_name: str = ""
     disk_uri: str = msgspec.field(default="", name="diskURI")
+    kind: str | None = None
 
 
 class Cinder(KubeStruct, frozen=True):

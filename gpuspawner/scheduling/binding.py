@@ -21,8 +21,9 @@ from .failures import (
     VolumeElsewhere,
     VolumeGone,
 )
-from .free_volumes import Candidates, candidates, capacities, reach_of, size_of
+from .free_volumes import Candidates, Reach, candidates, capacities, reach_of, size_of
 from .labels import Labels, Selector
+from .migration import plugin_of, translated, translates
 from .node_info import NodeInfo
 from .screening import Screening
 from .storage_index import StorageIndex, class_of_claim
@@ -59,7 +60,16 @@ class Binding:
         """
         self._claims = claims
         self._storage = storage
-        self._reaching: set[str] = screening.kept(_signature(claims), set)
+        self._migrating = {
+            bound.volume.metadata.name: (plugin, reach_of(translated(bound.volume)))
+            for bound in claims.bound
+            if bound.volume is not None and (plugin := plugin_of(bound.volume.spec)) is not None
+        }
+        """Volumes of in-tree plugins, as nodes that migrated their plugin see them."""
+        # What is kept outlasts changes of nodes' plugins, so those volumes have no part in it.
+        self._reaching: set[str] = (
+            set() if self._migrating else screening.kept(_signature(claims), set)
+        )
         """Nodes that are known to reach all the volumes of bound claims."""
         self._bound = [
             (bound.claim.metadata.name, reach_of(bound.volume) if bound.volume else None)
@@ -89,9 +99,25 @@ class Binding:
         for claim, reach in self._bound:
             if reach is None:
                 return VolumeGone(claim)
-            if not reach.reaches(node.labels):
+            if not self._as_seen_by(node, reach).reaches(node.labels):
                 return VolumeElsewhere(claim, reach.volume.metadata.name)
         return None
+
+    def _as_seen_by(self, node: NodeInfo, reach: Reach) -> Reach:
+        plugin, csi_reach = self._migrating.get(reach.volume.metadata.name, ("", reach))
+        return csi_reach if plugin in self._storage.migrated_plugins(node.name) else reach
+
+    @property
+    def migrating(self) -> bool:
+        """Whether it matters which in-tree plugins nodes have migrated."""
+        return bool(self._migrating)
+
+    @property
+    def untranslatable(self) -> list[str]:
+        """Names of in-tree volumes without a CSI form."""
+        return [
+            name for name, (_, reach) in self._migrating.items() if not translates(reach.volume)
+        ]
 
     def _other_zone(self, node: NodeInfo) -> Failure | None:
         labels = node.labels

@@ -91,17 +91,19 @@ def _missing_storage(filters: Filters) -> Iterator[Unknown]:
     state = filters.state
     for claim in filters.claims.provisioning:
         yield Unknown(Why.NEW_VOLUME, claim.metadata.name)
+    for name in filters.binding.untranslatable:
+        yield Unknown(Why.ODD_OBJECT, f"PersistentVolume {name}: it has no CSI form")
+    kinds: tuple[str, ...] = ()
+    if filters.claims.waiting:
+        kinds += ("CSIDriver", "CSIStorageCapacity")
     if filters.limits.drivers:
         if not state.known("CSINode"):
-            yield Unknown(Why.NOT_KNOWN, "CSINode")
+            yield Unknown(Why.NOT_KNOWN, "CSINode", may_admit=filters.binding.migrating)
         elif _limited(filters):
-            for kind in COUNTED_KINDS:
-                if not state.known(kind):
-                    yield Unknown(Why.NOT_KNOWN, kind)
-    if filters.claims.waiting:
-        for kind in ("CSIDriver", "CSIStorageCapacity"):
-            if not state.known(kind):
-                yield Unknown(Why.NOT_KNOWN, kind)
+            kinds += COUNTED_KINDS
+    for kind in kinds:
+        if not state.known(kind):
+            yield Unknown(Why.NOT_KNOWN, kind)
 
 
 def _limited(filters: Filters) -> bool:

@@ -13,6 +13,8 @@ from gpuspawner.kube.storage import (
     VolumeAttachment,
 )
 
+from .migration import migrated_plugins
+
 T = TypeVar("T", bound=KubeObject)
 
 _NO_LIMITS: Mapping[str, int] = {}
@@ -52,6 +54,8 @@ class StorageIndex:
         """By node."""
         self._limits: dict[str, dict[str, int]] = {}
         """How many volumes of each driver a node takes."""
+        self._migrated: dict[str, frozenset[str]] = {}
+        """The in-tree plugins that a node serves through CSI."""
 
     def get(self, type_: type[T], name: str, namespace: str = "") -> T | None:
         """Return an object by its type and name."""
@@ -83,6 +87,10 @@ class StorageIndex:
         """Return how many volumes of each CSI driver a node takes; without an entry, any number."""
         return self._limits.get(node, _NO_LIMITS)
 
+    def migrated_plugins(self, node: str) -> frozenset[str]:
+        """Return the in-tree plugins whose volumes a node serves through their CSI driver."""
+        return self._migrated.get(node, frozenset())
+
     @property
     def device_resources(self) -> frozenset[str]:
         """The extended resources that device classes serve."""
@@ -106,6 +114,7 @@ class StorageIndex:
                 for driver in thing.spec.drivers or ()
                 if driver.allocatable is not None and driver.allocatable.count is not None
             }
+            self._migrated[key] = migrated_plugins(thing.metadata.annotations)
 
     def discard(self, kind: str, key: str) -> bool:
         """Drop an object; tell whether it was there."""
@@ -119,6 +128,7 @@ class StorageIndex:
                 self._attachments.pop(thing.spec.node_name, None)
         elif isinstance(thing, CSINode):
             del self._limits[key]
+            del self._migrated[key]
         return thing is not None
 
     def _volumes_like(self, volume: PersistentVolume) -> dict[str, PersistentVolume]:

@@ -13,14 +13,15 @@ from gpuspawner.kube.storage import (
 
 from .claims import PodClaims
 from .failures import TooManyVolumes
+from .migration import AWS_EBS, AZURE_DISK, CINDER, GCE_PD, plugin_of
 from .node_info import NodeInfo, PodInfo
 from .storage_index import StorageIndex, class_of_claim
 
 MIGRATED = {
-    "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
-    "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
-    "kubernetes.io/azure-disk": "disk.csi.azure.com",
-    "kubernetes.io/cinder": "cinder.csi.openstack.org",
+    AWS_EBS: "ebs.csi.aws.com",
+    GCE_PD: "pd.csi.storage.gke.io",
+    AZURE_DISK: "disk.csi.azure.com",
+    CINDER: "cinder.csi.openstack.org",
     "kubernetes.io/portworx-volume": "pxd.portworx.com",
 }
 """The CSI driver of each in-tree plugin whose volumes count as CSI volumes."""
@@ -137,15 +138,16 @@ def _count_inline(attached: _Attached, volume: Volume) -> None:
 
 def _count_in_tree(attached: _Attached, disk: Volume | VolumeSpec) -> None:
     """Count an in-tree disk under its CSI driver; its own id serves as the handle."""
-    if disk.aws_elastic_block_store:
-        found = ("kubernetes.io/aws-ebs", disk.aws_elastic_block_store.volume_id)
-    elif disk.gce_persistent_disk:
-        found = ("kubernetes.io/gce-pd", disk.gce_persistent_disk.pd_name)
-    elif disk.azure_disk:
-        found = ("kubernetes.io/azure-disk", disk.azure_disk.disk_uri)
-    elif disk.cinder:
-        found = ("kubernetes.io/cinder", disk.cinder.volume_id)
-    else:
+    plugin = plugin_of(disk)
+    if plugin is None:
         return
-    driver = MIGRATED[found[0]]
-    attached[driver, found[1]] = driver
+    driver = MIGRATED[plugin]
+    if disk.aws_elastic_block_store:
+        handle = disk.aws_elastic_block_store.volume_id.rstrip("/").rpartition("/")[2]
+    elif disk.gce_persistent_disk:
+        handle = disk.gce_persistent_disk.pd_name
+    elif disk.azure_disk:
+        handle = disk.azure_disk.disk_uri
+    else:
+        handle = disk.cinder.volume_id if disk.cinder else ""
+    attached[driver, handle] = driver

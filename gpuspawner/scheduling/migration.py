@@ -1,0 +1,158 @@
+"""In-tree volumes that a node serves through their CSI driver.
+
+There the volume's topology is that of the driver. Sources: `tryTranslatePVToCSI` in
+volumebinding/binder.go (v1.36.2), csi-translation-lib plugins/in_tree_volume.go (v0.36.2).
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+import msgspec
+
+from gpuspawner.kube.meta import (
+    AWSElasticBlockStore,
+    AzureDisk,
+    Cinder,
+    GCEPersistentDisk,
+    LabelSelectorRequirement,
+    NodeSelector,
+    NodeSelectorTerm,
+)
+from gpuspawner.kube.storage import PersistentVolume, VolumeNodeAffinity
+
+MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
+"""The annotation of a CSINode that lists in-tree plugins, separated by commas."""
+
+AWS_EBS = "kubernetes.io/aws-ebs"
+GCE_PD = "kubernetes.io/gce-pd"
+AZURE_DISK = "kubernetes.io/azure-disk"
+CINDER = "kubernetes.io/cinder"
+
+ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
+BETA_REGION = "failure-domain.beta.kubernetes.io/region"
+
+_CSI_ZONES = {
+    AWS_EBS: "topology.ebs.csi.aws.com/zone",
+    GCE_PD: "topology.gke.io/zone",
+    CINDER: "topology.cinder.csi.openstack.org/zone",
+}
+"""The label of zones of each plugin's driver; Azure's volumes keep theirs."""
+
+_AWS_URL = re.compile(r"aws://[^/?#]*/+vol-[^/?#]*/*")
+
+
+class Disk(Protocol):
+    """What names an in-tree disk: a volume of a pod, or a PersistentVolume's spec."""
+
+    @property
+    def aws_elastic_block_store(self) -> AWSElasticBlockStore | None:
+        """Amazon's."""
+
+    @property
+    def gce_persistent_disk(self) -> GCEPersistentDisk | None:
+        """Google's."""
+
+    @property
+    def azure_disk(self) -> AzureDisk | None:
+        """Microsoft's."""
+
+    @property
+    def cinder(self) -> Cinder | None:
+        """OpenStack's."""
+
+
+def plugin_of(disk: Disk) -> str | None:
+    """Return the name of the in-tree plugin of a disk; None for all that does not migrate."""
+    if disk.aws_elastic_block_store:
+        return AWS_EBS
+    if disk.gce_persistent_disk:
+        return GCE_PD
+    if disk.azure_disk:
+        return AZURE_DISK
+    return CINDER if disk.cinder else None
+
+
+def migrated_plugins(annotations: Mapping[str, str] | None) -> frozenset[str]:
+    """Return the plugins that a node serves through CSI, from its CSINode's annotations."""
+    return frozenset((annotations or {}).get(MIGRATED_PLUGINS, "").split(",")) - {""}
+
+
+def translated(volume: PersistentVolume) -> PersistentVolume:
+    """Return a volume with the node affinity that it has on nodes that migrated its plugin."""
+    csi_zone = _CSI_ZONES.get(plugin_of(volume.spec) or "")
+    if csi_zone is None:
+        return volume
+    affinity = volume.spec.node_affinity
+    required = affinity.required if affinity else None
+    terms = list((required.node_selector_terms if required else None) or ())
+    labels = volume.metadata.labels or {}
+    zone, region = _labels_in_use(terms, labels)
+    if _has_values(terms, zone):
+        terms = _renamed(terms, zone, csi_zone)
+    else:
+        zones = {part.strip() for part in labels.get(zone, "").split("__")} - {""}
+        if zones:
+            near = LabelSelectorRequirement(key=csi_zone, operator="In", values=sorted(zones))
+            terms = [_with(term, near) for term in terms or [NodeSelectorTerm()]]
+    if region == BETA_REGION and _has_values(terms, region):
+        terms = _renamed(terms, region, REGION)
+    if not terms:
+        return volume
+    spec = msgspec.structs.replace(
+        volume.spec,
+        node_affinity=VolumeNodeAffinity(required=NodeSelector(node_selector_terms=terms)),
+    )
+    return msgspec.structs.replace(volume, spec=spec)
+
+
+def translates(volume: PersistentVolume) -> bool:
+    """Tell whether a volume has a CSI form; the scheduler stumbles over one without."""
+    spec = volume.spec
+    if spec.aws_elastic_block_store:
+        name = spec.aws_elastic_block_store.volume_id
+        return not name.startswith("aws://") or _AWS_URL.fullmatch(name) is not None
+    if spec.gce_persistent_disk:
+        labels = volume.metadata.labels or {}
+        zones = (labels.get(BETA_ZONE) or labels.get(ZONE, "")).split("__")
+        regions = {tuple(zone.split("-")[:2]) for zone in zones}
+        return len(zones) == 1 or (
+            len(regions) == 1 and all(zone.count("-") == 2 for zone in zones)
+        )
+    kind = spec.azure_disk.kind if spec.azure_disk else None
+    return kind is None or kind.lower() == "managed"
+
+
+def _labels_in_use(terms: Iterable[NodeSelectorTerm], labels: Mapping[str, str]) -> tuple[str, str]:
+    """Return the labels of zone and region that a volume speaks of."""
+    keys = {e.key for term in terms for e in term.match_expressions or ()}
+    for named in (keys, labels):
+        if ZONE in named:
+            return ZONE, REGION
+        if BETA_ZONE in named:
+            return BETA_ZONE, BETA_REGION
+    return ZONE, REGION
+
+
+def _has_values(terms: Iterable[NodeSelectorTerm], key: str) -> bool:
+    return any(e.key == key and e.values for term in terms for e in term.match_expressions or ())
+
+
+def _renamed(terms: Iterable[NodeSelectorTerm], old: str, new: str) -> list[NodeSelectorTerm]:
+    return [
+        msgspec.structs.replace(
+            term,
+            match_expressions=[
+                msgspec.structs.replace(e, key=new) if e.key == old else e
+                for e in term.match_expressions or ()
+            ],
+        )
+        for term in terms
+    ]
+
+
+def _with(term: NodeSelectorTerm, more: LabelSelectorRequirement) -> NodeSelectorTerm:
+    expressions = [*(term.match_expressions or ()), more]
+    return msgspec.structs.replace(term, match_expressions=expressions)
