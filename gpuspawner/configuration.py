@@ -61,12 +61,22 @@ def configure(c: Config) -> None:
 
 
 def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
-    whole = JupyterHub.instance().config if JupyterHub.initialized() else c
+    if JupyterHub.initialized():
+        c, spawner = JupyterHub.instance().config, JupyterHub.instance().spawner_class
     try:
-        runtime.current(check(whole, spawner))
+        _check_used(spawner)
+        runtime.current(check(c, spawner))
     except (ConfigurationError, OfferError) as error:
         get_logger().critical("%s", error)
         raise SystemExit(1) from None
+
+
+def _check_used(used: type[object]) -> None:
+    if not issubclass(used, GPUSpawner):
+        raise ConfigurationError(
+            f"JupyterHub.spawner_class became {used.__name__} after gpuspawner.configure(c); "
+            "leave the later line out, or derive the class from gpuspawner.GPUSpawner"
+        )
 
 
 def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
@@ -83,9 +93,10 @@ def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
     _check_names(c, spawner)
     settings = _settings(c, spawner)
     Offers.parse(**{name: getattr(settings, name) for name in OFFERS})
-    if settings.accelerators and settings.profile_list:
+    offered = [name for name in OFFERS if getattr(settings, name)]
+    if offered and settings.profile_list:
         raise ConfigurationError(
-            "GPUSpawner.accelerators and KubeSpawner.profile_list are both set; "
+            f"GPUSpawner.{offered[0]} and KubeSpawner.profile_list are both set; "
             "a person would have to choose twice, so keep one of them"
         )
     _check_overrides(settings)
@@ -160,20 +171,27 @@ def _check_overrides(settings: Any) -> None:
 def _overrides(settings: Any) -> Iterator[tuple[str, Iterable[str]]]:
     """Where traits are set for one person, and which; what is a callable cannot be looked into."""
     groups = settings.group_overrides
-    if isinstance(groups, Mapping):
-        for name, group in groups.items():
-            yield f"Spawner.group_overrides[{name!r}]", group.get("spawner_override", {})
+    for name, group in _mapping(groups).items():
+        yield (
+            f"Spawner.group_overrides[{name!r}]",
+            _mapping(_mapping(group).get("spawner_override")),
+        )
     profiles = settings.profile_list
     if isinstance(profiles, Mapping):  # KubeSpawner 7.1
         profiles = list(profiles.values())
     for number, profile in enumerate(profiles if isinstance(profiles, list) else ()):
         place = f"KubeSpawner.profile_list[{number}]"
-        yield place, profile.get("kubespawner_override", {})
-        for option in profile.get("profile_options", {}).values():
-            for choice in option.get("choices", {}).values():
-                yield place, choice.get("kubespawner_override", {})
-    if isinstance(settings.apply_user_options, Mapping):
-        yield "Spawner.apply_user_options", settings.apply_user_options.values()
+        yield place, _mapping(_mapping(profile).get("kubespawner_override"))
+        for option in _mapping(_mapping(profile).get("profile_options")).values():
+            for choice in _mapping(_mapping(option).get("choices")).values():
+                yield place, _mapping(_mapping(choice).get("kubespawner_override"))
+    applied = _mapping(settings.apply_user_options).values()
+    yield "Spawner.apply_user_options", [name for name in applied if isinstance(name, str)]
+
+
+def _mapping(value: object) -> Mapping[Any, Any]:
+    """The value if it is a mapping; what else it may be is KubeSpawner's to judge."""
+    return value if isinstance(value, Mapping) else {}
 
 
 def _subclasses(cls: type[object]) -> Iterator[type[object]]:

@@ -54,6 +54,15 @@ def test_what_comes_after_the_line_is_checked_too_and_told_in_one_line(tmp_path:
     assert "Traceback" not in log
 
 
+def test_another_spawner_after_the_line_is_told(tmp_path: Path) -> None:
+    after = 'c.JupyterHub.spawner_class = "kubespawner.KubeSpawner"'
+
+    log = log_of_a_hub_that_ends(tmp_path, CONFIGURED.format(lines=A100, after=after))
+
+    assert "JupyterHub.spawner_class became KubeSpawner" in log
+    assert "Traceback" not in log
+
+
 def test_with_the_spawner_class_alone_everything_works(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:

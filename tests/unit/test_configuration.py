@@ -94,6 +94,14 @@ def test_other_sections_are_none_of_our_business(section: str) -> None:
             "accelerators and KubeSpawner.profile_list",
         ),
         (
+            {
+                "GPUSpawner": {"memory_choices": ["8Gi"]},
+                "KubeSpawner": {"profile_list": [{"display_name": "small"}]},
+            },
+            ConfigurationError,
+            "memory_choices and KubeSpawner.profile_list",
+        ),
+        (
             {"Spawner": {"group_overrides": {"ml": {"spawner_override": {"images": {}}}}}},
             ConfigurationError,
             r"Spawner.group_overrides\['ml'\] sets GPUSpawner.images",
@@ -133,3 +141,18 @@ def test_values_are_those_of_all_sections_together() -> None:
     assert (settings.start_timeout, settings.k8s_api_host) == (400, "https://a")
     assert settings.environment == {"A": "b"}
     assert settings.cpu_environment == {"NVIDIA_VISIBLE_DEVICES": "void"}
+
+
+@pytest.mark.parametrize(
+    ("section", "traits"),
+    [
+        ("Spawner", {"group_overrides": {"ml": ["alice"]}}),
+        ("Spawner", {"group_overrides": {"ml": {"spawner_override": None}}}),
+        ("Spawner", {"apply_user_options": {"mine": ["image"]}}),
+        ("KubeSpawner", {"profile_list": [{"display_name": "a", "profile_options": None}]}),
+    ],
+)
+def test_what_others_make_of_odd_overrides_is_left_to_them(
+    section: str, traits: dict[str, Any]
+) -> None:
+    configure(_c(**{section: traits}))
