@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -97,14 +97,16 @@ class RunningHub:
 
     def end(self) -> None:
         """SIGTERM lets the hub stop its proxy and its servers; what it leaves is killed."""
-        if not self.lives:
-            return
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.wait(30)
-        except subprocess.TimeoutExpired:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+        if self.lives:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(30)
+            except subprocess.TimeoutExpired:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait()
+        # A hub that has ended by itself leaves its proxy, which is in a session of its own.
+        with suppress(FileNotFoundError, ProcessLookupError):
+            os.kill(int((self._folder / "proxy.pid").read_text()), signal.SIGKILL)
 
     @property
     def log(self) -> str:
