@@ -1,0 +1,124 @@
+"""However objects came, changed and went, a state answers as one that is built of what is left."""
+
+import copy
+import gzip
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from gpuspawner.kube.objects import KINDS, convert
+from gpuspawner.scheduling import ClusterState, explain
+
+FILES = sorted((Path(__file__).parent / "vectors").glob("*.jsonl.gz"))
+FIELDS = {kind[0].lower() + kind[1:] + "s": kind for kind in KINDS} | {
+    "storageClasses": "StorageClass"
+}
+SCOPED = ("Pod", "PersistentVolumeClaim", "CSIStorageCapacity")
+
+
+def some_cases(draw):
+    """Return the pods and (kind, object) of a few answered cases."""
+    pods, objects = [], []
+    for path in draw.sample(FILES, 3):
+        case = json.loads(draw.choice(gzip.decompress(path.read_bytes()).splitlines()))
+        pods.append(case["pod"])
+        objects += [(kind, each) for name, kind in FIELDS.items() for each in case.get(name, ())]
+    return pods, objects
+
+
+def changed(draw, kind, plain, places):
+    """Return another version of an object, sometimes an odd one."""
+    plain = copy.deepcopy(plain)
+    spec = plain.setdefault("spec", {})
+    if kind == "Node":
+        spec["unschedulable"] = draw.random() < 0.2
+        labels = plain["metadata"].get("labels")
+        if labels and draw.random() < 0.3:
+            del labels[draw.choice(sorted(labels))]
+        if draw.random() < 0.5:
+            plain["metadata"]["name"] = draw.choice(places)
+    elif kind == "Pod":
+        spec["nodeName"] = draw.choice([*places, ""])
+        plain["status"] = {
+            "phase": draw.choice(["Running", "Running", "Running", "Failed"]),
+            "nominatedNodeName": draw.choice([*places, ""]),
+        }
+    if draw.random() < 0.04:
+        plain["spec"] = 5
+    return plain
+
+
+class History:
+    """A state that is kept up to date, and what is in it."""
+
+    def __init__(self, draw):
+        self.draw = draw
+        self.pods, self.stock = some_cases(draw)
+        self.places = [o["metadata"]["name"] for kind, o in self.stock if kind == "Node"][:5]
+        self.state, self.known, self.objects = ClusterState(), set(), {}
+        for kind in KINDS:
+            self.know(kind)
+
+    def know(self, kind):
+        self.known.add(kind)
+        self.state.mark_known(kind)
+
+    def put(self):
+        kind, plain = self.draw.choice(self.stock)
+        plain = changed(self.draw, kind, plain, self.places)
+        meta = plain["metadata"]
+        key = kind, meta.get("namespace", "") if kind in SCOPED else "", meta["name"]
+        self.objects[key] = plain
+        self.state.put(convert(kind, plain))
+
+    def remove(self):
+        if self.objects:
+            key = self.draw.choice(sorted(self.objects))
+            del self.objects[key]
+            self.state.remove(*key)
+
+    def forget(self):
+        kind = self.draw.choice(sorted(KINDS))
+        self.state.forget(kind)
+        self.known.discard(kind)
+        self.objects = {key: o for key, o in self.objects.items() if key[0] != kind}
+
+    def step(self):
+        usual = [self.put] * 40 + [self.remove] * 14
+        self.draw.choice([*usual, self.forget])()
+        if self.draw.random() < 0.05:
+            self.know(self.draw.choice(sorted(KINDS)))
+
+    def anew(self):
+        state = ClusterState()
+        for kind in self.known:
+            state.mark_known(kind)
+        for (kind, _, _), plain in self.draw.sample(list(self.objects.items()), len(self.objects)):
+            state.put(convert(kind, plain))
+        return state
+
+
+def essence(verdict):
+    return {
+        "outcome": verdict.outcome,
+        "feasible": verdict.feasible,
+        "reasons": verdict.reasons,
+        "message": verdict.condition_message,
+        "busy": verdict.busy,
+        "away": verdict.away,
+        "unknown": {(u.why, u.may_admit, u.may_refuse) for u in verdict.unknown},
+    }
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_history_leaves_no_trace(seed):
+    history = History(random.Random(seed))
+    for _ in range(120):
+        history.step()
+        if history.draw.random() < 0.3:
+            fresh = history.anew()
+            assert {k: history.state.keys(k) for k in KINDS} == {k: fresh.keys(k) for k in KINDS}
+            for pod in history.pods:
+                assert essence(explain(history.state, pod)) == essence(explain(fresh, pod))
