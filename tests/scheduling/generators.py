@@ -7,7 +7,7 @@ a scheduler still remembers of one cluster can touch the next.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -310,10 +310,10 @@ def pod_affinity(draw: Draw, chance: float, anti_chance: float) -> Plain:
     return made
 
 
-def spread(draw: Draw) -> list[Plain]:
+def spread(draw: Draw, keys: Sequence[str] = TOPOLOGY_KEYS) -> list[Plain]:
     made: dict[tuple[str, str], Plain] = {}
     for _ in range(draw.choice([1, 1, 2])):
-        key = draw.choice(TOPOLOGY_KEYS)
+        key = draw.choice(keys)
         hard = draw.maybe(0.9)
         one: Plain = {
             "maxSkew": draw.choice([1, 1, 2, 3]),
@@ -435,17 +435,25 @@ def even_spread(draw: Draw, case: Case) -> None:
         each["spec"] = {}
         each["status"]["allocatable"] |= {"cpu": "32", "memory": "64Gi", "pods": "110"}
         each["metadata"]["labels"]["topology.kubernetes.io/zone"] = draw.choice(ZONES[:2])
-    taint_nodes(draw, case.nodes, 0.2)
+    if draw.maybe(0.8):  # one node has to show whether it is right; the others count all the same
+        for each in draw.sample(case.nodes, len(case.nodes) - 1):
+            each["spec"]["taints"] = [{"key": "maintenance", "effect": "NoSchedule"}]
+    plain = [{"name": "main", "image": "i"}]
     for each in case.objects["pods"]:
-        each["spec"]["containers"] = [{"name": "main", "image": "i"}]
+        each["spec"]["containers"] = plain
         if draw.maybe(0.85):
             make_kin(each, case.pod)
         if draw.maybe(0.25):
             each["metadata"]["deletionTimestamp"] = ENDING
-    case.pod["spec"]["topologySpreadConstraints"] = spread(draw)
-    if draw.maybe(0.5):
-        names = [each["metadata"]["name"] for each in case.nodes]
-        case.pod["spec"]["affinity"] = {"nodeAffinity": node_affinity(draw, names)}
+    spec = case.pod["spec"]
+    spec["containers"] = plain
+    spec["topologySpreadConstraints"] = spread(draw, TOPOLOGY_KEYS[:3])
+    for each in spec["topologySpreadConstraints"]:
+        each["maxSkew"] = draw.choice([1, 1, 1, 2])
+        if draw.maybe(0.7):
+            each["labelSelector"] = {"matchLabels": {"app": case.pod["metadata"]["labels"]["app"]}}
+    if draw.maybe(0.3):
+        spec["nodeSelector"] = {"topology.kubernetes.io/zone": ZONES[0]}
 
 
 def preemption(draw: Draw, case: Case) -> None:
