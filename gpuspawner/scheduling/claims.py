@@ -9,17 +9,24 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
+
 from gpuspawner.kube.meta import ObjectMeta
 from gpuspawner.kube.pods import Pod, Volume
 from gpuspawner.kube.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
 from .failures import Rejected
-from .storage_index import StorageIndex, class_of_claim
+from .storage_index import BETA_STORAGE_CLASS, StorageIndex, class_of_claim
 
 ONE_POD = "ReadWriteOncePod"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 WAIT = "WaitForFirstConsumer"
+IS_DEFAULT = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+"""Annotations of which one marks a default class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +133,12 @@ def _find(
     if claim is not None:
         return _Found(claim, new=False, ephemeral=ephemeral)
     if name in coming:
-        return _Found(coming[name], new=True, ephemeral=ephemeral)
+        return _Found(_with_default_class(coming[name], storage), new=True, ephemeral=ephemeral)
     if volume.ephemeral is not None:
         spec = volume.ephemeral.volume_claim_template.spec
         meta = ObjectMeta(name=name, namespace=pod.metadata.namespace)
         claim = PersistentVolumeClaim(metadata=meta, spec=spec)
-        return _Found(claim, new=True, ephemeral=True)
+        return _Found(_with_default_class(claim, storage), new=True, ephemeral=True)
     return Rejected(f'persistentvolumeclaim "{name}" not found', claim=name)
 
 
@@ -184,7 +191,7 @@ def _sort(claims: list[_Found], storage: StorageIndex) -> PodClaims | Rejected:
             unbound = unbound or Rejected(
                 "pod has unbound immediate PersistentVolumeClaims",
                 claim=claim.metadata.name,
-                passing=bool(volume_name) or _provisions(class_),
+                passing=bool(volume_name) or _provisions(class_) or _gets_a_class(claim, storage),
             )
     if unbound is not None:
         return unbound
@@ -208,3 +215,35 @@ def _sort(claims: list[_Found], storage: StorageIndex) -> PodClaims | Rejected:
 
 def _provisions(class_: StorageClass | None) -> bool:
     return class_ is not None and class_.provisioner not in ("", NO_PROVISIONER)
+
+
+def _with_default_class(
+    claim: PersistentVolumeClaim, storage: StorageIndex
+) -> PersistentVolumeClaim:
+    """Return a new claim as the admission plugin DefaultStorageClass will have it.
+
+    Of several default classes the newest will be its own; none is guessed.
+    """
+    defaults = _default_classes(storage)
+    if len(defaults) != 1 or not _is_classless(claim):
+        return claim
+    spec = msgspec.structs.replace(claim.spec, storage_class_name=defaults[0])
+    return msgspec.structs.replace(claim, spec=spec)
+
+
+def _gets_a_class(claim: PersistentVolumeClaim, storage: StorageIndex) -> bool:
+    """Tell whether a claim will get a default class, which claims do later as well."""
+    return _is_classless(claim) and bool(_default_classes(storage))
+
+
+def _is_classless(claim: PersistentVolumeClaim) -> bool:
+    annotated = BETA_STORAGE_CLASS in (claim.metadata.annotations or ())
+    return claim.spec.storage_class_name is None and not annotated
+
+
+def _default_classes(storage: StorageIndex) -> list[str]:
+    return [
+        class_.metadata.name
+        for class_ in storage.all(StorageClass)
+        if "true" in map((class_.metadata.annotations or {}).get, IS_DEFAULT)
+    ]

@@ -108,3 +108,40 @@ def test_the_claim_of_an_ephemeral_volume_must_be_the_pods_own():
     left_by_an_earlier_pod = ephemeral("uid-old")
     assert left_by_an_earlier_pod.outcome is Outcome.UNKNOWN
     assert left_by_an_earlier_pod.message == refused.message
+
+
+def default(name, mode="WaitForFirstConsumer"):
+    annotations = {"storageclass.kubernetes.io/is-default-class": "true"}
+    made = {**WAIT, "metadata": {"name": name, "annotations": annotations}}
+    return {**made, "volumeBindingMode": mode}
+
+
+def classless(classes, new=True):
+    made = claim(class_=None)
+    there = () if new else [made]
+    state = cluster(node(), persistentVolumeClaims=there, storageClasses=classes)
+    return evaluate(state, pod(**uses("home")), new_claims=[made] if new else ()).outcome
+
+
+def test_a_new_claim_without_a_class_gets_the_default_one():
+    assert classless([WAIT, default("usual")]) is Outcome.FITS
+    assert classless([WAIT, default("usual", "Immediate")]) is Outcome.UNKNOWN
+    assert classless([WAIT]) is Outcome.IMPOSSIBLE
+    template = {"volumeClaimTemplate": {"spec": claim(class_=None)["spec"]}}
+    request = pod(volumes=[{"name": "s", "ephemeral": template}])
+    assert judge(request, node(), storageClasses=[default("a")]).outcome is Outcome.FITS
+
+
+def test_which_of_several_default_classes_a_claim_gets_is_unknown():
+    assert classless([default("a"), default("b")]) is Outcome.UNKNOWN
+
+
+def test_a_claim_that_waits_for_a_default_class_gets_it_later():
+    assert classless([default("a")], new=False) is Outcome.UNKNOWN
+    assert classless([WAIT], new=False) is Outcome.IMPOSSIBLE
+
+
+def test_a_claim_with_the_empty_class_never_gets_another():
+    state = cluster(node(), storageClasses=[default("a")])
+    verdict = evaluate(state, pod(**uses("home")), new_claims=[claim(class_="")])
+    assert verdict.outcome is Outcome.IMPOSSIBLE
