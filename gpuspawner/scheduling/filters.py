@@ -93,7 +93,10 @@ class Filters:
     @property
     def by_namespace_label(self) -> bool:
         """Whether labels of namespaces decide."""
-        return self.pods.by_namespace_label or self.state.bound.repels_by_namespace_label
+        meta = self.pod.metadata
+        return self.pods.by_namespace_label or self.state.bound.repels_by_namespace_label(
+            meta.namespace, meta.labels or {}
+        )
 
     @property
     def related(self) -> bool:

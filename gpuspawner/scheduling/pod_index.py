@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
+from .labels import Labels
 from .node_info import PodInfo
 from .pod_terms import PodTerm
 from .tallies import Tallies, Tally
@@ -81,10 +82,19 @@ class PodIndex(Mapping[str, PodInfo]):
             return named
         return {**self._repelling_by_selector, **named}
 
-    @property
-    def repels_by_namespace_label(self) -> bool:
-        """Whether labels of namespaces decide whom some pod repels."""
-        return any(not term.namespace_selector.empty for term in self._repelling_by_selector)
+    def repels_by_namespace_label(self, namespace: str, labels: Labels) -> bool:
+        """Tell whether the labels of its namespace decide that some pod repels a pod.
+
+        Args:
+            namespace: of the pod to place.
+            labels: its own.
+        """
+        return any(
+            not term.namespace_selector.empty
+            and namespace not in term.namespaces
+            and term.selector.matches(labels)
+            for term in self._repelling_by_selector
+        )
 
 
 def _add(repelling: Repelling, term: PodTerm, node: str) -> None:

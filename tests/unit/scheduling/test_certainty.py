@@ -73,7 +73,8 @@ def test_namespaces_matter_where_their_labels_decide():
     fields = {"affinity": {"podAntiAffinity": {required: [term]}}}
     assert answer(pod(**fields), node(), namespaces=None).outcome is Outcome.UNKNOWN
     guard = pod("old", node="a", **fields)
-    assert answer(pod(), node(), pods=[guard], namespaces=None).outcome is Outcome.UNKNOWN
+    alike = pod(labels={"a": "b"})
+    assert answer(alike, node(), pods=[guard], namespaces=None).outcome is Outcome.UNKNOWN
 
 
 def test_an_odd_priority_class_matters_to_pods_whose_priority_it_may_give():
@@ -89,3 +90,24 @@ def test_an_odd_priority_class_matters_to_pods_whose_priority_it_may_give():
 def test_odd_pods_without_a_name_do_not_hide_each_other():
     odd = [{"metadata": 5, "spec": {"nodeName": name}} for name in "ab"]
     assert answer(pod(), node("a"), node("b"), pods=odd).outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("labels", "namespaces", "outcome"),
+    [
+        ({"a": "b"}, (), Outcome.UNKNOWN),
+        ({"a": "other"}, (), Outcome.FITS),
+        ({"a": "b"}, ("hub",), Outcome.BUSY),
+    ],
+)
+def test_namespaces_matter_to_pods_that_another_may_repel(labels, namespaces, outcome):
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    term = {
+        "labelSelector": {"matchLabels": {"a": "b"}},
+        "namespaces": list(namespaces),
+        "namespaceSelector": SELECTOR,
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    guard = pod("old", node="a", affinity={"podAntiAffinity": {required: [term]}})
+    asks = pod(labels=labels)
+    assert answer(asks, node(), pods=[guard], namespaces=None).outcome is outcome
