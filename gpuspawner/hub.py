@@ -94,6 +94,21 @@ def refuse(
     return refusal
 
 
+def refuse_twice(spawner: Spawner) -> None:
+    """Refuse a form or query whose server another request has begun to start meanwhile.
+
+    The hub looks before it asks the spawner; where it finds out later it answers HTTP 500. The
+    refusal is this request's alone: the start that is under way goes on, and counts as it comes.
+
+    Raises:
+        Refusal: The server is starting or running.
+    """
+    current = spawner.user.spawners.get(spawner.name)
+    if current is not None and current.active:
+        message = Message.of("Your server has been started already.", "Its page is on its way.")
+        raise Refusal(message, reason="already-started", status=400)
+
+
 def _forgive(spawner: Spawner) -> None:
     """Keep JupyterHub 5 from counting the coming refusal toward consecutive_failure_limit.
 

@@ -41,11 +41,13 @@ class Underway:
     Attributes:
         asking: For whom, on which offers.
         ask: What was asked of the cluster; its key is where the seat is kept.
+        granted: The options, as the hub stores them.
         decision: The last answer.
     """
 
     asking: Asking
     ask: Ask
+    granted: gates.Options
     decision: Start | Wait
 
 
@@ -129,11 +131,15 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
         if self.profile_list:
             return raw
         await self._runtime.view.first_list(FORM_PATIENCE)
-        granted, grant = gates.read(self, raw, self._person(), self._runtime.offers)
-        ask = self._ask(await self._asking(), grant)
+        asking = await self._asking()
+        hub.refuse_twice(self)
+        granted, grant = gates.read(self, raw, asking.person, asking.offers)
+        ask = self._ask(asking, grant)
         check = self._runtime.preflight.check
         await gates.decide(self, ask, check)
-        await gates.decide(self, await self._as_admitted(ask, ask.pod), check)
+        admitted = await self._as_admitted(ask, ask.pod)
+        hub.refuse_twice(self)
+        await gates.decide(self, admitted, check)
         return granted
 
     # Gate 2: every start
@@ -163,11 +169,11 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
         asking = await self._asking()
         ask = self._ask(asking, grant)
         decision = await gates.decide(self, ask, self._runtime.preflight.begin)
-        self._underway = Underway(asking, ask, decision)
+        self._underway = Underway(asking, ask, granted, decision)
         if isinstance(decision, Start):
             for unknown in messages.explain_unknown(decision):
                 self.log.info("Starting %s unchecked: %s", self._log_name, unknown)
-        self.user_options = self._granted = granted
+        self.user_options = granted
         self._passed.set()
 
     def _requested(self) -> object:
@@ -197,6 +203,7 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
         decision = await gates.decide(self, ask, self._runtime.preflight.confirm)
         if underway is not None:
             self._underway = replace(underway, ask=ask, decision=decision)
+            self._granted = underway.granted
         return await super()._make_create_pod_request(pod, request_timeout)
 
     async def _as_admitted(self, ask: Ask, pod: object) -> Ask:

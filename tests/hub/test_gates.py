@@ -173,6 +173,44 @@ c.Spawner.environment = {"TEAM": lambda spawner: spawner.team}
         assert [pod["metadata"]["name"] for pod in hub.pods.all()] == ["jupyter-alice"]
 
 
+def test_a_form_that_is_sent_twice_starts_one_server(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(t4_nodes(1, 1))
+    with start_gpu_hub(T4) as hub:
+        alice = hub.person("alice")
+        alice.open("/hub/home")
+
+        def press(_: int) -> int:
+            return alice.submit({"accelerator": "t4"}, redirects=False).status
+
+        with ThreadPoolExecutor(3) as threads:
+            assert sorted(threads.map(press, range(3))) == [302, 400, 400]
+        hub.until_ready("alice")
+
+
+def test_what_the_last_gate_refuses_is_no_later_start_s_default(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(t4_nodes(1, 1))
+    hook = """
+c.GPUSpawner.default_accelerator = ""
+def more(spawner, pod):
+    resources = pod.spec.containers[0].resources
+    for side in (resources.limits, resources.requests):
+        if "nvidia.com/gpu" in side:
+            side["nvidia.com/gpu"] = "7"
+    return pod
+c.KubeSpawner.modify_pod_hook = more
+"""
+    with start_gpu_hub(T4 + hook) as hub:
+        hub.start("alice", {"accelerator": "t4"})
+        hub.events_end("alice")
+
+        hub.start("alice")
+        assert hub.until_ready("alice")["user_options"]["accelerator"] is None
+
+
 def test_the_pod_that_is_really_sent_is_judged(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
