@@ -42,7 +42,7 @@ accelerators = Dict(
         Labels that a node must have, beside those of ``KubeSpawner.node_selector``.
     ``node_affinity``
         Node selector terms, of which a node must match one. Where ``KubeSpawner`` requires
-        terms too, a node must match one of either: the two lists are multiplied.
+        terms too, a node must match one of each: the two lists are multiplied.
     ``tolerations``
         Added to ``KubeSpawner.tolerations``.
     ``environment``, ``volumes``, ``volume_mounts``, ``runtime_class``
@@ -176,6 +176,32 @@ keep_cpu_servers_off_accelerators = Bool(
 
     For clusters whose GPU nodes have no taint, where such a server could take the memory and CPU
     that a GPU server will need.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)
+
+scheduler_version = Unicode(
+    None,
+    allow_none=True,
+    help="""
+    The version of kube-scheduler, such as ``"1.36"``, where it is not that of the API server.
+
+    How much a pod holds that is resized while it runs depends on it. A text that is no version
+    stands for the newest whose rules are known.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)
+
+default_filter_schedulers: List[str] = List(
+    Unicode(),
+    help="""
+    Names of more schedulers that filter nodes as kube-scheduler does by default.
+
+    A pod for any other scheduler is *unknown*, and starts unchecked. Zero-to-JupyterHub's
+    user-scheduler is a kube-scheduler that changes only the scores: where it is used, list the
+    name that the chart gives to ``KubeSpawner.scheduler_name``.
 
     .. versionadded:: 0.1
     """,

@@ -18,6 +18,7 @@ from gpuspawner.discovery import discover
 from gpuspawner.manifest import PodRules
 from gpuspawner.offers import Offers
 from gpuspawner.preflight.preflight import Preflight
+from gpuspawner.scheduling import Rules
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,8 @@ class Settings(Protocol):
     cpu_requested: float
     cpu_environment: dict[str, str]
     keep_cpu_servers_off_accelerators: bool
+    scheduler_version: str | None
+    default_filter_schedulers: list[str]
     k8s_api_host: str
     k8s_api_ssl_ca_cert: str
     k8s_api_verify_ssl: bool | None
@@ -63,7 +66,9 @@ class Runtime:
             settings.k8s_api_ssl_ca_cert,
             settings.k8s_api_verify_ssl,
         )
-        self.view = ClusterView(load)
+        rules = partial(Rules.of_version, schedulers=tuple(settings.default_filter_schedulers))
+        version = settings.scheduler_version
+        self.view = ClusterView(load, rules=rules if version is None else rules(version))
         self.preflight = Preflight(self.view)
         self._discovered = self._configured
         self._discovered_at = -1

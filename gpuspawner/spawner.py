@@ -63,6 +63,8 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
     cpu_requested = config.cpu_requested
     cpu_environment = config.cpu_environment
     keep_cpu_servers_off_accelerators = config.keep_cpu_servers_off_accelerators
+    scheduler_version = config.scheduler_version
+    default_filter_schedulers = config.default_filter_schedulers
 
     # JupyterHub 5 stores any JSON that a REST body holds and hands it over again at every later
     # page; what is no object is refused at the gate and must not break the making of a spawner.

@@ -7,14 +7,21 @@ await therefore sees one consistent moment, without locks or copies.
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
-from gpuspawner.cluster.client import Client, ConfigurationFactory, load_configuration
+from gpuspawner.cluster.client import (
+    Client,
+    ConfigurationFactory,
+    RequestError,
+    load_configuration,
+)
 from gpuspawner.cluster.feed import Feed
 from gpuspawner.cluster.health import Health, Live, Reading, Unreachable
 from gpuspawner.cluster.kinds import KINDS, Kind
 from gpuspawner.cluster.standing import is_open, standing
 from gpuspawner.cluster.telling import Teller
+from gpuspawner.cluster.version import server_version
 from gpuspawner.cluster.watch import Pace, Watcher
 from gpuspawner.scheduling.rules import DEFAULT_RULES, Rules
 from gpuspawner.scheduling.state import ClusterState
@@ -31,7 +38,8 @@ class ClusterView:
         load: Makes the client's configuration; the default finds it as KubeSpawner does.
         kinds: What to follow.
         pace: Time-outs and back-off.
-        rules: Whose rules decide: those of which version, and of which schedulers.
+        rules: Whose rules decide: those of which version, and of which schedulers. A callable
+            makes them of the API server's version, which is then asked for before all else.
 
     Attributes:
         state: What is known; only the view writes it.
@@ -42,9 +50,10 @@ class ClusterView:
         load: ConfigurationFactory = load_configuration,
         kinds: tuple[Kind, ...] = KINDS,
         pace: Pace | None = None,
-        rules: Rules = DEFAULT_RULES,
+        rules: Rules | Callable[[str], Rules] = DEFAULT_RULES,
     ) -> None:
-        self.state = ClusterState(rules)
+        self.state = ClusterState(rules if isinstance(rules, Rules) else DEFAULT_RULES)
+        self._rules = rules
         self._pace = pace or Pace()
         self._load = load
         self._feeds = [Feed(kind, self.state, self.wake) for kind in kinds]
@@ -63,8 +72,9 @@ class ClusterView:
             return
         loop = asyncio.get_running_loop()
         self._started = time.monotonic()
-        self._tasks = [loop.create_task(self._follow(feed)) for feed in self._feeds]
-        self._tasks.append(loop.create_task(self._tell_health()))
+        ruled = loop.create_task(self._learn_rules())
+        following = [loop.create_task(self._follow(feed, ruled)) for feed in self._feeds]
+        self._tasks = [ruled, *following, loop.create_task(self._tell_health())]
 
     async def stop(self) -> None:
         """End reading and close the connections; the state stays as it was."""
@@ -110,8 +120,25 @@ class ClusterView:
         change.set()
         self._tell()
 
-    async def _follow(self, feed: Feed) -> None:
+    async def _learn_rules(self) -> None:
+        """Settle whose rules decide; what a pod holds depends on them, so before any is read."""
+        if isinstance(self._rules, Rules):
+            return
+        client = Client(self._load)
+        try:
+            version = await server_version(client, self._pace, self._without_version)
+            self.state.rules = self._rules(version)
+        finally:
+            await client.close()
+
+    def _without_version(self, error: RequestError) -> None:
+        for feed in self._feeds:
+            feed.error = error
+        self.wake()
+
+    async def _follow(self, feed: Feed, ruled: asyncio.Task[None]) -> None:
         """Feed one kind for ever: a fault of ours must not end the view, let alone the hub."""
+        await asyncio.wait([ruled])
         client = Client(self._load)
         pace = self._pace if feed.kind.required else self._pace.unhurried()
         try:

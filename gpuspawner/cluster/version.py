@@ -1,0 +1,48 @@
+"""Which version the API server is of: by default the scheduler's, whose rules decide."""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from gpuspawner.cluster.client import Client, RequestError
+from gpuspawner.cluster.watch import Pace
+
+_PATH = "/version"
+# Answers that no retry changes: the path is closed to this client, or the server has none.
+_FINAL = (403, 404)
+
+
+class _Version(msgspec.Struct, gc=False, rename="camel"):
+    git_version: str = ""
+
+
+async def server_version(client: Client, pace: Pace, lost: Callable[[RequestError], None]) -> str:
+    """Ask until there is an answer.
+
+    Args:
+        client: Whom to ask.
+        pace: How soon to ask again.
+        lost: Told of every failure, after which it is tried again.
+
+    Returns:
+        The version as the server writes it (``v1.36.2``); "" where it does not tell.
+    """
+    failures = 0
+    while True:
+        try:
+            async with client.get(_PATH, {}, pace.page) as response:
+                return _decoded(await response.read())
+        except RequestError as error:
+            if error.status in _FINAL:
+                return ""
+            failures += 1
+            lost(error)
+            await asyncio.sleep(max(error.retry_after, pace.before_retry(failures)))
+
+
+def _decoded(body: bytes) -> str:
+    try:
+        return msgspec.json.decode(body, type=_Version).git_version
+    except msgspec.MsgspecError:
+        return ""
