@@ -5,6 +5,7 @@ Everything here was established by running both versions; what the hub does is r
 ``apihandlers/users.py`` and ``user.py`` of 5.5.0 and 6.1.1.
 """
 
+import asyncio
 import json
 import logging
 import types
@@ -12,11 +13,12 @@ from collections.abc import Awaitable, Coroutine, Generator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
-from weakref import WeakSet
+from weakref import WeakSet, WeakValueDictionary
 
 from jupyterhub.spawner import Spawner
 from tornado import web
 
+from gpuspawner import messages
 from gpuspawner.messages import Message
 from gpuspawner.options import FieldError
 
@@ -94,6 +96,10 @@ def refuse(
     return refusal
 
 
+_under_way: WeakValueDictionary[tuple[str, str], asyncio.Task[Any]] = WeakValueDictionary()
+"""The requests whose form or query has passed the gate, by user and server, until they end."""
+
+
 def refuse_twice(spawner: Spawner) -> None:
     """Refuse a form or query whose server another request has begun to start meanwhile.
 
@@ -101,12 +107,31 @@ def refuse_twice(spawner: Spawner) -> None:
     refusal is this request's alone: the start that is under way goes on, and counts as it comes.
 
     Raises:
-        Refusal: The server is starting or running.
+        Refusal: The server is starting or running, or another request is about to start it.
     """
     current = spawner.user.spawners.get(spawner.name)
-    if current is not None and current.active:
-        message = Message.of("Your server has been started already.", "Its page is on its way.")
-        raise Refusal(message, reason="already-started", status=400)
+    other = _under_way.get((spawner.user.name, spawner.name))
+    another_starts_it = other is not None and not other.done() and other is not _request()
+    if another_starts_it or (current is not None and current.active):
+        raise Refusal(messages.already_started(), reason="already-started", status=400)
+
+
+def pass_alone(spawner: Spawner) -> None:
+    """Let this request, and no other until it ends, go on to start the server.
+
+    Some ticks lie between the gate's answer and the hub's own mark that the server is starting.
+
+    Raises:
+        Refusal: As :func:`refuse_twice`.
+    """
+    refuse_twice(spawner)
+    if (request := _request()) is not None:
+        _under_way[spawner.user.name, spawner.name] = request
+
+
+def _request() -> asyncio.Task[Any] | None:
+    drafted = draft()
+    return drafted.request if drafted is not None else None
 
 
 def _forgive(spawner: Spawner) -> None:
@@ -166,11 +191,13 @@ class Draft:
         options: The options as sent.
         errors: What was wrong with them, by field.
         message: Why they were refused; None while they are not.
+        request: The task in which the hub answers this request.
     """
 
     options: object
     errors: tuple[FieldError, ...] = ()
     message: Message | None = None
+    request: asyncio.Task[Any] | None = None
 
 
 _draft: ContextVar[Draft | None] = ContextVar("gpuspawner_draft", default=None)
@@ -178,7 +205,7 @@ _draft: ContextVar[Draft | None] = ContextVar("gpuspawner_draft", default=None)
 
 def keep_draft(options: object) -> Draft:
     """Remember what this request holds. To be called in the hub's own task, before any await."""
-    draft = Draft(options)
+    draft = Draft(options, request=asyncio.current_task())
     _draft.set(draft)
     return draft
 

@@ -142,6 +142,7 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
         admitted = await self._as_admitted(ask, ask.pod)
         hub.refuse_twice(self)
         await gates.decide(self, admitted, check)
+        hub.pass_alone(self)
         return granted
 
     # Gate 2: every start

@@ -4,12 +4,19 @@ from gpuspawner.messages.administrators import explain_health, explain_refusal, 
 from gpuspawner.messages.corrections import correction, correction_at_fields
 from gpuspawner.messages.message import Message
 from gpuspawner.messages.progress import progress
-from gpuspawner.messages.refusals import denied, misconfigured, refusal, unreachable
+from gpuspawner.messages.refusals import (
+    already_started,
+    denied,
+    misconfigured,
+    refusal,
+    unreachable,
+)
 from gpuspawner.messages.states import Standing, standing
 
 __all__ = [
     "Message",
     "Standing",
+    "already_started",
     "correction",
     "correction_at_fields",
     "denied",

@@ -30,6 +30,11 @@ def misconfigured() -> Message:
     )
 
 
+def already_started() -> Message:
+    """Another request for the same server came first."""
+    return Message.of("Your server has been started already.", "Its page is on its way.")
+
+
 def unreachable() -> Message:
     """Nothing can start: the hub does not know where the cluster is."""
     return Message.of(

@@ -121,6 +121,31 @@ def test_a_draft_is_seen_by_the_tasks_of_its_request_and_by_no_other() -> None:
     asyncio.run(both())
 
 
+def _idle_spawner() -> Any:
+    spawner = SimpleNamespace(name="", active=False)
+    spawner.user = SimpleNamespace(name="alice", spawners={"": spawner})
+    return spawner
+
+
+async def test_of_requests_that_pass_the_gate_together_one_goes_on() -> None:
+    spawner = _idle_spawner()
+    end = asyncio.Event()
+
+    async def request() -> None:
+        hub.keep_draft({})
+        hub.pass_alone(spawner)
+        await end.wait()
+
+    first = asyncio.create_task(request())
+    second = asyncio.create_task(request())
+    with pytest.raises(hub.Refusal, match="started already"):
+        await second
+
+    end.set()
+    await first
+    await asyncio.create_task(request())
+
+
 @pytest.mark.skipif(hub.COUNTS_REFUSALS, reason="version: JupyterHub 6 brought named fields")
 @pytest.mark.parametrize(
     ("body", "options"),
