@@ -10,7 +10,7 @@ from msgspec import msgpack, structs
 
 from gpuspawner.kube.pods import Affinity, Pod, Volume
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.preflight.claims import Plain, with_default_class
+from gpuspawner.preflight.claims import Plain
 from gpuspawner.preflight.contention import Claim, requests_with_pod
 from gpuspawner.scheduling.evaluate import evaluate
 from gpuspawner.scheduling.node_info import host_ports
@@ -57,8 +57,7 @@ class Judge:
         shape = self._shape(subject)
         verdict = self._verdicts.get(shape)
         if verdict is None:
-            claims = [with_default_class(self._state, claim) for claim in subject.new_claims]
-            verdict = evaluate(self._state, subject.pod, new_claims=claims)
+            verdict = evaluate(self._state, subject.pod, new_claims=subject.new_claims)
             self._verdicts[shape] = verdict
         return verdict
 

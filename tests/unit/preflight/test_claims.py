@@ -6,12 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from gpuspawner.kube.objects import convert
 from gpuspawner.preflight.ask import Ask
-from gpuspawner.preflight.claims import with_default_class
 from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules
 from gpuspawner.preflight.preflight import Preflight
-from gpuspawner.scheduling.state import ClusterState
 
 from .worlds import NAMESPACE, StillView, ask, node
 
@@ -94,33 +91,8 @@ def test_a_claim_that_exists_and_is_being_deleted_is_refused() -> None:
     assert isinstance(decide(first_login(), ("PersistentVolumeClaim", going)), Refuse)
 
 
-def state_with(*classes: Plain) -> ClusterState:
-    return ClusterState.from_objects(storageClasses=classes)
-
-
-def test_of_several_default_classes_none_is_guessed() -> None:
-    state = state_with(storage_class("a"), storage_class("b"))
-
-    assert with_default_class(state, claim()) == claim()
-
-
-@pytest.mark.parametrize(
-    "named",
-    [claim("b"), claim(""), claim(annotations={"volume.beta.kubernetes.io/storage-class": "b"})],
-)
-def test_a_class_that_is_named_is_kept(named: Plain) -> None:
-    assert with_default_class(state_with(storage_class("a")), named) == named
-
-
 @pytest.mark.parametrize("odd", [{}, {"spec": None}, {"metadata": 3}, {"spec": {}, "metadata": {}}])
 def test_an_odd_claim_is_no_error(odd: Plain) -> None:
-    filled = with_default_class(state_with(storage_class("a")), odd)
+    decision = decide(first_login(odd), ("StorageClass", storage_class("a")))
 
-    assert filled["spec"] == {"storageClassName": "a"}
-    assert convert("PersistentVolumeClaim", filled)
-
-
-def test_a_class_that_is_not_the_default_is_not_taken() -> None:
-    state = state_with(storage_class("a", default="false"))
-
-    assert with_default_class(state, claim()) == claim()
+    assert isinstance(decision, Start)
