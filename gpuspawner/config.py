@@ -6,7 +6,15 @@ They stand here and not in the class, so that each can be read beside its neighb
 
 from traitlets import Bool, Dict, Float, List, Unicode
 
-OFFERS = ("accelerators", "images", "memory_choices", "cpu_choices", "default_accelerator")
+OFFERS = (
+    "accelerators",
+    "images",
+    "memory_choices",
+    "cpu_choices",
+    "default_accelerator",
+    "unlisted_image",
+    "unlisted_memory",
+)
 """The traits that are offers: the same for everybody, and unchanging once the hub has started."""
 
 accelerators = Dict(
@@ -125,6 +133,39 @@ cpu_choices: List[object] = List(
     The number chosen is the limit, and requested as far as :attr:`cpu_requested` says: by default
     all of it. Where this is empty CPU is no choice and
     ``KubeSpawner.cpu_limit`` and ``cpu_guarantee`` hold.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)
+
+unlisted_image = Dict(
+    help=r"""
+    Images that may be written in beside :attr:`images`; none where this is empty::
+
+        c.GPUSpawner.unlisted_image = {
+            "display_name": "Another image",
+            "validation_regex": r"ghcr\.io/our-lab/[a-z0-9-]+:[0-9.]+",
+            "validation_message": "an image of ghcr.io/our-lab with a version",
+        }
+
+    The keys are those of ``unlisted_choice`` in KubeSpawner's profiles. The expression has to match
+    the *whole* reference, which KubeSpawner asks of its beginning only. What is written in is run:
+    leave no part of the registry's name open. Write the expression as Python and JavaScript both
+    read it, since the options' JSON Schema repeats it, and so that it cannot take long: it is
+    matched with what anybody sends, up to 500 characters.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)
+
+unlisted_memory = Dict(
+    help="""
+    Sizes of memory that may be written in beside :attr:`memory_choices`; none where it is empty::
+
+        c.GPUSpawner.unlisted_memory = {"min": "2Gi", "max": "64Gi", "step": "2Gi"}
+
+    ``step`` is ``1Gi`` where it is left out; it counts from ``min``, and makes at most 256 sizes.
+    ``display_name`` is what the form calls it. The sizes hold for every accelerator.
 
     .. versionadded:: 0.1
     """,

@@ -19,8 +19,9 @@ from traitlets.config.loader import LazyConfigValue
 from traitlets.log import get_logger
 from traitlets.utils.importstring import import_item
 
-from gpuspawner import runtime
+from gpuspawner import manifest, runtime
 from gpuspawner.config import OFFERS
+from gpuspawner.manifest import ManifestError
 from gpuspawner.offers import OfferError, Offers
 from gpuspawner.quoting import did_you_mean
 from gpuspawner.spawner import GPUSpawner
@@ -92,7 +93,7 @@ def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
     _check_sections(c, spawner)
     _check_names(c, spawner)
     settings = _settings(c, spawner)
-    Offers.parse(**{name: getattr(settings, name) for name in OFFERS})
+    offers = Offers.parse(**{name: getattr(settings, name) for name in OFFERS})
     offered = [name for name in OFFERS if getattr(settings, name)]
     if offered and settings.profile_list:
         raise ConfigurationError(
@@ -100,6 +101,7 @@ def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
             "a person would have to choose twice, so keep one of them"
         )
     _check_overrides(settings)
+    _check_nodes_to_avoid(settings, offers)
     return settings
 
 
@@ -166,6 +168,14 @@ def _check_overrides(settings: Any) -> None:
                 f"{place} sets GPUSpawner.{offers[0]}; "
                 "offers are the same for everybody and can only be set for the whole hub"
             )
+
+
+def _check_nodes_to_avoid(settings: Any, offers: Offers) -> None:
+    if settings.keep_cpu_servers_off_accelerators:
+        try:
+            manifest.off(offers.accelerators.values())
+        except ManifestError as error:
+            raise ConfigurationError(str(error)) from error
 
 
 def _overrides(settings: Any) -> Iterator[tuple[str, Iterable[str]]]:

@@ -67,12 +67,12 @@ def decide(request: GPURequest, person: Person, offers: Offers) -> Grant | Denia
     if (accelerator is None) != (request.accelerator is None):
         return Denial(DenialReason.NOT_OFFERED, request)
     choices = offers.choices(accelerator)
-    images = {image.key: image for image in choices.images}
-    sizes = {memory.text: memory.bytes for memory in choices.memory}
+    image = None if request.image is None else choices.image(request.image)
+    sizes = {memory.text: memory.bytes for memory in choices.sizes}
     millicores = None if request.cpu is None else round(request.cpu * 1000)
     offered = (
         request.gpus in choices.counts
-        and (request.image is None or request.image in images)
+        and (request.image is None or image is not None)
         and (request.memory is None or request.memory in sizes)
         and (millicores is None or millicores in choices.cpu)
     )
@@ -81,7 +81,7 @@ def decide(request: GPURequest, person: Person, offers: Offers) -> Grant | Denia
     return Grant(
         accelerator=accelerator,
         gpus=request.gpus,
-        image=images.get(request.image or ""),
+        image=image,
         memory=sizes.get(request.memory or ""),
         cpu=millicores,
     )

@@ -59,6 +59,8 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
     images = config.images
     memory_choices = config.memory_choices
     cpu_choices = config.cpu_choices
+    unlisted_image = config.unlisted_image
+    unlisted_memory = config.unlisted_memory
     memory_requested = config.memory_requested
     cpu_requested = config.cpu_requested
     cpu_environment = config.cpu_environment

@@ -121,6 +121,14 @@ def format_bytes(count: int) -> str:
     return str(count)
 
 
+def exact_bytes(count: int) -> str:
+    """Write a number of bytes exactly, in the largest binary unit without a fraction: "1536Mi"."""
+    for suffix, exponent in reversed(_BINARY.items()):
+        if count and count % 2**exponent == 0:
+            return f"{count // 2**exponent}{suffix}"
+    return str(count)
+
+
 def _decimal_exponent(text: str, suffix: str) -> int:
     if suffix in _DECIMAL:
         return _DECIMAL[suffix]

@@ -12,14 +12,14 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
+from gpuspawner.kube.quantity import exact_bytes
 from gpuspawner.manifest import node_affinity
+from gpuspawner.manifest.avoiding import off
 from gpuspawner.manifest.errors import ManifestError
 from gpuspawner.manifest.volumes import add_shared_memory, add_volumes
 from gpuspawner.offers import Accelerator
 from gpuspawner.offers.frozen import thaw
 from gpuspawner.policy import Grant
-
-_UNITS = ((2**60, "Ei"), (2**50, "Pi"), (2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
 
 
 def _void() -> Mapping[str, str]:
@@ -70,7 +70,8 @@ def apply(pod: Mapping[str, Any], grant: Grant, rules: PodRules = EVERYWHERE) ->
     _ask_for(server, grant, rules)
     if grant.accelerator is None:
         _set_environment(server, {**rules.cpu_environment, "GPUSPAWNER_GPUS": "0"})
-        _keep_away(spec, rules.cpu_avoids)
+        if avoided := off(rules.cpu_avoids):
+            _require(spec, avoided)
         return made
     own = {"GPUSPAWNER_ACCELERATOR": grant.accelerator.key, "GPUSPAWNER_GPUS": str(grant.gpus)}
     _set_environment(server, {**grant.accelerator.environment, **own})
@@ -96,7 +97,7 @@ def _ask_for(server: dict[str, Any], grant: Grant, rules: PodRules) -> None:
 def _amounts(grant: Grant, memory_part: float, cpu_part: float) -> dict[str, str]:
     amounts: dict[str, str] = {}
     if grant.memory is not None:
-        amounts["memory"] = _memory(_part(grant.memory, memory_part))
+        amounts["memory"] = exact_bytes(_part(grant.memory, memory_part))
     if grant.cpu is not None:
         millicores = _part(grant.cpu, cpu_part)
         amounts["cpu"] = f"{millicores}m" if millicores % 1000 else str(millicores // 1000)
@@ -108,11 +109,6 @@ def _amounts(grant: Grant, memory_part: float, cpu_part: float) -> dict[str, str
 def _part(amount: int, part: float) -> int:
     # The decimal that was configured, and not the nearest binary fraction, which may be above it.
     return math.ceil(amount * Fraction(str(part)))
-
-
-def _memory(count: int) -> str:
-    """Bytes, exactly, in the largest unit that has no fraction."""
-    return next((f"{count // unit}{name}" for unit, name in _UNITS if not count % unit), str(count))
 
 
 def _set_environment(server: dict[str, Any], variables: Mapping[str, str]) -> None:
@@ -141,24 +137,6 @@ def _place(spec: dict[str, Any], accelerator: Accelerator) -> None:
         spec["tolerations"] = had + [it for it in added if _meaning(it) not in known]
     if accelerator.runtime_class is not None:
         spec["runtimeClassName"] = accelerator.runtime_class
-
-
-def _keep_away(spec: dict[str, Any], accelerators: tuple[Accelerator, ...]) -> None:
-    """Require a node on which none of these accelerators could run.
-
-    Only their own selectors are negated: a label such as the one for a GPU's product may well be on
-    nodes whose GPUs nobody is offered.
-    """
-    for accelerator in accelerators:
-        _require(spec, node_affinity.neither(_nodes_of(accelerator)))
-
-
-def _nodes_of(accelerator: Accelerator) -> node_affinity.Terms:
-    labels = node_affinity.from_labels(accelerator.node_selector)
-    terms = node_affinity.read(accelerator.node_affinity)
-    if accelerator.node_selector and accelerator.node_affinity:
-        return node_affinity.both(labels, terms)
-    return terms or labels
 
 
 def _require(spec: dict[str, Any], terms: node_affinity.Terms) -> None:

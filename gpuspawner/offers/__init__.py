@@ -2,7 +2,16 @@
 
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.reading import OfferError
-from gpuspawner.offers.types import Accelerator, Choices, Default, Image, Memory, ScaleUp
+from gpuspawner.offers.types import (
+    Accelerator,
+    Choices,
+    Default,
+    Image,
+    Memory,
+    ScaleUp,
+    UnlistedImage,
+    UnlistedMemory,
+)
 
 __all__ = [
     "Accelerator",
@@ -13,4 +22,6 @@ __all__ = [
     "OfferError",
     "Offers",
     "ScaleUp",
+    "UnlistedImage",
+    "UnlistedMemory",
 ]

@@ -1,11 +1,13 @@
 """Reads one accelerator, one image, and the lists of sizes."""
 
 import re
+import string
 from collections.abc import Callable, Collection, Hashable
 from typing import TypeVar
 
 from gpuspawner.offers import kubernetes, quantities
 from gpuspawner.offers.reading import At, Fields
+from gpuspawner.offers.references import is_reference
 from gpuspawner.offers.types import (
     Accelerator,
     Choices,
@@ -23,6 +25,7 @@ D = TypeVar("D")
 NVIDIA = "nvidia.com/gpu"
 """The resource that NVIDIA's device plugin reports, and the one assumed."""
 
+_SAME = str.maketrans(f"{string.ascii_uppercase}_", f"{string.ascii_lowercase}-")
 _KEY = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _ACCELERATOR = (
     "display_name",
@@ -45,8 +48,11 @@ _ACCELERATOR = (
 
 
 def same_key(key: str) -> str:
-    """The form in which two keys that people would confuse are equal: `A100_80` as `a100-80`."""
-    return key.strip().lower().replace("_", "-")
+    """The form in which two keys that people would confuse are equal: `A100_80` as `a100-80`.
+
+    Letters beyond ASCII are left alone: some of them have an ASCII letter for their small one.
+    """
+    return key.translate(_SAME)
 
 
 def keyed(at: At, read: Callable[[str, At], T]) -> dict[str, T]:
@@ -97,9 +103,18 @@ def image(key: str, at: At, accelerators: Collection[str]) -> Image:
     return Image(
         key=key,
         display_name=_read(fields, "display_name", At.text, key),
-        image=fields["image"].text(),
+        image=_reference(fields["image"]),
         accelerators=_read(fields, "accelerators", lambda at: _tied_to(at, accelerators), None),
     )
+
+
+def _reference(at: At) -> str:
+    reference = at.text()
+    if not is_reference(reference):
+        raise at.error(
+            f"{quote(reference)} is not an image reference, such as quay.io/jupyter/lab:2026-10-05"
+        )
+    return reference
 
 
 def memory_choices(at: At) -> tuple[Memory, ...]:

@@ -18,6 +18,9 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-
 _VARIABLE = re.compile(r"[-._A-Za-z][-._A-Za-z0-9]*")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 
+_QUOTA = "requests."
+"""How a ResourceQuota names the requests of a resource."""
+
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TOLERATION = ("key", "operator", "value", "effect", "tolerationSeconds")
 _TEXTS_OF_A_MOUNT = ("subPath", "subPathExpr", "mountPropagation", "recursiveReadOnly")
@@ -25,9 +28,14 @@ _MOUNT = ("name", "mountPath", "readOnly", *_TEXTS_OF_A_MOUNT)
 
 
 def resource_name(at: At) -> str:
-    """The name of an extended resource, such as `nvidia.com/gpu`."""
+    """The name of an extended resource, such as `nvidia.com/gpu`.
+
+    The rule is `IsExtendedResourceName` of `pkg/apis/core/v1/helper`: none of Kubernetes' own, none
+    that a quota would take for another's request, and itself short enough to be named in a quota.
+    """
     name = at.text()
-    if "/" not in name or not _is_qualified(name):
+    ours = "/" in name and "kubernetes.io/" not in name and not name.startswith(_QUOTA)
+    if not ours or not _is_qualified(_QUOTA + name):
         raise at.error(
             f"{quote(name)} is not the name of an extended resource, such as nvidia.com/gpu"
         )

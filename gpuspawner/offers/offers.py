@@ -5,9 +5,17 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Never
 
-from gpuspawner.offers import entries
+from gpuspawner.offers import entries, unlisted
 from gpuspawner.offers.reading import At
-from gpuspawner.offers.types import Accelerator, Choices, Default, Image, Memory
+from gpuspawner.offers.types import (
+    Accelerator,
+    Choices,
+    Default,
+    Image,
+    Memory,
+    UnlistedImage,
+    UnlistedMemory,
+)
 from gpuspawner.quoting import did_you_mean, listing, quote
 
 
@@ -25,6 +33,8 @@ class Offers:
         memory_choices: Memory sizes; empty: memory is not a choice.
         cpu_choices: Millicores; empty: CPU is not a choice.
         default_accelerator: Key of the accelerator taken when none is chosen; None: no accelerator.
+        unlisted_image: Images that may be written in; None: none may.
+        unlisted_memory: Sizes of memory that may be written in; None: none may.
     """
 
     accelerators: Mapping[str, Accelerator] = field(default_factory=_none, hash=False)
@@ -32,6 +42,8 @@ class Offers:
     memory_choices: tuple[Memory, ...] = ()
     cpu_choices: tuple[int, ...] = ()
     default_accelerator: str | None = None
+    unlisted_image: UnlistedImage | None = None
+    unlisted_memory: UnlistedMemory | None = None
 
     @classmethod
     def parse(
@@ -42,6 +54,8 @@ class Offers:
         memory_choices: object = (),
         cpu_choices: object = (),
         default_accelerator: object = None,
+        unlisted_image: object = MappingProxyType({}),
+        unlisted_memory: object = MappingProxyType({}),
     ) -> "Offers":
         """Read the traits of these names, strictly and as a whole.
 
@@ -63,6 +77,8 @@ class Offers:
             ),
             memory_choices=entries.memory_choices(At("memory_choices", "", memory_choices)),
             cpu_choices=entries.cpu_choices(At("cpu_choices", "", cpu_choices)),
+            unlisted_image=unlisted.unlisted_image(At("unlisted_image", "", unlisted_image)),
+            unlisted_memory=unlisted.unlisted_memory(At("unlisted_memory", "", unlisted_memory)),
         )
         return replace(
             offers,
@@ -99,7 +115,9 @@ class Offers:
             memory=own.memory or (memory[0] if memory else None),
             cpu=own.cpu or (cpu[0] if cpu else None),
         )
-        return Choices(counts, images, memory, cpu, default)
+        return Choices(
+            counts, images, memory, cpu, default, self.unlisted_image, self.unlisted_memory
+        )
 
 
 def _with_defaults(offers: Offers, machines: At) -> Mapping[str, Accelerator]:

@@ -6,6 +6,9 @@ from typing import TypeAlias
 
 from gpuspawner.quoting import did_you_mean, quote
 
+MOST = 100_000
+"""Of nothing that is counted here is there more: not of GPUs in a machine, not of machines."""
+
 Fields: TypeAlias = "dict[str, At]"
 
 
@@ -46,11 +49,14 @@ class At:
         return self.value
 
     def whole(self, noun: str = "number") -> int:
-        """A whole number from 1."""
+        """A whole number from 1 to `MOST`."""
         # A bool is an int to Python, and `yes` is a bool to YAML.
-        if not isinstance(self.value, int) or isinstance(self.value, bool) or self.value < 1:
-            raise self.error(f"{quote(self.value)} is not a {noun}; use whole numbers from 1")
-        return self.value
+        number = self.value if isinstance(self.value, int) else 0
+        if isinstance(self.value, bool) or not 1 <= number <= MOST:
+            raise self.error(
+                f"{quote(self.value)} is not a {noun}; use whole numbers from 1 to {MOST}"
+            )
+        return number
 
     def items(self) -> "Iterator[At]":
         """The places of a list's items."""

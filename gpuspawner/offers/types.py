@@ -1,10 +1,12 @@
 """What the administrator offers, as types that cannot change once the hub has started."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from gpuspawner.offers.frozen import Frozen
+from gpuspawner.offers.references import is_reference
 
 
 def nothing() -> Mapping[str, str]:
@@ -125,6 +127,42 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True)
+class UnlistedImage:
+    """Images that are on no list and may be written in.
+
+    Attributes:
+        display_name: What the choice is called.
+        allowed: Finds references that may be written in, and only whole ones.
+        message: What may be written in, in words.
+    """
+
+    display_name: str
+    allowed: re.Pattern[str]
+    message: str
+
+    def image(self, written: str) -> Image | None:
+        """The image that a reference stands for, if it may be written in."""
+        if not is_reference(written) or not self.allowed.search(written):
+            return None
+        return Image(key=written, display_name=written, image=written)
+
+
+@dataclass(frozen=True, slots=True)
+class UnlistedMemory:
+    """Sizes of memory that are on no list and may be written in.
+
+    Attributes:
+        display_name: What the choice is called.
+        sizes: All of them, from the least to the most.
+        message: What may be written in, in words.
+    """
+
+    display_name: str
+    sizes: tuple[Memory, ...]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Choices:
     """All that can be chosen once the accelerator is chosen.
 
@@ -134,6 +172,8 @@ class Choices:
         memory: Memory sizes; empty where memory is not a choice.
         cpu: Millicores; empty where CPU is not a choice.
         default: What is taken for what is left out: for each choice there is, one of it.
+        unlisted_image: Images that may be written in; None: none may.
+        unlisted_memory: Sizes that may be written in; None: none may.
     """
 
     counts: tuple[int, ...]
@@ -141,3 +181,17 @@ class Choices:
     memory: tuple[Memory, ...]
     cpu: tuple[int, ...]
     default: Default
+    unlisted_image: UnlistedImage | None = None
+    unlisted_memory: UnlistedMemory | None = None
+
+    def image(self, key: str) -> Image | None:
+        """The image of this key, or the one that is written in."""
+        listed = next((image for image in self.images if image.key == key), None)
+        if listed is None and self.unlisted_image is not None:
+            return self.unlisted_image.image(key)
+        return listed
+
+    @property
+    def sizes(self) -> tuple[Memory, ...]:
+        """All sizes of memory, those that may be written in last."""
+        return self.memory + (self.unlisted_memory.sizes if self.unlisted_memory else ())

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from gpuspawner.offers import Accelerator, Choices, Offers
+from gpuspawner.offers import Accelerator, Offers
 from gpuspawner.options import GPURequest
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.decision import Alternative, Difference
@@ -67,7 +67,7 @@ def _request(grant: Grant, offers: Offers) -> GPURequest:
         accelerator=grant.accelerator.key if grant.accelerator else None,
         gpus=grant.gpus,
         image=grant.image.key if grant.image else None,
-        memory=next((m.text for m in choices.memory if m.bytes == grant.memory), None),
+        memory=next((m.text for m in choices.sizes if m.bytes == grant.memory), None),
         cpu=_cores(grant.cpu),
     )
 
@@ -122,19 +122,15 @@ def _moved(
     """The request with another accelerator: what is not offered with it becomes its default."""
     choices = offers.choices(accelerator)
     default = choices.default
-    sizes = {memory.text for memory in choices.memory}
+    sizes = {memory.text for memory in choices.sizes}
     usual = default.memory.text if default.memory else None
     return GPURequest(
         accelerator=accelerator.key if accelerator else None,
         gpus=gpus,
-        image=asked.image if asked.image in _image_keys(choices) else default.image,
+        image=asked.image if choices.image(asked.image or "") else default.image,
         memory=asked.memory if asked.memory in sizes else usual,
         cpu=asked.cpu if grant.cpu in choices.cpu else _cores(default.cpu),
     )
-
-
-def _image_keys(choices: Choices) -> set[str]:
-    return {image.key for image in choices.images}
 
 
 def _cores(millicores: int | None) -> int | float | None:

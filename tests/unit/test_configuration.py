@@ -131,6 +131,16 @@ def test_a_mistake_is_told_by_its_trait(
         configure(_c(**sections))
 
 
+def test_more_terms_than_a_pod_should_have_are_told_at_the_start() -> None:
+    two_labels = {f"m{n}": {"node_selector": {f"a{n}": "x", f"b{n}": "y"}} for n in range(10)}
+    traits = {"accelerators": two_labels, "keep_cpu_servers_off_accelerators": True}
+
+    with pytest.raises(
+        ConfigurationError, match=r"accelerators\['m6'\].*more than 64 node selector"
+    ):
+        configure(_c(GPUSpawner=traits))
+
+
 def test_values_are_those_of_all_sections_together() -> None:
     c = _c(KubeSpawner={"start_timeout": 300, "k8s_api_host": "https://a"}, Spawner={"cmd": "x"})
     c.GPUSpawner.start_timeout = 400

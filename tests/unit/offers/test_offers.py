@@ -115,7 +115,7 @@ def test_the_first_accelerator_is_the_default_unless_another_is_named():
 def test_an_accelerator_is_found_whatever_its_capitals():
     read = offers()
 
-    assert read.accelerator(" A100") is read.accelerators["a100"]
+    assert read.accelerator("A100") is read.accelerators["a100"]
     assert read.accelerator("h100") is None
 
 
@@ -171,6 +171,8 @@ ACCELERATOR_ERRORS = [
     ("counts", [1, 0], ".counts[1]: 0 is not a count; use whole numbers from 1"),
     ("counts", [True], ".counts[0]: true is not a count; use whole numbers from 1"),
     ("counts", ["2"], ".counts[0]: '2' is not a count; use whole numbers from 1"),
+    ("counts", [10**30], ".counts[0]: a very large number is not a count; use whole numbers from"),
+    ("counts", [100_001], ".counts[0]: 100001 is not a count; use whole numbers from 1 to 100000"),
     ("counts", [1, 1], ".counts[1]: 1 is there twice"),
     ("counts", [], ".counts: is empty; name at least one count, such as [1]"),
     ("counts", 2, ".counts: 2 is not a list"),
@@ -179,6 +181,10 @@ ACCELERATOR_ERRORS = [
     ("display_name", " ", ".display_name: is empty; write a text or leave it out"),
     ("resource", "gpu", ".resource: 'gpu' is not the name of an extended resource, such as"),
     ("resource", "Nvidia.com/gpu", ".resource: 'Nvidia.com/gpu' is not the name of an extended"),
+    ("resource", "requests.x/y", ".resource: 'requests.x/y' is not the name of an extended"),
+    ("resource", "kubernetes.io/x", ".resource: 'kubernetes.io/x' is not the name of an extended"),
+    ("resource", "a.kubernetes.io/x", ".resource: 'a.kubernetes.io/x' is not the name of an ext"),
+    ("resource", f"{'a' * 250}/x", ".resource: 'aaaa"),
     ("node_selector", {}, ".node_selector: is empty, so it would select every node"),
     ("node_selector", {"gpu": True}, ".node_selector['gpu']: true is not text; write it in quotes"),
     ("node_selector", {"gpu": "a b"}, ".node_selector['gpu']: 'a b' cannot be a label's value"),
@@ -340,6 +346,10 @@ TRAIT_ERRORS = [
         {"images": {"a": {"image": "b:1", "accelerators": []}}},
         "GPUSpawner.images['a'].accelerators: is empty; name an accelerator or leave it out",
     ),
+    ({"images": {"a": {"image": "a b"}}}, "GPUSpawner.images['a'].image: 'a b' is not an image"),
+    ({"images": {"a": {"image": " b:1 "}}}, "GPUSpawner.images['a'].image: ' b:1 ' is not an"),
+    ({"images": {"a": {"image": "Lab:1"}}}, "GPUSpawner.images['a'].image: 'Lab:1' is not an im"),
+    ({"images": {"a": {"image": "b:1\n"}}}, "GPUSpawner.images['a'].image: 'b:1\\n' is not an"),
     ({"memory_choices": "8Gi"}, "GPUSpawner.memory_choices: '8Gi' is not a list"),
     ({"memory_choices": ["lots"]}, "GPUSpawner.memory_choices[0]: 'lots' is not a size of memory"),
     ({"cpu_choices": [2, 2.0]}, "GPUSpawner.cpu_choices[1]: 2.0 is there twice"),

@@ -1,0 +1,50 @@
+"""Which texts are image references; the cases are those of what container runtimes take."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuspawner.offers.references import is_reference
+
+DIGEST = "sha256:" + "0123456789abcdef" * 4
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "small:1",
+        "jupyter/base-notebook",
+        "quay.io/jupyter/base-notebook:2026-10-05",
+        "localhost:5000/a/b_c/d.e__f:V1.0",
+        "[::1]:5000/lab",
+        f"lab@{DIGEST}",
+        f"registry.example.org/lab:1@{DIGEST}",
+        "REGISTRY.example.org/lab",
+    ],
+)
+def test_a_reference_of_any_form_is_one(text: str) -> None:
+    assert is_reference(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " lab",
+        "lab:1\n",
+        "lab 1",
+        "Lab",
+        "lab:",
+        "lab:-1",
+        "lab:" + "1" * 129,
+        "lab@sha256:0123",
+        "https://quay.io/lab",
+        "quay.io//lab",
+        "../lab",
+        "lab\x00",
+        "lаb",  # with a letter of another alphabet
+        "a" * 501,
+    ],
+)
+def test_what_no_runtime_could_pull_is_none(text: str) -> None:
+    assert not is_reference(text)
