@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from gpuspawner import hub, messages, options, policy
+from gpuspawner.messages import OnForm
 from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest
 from gpuspawner.policy import Denial, Grant, Person
@@ -30,10 +31,13 @@ def read(spawner: Any, raw: object, person: Person, offers: Offers) -> tuple[Opt
     ours, theirs = split(spawner, raw)
     request = options.parse(ours, offers)
     if not isinstance(request, GPURequest):
-        if (draft := hub.draft()) is not None:
-            draft.errors = request
-        message = messages.correction(request)
-        raise hub.refuse(spawner, message, reason="invalid-options", status=400)
+        raise hub.refuse(
+            spawner,
+            messages.correction(request),
+            reason="invalid-options",
+            status=400,
+            on_form=OnForm.of_errors(request),
+        )
     grant = policy.decide(request, person, offers)
     if isinstance(grant, Denial):
         raise hub.refuse(spawner, messages.denied(grant), reason=grant.reason.value, status=403)
@@ -79,6 +83,7 @@ async def decide(spawner: Any, ask: Ask, judge: Judge) -> Start | Wait:
             reason=decision.reason.value,
             status=decision.http_status,
             details=messages.explain_refusal(decision),
+            on_form=OnForm.of_refusal(decision),
         )
     return decision
 

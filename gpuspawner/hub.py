@@ -19,8 +19,7 @@ from jupyterhub.spawner import Spawner
 from tornado import web
 
 from gpuspawner import messages
-from gpuspawner.messages import Message
-from gpuspawner.options import FieldError
+from gpuspawner.messages import Message, OnForm
 
 try:
     from jupyterhub.spawner import SpawnException
@@ -69,7 +68,13 @@ _recent: WeakSet[Refusal] = WeakSet()
 
 
 def refuse(
-    spawner: Spawner, message: Message, *, reason: str, status: int = 409, details: str = ""
+    spawner: Spawner,
+    message: Message,
+    *,
+    reason: str,
+    status: int = 409,
+    details: str = "",
+    on_form: OnForm | None = None,
 ) -> Refusal:
     """Make the refusal of *spawner*'s start: to be raised at once.
 
@@ -82,10 +87,11 @@ def refuse(
         reason: A short fixed slug.
         status: The HTTP status, 400 to 499.
         details: What the log has for administrators beside the text.
+        on_form: What the form tells that is drawn again; None for the message alone.
     """
     refusal = Refusal(message, reason=reason, status=status)
     if (drafted := draft()) is not None:
-        drafted.message = message
+        drafted.told = on_form or OnForm(message)
     _forgive(spawner)
     _quieten(spawner.log)
     name = spawner._log_name  # noqa: SLF001
@@ -189,14 +195,12 @@ class Draft:
 
     Attributes:
         options: The options as sent.
-        errors: What was wrong with them, by field.
-        message: Why they were refused; None while they are not.
+        told: Why they were refused; None while they are not.
         request: The task in which the hub answers this request.
     """
 
     options: object
-    errors: tuple[FieldError, ...] = ()
-    message: Message | None = None
+    told: OnForm | None = None
     request: asyncio.Task[Any] | None = None
 
 

@@ -105,8 +105,7 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
             offers,
             survey(view.state, view.health(), offers, asking.stock, asking.rules),
             chosen=draft.options,
-            errors=draft.errors,
-            message=draft.message,
+            told=draft.told,
         )
 
     # Gate 1: form and query
@@ -117,8 +116,9 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
 
     def run_options_from_form(self, form_data: Plain) -> Any:
         """Read the form, and refuse on it what could not start."""
-        hub.keep_draft(options.from_form(form_data))
-        return self._examine(super().run_options_from_form(form_data))
+        fields = form.pressed(form_data)
+        hub.keep_draft(options.from_form(fields))
+        return self._examine(super().run_options_from_form(fields))
 
     def options_from_query(self, query_data: Plain) -> Any:
         """Read ``/hub/spawn?opt-gpus=2``, and refuse on the form what could not start."""

@@ -1,5 +1,6 @@
 """The spawn form: fields for the hub's own `<form>`, rendered on the server."""
 
+from gpuspawner.form.instead import pressed
 from gpuspawner.form.render import render
 
-__all__ = ["render"]
+__all__ = ["pressed", "render"]

@@ -12,8 +12,10 @@ from typing import Generic, TypeAlias, TypeVar
 from markupsafe import Markup
 
 from gpuspawner.availability import Availability, State
-from gpuspawner.form.view import MOST_LAMPS, Card, Choice, Field, View
-from gpuspawner.messages import Message, correction_at_fields, standing
+from gpuspawner.form import instead
+from gpuspawner.form.view import MOST_LAMPS, Button, Card, Choice, Field, View
+from gpuspawner.messages import OnForm, button, standing
+from gpuspawner.messages.corrections import sentence
 from gpuspawner.messages.words import cores, memory
 from gpuspawner.offers import Choices, Image, Memory, Offers
 from gpuspawner.options import (
@@ -29,7 +31,8 @@ from gpuspawner.options import (
     keep,
     user_options,
 )
-from gpuspawner.preflight.decision import Room
+from gpuspawner.preflight.alternatives import asked_for
+from gpuspawner.preflight.decision import Alternative, Room
 
 T = TypeVar("T")
 
@@ -68,9 +71,8 @@ CPUS: Question[int] = Question(CPU, "CPU", cores)
 def build(
     offers: Offers,
     rows: Sequence[Availability],
-    chosen: object,
-    errors: Sequence[FieldError],
-    message: Message | None,
+    chosen: object = None,
+    told: OnForm | None = None,
 ) -> View:
     """Make the view of the form.
 
@@ -78,10 +80,9 @@ def build(
         offers: What is offered.
         rows: How it stands with each accelerator, and with none.
         chosen: Options to begin with, hostile and perhaps of another time.
-        errors: What was wrong with them.
-        message: What to tell where there are no errors.
+        told: Why they did not start; None where nothing was tried.
     """
-    return _Builder(offers, rows, chosen, errors).view(message)
+    return _Builder(offers, rows, chosen, told.errors if told else ()).view(told)
 
 
 class _Builder:
@@ -103,13 +104,13 @@ class _Builder:
         self._own = [it for it in questions if _differs(it, everything)]
         self._common = [it for it in questions if it not in self._own]
 
-    def view(self, message: Message | None) -> View:
-        told = correction_at_fields(self._errors) if self._errors else message
+    def view(self, told: OnForm | None) -> View:
         everywhere = self._offers.choices(None)
         return View(
             cards=tuple(self._card(row) for row in self._rows),
             fields=self._fields(self._common, everywhere, self._chosen),
-            message=told.html if told else Markup(),
+            message=told.message.html if told else Markup(),
+            alternatives=tuple(self._alternative(it) for it in told.alternatives) if told else (),
             notice=_notice(self._rows),
             error=self._error(ACCELERATOR),
         )
@@ -135,6 +136,11 @@ class _Builder:
             fields=self._fields(own, choices, chosen, of=f"{OF}{key or ''}"),
         )
 
+    def _alternative(self, alternative: Alternative) -> Button:
+        words = button(alternative)
+        sent = instead.value(asked_for(alternative.grant, self._offers))
+        return Button(instead.INSTEAD, sent, words.label, " · ".join(words.details))
+
     def _fields(
         self,
         questions: Sequence[AnyQuestion],
@@ -154,7 +160,7 @@ class _Builder:
         return tuple(fields)
 
     def _error(self, name: str) -> str:
-        return "; ".join(error.text for error in self._errors if error.field == name)
+        return " ".join(sentence(error.text) for error in self._errors if error.field == name)
 
 
 def _differs(question: AnyQuestion, everything: Sequence[Choices]) -> bool:

@@ -8,17 +8,15 @@ from markupsafe import Markup
 
 from gpuspawner.availability import Availability
 from gpuspawner.form.build import build
-from gpuspawner.messages import Message
+from gpuspawner.messages import OnForm
 from gpuspawner.offers import Offers
-from gpuspawner.options import FieldError
 
 
 def render(
     offers: Offers,
     rows: Sequence[Availability],
     chosen: object = None,
-    errors: Sequence[FieldError] = (),
-    message: Message | None = None,
+    told: OnForm | None = None,
 ) -> str:
     """Draw the fields of the spawn form; JupyterHub puts its own `<form>` around them.
 
@@ -27,10 +25,9 @@ def render(
         rows: How it stands with each accelerator, from `gpuspawner.availability.survey`.
         chosen: Options to begin with: those just sent, or those of the last start. They are
             hostile; of them is kept what is on offer.
-        errors: What was wrong with the options sent, told above the form and at each field.
-        message: What to tell above the form where there are no errors, such as a refusal.
+        told: Why the last try did not start, and what would.
     """
-    view = build(offers, rows, chosen, errors, message)
+    view = build(offers, rows, chosen, told)
     template = _environment().get_template("form.html")
     return template.render(view=view, style=_style())
 

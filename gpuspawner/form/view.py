@@ -68,6 +68,23 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
+class Button:
+    """A button that starts something else than what is chosen in the fields.
+
+    Attributes:
+        name: Its name in the form.
+        value: What the browser sends.
+        label: What it starts.
+        details: All that comes with it; may be empty.
+    """
+
+    name: str
+    value: str
+    label: str
+    details: str
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """The whole form.
 
@@ -75,6 +92,7 @@ class View:
         cards: The accelerators, servers without one last.
         fields: What is to be chosen with each of them alike.
         message: What is told above it all, as safe HTML; empty for nothing.
+        alternatives: What would start right now; only with a message.
         notice: What is worth knowing before choosing; may be empty.
         error: What was wrong with the accelerator that was sent; empty for nothing.
     """
@@ -82,5 +100,6 @@ class View:
     cards: tuple[Card, ...]
     fields: tuple[Field, ...]
     message: Markup
+    alternatives: tuple[Button, ...]
     notice: str
     error: str

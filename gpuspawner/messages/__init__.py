@@ -3,6 +3,7 @@
 from gpuspawner.messages.administrators import explain_health, explain_refusal, explain_unknown
 from gpuspawner.messages.corrections import correction, correction_at_fields
 from gpuspawner.messages.message import Message
+from gpuspawner.messages.on_form import Button, OnForm, button
 from gpuspawner.messages.progress import progress
 from gpuspawner.messages.refusals import (
     already_started,
@@ -14,9 +15,12 @@ from gpuspawner.messages.refusals import (
 from gpuspawner.messages.states import Standing, standing
 
 __all__ = [
+    "Button",
     "Message",
+    "OnForm",
     "Standing",
     "already_started",
+    "button",
     "correction",
     "correction_at_fields",
     "denied",

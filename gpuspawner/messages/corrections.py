@@ -11,7 +11,7 @@ LEAD = "Please check your choices."
 def correction(errors: Sequence[FieldError]) -> Message:
     """Name each field and what is allowed there."""
     sentences = [
-        f"{error.field}: {error.text}." if error.field else _whole(error) for error in errors
+        f"{error.field}: {error.text}." if error.field else sentence(error.text) for error in errors
     ]
     return Message.of(LEAD, *sentences)
 
@@ -20,9 +20,10 @@ def correction_at_fields(errors: Sequence[FieldError]) -> Message:
     """The same for a page that tells each field's error at the field."""
     return Message.of(
         "Please check the choices marked below." if any(error.field for error in errors) else LEAD,
-        *(_whole(error) for error in errors if not error.field),
+        *(sentence(error.text) for error in errors if not error.field),
     )
 
 
-def _whole(error: FieldError) -> str:
-    return f"{error.text[0].upper()}{error.text[1:]}."
+def sentence(text: str) -> str:
+    """What is wrong as a sentence of its own."""
+    return f"{text[0].upper()}{text[1:]}."

@@ -5,12 +5,15 @@ from gpuspawner.messages.message import Message
 from gpuspawner.policy import Denial, Grant
 from gpuspawner.preflight.decision import Alternative, Difference, Reason, Refuse, Room
 
+PODS = "pods"
+"""What Kubernetes counts on a machine beside its resources: no word for people."""
+
 ASK = "Please ask your administrator if you need it."
 
 
 def refusal(decision: Refuse) -> Message:
     """What was asked, what there is right now, and the nearest things that fit."""
-    return Message.of(_why(decision), _way_out(decision))
+    return Message.of(why(decision), _way_out(decision))
 
 
 def denied(denial: Denial) -> Message:
@@ -43,7 +46,8 @@ def unreachable() -> Message:
     )
 
 
-def _why(decision: Refuse) -> str:
+def why(decision: Refuse) -> str:
+    """The first sentence of a refusal."""
     match decision.reason:
         case Reason.BUSY:
             return _busy(decision)
@@ -59,7 +63,7 @@ def _busy(decision: Refuse) -> str:
     gpus, shortage = decision.gpus, decision.shortage
     if gpus is not None and gpus.most_free < gpus.asked:
         return _gpus_busy(decision.grant, gpus)
-    if shortage is None or shortage.resource == "pods":
+    if shortage is None or shortage.resource == PODS:
         return f"{_machines(decision.grant)} are full right now."
     most = words.amount(shortage.resource, shortage.most_free)
     asked = words.amount(shortage.resource, shortage.asked)
@@ -92,7 +96,7 @@ def _impossible(decision: Refuse) -> str:
         return f"There is no {_name(grant)} here at the moment."
     if gpus is not None and gpus.most < gpus.asked:
         return f"No machine here has {words.gpus(grant)}; the most is {gpus.most}."
-    if shortage is not None and shortage.most < shortage.asked:
+    if shortage is not None and shortage.resource != PODS and shortage.most < shortage.asked:
         kind = f"No machine with {_name(grant)}" if grant.accelerator else "No machine here"
         asked = words.amount(shortage.resource, shortage.asked)
         return f"{kind} has {asked}; the most is {words.amount(shortage.resource, shortage.most)}."

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from gpuspawner import form as form_package
 from gpuspawner.availability import Availability, State
-from gpuspawner.form import render
-from gpuspawner.messages import Message
+from gpuspawner.form import pressed, render
+from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers import Offers
-from gpuspawner.options import FieldError, GPURequest, from_form, keep, parse
-from gpuspawner.preflight.decision import CanScaleUp, Room
+from gpuspawner.options import NAMES, FieldError, GPURequest, from_form, keep, parse
+from gpuspawner.policy import Grant
+from gpuspawner.preflight.decision import Alternative, CanScaleUp, Difference, Room
 from tests.unit.form.page import Page
 
 OFFERS = Offers.parse(
@@ -209,7 +210,7 @@ def test_free_gpus_are_lit():
 
 
 def test_a_message_stands_first_and_is_announced():
-    page = drawn(message=Message.of("No A100 is free.", "You can have 1 × T4."))
+    page = drawn(told=OnForm(Message.of("No A100 is free.", "You can have 1 × T4.")))
     alert = page.one("div", role="alert")
 
     assert " ".join(alert.text.split()) == "No A100 is free. You can have 1 × T4."
@@ -223,25 +224,71 @@ def test_without_a_message_nothing_is_announced():
 
 def test_an_error_is_told_at_its_field_and_tied_to_it():
     errors = (FieldError("gpus", "9 is not on offer"), FieldError("cpu", "x is not a number"))
-    page = drawn({"accelerator": "a100", "gpus": 9}, errors=errors)
+    page = drawn({"accelerator": "a100", "gpus": 9}, told=OnForm.of_errors(errors))
 
     for name, text in (("gpus--a100", "9 is not on offer"), ("cpu", "x is not a number")):
         select = page.one("select", name=name)
         assert select["aria-invalid"] == "true"
-        assert page.by_id(select["aria-describedby"]).text == text
+        assert page.by_id(select["aria-describedby"]).text == f"{text[0].upper()}{text[1:]}."
     assert page.one("select", name="gpus--t4")["aria-invalid"] is None
     assert "Please check the choices marked below." in page.one("div", role="alert").text
 
 
 def test_an_error_of_the_accelerator_is_tied_to_all_of_them():
-    page = drawn({"accelerator": "h100"}, errors=(FieldError("accelerator", "not on offer"),))
+    page = drawn(
+        {"accelerator": "h100"}, told=OnForm.of_errors((FieldError("accelerator", "not on offer"),))
+    )
 
     fieldset = page.all("fieldset")[0]
-    assert page.by_id(fieldset["aria-describedby"]).text == "not on offer"
+    assert page.by_id(fieldset["aria-describedby"]).text == "Not on offer."
+
+
+def alternatives_of(offers):
+    t4, image = offers.accelerators["t4"], offers.images.get("x") or offers.images["pytorch"]
+    room_ = Room("nvidia.com/gpu", 1, 2, 2, 4, 4)
+    return (
+        Alternative(Grant(t4, 1, image, 8 * 2**30, 500), (Difference.OTHER_ACCELERATOR,), room_),
+        Alternative(Grant(None, 0, image, 16 * 2**30, 2000), (Difference.NO_GPU,), None),
+    )
+
+
+def test_an_alternative_is_one_button_that_starts_all_of_it():
+    page = drawn(
+        {"accelerator": "a100", "gpus": 4, "memory": "64Gi"},
+        told=OnForm(Message.of("No A100 is free."), (), alternatives_of(OFFERS)),
+    )
+    [t4, plain] = page.all("button", name="instead")
+
+    assert [" ".join(button.text.split()) for button in (t4, plain)] == [
+        "Start with 1 × NVIDIA T4 PyTorch · 8 GiB of memory · 0.5 cores",
+        "Start without a GPU PyTorch · 16 GiB of memory · 2 cores",
+    ]
+    assert {button["type"] for button in (t4, plain)} == {"submit"}
+    sent = from_form(pressed({**page.submitted(), "instead": [t4["value"]]}))
+    assert parse(sent, OFFERS) == GPURequest("t4", 1, "pytorch", "8Gi", 0.5)
+    sent = from_form(pressed({**page.submitted(), "instead": [plain["value"]]}))
+    assert parse(sent, OFFERS) == GPURequest(None, 0, "pytorch", "16Gi", 2)
+
+
+def test_enter_still_means_the_plain_start():
+    page = drawn(told=OnForm(Message.of("No."), (), alternatives_of(OFFERS)))
+    first, *others = page.all("button", type="submit")
+
+    assert (first["name"], first["tabindex"], first["aria-hidden"]) == (None, "-1", "true")
+    assert [button["name"] for button in others] == ["instead", "instead"]
+    assert not drawn().all("button")
+
+
+@given(st.text(max_size=60))
+def test_a_button_that_was_tampered_with_sends_choices_and_nothing_else(value):
+    form = pressed({"accelerator": ["t4"], "own": ["kept"], "instead": [value]})
+
+    assert form.pop("own") == ["kept"]
+    assert form.keys() <= set(NAMES) or value == ""
 
 
 def test_every_field_has_a_label_and_every_reference_a_target():
-    page = drawn(errors=(FieldError("gpus", "no"), FieldError("accelerator", "no")))
+    page = drawn(told=OnForm.of_errors((FieldError("gpus", "no"), FieldError("accelerator", "no"))))
     ids = [e["id"] for e in page.elements if e["id"]]
 
     assert len(ids) == len(set(ids))
@@ -260,7 +307,9 @@ def test_nothing_that_came_from_elsewhere_becomes_html():
         images={"x": {"display_name": evil, "image": "x"}},
     )
     errors = (FieldError("", evil), FieldError("accelerator", evil), FieldError("gpus", evil))
-    page = Page(render(offers, rows_of(offers), {"accelerator": evil, evil: evil}, errors))
+    chosen = {"accelerator": evil, evil: evil}
+    told = OnForm(Message.of(evil, evil), errors, alternatives_of(offers))
+    page = Page(render(offers, rows_of(offers), chosen, told))
 
     assert not page.all("img")
     assert page.one("label", **{"for": "gpuspawner-card-1"}).text == evil

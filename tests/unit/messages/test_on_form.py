@@ -1,0 +1,72 @@
+"""What a form tells that is drawn again."""
+
+import pytest
+
+from gpuspawner.messages import OnForm
+from gpuspawner.offers import Accelerator
+from gpuspawner.options import FieldError
+from gpuspawner.policy import Grant
+from gpuspawner.preflight.decision import Alternative, Difference, Reason, Refuse, Room
+
+GI = 2**30
+A100 = Accelerator("a100", "A100", "nvidia.com/gpu")
+WITHOUT = Alternative(Grant(), (Difference.NO_GPU,), None)
+
+
+def gpus(asked, most_free, most):
+    return Room("nvidia.com/gpu", asked, most_free, most_free, most, most)
+
+
+def memory(asked, most_free, most):
+    return Room("memory", asked * GI, most_free * GI, most_free * GI, most * GI, most * GI)
+
+
+@pytest.mark.parametrize(
+    ("reason", "facts", "error"),
+    [
+        (
+            Reason.BUSY,
+            (gpus(4, 2, 4), None),
+            FieldError("gpus", "the most on one machine is 2 right now"),
+        ),
+        (Reason.BUSY, (gpus(1, 0, 4), None), FieldError("accelerator", "none is free")),
+        (
+            Reason.IMPOSSIBLE,
+            (gpus(8, 4, 4), None),
+            FieldError("gpus", "the most on one machine is 4"),
+        ),
+        (
+            Reason.IMPOSSIBLE,
+            (gpus(1, 0, 0), None),
+            FieldError("accelerator", "no machine here has it"),
+        ),
+        (
+            Reason.BUSY,
+            (gpus(1, 2, 4), memory(64, 30, 100)),
+            FieldError("memory", "the most on one machine is 30 GiB of memory right now"),
+        ),
+        (
+            Reason.IMPOSSIBLE,
+            (gpus(1, 2, 4), memory(640, 30, 100)),
+            FieldError("memory", "the most on one machine is 100 GiB of memory"),
+        ),
+        (Reason.AWAY, (gpus(1, 0, 0), None), FieldError("accelerator", "cannot be had right now")),
+    ],
+)
+def test_a_refusal_is_told_at_the_field_that_could_change_it(reason, facts, error):
+    room, shortage = facts
+    told = OnForm.of_refusal(Refuse(Grant(A100, room.asked), reason, room, shortage))
+
+    assert told.errors == (error,)
+
+
+def test_where_there_are_buttons_the_message_leaves_the_way_out_to_them():
+    refusal = Refuse(Grant(A100, 1), Reason.BUSY, gpus(1, 0, 1))
+
+    assert OnForm.of_refusal(refusal).message.text == (
+        "The one A100 is in use right now. Please try again a little later."
+    )
+    with_a_way_out = Refuse(Grant(A100, 1), Reason.BUSY, gpus(1, 0, 1), alternatives=(WITHOUT,))
+    told = OnForm.of_refusal(with_a_way_out)
+    assert told.message.text == "The one A100 is in use right now."
+    assert told.alternatives == (WITHOUT,)
