@@ -86,25 +86,47 @@ def survey(
     if pod is None or not isinstance(health, Live):
         word = State.READING if isinstance(health, Reading) else State.UNKNOWN
         return tuple(Availability(accelerator, word) for accelerator in accelerators)
-    free_of_claims = _without_claims(pod)
-    return tuple(
-        _look(state, offers, accelerator, free_of_claims, rules) for accelerator in accelerators
-    )
+    trials = Trials(offers, pod, rules)
+    return tuple(_look(state, trials, accelerator) for accelerator in accelerators)
 
 
-def _look(
-    state: ClusterState,
-    offers: Offers,
-    accelerator: Accelerator | None,
-    base: Mapping[str, Any],
-    rules: PodRules,
-) -> Availability:
-    smallest = _smallest(offers, accelerator)
-    try:
-        pod = convert("Pod", apply(base, smallest, rules))
-    except ManifestError:
-        return Availability(accelerator, State.UNKNOWN)
-    if not isinstance(pod, Pod):
+class Trials:
+    """Pods that nobody creates, to see what there would be room for.
+
+    Args:
+        offers: What is offered.
+        pod: KubeSpawner's pod for the person who looks.
+        rules: What holds for every pod.
+    """
+
+    def __init__(self, offers: Offers, pod: Mapping[str, Any], rules: PodRules) -> None:
+        self._offers = offers
+        self._base = _without_claims(pod)
+        self.rules = rules
+
+    def smallest(self, accelerator: Accelerator | None) -> Grant:
+        """The least that a person can choose with this accelerator."""
+        choices = self._offers.choices(accelerator)
+        return Grant(
+            accelerator=accelerator,
+            gpus=min(choices.counts),
+            memory=min((memory.bytes for memory in choices.memory), default=None),
+            cpu=min(choices.cpu, default=None),
+        )
+
+    def pod(self, grant: Grant) -> Pod | None:
+        """The pod that a grant makes; None for one that cannot be judged."""
+        try:
+            made = convert("Pod", apply(self._base, grant, self.rules))
+        except ManifestError:
+            return None
+        return made if isinstance(made, Pod) else None
+
+
+def _look(state: ClusterState, trials: Trials, accelerator: Accelerator | None) -> Availability:
+    smallest = trials.smallest(accelerator)
+    pod = trials.pod(smallest)
+    if pod is None:
         return Availability(accelerator, State.UNKNOWN)
     nodes = facts.candidates(state, pod) if accelerator else []
     gpus = facts.gpus(nodes, accelerator, smallest.gpus)
@@ -120,17 +142,6 @@ def _look(
     if verdict.busy:
         return Availability(accelerator, State.BUSY, gpus)
     return Availability(accelerator, State.AWAY if verdict.away else State.ABSENT, gpus)
-
-
-def _smallest(offers: Offers, accelerator: Accelerator | None) -> Grant:
-    """The least that a person can choose with this accelerator."""
-    choices = offers.choices(accelerator)
-    return Grant(
-        accelerator=accelerator,
-        gpus=min(choices.counts),
-        memory=min((memory.bytes for memory in choices.memory), default=None),
-        cpu=min(choices.cpu, default=None),
-    )
 
 
 def _without_claims(pod: Mapping[str, Any]) -> dict[str, Any]:

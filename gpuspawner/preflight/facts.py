@@ -4,27 +4,30 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gpuspawner.kube.pods import Pod
+from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.offers import Accelerator
 from gpuspawner.preflight.contention import requests_with_pod
 from gpuspawner.preflight.decision import Room, TaintedNodes
+from gpuspawner.scheduling.filters import Filters
+from gpuspawner.scheduling.labels import SelectorError
 from gpuspawner.scheduling.node_affinity import node_choice
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.outlook import AWAY_TAINTS
 from gpuspawner.scheduling.requests import CPU, MEMORY, asked
 from gpuspawner.scheduling.state import ClusterState
-from gpuspawner.scheduling.taints import UNSCHEDULABLE, any_tolerates, untolerated
+from gpuspawner.scheduling.taints import untolerated
 
 
 def candidates(state: ClusterState, pod: Pod) -> list[NodeInfo]:
-    """The nodes that the pod's selectors and tolerations allow and that are not away."""
-    tolerations = pod.spec.tolerations or ()
-    bears_cordon = any_tolerates(tolerations, UNSCHEDULABLE)
-    return [
-        node
-        for node in _selected(state, pod)
-        if untolerated(node.taints, tolerations) is None
-        and (bears_cordon or node.node is None or not node.node.spec.unschedulable)
-    ]
+    """The nodes that the pod's selectors and tolerations allow and that are not away.
+
+    They are those that the evaluation keeps for pods of this kind; none for a pod whose requests
+    or selectors cannot be read, which has no verdict either.
+    """
+    try:
+        return list(Filters(state, pod).screen().passing)
+    except (QuantityError, SelectorError):
+        return []
 
 
 def room(nodes: Sequence[NodeInfo], resource: str, amount: int) -> Room:

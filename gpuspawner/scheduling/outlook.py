@@ -46,18 +46,22 @@ class Outlook:
 def outlook(filters: Filters, screen: Screen) -> Outlook:
     """Find the nodes that could hold the pod after a change."""
     busy = [n.name for n in screen.able if _could_hold(filters, n, n.allocatable)]
-    away = [n.name for n in screen.weak if _could_hold(filters, n, _healthy(n))]
-    nodes = filters.state.nodes
+    gone = [*screen.weak, *away(filters, screen)]
+    back = [node.name for node in gone if _could_hold(filters, node, healthy(node))]
+    return Outlook(tuple(busy), tuple(sorted(back)))
+
+
+def away(filters: Filters, screen: Screen) -> list[NodeInfo]:
+    """Find the nodes that pass the screen but for a cordon or a taint that comes and goes."""
     passing = {facts for facts in screen.facts if _passes_by(facts[0])}
-    if passing:
-        away += [
-            name
-            for name, facts in screen.failing.items()
-            if facts in passing
-            and _selected(filters, nodes[name])
-            and _could_hold(filters, nodes[name], _healthy(nodes[name]))
-        ]
-    return Outlook(tuple(busy), tuple(sorted(away)))
+    if not passing:
+        return []
+    nodes = filters.state.nodes
+    return [
+        nodes[name]
+        for name, facts in screen.failing.items()
+        if facts in passing and _selected(filters, nodes[name])
+    ]
 
 
 def _could_hold(filters: Filters, node: NodeInfo, allocatable: Amounts) -> bool:
@@ -103,7 +107,7 @@ def _selected(filters: Filters, node: NodeInfo) -> bool:
     return filters.choice.matches(node.labels, node.name)
 
 
-def _healthy(node: NodeInfo) -> Amounts:
+def healthy(node: NodeInfo) -> Amounts:
     """Return what would be allocatable with all devices healthy."""
     amounts = dict(node.allocatable)
     for resource, amount in node.capacity.items():

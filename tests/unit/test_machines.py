@@ -1,0 +1,110 @@
+"""What one machine can hold, beside what the evaluation says."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuspawner.availability import Trials
+from gpuspawner.machines import Machine, largest, machines
+from gpuspawner.manifest import PodRules
+from gpuspawner.manifest.apply import EVERYWHERE
+from gpuspawner.offers import Offers
+from gpuspawner.scheduling import ClusterState, Outcome, evaluate
+from tests.unit.test_availability import STOCK, T4, node, pod
+
+GI = 2**30
+OFFERS = Offers.parse(
+    accelerators={"t4": T4}, memory_choices=["2Gi", "4Gi", "8Gi", "12Gi"], cpu_choices=[1, 4, 8]
+)
+[T4_OFFERED] = OFFERS.accelerators.values()
+SIDECAR = {"name": "s", "image": "s", "resources": {"requests": {"memory": "1Gi", "cpu": "250m"}}}
+INIT = {"name": "i", "image": "i", "resources": {"requests": {"memory": "6Gi"}}}
+
+
+def with_more(*containers, init=()):
+    [server] = STOCK["spec"]["containers"]
+    spec = {"containers": [server, *containers], "initContainers": list(init)}
+    return {**STOCK, "spec": spec}
+
+
+def found(nodes, pods=(), stock=STOCK, rules=EVERYWHERE, accelerator=T4_OFFERED):
+    state = ClusterState.from_objects(nodes=nodes, pods=list(pods), deviceClasses=[])
+    return machines(state, Trials(OFFERS, stock, rules), accelerator)
+
+
+def test_a_machine_is_what_is_free_on_it_together():
+    there = found([node("a", 4), node("b", 2, memory="32Gi")], [pod("x", "a", 3, "10Gi")])
+
+    assert there.free == (Machine(2, 32 * GI, 8000),)
+    assert there.whole == (Machine(4, 16 * GI, 8000), Machine(2, 32 * GI, 8000))
+
+
+def test_what_a_pod_asks_for_beside_the_choices_cannot_be_chosen():
+    there = found([node("a", 1)], stock=with_more(SIDECAR, init=[INIT]))
+
+    assert there.free == (Machine(1, 15 * GI, 7750),)
+
+
+def test_of_what_is_only_requested_in_part_more_can_be_chosen():
+    there = found([node("a", 1)], rules=PodRules(memory_requested=0.5, cpu_requested=0.1))
+
+    assert there.free == (Machine(1, 32 * GI, 80000),)
+
+
+def test_a_machine_that_is_away_is_still_one():
+    there = found([node("a", 2, spec={"unschedulable": True}), node("b", 0, capacity=4)])
+
+    assert there.free == ()
+    assert there.whole == (Machine(4, 16 * GI, 8000),)
+
+
+def test_machines_without_the_accelerator_count_where_none_is_asked_for():
+    plain = node("plain", 0, memory="64Gi")
+
+    assert found([plain], accelerator=None).free == (Machine(0, 64 * GI, 8000),)
+    assert found([plain]).whole == ()
+
+
+triples = st.builds(Machine, *[st.integers(0, 4)] * 3)
+
+
+def holds(machine, wanted):
+    return all(a >= b for a, b in zip(_tuple(machine), _tuple(wanted), strict=True))
+
+
+def _tuple(machine):
+    return machine.gpus, machine.memory, machine.cpu
+
+
+@given(st.lists(triples, max_size=8), triples)
+def test_the_largest_hold_what_any_of_them_holds(every, wanted):
+    assert any(holds(it, wanted) for it in every) == any(holds(it, wanted) for it in largest(every))
+
+
+@pytest.mark.parametrize("stock", [STOCK, with_more(SIDECAR, init=[INIT])])
+@given(
+    nodes=st.lists(st.tuples(st.integers(0, 4), st.sampled_from([4, 9, 16])), max_size=3),
+    taken=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 6)), max_size=4),
+    part=st.sampled_from([1.0, 0.5, 0.3]),
+)
+def test_no_choice_is_called_impossible_that_could_start(stock, nodes, taken, part):
+    there = [node(f"n{i}", gpus, memory=f"{size}Gi") for i, (gpus, size) in enumerate(nodes)]
+    pods = [pod(f"p{i}", f"n{on}", gpus, f"{size}Gi") for i, (on, gpus, size) in enumerate(taken)]
+    state = ClusterState.from_objects(nodes=there, pods=pods, deviceClasses=[])
+    trials = Trials(OFFERS, stock, PodRules(memory_requested=part))
+    known = machines(state, trials, T4_OFFERED)
+    smallest = trials.smallest(T4_OFFERED)
+
+    for count in T4["counts"]:
+        for size in OFFERS.memory_choices:
+            grant = replace(smallest, gpus=count, memory=size.bytes, cpu=4000)
+            outcome = evaluate(state, trials.pod(grant)).outcome
+            wanted = Machine(count, size.bytes, 4000)
+            if not any(holds(machine, wanted) for machine in known.whole):
+                assert outcome is Outcome.IMPOSSIBLE
+            if not any(holds(machine, wanted) for machine in known.free):
+                assert outcome is not Outcome.FITS
+            elif stock is STOCK:
+                assert outcome is Outcome.FITS
