@@ -97,7 +97,7 @@ class Client:
 
     @asynccontextmanager
     async def get(
-        self, path: str, query: Mapping[str, str], silence: float
+        self, path: str, query: Mapping[str, str], silence: float, encoding: str = "identity"
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """A successful answer, its body unread; the connection is given back on leaving.
 
@@ -105,13 +105,14 @@ class Client:
             path: The absolute path, such as ``/api/v1/nodes``.
             query: Query parameters.
             silence: Seconds without a byte after which reading fails.
+            encoding: How the body may be packed; aiohttp unpacks it.
 
         Raises:
             RequestError: No contact, a status other than 2xx, or the connection broke or fell
                 silent while the caller read.
         """
         try:
-            response = await self._request(path, query, silence)
+            response = await self._request(path, query, silence, encoding)
             try:
                 if response.status >= 300:
                     raise await self._refusal(response)
@@ -130,7 +131,7 @@ class Client:
             await api.close()
 
     async def _request(
-        self, path: str, query: Mapping[str, str], silence: float
+        self, path: str, query: Mapping[str, str], silence: float, encoding: str
     ) -> aiohttp.ClientResponse:
         if self._api is None:
             self._api = _api_client(await self._load())
@@ -139,8 +140,7 @@ class Client:
                 path,
                 "GET",
                 query_params=list(query.items()),
-                # Uncompressed: unpacking would be done by the hub's event loop.
-                header_params={"Accept": "application/json", "Accept-Encoding": "identity"},
+                header_params={"Accept": "application/json", "Accept-Encoding": encoding},
                 auth_settings=["BearerToken"],
                 _preload_content=False,
                 _request_timeout=aiohttp.ClientTimeout(

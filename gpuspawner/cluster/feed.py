@@ -4,12 +4,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
+from contextlib import aclosing
 
 import msgspec
 
 from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.kinds import Kind
-from gpuspawner.cluster.watch import Change, Confirmed, Listed, Lost, Page, Watcher
+from gpuspawner.cluster.watch import Change, Confirmed, Listed, Lost, Page, Signal, Watcher
 from gpuspawner.kube.objects import KubeObject, Odd, decode
 from gpuspawner.scheduling.state import ClusterState
 
@@ -48,37 +49,49 @@ class Feed:
 
     async def run(self, watcher: Watcher) -> None:
         """Follow the watcher for ever."""
-        async for signal in watcher.signals():
-            match signal:
-                case Page(items, first):
-                    await self._take_page(items, first=first)
-                case Listed():
-                    self._finish_list()
-                case Confirmed(changes):
-                    await self._take_changes(changes)
-                case Lost(error, gap):
-                    self._lose(error, gap=gap)
-            self._notify()
+        async with aclosing(watcher.signals()) as signals:
+            async for signal in signals:
+                await self._take(signal)
+                self._notify()
+
+    async def _take(self, signal: Signal) -> None:
+        match signal:
+            case Page(items, first):
+                await self._take_page(items, first=first)
+            case Listed():
+                await self._finish_list()
+            case Confirmed(changes):
+                await self._take_changes(changes)
+            case Lost(error, gap):
+                await self._lose(error, gap=gap)
 
     async def _take_page(self, items: Iterable[msgspec.Raw], *, first: bool) -> None:
         self.error = None
+        turn = _Turn()
         if first:
             # What no page of the new list shows does not exist any more. The first list of all
             # begins with nothing to confirm, so it keeps no keys.
-            self._unconfirmed = self._state.keys(self.kind.name)
-        turn = _Turn()
+            self._unconfirmed = set()
+            for key in self._state.keys(self.kind.name):
+                self._unconfirmed.add(key)
+                await turn.end_if_long()
         for item in items:
             self._unconfirmed.discard(self._put(item))
             await turn.end_if_long()
 
-    def _finish_list(self) -> None:
-        for namespace, name in self._unconfirmed:
-            self._state.remove(self.kind.name, namespace, name)
-        self._unconfirmed = set()
+    async def _finish_list(self) -> None:
+        gone, self._unconfirmed = self._unconfirmed, set()
+        await self._drop(gone)
         self._state.mark_known(self.kind.name)
         self.listed = True
         self.gap = False
         self.confirmed = time.monotonic()
+
+    async def _drop(self, keys: Iterable[tuple[str, str]]) -> None:
+        turn = _Turn()
+        for namespace, name in keys:
+            self._state.remove(self.kind.name, namespace, name)
+            await turn.end_if_long()
 
     async def _take_changes(self, changes: Iterable[Change]) -> None:
         turn = _Turn()
@@ -91,12 +104,13 @@ class Feed:
         self.error = None
         self.confirmed = time.monotonic()
 
-    def _lose(self, error: RequestError, *, gap: bool) -> None:
+    async def _lose(self, error: RequestError, *, gap: bool) -> None:
         self.error = error
         self.gap = gap
         if gap and not self.kind.required:
             # The health says nothing of optional kinds, so what may be wrong must not be used.
-            self._state.forget(self.kind.name)
+            self._state.mark_unknown(self.kind.name)
+            await self._drop(list(self._state.keys(self.kind.name)))
             if error.status == 404:
                 # An API that the server does not have (device classes before 1.34) has no objects.
                 self._state.mark_known(self.kind.name)

@@ -10,22 +10,22 @@ detection of changes, bookmarks, retrieving large results sets in chunks, 410 Go
   consumes the signals then drops what the new list no longer has, so a gap loses nothing.
 
 `signals` contains the two endless halves `_list` and `_watch`, and these contain the reading of
-pages and lines. Nothing here knows what a Node or a Pod is.
+pages (`cluster/pages.py`) and lines. Nothing here knows what a Node or a Pod is.
 """
 
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 import aiohttp
 import msgspec
 
 from gpuspawner.cluster.client import Client, RequestError, Status
+from gpuspawner.cluster.pages import ListMeta, pages
 
-# client-go's default; at 6 kB a pod a page is about 3 MB.
-_PAGE_SIZE = 500
 # An object is at most about 1.5 MB in etcd and managed fields count; a longer line is no object.
 _LONGEST_LINE = 8 * 1024 * 1024
 # 410: the version is too old. 403: a right was withdrawn; whatever it covered must be read anew.
@@ -109,27 +109,15 @@ class Lost:
 Signal = Page | Listed | Confirmed | Lost
 
 
-class _ListMeta(msgspec.Struct, gc=False, rename="camel"):
-    resource_version: str = ""
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class _List(msgspec.Struct, gc=False):
-    metadata: _ListMeta
-    # A server that has none writes null.
-    items: list[msgspec.Raw] | None = None
-
-
 class _Event(msgspec.Struct, gc=False):
     type: str
     object: msgspec.Raw
 
 
 class _Versioned(msgspec.Struct, gc=False):
-    metadata: _ListMeta
+    metadata: ListMeta
 
 
-_decode_list = msgspec.json.Decoder(_List).decode
 _decode_event = msgspec.json.Decoder(_Event).decode
 _decode_version = msgspec.json.Decoder(_Versioned).decode
 _decode_status = msgspec.json.Decoder(Status).decode
@@ -156,12 +144,13 @@ class Watcher:
         self._version: str | None = None
         self._failures = 0
 
-    async def signals(self) -> AsyncIterator[Signal]:
+    async def signals(self) -> AsyncGenerator[Signal, None]:
         """Everything that happens, for ever; every failure becomes a `Lost`."""
         while True:
             try:
-                async for signal in self._list_or_watch():
-                    yield signal
+                async with aclosing(self._list_or_watch()) as signals:
+                    async for signal in signals:
+                        yield signal
             except RequestError as error:
                 self._failures += 1
                 if error.status in _HISTORY_LOST:
@@ -170,28 +159,22 @@ class Watcher:
                 wait = self._pace.before_retry(self._failures)
                 await asyncio.sleep(max(error.retry_after, wait))
 
-    def _list_or_watch(self) -> AsyncIterator[Signal]:
+    def _list_or_watch(self) -> AsyncGenerator[Signal, None]:
         return self._list() if self._version is None else self._watch(self._version)
 
-    async def _list(self) -> AsyncIterator[Signal]:
-        query = {**self._query, "limit": str(_PAGE_SIZE)}
-        first = True
-        while True:
-            async with self._client.get(self._path, query, self._pace.page) as response:
-                body = await response.read()
-            page = _decoded_list(body)
-            yield Page(page.items or [], first)
-            first = False
-            if not page.metadata.continue_:
-                break
-            query["continue"] = page.metadata.continue_
-        if not page.metadata.resource_version:
+    async def _list(self) -> AsyncGenerator[Signal, None]:
+        version, first = "", True
+        async with aclosing(pages(self._client, self._path, self._query, self._pace.page)) as parts:
+            async for page in parts:
+                yield Page(page.items or [], first)
+                version, first = page.metadata.resource_version, False
+        if not version:
             raise RequestError("the list has no resourceVersion to watch from")
-        self._version = page.metadata.resource_version
+        self._version = version
         self._failures = 0
         yield Listed()
 
-    async def _watch(self, version: str) -> AsyncIterator[Signal]:
+    async def _watch(self, version: str) -> AsyncGenerator[Signal, None]:
         query = {
             **self._query,
             "watch": "true",
@@ -232,13 +215,6 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
             raise RequestError("a line of the watch is longer than any object can be")
         if lines:
             yield lines
-
-
-def _decoded_list(body: bytes) -> _List:
-    try:
-        return _decode_list(body)
-    except msgspec.MsgspecError as error:
-        raise RequestError(f"the answer is no Kubernetes list: {error}") from error
 
 
 def _decoded_event(line: bytes) -> _Event:

@@ -4,7 +4,8 @@ One writer, many readers, all in one thread. `put` and `remove` cost O(1); nothi
 because of what an object contains.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from types import MappingProxyType
 
 import msgspec
@@ -149,19 +150,23 @@ class ClusterState:
         """Return all objects of a kind other than Node and Pod, by name or namespace/name."""
         return self.storage.of_kind(kind)
 
-    def keys(self, kind: str) -> set[tuple[str, str]]:
-        """Return (namespace, name) of all objects of a kind, so that a new list can prune them."""
-        names: set[str] = {key for odd_kind, key in self._odd if odd_kind == kind}
+    def keys(self, kind: str) -> Iterator[tuple[str, str]]:
+        """Yield (namespace, name) of all objects of a kind, so that a new list can prune them.
+
+        The state may not change in this kind until the last one.
+        """
+        for odd_kind, key in self._odd:
+            if odd_kind == kind:
+                yield _split(kind, key)
+        for key in self._understood(kind):
+            yield _split(kind, key)
+
+    def _understood(self, kind: str) -> Iterable[str]:
         if kind == "Node":
-            names.update(self._nodes)
-        elif kind == "Pod":
-            names.update(self.bound)
-            names.update(self._unbound)
-        else:
-            names.update(self.storage.of_kind(kind))
-        if kind in CLUSTER_SCOPED:
-            return {("", name) for name in names}
-        return {(key.partition("/")[0], key.partition("/")[2]) for key in names}
+            return self._nodes
+        if kind == "Pod":
+            return chain(self.bound, self._unbound)
+        return self.storage.of_kind(kind)
 
     # --- changes
 
@@ -170,10 +175,8 @@ class ClusterState:
         self._known.add(kind)
         self.version += 1
 
-    def forget(self, kind: str) -> None:
-        """Drop all objects of a kind; it is not known any more."""
-        for namespace, name in self.keys(kind):
-            self.remove(kind, namespace, name)
+    def mark_unknown(self, kind: str) -> None:
+        """Say that objects of a kind may be missing or wrong."""
         self._known.discard(kind)
         self.version += 1
 
@@ -287,3 +290,11 @@ class ClusterState:
     def _changed(self, node: str) -> None:
         self.version += 1
         self.screening.node_changed(node)
+
+
+def _split(kind: str, key: str) -> tuple[str, str]:
+    """Return (namespace, name) of what `object_key` made."""
+    if kind in CLUSTER_SCOPED:
+        return "", key
+    namespace, _, name = key.partition("/")
+    return namespace, name

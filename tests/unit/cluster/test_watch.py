@@ -229,13 +229,13 @@ async def test_an_answer_to_wait_is_obeyed() -> None:
     assert asyncio.get_running_loop().time() - began >= 1
 
 
-async def test_compressed_answers_are_not_asked_for() -> None:
-    """The hub's event loop would have to unpack them."""
-    server = ScriptedServer(things=[page()])
+async def test_lists_may_come_packed_and_watches_may_not() -> None:
+    """A proxy would keep an event until there is enough to pack."""
+    server = ScriptedServer(things=[page(), watch(event("ADDED", obj("a", "2")), hold=True)])
 
-    await signals_of(server, 1)
+    await signals_of(server, 3)
 
-    assert server.headers[0]["Accept-Encoding"] == "identity"
+    assert [headers["Accept-Encoding"] for headers in server.headers] == ["gzip", "identity"]
 
 
 def test_retries_come_later_and_later_and_never_in_step() -> None:

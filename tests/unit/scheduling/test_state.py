@@ -121,16 +121,15 @@ def test_an_odd_object_is_remembered_until_a_good_one_comes(state):
 def test_a_kind_is_known_once_it_was_given(state):
     assert state.known("Pod")
     assert not state.known("Namespace")
-    state.forget("Pod")
+    state.mark_unknown("Pod")
     assert not state.known("Pod")
-    assert state.nodes["gpu-1"].free["nvidia.com/gpu"] == 4
 
 
 def test_keys_serve_to_prune_what_a_new_list_lacks(state):
     put(state, "Pod", pod("q", node=""))
     put(state, "Pod", {"metadata": {"name": "o", "namespace": "hub"}, "spec": 5})
-    assert state.keys("Pod") == {("hub", "p"), ("hub", "q"), ("hub", "o")}
-    assert state.keys("Node") == {("", "gpu-1")}
+    assert set(state.keys("Pod")) == {("hub", "p"), ("hub", "q"), ("hub", "o")}
+    assert set(state.keys("Node")) == {("", "gpu-1")}
 
 
 def test_the_version_grows_with_every_change(state):
