@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
+from gpuspawner.admission.dry_run import DryRun
 from gpuspawner.cluster.client import load_configuration
 from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.view import ClusterView
@@ -17,10 +18,14 @@ from gpuspawner.config import OFFERS
 from gpuspawner.discovery import discover
 from gpuspawner.manifest import PodRules
 from gpuspawner.offers import Offers
+from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.scheduling import Rules
 
 log = logging.getLogger(__name__)
+
+# How long a dry run may take before the pod is judged as it is, in seconds.
+DRY_RUN_PATIENCE = 2.0
 
 
 class Settings(Protocol):
@@ -46,7 +51,8 @@ class Runtime:
 
     Attributes:
         view: The live view.
-        preflight: Judges pods against the view and keeps the seats.
+        dry_run: Asks the API server what admission makes of pods.
+        preflight: Judges pods as admission leaves them against the view, and keeps the seats.
 
     Raises:
         OfferError: What is offered is not usable.
@@ -69,7 +75,8 @@ class Runtime:
         rules = partial(Rules.of_version, schedulers=tuple(settings.default_filter_schedulers))
         version = settings.scheduler_version
         self.view = ClusterView(load, rules=rules if version is None else rules(version))
-        self.preflight = Preflight(self.view)
+        self.dry_run = DryRun(DRY_RUN_PATIENCE)
+        self.preflight = AdmittedPreflight(Preflight(self.view))
         self._discovered = self._configured
         self._discovered_at = -1
         self._said = ""

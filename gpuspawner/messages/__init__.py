@@ -1,6 +1,11 @@
 """Facts to sentences: the only place where decisions are put into words."""
 
-from gpuspawner.messages.administrators import explain_health, explain_refusal, explain_unknown
+from gpuspawner.messages.administrators import (
+    explain_health,
+    explain_overruled,
+    explain_refusal,
+    explain_unknown,
+)
 from gpuspawner.messages.corrections import correction, correction_at_fields
 from gpuspawner.messages.message import Message
 from gpuspawner.messages.on_form import Button, OnForm, button
@@ -25,6 +30,7 @@ __all__ = [
     "correction_at_fields",
     "denied",
     "explain_health",
+    "explain_overruled",
     "explain_refusal",
     "explain_unknown",
     "misconfigured",

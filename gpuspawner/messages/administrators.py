@@ -3,10 +3,12 @@
 from gpuspawner.cluster.health import Forbidden, Health, Live, Reading, Stale, Unreachable
 from gpuspawner.preflight.decision import (
     AfterPreemption,
+    Overruled,
     Refuse,
     Start,
     UnknownRules,
     ViewNotLive,
+    Wait,
 )
 
 UNCHECKED = "Until then servers start without being checked."
@@ -43,7 +45,7 @@ def explain_unknown(decision: Start) -> tuple[str, ...]:
                 lines.append(f"Room for the pod is unknown: {'; '.join(facts)}")
             case ViewNotLive(health):
                 lines.append(f"Room for the pod is unknown. {explain_health(health)}")
-            case AfterPreemption():
+            case AfterPreemption() | Overruled():
                 pass
     return tuple(lines)
 
@@ -57,4 +59,13 @@ def explain_refusal(decision: Refuse) -> str:
         "the pod does not tolerate"
         for taint in decision.taints
     )
-    return f"Refused ({decision.reason}; {asked}): {decision.scheduler_message}{taints}"
+    said = decision.rejection.text if decision.rejection else decision.scheduler_message
+    return f"Refused ({decision.reason}; {asked}): {said}{taints}"
+
+
+def explain_overruled(decision: Start | Wait) -> tuple[str, ...]:
+    """What would have been refused, were ``GPUSpawner.preflight`` not ``"warn"``."""
+    if isinstance(decision, Wait):
+        return ()
+    refusals = [note.refusal for note in decision.notes if isinstance(note, Overruled)]
+    return tuple(explain_refusal(refusal) for refusal in refusals)

@@ -35,7 +35,9 @@ class OnForm:
     def of_refusal(cls, decision: Refuse) -> "OnForm":
         """A refusal; where there are alternatives, their buttons are the way out."""
         message = Message.of(why(decision)) if decision.alternatives else refusal(decision)
-        return cls(message, (_at_field(decision),), decision.alternatives)
+        # The API server's no is about the whole server.
+        errors = () if decision.rejection else (_at_field(decision),)
+        return cls(message, errors, decision.alternatives)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,10 @@
 """What is told to a person while the server starts."""
 
 from gpuspawner.messages import words
+from gpuspawner.messages.language import gettext as _
 from gpuspawner.messages.message import Message
-from gpuspawner.preflight.decision import AfterPreemption, Note, Start, Wait
+from gpuspawner.messages.refusals import why
+from gpuspawner.preflight.decision import AfterPreemption, Note, Overruled, Start, Wait
 
 
 def progress(decision: Start | Wait) -> tuple[Message, ...]:
@@ -19,6 +21,8 @@ def _new_machine(decision: Wait) -> Message:
 
 
 def _note(note: Note) -> Message:
+    if isinstance(note, Overruled):
+        return Message.of(why(note.refusal), _("Your server is tried all the same."))
     if isinstance(note, AfterPreemption):
         return Message.of("A place is being cleared for your server; that takes a moment longer.")
     return Message.of("Whether there is room could not be checked, so your server is simply tried.")

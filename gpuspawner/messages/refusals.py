@@ -1,6 +1,6 @@
 """Why a server does not start, and what can be had instead."""
 
-from gpuspawner.messages import words
+from gpuspawner.messages import admission, words
 from gpuspawner.messages.message import Message
 from gpuspawner.policy import Denial, Grant
 from gpuspawner.preflight.decision import Alternative, Difference, Reason, Refuse, Room
@@ -48,6 +48,8 @@ def unreachable() -> Message:
 
 def why(decision: Refuse) -> str:
     """The first sentence of a refusal."""
+    if decision.rejection is not None:
+        return admission.why(decision.rejection, decision.grant)
     match decision.reason:
         case Reason.BUSY:
             return _busy(decision)
@@ -55,7 +57,7 @@ def why(decision: Refuse) -> str:
             return f"Others are starting right now, and {_last(decision.grant)} may go to them."
         case Reason.AWAY:
             return f"{_machines(decision.grant)} are away right now, for maintenance perhaps."
-        case Reason.IMPOSSIBLE:
+        case _:
             return _impossible(decision)
 
 
@@ -113,6 +115,8 @@ def _way_out(decision: Refuse) -> str:
         return "You can start without a GPU."
     if plain:
         return f"You can have {words.one_of([_alternative(it) for it in decision.alternatives])}."
+    if decision.rejection is not None:
+        return admission.way_out(decision.rejection)
     match decision.reason:
         case Reason.IMPOSSIBLE:
             return ASK

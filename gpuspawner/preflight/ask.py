@@ -1,9 +1,10 @@
 """What is asked for a person, as the spawner puts it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from gpuspawner.admission.rejection import Rejection
 from gpuspawner.kube.objects import Odd, convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.offers import Offers
@@ -12,6 +13,13 @@ from gpuspawner.policy import Grant
 from gpuspawner.preflight.claims import Plain
 from gpuspawner.preflight.judge import Subject
 from gpuspawner.preflight.strangers import Key
+
+Admit = Callable[[Plain], Awaitable[Plain | Rejection | None]]
+"""What admission makes of a pod: the pod, or a no; None where it could not be asked."""
+
+
+async def nobody(_: Plain) -> None:
+    """Admission where there is nobody to ask."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,7 @@ class Ask:
         offers: What else is on offer; without any no alternatives are looked for.
         variant: What the same person would get for another request: the grant and its pod; None
             where policy denies it.
+        admit: Asks the API server what admission makes of a pod of this namespace.
     """
 
     namespace: str
@@ -37,6 +46,7 @@ class Ask:
     new_claims: tuple[Plain, ...] = ()
     offers: Offers = field(default_factory=Offers)
     variant: Callable[[GPURequest], tuple[Grant, Plain] | None] = lambda _: None
+    admit: Admit = nobody
 
     @property
     def key(self) -> Key:

@@ -1,8 +1,9 @@
 """From a verdict to a decision: what can still scale up, what is short, what fits instead."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from gpuspawner.kube.objects import Odd
+from gpuspawner.policy import Grant
 from gpuspawner.preflight import facts
 from gpuspawner.preflight.alternatives import Variant, nearest
 from gpuspawner.preflight.ask import Ask
@@ -71,6 +72,19 @@ class Decider:
             view_age=age,
         )
 
+    def alternatives(self, ask: Ask, besides: Container[Grant] = ()) -> tuple[Alternative, ...]:
+        """What fits now and is near to what is asked, *besides* some things."""
+
+        def fitting(variant: Variant) -> Alternative | None:
+            found = self._fitting(ask, variant)
+            return None if found is None or found.grant in besides else found
+
+        return nearest(ask.grant, ask.offers, fitting)
+
+    def fits(self, subject: Subject) -> bool:
+        """Whether a node has room for it at this moment."""
+        return self._judge.verdict(subject).outcome is Outcome.FITS
+
     def _wait_or_refuse(
         self, ask: Ask, subject: Subject, verdict: Verdict, age: float
     ) -> Wait | Refuse:
@@ -88,7 +102,7 @@ class Decider:
             taints=facts.taints(self._state, pod),
             candidates=len(nodes),
             away=len(verdict.away),
-            alternatives=nearest(grant, ask.offers, lambda variant: self._fitting(ask, variant)),
+            alternatives=self.alternatives(ask),
             view_age=age,
             scheduler_message=verdict.condition_message,
         )
@@ -100,7 +114,7 @@ class Decider:
             return None
         grant, plain = made
         subject = ask.subject_of(plain)
-        if isinstance(subject, Odd) or self._judge.verdict(subject).outcome is not Outcome.FITS:
+        if isinstance(subject, Odd) or not self.fits(subject):
             return None
         nodes = facts.candidates(self._state, subject.pod)
         gpus = facts.gpus(nodes, grant.accelerator, grant.gpus)

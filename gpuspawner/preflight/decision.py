@@ -12,6 +12,7 @@ No fact names another user or another user's pod.
 from dataclasses import dataclass
 from enum import StrEnum
 
+from gpuspawner.admission.rejection import Rejection
 from gpuspawner.cluster.health import Health
 from gpuspawner.policy import Grant
 from gpuspawner.scaling.declared import CanScaleUp
@@ -28,6 +29,12 @@ class Reason(StrEnum):
     """The nodes that could hold it are cordoned, not ready or have unhealthy GPUs."""
     IMPOSSIBLE = "impossible"
     """No present node can ever hold it."""
+    QUOTA = "quota"
+    """A ResourceQuota of its namespace leaves too little."""
+    LIMIT_RANGE = "limit-range"
+    """A LimitRange of its namespace does not allow so much, or so little."""
+    NOT_ADMITTED = "not-admitted"
+    """The API server does not take it, for a reason that is an administrator's."""
 
 
 class Difference(StrEnum):
@@ -67,7 +74,18 @@ class ViewNotLive:
     health: Health
 
 
-Note = AfterPreemption | UnknownRules | ViewNotLive
+@dataclass(frozen=True, slots=True)
+class Overruled:
+    """It would have been refused, had the administrator not asked only to be warned.
+
+    Attributes:
+        refusal: What would have been told.
+    """
+
+    refusal: "Refuse"
+
+
+Note = AfterPreemption | UnknownRules | ViewNotLive | Overruled
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +172,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """No pod is created: it would stay Pending.
+    """No pod is created: it would stay Pending, or the API server would not take it.
 
     Candidates are the nodes that the pod's selectors and tolerations allow and that are not away.
 
@@ -171,6 +189,7 @@ class Refuse:
         alternatives: At most three things that fit now, nearest first.
         view_age: Seconds since the API server last confirmed the picture that was judged.
         scheduler_message: kube-scheduler's own text for this pod, for administrators.
+        rejection: Why the API server does not take it; None where it was not its no.
     """
 
     grant: Grant
@@ -183,6 +202,7 @@ class Refuse:
     alternatives: tuple[Alternative, ...] = ()
     view_age: float = 0.0
     scheduler_message: str = ""
+    rejection: Rejection | None = None
 
     @property
     def http_status(self) -> int:

@@ -11,14 +11,15 @@ different spawner objects, as they do in JupyterHub 6.1 after a failed start.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.objects import Odd
+from gpuspawner.policy import Grant
 from gpuspawner.preflight.ask import Ask
 from gpuspawner.preflight.deciding import Decider
-from gpuspawner.preflight.decision import Decision, Start, ViewNotLive
+from gpuspawner.preflight.decision import Alternative, Decision, Start, ViewNotLive
 from gpuspawner.preflight.judge import Judge
 from gpuspawner.preflight.line import Line, Place
 from gpuspawner.preflight.seats import Seats
@@ -63,6 +64,16 @@ class Preflight:
         if not isinstance(health, Live):
             return Start(ask.grant, (ViewNotLive(health),))
         return self._decider.decide(ask, health.age)
+
+    def alternatives(self, ask: Ask, besides: Container[Grant] = ()) -> tuple[Alternative, ...]:
+        """What fits now and is near to what is asked, *besides* some; none without a live view."""
+        if not isinstance(self._view.health(), Live):
+            return ()
+        return self._decider.alternatives(ask, besides)
+
+    def fits(self, ask: Ask) -> bool:
+        """Whether a node has room for the pod at this moment."""
+        return not isinstance(ask.subject, Odd) and self._decider.fits(ask.subject)
 
     async def begin(self, ask: Ask) -> Decision:
         """Decide and, for a start, take a seat; waits where others' pods are on their way.

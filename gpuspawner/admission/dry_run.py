@@ -1,0 +1,89 @@
+"""A server-side dry run of a pod's creation: all of admission, and nothing is made."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import ClientError
+from kubernetes_asyncio.client.rest import ApiException
+
+from gpuspawner.admission.reading import message, printable, read
+from gpuspawner.admission.rejection import Missing, Of, Rejection
+from gpuspawner.pods import Plain
+
+log = logging.getLogger(__name__)
+
+_MOST_SAID = 100
+
+
+class DryRun:
+    """Asks the API server what admission makes of pods. One for the whole hub.
+
+    Admission fills in what the scheduler goes by: requests from a LimitRange, the tolerations, the
+    node selector and the overhead of a RuntimeClass, a priority, whatever a webhook adds. It is
+    asked under a generated name, since an old pod of the same name may still be there.
+
+    Args:
+        seconds: How long one pod may take.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._said: set[str] = set()
+
+    async def admit(self, api: Any, namespace: str, pod: Plain) -> Plain | Rejection | None:
+        """The pod as admission leaves it, or why there will be none.
+
+        Args:
+            api: KubeSpawner's ``CoreV1Api``; None while there is no way to the cluster.
+            namespace: Where the pod will be created.
+            pod: As the API writes it.
+
+        Returns:
+            None where neither can be had, as from an API server that is away or a webhook that
+            supports no dry run; the log says so once.
+        """
+        if api is None:
+            return None
+        try:
+            async with asyncio.timeout(self._seconds):
+                answer = await api.create_namespaced_pod(
+                    namespace, _unnamed(pod), dry_run="All", _preload_content=False
+                )
+                body = json.loads(await answer.read())
+        except (ApiException, ClientError, TimeoutError, OSError, ValueError) as error:
+            self._skip(f"{type(error).__name__} {error}")
+            return None
+        if isinstance(body, dict) and body.get("kind") == "Pod":
+            return body
+        rejection = read(answer.status, body, Of.POD)
+        # KubeSpawner makes a person's own namespace only when the server starts.
+        if rejection is None or _is_yet_to_come(rejection):
+            self._skip(message(body) or f"HTTP status {answer.status}")
+            return None
+        return rejection
+
+    def _skip(self, why: str) -> None:
+        why = printable(why, 300)
+        if why in self._said or len(self._said) >= _MOST_SAID:
+            return
+        self._said.add(why)
+        log.warning(
+            "No dry run could be had, so that pods are judged as they are sent, without what "
+            "admission adds to them: %s",
+            why,
+        )
+
+
+def _unnamed(pod: Plain) -> Plain:
+    metadata = pod.get("metadata")
+    if not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str):
+        return pod
+    rest = {name: value for name, value in metadata.items() if name != "name"}
+    return {**pod, "metadata": {**rest, "generateName": f"{metadata['name']}-"}}
+
+
+def _is_yet_to_come(rejection: Rejection) -> bool:
+    return isinstance(rejection.cause, Missing) and rejection.cause.kind == "Namespace"

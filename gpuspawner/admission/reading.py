@@ -1,0 +1,176 @@
+"""The API server's answers, read: a rejection with its figures, or no answer about the object.
+
+The texts are those of Kubernetes 1.36.2, seen on its API server: quota (plugin/pkg/admission/
+resourcequota/controller.go), LimitRange (limitranger/admission.go), RuntimeClass, Priority,
+ServiceAccount and PodSecurity (plugin/pkg/admission), webhooks and policies (apiserver/pkg/
+admission/plugin). Whatever is not known is a rejection without figures.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+
+from gpuspawner.admission.rejection import (
+    Bound,
+    Breach,
+    Cause,
+    Denied,
+    Insecure,
+    Missing,
+    Of,
+    OutOfRange,
+    OverQuota,
+    QuotaDemands,
+    QuotaUncounted,
+    Rejection,
+    Unexplained,
+    Use,
+    WebhookFailed,
+)
+from gpuspawner.kube.quantity import QuantityError, cpu_millis, whole
+
+# Texts are read in one line. A webhook may say a whole page; PodSecurity names every container.
+_LONGEST_TEXT = 2000
+_LONGEST_QUOTE = 300
+
+_WEBHOOK = re.compile(
+    r'admission webhook "[^"]*" denied the request(?: without explanation|: (.*))'
+)
+_POLICY = re.compile(r"ValidatingAdmissionPolicy '[^']*' with binding '[^']*' denied request: (.*)")
+_NO_DRY_RUN = re.compile(r'admission webhook "[^"]*" does not support dry run')
+_WEBHOOK_FAILED = re.compile(r'failed calling webhook "([^"]*)"')
+_SAID_OF_IT = re.compile(r'\S+(?: "[^"]*")? is forbidden: (.*)')
+_QUOTA = re.compile(r"exceeded quota: \S+, requested: (\S+), used: (\S+), limited: (\S+)")
+_QUOTA_DEMANDS = re.compile(r"failed quota: \S+: must specify (.+)")
+_DEMANDED = re.compile(r"(\S+) for: ")
+_QUOTA_UNCOUNTED = re.compile(r"status unknown for quota: ")
+_BREACH = re.compile(
+    r"(maximum|minimum) (\S+) usage per \w+ is "
+    r"(?:([^\s,\]]+), but (?:request|limit) is ([^\s,\]]+)|([^\s,\]]+)\. No \w+ is specified)"
+)
+_INSECURE = re.compile(r'violates PodSecurity "(\w+)[:"]')
+_MISSING = (
+    ("RuntimeClass", re.compile(r'pod rejected: RuntimeClass "([^"]*)" not found')),
+    ("PriorityClass", re.compile(r"no PriorityClass with name (\S+) was found")),
+    ("ServiceAccount", re.compile(r'error looking up service account \S+: .* "([^"]*)" not found')),
+)
+_NAMESPACE = re.compile(r'namespaces "([^"]*)" not found')
+# The client is not known, something is in the way, or there is too much to do.
+_NOT_ABOUT_THE_OBJECT = {401, 408, 409, 429}
+_IN_BYTES = ("memory", "storage", "ephemeral-storage")
+
+
+def read(status: int, body: object, of: Of) -> Rejection | None:
+    """Read an answer that is not the created object.
+
+    Args:
+        status: Of HTTP.
+        body: The ``Status`` object, or its JSON, or anything: it is not trusted.
+        of: What was to be created.
+
+    Returns:
+        The rejection; None where the answer says nothing about the object: the API server or its
+        etcd is in trouble, is too busy, does not know the client, or cannot do a dry run.
+    """
+    text = message(body)
+    # A webhook chooses the status of its answer, and its own words may look like anything.
+    if denied := _WEBHOOK.match(text):
+        return Rejection(of, Denied(printable(denied[1] or "", _LONGEST_QUOTE)), text)
+    if _NO_DRY_RUN.fullmatch(text):
+        return None
+    if status >= 500:
+        failed = _WEBHOOK_FAILED.search(text)
+        return Rejection(of, WebhookFailed(printable(failed[1], 100)), text) if failed else None
+    if status < 400 or status in _NOT_ABOUT_THE_OBJECT:
+        return None
+    return Rejection(of, _cause(text), text)
+
+
+def message(body: object) -> str:
+    """What the API server says in a ``Status``, or in whatever else it sent; may be empty."""
+    if isinstance(body, bytes):
+        return message(body.decode(errors="replace"))
+    if isinstance(body, str):
+        return _message_of_text(body)
+    said = body.get("message") if isinstance(body, Mapping) else None
+    return printable(said, _LONGEST_TEXT) if isinstance(said, str) else ""
+
+
+def _message_of_text(text: str) -> str:
+    try:
+        status = json.loads(text)
+    except (ValueError, RecursionError):
+        status = None
+    return message(status) if isinstance(status, Mapping) else printable(text, _LONGEST_TEXT)
+
+
+def printable(text: str, longest: int) -> str:
+    """The text in one line, without control characters, and cut."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text[: 2 * longest]).split())
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"
+
+
+def _cause(text: str) -> Cause:
+    if namespace := _NAMESPACE.fullmatch(text):
+        return Missing("Namespace", namespace[1])
+    forbidden = _SAID_OF_IT.match(text)
+    return _forbidden(forbidden[1]) if forbidden else Unexplained()
+
+
+def _forbidden(said: str) -> Cause:
+    if denied := _POLICY.match(said):
+        return Denied(printable(denied[1], _LONGEST_QUOTE))
+    if insecure := _INSECURE.match(said):
+        return Insecure(insecure[1])
+    for kind, pattern in _MISSING:
+        if missing := pattern.match(said):
+            return Missing(kind, missing[1])
+    try:
+        return _quota(said) or _range(said) or Unexplained()
+    except QuantityError:
+        return Unexplained()
+
+
+def _quota(said: str) -> Cause | None:
+    if exceeded := _QUOTA.match(said):
+        asked, used, limit = (_amounts(group) for group in exceeded.groups())
+        common = [name for name in asked if name in used and name in limit]
+        uses = tuple(Use(name, asked[name], used[name], limit[name]) for name in common)
+        return OverQuota(uses) if uses else None
+    if demands := _QUOTA_DEMANDS.match(said):
+        resources = tuple(_DEMANDED.findall(demands[1]))
+        return QuotaDemands(resources) if resources else None
+    return QuotaUncounted() if _QUOTA_UNCOUNTED.match(said) else None
+
+
+def _amounts(text: str) -> dict[str, int]:
+    pairs = [pair.partition("=") for pair in text.split(",")]
+    return {name: _amount(name)(quantity) for name, _, quantity in pairs}
+
+
+def _amount(resource: str) -> Callable[[str], int]:
+    return cpu_millis if unit_of(resource) == "cpu" else whole
+
+
+def unit_of(resource: str) -> str:
+    """The unit of a resource however a rule names it: ``cpu``, ``memory``, ``storage`` or "".
+
+    ``limits.memory`` is counted in bytes as ``memory`` is, and so is
+    ``gold.storageclass.storage.k8s.io/requests.storage`` as ``storage``.
+    """
+    name = resource.rpartition("/")[2] if "storageclass." in resource else resource
+    name = name.removeprefix("requests.").removeprefix("limits.")
+    return name if name == "cpu" or name in _IN_BYTES else ""
+
+
+def _range(said: str) -> Cause | None:
+    breaches = tuple(
+        Breach(
+            resource,
+            Bound(bound),
+            _amount(resource)(limit or lone),
+            _amount(resource)(asked) if asked else None,
+        )
+        for bound, resource, limit, asked, lone in _BREACH.findall(said)
+    )
+    return OutOfRange(breaches) if breaches else None

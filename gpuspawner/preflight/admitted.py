@@ -1,0 +1,126 @@
+"""The preflight's three questions, asked about the pod that admission makes of the one sent.
+
+Admission may add what a pod needs, a toleration say, as well as what it then has to have. So no pod
+is refused as it was sent unless admission is known to leave such pods as they are.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from gpuspawner.admission.changes import changes
+from gpuspawner.admission.rejection import OutOfRange, OverQuota, QuotaUncounted, Rejection
+from gpuspawner.policy import Grant
+from gpuspawner.preflight.alternatives import asked_for
+from gpuspawner.preflight.ask import Ask
+from gpuspawner.preflight.decision import Alternative, Decision, Reason, Refuse
+from gpuspawner.preflight.preflight import Preflight
+
+Judge = Callable[[Ask], Awaitable[Decision]]
+
+# Each round asks about at most three; what the API server refuses gives way to what comes next.
+_ROUNDS = 4
+
+
+class AdmittedPreflight:
+    """Decides as :class:`Preflight` does, with the API server's admission before it.
+
+    Args:
+        preflight: Judges pods and keeps the seats.
+    """
+
+    def __init__(self, preflight: Preflight) -> None:
+        self._preflight = preflight
+        self._left_alone: set[str | None] = set()
+        """The accelerators whose pods admission left as they were when it was last asked."""
+
+    async def check(self, ask: Ask) -> Decision:
+        """As `Preflight.check`."""
+        return await self._after_admission(ask, self._check)
+
+    async def begin(self, ask: Ask) -> Decision:
+        """As `Preflight.begin`.
+
+        A yes is given in the tick in which it is asked for; `confirm` sees to the rest. So is a no
+        that admission is known not to change.
+        """
+        decision = await self._preflight.begin(ask)
+        if not isinstance(decision, Refuse) or decision.reason is Reason.TRY_AGAIN:
+            return decision
+        if _model(ask.grant) in self._left_alone:
+            return decision
+        return await self._after_admission(ask, self._preflight.begin)
+
+    async def confirm(self, ask: Ask) -> Decision:
+        """As `Preflight.confirm`."""
+        decision = await self._after_admission(ask, self._preflight.confirm)
+        if isinstance(decision, Refuse):
+            self.release(*ask.key)
+        return decision
+
+    def release(self, namespace: str, name: str) -> None:
+        """As `Preflight.release`."""
+        self._preflight.release(namespace, name)
+
+    async def _check(self, ask: Ask) -> Decision:
+        return self._preflight.check(ask)
+
+    async def _after_admission(self, ask: Ask, judge: Judge) -> Decision:
+        admitted = await ask.admit(ask.pod)
+        if admitted is None:
+            return await judge(ask)
+        if isinstance(admitted, Rejection):
+            return Refuse(
+                ask.grant,
+                _reason(admitted),
+                rejection=admitted,
+                alternatives=await self._alternatives(ask),
+            )
+        self._learn(ask, admitted)
+        decision = await judge(replace(ask, pod=admitted))
+        if isinstance(decision, Refuse) and decision.alternatives:
+            return replace(decision, alternatives=await self._alternatives(ask))
+        return decision
+
+    def _learn(self, ask: Ask, admitted: object) -> None:
+        if changes(ask.pod, admitted):
+            self._left_alone.discard(_model(ask.grant))
+        else:
+            self._left_alone.add(_model(ask.grant))
+
+    async def _alternatives(self, ask: Ask) -> tuple[Alternative, ...]:
+        """The nearest that fit and that the API server takes."""
+        refused: list[Grant] = []
+        taken: list[Alternative] = []
+        for _ in range(_ROUNDS):
+            found = self._preflight.alternatives(ask, besides=refused)
+            answers = await asyncio.gather(*(self._is_taken(ask, it.grant) for it in found))
+            taken = [it for it, is_taken in zip(found, answers, strict=True) if is_taken]
+            if len(taken) == len(found):
+                break
+            refused += [it.grant for it in found if it not in taken]
+        return tuple(taken)
+
+    async def _is_taken(self, ask: Ask, grant: Grant) -> bool:
+        made = ask.variant(asked_for(grant, ask.offers))
+        if made is None:
+            return False
+        _, pod = made
+        admitted = await ask.admit(pod)
+        if isinstance(admitted, Rejection):
+            return False
+        return self._preflight.fits(replace(ask, grant=grant, pod=admitted or pod))
+
+
+def _model(grant: Grant) -> str | None:
+    return grant.accelerator.key if grant.accelerator else None
+
+
+def _reason(rejection: Rejection) -> Reason:
+    match rejection.cause:
+        case OverQuota() | QuotaUncounted():
+            return Reason.QUOTA
+        case OutOfRange():
+            return Reason.LIMIT_RANGE
+        case _:
+            return Reason.NOT_ADMITTED
