@@ -93,16 +93,30 @@ def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
     _check_sections(c, spawner)
     _check_names(c, spawner)
     settings = _settings(c, spawner)
-    offers = Offers.parse(**{name: getattr(settings, name) for name in OFFERS})
-    offered = [name for name in OFFERS if getattr(settings, name)]
-    if offered and settings.profile_list:
+    offers = _offers(settings)
+    chosen = [name for name in OFFERS if getattr(settings, name)]
+    if chosen and settings.profile_list:
         raise ConfigurationError(
-            f"GPUSpawner.{offered[0]} and KubeSpawner.profile_list are both set; "
+            f"GPUSpawner.{chosen[0]} and KubeSpawner.profile_list are both set; "
             "a person would have to choose twice, so keep one of them"
         )
     _check_overrides(settings)
     _check_nodes_to_avoid(settings, offers)
     return settings
+
+
+def offered(c: Config) -> Offers:
+    """What a whole configuration offers, without the models that a hub discovers.
+
+    Raises:
+        ConfigurationError: See :func:`configure`.
+        OfferError: What is offered is not usable.
+    """
+    return _offers(check(c, _spawner_class(c)))
+
+
+def _offers(settings: Any) -> Offers:
+    return Offers.parse(**{name: getattr(settings, name) for name in OFFERS})
 
 
 def _spawner_class(c: Config) -> type[GPUSpawner]:

@@ -1,0 +1,38 @@
+"""`python -m gpuspawner.schema jupyterhub_config.py`: print the options as a JSON Schema."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from traitlets.config.loader import ConfigFileNotFound, PyFileConfigLoader
+
+from gpuspawner.configuration import ConfigurationError, offered
+from gpuspawner.offers import OfferError
+from gpuspawner import options
+
+DISCOVERED = (
+    "GPUSpawner.accelerators is empty, so the models are read from the cluster while the hub runs; "
+    "they are not in this schema."
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the schema; 2 where the configuration is not one that a hub would start with."""
+    parser = argparse.ArgumentParser(prog="python -m gpuspawner.schema", description=__doc__)
+    parser.add_argument("configuration", type=Path, help="the hub's configuration, which is run")
+    path: Path = parser.parse_args(arguments).configuration
+    try:
+        offers = offered(PyFileConfigLoader(path.name, str(path.parent)).load_config())
+    except (ConfigFileNotFound, ConfigurationError, OfferError) as error:
+        print(f"{path}: {error}", file=sys.stderr)
+        return 2
+    if not offers.accelerators:
+        print(DISCOVERED, file=sys.stderr)
+    print(json.dumps(options.schema(offers), indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""The command that prints the options of a configuration as a JSON Schema."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from gpuspawner.schema import DISCOVERED, main
+
+T4 = """
+import gpuspawner
+c = get_config()
+c.GPUSpawner.accelerators = {"t4": {"node_selector": {"gpu": "t4"}, "counts": [1, 2]}}
+gpuspawner.configure(c)
+"""
+
+
+def configuration(folder: Path, text: str) -> list[str]:
+    path = folder / "jupyterhub_config.py"
+    path.write_text(text)
+    return [str(path)]
+
+
+def test_what_a_configuration_offers_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(configuration(tmp_path, T4)) == 0
+
+    validator = Draft202012Validator(json.loads(capsys.readouterr().out))
+    assert validator.is_valid({"accelerator": "t4", "gpus": 2})
+    assert not validator.is_valid({"accelerator": "t4", "gpus": 3})
+
+
+def test_what_only_a_running_hub_knows_is_said_beside_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(configuration(tmp_path, "c = get_config()")) == 0
+
+    printed = capsys.readouterr()
+    assert printed.err == f"{DISCOVERED}\n"
+    assert Draft202012Validator(json.loads(printed.out)).is_valid({})
+
+
+def test_a_configuration_that_no_hub_starts_with_is_refused_by_the_trait_s_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = "c = get_config()\nc.GPUSpawner.memory_choices = ['lots']"
+
+    assert main(configuration(tmp_path, broken)) == 2
+    assert "GPUSpawner.memory_choices[0]: 'lots' is not" in capsys.readouterr().err
+    assert main([str(tmp_path / "none.py")]) == 2
