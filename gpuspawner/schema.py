@@ -8,9 +8,9 @@ from pathlib import Path
 
 from traitlets.config.loader import ConfigFileNotFound, PyFileConfigLoader
 
+from gpuspawner import options
 from gpuspawner.configuration import ConfigurationError, offered
 from gpuspawner.offers import OfferError
-from gpuspawner import options
 
 DISCOVERED = (
     "GPUSpawner.accelerators is empty, so the models are read from the cluster while the hub runs; "
