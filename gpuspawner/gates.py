@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from gpuspawner import hub, messages, options, policy
-from gpuspawner.messages import OnForm
+from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest
 from gpuspawner.policy import Denial, Grant, Person
@@ -20,6 +20,9 @@ Options = dict[str, object]
 
 Judge = Callable[[Ask], Decision | Awaitable[Decision]]
 """One of the three questions that the preflight answers."""
+
+Tell = Callable[[Refuse], Awaitable[tuple[Message, OnForm]]]
+"""Puts a refusal into words: for everywhere, and for the form that is drawn again."""
 
 
 def read(spawner: Any, raw: object, person: Person, offers: Offers) -> tuple[Options, Grant]:
@@ -63,8 +66,13 @@ def apply_nothing(spawner: Any, user_options: object) -> None:
     """
 
 
-async def decide(spawner: Any, ask: Ask, judge: Judge) -> Start | Wait:
-    """Ask, and go on where the answer is not a refusal.
+async def tell(decision: Refuse) -> tuple[Message, OnForm]:
+    """A refusal in words, for everywhere and for the form: of what is on offer here."""
+    return messages.refusal(decision), OnForm.of_refusal(decision)
+
+
+async def decide(spawner: Any, ask: Ask, judge: Judge, tell: Tell = tell) -> Start | Wait:
+    """Ask, and go on where the answer is not a refusal, which *tell* puts into words.
 
     Raises:
         Refusal: It is one.
@@ -77,13 +85,14 @@ async def decide(spawner: Any, ask: Ask, judge: Judge) -> Start | Wait:
         spawner.log.exception("The preflight failed; %s's server starts unchecked", ask.name)
         return Start(ask.grant, (UnknownRules(("the preflight itself failed",)),))
     if isinstance(decision, Refuse):
+        message, on_form = await tell(decision)
         raise hub.refuse(
             spawner,
-            messages.refusal(decision),
+            message,
             reason=decision.reason.value,
             status=decision.http_status,
             details=messages.explain_refusal(decision),
-            on_form=OnForm.of_refusal(decision),
+            on_form=on_form,
         )
     return decision
 

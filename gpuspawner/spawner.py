@@ -26,6 +26,7 @@ from gpuspawner.pods import Plain
 from gpuspawner.policy import Grant, Person
 from gpuspawner.preflight.ask import Ask
 from gpuspawner.preflight.decision import Start, Wait
+from gpuspawner.profiles import ChoosesProfiles, Profiles
 
 # How long a page and a start wait for the first list of a hub that has just started, in seconds.
 FORM_PATIENCE = 3.0
@@ -35,23 +36,36 @@ DRY_RUN_PATIENCE = 2.0
 
 
 @dataclass(frozen=True)
+class Asked:
+    """Options that have been read, and what they ask of the cluster.
+
+    Attributes:
+        ask: What is asked; its key is where the seat is kept.
+        granted: The options, as the hub stores them.
+        asking: For whom, on which offers; None where KubeSpawner's profiles make the pod.
+        tell: How a refusal is told.
+    """
+
+    ask: Ask
+    granted: gates.Options
+    asking: Asking | None = None
+    tell: gates.Tell = gates.tell
+
+
+@dataclass(frozen=True)
 class Underway:
     """A start that has passed the second gate.
 
     Attributes:
-        asking: For whom, on which offers.
-        ask: What was asked of the cluster; its key is where the seat is kept.
-        granted: The options, as the hub stores them.
+        asked: What was asked for.
         decision: The last answer.
     """
 
-    asking: Asking
-    ask: Ask
-    granted: gates.Options
+    asked: Asked
     decision: Start | Wait
 
 
-class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
+class GPUSpawner(ChoosesProfiles, StandsOutages, KubeSpawner):  # type: ignore[misc]
     """KubeSpawner with a choice of GPUs, which starts a pod only where the cluster can hold it."""
 
     accelerators = config.accelerators
@@ -92,7 +106,7 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
 
     @default("options_form")
     def _options_form_default(self) -> Any:
-        return super()._options_form_default() if self.profile_list else GPUSpawner._form
+        return GPUSpawner.profile_form if self.profile_list else GPUSpawner._form
 
     async def _form(self) -> str:
         """The form, with what was chosen before: in this very request, or at the last start."""
@@ -132,20 +146,18 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
         Nothing is kept here: JupyterHub 6.1 may start another spawner object than this one.
         """
         raw = await sent if inspect.isawaitable(sent) else sent
-        if self.profile_list:
-            return raw
         await self._runtime.view.first_list(FORM_PATIENCE)
-        asking = await self._asking()
+        profiles = await self.profiles()
         hub.refuse_twice(self)
-        granted, grant = gates.read(self, raw, asking.person, asking.offers)
-        ask = self._ask(asking, grant)
+        asked = await self._asked(raw, profiles)
+        hub.refuse_twice(self)
         check = self._runtime.preflight.check
-        await gates.decide(self, ask, check)
-        admitted = await self._as_admitted(ask, ask.pod)
+        await gates.decide(self, asked.ask, check, asked.tell)
+        admitted = await self._as_admitted(asked.ask, asked.ask.pod)
         hub.refuse_twice(self)
-        await gates.decide(self, admitted, check)
+        await gates.decide(self, admitted, check, asked.tell)
         hub.pass_alone(self)
-        return granted
+        return asked.granted
 
     # Gate 2: every start
 
@@ -162,23 +174,19 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
 
     async def _admit(self) -> None:
         """Take the seat in the tick of the verdict; waits only for what is not known yet."""
-        if self.profile_list:
-            self._passed.set()
-            return
-        if self._runtime.discovers:
+        if self._runtime.discovers and not self.profile_list:
             await self._runtime.view.first_list(START_PATIENCE)
         if not self.connect():
             raise gates.unreachable(self)
-        raw = self._requested()
-        granted, grant = gates.read(self, raw, self._person(), self._runtime.offers)
-        asking = await self._asking()
-        ask = self._ask(asking, grant)
-        decision = await gates.decide(self, ask, self._runtime.preflight.begin)
-        self._underway = Underway(asking, ask, granted, decision)
+        self.keep_unloaded()
+        profiles = await self.profiles()
+        asked = await self._asked(self._requested(), profiles)
+        decision = await gates.decide(self, asked.ask, self._runtime.preflight.begin, asked.tell)
+        self._underway = Underway(asked, decision)
         if isinstance(decision, Start):
             for unknown in messages.explain_unknown(decision):
                 self.log.info("Starting %s unchecked: %s", self._log_name, unknown)
-        self.user_options = granted
+        self.user_options = asked.granted
         self._passed.set()
 
     def _requested(self) -> object:
@@ -186,6 +194,8 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
         requested = hub.requested_options(self)
         if requested is not None:
             return requested
+        if self.profile_list:  # where there were profiles before gpuspawner, the hub has stored it
+            return self.user_options if self._granted is None else self._granted
         ours, _ = gates.split(self, self._granted)
         still_on_offer = isinstance(options.parse(ours, self._runtime.offers), GPURequest)
         return self._granted if still_on_offer else {}
@@ -195,20 +205,22 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
     async def get_pod_manifest(self) -> Any:
         """KubeSpawner's pod, with what was granted to this start."""
         pod = await super().get_pod_manifest()
-        if self._underway is None:
+        asked = self._underway.asked if self._underway else None
+        if asked is None or asked.asking is None:
             return pod
-        asking = replace(self._underway.asking, stock=pods.plain(pod))
-        return pods.model(self._pod(asking, self._underway.ask.grant))
+        asking = replace(asked.asking, stock=pods.plain(pod))
+        return pods.model(self._pod(asking, asked.ask.grant))
 
     async def _make_create_pod_request(self, pod: Any, request_timeout: float) -> Any:
         underway = self._underway
-        # A profile's pod is known here only, and what it asks for is nobody's grant.
-        ask = underway.ask if underway else Ask(self.namespace, self.pod_name, {}, Grant())
-        ask = await self._as_admitted(ask, pod)
-        decision = await gates.decide(self, ask, self._runtime.preflight.confirm)
+        nothing = Asked(Ask(self.namespace, self.pod_name, {}, Grant()), {})
+        asked = underway.asked if underway else nothing
+        asked = replace(asked, ask=await self._as_admitted(asked.ask, pod))
+        confirm = self._runtime.preflight.confirm
+        decision = await gates.decide(self, asked.ask, confirm, asked.tell)
         if underway is not None:
-            self._underway = replace(underway, ask=ask, decision=decision)
-            self._granted = underway.granted
+            self._underway = Underway(asked, decision)
+            self._granted = asked.granted
         return await super()._make_create_pod_request(pod, request_timeout)
 
     async def _as_admitted(self, ask: Ask, pod: object) -> Ask:
@@ -219,6 +231,16 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
         return replace(ask, pod=admitted)
 
     # What the gates share
+
+    async def _asked(self, raw: object, profiles: Profiles | None) -> Asked:
+        """Read options, as they came, for what they ask of the cluster."""
+        if profiles is not None:
+            chosen = profiles.choose(raw)
+            ask = await profiles.ask(chosen)
+            return Asked(ask, dict(chosen.options), tell=profiles.teller(chosen))
+        granted, grant = gates.read(self, raw, self._person(), self._runtime.offers)
+        asking = await self._asking()
+        return Asked(self._ask(asking, grant), granted, asking)
 
     def _person(self) -> Person:
         return Person(self.user.name, frozenset(group.name for group in self.user.groups))
@@ -242,12 +264,12 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
             name=self.pod_name,
             pod=self._pod(asking, grant),
             grant=grant,
-            new_claims=self._new_claims(),
+            new_claims=self.new_claims(),
             offers=asking.offers,
             variant=asking.variant,
         )
 
-    def _new_claims(self) -> tuple[Plain, ...]:
+    def new_claims(self) -> tuple[Plain, ...]:
         """The home that KubeSpawner makes before the pod, if there is none yet."""
         return (pods.plain(self.get_pvc_manifest()),) if self.storage_pvc_ensure else ()
 
@@ -268,13 +290,14 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
         def end(_: object) -> None:
             self.set_trait("start_timeout", configured)
             self._give_up_seat()
+            self.forget_unloaded(started)
 
         started.add_done_callback(end)
         return started
 
     def _seconds_for_a_node(self) -> int:
         """Twice what a new node usually takes; 0 where none can come."""
-        accelerator = self._underway.ask.grant.accelerator if self._underway else None
+        accelerator = self._underway.asked.ask.grant.accelerator if self._underway else None
         if accelerator is None or accelerator.scale_up is None:
             return 0
         return round(2 * 60 * accelerator.scale_up.minutes)
@@ -285,7 +308,7 @@ class GPUSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
         await super().stop(now)
 
     def _give_up_seat(self) -> None:
-        key = self._underway.ask.key if self._underway else (self.namespace, self.pod_name)
+        key = self._underway.asked.ask.key if self._underway else (self.namespace, self.pod_name)
         self._runtime.preflight.release(*key)
 
     async def progress(self) -> AsyncIterator[dict[str, Any]]:

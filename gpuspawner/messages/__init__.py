@@ -9,6 +9,13 @@ from gpuspawner.messages.administrators import (
 from gpuspawner.messages.corrections import correction, correction_at_fields
 from gpuspawner.messages.message import Message
 from gpuspawner.messages.on_form import Button, OnForm, button
+from gpuspawner.messages.profiles import (
+    device,
+    no_longer_offered,
+    profile_choice,
+    profile_named,
+    profile_refused,
+)
 from gpuspawner.messages.progress import progress
 from gpuspawner.messages.refusals import (
     already_started,
@@ -29,11 +36,16 @@ __all__ = [
     "correction",
     "correction_at_fields",
     "denied",
+    "device",
     "explain_health",
     "explain_overruled",
     "explain_refusal",
     "explain_unknown",
     "misconfigured",
+    "no_longer_offered",
+    "profile_choice",
+    "profile_named",
+    "profile_refused",
     "progress",
     "refusal",
     "standing",

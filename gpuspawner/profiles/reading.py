@@ -1,0 +1,136 @@
+"""The administrator's ``profile_list``, read into what is needed of it here.
+
+What the keys mean is told by ``KubeSpawner.profile_list`` (``kubespawner/spawner.py`` of 7.0.0 and
+7.1.0). Values are the administrator's: display names may be HTML, overrides may be functions.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+WRITTEN_IN = "--unlisted-choice"
+"""What KubeSpawner appends to an option's name where its value was typed instead of chosen."""
+
+
+class ProfileError(ValueError):
+    """A ``profile_list`` that KubeSpawner could not show either."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of an option's choices.
+
+    Attributes:
+        key: Its name in `user_options`.
+        name: Its name for people, as plain text.
+        default: Whether it is taken where nothing is said.
+        sets: The traits that it overrides.
+    """
+
+    key: object
+    name: str
+    default: bool
+    sets: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteIn:
+    """A field for a value that is not among the choices.
+
+    Attributes:
+        pattern: A regular expression that the value matches from its beginning; may be empty.
+        advice: What the administrator tells about it; may be empty.
+    """
+
+    pattern: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What can be chosen within a profile.
+
+    Attributes:
+        name: Its name in `user_options`.
+        choices: What there is to choose from; may be empty where there is a field to write in.
+        write_in: Set where another value may be written.
+    """
+
+    name: str
+    choices: tuple[Choice, ...]
+    write_in: WriteIn | None
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One profile.
+
+    Attributes:
+        slug: Its name in `user_options`.
+        name: Its name for people, as plain text.
+        default: Whether it is taken where none is named.
+        options: What can be chosen within it.
+    """
+
+    slug: str
+    name: str
+    default: bool
+    options: tuple[Option, ...]
+
+
+def read(initialized: Sequence[Mapping[str, Any]]) -> tuple[Profile, ...]:
+    """Read profiles that KubeSpawner has given their slugs and defaults.
+
+    Raises:
+        ProfileError: A profile is not made as KubeSpawner documents it.
+    """
+    profiles = []
+    for number, profile in enumerate(initialized):
+        try:
+            profiles.append(_profile(profile))
+        except (AttributeError, KeyError, TypeError) as error:
+            why = f"KubeSpawner.profile_list[{number}] is not as KubeSpawner documents it"
+            raise ProfileError(f"{why}: {error!r}") from error
+    return tuple(profiles)
+
+
+def _profile(profile: Mapping[str, Any]) -> Profile:
+    options = profile.get("profile_options") or {}
+    return Profile(
+        slug=profile["slug"],
+        name=_text(profile["display_name"]),
+        default=bool(profile.get("default")),
+        options=tuple(_option(name, option) for name, option in options.items()),
+    )
+
+
+def _option(name: str, option: Mapping[str, Any]) -> Option:
+    write_in = option.get("unlisted_choice") or {}
+    return Option(
+        name=name,
+        choices=tuple(_choice(key, it) for key, it in (option.get("choices") or {}).items()),
+        write_in=_write_in(write_in) if write_in.get("enabled") else None,
+    )
+
+
+def _choice(key: object, choice: Mapping[str, Any]) -> Choice:
+    return Choice(
+        key=key,
+        name=_text(choice.get("display_name", key)),
+        default=bool(choice.get("default")),
+        sets=frozenset(choice.get("kubespawner_override") or {}),
+    )
+
+
+def _write_in(write_in: Mapping[str, Any]) -> WriteIn:
+    return WriteIn(
+        pattern=write_in.get("validation_regex") or "",
+        advice=_text(write_in.get("validation_message") or ""),
+    )
+
+
+def _text(html: object) -> str:
+    """What a person reads of a name that KubeSpawner puts into its page as HTML."""
+    return Markup(str(html)).striptags()  # noqa: S704, what is stripped of its tags is text

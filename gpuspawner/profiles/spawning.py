@@ -1,0 +1,72 @@
+"""A spawner's own part in profiles: where KubeSpawner asks for its form, and loads a profile."""
+
+from asyncio import Future
+from typing import Any
+
+from tornado import web
+
+from gpuspawner import gates, hub
+from gpuspawner.profiles.profiles import Profiles
+from gpuspawner.profiles.trial import copy_of
+
+# How long a page waits for the first list of a hub that has just started, in seconds.
+FORM_PATIENCE = 3.0
+
+
+class ChoosesProfiles:
+    """A mixin before KubeSpawner in a class's bases, for where ``profile_list`` is set."""
+
+    _unloaded: Any = None
+
+    async def profile_form(self) -> str:
+        """KubeSpawner's form for the administrator's profiles, told with how it stands."""
+        spawner: Any = self
+        await spawner._runtime.view.first_list(FORM_PATIENCE)  # noqa: SLF001, it is our own
+        # A start that was refused in this very request may have loaded a profile already.
+        profiles = await ChoosesProfiles.profiles(self._unloaded or self)
+        return await profiles.form(hub.draft(), spawner.user_options) if profiles else ""
+
+    async def profiles(self) -> Profiles | None:
+        """The administrator's profiles; None where the offers are gpuspawner's.
+
+        Raises:
+            HTTPError: They cannot be had.
+        """
+        spawner: Any = self
+        if not spawner.profile_list:
+            return None
+        runtime = spawner._runtime  # noqa: SLF001, it is our own
+        return await Profiles.of(spawner, runtime.view, runtime.preflight)
+
+    def copied(self) -> Any:
+        """A copy on which a profile can be tried."""
+        copied = copy_of(self)
+        copied._underway = None  # noqa: SLF001, it is our own
+        return copied
+
+    def keep_unloaded(self) -> None:
+        """Keep what this spawner is before a profile is loaded into it, until it has started."""
+        spawner: Any = self
+        self._unloaded = self.copied() if spawner.profile_list else None
+
+    def forget_unloaded(self, started: Future[object]) -> None:
+        """Forget it when *started* is done; a form is drawn again only after one that failed."""
+        if not started.cancelled() and started.exception() is None:
+            self._unloaded = None
+
+    async def load_user_options(self) -> None:
+        """Load the profile that was chosen; what cannot be loaded now is no fault of the person.
+
+        Raises:
+            HTTPError: It cannot be loaded.
+        """
+        spawner: Any = self
+        try:
+            await super().load_user_options()  # type: ignore[misc]
+        except web.HTTPError:
+            raise
+        except Exception as error:
+            if spawner._underway is None:  # noqa: SLF001, a copy on which a profile is tried
+                raise
+            spawner.log.exception("The profile of %s cannot be loaded", spawner._log_name)  # noqa: SLF001
+            raise gates.misconfigured(spawner, f"KubeSpawner.profile_list: {error!r}") from error

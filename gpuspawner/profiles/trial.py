@@ -1,0 +1,96 @@
+"""The pod that a choice among profiles would give, found out without touching the spawner.
+
+KubeSpawner loads a profile into the spawner itself: it sets traits, merges into those that are
+dictionaries, and calls the functions that an administrator put there. So it loads it here into a
+copy, which is thrown away.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jupyterhub.utils import maybe_future
+from tornado import web
+from traitlets.config import Config
+
+from gpuspawner import pods
+from gpuspawner.kube.pods import Pod
+from gpuspawner.kube.quantity import QuantityError
+from gpuspawner.messages import device
+from gpuspawner.offers import Accelerator
+from gpuspawner.policy import Grant
+from gpuspawner.preflight.ask import Ask
+from gpuspawner.profiles.choosing import Chosen
+from gpuspawner.scheduling import Rules
+from gpuspawner.scheduling.requests import asked, is_extended
+
+Initialized = Sequence[Mapping[str, Any]]
+"""Profiles with the slugs and defaults that KubeSpawner gives them."""
+
+
+async def profile_list(spawner: Any) -> Initialized:
+    """The profiles as KubeSpawner uses them; calls the administrator's function, if it is one."""
+    listed = spawner._sorted_dict_values(spawner.profile_list)  # noqa: SLF001, no public way
+    if callable(listed):
+        listed = await maybe_future(listed(spawner))
+    initialized: Initialized = spawner._get_initialized_profile_list(listed)  # noqa: SLF001
+    return initialized or []
+
+
+def copy_of(spawner: Any) -> Any:
+    """A copy of *spawner* whose traits can be changed without changing those of the original."""
+    copied = copy.copy(spawner)
+    values = copied._trait_values  # noqa: SLF001, HasTraits gives each copy its own
+    for name, value in values.items():
+        if isinstance(value, dict | list | set) and not isinstance(value, Config):
+            values[name] = copy.deepcopy(value)
+    return copied
+
+
+async def try_out(spawner: Any, listed: Initialized, chosen: Chosen, rules: Rules) -> Ask:
+    """What would be asked of the cluster for a choice; where its pod cannot be made, nothing known.
+
+    Args:
+        spawner: A copy that nobody else uses; it has loaded the profile afterwards.
+        listed: The profiles.
+        chosen: The choice.
+        rules: How kube-scheduler counts what a pod asks for.
+
+    Raises:
+        HTTPError: The profile sets what is for the whole hub only, or an administrator's function
+            says that this person may not have it.
+    """
+    # One profile is all there is to find, and a function is not called once more.
+    slug = chosen.profile.slug if chosen.profile else None
+    spawner.profile_list = [it for it in listed if it["slug"] == slug]
+    spawner.user_options = dict(chosen.options)
+    try:
+        await spawner.load_user_options()
+        ask = Ask(
+            namespace=spawner.namespace,
+            name=spawner.pod_name,
+            pod=pods.plain(await spawner.get_pod_manifest()),
+            grant=Grant(),
+            new_claims=spawner.new_claims(),
+        )
+    except web.HTTPError:
+        raise
+    except Exception as error:  # noqa: BLE001, the start makes the pod again, and tells why not
+        spawner.log.info("The pod of %s cannot be made yet: %r", spawner.pod_name, error)
+        ask = Ask(spawner.namespace, spawner.pod_name, {"spec": None}, Grant())
+    return Ask(ask.namespace, ask.name, ask.pod, _grant(ask, slug or "", rules), ask.new_claims)
+
+
+def _grant(ask: Ask, slug: str, rules: Rules) -> Grant:
+    """What the pod asks for, in the terms of the rest; of its devices the GPUs count first."""
+    pod = getattr(ask.subject, "pod", None)
+    try:
+        amounts = asked(pod, rules) if isinstance(pod, Pod) else {}
+    except QuantityError:
+        return Grant()
+    devices = [name for name, amount in amounts.items() if amount > 0 and is_extended(name)]
+    if not devices:
+        return Grant()
+    resource = min(devices, key=lambda name: ("gpu" not in name, name))
+    count = amounts[resource]
+    return Grant(Accelerator(slug, device(resource), resource, counts=(count,)), count)
