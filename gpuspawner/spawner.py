@@ -26,11 +26,14 @@ from gpuspawner.pods import Plain
 from gpuspawner.policy import Grant, Person
 from gpuspawner.preflight.ask import Ask
 from gpuspawner.preflight.decision import Start, Wait
+from gpuspawner.preflight.preflight import START_PATIENCE
+from gpuspawner.preflight.seats import Seats
+from gpuspawner.preflight.strangers import Key
 from gpuspawner.profiles import ChoosesProfiles, Profiles
+from gpuspawner.seating import KeepsSeat
 
-# How long a page and a start wait for the first list of a hub that has just started, in seconds.
+# How long a page waits for the first list of a hub that has just started, in seconds.
 FORM_PATIENCE = 3.0
-START_PATIENCE = 30.0
 # How long a dry run may take before the pod is judged as it is, in seconds.
 DRY_RUN_PATIENCE = 2.0
 
@@ -65,7 +68,7 @@ class Underway:
     decision: Start | Wait
 
 
-class GPUSpawner(ChoosesProfiles, StandsOutages, KubeSpawner):  # type: ignore[misc]
+class GPUSpawner(ChoosesProfiles, KeepsSeat, StandsOutages, KubeSpawner):  # type: ignore[misc]
     """KubeSpawner with a choice of GPUs, which starts a pod only where the cluster can hold it."""
 
     accelerators = config.accelerators
@@ -289,7 +292,6 @@ class GPUSpawner(ChoosesProfiles, StandsOutages, KubeSpawner):  # type: ignore[m
 
         def end(_: object) -> None:
             self.set_trait("start_timeout", configured)
-            self._give_up_seat()
             self.forget_unloaded(started)
 
         started.add_done_callback(end)
@@ -302,14 +304,24 @@ class GPUSpawner(ChoosesProfiles, StandsOutages, KubeSpawner):  # type: ignore[m
             return 0
         return round(2 * 60 * accelerator.scale_up.minutes)
 
-    async def stop(self, now: bool = False) -> None:
-        """Stop the pod and give up its seat."""
-        self._give_up_seat()
-        await super().stop(now)
+    def seats(self) -> Seats:
+        """All seats of this hub."""
+        return self._runtime.preflight.seats
 
-    def _give_up_seat(self) -> None:
-        key = self._underway.asked.ask.key if self._underway else (self.namespace, self.pod_name)
-        self._runtime.preflight.release(*key)
+    def seat_key(self) -> Key:
+        """What the seat of this start is known by."""
+        return self._underway.asked.ask.key if self._underway else (self.namespace, self.pod_name)
+
+    async def until_taken(self) -> None:
+        """Wait until the pod's place has gone to somebody else, and raise the refusal.
+
+        Only a promise can be lost: not what was started with a doubt, nor what waits for a node.
+        """
+        underway = self._underway
+        if underway is None or underway.decision != Start(underway.decision.grant):
+            return
+        taken = self._runtime.preflight.until_taken
+        await gates.decide(self, underway.asked.ask, taken, underway.asked.tell)
 
     async def progress(self) -> AsyncIterator[dict[str, Any]]:
         """KubeSpawner's progress, after what is worth knowing about this start."""
@@ -337,7 +349,8 @@ class GPUSpawner(ChoosesProfiles, StandsOutages, KubeSpawner):  # type: ignore[m
     def clear_state(self) -> None:
         """Forget the start that has ended; the hub calls this after every end, good or bad."""
         super().clear_state()
-        self._give_up_seat()
+        if self._underway is not None:
+            self.seats().release(self.seat_key())
         self._underway = None
         self._passed.clear()
 

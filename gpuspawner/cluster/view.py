@@ -93,6 +93,13 @@ class ClusterView:
         required = [feed for feed in self._feeds if feed.kind.required]
         return standing(required, self._started, self._pace.silence)
 
+    def in_touch(self) -> bool:
+        """Whether nothing that is required is being asked for again, contact having been lost.
+
+        A picture may be live for some seconds without: what exists is known, what ended is not.
+        """
+        return all(feed.error is None for feed in self._feeds if feed.kind.required)
+
     async def first_list(self, timeout: float) -> bool:  # noqa: ASYNC109 - a gate's patience
         """Wait until the first list of every kind is whole: True if the view is live.
 

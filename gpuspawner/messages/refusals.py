@@ -55,6 +55,8 @@ def why(decision: Refuse) -> str:
             return _busy(decision)
         case Reason.TRY_AGAIN:
             return f"Others are starting right now, and {_last(decision.grant)} may go to them."
+        case Reason.TAKEN:
+            return f"Somebody else took {_last(decision.grant)} just before your server got it."
         case Reason.AWAY:
             return f"{_machines(decision.grant)} are away right now, for maintenance perhaps."
         case _:

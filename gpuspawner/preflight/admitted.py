@@ -27,16 +27,28 @@ class AdmittedPreflight:
 
     Args:
         preflight: Judges pods and keeps the seats.
+
+    Attributes:
+        seats: Its seats.
     """
 
     def __init__(self, preflight: Preflight) -> None:
         self._preflight = preflight
+        self.seats = preflight.seats
         self._left_alone: set[str | None] = set()
         """The accelerators whose pods admission left as they were when it was last asked."""
 
-    async def check(self, ask: Ask) -> Decision:
+    def check(self, ask: Ask) -> Decision:
+        """As `Preflight.check`, without admission."""
+        return self._preflight.check(ask)
+
+    async def examine(self, ask: Ask) -> Decision:
         """As `Preflight.check`."""
-        return await self._after_admission(ask, self._check)
+
+        async def check(admitted: Ask) -> Decision:
+            return self._preflight.check(admitted)
+
+        return await self._after_admission(ask, check)
 
     async def begin(self, ask: Ask) -> Decision:
         """As `Preflight.begin`.
@@ -62,19 +74,17 @@ class AdmittedPreflight:
         """As `Preflight.release`."""
         self._preflight.release(namespace, name)
 
-    async def _check(self, ask: Ask) -> Decision:
-        return self._preflight.check(ask)
+    async def until_taken(self, ask: Ask) -> Refuse:
+        """As `Preflight.until_taken`."""
+        return await self._preflight.until_taken(ask)
 
     async def _after_admission(self, ask: Ask, judge: Judge) -> Decision:
         admitted = await ask.admit(ask.pod)
         if admitted is None:
             return await judge(ask)
         if isinstance(admitted, Rejection):
-            return Refuse(
-                ask.grant,
-                _reason(admitted),
-                rejection=admitted,
-                alternatives=await self._alternatives(ask),
+            return replace(
+                rejected(ask.grant, admitted), alternatives=await self._alternatives(ask)
             )
         self._learn(ask, admitted)
         decision = await judge(replace(ask, pod=admitted))
@@ -114,6 +124,11 @@ class AdmittedPreflight:
 
 def _model(grant: Grant) -> str | None:
     return grant.accelerator.key if grant.accelerator else None
+
+
+def rejected(grant: Grant, rejection: Rejection) -> Refuse:
+    """The refusal because of what the API server said."""
+    return Refuse(grant, _reason(rejection), rejection=rejection)
 
 
 def _reason(rejection: Rejection) -> Reason:

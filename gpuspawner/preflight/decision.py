@@ -25,6 +25,8 @@ class Reason(StrEnum):
     """It would fit if other pods had ended."""
     TRY_AGAIN = "try-again"
     """Others were starting at the same moment and it did not become clear in time who fits."""
+    TAKEN = "taken"
+    """It had a place, and somebody who does not ask here took it before the pod was bound."""
     AWAY = "away"
     """The nodes that could hold it are cordoned, not ready or have unhealthy GPUs."""
     IMPOSSIBLE = "impossible"

@@ -6,28 +6,47 @@ Three gates ask, in this order:
 - `Preflight.begin`, before the start, takes a seat in the tick of the verdict.
 - `Preflight.confirm`, for the pod that is really sent, judges that pod and moves the seat to it.
 
-`Preflight.release` ends the seat. All is keyed by namespace and pod name, so the gates may run on
-different spawner objects, as they do in JupyterHub 6.1 after a failed start.
+`Preflight.release` ends the seat; `Preflight.until_taken` sees to a pod that lost its place all the
+same. All is keyed by namespace and pod name, so the gates may run on different spawner objects, as
+they do in JupyterHub 6.1 after a failed start.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Container
+from dataclasses import replace
 
-from gpuspawner.cluster.health import Live
+from gpuspawner.cluster.health import Live, Stale
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.objects import Odd
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.ask import Ask
 from gpuspawner.preflight.deciding import Decider
-from gpuspawner.preflight.decision import Alternative, Decision, Start, ViewNotLive
-from gpuspawner.preflight.judge import Judge
+from gpuspawner.preflight.decision import (
+    Alternative,
+    Decision,
+    Reason,
+    Refuse,
+    Start,
+    ViewNotLive,
+)
+from gpuspawner.preflight.judge import Judge, Subject
 from gpuspawner.preflight.line import Line, Place
-from gpuspawner.preflight.seats import Seats
+from gpuspawner.preflight.seats import Phase, Seats
+from gpuspawner.preflight.waiting import is_unschedulable
+from gpuspawner.scheduling.verdict import Outcome
 
-# A binding is seen within a fraction of a second of the pod's creation; the rest is what a busy hub
-# needs to create the pods of a class that starts at once.
-PATIENCE_SECONDS = 10.0
-FIRST_LIST_SECONDS = 30.0
+# How long a start waits for each thing that is not known yet, in seconds: the first list, contact
+# that was lost, where others' pods go. A binding is seen within a fraction of a second of the pod's
+# creation; the rest is for a busy hub, or a scheduler that has been restarted.
+START_PATIENCE = 30.0
+
+# A pod that has lost its place is looked at so often before that is told: a scheduler may have
+# looked before it knew of what has just ended, and looks again.
+_LOOKS = 3
+_LOOK_EVERY = 1.0
+
+_NO_ROOM = (Outcome.BUSY, Outcome.IMPOSSIBLE)
 
 
 class Preflight:
@@ -37,8 +56,8 @@ class Preflight:
 
     Args:
         view: The live view.
-        patience: Seconds that `begin` and `confirm` wait for others' pods to be bound.
-        first_list: Seconds that `begin` waits for the first list.
+        patience: Seconds that `begin` and `confirm` wait for what is not known yet.
+        look_every: Seconds between two looks of `until_taken`.
 
     Attributes:
         seats: The promises that the view does not show yet.
@@ -47,16 +66,16 @@ class Preflight:
     def __init__(
         self,
         view: ClusterView,
-        patience: float = PATIENCE_SECONDS,
-        first_list: float = FIRST_LIST_SECONDS,
+        patience: float = START_PATIENCE,
+        look_every: float = _LOOK_EVERY,
     ) -> None:
         self._view = view
         self._patience = patience
-        self._first_list = first_list
+        self._look_every = look_every
         self._judge = Judge(view.state)
         self._decider = Decider(view.state, self._judge)
         self._line = Line(view.wake)
-        self.seats = Seats(view.state, self._judge)
+        self.seats = Seats(view.state, self._judge, view.wake)
 
     def check(self, ask: Ask) -> Decision:
         """Decide at this moment; nothing is changed, nothing is kept."""
@@ -83,7 +102,7 @@ class Preflight:
         view to show where they went, and is refused with ``try-again`` when that takes too long.
         A `Wait` takes no seat: nothing that exists is promised.
         """
-        await self._view.first_list(self._first_list)
+        await self._view.first_list(self._patience)
         with self._line.place() as place:
             return await self._settle(ask, lambda: self._sit(ask, place))
 
@@ -101,10 +120,40 @@ class Preflight:
             self.release(*ask.key)
         return decision
 
-    def release(self, namespace: str, name: str, attempt: int | None = None) -> None:
-        """End the pod's seat, if it has one; of this attempt, if one is named. Never raises."""
-        if self.seats.release((namespace, name), attempt):
-            self._view.wake()
+    def release(self, namespace: str, name: str) -> None:
+        """The start is over, and with it the pod's seat, if it has one. Never raises."""
+        self.seats.release((namespace, name))
+
+    async def until_taken(self, ask: Ask) -> Refuse:
+        """Wait until the pod, which exists, has lost its place; for ever where it does not.
+
+        Whoever does not ask here, another program or a person with kubectl, may come between the
+        promise and the binding. What the scheduler says by itself is not enough: it may have
+        looked a moment too early.
+        """
+        looks = 0
+        while True:
+            await asyncio.sleep(self._look_every)
+            refusal = self._lost(ask)
+            looks = looks + 1 if refusal else 0
+            if refusal and looks >= _LOOKS:
+                return refusal
+
+    def _lost(self, ask: Ask) -> Refuse | None:
+        """Why the pod that is seen waiting has no place any more, by the scheduler's word and ours.
+
+        None while it has one, or nobody can tell.
+        """
+        waiting = self._view.state.unbound_pods.get("/".join(ask.key))
+        if waiting is None or not self._view.in_touch() or not is_unschedulable(waiting):
+            return None
+        if self._judge.verdict(Subject(waiting)).outcome not in _NO_ROOM:
+            return None
+        decision = self.check(ask)
+        if not isinstance(decision, Refuse):
+            return None
+        is_taken = decision.reason is Reason.BUSY
+        return replace(decision, reason=Reason.TAKEN) if is_taken else decision
 
     async def _settle(self, ask: Ask, attempt: Callable[[], Decision | None]) -> Decision:
         """Try at every change until there is a decision or patience is at an end."""
@@ -113,6 +162,18 @@ class Preflight:
             if not await self._view.changed(deadline - time.monotonic()):
                 return self._last_word(ask)
         return decision
+
+    def _look(self, ask: Ask) -> Decision | None:
+        """Decide at this moment; None where the view is about to know better.
+
+        Contact is seldom lost for longer than a moment, and what ended meanwhile is not seen. An
+        older pod of the same name goes before the new one comes.
+        """
+        decision = self.check(ask)
+        if isinstance(self._view.health(), Stale):
+            return None
+        is_late = not self._view.in_touch() or self.seats.is_shown(ask.key)
+        return None if isinstance(decision, Refuse) and is_late else decision
 
     def _last_word(self, ask: Ask) -> Decision:
         decision, health = self.check(ask), self._view.health()
@@ -124,8 +185,8 @@ class Preflight:
         """Decide, and take the seat in the same tick; None where only time can tell."""
         if place.is_blocked():
             return None
-        decision, subject = self.check(ask), ask.subject
-        if not _needs_seat(decision) or isinstance(subject, Odd):
+        decision, subject = self._look(ask), ask.subject
+        if decision is None or not _needs_seat(decision) or isinstance(subject, Odd):
             return decision
         claim = place.claim = self._judge.claim(subject)
         if claim and (place.is_blocked() or not self.seats.has_room(ask.key, claim)):
@@ -135,8 +196,13 @@ class Preflight:
 
     def _move(self, ask: Ask) -> Decision | None:
         """Decide, and let the seat stand for this pod; None where only time can tell."""
-        decision, subject, seat = self.check(ask), ask.subject, self.seats.find(ask.key)
-        if not _needs_seat(decision) or isinstance(subject, Odd) or seat is None:
+        seat = self.seats.find(ask.key)
+        if seat is not None and seat.phase is Phase.AGAIN and self.seats.is_shown(ask.key):
+            return None
+        decision, subject = self._look(ask), ask.subject
+        if decision is None or not _needs_seat(decision) or isinstance(subject, Odd):
+            return decision
+        if seat is None:
             return decision
         claim, held = self._judge.claim(subject), self._judge.claim(seat.subject)
         covered = claim and held and held.covers(claim)

@@ -1,4 +1,4 @@
-"""The decisions of the three gates, on states that a test sets."""
+"""Promises: taken, waited for, kept and given up, on states that a test sets."""
 
 from __future__ import annotations
 
@@ -8,137 +8,22 @@ import time
 import pytest
 
 from gpuspawner.cluster.health import Forbidden, Health, Reading, Stale, Unreachable
-from gpuspawner.kube.objects import KINDS
-from gpuspawner.offers import Offers, ScaleUp
-from gpuspawner.options import GPURequest
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.ask import Ask
 from gpuspawner.preflight.decision import (
-    AfterPreemption,
-    Difference,
     Reason,
     Refuse,
     Room,
     Start,
-    TaintedNodes,
-    UnknownRules,
     ViewNotLive,
     Wait,
 )
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.scaling.declared import CanScaleUp
 
-from .worlds import A100, GPU, NAMESPACE, StillView, ask, node, pod, settle
-
-
-def preflight_on(*objects: tuple[str, dict[str, object]], patience: float = 0.05) -> Preflight:
-    return Preflight(StillView(*objects), patience=patience)
-
-
-def refusal(preflight: Preflight, what: Ask) -> Refuse:
-    decision = preflight.check(what)
-    assert isinstance(decision, Refuse), decision
-    return decision
-
+from .worlds import GPU, NAMESPACE, StillView, ask, growing, node, pod, preflight_on, settle
 
 ONE_FREE = [("Node", node("n", 2)), ("Pod", pod("x", 1, on="n"))]
-
-
-# check
-
-
-def test_a_pod_with_room_starts_without_a_note() -> None:
-    what = ask("a", 1)
-
-    assert preflight_on(*ONE_FREE).check(what) == Start(what.grant)
-
-
-def test_a_refusal_says_what_was_asked_and_what_is_free_on_one_node_and_in_all() -> None:
-    objects = [*ONE_FREE, ("Node", node("m", 2)), ("Pod", pod("y", 1, on="m"))]
-
-    refused = refusal(preflight_on(*objects), ask("a", 2))
-
-    assert refused.reason is Reason.BUSY
-    assert refused.gpus == Room(GPU, asked=2, most_free=1, free=2, most=2, total=4)
-    assert refused.shortage == refused.gpus
-    assert refused.candidates == 2
-    assert refused.view_age == 0.5
-    assert refused.http_status == 409
-    assert refused.scheduler_message.startswith(
-        "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
-    )
-
-
-def test_more_than_any_node_has_is_impossible() -> None:
-    assert refusal(preflight_on(*ONE_FREE), ask("a", 4)).reason is Reason.IMPOSSIBLE
-
-
-def test_where_gpus_are_free_the_shortage_is_what_their_nodes_lack() -> None:
-    hungry = ask("a", 1)
-    requests = {GPU: "1", "memory": "300Gi"}
-    container = {"name": "notebook", "resources": {"requests": requests}}
-    spec = {"containers": [container], "nodeSelector": {"gpu": "a100"}}
-    hungry = Ask(NAMESPACE, "a", {"metadata": {"name": "a"}, "spec": spec}, hungry.grant)
-    full = [("Node", node("full", 1)), ("Pod", pod("y", 1, on="full"))]
-
-    refused = refusal(preflight_on(*ONE_FREE, *full), hungry)
-
-    gib = 2**30
-    assert refused.gpus == Room(GPU, 1, most_free=1, free=1, most=2, total=3)
-    assert refused.shortage == Room("memory", 300 * gib, 255 * gib, 255 * gib, 256 * gib, 256 * gib)
-
-
-def test_a_taint_in_the_way_is_named() -> None:
-    taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
-    tainted = [("Node", node(name, 2, taints=[taint])) for name in ("n", "m")]
-
-    refused = refusal(preflight_on(*tainted), ask("a"))
-
-    assert refused.reason is Reason.IMPOSSIBLE
-    assert refused.taints == (TaintedNodes("nvidia.com/gpu", "present", "NoSchedule", nodes=2),)
-    assert refused.candidates == 0
-    assert refused.shortage is None
-
-
-def test_nodes_that_are_away_are_told_apart_from_nodes_that_are_full() -> None:
-    refused = refusal(preflight_on(("Node", node("n", 2, unschedulable=True))), ask("a"))
-
-    assert refused.reason is Reason.AWAY
-    assert (refused.away, refused.candidates, refused.taints) == (1, 0, ())
-
-
-def test_a_server_without_a_gpu_is_refused_without_figures_of_gpus() -> None:
-    refused = refusal(preflight_on(), ask("a", 0))
-
-    assert refused.gpus is None
-
-
-def test_pods_of_lower_priority_give_way_and_it_is_said() -> None:
-    placeholder = pod("placeholder", 1, on="n", priority=-10)
-    what = ask("a", 1)
-
-    decision = preflight_on(("Node", node("n", 1)), ("Pod", placeholder)).check(what)
-
-    assert decision == Start(what.grant, (AfterPreemption(),))
-
-
-def test_what_is_not_known_lets_the_pod_start_and_is_said() -> None:
-    what = ask("a", 1, schedulerName="volcano")
-
-    decision = preflight_on(*ONE_FREE).check(what)
-
-    assert decision == Start(
-        what.grant, (UnknownRules(("another scheduler places the pod: volcano",)),)
-    )
-
-
-def test_a_pod_that_cannot_be_read_starts_and_it_is_said() -> None:
-    what = Ask(NAMESPACE, "a", {"spec": {"containers": "many"}}, Grant())
-
-    decision = preflight_on(*ONE_FREE).check(what)
-
-    assert isinstance(decision, Start)
-    assert isinstance(decision.notes[0], UnknownRules)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +33,7 @@ def test_a_pod_that_cannot_be_read_starts_and_it_is_said() -> None:
 async def test_without_a_live_view_nothing_is_refused_and_no_seat_is_taken(health: Health) -> None:
     view = StillView()
     view.now = health
-    preflight = Preflight(view, first_list=0.01)
+    preflight = Preflight(view, patience=0.01)
     what = ask("a", 8)
 
     assert preflight.check(what) == Start(what.grant, (ViewNotLive(health),))
@@ -158,84 +43,13 @@ async def test_without_a_live_view_nothing_is_refused_and_no_seat_is_taken(healt
 
 
 async def test_a_pool_that_can_grow_lets_the_pod_wait_and_takes_no_seat() -> None:
-    growing = Grant(_growing(max_nodes=2), 1)
+    pool = Grant(growing(max_nodes=2), 1)
     full = [("Node", node("n", 1)), ("Pod", pod("x", 1, on="n"))]
-    what = Ask(NAMESPACE, "a", pod("a"), growing)
+    what = Ask(NAMESPACE, "a", pod("a"), pool)
     preflight = preflight_on(*full)
 
-    assert await preflight.begin(what) == Wait(growing, CanScaleUp(1, 2, 8))
+    assert await preflight.begin(what) == Wait(pool, CanScaleUp(1, 2, 8))
     assert len(preflight.seats) == 0
-
-
-def test_a_pod_that_no_node_could_hold_does_not_wait_for_one() -> None:
-    going = {"name": "c", "namespace": NAMESPACE, "deletionTimestamp": "2026-01-01T00:00:00Z"}
-    home = {"name": "home", "persistentVolumeClaim": {"claimName": "c"}}
-    view = StillView(("Node", node("n", 0)), ("PersistentVolumeClaim", {"metadata": going}))
-    for kind in KINDS:
-        view.state.mark_known(kind)
-    what = Ask(NAMESPACE, "a", pod("a", volumes=[home]), Grant(_growing(max_nodes=2), 1))
-
-    assert isinstance(Preflight(view).check(what), Refuse)
-
-
-def test_what_is_over_committed_on_one_node_is_not_missing_on_another() -> None:
-    shrunk = [("Pod", pod(f"p{i}", 1, on="shrunk")) for i in range(3)]
-
-    refused = refusal(preflight_on(*ONE_FREE, ("Node", node("shrunk", 1)), *shrunk), ask("a", 2))
-
-    assert refused.gpus == Room(GPU, asked=2, most_free=1, free=1, most=2, total=3)
-
-
-def test_a_pool_that_has_grown_to_its_end_refuses() -> None:
-    full = [("Node", node("n", 1)), ("Pod", pod("x", 1, on="n"))]
-    what = Ask(NAMESPACE, "a", pod("a"), Grant(_growing(max_nodes=1), 1))
-
-    assert refusal(preflight_on(*full), what).reason is Reason.BUSY
-
-
-def _growing(max_nodes: int) -> object:
-    return type(A100)(
-        "a100",
-        "A100",
-        GPU,
-        node_selector={"gpu": "a100"},
-        scale_up=ScaleUp(max_nodes, 8),
-    )
-
-
-def test_alternatives_are_judged_as_the_pods_they_would_be() -> None:
-    offers = Offers.parse(
-        accelerators={
-            "a100": {
-                "display_name": "A100",
-                "node_selector": {"gpu": "a100"},
-                "counts": [1, 2, 4],
-            }
-        }
-    )
-    accelerator = offers.accelerators["a100"]
-
-    def variant(request: GPURequest) -> tuple[Grant, dict[str, object]]:
-        chosen = accelerator if request.accelerator else None
-        return Grant(chosen, request.gpus), pod("a", request.gpus)
-
-    what = Ask(NAMESPACE, "a", pod("a", 4), Grant(accelerator, 4), offers=offers, variant=variant)
-
-    [fewer, none] = refusal(preflight_on(*ONE_FREE), what).alternatives
-
-    assert (fewer.grant.gpus, fewer.differences) == (1, (Difference.FEWER_GPUS,))
-    assert fewer.gpus == Room(GPU, asked=1, most_free=1, free=1, most=2, total=2)
-    assert (none.grant, none.differences, none.gpus) == (Grant(), (Difference.NO_GPU,), None)
-
-
-def test_what_policy_denies_is_no_alternative() -> None:
-    offers = Offers(accelerators={"a100": A100})
-    what = Ask(NAMESPACE, "a", pod("a", 4), Grant(A100, 4), offers=offers)
-
-    assert refusal(preflight_on(*ONE_FREE), what).alternatives == ()
-
-
-# begin, confirm, release
 
 
 async def test_what_does_not_fit_even_now_is_refused_without_waiting() -> None:

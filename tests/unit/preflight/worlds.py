@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 
 from gpuspawner.cluster.health import Health, Live
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.objects import convert
-from gpuspawner.offers import Accelerator
+from gpuspawner.offers import Accelerator, ScaleUp
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.ask import Ask
+from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.scheduling.evaluate import evaluate
 from gpuspawner.scheduling.state import ClusterState
 
@@ -68,6 +70,15 @@ def pod(name: str, gpus: int = 1, on: str = "", **spec: object) -> Plain:
     }
 
 
+def growing(max_nodes: int) -> Accelerator:
+    """The A100 in a pool that may have so many nodes."""
+    return replace(A100, scale_up=ScaleUp(max_nodes, 8))
+
+
+def preflight_on(*objects: tuple[str, Plain], patience: float = 0.05) -> Preflight:
+    return Preflight(StillView(*objects), patience=patience)
+
+
 def ask(name: str, gpus: int = 1, **spec: object) -> Ask:
     grant = Grant(A100 if gpus else None, gpus)
     return Ask(NAMESPACE, name, pod(name, gpus, **spec), grant)
@@ -115,6 +126,10 @@ class World:
         """Let the view catch up by so many events; None for all."""
         for _ in range(len(self._unseen) if count is None else min(count, len(self._unseen))):
             self._unseen.popleft()()
+
+    def is_behind(self) -> bool:
+        """Whether the view has not seen everything yet."""
+        return bool(self._unseen)
 
     def is_bound(self, name: str) -> bool:
         return f"{NAMESPACE}/{name}" in self.truth.pods

@@ -1,0 +1,204 @@
+"""N people, K GPUs: whatever the order of things, nobody is promised what another gets."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Coroutine
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
+from gpuspawner.preflight.preflight import Preflight
+
+from .worlds import NAMESPACE, World, ask, settle
+
+Asking = dict[str, "asyncio.Task[Decision]"]
+
+
+def decided(asking: Asking, kind: type) -> list[str]:
+    done = {name: task.result() for name, task in asking.items() if task.done()}
+    return [name for name, decision in done.items() if isinstance(decision, kind)]
+
+
+class Promises(RuleBasedStateMachine):
+    """People ask, starts end in every way, the scheduler binds, pods end, and the view lags.
+
+    The model is the true cluster beside the view: whoever was promised a place must be bound there
+    in the end, and when all is over and seen no seat may be left. Only where others deleted a pod
+    before anybody looked at the seats, time alone tells.
+    """
+
+    @initialize(nodes=st.lists(st.sampled_from([1, 2, 4]), min_size=1, max_size=4))
+    def begin(self, nodes: list[int]) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.world = World(nodes)
+        self.preflight = Preflight(self.world.view, patience=1000)
+        self.asking: Asking = {}
+        self.promised: set[str] = set()
+        self.sent: set[str] = set()
+        self.deleted_by_others: set[str] = set()
+        self.people = 0
+
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        async def and_settle() -> Any:
+            result = await coroutine
+            await settle()
+            return result
+
+        result = self.loop.run_until_complete(and_settle())
+        for name, task in list(self.asking.items()):
+            if task.done():
+                del self.asking[name]
+                if isinstance(task.result(), Start):
+                    self.promised.add(name)
+        return result
+
+    @rule(gpus=st.sampled_from([1, 1, 2, 3]))
+    def come(self, gpus: int) -> None:
+        name, self.people = f"u{self.people}-{gpus}", self.people + 1
+
+        async def asks() -> None:
+            self.asking[name] = asyncio.ensure_future(self.preflight.begin(ask(name, gpus)))
+
+        self.run(asks())
+
+    @precondition(lambda self: self.promised)
+    @rule(data=st.data())
+    def send(self, data: st.DataObject) -> None:
+        self.send_one(data.draw(st.sampled_from(sorted(self.promised))))
+
+    def send_one(self, name: str) -> None:
+        gpus = int(name.rpartition("-")[2])
+        assert isinstance(self.run(self.preflight.confirm(ask(name, gpus))), Start)
+        self.promised.remove(name)
+        self.preflight.seats.send((NAMESPACE, name))
+        self.world.create(name, gpus)
+        self.sent.add(name)
+
+    @precondition(lambda self: self.promised)
+    @rule(data=st.data())
+    def give_up(self, data: st.DataObject) -> None:
+        """A hook fails, or somebody presses Stop, before a pod was sent."""
+        name = data.draw(st.sampled_from(sorted(self.promised)))
+        self.promised.remove(name)
+        self.preflight.release(NAMESPACE, name)
+        self.run(settle())
+
+    @precondition(lambda self: self.asking)
+    @rule(data=st.data())
+    def stop_waiting(self, data: st.DataObject) -> None:
+        self.asking.pop(data.draw(st.sampled_from(sorted(self.asking)))).cancel()
+        self.run(settle())
+
+    @precondition(lambda self: self.sent)
+    @rule(data=st.data())
+    def start_ends(self, data: st.DataObject) -> None:
+        """Well or not: the view may not have seen the pod."""
+        self.preflight.release(NAMESPACE, data.draw(st.sampled_from(sorted(self.sent))))
+        self.run(settle())
+
+    @precondition(lambda self: self.sent)
+    @rule(data=st.data())
+    def pod_ends(self, data: st.DataObject) -> None:
+        """Stopped by its owner, or deleted or evicted by others; the start is over before it."""
+        name = data.draw(st.sampled_from(sorted(self.sent)))
+        self.sent.remove(name)
+        self.world.delete(name)
+        self.preflight.release(NAMESPACE, name)
+        if data.draw(st.booleans()):
+            self.preflight.seats.see_out((NAMESPACE, name))
+        else:
+            self.deleted_by_others.add(name)
+        self.run(settle())
+
+    @rule(data=st.data())
+    def bind(self, data: st.DataObject) -> None:
+        if bindable := self.world.bindable():
+            self.world.bind(*data.draw(st.sampled_from(bindable)))
+
+    @rule(events=st.integers(1, 4))
+    def see(self, events: int) -> None:
+        for _ in range(events):
+            self.world.see(1)
+            self.run(settle())
+
+    def teardown(self) -> None:
+        if not hasattr(self, "loop"):
+            return
+        while self.asking:
+            self.asking.popitem()[1].cancel()
+        while self.promised:
+            self.send_one(min(self.promised))
+        while bindable := self.world.bindable():
+            self.world.bind(*bindable[0])
+        assert list(self.world.truth.unbound_pods) == []
+        for name in self.sent:
+            self.preflight.release(NAMESPACE, name)
+        while self.world.is_behind():
+            self.see(1)
+        assert len(self.preflight.seats) <= len(self.deleted_by_others)
+        for name in self.deleted_by_others:
+            self.preflight.seats.see_out((NAMESPACE, name))
+        assert len(self.preflight.seats) == 0
+        self.loop.close()
+
+
+TestPromises = Promises.TestCase
+TestPromises.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+async def test_a_newcomer_that_could_take_the_place_of_somebody_promised_waits() -> None:
+    """One GPU fits on either node, two on one of them only: where it goes must be seen first."""
+    world = World([2, 1])
+    preflight = Preflight(world.view, patience=1000)
+    assert isinstance(await preflight.begin(ask("two", 2)), Start)
+    newcomer = asyncio.create_task(preflight.begin(ask("one", 1)))
+    await settle()
+    assert not newcomer.done()
+
+    preflight.seats.send((NAMESPACE, "two"))
+    world.create("two", 2, on="n0")
+    world.see()
+    assert isinstance(await newcomer, Start)
+
+
+SIZES = st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SIZES, st.integers(1, 20), st.randoms())
+def test_of_many_who_ask_for_one_at_once_exactly_as_many_start_as_there_are(
+    nodes: list[int], people: int, dice: random.Random
+) -> None:
+    async def check() -> None:
+        world = World(nodes)
+        preflight = Preflight(world.view, patience=1000)
+        asking: Asking = {
+            f"u{i}": asyncio.create_task(preflight.begin(ask(f"u{i}"))) for i in range(people)
+        }
+        await settle()
+        started = decided(asking, Start)
+        assert len(started) == min(people, sum(nodes))
+        assert not decided(asking, Refuse)
+
+        for name in started:
+            preflight.seats.send((NAMESPACE, name))
+            world.create(name, 1)
+        while bindable := world.bindable():
+            world.bind(*dice.choice(bindable))
+        world.see()
+        await asyncio.wait_for(asyncio.gather(*asking.values()), 5)
+
+        assert len(decided(asking, Refuse)) == max(0, people - sum(nodes))
+        assert all(
+            task.result().reason is Reason.BUSY
+            for task in asking.values()
+            if isinstance(task.result(), Refuse)
+        )
+        assert len(preflight.seats) == 0
+
+    asyncio.run(check())
