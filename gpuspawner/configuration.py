@@ -19,7 +19,7 @@ from traitlets.config.loader import LazyConfigValue
 from traitlets.log import get_logger
 from traitlets.utils.importstring import import_item
 
-from gpuspawner import manifest, runtime
+from gpuspawner import manifest, runtime, web
 from gpuspawner.config import OFFERS
 from gpuspawner.manifest import ManifestError
 from gpuspawner.offers import OfferError, Offers
@@ -67,6 +67,8 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
     try:
         _check_used(spawner)
         runtime.current(check(c, spawner))
+        if JupyterHub.initialized():
+            web.serve(JupyterHub.instance())
     except (ConfigurationError, OfferError) as error:
         get_logger().critical("%s", error)
         raise SystemExit(1) from None

@@ -44,7 +44,6 @@ SHARED = "-SHARED"
 _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 _GB = re.compile(r"^(\d+)gb$", re.IGNORECASE)
 _MEBIBYTES = re.compile(r"[0-9]{1,7}")
-_SHARED_IN_TIME = "Shared with others at the same time; its memory is not isolated"
 _MOST = 64
 """No machine has more GPUs; a node that says so must not make the form endless."""
 
@@ -123,7 +122,7 @@ def _accelerator(key: str, model: _Model, nodes: list[NodeInfo]) -> Accelerator:
     return Accelerator(
         key=key,
         display_name=_display_name(model, shared=shared),
-        description=_SHARED_IN_TIME if shared else _memory(model.resource, nodes),
+        description=_memory(model.resource.removesuffix(".shared"), nodes),
         resource=model.resource,
         # A device plugin may refuse more than one share, and it is no more than one GPU anyway.
         counts=(1,) if shared else tuple(range(1, min(max(most, 1), _MOST) + 1)),

@@ -18,7 +18,6 @@ from traitlets import default
 
 from gpuspawner import config, form, gates, hub, messages, options, pods, runtime
 from gpuspawner.asking import Asking
-from gpuspawner.availability import survey
 from gpuspawner.manifest import ManifestError
 from gpuspawner.options import GPURequest
 from gpuspawner.outages import StandsOutages
@@ -31,6 +30,7 @@ from gpuspawner.preflight.seats import Seats
 from gpuspawner.preflight.strangers import Key
 from gpuspawner.profiles import ChoosesProfiles, Profiles
 from gpuspawner.seating import KeepsSeat
+from gpuspawner.web import ShowsForm
 
 # How long a page waits for the first list of a hub that has just started, in seconds.
 FORM_PATIENCE = 3.0
@@ -68,7 +68,7 @@ class Underway:
     decision: Start | Wait
 
 
-class GPUSpawner(ChoosesProfiles, KeepsSeat, StandsOutages, KubeSpawner):  # type: ignore[misc]
+class GPUSpawner(ShowsForm, ChoosesProfiles, KeepsSeat, StandsOutages, KubeSpawner):  # type: ignore[misc]
     """KubeSpawner with a choice of GPUs, which starts a pod only where the cluster can hold it."""
 
     accelerators = config.accelerators
@@ -109,21 +109,7 @@ class GPUSpawner(ChoosesProfiles, KeepsSeat, StandsOutages, KubeSpawner):  # typ
 
     @default("options_form")
     def _options_form_default(self) -> Any:
-        return GPUSpawner.profile_form if self.profile_list else GPUSpawner._form
-
-    async def _form(self) -> str:
-        """The form, with what was chosen before: in this very request, or at the last start."""
-        view = self._runtime.view
-        await view.first_list(FORM_PATIENCE)
-        asking = await self._asking()
-        offers = asking.offers
-        draft = hub.draft() or hub.Draft(self.user_options)
-        return form.render(
-            offers,
-            survey(view.state, view.health(), offers, asking.stock, asking.rules),
-            chosen=draft.options,
-            told=draft.told,
-        )
+        return GPUSpawner.profile_form if self.profile_list else GPUSpawner.accelerator_form
 
     # Gate 1: form and query
 

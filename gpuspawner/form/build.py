@@ -5,67 +5,34 @@ to accelerator, as counts do, stands in each accelerator's card, with its own ch
 such as `gpus--a100`; what is the same for all stands once, below.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeAlias, TypeVar
+from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
 from gpuspawner.availability import Availability, State
 from gpuspawner.form import instead
-from gpuspawner.form.view import MOST_LAMPS, Button, Card, Choice, Field, View
+from gpuspawner.form.questions import CPUS, IMAGES, MEMORIES, AnyQuestion, counts
+from gpuspawner.form.view import MOST_LAMPS, Button, Card, Choice, Field, Live, Text, View
 from gpuspawner.messages import OnForm, button, standing
-from gpuspawner.messages.corrections import sentence
-from gpuspawner.messages.words import cores, memory
-from gpuspawner.offers import Choices, Image, Memory, Offers
+from gpuspawner.messages.corrections import replaced, sentence
+from gpuspawner.messages.language import gettext as _
+from gpuspawner.messages.states import sharing
+from gpuspawner.offers import Choices, Offers
+from gpuspawner.offers.references import LONGEST
 from gpuspawner.options import (
     ACCELERATOR,
-    CPU,
-    GPUS,
     IMAGE,
     MEMORY,
     OF,
-    FieldError,
-    Option,
+    GPURequest,
     Written,
-    keep,
+    fall_back,
+    parse,
     user_options,
 )
+from gpuspawner.options.forms import UNLISTED
 from gpuspawner.preflight.alternatives import asked_for
 from gpuspawner.preflight.decision import Alternative, Room
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Question(Generic[T]):
-    """An option as the form asks for it.
-
-    Attributes:
-        option: The option.
-        label: What is asked.
-        say: A choice in words.
-    """
-
-    option: Option[T]
-    label: str
-    say: Callable[[T], str]
-
-    def lines(self, choices: Choices) -> tuple[tuple[Written, str], ...]:
-        """The choices: what is sent, and what is read."""
-        return tuple((self.option.write(it), self.say(it)) for it in self.option.choices(choices))
-
-    def taken(self, choices: Choices) -> Written:
-        """What is chosen before anybody has chosen."""
-        taken = self.option.default(choices)
-        return None if taken is None else self.option.write(taken)
-
-
-AnyQuestion: TypeAlias = Question[int] | Question[Image] | Question[Memory]
-
-IMAGES: Question[Image] = Question(IMAGE, "Image", lambda image: image.display_name)
-MEMORIES: Question[Memory] = Question(MEMORY, "Memory", lambda size: memory(size.bytes))
-CPUS: Question[int] = Question(CPU, "CPU", cores)
 
 
 def build(
@@ -73,6 +40,7 @@ def build(
     rows: Sequence[Availability],
     chosen: object = None,
     told: OnForm | None = None,
+    live: Live | None = None,
 ) -> View:
     """Make the view of the form.
 
@@ -81,59 +49,65 @@ def build(
         rows: How it stands with each accelerator, and with none.
         chosen: Options to begin with, hostile and perhaps of another time.
         told: Why they did not start; None where nothing was tried.
+        live: Where the hub serves what makes the form live; None where it does not.
     """
-    return _Builder(offers, rows, chosen, told.errors if told else ()).view(told)
+    return _Builder(offers, rows, chosen, told).view(live)
 
 
 class _Builder:
     """Holds what each part of one view needs."""
 
     def __init__(
-        self,
-        offers: Offers,
-        rows: Sequence[Availability],
-        chosen: object,
-        errors: Sequence[FieldError],
+        self, offers: Offers, rows: Sequence[Availability], chosen: object, told: OnForm | None
     ) -> None:
         self._offers = offers
         self._rows = rows
-        self._chosen = user_options(keep(chosen, offers))
-        self._errors = errors
+        self._told = told
+        kept, self._gone = fall_back({} if chosen is None else chosen, offers)
+        self._chosen = user_options(kept)
+        self._understood = isinstance(parse(chosen, offers), GPURequest)
         everything = [offers.choices(row.accelerator) for row in rows]
+        self._written = self._written_in(chosen)
         questions: tuple[AnyQuestion, ...] = (IMAGES, MEMORIES, CPUS)
         self._own = [it for it in questions if _differs(it, everything)]
         self._common = [it for it in questions if it not in self._own]
 
-    def view(self, told: OnForm | None) -> View:
-        everywhere = self._offers.choices(None)
+    def view(self, live: Live | None) -> View:
+        told, everywhere = self._told, self._offers.choices(None)
         return View(
             cards=tuple(self._card(row) for row in self._rows),
             fields=self._fields(self._common, everywhere, self._chosen),
+            texts=tuple(self._texts(everywhere)),
             message=told.message.html if told else Markup(),
             alternatives=tuple(self._alternative(it) for it in told.alternatives) if told else (),
-            notice=_notice(self._rows),
-            error=self._error(ACCELERATOR),
+            notices=tuple(filter(None, (*self._replaced(), _notice(self._rows)))),
+            error="" if self._understood else self._error(ACCELERATOR),
+            live=live,
         )
 
     def _card(self, row: Availability) -> Card:
-        choices = self._offers.choices(row.accelerator)
-        key = row.accelerator.key if row.accelerator else None
+        accelerator = row.accelerator
+        choices = self._offers.choices(accelerator)
+        key = accelerator.key if accelerator else None
         checked = key == self._chosen[ACCELERATOR]
         chosen = self._chosen if checked else {}
         own: list[AnyQuestion] = [*self._own]
-        if row.accelerator is not None:
-            own.insert(0, Question(GPUS, "Number of GPUs", _count(row)))
+        if accelerator is not None:
+            own.insert(0, counts(row))
         words = standing(row)
         return Card(
             value=key or "",
-            name=row.accelerator.display_name if row.accelerator else "No GPU",
-            description=row.accelerator.description if row.accelerator else "CPU and memory only",
+            name=accelerator.display_name if accelerator else _("No GPU"),
+            description=accelerator.description if accelerator else _("CPU and memory only"),
+            sharing=sharing(accelerator) if accelerator else "",
+            shared=accelerator is not None and accelerator.is_shared,
             state=row.state.value,
             word=words.word,
             detail=words.detail,
-            lamps=_lamps(row.gpus),
+            lamps=lamps(row.gpus),
             checked=checked,
             fields=self._fields(own, choices, chosen, of=f"{OF}{key or ''}"),
+            error=self._error(ACCELERATOR) if checked and self._understood else "",
         )
 
     def _alternative(self, alternative: Alternative) -> Button:
@@ -154,29 +128,62 @@ class _Builder:
             lines = question.lines(choices)
             wanted = chosen.get(name) if chosen else question.taken(choices)
             if lines:
-                error = self._error(name) if chosen else ""
-                drawn = tuple(Choice(str(sent), text, sent == wanted) for sent, text in lines)
-                fields.append(Field(f"{name}{of}", question.label, drawn, error))
+                error = self._error(name) if chosen and name not in self._written else ""
+                drawn = tuple(
+                    Choice(str(it.sent), it.told, it.sent == wanted, it.plain, it.amount)
+                    for it in lines
+                )
+                fields.append(Field(name, f"{name}{of}", question.label, drawn, error))
         return tuple(fields)
 
+    def _texts(self, choices: Choices) -> list[Text]:
+        """What can be written in; alike with every accelerator, since it is the hub's."""
+        image, memory = choices.unlisted_image, choices.unlisted_memory
+        return [
+            Text(
+                option=name,
+                name=f"{UNLISTED}{name}",
+                label=unlisted.display_name,
+                hint=sentence(unlisted.message),
+                value=self._written.get(name, ""),
+                error=self._error(name) if name in self._written else "",
+            )
+            for name, unlisted in ((IMAGE.name, image), (MEMORY.name, memory))
+            if unlisted is not None
+        ]
+
+    def _written_in(self, sent: object) -> dict[str, str]:
+        """What was written in, also where it cannot be had: to be corrected, and not lost."""
+        accelerator = self._offers.accelerators.get(str(self._chosen[ACCELERATOR]))
+        choices = self._offers.choices(accelerator)
+        allowed = {IMAGE.name: choices.unlisted_image, MEMORY.name: choices.unlisted_memory}
+        listed = {line.sent for it in (IMAGES, MEMORIES) for line in it.lines(choices)}
+        given = sent if isinstance(sent, Mapping) else {}
+        written = {name: given.get(name) for name, unlisted in allowed.items() if unlisted}
+        return {
+            name: value[:LONGEST]
+            for name, value in written.items()
+            if isinstance(value, str) and (self._error(name) or self._chosen[name] not in listed)
+        }
+
+    def _replaced(self) -> tuple[str, ...]:
+        """What was chosen at another time and is not on offer any more; errors tell it else."""
+        return () if self._told else tuple(map(replaced, self._gone))
+
     def _error(self, name: str) -> str:
-        return " ".join(sentence(error.text) for error in self._errors if error.field == name)
+        errors = self._told.errors if self._told else ()
+        return " ".join(sentence(error.text) for error in errors if error.field == name)
+
+
+def lamps(gpus: Room | None) -> tuple[bool, ...]:
+    """A lamp for each GPU, lit where it is free; none where figures say it better."""
+    if gpus is None or gpus.total > MOST_LAMPS:
+        return ()
+    return tuple(number < gpus.free for number in range(gpus.total))
 
 
 def _differs(question: AnyQuestion, everything: Sequence[Choices]) -> bool:
     return len({(question.lines(it), question.taken(it)) for it in everything}) > 1
-
-
-def _count(row: Availability) -> Callable[[int], str]:
-    """A count in words, with what is known of it; a growing pool can yet bring what is not free."""
-    most = row.gpus.most_free if row.gpus and row.state is not State.CAN_SCALE_UP else None
-    return lambda count: str(count) if most is None or count <= most else f"{count} (not free now)"
-
-
-def _lamps(gpus: Room | None) -> tuple[bool, ...]:
-    if gpus is None or gpus.total > MOST_LAMPS:
-        return ()
-    return tuple(number < gpus.free for number in range(gpus.total))
 
 
 def _notice(rows: Sequence[Availability]) -> str:
@@ -185,7 +192,7 @@ def _notice(rows: Sequence[Availability]) -> str:
         return ""
     states = {row.state for row in rows}
     if State.READING in states:
-        return "The cluster is still being read. Load this page again in a moment to see its GPUs."
+        return _("The cluster is still being read. Load this page again in a moment.")
     if State.UNKNOWN in states:
-        return "Which GPUs there are cannot be told right now."
-    return "There is no GPU to choose here at the moment."
+        return _("Which GPUs there are cannot be told right now.")
+    return _("There is no GPU to choose here at the moment.")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlencode
 
 from gpuspawner.options import ACCELERATOR, NAMES, OF, GPURequest, user_options
+from gpuspawner.options.forms import UNLISTED
 
 INSTEAD = "instead"
 """The name of the buttons."""
@@ -30,7 +31,7 @@ def pressed(form: Mapping[str, list[object]]) -> dict[str, list[object]]:
     fields = {
         name: values
         for name, values in form.items()
-        if name != INSTEAD and name.partition(OF)[0] not in NAMES
+        if name != INSTEAD and name.partition(OF)[0].removeprefix(UNLISTED) not in NAMES
     }
     for name, chosen in parse_qsl(str(buttons[-1]), keep_blank_values=True):
         if name in NAMES:

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from gpuspawner.messages.language import gettext as _
 from gpuspawner.messages.message import Message
-from gpuspawner.options import FieldError
+from gpuspawner.options import FieldError, Gone
 
 LEAD = "Please check your choices."
 
@@ -24,6 +25,13 @@ def correction_at_fields(errors: Sequence[FieldError]) -> Message:
     )
 
 
+def replaced(gone: Gone) -> str:
+    """A choice of an earlier time that was replaced. Plain text, not yet escaped for HTML."""
+    return _("{option}: {value} is no longer on offer; another one is chosen below.").format(
+        option=gone.field, value=gone.value
+    )
+
+
 def sentence(text: str) -> str:
     """What is wrong as a sentence of its own."""
-    return f"{text[0].upper()}{text[1:]}."
+    return f"{text[0].upper()}{text[1:]}" + ("" if text.endswith(".") else ".")

@@ -1,10 +1,16 @@
 """How it stands with an accelerator, in a word and in figures."""
 
+import re
 from dataclasses import dataclass
 
 from gpuspawner.availability import Availability, State
 from gpuspawner.messages import words
+from gpuspawner.messages.language import gettext as _
+from gpuspawner.offers import Accelerator
 from gpuspawner.preflight.decision import Room
+
+_MIG = re.compile(r"nvidia\.com/mig-[0-9]+g\.([0-9]+)gb(?:\.[a-z.]+)?")
+"""How the device plugin names slices: ``nvidia.com/mig-1g.10gb``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +24,18 @@ class Standing:
 
     word: str
     detail: str = ""
+
+
+def sharing(accelerator: Accelerator) -> str:
+    """What others have of the same GPU; empty where it is whole. Plain text."""
+    if accelerator.is_shared:
+        return _("Shared with others at the same time; its memory is not isolated.")
+    if not accelerator.is_slice:
+        return ""
+    told = _MIG.fullmatch(accelerator.resource)
+    if told is None:
+        return _("A slice of a GPU, with memory of its own.")
+    return _("A slice of a GPU, with {count} GB of memory of its own.").format(count=told[1])
 
 
 def standing(row: Availability) -> Standing:

@@ -101,6 +101,17 @@ class Accelerator:
     scale_up: ScaleUp | None = None
     discovered: bool = False
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether several pods use one GPU in turns, by the names of NVIDIA's device plugin."""
+        labels = self.node_selector.values()
+        return self.resource.endswith(".shared") or any(it.endswith("-SHARED") for it in labels)
+
+    @property
+    def is_slice(self) -> bool:
+        """Whether it is a MIG slice: a part of a GPU with memory of its own."""
+        return self.resource.startswith("nvidia.com/mig-")
+
 
 @dataclass(frozen=True, slots=True)
 class Image:

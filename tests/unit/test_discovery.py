@@ -107,7 +107,7 @@ def test_a_shared_gpu_says_so_and_is_taken_one_at_a_time(product, resource):
 
     assert (one.key, one.display_name) == ("tesla-t4-shared", "NVIDIA Tesla T4, shared")
     assert one.counts == (1,)
-    assert "not isolated" in one.description
+    assert one.is_shared
 
 
 def test_taints_that_keep_others_off_gpus_are_tolerated_and_no_others():

@@ -23,7 +23,7 @@ class Element:
 class Page(HTMLParser):
     """All elements in the order of the document."""
 
-    VOID = ("input", "path", "circle")
+    VOID = ("input", "path", "circle", "use", "link")
 
     def __init__(self, html: str) -> None:
         super().__init__()

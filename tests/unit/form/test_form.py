@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpuspawner import form as form_package
 from gpuspawner.availability import Availability, State
-from gpuspawner.form import pressed, render
+from gpuspawner.form import Live, pressed, render
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers import Offers
 from gpuspawner.options import NAMES, FieldError, GPURequest, from_form, keep, parse
@@ -178,16 +178,15 @@ def test_whatever_was_chosen_it_submits_what_of_it_is_on_offer(chosen, offers):
 
 
 def test_each_state_has_a_word_and_a_shape_of_its_own():
-    seen = {}
+    words, shapes = set(), set()
     for state in State:
         page = drawn(rows=(Availability(T4, state, room(0, 0, 1)),))
-        shape = tuple(
-            (e.tag, *sorted(e.attributes.items())) for e in page.elements if e.tag in Page.VOID[1:]
-        )
-        seen[state] = page.one("span", **{"class": "gpuspawner-word"}).text.strip(), shape
+        words.add(page.one("span", **{"class": "gpuspawner-word"}).text.strip())
+        symbol = page.by_id((page.one("use")["href"] or "").removeprefix("#"))
+        drawing = [e for e in page.elements if e.within(symbol) and e is not symbol]
+        shapes.add(tuple((e.tag, *sorted(e.attributes.items())) for e in drawing))
 
-    assert len({word for word, _ in seen.values()}) == len(State)
-    assert len({shape for _, shape in seen.values()}) == len(State)
+    assert len(words) == len(shapes) == len(State)
 
 
 def test_a_card_tells_its_state_in_words_and_figures():
@@ -229,7 +228,9 @@ def test_an_error_is_told_at_its_field_and_tied_to_it():
     for name, text in (("gpus--a100", "9 is not on offer"), ("cpu", "x is not a number")):
         select = page.one("select", name=name)
         assert select["aria-invalid"] == "true"
-        assert page.by_id(select["aria-describedby"]).text == f"{text[0].upper()}{text[1:]}."
+        error, hint = (select["aria-describedby"] or "").split()
+        assert page.by_id(hint).text == ""
+        assert page.by_id(error).text == f"{text[0].upper()}{text[1:]}."
     assert page.one("select", name="gpus--t4")["aria-invalid"] is None
     assert "Please check the choices marked below." in page.one("div", role="alert").text
 
@@ -340,3 +341,90 @@ def test_no_two_cards_share_a_name():
     names = [select["name"] for select in drawn().all("select")]
 
     assert all(one != other for one, other in itertools.combinations(names, 2))
+
+
+def test_a_refusal_that_is_about_the_accelerator_is_told_in_its_card():
+    told = OnForm(Message.of("No."), (FieldError("accelerator", "none is free"),))
+    page = drawn({"accelerator": "t4"}, told=told)
+    radio = page.one("input", type="radio", value="t4")
+
+    error = page.by_id((radio["aria-describedby"] or "").split()[-1])
+    assert error.text == "None is free."
+    assert error.within(card(page, "t4"))
+
+
+WRITABLE = Offers.parse(
+    accelerators={"t4": {"node_selector": {"gpu": "t4"}}},
+    images={"m": {"image": "m:1"}},
+    memory_choices=["8Gi"],
+    unlisted_image={"validation_regex": "quay.io/.*"},
+    unlisted_memory={"min": "1Gi", "max": "16Gi"},
+)
+
+
+def test_what_may_be_written_in_has_a_field_beside_the_list_and_is_kept():
+    chosen = {"accelerator": "t4", "image": "quay.io/me/mine:1", "memory": "3Gi"}
+    page = drawn(chosen, offers=WRITABLE, rows=rows_of(WRITABLE))
+    image, memory = page.all("input", type="text")
+
+    assert (image["name"], image["value"]) == ("unlisted_image", "quay.io/me/mine:1")
+    assert (memory["name"], memory["value"]) == ("unlisted_memory", "3Gi")
+    assert "from 1Gi to 16Gi" in page.by_id(memory["aria-describedby"]).text.replace("F", "f")
+    assert [e["value"] for e in drawn(None, WRITABLE, rows_of(WRITABLE)).all("input", type="text")]
+
+
+def test_what_was_written_in_wrongly_stays_to_be_corrected():
+    chosen = {"accelerator": "t4", "image": "docker.io/evil"}
+    told = OnForm.of_errors(parse(chosen, WRITABLE))
+    page = drawn(chosen, offers=WRITABLE, rows=rows_of(WRITABLE), told=told)
+    image = page.one("input", name="unlisted_image")
+
+    assert image["value"] == "docker.io/evil"
+    assert image["aria-invalid"] == "true"
+    assert "not on offer" in page.by_id((image["aria-describedby"] or "").split()[0]).text
+    assert page.one("select", name="image")["aria-invalid"] is None
+
+
+def test_a_choice_that_is_gone_is_told_and_replaced():
+    page = drawn({"accelerator": "a100", "image": "old"})
+
+    assert (
+        "image: 'old' is no longer on offer" in page.one("p", **{"class": "gpuspawner-notice"}).text
+    )
+    assert not drawn({}).all("p", **{"class": "gpuspawner-notice"})
+
+
+def test_sharing_is_told():
+    offers = Offers.parse(
+        accelerators={
+            "shared": {"resource": "nvidia.com/gpu.shared", "node_selector": {"gpu": "shared"}},
+            "slice": {"resource": "nvidia.com/mig-3g.20gb", "node_selector": {"gpu": "slice"}},
+            "whole": {"resource": "nvidia.com/gpu", "node_selector": {"gpu": "whole"}},
+        }
+    )
+    page = drawn(offers=offers, rows=rows_of(offers))
+
+    assert "its memory is not isolated" in card(page, "shared").text
+    assert "with 20 GB of memory of its own" in card(page, "slice").text
+    assert "memory" not in card(page, "whole").text
+
+
+LIVE = Live("/s.css?v=1", "/s.js?v=1", "/states/ann/", "/decision/ann/")
+
+
+def test_a_live_form_has_nothing_inline():
+    page = drawn(live=LIVE)
+
+    assert page.one("link", rel="stylesheet")["href"] == LIVE.style
+    script = page.one("script")
+    assert (script["src"], script.text.strip()) == (LIVE.script, "")
+    assert not page.all("style")
+    for element in page.elements:
+        assert not any(name == "style" or name.startswith("on") for name in element.attributes)
+
+
+def test_without_handlers_it_refers_to_nothing_outside_of_itself():
+    page = drawn()
+
+    assert not page.all("script") + page.all("link")
+    assert page.one("style").text.lstrip().startswith("/*")

@@ -1,0 +1,157 @@
+/* Keeps the spawn form true while it is open. Without this script it is complete as it was sent. */
+"use strict";
+
+(() => {
+  const root = document.querySelector(".gpuspawner[data-states]");
+  if (!root) return;
+  const form = root.closest("form");
+  const said = root.querySelector(".gpuspawner-answer");
+  const REFRESH = 10_000;
+  const PAUSE = 300;
+  /* The page's own script may be kept from running; the form's address has the token as well. */
+  const xsrf = new URL(form.action).searchParams.get("_xsrf") ?? "";
+  let known = new Map();
+
+  async function ask(address, options) {
+    const answer = await fetch(address, {
+      method: options ? "POST" : "GET",
+      headers: { Accept: "application/json", "Content-Type": "application/json", "X-XSRFToken": xsrf },
+      body: options && JSON.stringify(options),
+      signal: AbortSignal.timeout(REFRESH),
+    });
+    if (!answer.ok) throw new Error(`${answer.status}`);
+    return answer.json();
+  }
+
+  const cards = () => [...root.querySelectorAll("[data-accelerator]")];
+  const chosenCard = () => cards().find((card) => card.querySelector("input[type=radio]").checked);
+
+  /* The fields that count: those of the chosen accelerator, and those that all have in common. */
+  function asked() {
+    const card = chosenCard();
+    return [...root.querySelectorAll("select[data-option]")].filter((select) => {
+      const own = select.closest("[data-accelerator]");
+      return !own || own === card;
+    });
+  }
+
+  /* The numbers of free GPUs are told by lamps as well; a screen reader has the figures. */
+  function light(lamps, gpus) {
+    const most = Number(lamps.dataset.most);
+    const total = gpus && gpus.total <= most ? gpus.total : 0;
+    const lit = Array.from({ length: total }, (_, at) => at < gpus.free);
+    lamps.replaceChildren(
+      ...lit.map((on) => {
+        const lamp = document.createElement("i");
+        if (on) lamp.className = "gpuspawner-lit";
+        return lamp;
+      }),
+    );
+  }
+
+  const write = (element, text) => {
+    if (element.textContent !== text) element.textContent = text;
+  };
+
+  function draw(card, row) {
+    card.classList.replace(`gpuspawner-${card.dataset.state}`, `gpuspawner-${row.state}`);
+    card.dataset.state = row.state;
+    card.querySelector("use").setAttribute("href", `#gpuspawner-icon-${row.state}`);
+    write(card.querySelector(".gpuspawner-word span"), row.word);
+    write(card.querySelector(".gpuspawner-detail"), row.detail);
+    light(card.querySelector(".gpuspawner-lamps"), row.gpus);
+    const radio = card.querySelector("input[type=radio]");
+    radio.disabled = row.state === "absent" && !radio.checked;
+  }
+
+  const holds = (machine, wanted) =>
+    machine.gpus >= wanted.gpus && machine.memory >= wanted.memory && machine.cpu >= wanted.cpu;
+
+  /* What one machine does not have together cannot be chosen together. */
+  function mark() {
+    const card = chosenCard();
+    const machines = card && known.get(card.dataset.accelerator)?.machines;
+    const fields = asked();
+    const wanted = { gpus: 0, memory: 0, cpu: 0 };
+    for (const select of fields) {
+      const amount = select.selectedOptions[0]?.dataset.amount;
+      if (amount !== undefined) wanted[select.dataset.option] = Number(amount);
+    }
+    for (const select of fields) markField(select, wanted, machines);
+  }
+
+  function markField(select, wanted, machines) {
+    let greyed = false;
+    for (const option of select.options) {
+      if (option.dataset.amount === undefined) return;
+      const trial = { ...wanted, [select.dataset.option]: Number(option.dataset.amount) };
+      const never = Boolean(machines) && !machines.whole.some((it) => holds(it, trial));
+      const busy = Boolean(machines) && !machines.free.some((it) => holds(it, trial));
+      option.disabled = never && !option.selected;
+      greyed ||= option.disabled;
+      const told = never ? root.dataset.never : busy ? root.dataset.busy : "{choice}";
+      write(option, told.replace("{choice}", () => option.dataset.label));
+    }
+    write(select.parentElement.querySelector(".gpuspawner-hint"), greyed ? root.dataset.why : "");
+  }
+
+  function options() {
+    const card = chosenCard();
+    const chosen = { accelerator: card?.dataset.accelerator || null };
+    for (const select of asked()) {
+      const numeric = ["gpus", "cpu"].includes(select.dataset.option);
+      chosen[select.dataset.option] = numeric ? Number(select.value) : select.value;
+    }
+    for (const input of root.querySelectorAll("input[data-instead-of]")) {
+      if (input.value.trim()) chosen[input.dataset.insteadOf] = input.value.trim();
+    }
+    return chosen;
+  }
+
+  /* Only the answer to the last question is told. */
+  let question = 0;
+  async function decide() {
+    const mine = ++question;
+    try {
+      const answer = await ask(root.dataset.decision, options());
+      if (mine !== question) return;
+      said.dataset.decision = answer.decision;
+      write(said, answer.message);
+    } catch {
+      if (mine === question) write(said, "");
+    }
+  }
+
+  async function refresh() {
+    if (document.hidden) return;
+    try {
+      const { accelerators } = await ask(root.dataset.states);
+      known = new Map(accelerators.map((row) => [row.accelerator ?? "", row]));
+    } catch {
+      write(said, root.dataset.stale);
+      return;
+    }
+    const drawn = cards();
+    for (const card of drawn) {
+      const row = known.get(card.dataset.accelerator);
+      if (row) draw(card, row);
+    }
+    mark();
+    if (drawn.length === known.size && drawn.every((card) => known.has(card.dataset.accelerator))) {
+      await decide();
+    } else {
+      write(said, root.dataset.changed);
+    }
+  }
+
+  let waiting;
+  root.addEventListener("input", () => {
+    mark();
+    clearTimeout(waiting);
+    waiting = setTimeout(decide, PAUSE);
+  });
+  document.addEventListener("visibilitychange", refresh);
+  setInterval(refresh, REFRESH);
+  refresh();
+  root.querySelector(".gpuspawner-message")?.focus();
+})();

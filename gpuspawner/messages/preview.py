@@ -1,0 +1,20 @@
+"""Whether what is chosen could start, told before anybody presses the button."""
+
+from gpuspawner.messages import words
+from gpuspawner.messages.language import gettext as _
+from gpuspawner.messages.message import Message
+from gpuspawner.messages.refusals import refusal
+from gpuspawner.preflight.decision import AfterPreemption, Decision, Refuse, Wait
+
+
+def preview(decision: Decision) -> Message:
+    """The decision of this moment, as an outlook."""
+    if isinstance(decision, Refuse):
+        return refusal(decision)
+    if isinstance(decision, Wait):
+        usual = words.minutes(decision.scale_up.minutes)
+        text = _("A new machine will be started for this; that usually takes {time}.")
+        return Message.of(text.format(time=usual))
+    if all(isinstance(note, AfterPreemption) for note in decision.notes):
+        return Message.of(_("There is room for this right now."))
+    return Message.of(_("Whether there is room for this cannot be told right now."))

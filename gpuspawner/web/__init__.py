@@ -1,0 +1,6 @@
+"""What the hub serves under ``/hub/gpuspawner/`` once `gpuspawner.configure(c)` was called."""
+
+from gpuspawner.web.serving import live, serve
+from gpuspawner.web.showing import ShowsForm
+
+__all__ = ["ShowsForm", "live", "serve"]

@@ -1,0 +1,72 @@
+"""The hub's handlers for what is asked by a page that is open, and by scripts of its owner.
+
+Like the hub's own REST API they take a token, or the cookie of somebody who has logged in together
+with the token against cross-site requests; and they demand the scope that starting the server
+takes. They change nothing.
+"""
+
+import json
+from typing import Any
+
+from jupyterhub.apihandlers import APIHandler
+from jupyterhub.scopes import needs_scope
+from tornado import web
+
+from gpuspawner.web.answers import decision, states
+
+MOST_BYTES = 64 * 1024
+"""Of a question; the options of a form are some hundred."""
+
+
+class _AboutAServer(APIHandler):  # type: ignore[misc]
+    """Finds the spawner that is asked about."""
+
+    def spawner(self, user_name: str, server_name: str) -> Any:
+        """The spawner of a server, or the default one's for a server that is still to be made.
+
+        Raises:
+            HTTPError: 404: there is no such user, or servers here have no accelerators to choose.
+        """
+        user = self.find_user(user_name)
+        if user is None:
+            raise web.HTTPError(404, "No such user")
+        spawner = user.spawners.get(server_name) or user.spawner
+        if spawner.profile_list:
+            raise web.HTTPError(404, "Servers are chosen by profile here")
+        return spawner
+
+    def answer(self, found: dict[str, object]) -> None:
+        """Send what was found; it is of this moment."""
+        self.set_header("Cache-Control", "no-store")
+        self.finish(json.dumps(found))
+
+
+class StatesHandler(_AboutAServer):
+    """How it stands with each accelerator."""
+
+    @needs_scope("servers")  # type: ignore[untyped-decorator, unused-ignore]
+    async def get(self, user_name: str, server_name: str) -> None:
+        """Tell it for the server's owner."""
+        self.answer(await states(self.spawner(user_name, server_name)))
+
+
+class DecisionHandler(_AboutAServer):
+    """Whether options could start now."""
+
+    @needs_scope("servers")  # type: ignore[untyped-decorator, unused-ignore]
+    async def post(self, user_name: str, server_name: str) -> None:
+        """Tell it for the server's owner, of the options that the body holds."""
+        if len(self.request.body) > MOST_BYTES:
+            raise web.HTTPError(413, "The options are too long")
+        self.answer(await decision(self.spawner(user_name, server_name), self.get_json_body()))
+
+
+class StaticHandler(web.StaticFileHandler):
+    """The script and the style sheet, which everybody may see."""
+
+    def set_extra_headers(self, path: str) -> None:  # noqa: ARG002
+        """Have browsers keep a version that is named, and else ask whether there is another."""
+        named = "v" in self.request.arguments
+        kept = "public, max-age=31536000, immutable" if named else "no-cache"
+        self.set_header("Cache-Control", kept)
+        self.set_header("X-Content-Type-Options", "nosniff")

@@ -1,0 +1,60 @@
+"""A spawner's own part in its form: what it shows, and what it foretells while it is open."""
+
+from typing import Any
+
+from gpuspawner import form, gates, hub, options, policy
+from gpuspawner.asking import Asking
+from gpuspawner.availability import Availability, survey
+from gpuspawner.options import FieldError, GPURequest
+from gpuspawner.policy import Denial
+from gpuspawner.preflight.decision import Decision
+from gpuspawner.scheduling import ClusterState
+from gpuspawner.web.serving import live
+
+# How long a page waits for the first list of a hub that has just started, in seconds.
+FORM_PATIENCE = 3.0
+
+
+class ShowsForm:
+    """A mixin before KubeSpawner in a class's bases, for where accelerators are on offer."""
+
+    async def accelerator_form(self) -> str:
+        """The form, with what was chosen before: in this very request, or at the last start."""
+        spawner: Any = self
+        await spawner._runtime.view.first_list(FORM_PATIENCE)  # noqa: SLF001, it is our own
+        asking, rows = await self.survey()
+        draft = hub.draft() or hub.Draft(spawner.user_options)
+        return form.render(asking.offers, rows, draft.options, draft.told, live(self))
+
+    def cluster_state(self) -> ClusterState:
+        """What is known of the cluster."""
+        spawner: Any = self
+        state: ClusterState = spawner._runtime.view.state  # noqa: SLF001, it is our own
+        return state
+
+    async def survey(self) -> tuple[Asking, tuple[Availability, ...]]:
+        """How it stands with each accelerator, for this server's owner."""
+        spawner: Any = self
+        view = spawner._runtime.view  # noqa: SLF001, it is our own
+        asking: Asking = await spawner._asking()  # noqa: SLF001, it is our own
+        rows = survey(view.state, view.health(), asking.offers, asking.stock, asking.rules)
+        return asking, rows
+
+    async def preview(
+        self, raw: object
+    ) -> tuple[Asking, Decision | Denial | tuple[FieldError, ...]]:
+        """What a start with these options would be told now; nothing is logged, nothing is kept."""
+        spawner: Any = self
+        asking: Asking = await spawner._asking()  # noqa: SLF001, it is our own
+        ours, _ = gates.split(spawner, raw)
+        request = options.parse(ours, asking.offers)
+        if not isinstance(request, GPURequest):
+            return asking, request
+        grant = policy.decide(request, asking.person, asking.offers)
+        if isinstance(grant, Denial):
+            return asking, grant
+        if asking.variant(request) is None:  # the configuration stands in the way
+            return asking, Denial(policy.DenialReason.NOT_OFFERED, request)
+        ask = spawner._ask(asking, grant)  # noqa: SLF001, it is our own
+        decision: Decision = spawner._runtime.preflight.check(ask)  # noqa: SLF001, it is our own
+        return asking, decision
