@@ -4,7 +4,7 @@ They stand here and not in the class, so that each can be read beside its neighb
 :class:`gpuspawner.spawner.GPUSpawner` takes them over by name.
 """
 
-from traitlets import Bool, Dict, Float, List, Unicode
+from traitlets import Bool, Dict, Enum, Float, List, Unicode
 
 OFFERS = (
     "accelerators",
@@ -16,6 +16,8 @@ OFFERS = (
     "unlisted_memory",
 )
 """The traits that are offers: the same for everybody, and unchanging once the hub has started."""
+
+ENFORCE, WARN, OFF = "enforce", "warn", "off"
 
 accelerators = Dict(
     help="""
@@ -217,6 +219,29 @@ keep_cpu_servers_off_accelerators = Bool(
 
     For clusters whose GPU nodes have no taint, where such a server could take the memory and CPU
     that a GPU server will need.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)
+
+preflight = Enum(
+    [ENFORCE, WARN, OFF],
+    ENFORCE,
+    help="""
+    What comes of it where the cluster cannot hold a server.
+
+    ``"enforce"``
+        The server does not start, and its owner is told why and what there is instead.
+    ``"warn"``
+        Everything is asked as with ``"enforce"``. What would have been refused is a warning in the
+        hub's log and a sentence on the progress page, and the server is started all the same. So
+        an administrator can watch the verdicts for a while before they count.
+    ``"off"``
+        Nothing is asked, neither the view of the cluster nor the API server by a dry run: a server
+        starts as with ``KubeSpawner``. The form still tells what is free.
+
+    In each case a choice that is not on offer is refused, and so is a pod or a home directory
+    that the API server itself does not take: for a quota, say.
 
     .. versionadded:: 0.1
     """,

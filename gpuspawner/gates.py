@@ -4,16 +4,32 @@ Each refusal is made in one place, so that it is logged, uncounted and shown ali
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from kubernetes_asyncio.client.rest import ApiException
+
 from gpuspawner import hub, messages, options, policy
+from gpuspawner.admission.reading import read as read_answer
+from gpuspawner.admission.rejection import Of
+from gpuspawner.config import OFF, WARN
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest
 from gpuspawner.policy import Denial, Grant, Person
+from gpuspawner.preflight.admitted import rejected
 from gpuspawner.preflight.ask import Ask
-from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules, Wait
+from gpuspawner.preflight.decision import (
+    Decision,
+    Overruled,
+    Refuse,
+    Start,
+    UnknownRules,
+    Wait,
+)
 
 Options = dict[str, object]
 """Options as the hub stores them: ours, and beside them an administrator's own."""
@@ -74,27 +90,55 @@ async def tell(decision: Refuse) -> tuple[Message, OnForm]:
 async def decide(spawner: Any, ask: Ask, judge: Judge, tell: Tell = tell) -> Start | Wait:
     """Ask, and go on where the answer is not a refusal, which *tell* puts into words.
 
+    With ``GPUSpawner.preflight = "off"`` nothing is asked, and with ``"warn"`` a refusal is noted.
+
     Raises:
         Refusal: It is one.
     """
+    if spawner.preflight == OFF:
+        return Start(ask.grant)
     try:
-        answer = judge(ask)
+        answer = judge(replace(ask, admit=partial(spawner.dry_run, ask.namespace)))
         decision = await answer if inspect.isawaitable(answer) else answer
+    except hub.Refusal:
+        raise
     except Exception:
         # A fault of ours is no reason for nobody to get a server.
         spawner.log.exception("The preflight failed; %s's server starts unchecked", ask.name)
         return Start(ask.grant, (UnknownRules(("the preflight itself failed",)),))
-    if isinstance(decision, Refuse):
-        message, on_form = await tell(decision)
-        raise hub.refuse(
-            spawner,
-            message,
-            reason=decision.reason.value,
-            status=decision.http_status,
-            details=messages.explain_refusal(decision),
-            on_form=on_form,
-        )
-    return decision
+    if not isinstance(decision, Refuse):
+        return decision
+    if spawner.preflight == WARN:
+        return Start(ask.grant, (Overruled(decision),))
+    raise await _refusal(spawner, decision, tell)
+
+
+@asynccontextmanager
+async def refusing(spawner: Any, grant: Grant, of: Of, tell: Tell = tell) -> AsyncIterator[None]:
+    """Make a refusal of the API server's no to what is created within.
+
+    Raises:
+        Refusal: It said no. Where it is in trouble itself its own error goes on.
+    """
+    try:
+        yield
+    except ApiException as error:
+        rejection = read_answer(error.status, error.body, of)
+        if rejection is None:
+            raise
+        raise await _refusal(spawner, rejected(grant, rejection), tell) from None
+
+
+async def _refusal(spawner: Any, decision: Refuse, tell: Tell) -> hub.Refusal:
+    message, on_form = await tell(decision)
+    return hub.refuse(
+        spawner,
+        message,
+        reason=decision.reason.value,
+        status=decision.http_status,
+        details=messages.explain_refusal(decision),
+        on_form=on_form,
+    )
 
 
 def misconfigured(spawner: Any, why: str) -> hub.Refusal:

@@ -4,14 +4,10 @@ The rooms below know pods as the API writes them, with camelCase names; KubeSpaw
 administrators' ``modify_pod_hook`` know the classes of kubernetes_asyncio.
 """
 
-import asyncio
-import json
 import re
 from typing import Any, cast
 
-from aiohttp import ClientError
 from kubernetes_asyncio import client
-from kubernetes_asyncio.client.rest import ApiException
 
 Plain = dict[str, Any]
 
@@ -68,26 +64,3 @@ def _model(value: Any, kind: str) -> Any:
     fields = {attributes[name]: item for name, item in value.items()}
     converted = {name: _model(item, cls.openapi_types[name]) for name, item in fields.items()}
     return cls(local_vars_configuration=_UNCHECKED, **converted)
-
-
-async def admitted(api: Any, namespace: str, pod: Any, *, seconds: float) -> Plain:
-    """The pod as admission would leave it, by a dry run; as it is where that cannot be had.
-
-    Admission fills in what the scheduler goes by: requests from a LimitRange, the tolerations and
-    the node selector of a RuntimeClass, a priority, whatever a webhook adds.
-
-    Args:
-        api: KubeSpawner's ``CoreV1Api``.
-        namespace: Where the pod will be created.
-        pod: A ``V1Pod``.
-        seconds: How long to wait at most.
-    """
-    try:
-        async with asyncio.timeout(seconds):
-            answer = await api.create_namespaced_pod(
-                namespace, pod, dry_run="All", _preload_content=False
-            )
-            written: Plain = json.loads(await answer.read())
-    except (ApiException, ClientError, TimeoutError, OSError, ValueError):
-        return plain(pod)
-    return written if written.get("kind") == "Pod" else plain(pod)

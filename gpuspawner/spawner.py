@@ -17,6 +17,7 @@ from traitlets import Any as AnyTrait
 from traitlets import default
 
 from gpuspawner import config, form, gates, hub, messages, options, pods, runtime
+from gpuspawner.admission.rejection import Of, Rejection
 from gpuspawner.asking import Asking
 from gpuspawner.manifest import ManifestError
 from gpuspawner.options import GPURequest
@@ -24,7 +25,7 @@ from gpuspawner.outages import StandsOutages
 from gpuspawner.pods import Plain
 from gpuspawner.policy import Grant, Person
 from gpuspawner.preflight.ask import Ask
-from gpuspawner.preflight.decision import Start, Wait
+from gpuspawner.preflight.decision import Decision, Start, Wait
 from gpuspawner.preflight.preflight import START_PATIENCE
 from gpuspawner.preflight.seats import Seats
 from gpuspawner.preflight.strangers import Key
@@ -34,8 +35,6 @@ from gpuspawner.web import ShowsForm
 
 # How long a page waits for the first list of a hub that has just started, in seconds.
 FORM_PATIENCE = 3.0
-# How long a dry run may take before the pod is judged as it is, in seconds.
-DRY_RUN_PATIENCE = 2.0
 
 
 @dataclass(frozen=True)
@@ -82,6 +81,7 @@ class GPUSpawner(ShowsForm, ChoosesProfiles, KeepsSeat, StandsOutages, KubeSpawn
     cpu_requested = config.cpu_requested
     cpu_environment = config.cpu_environment
     keep_cpu_servers_off_accelerators = config.keep_cpu_servers_off_accelerators
+    preflight = config.preflight
     scheduler_version = config.scheduler_version
     default_filter_schedulers = config.default_filter_schedulers
 
@@ -140,13 +140,16 @@ class GPUSpawner(ShowsForm, ChoosesProfiles, KeepsSeat, StandsOutages, KubeSpawn
         hub.refuse_twice(self)
         asked = await self._asked(raw, profiles)
         hub.refuse_twice(self)
-        check = self._runtime.preflight.check
-        await gates.decide(self, asked.ask, check, asked.tell)
-        admitted = await self._as_admitted(asked.ask, asked.ask.pod)
-        hub.refuse_twice(self)
-        await gates.decide(self, admitted, check, asked.tell)
+        if self.preflight == config.ENFORCE:
+            await gates.decide(self, asked.ask, self._examine_alone, asked.tell)
         hub.pass_alone(self)
         return asked.granted
+
+    async def _examine_alone(self, ask: Ask) -> Decision:
+        """Judge, unless another request has come first while admission was asked."""
+        decision = await self._runtime.preflight.examine(ask)
+        hub.refuse_twice(self)
+        return decision
 
     # Gate 2: every start
 
@@ -204,20 +207,26 @@ class GPUSpawner(ShowsForm, ChoosesProfiles, KeepsSeat, StandsOutages, KubeSpawn
         underway = self._underway
         nothing = Asked(Ask(self.namespace, self.pod_name, {}, Grant()), {})
         asked = underway.asked if underway else nothing
-        asked = replace(asked, ask=await self._as_admitted(asked.ask, pod))
+        asked = replace(asked, ask=replace(asked.ask, pod=pods.plain(pod)))
         confirm = self._runtime.preflight.confirm
         decision = await gates.decide(self, asked.ask, confirm, asked.tell)
+        for overruled in messages.explain_overruled(decision):
+            self.log.warning("Starting %s all the same: %s", self._log_name, overruled)
         if underway is not None:
             self._underway = Underway(asked, decision)
             self._granted = asked.granted
-        return await super()._make_create_pod_request(pod, request_timeout)
+        async with gates.refusing(self, asked.ask.grant, Of.POD, asked.tell):
+            return await super()._make_create_pod_request(pod, request_timeout)
 
-    async def _as_admitted(self, ask: Ask, pod: object) -> Ask:
-        """The same for the pod as admission would leave it."""
-        if not self.connect():
-            return replace(ask, pod=pods.plain(pod))
-        admitted = await pods.admitted(self.api, ask.namespace, pod, seconds=DRY_RUN_PATIENCE)
-        return replace(ask, pod=admitted)
+    async def _make_create_pvc_request(self, pvc: Any, request_timeout: float) -> Any:
+        grant = self._underway.asked.ask.grant if self._underway else Grant()
+        async with gates.refusing(self, grant, Of.HOME):
+            return await super()._make_create_pvc_request(pvc, request_timeout)
+
+    async def dry_run(self, namespace: str, pod: Plain) -> Plain | Rejection | None:
+        """What admission would make of a pod, or why it would not; None where nobody can tell."""
+        api = self.api if self.connect() else None
+        return await self._runtime.dry_run.admit(api, namespace, pod)
 
     # What the gates share
 

@@ -10,7 +10,7 @@ from aiohttp import ClientError
 from kubernetes_asyncio.client.rest import ApiException
 
 from gpuspawner.admission.reading import message, printable, read
-from gpuspawner.admission.rejection import Missing, Of, Rejection
+from gpuspawner.admission.rejection import Missing, Of, Rejection, WebhookFailed
 from gpuspawner.pods import Plain
 
 log = logging.getLogger(__name__)
@@ -39,13 +39,13 @@ class DryRun:
         Args:
             api: KubeSpawner's ``CoreV1Api``; None while there is no way to the cluster.
             namespace: Where the pod will be created.
-            pod: As the API writes it.
+            pod: As the API writes it; without a spec while it cannot be made.
 
         Returns:
             None where neither can be had, as from an API server that is away or a webhook that
             supports no dry run; the log says so once.
         """
-        if api is None:
+        if api is None or not pod.get("spec"):
             return None
         try:
             async with asyncio.timeout(self._seconds):
@@ -59,8 +59,7 @@ class DryRun:
         if isinstance(body, dict) and body.get("kind") == "Pod":
             return body
         rejection = read(answer.status, body, Of.POD)
-        # KubeSpawner makes a person's own namespace only when the server starts.
-        if rejection is None or _is_yet_to_come(rejection):
+        if rejection is None or _may_pass(rejection):
             self._skip(message(body) or f"HTTP status {answer.status}")
             return None
         return rejection
@@ -85,5 +84,12 @@ def _unnamed(pod: Plain) -> Plain:
     return {**pod, "metadata": {**rest, "generateName": f"{metadata['name']}-"}}
 
 
-def _is_yet_to_come(rejection: Rejection) -> bool:
-    return isinstance(rejection.cause, Missing) and rejection.cause.kind == "Namespace"
+def _may_pass(rejection: Rejection) -> bool:
+    """Whether it may be over when the pod is created: only that says."""
+    match rejection.cause:
+        case Missing("Namespace"):  # KubeSpawner makes a person's own when the server starts
+            return True
+        case WebhookFailed():
+            return True
+        case _:
+            return False

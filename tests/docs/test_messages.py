@@ -8,6 +8,19 @@ from pathlib import Path
 import pytest
 
 from gpuspawner import messages
+from gpuspawner.admission.rejection import (
+    Bound,
+    Breach,
+    Cause,
+    Denied,
+    Insecure,
+    Missing,
+    Of,
+    OutOfRange,
+    OverQuota,
+    Rejection,
+    Use,
+)
 from gpuspawner.offers import Accelerator, Offers
 from gpuspawner.options import parse
 from gpuspawner.policy import DenialReason, Grant
@@ -15,6 +28,7 @@ from gpuspawner.preflight.decision import (
     AfterPreemption,
     Alternative,
     Difference,
+    Overruled,
     Reason,
     Refuse,
     Room,
@@ -35,6 +49,10 @@ def nvidia(name: str, gpus: int, memory: int | None = None) -> Grant:
 
 def gpus(asked: int, most_free: int, free: int, most: int, total: int) -> Room:
     return Room("nvidia.com/gpu", asked, most_free, free, most, total)
+
+
+def rejected(cause: Cause, of: Of = Of.POD) -> Rejection:
+    return Rejection(of, cause, "what the API server said")
 
 
 WITHOUT = Alternative(Grant(), (Difference.NO_GPU,), None)
@@ -92,6 +110,59 @@ SENTENCES = {
     "more than any node has": messages.refusal(
         Refuse(nvidia("A100", 16), Reason.IMPOSSIBLE, gpus(16, 8, 8, 8, 16))
     ),
+    "over the quota": messages.refusal(
+        Refuse(
+            nvidia("A100", 2),
+            Reason.QUOTA,
+            rejection=rejected(OverQuota((Use("requests.nvidia.com/gpu", 2, 3, 4),))),
+            alternatives=(Alternative(nvidia("A100", 1), (Difference.FEWER_GPUS,), None), WITHOUT),
+        )
+    ),
+    "beyond the quota": messages.refusal(
+        Refuse(
+            nvidia("A100", 1),
+            Reason.QUOTA,
+            rejection=rejected(OverQuota((Use("limits.memory", 64 * GIB, 0, 32 * GIB),))),
+        )
+    ),
+    "no quota for a home": messages.refusal(
+        Refuse(
+            nvidia("A100", 1),
+            Reason.QUOTA,
+            rejection=rejected(
+                OverQuota((Use("requests.storage", 10 * GIB, 95 * GIB, 100 * GIB),)), Of.HOME
+            ),
+        )
+    ),
+    "out of range": messages.refusal(
+        Refuse(
+            nvidia("A100", 1, 64 * GIB),
+            Reason.LIMIT_RANGE,
+            rejection=rejected(OutOfRange((Breach("memory", Bound.MAXIMUM, 16 * GIB, 64 * GIB),))),
+            alternatives=(
+                Alternative(nvidia("A100", 1, 16 * GIB), (Difference.LESS_MEMORY,), None),
+            ),
+        )
+    ),
+    "insecure": messages.refusal(
+        Refuse(Grant(), Reason.NOT_ADMITTED, rejection=rejected(Insecure("restricted")))
+    ),
+    "missing": messages.refusal(
+        Refuse(Grant(), Reason.NOT_ADMITTED, rejection=rejected(Missing("RuntimeClass", "nvidia")))
+    ),
+    "denied": messages.refusal(
+        Refuse(
+            Grant(),
+            Reason.NOT_ADMITTED,
+            rejection=rejected(Denied("images come from quay.io only")),
+        )
+    ),
+    "only warned": messages.progress(
+        Start(
+            nvidia("T4", 1),
+            (Overruled(Refuse(nvidia("T4", 1), Reason.BUSY, gpus(1, 0, 0, 1, 1))),),
+        )
+    )[0],
     "wrong options": messages.correction(
         parse({"accelerator": "a100", "gpus": 3, "memory": "1Ti"}, OFFERS)
     ),

@@ -9,9 +9,17 @@ from typing import Any
 import pytest
 
 from gpuspawner import gates, options
+from gpuspawner.config import ENFORCE, OFF, WARN
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.ask import Ask
-from gpuspawner.preflight.decision import Decision, Start, UnknownRules
+from gpuspawner.preflight.decision import (
+    Decision,
+    Overruled,
+    Reason,
+    Refuse,
+    Start,
+    UnknownRules,
+)
 
 NOBODY_S: Any = SimpleNamespace(
     apply_user_options=gates.apply_nothing, options_from_form=options.from_form
@@ -36,6 +44,19 @@ def test_what_is_no_object_is_handed_on_for_the_parser_to_refuse(spawner: Any) -
     assert gates.split(spawner, ["gpus"]) == (["gpus"], {})
 
 
+ASK = Ask("default", "jupyter-alice", {}, Grant())
+FULL = Refuse(Grant(), Reason.BUSY)
+
+
+def spawner(preflight: str) -> Any:
+    """As much of a spawner as a decision needs."""
+
+    async def dry_run(namespace: str, pod: object) -> object:
+        return {"admitted": pod, "in": namespace}
+
+    return SimpleNamespace(preflight=preflight, log=logging.getLogger("hub"), dry_run=dry_run)
+
+
 async def _judge_that_fails_late(ask: Ask) -> Decision:
     raise ZeroDivisionError(ask)
 
@@ -48,10 +69,28 @@ def _judge_that_fails(ask: Ask) -> Decision:
 async def test_a_fault_of_the_preflight_is_logged_and_the_start_goes_on(
     judge: gates.Judge, caplog: pytest.LogCaptureFixture
 ) -> None:
-    spawner = SimpleNamespace(log=logging.getLogger("hub"))
-
-    decision = await gates.decide(spawner, Ask("default", "jupyter-alice", {}, Grant()), judge)
+    decision = await gates.decide(spawner(ENFORCE), ASK, judge)
 
     assert decision == Start(Grant(), (UnknownRules(("the preflight itself failed",)),))
     assert "ZeroDivisionError" in caplog.text
     assert "jupyter-alice" in caplog.text
+
+
+async def test_a_judge_can_ask_what_admission_makes_of_a_pod() -> None:
+    async def judge(ask: Ask) -> Decision:
+        assert await ask.admit({"spec": {}}) == {"admitted": {"spec": {}}, "in": "default"}
+        return Start(ask.grant, (UnknownRules(("it was asked",)),))
+
+    decision = await gates.decide(spawner(ENFORCE), ASK, judge)
+
+    assert decision == Start(Grant(), (UnknownRules(("it was asked",)),))
+
+
+async def test_with_only_a_warning_a_refusal_is_noted_on_the_start() -> None:
+    assert await gates.decide(spawner(WARN), ASK, lambda _: FULL) == Start(
+        Grant(), (Overruled(FULL),)
+    )
+
+
+async def test_switched_off_nobody_is_asked() -> None:
+    assert await gates.decide(spawner(OFF), ASK, _judge_that_fails) == Start(Grant())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -10,12 +9,6 @@ from kubernetes_asyncio import client
 from kubespawner.objects import make_pod
 
 from gpuspawner import pods
-
-
-@pytest.fixture
-async def api() -> AsyncIterator[client.CoreV1Api]:
-    async with client.ApiClient(client.Configuration()) as connection:
-        yield client.CoreV1Api(connection)
 
 
 def stock_pod(**more: Any) -> Any:
@@ -65,12 +58,3 @@ def test_what_the_client_does_not_know_is_kept(more: dict[str, Any]) -> None:
     written = pods.plain(stock_pod(**more))
 
     assert pods.plain(pods.model(written)) == written
-
-
-async def test_a_pod_that_no_api_server_can_be_asked_about_stays_as_it_is(
-    api: client.CoreV1Api,
-) -> None:
-    api.api_client.configuration.host = "http://127.0.0.1:9"
-    pod = stock_pod()
-
-    assert await pods.admitted(api, "default", pod, seconds=5) == pods.plain(pod)

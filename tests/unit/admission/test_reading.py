@@ -34,7 +34,13 @@ WEBHOOK = 'admission webhook "images.example.com" '
 
 
 def status(code: int, text: str) -> dict[str, object]:
-    return {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": text, "code": code}
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "message": text,
+        "code": code,
+    }
 
 
 def cause(text: str, code: int = 403) -> Cause | None:
@@ -61,7 +67,8 @@ def test_a_quota_is_read_with_all_its_figures() -> None:
 
 def test_a_quota_of_a_storage_class_is_in_bytes() -> None:
     resource = "gold.storageclass.storage.k8s.io/requests.storage"
-    said = f"exceeded quota: st, requested: {resource}=2Gi, used: {resource}=0, limited: {resource}=1Gi"
+    figures = f"requested: {resource}=2Gi, used: {resource}=0, limited: {resource}=1Gi"
+    said = f"exceeded quota: st, {figures}"
 
     read_cause = cause('persistentvolumeclaims "claim-a" is forbidden: ' + said)
 
@@ -69,7 +76,9 @@ def test_a_quota_of_a_storage_class_is_in_bytes() -> None:
 
 
 def test_a_quota_that_wants_to_be_told_names_each_resource() -> None:
-    said = "failed quota: mem: must specify limits.memory for: notebook,side; requests.cpu for: side"
+    said = (
+        "failed quota: mem: must specify limits.memory for: notebook,side; requests.cpu for: side"
+    )
 
     assert cause(FORBIDDEN + said) == QuotaDemands(("limits.memory", "requests.cpu"))
 
@@ -113,8 +122,7 @@ def test_a_bound_of_claims_is_read() -> None:
     ("said", "known"),
     [
         (
-            'violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false '
-            '(container "notebook" must set securityContext.allowPrivilegeEscalation=false)',
+            'violates PodSecurity "restricted:latest": runAsNonRoot != true (pod must not)',
             Insecure("restricted"),
         ),
         ('pod rejected: RuntimeClass "nvidia" not found', Missing("RuntimeClass", "nvidia")),
@@ -127,7 +135,10 @@ def test_a_bound_of_claims_is_read() -> None:
             "ValidatingAdmissionPolicy 'pol' with binding 'bin' denied request: from 'quay' only",
             Denied("from 'quay' only"),
         ),
-        ("memory max limit to request ratio per Pod is 2, but provided ratio is 10.0", Unexplained()),
+        (
+            "memory max limit to request ratio per Pod is 2, but provided ratio is 10.0",
+            Unexplained(),
+        ),
         ("the integer value of priority (5) must not be provided in pod spec", Unexplained()),
         ("unable to create new content in namespace x because it is terminated", Unexplained()),
         ("exceeded quota: q, requested: pods=x, used: pods=1, limited: pods=1", Unexplained()),

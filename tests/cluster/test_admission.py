@@ -1,0 +1,337 @@
+"""What admission adds to a pod is judged with it, and what it refuses is refused with its figures.
+
+Each rule stands in a namespace of a real API server; what was decided is compared with what that
+API server and its scheduler then do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from gpuspawner.admission.rejection import (
+    Bound,
+    Breach,
+    Cause,
+    Insecure,
+    Missing,
+    OutOfRange,
+    OverQuota,
+    QuotaDemands,
+    Unexplained,
+    Use,
+)
+from gpuspawner.preflight.ask import Ask
+from gpuspawner.preflight.decision import AfterPreemption, Decision, Reason, Refuse, Start
+from localcluster import Fleet, LocalCluster, NodeGroup
+from localcluster.fleet import Taint
+from tests.fixtures.cluster import AddNodes
+
+from .admitting import GI, GPU, Asker
+from .views import aside, until
+
+RUNTIMES = "/apis/node.k8s.io/v1/runtimeclasses"
+PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+LEVEL = "pod-security.kubernetes.io/enforce"
+SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"
+QUOTA = f"requests.{GPU}"
+
+
+@pytest.fixture
+def cluster(admitting_cluster: LocalCluster) -> LocalCluster:
+    admitting_cluster.check()
+    return admitting_cluster
+
+
+class Rules:
+    """What an administrator sets in the namespace of one test, and beside it."""
+
+    def __init__(self, cluster: LocalCluster, namespace: str) -> None:
+        self._cluster = cluster
+        self._namespace = f"/api/v1/namespaces/{namespace}"
+        self._name = namespace
+        self._cluster_wide: list[str] = []
+
+    def quota(self, hard: dict[str, str]) -> None:
+        self._add("resourcequotas", {"hard": hard})
+
+    def limits(self, of: str, **limit: dict[str, str]) -> None:
+        self._add("limitranges", {"limits": [{"type": of, **limit}]})
+
+    def label(self, **labels: str) -> None:
+        self._cluster.api.patch(self._namespace, {"metadata": {"labels": labels}})
+
+    def annotate(self, **annotations: str) -> None:
+        self._cluster.api.patch(self._namespace, {"metadata": {"annotations": annotations}})
+
+    def for_all(self, path: str, **fields: object) -> str:
+        """An object of the whole cluster, of the test's own name; it goes with the test."""
+        self._cluster.api.create(path, {"metadata": {"name": self._name}, **fields})
+        self._cluster_wide.append(f"{path}/{self._name}")
+        return self._name
+
+    def clear(self) -> None:
+        for path in self._cluster_wide:
+            self._cluster.api.delete(path)
+
+    def _add(self, kind: str, spec: dict[str, Any]) -> None:
+        path = f"{self._namespace}/{kind}"
+        self._cluster.api.create(path, {"metadata": {"name": "the-rule"}, "spec": spec})
+
+
+@pytest.fixture
+def rules(cluster: LocalCluster, namespace: str) -> Iterator[Rules]:
+    rules = Rules(cluster, namespace)
+    yield rules
+    rules.clear()
+
+
+@pytest.fixture
+async def one_node(asker: Asker, add_nodes: AddNodes) -> str:
+    """A node of 4 GPUs and 8 GiB that the view has seen."""
+    return await node(asker, add_nodes)
+
+
+async def node(asker: Asker, add_nodes: AddNodes, *taints: Taint, **labels: str) -> str:
+    room = {"cpu": "16", "memory": "8Gi", "pods": "110", GPU: "4"}
+    its = {"pool": asker.namespace, **labels}
+    [name] = await aside(
+        lambda: add_nodes(Fleet((NodeGroup(asker.namespace, 1, room, its, taints),)))
+    )
+    await until(asker.view, lambda: name in asker.view.state.nodes)
+    return name
+
+
+async def refusal(asker: Asker, ask: Ask) -> Refuse:
+    """The refusal that this rule makes, as soon as the API server has heard of the rule."""
+    decision = await asker.until(ask, lambda decision: isinstance(decision, Refuse))
+    assert isinstance(decision, Refuse)
+    return decision
+
+
+def cause(decision: Decision) -> Cause:
+    assert isinstance(decision, Refuse)
+    assert decision.rejection is not None
+    return decision.rejection.cause
+
+
+def counts(decision: Refuse) -> list[int]:
+    """The GPUs of the alternatives."""
+    return [alternative.grant.gpus for alternative in decision.alternatives]
+
+
+# What says no
+
+
+async def test_a_quota_refuses_with_its_figures_and_what_it_leaves_can_be_had(
+    asker: Asker, one_node: str, rules: Rules
+) -> None:
+    rules.quota({QUOTA: "3"})
+    await asker.until_taken(asker.named(asker.ask(1), "other"))
+
+    decision = await refusal(asker, asker.ask(4))
+
+    assert decision.reason is Reason.QUOTA
+    assert cause(decision) == OverQuota((Use(QUOTA, asked=4, used=1, limit=3),))
+    assert counts(decision) == [2, 0]
+    assert (await asker.refused(asker.ask(4))).status == 403
+    assert await asker.scheduled(asker.ask(2)) == one_node
+
+
+@pytest.mark.usefixtures("one_node")
+async def test_a_quota_that_wants_to_be_told_says_of_what(asker: Asker, rules: Rules) -> None:
+    rules.quota({"limits.cpu": "4"})
+
+    decision = await refusal(asker, asker.ask())
+
+    assert cause(decision) == QuotaDemands(("limits.cpu",))
+    assert decision.alternatives == ()
+
+
+@pytest.mark.usefixtures("one_node")
+async def test_a_limit_range_refuses_with_its_figures_and_less_can_be_had(
+    asker: Asker, rules: Rules
+) -> None:
+    rules.limits("Container", max={"memory": "2Gi"})
+
+    decision = await refusal(asker, asker.ask(memory=4 * GI))
+
+    assert decision.reason is Reason.LIMIT_RANGE
+    assert cause(decision) == OutOfRange((Breach("memory", Bound.MAXIMUM, 2 * GI, 4 * GI),))
+    assert [it.grant.memory for it in decision.alternatives] == [2 * GI]
+    assert (await asker.refused(asker.ask(memory=4 * GI))).status == 403
+
+
+@pytest.mark.usefixtures("one_node")
+async def test_a_limit_range_of_pods_has_a_minimum_too(asker: Asker, rules: Rules) -> None:
+    rules.limits("Pod", min={"memory": "2Gi"})
+
+    decision = await refusal(asker, asker.ask(memory=GI))
+
+    assert cause(decision) == OutOfRange((Breach("memory", Bound.MINIMUM, 2 * GI, GI),))
+    assert decision.alternatives == ()
+
+
+@pytest.mark.usefixtures("one_node")
+async def test_pod_security_refuses_whatever_else_is_chosen(asker: Asker, rules: Rules) -> None:
+    rules.label(**{LEVEL: "restricted"})
+
+    decision = await refusal(asker, asker.ask())
+
+    assert decision.reason is Reason.NOT_ADMITTED
+    assert cause(decision) == Insecure("restricted")
+    assert decision.alternatives == ()
+    assert (await asker.refused(asker.ask())).status == 403
+
+
+@pytest.mark.parametrize(
+    ("spec", "missing"),
+    [
+        ({"runtimeClassName": "nvidia"}, Missing("RuntimeClass", "nvidia")),
+        ({"priorityClassName": "high"}, Missing("PriorityClass", "high")),
+        ({"priority": 5}, Unexplained()),
+        ({"restartPolicy": "Sometimes"}, Unexplained()),
+    ],
+    ids=["runtime class", "priority class", "priority", "invalid"],
+)
+@pytest.mark.usefixtures("one_node")
+async def test_what_the_pod_names_wrongly_is_refused_before_it_is_made(
+    asker: Asker, spec: dict[str, Any], missing: Cause
+) -> None:
+    decision = await asker.preflight.examine(asker.ask(**spec))
+
+    assert cause(decision) == missing
+    assert (await asker.refused(asker.ask(**spec))).status in {403, 422}
+
+
+# What changes the pod
+
+
+@pytest.mark.usefixtures("one_node")
+async def test_a_limit_range_s_default_is_judged_as_if_it_had_been_asked_for(
+    asker: Asker, rules: Rules
+) -> None:
+    ask = asker.ask(initContainers=[{"name": "first", "image": "x"}])
+    rules.limits("Container", default={"memory": "9Gi"})
+
+    decision = await refusal(asker, ask)
+
+    assert isinstance(asker.preflight.check(ask), Start)
+    assert decision.shortage is not None
+    assert (decision.shortage.resource, decision.shortage.asked) == ("memory", 9 * GI)
+    assert await asker.scheduled(ask) == ""
+
+
+async def test_a_limit_range_s_maximum_of_gpus_is_a_default_for_servers_without_any(
+    asker: Asker, rules: Rules
+) -> None:
+    rules.limits("Container", max={GPU: "1"})
+
+    decision = await refusal(asker, asker.ask(gpus=0))
+
+    assert isinstance(decision, Refuse)
+    assert await asker.scheduled(asker.ask(gpus=0)) == ""
+
+
+@pytest.fixture
+def kata(rules: Rules) -> str:
+    """A runtime with an overhead of 6 GiB, for nodes that only its pods tolerate."""
+    return rules.for_all(
+        RUNTIMES,
+        handler="kata",
+        overhead={"podFixed": {"memory": "6Gi"}},
+        scheduling={
+            "nodeSelector": {"runtime": "kata"},
+            "tolerations": [{"key": "kata", "operator": "Exists", "effect": "NoSchedule"}],
+        },
+    )
+
+
+async def test_a_runtime_class_brings_its_tolerations_its_selector_and_its_overhead(
+    asker: Asker, add_nodes: AddNodes, kata: str
+) -> None:
+    name = await node(asker, add_nodes, Taint("kata", "", "NoSchedule"), runtime="kata")
+    small = asker.ask(1, GI, runtimeClassName=kata)
+    large = asker.ask(1, 4 * GI, runtimeClassName=kata)
+
+    assert isinstance(asker.preflight.check(small), Refuse)
+    assert isinstance(await asker.until(small, is_start), Start)
+    refused = await asker.preflight.examine(large)
+    assert isinstance(refused, Refuse)
+    assert refused.shortage is not None
+    assert refused.shortage.asked == 10 * GI
+    assert await asker.scheduled(asker.named(large, "large")) == ""
+    assert await asker.scheduled(small) == name
+
+
+@pytest.mark.usefixtures("one_node")
+async def test_a_runtime_class_whose_selector_no_node_has_is_refused(
+    asker: Asker, kata: str
+) -> None:
+    ask = asker.ask(runtimeClassName=kata)
+
+    decision = await asker.until(ask, lambda it: isinstance(it, Refuse) and not it.rejection)
+
+    assert isinstance(asker.preflight.check(ask), Start)
+    assert isinstance(decision, Refuse)
+    assert await asker.scheduled(ask) == ""
+
+
+async def test_a_priority_class_clears_a_place(asker: Asker, one_node: str, rules: Rules) -> None:
+    high = rules.for_all(PRIORITIES, value=1000)
+    assert await asker.scheduled(asker.named(asker.ask(4), "low")) == one_node
+    await until(asker.view, lambda: asker.view.state.nodes[one_node].pods)
+
+    decision = await asker.until(asker.ask(4, priorityClassName=high), is_start)
+
+    assert decision == Start(asker.ask(4).grant, (AfterPreemption(),))
+    assert isinstance(await asker.preflight.examine(asker.ask(4)), Refuse)
+    ask = asker.ask(4, priorityClassName=high)
+    await asker.scheduled(ask)
+    await until(asker.view, lambda: asker.is_bound(ask))
+
+
+async def test_tolerations_of_extended_resources_make_a_no_a_yes(
+    asker: Asker, add_nodes: AddNodes
+) -> None:
+    name = await node(asker, add_nodes, Taint(GPU, "present", "NoSchedule"))
+    ask = asker.ask()
+
+    assert isinstance(asker.preflight.check(ask), Refuse)
+    assert isinstance(await asker.preflight.examine(ask), Start)
+    assert isinstance(await asker.preflight.begin(ask), Start)
+    assert isinstance(await asker.preflight.confirm(ask), Start)
+    assert await asker.scheduled(ask) == name
+
+
+@pytest.mark.usefixtures("one_node")
+async def test_a_namespace_s_node_selector_is_the_pod_s(asker: Asker, rules: Rules) -> None:
+    rules.annotate(**{SELECTOR: "pool=elsewhere"})
+
+    decision = await refusal(asker, asker.ask(gpus=0))
+
+    assert decision.rejection is None
+    assert await asker.scheduled(asker.ask(gpus=0)) == ""
+
+
+# Names
+
+
+async def test_an_old_pod_of_the_same_name_is_not_in_the_way(asker: Asker, one_node: str) -> None:
+    assert await asker.scheduled(asker.ask()) == one_node
+
+    assert isinstance(await asker.preflight.examine(asker.ask()), Start)
+
+
+@pytest.mark.usefixtures("one_node")
+async def test_a_namespace_that_is_yet_to_be_made_is_no_reason_to_refuse(asker: Asker) -> None:
+    asker.namespace = f"{asker.namespace}-alice"
+    ask = asker.with_spec(asker.ask(), nodeSelector={})
+
+    assert isinstance(await asker.preflight.examine(ask), Start)
+
+
+def is_start(decision: Decision) -> bool:
+    return isinstance(decision, Start)

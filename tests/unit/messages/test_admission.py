@@ -1,0 +1,157 @@
+"""The API server's no, as people read it: figures in their units, and nothing unescaped."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuspawner.admission.reading import read
+from gpuspawner.admission.rejection import (
+    Bound,
+    Breach,
+    Cause,
+    Denied,
+    Insecure,
+    Missing,
+    Of,
+    OutOfRange,
+    OverQuota,
+    QuotaDemands,
+    QuotaUncounted,
+    Rejection,
+    Unexplained,
+    Use,
+    WebhookFailed,
+)
+from gpuspawner.messages import OnForm, explain_refusal, refusal
+from gpuspawner.offers import Accelerator
+from gpuspawner.policy import Grant
+from gpuspawner.preflight.decision import Reason, Refuse
+
+GI = 2**30
+T4 = Grant(Accelerator("t4", "NVIDIA T4", "nvidia.com/gpu"), 1)
+
+
+def refused(cause: Cause, of: Of = Of.POD, grant: Grant = T4) -> Refuse:
+    return Refuse(grant, Reason.NOT_ADMITTED, rejection=Rejection(of, cause, "the very words"))
+
+
+def told(cause: Cause, of: Of = Of.POD, grant: Grant = T4) -> str:
+    return refusal(refused(cause, of, grant)).text
+
+
+@pytest.mark.parametrize(
+    ("use", "figures"),
+    [
+        (Use("requests.nvidia.com/gpu", 1, 4, 4), "of GPUs leaves too little: 4 of 4 are in use"),
+        (
+            Use("limits.cpu", 2000, 500, 1000),
+            "of CPU is 1 core in all, and your server needs 2 cores",
+        ),
+        (Use("requests.memory", GI, GI, 2 * GI), "of memory leaves too little: 1 GiB of 2 GiB"),
+        (Use("pods", 1, 50, 50), "of pods leaves too little: 50 of 50 are in use"),
+        (Use("count/pods", 1, 50, 50), "of pods leaves too little"),
+        (Use("requests.amd.com/gpu", 1, 4, 4), "of amd.com/gpu leaves too little"),
+        (
+            Use("requests.ephemeral-storage", GI, GI, GI),
+            "of disk leaves too little: 1 GiB of 1 GiB",
+        ),
+    ],
+)
+def test_a_quota_is_told_in_the_units_of_people(use: Use, figures: str) -> None:
+    assert f"The quota {figures}" in told(OverQuota((use,)))
+
+
+def test_the_same_of_requests_and_of_limits_is_told_once() -> None:
+    uses = (Use("requests.memory", GI, GI, GI), Use("limits.memory", GI, GI, GI))
+
+    assert told(OverQuota(uses)).count("The quota") == 1
+
+
+def test_what_may_be_freed_is_to_be_tried_again_and_what_may_not_is_not() -> None:
+    in_use, too_much = Use("requests.memory", GI, GI, GI), Use("requests.memory", 2 * GI, 0, GI)
+
+    assert told(OverQuota((in_use,))).endswith("when others have stopped their servers.")
+    assert told(OverQuota((too_much,))).endswith("ask your administrator if you need it.")
+    assert told(OverQuota((in_use,)), Of.HOME).endswith("ask your administrator if you need it.")
+
+
+@pytest.mark.parametrize(
+    ("breach", "of", "sentence"),
+    [
+        (
+            Breach("cpu", Bound.MINIMUM, 500, 100),
+            Of.POD,
+            "A server must have at least 0.5 cores (CPU); this one asks for 0.1 cores.",
+        ),
+        (
+            Breach("nvidia.com/gpu", Bound.MAXIMUM, 1, 2),
+            Of.POD,
+            "A server may have at most 1 (GPUs); this one asks for 2.",
+        ),
+        (
+            Breach("memory", Bound.MAXIMUM, GI, None),
+            Of.POD,
+            "A server may have at most 1 GiB (memory); this one does not say how much.",
+        ),
+        (
+            Breach("memory", Bound.MINIMUM, GI, None),
+            Of.POD,
+            "A server must have at least 1 GiB (memory); this one does not say how much.",
+        ),
+        (
+            Breach("storage", Bound.MAXIMUM, GI, 2 * GI),
+            Of.HOME,
+            "A home directory may have at most 1 GiB (storage); yours needs 2 GiB.",
+        ),
+        (
+            Breach("storage", Bound.MINIMUM, 2 * GI, GI),
+            Of.HOME,
+            "A home directory must have at least 2 GiB (storage); yours has 1 GiB.",
+        ),
+    ],
+)
+def test_a_limit_range_is_told_with_its_bound(breach: Breach, of: Of, sentence: str) -> None:
+    assert told(OutOfRange((breach,)), of).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("cause", "way_out"),
+    [
+        (QuotaDemands(("limits.memory",)), "the hub's log says what it is."),
+        (QuotaUncounted(), "try again in a few seconds."),
+        (Insecure("restricted"), "the hub's log says what it is."),
+        (Missing("RuntimeClass", "nvidia"), "the hub's log says what it is."),
+        (Denied("no"), "ask your administrator if you need it."),
+        (Denied(""), "ask your administrator if you need it."),
+        (WebhookFailed("a"), "Please try again later, or tell your administrator."),
+        (Unexplained(), "the hub's log says what it is."),
+    ],
+)
+def test_people_are_told_who_can_help(cause: Cause, way_out: str) -> None:
+    assert told(cause).endswith(way_out)
+
+
+def test_the_log_has_the_very_words() -> None:
+    assert "the very words" in explain_refusal(refused(Insecure("restricted")))
+
+
+def test_the_form_marks_no_field_for_what_is_about_the_whole_server() -> None:
+    assert OnForm.of_refusal(refused(Insecure("restricted"))).errors == ()
+
+
+@given(st.text(max_size=400), st.sampled_from([400, 403, 422, 500]))
+def test_nothing_that_a_stranger_says_reaches_a_page_unescaped(said: str, status: int) -> None:
+    hostile = f"<script>alert(1)</script>{said}"
+    for text in (
+        f'admission webhook "a" denied the request: {hostile}',
+        f'pods "a" is forbidden: exceeded quota: q, requested: {hostile}',
+        f'pods "a" is forbidden: maximum {hostile} usage per Pod is 1, but limit is 2',
+        f'pods "a" is forbidden: pod rejected: RuntimeClass "{hostile}" not found',
+    ):
+        rejection = read(status, {"message": text}, Of.POD)
+        if rejection is not None:
+            message = refusal(Refuse(T4, Reason.NOT_ADMITTED, rejection=rejection))
+            assert "<script" not in message.html
+            assert "\n" not in message.text
