@@ -69,6 +69,11 @@ class ControlPlane:
         """Where the API server answers."""
         return f"https://127.0.0.1:{self._api_port}"
 
+    @property
+    def etcd_url(self) -> str:
+        """Where its etcd answers, with its JSON gateway below ``/v3``."""
+        return f"http://127.0.0.1:{self._etcd_port}"
+
     def client(self) -> Client:
         """Return a client with every right."""
         return Client(self.url, self.ca, self.token)
@@ -136,7 +141,7 @@ class ControlPlane:
 
     def _start_apiserver(self) -> None:
         flags = (
-            f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
+            f"--etcd-servers={self.etcd_url}",
             f"--secure-port={self._api_port}",
             "--bind-address=127.0.0.1",
             f"--cert-dir={self.ca.parent}",
@@ -157,7 +162,7 @@ class ControlPlane:
 
     def _start_servers(self) -> None:
         self._api_port, self._etcd_port, self._peer_port = free_ports(3)
-        here, peer = f"http://127.0.0.1:{self._etcd_port}", f"http://127.0.0.1:{self._peer_port}"
+        here, peer = self.etcd_url, f"http://127.0.0.1:{self._peer_port}"
         flags = (
             f"--data-dir={self._directory / 'etcd'}",
             f"--listen-client-urls={here}",

@@ -1,0 +1,139 @@
+"""What one event of a watch costs the hub's event loop, and what a new list does to it.
+
+`python -m tests.benchmarks.events KUBECONFIG ETCD_URL NODES` prints its figures as JSON.
+"""
+
+import asyncio
+import secrets
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import msgspec
+
+from gpuspawner.cluster.client import Client
+from gpuspawner.cluster.kinds import NODES, PODS
+from gpuspawner.cluster.view import ClusterView
+from localcluster import bulk
+from localcluster.client import Object
+
+from .readers import Load, Ticker, loading
+from .running_pods import whole_pod
+
+BURST = 10_000
+ALONE = 300
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Processor time of the event loop's thread in µs an event, and milliseconds that it is held.
+
+    Attributes:
+        plain_burst: A watch whose bytes are thrown away, while events come as fast as they can.
+        plain_alone: The same, while they come one by one.
+        burst: The live view, while events come as fast as they can.
+        alone: The same, while they come one by one.
+        relist_stall: The longest stall while everything is listed anew, by the clock.
+        relist_held: The same by the processor's time.
+    """
+
+    plain_burst: float
+    plain_alone: float
+    burst: float
+    alone: float
+    relist_stall: float
+    relist_held: float
+
+
+async def measured(load: Load, etcd_url: str, nodes: int) -> Figures:
+    """Measure all of them, one after the other."""
+    plain = await _plain(load, etcd_url, nodes)
+    view = ClusterView(load, kinds=(NODES, PODS))
+    view.start()
+    assert await view.first_list(600)
+
+    def shows(pod: Object) -> bool:
+        meta = pod["metadata"]
+        shown = view.state.pods[f"{meta['namespace']}/{meta['name']}"].labels
+        return shown.get("round") == meta["labels"]["round"]
+
+    burst = await _spent(etcd_url, nodes, BURST, BURST, shows)
+    alone = await _spent(etcd_url, nodes, ALONE, 1, shows)
+    ticker = Ticker()
+    async with ticker.ticking():
+        await view.stop()
+        view.start()
+        async with asyncio.timeout(600):
+            await _listed_anew(view)
+    await view.stop()
+    return Figures(*plain, burst, alone, ticker.stall, ticker.held)
+
+
+async def _plain(load: Load, etcd_url: str, nodes: int) -> tuple[float, float]:
+    client = Client(load)
+    async with client.get(PODS.path, {"limit": "1"}, 60) as response:
+        version = msgspec.json.decode(await response.read())["metadata"]["resourceVersion"]
+    lines = 0
+
+    async def watch() -> None:
+        nonlocal lines
+        query = {"watch": "true", "resourceVersion": version}
+        async with client.get(PODS.path, query, 600) as response:
+            async for chunk in response.content.iter_any():
+                lines += chunk.count(b"\n")
+
+    watching = asyncio.create_task(watch())
+    burst = await _spent(etcd_url, nodes, BURST, BURST, lambda _: lines >= BURST)
+    alone = await _spent(etcd_url, nodes, ALONE, 1, lambda _: lines >= BURST + ALONE)
+    watching.cancel()
+    with suppress(asyncio.CancelledError):
+        await watching
+    await client.close()
+    return burst, alone
+
+
+async def _spent(
+    etcd_url: str, nodes: int, count: int, at_once: int, arrived: Callable[[Object], bool]
+) -> float:
+    """Change pods until the last one has arrived; return this thread's µs an event."""
+    pods = [_changed(number, nodes) for number in range(count)]
+
+    def put() -> None:
+        for begin in range(0, count, at_once):
+            bulk.put(etcd_url, pods[begin : begin + at_once], at_once)
+            time.sleep(0.005)
+
+    start = time.thread_time()
+    await asyncio.to_thread(put)
+    while not arrived(pods[-1]):  # noqa: ASYNC110 - waiting for an event would be measured too
+        await asyncio.sleep(0.05)
+    return (time.thread_time() - start) / count * 1e6
+
+
+def _changed(number: int, nodes: int) -> Object:
+    """A pod that is there, with one label changed."""
+    pod: Object = whole_pod(number, number % nodes, gpus=0)
+    pod["metadata"]["labels"]["round"] = secrets.token_hex(4)
+    return pod
+
+
+async def _listed_anew(view: ClusterView) -> None:
+    """Wait until the pods of a view that was started again are listed to the end."""
+    [feed] = [feed for feed in view._feeds if feed.kind is PODS]
+    before = feed.confirmed
+    while feed.confirmed == before:
+        await view.changed(1)
+
+
+def main() -> None:
+    """Measure and print."""
+    kubeconfig, etcd_url, nodes = sys.argv[1:]
+    figures = asyncio.run(measured(loading(Path(kubeconfig)), etcd_url, int(nodes)))
+    sys.stdout.write(msgspec.json.encode(asdict(figures)).decode() + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+"""Ways to read all nodes and pods of a cluster; each runs alone in a process: `measured`.
+
+`python -m tests.benchmarks.readers NAME KUBECONFIG` prints its figures as JSON.
+"""
+
+import asyncio
+import gc
+import json
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from kubernetes_asyncio import config
+from kubernetes_asyncio.client import ApiClient, Configuration, CoreV1Api
+
+from gpuspawner.cluster.client import Client
+from gpuspawner.cluster.kinds import NODES, PODS
+from gpuspawner.cluster.view import ClusterView
+
+from .evaluation import resident
+
+PAGE = 500
+TYPED = 10_000
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What reading cost.
+
+    Attributes:
+        seconds: By the clock.
+        processor: Seconds of the processor, of this process.
+        stall: The longest time in milliseconds that the event loop was held, by the clock.
+        held: The same by the processor's time: without what other processes took.
+        kept: Bytes resident afterwards, more than before.
+        peak: The most that it was meanwhile, more than before.
+        objects: How many objects there were.
+    """
+
+    seconds: float
+    processor: float
+    stall: float
+    held: float
+    kept: int
+    peak: int
+    objects: int
+
+
+class Ticker:
+    """Other work on the same event loop, which notices how long it is kept waiting."""
+
+    def __init__(self) -> None:
+        self.stall = 0.0
+        self.held = 0.0
+        self.peak = resident()
+
+    @asynccontextmanager
+    async def ticking(self) -> AsyncIterator[None]:
+        """Tick every millisecond for as long as the context is open."""
+        task = asyncio.create_task(self._tick())
+        await asyncio.sleep(0.01)
+        self.stall = self.held = 0.0
+        try:
+            yield
+            await asyncio.sleep(0.01)
+        finally:
+            task.cancel()
+
+    async def _tick(self) -> None:
+        ticks = 0
+        while True:
+            clock, held = time.perf_counter(), time.thread_time()
+            await asyncio.sleep(0.001)
+            self.stall = max(self.stall, (time.perf_counter() - clock - 0.001) * 1000)
+            self.held = max(self.held, (time.thread_time() - held) * 1000)
+            ticks += 1
+            if ticks % 20 == 0:
+                self.peak = max(self.peak, resident())
+
+
+Load = Callable[[], Awaitable[Configuration]]
+
+
+async def measured(read: "Reader", load: Load) -> Figures:
+    """Read, and keep what was read until its size is known."""
+    gc.collect()
+    before, ticker = resident(), Ticker()
+    clock, processor = time.perf_counter(), time.process_time()
+    async with ticker.ticking():
+        kept, objects = await read(load)
+    seconds, spent = time.perf_counter() - clock, time.process_time() - processor
+    gc.collect()
+    size = resident()
+    figures = Figures(
+        seconds,
+        spent,
+        ticker.stall,
+        ticker.held,
+        size - before,
+        max(ticker.peak, size) - before,
+        objects,
+    )
+    if isinstance(kept, ClusterView):
+        await kept.stop()
+    return figures
+
+
+async def pages(load: Load, encoding: str = "gzip") -> AsyncIterator[bytes]:
+    """The bodies of the same pages that the view asks for, one after the other."""
+    client = Client(load)
+    try:
+        for kind in (NODES, PODS):
+            query = {"limit": str(PAGE)}
+            if kind.field_selector:
+                query["fieldSelector"] = kind.field_selector
+            while True:
+                async with client.get(kind.path, query, 60, encoding) as response:
+                    body = await response.read()
+                yield body
+                token = _continue(body)
+                if not token:
+                    break
+                query["continue"] = token
+    finally:
+        await client.close()
+
+
+def _continue(body: bytes) -> str:
+    """The token of the next page, which stands in the first bytes."""
+    _, found, rest = body[:2000].partition(b'"continue":"')
+    return rest.partition(b'"')[0].decode() if found else ""
+
+
+async def transfer(load: Load) -> tuple[object, int]:
+    """The plain transfer, its JSON thrown away."""
+    size = 0
+    async for body in pages(load):
+        size += len(body)
+    return None, size
+
+
+async def unpacked(load: Load) -> tuple[object, int]:
+    """The same, as it was before it was packed."""
+    size = 0
+    async for body in pages(load, "identity"):
+        size += len(body)
+    return None, size
+
+
+async def view(load: Load) -> tuple[object, int]:
+    """The live view's first list."""
+    live = ClusterView(load, kinds=(NODES, PODS))
+    live.start()
+    assert await live.first_list(600)
+    return live, len(live.state.nodes) + len(live.state.pods)
+
+
+async def json_kept(load: Load) -> tuple[object, int]:
+    """``json.loads`` of each page, all of it kept."""
+    kept: list[Any] = []
+    async for body in pages(load):
+        kept += json.loads(body)["items"]
+    return kept, len(kept)
+
+
+async def typed(load: Load) -> tuple[object, int]:
+    """The typed lists of kubernetes_asyncio, by pages: all nodes, and the first pods."""
+    kept: list[Any] = []
+    async with ApiClient(await load()) as client:
+        api = CoreV1Api(client)
+        for listing in (api.list_node, api.list_pod_for_all_namespaces):
+            token = ""
+            while True:
+                page = await listing(limit=PAGE, _continue=token)
+                kept += page.items
+                token = page.metadata._continue
+                if not token or len(kept) >= TYPED:
+                    break
+    return kept, len(kept)
+
+
+async def reflector(load: Load) -> tuple[object, int]:
+    """KubeSpawner's own reflector, of pods alone: it cannot keep nodes."""
+    from kubernetes_asyncio.client import Configuration as Default
+    from kubespawner.reflector import ResourceReflector
+
+    class Pods(ResourceReflector):  # type: ignore[misc]
+        kind = "pods"
+        list_method_name = "list_pod_for_all_namespaces"
+
+    Default.set_default(await load())
+    pods = Pods(namespace="", omit_namespace=True)
+    pods.api = CoreV1Api(ApiClient())
+    await pods.start()
+    await pods.first_load_future
+    return pods, len(pods.resources)
+
+
+Reader = Callable[[Load], Awaitable[tuple[object, int]]]
+READERS: dict[str, Reader] = {
+    "transfer": transfer,
+    "unpacked": unpacked,
+    "view": view,
+    "reflector": reflector,
+    "json": json_kept,
+    "typed": typed,
+}
+
+
+def loading(kubeconfig: Path) -> Load:
+    """Makes configurations of this kubeconfig's user."""
+
+    async def load() -> Configuration:
+        configuration = Configuration()
+        await config.load_kube_config(str(kubeconfig), client_configuration=configuration)
+        return configuration
+
+    return load
+
+
+def main() -> None:
+    """Run one reader and print its figures."""
+    name, kubeconfig = sys.argv[1:]
+    figures = asyncio.run(measured(READERS[name], loading(Path(kubeconfig))))
+    sys.stdout.write(msgspec.json.encode(asdict(figures)).decode() + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
