@@ -208,13 +208,17 @@ class Watcher:
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
     """The whole lines of each piece that arrives; what is cut off at the end is dropped."""
-    rest = b""
+    begun: list[bytes] = []
+    length = 0
     async for chunk in content.iter_any():
-        *lines, rest = (rest + chunk).split(b"\n")
-        if len(rest) > _LONGEST_LINE:
+        lines, newline, rest = chunk.rpartition(b"\n")
+        if newline:
+            yield b"".join((*begun, lines)).split(b"\n")
+            begun, length = [], 0
+        begun.append(rest)
+        length += len(rest)
+        if length > _LONGEST_LINE:
             raise RequestError("a line of the watch is longer than any object can be")
-        if lines:
-            yield lines
 
 
 def _decoded_event(line: bytes) -> _Event:

@@ -34,6 +34,11 @@ class PodIndex(Mapping[str, PodInfo]):
     def __len__(self) -> int:
         return self._size
 
+    def find(self, key: str) -> PodInfo | None:
+        """Return a pod, None where it is not indexed."""
+        pods = self._namespaces.get(key.partition("/")[0])
+        return pods.get(key) if pods is not None else None
+
     def add(self, pod: PodInfo) -> None:
         """Index a pod that is not indexed yet."""
         self._namespaces.setdefault(pod.namespace, {})[pod.key] = pod

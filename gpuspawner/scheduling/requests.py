@@ -147,7 +147,7 @@ def _resize_infeasible(pod: Pod) -> bool:
 def _max_per_container(pod: Pod) -> _Nanos:
     """1.33 to 1.36: `determineEffectiveRequests` for each container that reports resources."""
     statuses = _statuses(pod)
-    if not statuses:
+    if not any(status.resources for status in statuses.values()):
         return _spec_requests(pod)
     infeasible = _resize_infeasible(pod)
     sidecars = {id(c) for c in pod.spec.init_containers or () if restarts(c)}

@@ -228,18 +228,28 @@ class ClusterState:
     def _put_pod(self, pod: Pod) -> None:
         key = pod_key(pod.metadata.namespace, pod.metadata.name)
         self._drop_odd("Pod", key)
+        if pod.status.phase in ENDED:
+            self._drop_pod(key)
+        elif pod.spec.node_name:
+            self._put_bound(key, pod_info(pod, self.rules))
+        else:
+            self._put_unbound(key, pod)
+
+    def _put_bound(self, key: str, info: PodInfo) -> None:
+        # Most changes of a running pod decide nothing: a probe, a restart, an annotation.
+        if self.bound.find(key) == info:
+            return
         self._drop_pod(key)
         self.version += 1
-        if pod.status.phase in ENDED:
-            return
-        if not pod.spec.node_name:
-            self._unbound[key] = pod
-            if pod.status.nominated_node_name:
-                self._nominated.setdefault(pod.status.nominated_node_name, {})[key] = pod
-            return
-        info = pod_info(pod, self.rules)
         self.bound.add(info)
         self._home(info.node).add(info)
+
+    def _put_unbound(self, key: str, pod: Pod) -> None:
+        self._drop_pod(key)
+        self.version += 1
+        self._unbound[key] = pod
+        if pod.status.nominated_node_name:
+            self._nominated.setdefault(pod.status.nominated_node_name, {})[key] = pod
 
     def _drop_pod(self, key: str) -> None:
         unbound = self._unbound.pop(key, None)
