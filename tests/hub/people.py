@@ -33,6 +33,12 @@ class Page:
         fields.feed(self.html)
         return fields.chosen
 
+    def buttons(self, name: str) -> list[str]:
+        """What each button of this name would send."""
+        fields = _Fields()
+        fields.feed(self.html)
+        return [value for its_name, value in fields.buttons if its_name == name]
+
     @property
     def text(self) -> str:
         without_scripts = re.sub(r"<(script|style)\b.*?</\1>", " ", self.html, flags=re.DOTALL)
@@ -40,11 +46,12 @@ class Page:
 
 
 class _Fields(HTMLParser):
-    """Collects radio buttons that are checked and options that are selected."""
+    """Collects radio buttons that are checked, options that are selected, and buttons."""
 
     def __init__(self) -> None:
         super().__init__()
         self.chosen: dict[str, str] = {}
+        self.buttons: list[tuple[str | None, str]] = []
         self._select = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -53,6 +60,8 @@ class _Fields(HTMLParser):
             self._select = attributes["name"] or ""
         elif tag == "option" and ("selected" in attributes or self._select not in self.chosen):
             self.chosen[self._select] = attributes["value"] or ""
+        elif tag == "button":
+            self.buttons.append((attributes.get("name"), attributes.get("value") or ""))
         elif tag == "input" and attributes.get("type") == "radio" and "checked" in attributes:
             self.chosen[attributes["name"] or ""] = attributes["value"] or ""
 

@@ -1,0 +1,170 @@
+"""What the hub serves beside its own pages, to whom, and what a button of the form starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import requests
+
+from localcluster import Fleet, LocalCluster, NodeGroup
+from tests.hub.conftest import StartGPUHub
+from tests.hub.people import Person
+from tests.hub.running import RunningHub
+
+OFFERED = """
+c.JupyterHub.allow_named_servers = True
+c.GPUSpawner.accelerators = {"t4": {
+    "display_name": "Tesla T4", "counts": [1, 2, 4], "node_selector": {"gpu": "web-t4"}}}
+c.GPUSpawner.memory_choices = ["1Gi", "16Gi", "64Gi"]
+"""
+T4 = NodeGroup(
+    "web-t4",
+    1,
+    {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "2"},
+    labels={"gpu": "web-t4"},
+)
+
+
+@pytest.fixture(scope="module")
+def hub(start_gpu_hub: StartGPUHub, running_cluster: LocalCluster) -> Iterator[RunningHub]:
+    names = running_cluster.add_nodes(Fleet((T4,)))
+    with start_gpu_hub(OFFERED) as running:
+        yield running
+    running_cluster.remove_nodes(names)
+
+
+@pytest.fixture(scope="module")
+def ann(hub: RunningHub) -> Person:
+    return hub.person("ann")
+
+
+def ask(person: Person, path: str, body: object = None, **headers: str) -> requests.Response:
+    """As the form's script asks."""
+    person.open("/hub/home")
+    sent = {"Sec-Fetch-Mode": "cors", "X-XSRFToken": person.xsrf, **headers}
+    url = f"{person.hub.url}/hub/gpuspawner/{path}"
+    if body is None:
+        return person.session.get(url, headers=sent)
+    return person.session.post(url, json=body, headers=sent)
+
+
+@pytest.mark.usefixtures("leave_no_server")
+def test_an_open_form_can_ask_how_it_stands(ann: Person) -> None:
+    answer = ask(ann, "states/ann/")
+
+    assert answer.headers["Cache-Control"] == "no-store"
+    t4, none = answer.json()["accelerators"]
+    assert (t4["accelerator"], t4["state"], t4["word"]) == ("t4", "free", "Free")
+    assert (t4["gpus"]["free"], t4["gpus"]["most_free"], t4["gpus"]["total"]) == (2, 2, 2)
+    assert t4["machines"]["whole"] == [{"gpus": 2, "memory": 32 * 2**30, "cpu": 8000}]
+    assert none["accelerator"] is None
+
+
+@pytest.mark.usefixtures("leave_no_server")
+def test_a_choice_is_answered_before_it_is_sent_and_nothing_is_kept(
+    hub: RunningHub, ann: Person
+) -> None:
+    for _ in range(2):
+        fits = ask(ann, "decision/ann/", {"accelerator": "t4", "gpus": 2}).json()
+        assert (fits["decision"], fits["message"]) == ("start", "There is room for this right now.")
+
+    refused = ask(ann, "decision/ann/", {"accelerator": "t4", "gpus": 4}).json()
+    assert (refused["decision"], refused["reason"]) == ("refuse", "impossible")
+    assert refused["alternatives"][0]["options"] == {
+        "accelerator": "t4",
+        "gpus": 2,
+        "image": None,
+        "memory": "1Gi",
+        "cpu": None,
+    }
+    assert "Not starting" not in hub.log
+    assert not hub.pods.all()
+
+
+@pytest.mark.parametrize("body", [[], "x", {"gpus": "many"}, {"nodeName": "a"}])
+def test_choices_that_are_none_are_told_so(ann: Person, body: object) -> None:
+    answer = ask(ann, "decision/ann/", body).json()
+
+    assert (answer["decision"], answer["reason"]) == ("refuse", "invalid-options")
+    assert answer["errors"]
+
+
+def test_what_is_no_json_or_too_long_is_refused(ann: Person) -> None:
+    url = f"{ann.hub.url}/hub/gpuspawner/decision/ann/"
+    ann.open("/hub/home")
+    headers = {"X-XSRFToken": ann.xsrf, "Content-Type": "application/json"}
+
+    assert ann.session.post(url, data="{", headers=headers).status_code == 400
+    assert ann.session.post(url, data="1" * 70_000, headers=headers).status_code == 413
+
+
+@pytest.mark.parametrize("path", ["states/{}/", "decision/{}/"])
+def test_only_who_may_start_a_server_may_ask_about_it(
+    hub: RunningHub, ann: Person, path: str
+) -> None:
+    body = {} if path.startswith("decision") else None
+    hub.person("bob")
+
+    assert ask(ann, path.format("bob"), body).status_code in {403, 404}
+    assert ask(ann, path.format("ann"), body, **{"X-XSRFToken": "forged"}).status_code == 403
+    assert ask(hub.person("admin"), path.format("ann"), body).status_code == 200
+    assert ask(hub.person("admin"), path.format("nobody"), body).status_code == 404
+    anonymous = requests.Session()
+    anonymous.trust_env = False
+    url = f"{hub.url}/hub/gpuspawner/{path.format('ann')}"
+    assert anonymous.request("POST" if body == {} else "GET", url).status_code == 403
+
+
+def test_a_script_may_ask_with_a_token(hub: RunningHub) -> None:
+    hub.api("POST", "/users/ann")
+    url = "/../gpuspawner/states/ann/"
+
+    assert hub.api("GET", url).status_code == 200
+
+
+def test_script_and_styles_may_be_kept_and_are_asked_for_by_their_version(ann: Person) -> None:
+    page = ann.open("/hub/spawn").html
+    for name in ("form.js", "form.css"):
+        path = next(part for part in page.split('"') if f"static/{name}?v=" in part)
+        first = ann.session.get(f"{ann.hub.url}{path}")
+        again = ann.session.get(
+            f"{ann.hub.url}{path}", headers={"If-None-Match": first.headers["Etag"]}
+        )
+        assert (first.status_code, again.status_code) == (200, 304)
+        assert "immutable" in first.headers["Cache-Control"]
+    assert ann.session.get(f"{ann.hub.url}/hub/gpuspawner/static/../build.py").status_code == 404
+
+
+def test_the_hub_is_not_made_to_complain(hub: RunningHub) -> None:
+    assert "deprecated in JupyterHub 3.1" not in hub.log
+
+
+@pytest.mark.usefixtures("leave_no_server")
+@pytest.mark.parametrize("server", ["", "work"])
+def test_a_button_of_a_refused_form_starts_what_it_says(
+    hub: RunningHub, ann: Person, server: str
+) -> None:
+    refused = ann.submit({"accelerator": "t4", "gpus--t4": "4", "memory": "1Gi"}, server=server)
+
+    assert refused.status == 409
+    assert refused.chosen["accelerator"] == "t4"
+    assert refused.chosen["gpus--t4"] == "4"
+    [fewer, without] = refused.buttons("instead")
+    assert fewer == "accelerator=t4&gpus=2&memory=1Gi"
+    assert without.startswith("accelerator=&gpus=0")
+
+    ann.submit({**refused.chosen, "instead": fewer}, server=server)
+
+    servers = hub.api("GET", "/users/ann").json()["servers"]
+    assert servers[server]["user_options"]["gpus"] == 2
+    hub.api("DELETE", f"/users/ann/servers/{server}" if server else "/users/ann/server")
+
+
+@pytest.mark.usefixtures("leave_no_server")
+def test_a_button_passes_the_same_gates(ann: Person) -> None:
+    forged = ann.submit({"accelerator": "t4", "instead": "accelerator=t4&gpus=4&memory=1Gi"})
+
+    assert forged.status == 409
+    assert forged.chosen["gpus--t4"] == "4"
+    assert ann.submit({"instead": "accelerator=h100"}).status == 400
