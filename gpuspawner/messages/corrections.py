@@ -6,21 +6,19 @@ from gpuspawner.messages.language import gettext as _
 from gpuspawner.messages.message import Message
 from gpuspawner.options import FieldError, Gone
 
-LEAD = "Please check your choices."
-
 
 def correction(errors: Sequence[FieldError]) -> Message:
     """Name each field and what is allowed there."""
     sentences = [
         f"{error.field}: {error.text}." if error.field else sentence(error.text) for error in errors
     ]
-    return Message.of(LEAD, *sentences)
+    return Message.of(_lead(), *sentences)
 
 
 def correction_at_fields(errors: Sequence[FieldError]) -> Message:
     """The same for a page that tells each field's error at the field."""
     return Message.of(
-        "Please check the choices marked below." if any(error.field for error in errors) else LEAD,
+        _("Please check the choices marked below.") if any(it.field for it in errors) else _lead(),
         *(sentence(error.text) for error in errors if not error.field),
     )
 
@@ -35,3 +33,7 @@ def replaced(gone: Gone) -> str:
 def sentence(text: str) -> str:
     """What is wrong as a sentence of its own."""
     return f"{text[0].upper()}{text[1:]}" + ("" if text.endswith(".") else ".")
+
+
+def _lead() -> str:
+    return _("Please check your choices.")

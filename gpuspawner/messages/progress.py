@@ -17,12 +17,15 @@ def progress(decision: Start | Wait) -> tuple[Message, ...]:
 
 def _new_machine(decision: Wait) -> Message:
     usual = words.minutes(decision.scale_up.minutes)
-    return Message.of(f"A new machine is being started for you; this usually takes {usual}.")
+    text = _("A new machine is being started for you; this usually takes {time}.")
+    return Message.of(text.format(time=usual))
 
 
 def _note(note: Note) -> Message:
     if isinstance(note, Overruled):
         return Message.of(why(note.refusal), _("Your server is tried all the same."))
     if isinstance(note, AfterPreemption):
-        return Message.of("A place is being cleared for your server; that takes a moment longer.")
-    return Message.of("Whether there is room could not be checked, so your server is simply tried.")
+        text = _("A place is being cleared for your server; that takes a moment longer.")
+    else:
+        text = _("Whether there is room could not be checked, so your server is simply tried.")
+    return Message.of(text)

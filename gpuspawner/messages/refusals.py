@@ -1,14 +1,14 @@
 """Why a server does not start, and what can be had instead."""
 
 from gpuspawner.messages import admission, words
+from gpuspawner.messages.language import gettext as _
+from gpuspawner.messages.language import ngettext
 from gpuspawner.messages.message import Message
 from gpuspawner.policy import Denial, Grant
 from gpuspawner.preflight.decision import Alternative, Difference, Reason, Refuse, Room
 
 PODS = "pods"
 """What Kubernetes counts on a machine beside its resources: no word for people."""
-
-ASK = "Please ask your administrator if you need it."
 
 
 def refusal(decision: Refuse) -> Message:
@@ -19,30 +19,31 @@ def refusal(decision: Refuse) -> Message:
 def denied(denial: Denial) -> Message:
     """A choice that this person may not have, whatever is free."""
     asked = denial.request.accelerator
+    again = _("Please choose again.")
     if asked is None:
-        return Message.of("This choice is not on offer.", "Please choose again.")
-    lead = f"{asked} is not on offer in this way."
-    return Message.of(lead, "Please choose again.", ASK)
+        return Message.of(_("This choice is not on offer."), again)
+    lead = _("{accelerator} is not on offer in this way.").format(accelerator=asked)
+    return Message.of(lead, again, _ask())
 
 
 def misconfigured() -> Message:
     """A choice that the hub's own configuration stands in the way of."""
     return Message.of(
-        "This choice cannot be started: something in the hub's settings contradicts it.",
-        "Please tell your administrator; the hub's log says what it is.",
+        _("This choice cannot be started: something in the hub's settings contradicts it."),
+        _("Please tell your administrator; the hub's log says what it is."),
     )
 
 
 def already_started() -> Message:
     """Another request for the same server came first."""
-    return Message.of("Your server has been started already.", "Its page is on its way.")
+    return Message.of(_("Your server has been started already."), _("Its page is on its way."))
 
 
 def unreachable() -> Message:
     """Nothing can start: the hub does not know where the cluster is."""
     return Message.of(
-        "No server can be started at the moment: the hub cannot reach the cluster.",
-        "Please try again later, or tell your administrator.",
+        _("No server can be started at the moment: the hub cannot reach the cluster."),
+        _("Please try again later, or tell your administrator."),
     )
 
 
@@ -50,108 +51,147 @@ def why(decision: Refuse) -> str:
     """The first sentence of a refusal."""
     if decision.rejection is not None:
         return admission.why(decision.rejection, decision.grant)
+    name = _name(decision.grant)
     match decision.reason:
         case Reason.BUSY:
             return _busy(decision)
+        case Reason.TRY_AGAIN if name:
+            text = _("Others are starting right now, and the last {name} may go to them.")
         case Reason.TRY_AGAIN:
-            return f"Others are starting right now, and {_last(decision.grant)} may go to them."
+            text = _("Others are starting right now, and the last place may go to them.")
+        case Reason.TAKEN if name:
+            text = _("Somebody else took the last {name} just before your server got it.")
         case Reason.TAKEN:
-            return f"Somebody else took {_last(decision.grant)} just before your server got it."
+            text = _("Somebody else took the last place just before your server got it.")
+        case Reason.AWAY if name:
+            text = _("The machines with {name} are away right now, for maintenance perhaps.")
         case Reason.AWAY:
-            return f"{_machines(decision.grant)} are away right now, for maintenance perhaps."
+            text = _("The machines are away right now, for maintenance perhaps.")
         case _:
             return _impossible(decision)
+    return text.format(name=name)
 
 
 def _busy(decision: Refuse) -> str:
-    gpus, shortage = decision.gpus, decision.shortage
+    grant, gpus, shortage = decision.grant, decision.gpus, decision.shortage
     if gpus is not None and gpus.most_free < gpus.asked:
-        return _gpus_busy(decision.grant, gpus)
+        return _gpus_busy(grant, gpus)
+    name = _name(grant)
     if shortage is None or shortage.resource == PODS:
-        return f"{_machines(decision.grant)} are full right now."
-    most = words.amount(shortage.resource, shortage.most_free)
-    asked = words.amount(shortage.resource, shortage.asked)
-    if decision.grant.accelerator is None:
-        return f"No machine has {asked} free right now; the most is {most}."
-    free = f"{words.gpus(decision.grant)} {_are(decision.grant.gpus)} free right now"
-    return f"{free}, but not together with {asked}; the most beside them is {most}."
+        full = _("The machines with {name} are full right now.")
+        return full.format(name=name) if name else _("The machines are full right now.")
+    if grant.accelerator is None:
+        text = _("No machine has {asked} free right now; the most is {most}.")
+    else:
+        text = ngettext(
+            "{gpus} is free right now, but not together with {asked}; the most beside them is "
+            "{most}.",
+            "{gpus} are free right now, but not together with {asked}; the most beside them is "
+            "{most}.",
+            grant.gpus,
+        )
+    return text.format(
+        gpus=words.gpus(grant),
+        asked=words.amount(shortage.resource, shortage.asked),
+        most=words.amount(shortage.resource, shortage.most_free),
+    )
 
 
 def _gpus_busy(grant: Grant, gpus: Room) -> str:
-    name = _name(grant)
+    asked, name = words.gpus(grant), _name(grant)
     if gpus.free == 0:
-        if gpus.total == 1:
-            return f"The one {name} is in use right now."
-        count = f": all {gpus.total} are in use" if gpus.total else ""
-        return f"No {name} is free right now{count}."
-    asked = f"You asked for {words.gpus(grant)}"
-    free = f"{gpus.free} {_are(gpus.free)} free right now"
+        if gpus.total == 0:
+            return _("No {name} is free right now.").format(name=name)
+        text = ngettext(
+            "The one {name} is in use right now.",
+            "No {name} is free right now: all {count} are in use.",
+            gpus.total,
+        )
+        return text.format(name=name, count=gpus.total)
     if gpus.free < gpus.asked and gpus.most_free == gpus.free:
-        return f"{asked}, and {free}."
-    where = f"at most {gpus.most_free} of them on one machine"
-    return f"{asked}. {free[0].upper()}{free[1:]}, but {where}, and a server runs on one machine."
+        text = ngettext(
+            "You asked for {gpus}, and {count} is free right now.",
+            "You asked for {gpus}, and {count} are free right now.",
+            gpus.free,
+        )
+        return text.format(gpus=asked, count=gpus.free)
+    text = ngettext(
+        "You asked for {gpus}. {count} is free right now, but at most {most} of them on one "
+        "machine, and a server runs on one machine.",
+        "You asked for {gpus}. {count} are free right now, but at most {most} of them on one "
+        "machine, and a server runs on one machine.",
+        gpus.free,
+    )
+    return text.format(gpus=asked, count=gpus.free, most=gpus.most_free)
 
 
 def _impossible(decision: Refuse) -> str:
     grant, gpus, shortage = decision.grant, decision.gpus, decision.shortage
+    name = _name(grant)
     if gpus is not None and gpus.most == 0:
         if decision.taints:
-            return f"{_machines(grant)} do not take servers from here."
-        return f"There is no {_name(grant)} here at the moment."
+            return _("The machines with {name} do not take servers from here.").format(name=name)
+        return _("There is no {name} here at the moment.").format(name=name)
     if gpus is not None and gpus.most < gpus.asked:
-        return f"No machine here has {words.gpus(grant)}; the most is {gpus.most}."
+        text = _("No machine here has {gpus}; the most is {most}.")
+        return text.format(gpus=words.gpus(grant), most=gpus.most)
     if shortage is not None and shortage.resource != PODS and shortage.most < shortage.asked:
-        kind = f"No machine with {_name(grant)}" if grant.accelerator else "No machine here"
+        text = (
+            _("No machine with {name} has {asked}; the most is {most}.")
+            if name
+            else _("No machine here has {asked}; the most is {most}.")
+        )
         asked = words.amount(shortage.resource, shortage.asked)
-        return f"{kind} has {asked}; the most is {words.amount(shortage.resource, shortage.most)}."
-    return f"No machine here can hold {words.gpus(grant)} as you asked for it."
+        most = words.amount(shortage.resource, shortage.most)
+        return text.format(name=name, asked=asked, most=most)
+    text = _("No machine here can hold {gpus} as you asked for it.")
+    return text.format(gpus=words.gpus(grant))
 
 
 def _way_out(decision: Refuse) -> str:
     gpus = [it for it in decision.alternatives if it.grant.accelerator is not None]
-    plain = any(it.grant.accelerator is None for it in decision.alternatives)
-    if gpus:
-        others = words.one_of([_alternative(it) for it in gpus])
-        return f"You can have {others}{', or start without a GPU' if plain else ''}."
-    if plain and decision.grant.accelerator is not None:
-        return "You can start without a GPU."
-    if plain:
-        return f"You can have {words.one_of([_alternative(it) for it in decision.alternatives])}."
+    plain = [it for it in decision.alternatives if it.grant.accelerator is None]
+    if not gpus and plain and decision.grant.accelerator is not None:
+        return _("You can start without a GPU.")
+    if gpus or plain:
+        others = words.one_of([_alternative(it) for it in gpus or plain])
+        if gpus and plain:
+            return _("You can have {others}, or start without a GPU.").format(others=others)
+        return _("You can have {others}.").format(others=others)
     if decision.rejection is not None:
         return admission.way_out(decision.rejection)
     match decision.reason:
         case Reason.IMPOSSIBLE:
-            return ASK
+            return _ask()
         case Reason.TRY_AGAIN:
-            return "Please try again in a few seconds."
+            return _("Please try again in a few seconds.")
         case _:
-            return "Please try again a little later."
+            return _("Please try again a little later.")
 
 
 def _alternative(alternative: Alternative) -> str:
     grant = alternative.grant
-    parts = [words.gpus(grant)]
+    less = []
     if Difference.LESS_MEMORY in alternative.differences and grant.memory is not None:
-        parts.append(words.amount("memory", grant.memory))
+        less.append(words.amount("memory", grant.memory))
     if Difference.LESS_CPU in alternative.differences and grant.cpu is not None:
-        parts.append(words.amount("cpu", grant.cpu))
-    described = f"{parts[0]} with {' and '.join(parts[1:])}" if parts[1:] else parts[0]
+        less.append(words.amount("cpu", grant.cpu))
+    described = words.gpus(grant)
+    if less:
+        text = _("{gpus} with {amounts}")
+        described = text.format(gpus=described, amounts=words.all_of(less))
     elsewhere = Difference.OTHER_ACCELERATOR in alternative.differences
     free = alternative.gpus.free if alternative.gpus and elsewhere else 0
-    return f"{described} ({free} free)" if free else described
+    if not free:
+        return described
+    text = ngettext("{what} ({count} free)", "{what} ({count} free)", free)
+    return text.format(what=described, count=free)
 
 
 def _name(grant: Grant) -> str:
-    return grant.accelerator.display_name if grant.accelerator else "GPU"
+    """The accelerator's; empty for none."""
+    return grant.accelerator.display_name if grant.accelerator else ""
 
 
-def _machines(grant: Grant) -> str:
-    return f"The machines with {_name(grant)}" if grant.accelerator else "The machines"
-
-
-def _last(grant: Grant) -> str:
-    return f"the last {_name(grant)}" if grant.accelerator else "the last place"
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
+def _ask() -> str:
+    return _("Please ask your administrator if you need it.")

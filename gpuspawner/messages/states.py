@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from gpuspawner.availability import Availability, State
 from gpuspawner.messages import words
 from gpuspawner.messages.language import gettext as _
+from gpuspawner.messages.language import ngettext
 from gpuspawner.offers import Accelerator
 from gpuspawner.preflight.decision import Room
 
@@ -42,38 +43,45 @@ def standing(row: Availability) -> Standing:
     """A state in words. Plain text, not yet escaped for HTML."""
     match row.state:
         case State.FREE:
-            return Standing("Free", _free(row.gpus) if row.gpus else "")
+            return Standing(_("Free"), _free(row.gpus) if row.gpus else "")
         case State.BUSY:
             return _busy(row.gpus)
+        case State.CAN_SCALE_UP if row.scale_up is not None:
+            usual = words.minutes(row.scale_up.minutes)
+            return Standing(_("New machine"), _("ready in {time}").format(time=usual))
         case State.CAN_SCALE_UP:
-            usual = words.minutes(row.scale_up.minutes) if row.scale_up else "some minutes"
-            return Standing("New machine", f"ready in {usual}")
+            return Standing(_("New machine"))
         case State.AWAY:
-            return Standing("Away", "its machines are out of service right now")
+            return Standing(_("Away"), _("its machines are out of service right now"))
         case State.ABSENT:
-            return Standing("Not here", "no machine here has it at the moment")
+            return Standing(_("Not here"), _("no machine here has it at the moment"))
         case State.READING:
-            return Standing("Looking", "still reading the cluster")
+            return Standing(_("Looking"), _("still reading the cluster"))
         case State.UNKNOWN:
-            return Standing("Unknown", "whether it is free cannot be told right now")
+            return Standing(_("Unknown"), _("whether it is free cannot be told right now"))
 
 
 def _free(gpus: Room) -> str:
-    figures = f"{gpus.free} of {gpus.total} free"
     if gpus.most_free < gpus.free:
-        return f"{figures}, at most {gpus.most_free} on one machine"
-    return figures
+        text = ngettext(
+            "{count} of {total} free, at most {most} on one machine",
+            "{count} of {total} free, at most {most} on one machine",
+            gpus.free,
+        )
+    else:
+        text = ngettext("{count} of {total} free", "{count} of {total} free", gpus.free)
+    return text.format(count=gpus.free, total=gpus.total, most=gpus.most_free)
 
 
 def _busy(gpus: Room | None) -> Standing:
     if gpus is None:
-        return Standing("Full", "no machine has room right now")
+        return Standing(_("Full"), _("no machine has room right now"))
     if gpus.most_free >= gpus.asked:
-        return Standing("Full", f"{_free(gpus)}, but too little memory or CPU beside them")
+        text = _("{figures}, but too little memory or CPU beside them")
+        return Standing(_("Full"), text.format(figures=_free(gpus)))
     if gpus.free:
-        return Standing("In use", _free(gpus))
-    return Standing("In use", "the only one is in use" if gpus.total == 1 else _all(gpus.total))
-
-
-def _all(total: int) -> str:
-    return f"all {total} are in use" if total else "none is free right now"
+        return Standing(_("In use"), _free(gpus))
+    if gpus.total == 0:
+        return Standing(_("In use"), _("none is free right now"))
+    text = ngettext("the only one is in use", "all {count} are in use", gpus.total)
+    return Standing(_("In use"), text.format(count=gpus.total))
