@@ -52,6 +52,13 @@ _OPTIONAL = (
         required=False,
     ),
     Kind("VolumeAttachment", "volumeattachments", f"{_STORAGE}/volumeattachments", required=False),
+    # Only where admission has not written the priority into the pod, as when its dry run failed.
+    Kind(
+        "PriorityClass",
+        "priorityclasses",
+        "/apis/scheduling.k8s.io/v1/priorityclasses",
+        required=False,
+    ),
     # Of version v1 since Kubernetes 1.34.
     Kind("DeviceClass", "deviceclasses", "/apis/resource.k8s.io/v1/deviceclasses", required=False),
 )

@@ -81,8 +81,9 @@ def _missing_kinds(filters: Filters) -> Iterator[Unknown]:
         yield Unknown(Why.NOT_KNOWN, "Node", may_admit=True)
     if not state.known("Pod"):
         yield Unknown(Why.NOT_KNOWN, "Pod", may_admit=related)
-    if not filters.priority.known:
-        yield Unknown(Why.NOT_KNOWN, "PriorityClass", may_admit=True, may_refuse=False)
+    if not filters.priority.known and state.has_nominations:
+        # Room is kept for pods of the same or higher priority. (See `preemption` for the rest.)
+        yield Unknown(Why.NOT_KNOWN, "PriorityClass", may_admit=True)
     if not state.known("Namespace") and filters.by_namespace_label:
         yield Unknown(Why.NOT_KNOWN, "Namespace", may_admit=True)
 

@@ -64,7 +64,7 @@ class Filters:
         """
         self.state = state
         self.pod = pod
-        self.priority = priority_of(pod, state.storage)
+        self.priority = priority_of(pod, state.storage, all_known=state.known("PriorityClass"))
         self.asked = resources.wanted(asked(pod, state.rules))
         self.choice = node_choice(pod.spec)
         self.names = named_nodes(pod.spec)

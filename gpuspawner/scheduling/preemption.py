@@ -12,7 +12,10 @@ from .certainty import uncertain
 from .filters import Filters, Pods
 from .message import NO_VICTIMS, preemption_text
 from .node_info import NodeInfo
-from .unknowns import Unknown
+from .unknowns import Unknown, Why
+
+HIGHEST = 1_000_000_000
+"""No PriorityClass of a cluster's own is above it (`HighestUserDefinablePriority`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,7 @@ class Preemption:
     text: str
     """The scheduler's text; empty with a node."""
     doubt: Unknown | None = None
-    """Why it is not certain that room can be made on the node."""
+    """Why it is not certain that room can be made, or that there is none to be made."""
 
 
 def preempt(filters: Filters, freeable: Collection[str]) -> Preemption:
@@ -52,7 +55,20 @@ def preempt(filters: Filters, freeable: Collection[str]) -> Preemption:
                 return Preemption(name, "")
             perhaps = perhaps or Preemption(name, "", doubt)
         reasons.update(fact.reason for fact in left)
-    return perhaps or Preemption(None, preemption_text(len(state.nodes), reasons, len(freeable)))
+    if perhaps is not None:
+        return perhaps
+    text = preemption_text(len(state.nodes), reasons, len(freeable))
+    return Preemption(None, text, _unknown_priority(filters, freeable))
+
+
+def _unknown_priority(filters: Filters, freeable: Collection[str]) -> Unknown | None:
+    """Return the doubt that a priority which is not known may be high enough to make room."""
+    if filters.priority.known:
+        return None
+    for node in map(filters.state.nodes.__getitem__, freeable):
+        if not filters.failures_without(node, lower(node, HIGHEST)):
+            return Unknown(Why.NOT_KNOWN, "PriorityClass", may_admit=True, may_refuse=False)
+    return None
 
 
 def lower(node: NodeInfo, priority: int) -> Pods:

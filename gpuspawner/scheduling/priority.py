@@ -23,8 +23,14 @@ class Priority(NamedTuple):
     """Whether the value is certain: its class may not be known."""
 
 
-def priority_of(pod: Pod, storage: StorageIndex) -> Priority:
-    """Return a pod's priority: its own, or what its PriorityClass or the default one will give."""
+def priority_of(pod: Pod, storage: StorageIndex, *, all_known: bool) -> Priority:
+    """Return a pod's priority: its own, or what its PriorityClass or the default one will give.
+
+    Args:
+        pod: the pod.
+        storage: where the classes are.
+        all_known: whether these are all of them.
+    """
     spec = pod.spec
     if spec.priority is not None:
         return Priority(spec.priority, spec.preemption_policy != "Never")
@@ -33,11 +39,13 @@ def priority_of(pod: Pod, storage: StorageIndex) -> Priority:
         return Priority(BUILT_IN[name], spec.preemption_policy != "Never")
     if name:
         found = storage.get(PriorityClass, name)
+        known = found is not None
     else:
         defaults = [c for c in storage.all(PriorityClass) if c.global_default]
         # Of several defaults the lowest counts.
         found = min(defaults, key=lambda class_: class_.value, default=None)
+        known = all_known
     if found is None:
-        return Priority(0, spec.preemption_policy != "Never", known=not name)
+        return Priority(0, spec.preemption_policy != "Never", known)
     policy = spec.preemption_policy or found.preemption_policy
-    return Priority(found.value, policy != "Never")
+    return Priority(found.value, policy != "Never", known)

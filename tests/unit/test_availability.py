@@ -42,7 +42,9 @@ def pod(name, on, gpus=0, memory="0"):
 
 def look(nodes, pods=(), offers=OFFERS, stock=STOCK):
     """What is told of the first accelerator and of servers without one."""
-    state = ClusterState.from_objects(nodes=nodes, pods=list(pods), deviceClasses=[])
+    state = ClusterState.from_objects(
+        nodes=nodes, pods=list(pods), deviceClasses=[], priorityClasses=[]
+    )
     first, *_, plain = survey(state, LIVE, offers, stock)
     return first, plain
 

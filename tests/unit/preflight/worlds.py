@@ -32,6 +32,7 @@ class StillView(ClusterView):
         self.now: Health = Live(0.5)
         self.state.mark_known("Node")
         self.state.mark_known("Pod")
+        self.state.mark_known("PriorityClass")
         for kind, plain in objects:
             self.state.put(convert(kind, plain))
 

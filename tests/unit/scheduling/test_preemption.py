@@ -63,6 +63,34 @@ def test_the_priority_class_counts_where_admission_has_not_been():
     assert verdict.outcome is Outcome.FITS_AFTER_PREEMPTION
 
 
+def test_without_the_classes_the_default_priority_is_unknown_where_a_high_one_makes_room():
+    taken = {"pods": [old()], "priorityClasses": None}
+    assert answer(pod(requests=ONE), node(gpu="1"), **taken).outcome is Outcome.UNKNOWN
+    assert answer(pod(requests=ONE, priority=0), node(gpu="1"), **taken).outcome is Outcome.BUSY
+
+
+def test_without_the_classes_a_no_that_no_priority_turns_stays_a_no():
+    two = pod(requests={"gpu": "2"})
+    verdict = answer(two, node(gpu="1"), pods=[old()], priorityClasses=None)
+    assert verdict.outcome is Outcome.IMPOSSIBLE
+    system = answer(
+        pod(requests=ONE),
+        node(gpu="1"),
+        pods=[old(priority=2_000_000_000)],
+        priorityClasses=None,
+    )
+    assert system.outcome is Outcome.BUSY
+    never = pod(requests=ONE, preemptionPolicy="Never")
+    verdict = answer(never, node(gpu="1"), pods=[old()], priorityClasses=None)
+    assert verdict.outcome is Outcome.BUSY
+
+
+def test_without_the_classes_it_is_unknown_who_goes_before_a_pod_that_room_is_kept_for():
+    kept = {"pods": [nominated(priority=-1)], "priorityClasses": None}
+    assert answer(pod(requests=ONE), node(gpu="1"), **kept).outcome is Outcome.UNKNOWN
+    assert answer(pod(requests=ONE, priority=0), node(gpu="1"), **kept).outcome is Outcome.FITS
+
+
 def nominated(name="waits", priority=0, place="a", **fields):
     status = {"nominatedNodeName": place}
     return pod(name, requests=ONE, priority=priority, status=status, **fields)
