@@ -67,7 +67,13 @@ class Underway:
     decision: Start | Wait
 
 
-class GPUSpawner(ShowsForm, ChoosesProfiles, KeepsSeat, StandsOutages, KubeSpawner):  # type: ignore[misc]
+class GPUSpawner(
+    ShowsForm,
+    ChoosesProfiles,
+    KeepsSeat,
+    StandsOutages,
+    KubeSpawner,  # type: ignore[misc]
+):
     """KubeSpawner with a choice of GPUs, which starts a pod only where the cluster can hold it."""
 
     accelerators = config.accelerators

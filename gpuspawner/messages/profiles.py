@@ -21,10 +21,11 @@ def device(resource: str) -> str:
     return resource
 
 
-def profile_named(profile: str, choice: str = "") -> str:
+def profile_named(profile: str, *choices: str) -> str:
     """A profile, with what is chosen within it where that is said."""
-    if choice:
-        return _("“{profile}” with “{choice}”").format(profile=profile, choice=choice)
+    if choices:
+        chosen = ", ".join(_("“{choice}”").format(choice=choice) for choice in choices)
+        return _("“{profile}” with {choices}").format(profile=profile, choices=chosen)
     return _("“{profile}”").format(profile=profile)
 
 
@@ -38,12 +39,12 @@ def profile_refused(decision: Refuse, profile: str, others: Sequence[str]) -> Me
 
     Args:
         decision: The refusal.
-        profile: The profile's name; empty where there is none to choose from.
-        others: Names of what would start now, the nearest first.
+        profile: The profile, as `profile_named` has it; empty where there is none to choose from.
+        others: What would start now, likewise, the nearest first.
     """
     if not profile:
         return refusal(decision)
-    lead = _("“{profile}” cannot start right now.").format(profile=profile)
+    lead = _("{profile} cannot start right now.").format(profile=profile)
     if not others:
         return Message.of(lead, refusal(decision).text)
     instead = _("You can start {profiles} instead.").format(profiles=words.one_of(others))

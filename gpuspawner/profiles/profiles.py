@@ -4,6 +4,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,17 +16,17 @@ from gpuspawner.cluster.view import ClusterView
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.policy import Grant
 from gpuspawner.preflight import facts
+from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.ask import Ask
-from gpuspawner.preflight.decision import Refuse, Room
-from gpuspawner.preflight.preflight import Preflight
+from gpuspawner.preflight.decision import Decision, Refuse, Room
 from gpuspawner.profiles import page, standing
 from gpuspawner.profiles.choosing import Chosen, choose, keep
-from gpuspawner.profiles.reading import ProfileError, read
+from gpuspawner.profiles.reading import read
 from gpuspawner.profiles.trial import Initialized, profile_list, try_out
 
 MOST_INSTEAD = 3
-# A refusal is to be made soon; making and judging one more pod may take two milliseconds.
-_MOST_TRIED = 32
+# A refusal is to be made soon, and each try asks the API server once.
+_MOST_TRIED = 12
 
 _silent = logging.getLogger("gpuspawner.profiles.tried")
 _silent.disabled = True
@@ -41,11 +42,11 @@ class Profiles:
         preflight: Judges pods against it.
 
     Raises:
-        ProfileError: They are not made as KubeSpawner documents it.
+        AttributeError, KeyError, TypeError: They are not made as KubeSpawner documents it.
     """
 
     def __init__(
-        self, spawner: Any, listed: Initialized, view: ClusterView, preflight: Preflight
+        self, spawner: Any, listed: Initialized, view: ClusterView, preflight: AdmittedPreflight
     ) -> None:
         self._spawner = spawner
         self._listed = listed
@@ -54,7 +55,7 @@ class Profiles:
         self._profiles = read(listed)
 
     @classmethod
-    async def of(cls, spawner: Any, view: ClusterView, preflight: Preflight) -> "Profiles":
+    async def of(cls, spawner: Any, view: ClusterView, preflight: AdmittedPreflight) -> "Profiles":
         """The spawner's profiles; an administrator's function is called once for them.
 
         Raises:
@@ -64,10 +65,8 @@ class Profiles:
             return cls(spawner, await profile_list(spawner), view, preflight)
         except web.HTTPError:
             raise
-        except ProfileError as error:
-            raise gates.misconfigured(spawner, str(error)) from error
         except Exception as error:
-            spawner.log.exception("The function that KubeSpawner.profile_list is has failed")
+            spawner.log.exception("KubeSpawner.profile_list cannot be read, or its function fails")
             raise gates.misconfigured(spawner, f"KubeSpawner.profile_list: {error!r}") from error
 
     def choose(self, raw: object) -> Chosen:
@@ -102,7 +101,8 @@ class Profiles:
         return partial(self._tell, chosen)
 
     async def _tell(self, chosen: Chosen, decision: Refuse) -> tuple[Message, OnForm]:
-        name = chosen.profile.name if chosen.profile else ""
+        choices = standing.chosen_names(chosen)
+        name = messages.profile_named(chosen.profile.name, *choices) if chosen.profile else ""
         message = messages.profile_refused(decision, name, await self._instead(chosen))
         return message, OnForm(message)
 
@@ -114,8 +114,8 @@ class Profiles:
                 break
             if other.choice and found:
                 continue
-            if standing.fits_now(self._preflight.check(await self._quietly(other.chosen))):
-                found.append(messages.profile_named(other.profile, other.choice))
+            if standing.fits_now(await self._examine(await self._quietly(other.chosen))):
+                found.append(messages.profile_named(other.profile, *filter(None, [other.choice])))
         return found
 
     # The form
@@ -155,8 +155,25 @@ class Profiles:
         ask = await self._quietly(chosen)
         if ask.grant.accelerator is None:
             return standing.Judged(ask, None)
-        decision = self._preflight.check(ask)
+        decision = await self._decide(ask)
         return standing.Judged(ask, standing.availability(decision, self._room(ask)))
+
+    async def _decide(self, ask: Ask) -> Decision:
+        """What can be told on a form; admission is asked only where it could make a yes of a no.
+
+        It often does: it tolerates the taints of GPU nodes for pods that ask for GPUs.
+        """
+        decision = self._preflight.check(ask)
+        if not isinstance(decision, Refuse):
+            return decision
+        admitted = await self._examine(ask)
+        # What a quota or a webhook says is about the person, and no state of the machines.
+        return decision if isinstance(admitted, Refuse) and admitted.rejection else admitted
+
+    async def _examine(self, ask: Ask) -> Decision:
+        """What the first gate would say."""
+        admit = partial(self._spawner.dry_run, ask.namespace)
+        return await self._preflight.examine(replace(ask, admit=admit))
 
     def _room(self, ask: Ask) -> Room | None:
         pod = getattr(ask.subject, "pod", None)

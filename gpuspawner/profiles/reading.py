@@ -14,10 +14,6 @@ WRITTEN_IN = "--unlisted-choice"
 """What KubeSpawner appends to an option's name where its value was typed instead of chosen."""
 
 
-class ProfileError(ValueError):
-    """A ``profile_list`` that KubeSpawner could not show either."""
-
-
 @dataclass(frozen=True, slots=True)
 class Choice:
     """One of an option's choices.
@@ -84,16 +80,9 @@ def read(initialized: Sequence[Mapping[str, Any]]) -> tuple[Profile, ...]:
     """Read profiles that KubeSpawner has given their slugs and defaults.
 
     Raises:
-        ProfileError: A profile is not made as KubeSpawner documents it.
+        AttributeError, KeyError, TypeError: A profile is not made as KubeSpawner documents it.
     """
-    profiles = []
-    for number, profile in enumerate(initialized):
-        try:
-            profiles.append(_profile(profile))
-        except (AttributeError, KeyError, TypeError) as error:
-            why = f"KubeSpawner.profile_list[{number}] is not as KubeSpawner documents it"
-            raise ProfileError(f"{why}: {error!r}") from error
-    return tuple(profiles)
+    return tuple(_profile(profile) for profile in initialized)
 
 
 def _profile(profile: Mapping[str, Any]) -> Profile:

@@ -27,12 +27,8 @@ NEVER_DECIDES = frozenset(
 )
 """Traits that can be overridden without a difference to where the pod fits."""
 
-_REASONS = {
-    Reason.BUSY: State.BUSY,
-    Reason.TRY_AGAIN: State.BUSY,
-    Reason.AWAY: State.AWAY,
-    Reason.IMPOSSIBLE: State.ABSENT,
-}
+_REASONS = {Reason.AWAY: State.AWAY, Reason.IMPOSSIBLE: State.ABSENT}
+"""What a refusal says of the machines; of all other reasons the machines are busy."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +92,7 @@ def availability(decision: Decision, room: Room | None) -> Availability:
         case Wait():
             return Availability(accelerator, State.CAN_SCALE_UP, room, decision.scale_up)
         case Refuse():
-            return Availability(accelerator, _REASONS[decision.reason], room)
+            return Availability(accelerator, _REASONS.get(decision.reason, State.BUSY), room)
     for note in decision.notes:
         match note:
             case ViewNotLive(Reading()):
@@ -136,6 +132,15 @@ def others(chosen: Chosen, profiles: tuple[Profile, ...]) -> Iterator[Other]:
     for other in profiles:
         if other != profile:
             yield Other(of_profile(other), other.name)
+
+
+def chosen_names(chosen: Chosen) -> Iterator[str]:
+    """The names of the choices, taken or left at their defaults, that can make a difference."""
+    for option in chosen.profile.options if chosen.profile else ():
+        given = chosen.options.get(option.name)
+        for choice in _deciding(option):
+            if choice.key == given if given else choice.default:
+                yield choice.name
 
 
 def _deciding(option: Option) -> tuple[Choice, ...]:

@@ -1,0 +1,221 @@
+"""An existing hub's ``profile_list``: as it was, and never a pod that waits for a GPU in vain."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localcluster import Fleet, NodeGroup
+from tests.fixtures.cluster import AddNodes
+from tests.hub.conftest import StartGPUHub
+from tests.hub.running import RunningHub
+from tests.unit.profiles.lists import CPU, GPU
+
+NOT_HERE: dict[str, Any] = {
+    "display_name": "V100",
+    "slug": "v100",
+    "kubespawner_override": {
+        "extra_resource_guarantees": {"nvidia.com/gpu": "1"},
+        "extra_resource_limits": {"nvidia.com/gpu": "1"},
+        "node_selector": {"gpu": "v100"},
+    },
+}
+PROFILES = f"""
+c.JupyterHub.allow_named_servers = True
+c.KubeSpawner.profile_list = {[CPU, GPU, NOT_HERE]!r}
+"""
+TWO = {"profile": "gpu", "profile-option-gpu--gpus": "two"}
+WRITTEN_IN = "profile-option-gpu--image--unlisted-choice"
+
+
+@pytest.fixture(scope="module")
+def hub(start_gpu_hub: StartGPUHub) -> Iterator[RunningHub]:
+    with start_gpu_hub(PROFILES) as running:
+        yield running
+
+
+@pytest.fixture
+def two_gpus(add_nodes: AddNodes) -> None:
+    add_nodes(nodes(gpus=2))
+
+
+def nodes(gpus: int) -> Fleet:
+    amounts = {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": str(gpus)}
+    return Fleet((NodeGroup("a100", 1, amounts, labels={"gpu": "a100"}),))
+
+
+@pytest.mark.usefixtures("two_gpus", "leave_no_server")
+def test_the_form_tells_how_it_stands_with_what_asks_for_a_gpu(hub: RunningHub) -> None:
+    page = hub.person("alice").open("/hub/spawn")
+
+    assert "GPU server Free 2 of 2 free" in page.text
+    assert "One (Free: 2 of 2 free)" in page.text
+    assert "Two (Free: 2 of 2 free)" in page.text
+    assert "V100 Not here no machine here has it at the moment" in page.text
+    assert "CPU only For courses GPU server" in page.text
+    assert "Base Torch" in page.text
+    assert page.chosen["profile"] == "cpu-only"
+
+
+@pytest.mark.usefixtures("two_gpus", "leave_no_server")
+def test_a_profile_that_does_not_fit_is_refused_on_the_form_with_the_choices_kept(
+    hub: RunningHub,
+) -> None:
+    hub.start("alice", {"profile": "gpu"})
+    hub.until_ready("alice")
+    bob = hub.person("bob")
+
+    for server in ("", "second"):
+        page = bob.submit({**TWO, WRITTEN_IN: 'quay.io/"</script>:1'}, server=server)
+
+        assert page.status == 409
+        assert "“GPU server” with “Two” cannot start right now." in page.text
+        assert "You asked for 2 × GPU, and 1 is free right now." in page.text
+        assert "You can start “GPU server” with “One” or “CPU only” instead." in page.text
+        assert "Two (In use: 1 of 2 free)" in page.text
+        assert page.chosen["profile"] == "gpu"
+        assert page.chosen["profile-option-gpu--gpus"] == "two"
+        assert json.dumps('quay.io/"</script>:1').replace("<", r"\u003c")[:-10] in page.html
+    assert hub.pods.names() == {"jupyter-alice"}
+
+
+@pytest.mark.usefixtures("two_gpus", "leave_no_server")
+def test_by_rest_and_query_a_profile_is_refused_alike(hub: RunningHub) -> None:
+    hub.start("alice", {"profile": "gpu", "gpus": "two"})
+    hub.until_ready("alice")
+
+    answer = hub.start("bob", {"profile": "gpu"})
+    page = hub.person("bob").open("/hub/spawn/bob?opt-profile=gpu")
+
+    assert answer.status_code == page.status == 409
+    told = "“GPU server” with “One” cannot start right now. No GPU is free right now: all 2 are in"
+    assert told in answer.json()["message"]
+    assert told in page.text
+    assert page.chosen["profile"] == "gpu"
+    assert hub.pods.names() == {"jupyter-alice"}
+
+
+@pytest.mark.usefixtures("two_gpus", "leave_no_server")
+def test_a_profile_that_fits_starts_as_kubespawner_starts_it(hub: RunningHub) -> None:
+    form = {"profile": "gpu", "profile-option-gpu--gpus": "two", WRITTEN_IN: "quay.io/a:1"}
+
+    page = hub.person("alice").submit(form)
+
+    assert "/hub/spawn-pending/" in page.url
+    container = hub.pods.bound("alice")["spec"]["containers"][0]
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": "2"}
+    assert container["image"] == "quay.io/a:1"
+    assert hub.until_ready("alice")["user_options"] == {
+        "profile": "gpu",
+        "gpus": "two",
+        "image--unlisted-choice": "quay.io/a:1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"profile": "gqu"}, "profile: 'gqu' is not on offer (did you mean 'gpu'?)"),
+        ({"profile": ["gpu"]}, "profile: a list is not on offer; choose cpu-only, gpu or v100."),
+        ({"profile": "gpu", "gpus": "three"}, "gpus: 'three' is not on offer; choose one or two."),
+        ({"profile": "gpu", "gpus": {"one": 1}}, "gpus: an object is not on offer"),
+        (
+            {"profile": "gpu", "gpus--unlisted-choice": "9"},
+            "gpus--unlisted-choice: '9' is not on offer; choose one or two.",
+        ),
+        (
+            {"profile": "gpu", "image--unlisted-choice": "docker.io/a"},
+            "image--unlisted-choice: 'docker.io/a' is not allowed; it must come from quay.io.",
+        ),
+        ({"profile": "gpu", "image--unlisted-choice": 7}, "7 is not text"),
+    ],
+)
+def test_what_is_no_choice_is_answered_with_what_is(
+    hub: RunningHub, options: Any, told: str
+) -> None:
+    answer = hub.start("alice", options)
+
+    assert answer.status_code == 400
+    assert told in answer.json()["message"]
+    assert not hub.server("alice")
+
+
+def test_a_form_that_is_no_choice_is_shown_again_with_what_is(hub: RunningHub) -> None:
+    alice = hub.person("alice")
+
+    unknown = alice.submit({"profile": "gone", "profile-option-gone--gpus": "one"})
+    wrong = alice.submit({**TWO, WRITTEN_IN: "docker.io/<b>"})
+
+    assert unknown.status == wrong.status == 400
+    assert "profile: 'gone' is not on offer; choose cpu-only, gpu or v100." in unknown.text
+    assert unknown.chosen["profile"] == "cpu-only"
+    assert "'docker.io/<b>' is not allowed; it must come from quay.io." in wrong.text
+    assert wrong.chosen["profile-option-gpu--gpus"] == "two"
+
+
+def test_what_is_no_longer_on_offer_is_told_on_the_form_and_by_rest(hub: RunningHub) -> None:
+    hub.start("stale", {"profile": "of-last-term"})  # the hub stores what it is sent
+
+    page = hub.person("stale").open("/hub/spawn")
+    answer = hub.start("stale")
+
+    assert page.status == 200
+    assert "Some of what you chose last time is no longer on offer." in page.text
+    assert page.chosen["profile"] == "cpu-only"
+    assert answer.status_code == 400
+    assert "'of-last-term' is not on offer" in answer.json()["message"]
+
+
+FUNCTIONS = f"""
+import asyncio, pathlib
+calls = pathlib.Path("calls")
+async def profiles_of(spawner):
+    await asyncio.sleep(0)
+    calls.open("a").write(f"{{spawner.user.name}}\\n")
+    if spawner.user.name == "odd":
+        return [{{"kubespawner_override": {{}}}}]
+    if spawner.user.name == "broken":
+        raise LookupError("the directory of courses")
+    return {[CPU, GPU]!r} if spawner.user.name == "alice" else [{CPU!r}, {{
+        "display_name": "Mine", "slug": "mine", "kubespawner_override": {{
+            "extra_resource_limits": lambda spawner: {{"nvidia.com/gpu": "2"}},
+            "node_selector": {{"gpu": "a100"}},
+            "environment": lambda spawner: {{"OWNER": spawner.user.name}}}}}}]
+c.KubeSpawner.profile_list = profiles_of
+"""
+
+
+def test_profiles_may_be_functions_and_are_called_once_a_view(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(nodes(gpus=2))
+    with start_gpu_hub(FUNCTIONS) as hub:
+        alice, bob = hub.person("alice"), hub.person("bob")
+
+        assert "GPU server Free 2 of 2 free" in alice.open("/hub/spawn").text
+        assert "Mine Free 2 of 2 free" in bob.open("/hub/spawn").text
+        assert _calls(hub) == ["alice", "bob"]
+
+        assert "/hub/spawn-pending/" in alice.submit({"profile": "gpu"}).url
+        hub.until_ready("alice")
+        # Each gate asks once, and KubeSpawner itself when it starts.
+        assert _calls(hub) == ["alice", "bob", *["alice"] * 3]
+        refused = bob.submit({"profile": "mine"})
+        assert refused.status == 409
+        assert "“Mine” cannot start right now." in refused.text
+        assert hub.start("bob", {"profile": "gpu"}).status_code == 400
+
+        for name in ("odd", "broken"):
+            assert hub.person(name).open("/hub/spawn").status == 409
+            assert hub.start(name).status_code == 409
+        assert "LookupError" in hub.log
+        assert "KubeSpawner.profile_list: KeyError('display_name')" in hub.log
+        assert "HTTP 500" not in hub.log
+
+
+def _calls(hub: RunningHub) -> list[str]:
+    return Path(f"/proc/{hub.process.pid}/cwd/calls").read_text().split()
