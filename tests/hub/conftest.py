@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Protocol
 import pytest
 
 from localcluster import LocalCluster, rbac
+from tests.hub import answers
 from tests.hub.pods import Pods
 from tests.hub.running import RunningHub, running_hub
 from tests.waiting import wait_for
@@ -22,7 +22,7 @@ StartHub = Callable[[str], AbstractContextManager[RunningHub]]
 SPAWNING = """
 import gpuspawner
 c.KubeSpawner.namespace = {namespace!r}
-c.KubeSpawner.cmd = [{python!r}, "-m", "jupyterhub.tests.mocksu"]
+c.KubeSpawner.cmd = {server!r}
 c.KubeSpawner.delete_grace_period = 0
 c.KubeSpawner.start_timeout = 60
 c.Spawner.consecutive_failure_limit = 5
@@ -67,7 +67,7 @@ def start_gpu_hub(
         namespace = f"hub-{secrets.token_hex(4)}"
         running_cluster.api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
         kubeconfig = kubeconfig or rbac.hub_kubeconfig(running_cluster, namespace)
-        lines = SPAWNING.format(namespace=namespace, python=sys.executable, more=configuration)
+        lines = SPAWNING.format(namespace=namespace, server=answers.COMMAND, more=configuration)
         folder, environment = tmp_path_factory.mktemp("hub"), {"KUBECONFIG": str(kubeconfig)}
         pods = Pods(running_cluster, namespace)
         with running_hub(folder, lines, environment=environment, pods=pods) as hub:

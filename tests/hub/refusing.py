@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from typing import Any
 
 from jupyterhub.spawner import SimpleLocalProcessSpawner
@@ -13,6 +12,7 @@ from traitlets import default
 
 from gpuspawner import hub
 from gpuspawner.messages import Message
+from tests.hub import answers
 
 FULL = Message(
     text="100 % of the GPUs are in use; 2 are asked.",
@@ -52,7 +52,7 @@ class RefusingSpawner(SimpleLocalProcessSpawner):
 
     @default("cmd")
     def _a_small_server(self) -> list[str]:
-        return [sys.executable, "-m", "jupyterhub.tests.mocksu"]
+        return answers.COMMAND
 
     def get_env(self) -> dict[str, str]:
         return {**super().get_env(), "PYTHONPATH": os.environ["PYTHONPATH"]}

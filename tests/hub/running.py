@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,9 +16,9 @@ from localcluster.binaries import proxy
 from localcluster.ports import free_ports
 from tests.hub.people import Person
 from tests.hub.pods import Pods
+from tests.hub.process import start_hub_process
 from tests.waiting import wait_for
 
-ROOT = Path(__file__).parents[2]
 API_TOKEN = "the-tests-own-token"
 
 # Only what a hub on this machine needs; what a test is about stands in the test.
@@ -82,8 +80,7 @@ class RunningHub:
 
     def begin(self) -> None:
         """Start the process; it is ready only after `until_it_serves`."""
-        with (self._folder / "hub.log").open("ab") as output:
-            self.process = start_hub_process(self._folder, output, self._environment)
+        self.process = start_hub_process(self._folder, self._environment)
 
     def until_it_serves(self) -> None:
         """Wait for the hub, and then for the proxy, which logs an error for each try until then.
@@ -98,12 +95,11 @@ class RunningHub:
     def end(self) -> None:
         """SIGTERM lets the hub stop its proxy and its servers; what it leaves is killed."""
         if self.lives:
-            self.process.send_signal(signal.SIGTERM)
-            try:
-                self.process.wait(30)
-            except subprocess.TimeoutExpired:
-                os.killpg(self.process.pid, signal.SIGKILL)
-                self.process.wait()
+            self.process.terminate()
+            self.process.join(30)
+        if self.lives:
+            os.killpg(self.process.pid or 0, signal.SIGKILL)
+            self.process.join()
         # A hub that has ended by itself leaves its proxy, which is in a session of its own.
         with suppress(FileNotFoundError, ProcessLookupError):
             os.kill(int((self._folder / "proxy.pid").read_text()), signal.SIGKILL)
@@ -114,7 +110,7 @@ class RunningHub:
 
     @property
     def lives(self) -> bool:
-        return self.process.poll() is None
+        return self.process.is_alive()
 
     def person(self, name: str) -> Person:
         return Person(self, name).log_in()
@@ -187,24 +183,6 @@ def running_hub(
         yield running
     finally:
         running.end()
-
-
-def start_hub_process(
-    folder: Path, output: Any, environment: Mapping[str, str]
-) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "jupyterhub", "--config", str(folder / "jupyterhub_config.py")],
-        cwd=folder,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "PATH": f"{proxy()}{os.pathsep}{os.environ['PATH']}",
-            **environment,
-        },
-        stdout=output,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
 
 
 def _serves(url: str) -> bool:

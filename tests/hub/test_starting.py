@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.fixtures.cluster import AddNodes
 from tests.hub.conftest import StartGPUHub
-from tests.hub.running import start_hub_process
+from tests.hub.process import start_hub_process
 
 CONFIGURED = "import gpuspawner\nc = get_config()\n{lines}\ngpuspawner.configure(c)\n{after}\n"
 A100 = 'c.GPUSpawner.accelerators = {"a100": {"node_selector": {"gpu": "a100"}}}'
@@ -18,13 +17,10 @@ A100 = 'c.GPUSpawner.accelerators = {"a100": {"node_selector": {"gpu": "a100"}}}
 def log_of_a_hub_that_ends(folder: Path, configuration: str) -> str:
     """Start a hub, see it end with an error before it serves anybody, and return its log."""
     (folder / "jupyterhub_config.py").write_text(configuration)
-    with (folder / "hub.log").open("wb") as output:
-        process = start_hub_process(folder, output, {"KUBECONFIG": str(folder / "none")})
-        try:
-            assert process.wait(120) == 1
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
+    process = start_hub_process(folder, {"KUBECONFIG": str(folder / "none")})
+    process.join(120)
+    process.kill()
+    assert process.exitcode == 1
     return (folder / "hub.log").read_text()
 
 

@@ -1,0 +1,50 @@
+"""A hub's process, forked from one that has imported JupyterHub already.
+
+The imports are most of what a hub needs to start; the hub itself is made anew in each process.
+KubeSpawner is not among them: kubernetes_asyncio reads KUBECONFIG when it is imported.
+KubeSpawner is not among them: kubernetes_asyncio reads KUBECONFIG when it is imported.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Mapping
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from localcluster.binaries import proxy
+
+ROOT = Path(__file__).parents[2]
+
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload(["jupyterhub.app"])
+
+
+def start_hub_process(folder: Path, environment: Mapping[str, str]) -> BaseProcess:
+    """Run `jupyterhub` with *folder*'s jupyterhub_config.py; it writes to hub.log there."""
+    whole = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),  # for the servers' processes, and for what spawners import
+        "PATH": f"{proxy()}{os.pathsep}{os.environ['PATH']}",
+        **environment,
+    }
+    process = _context.Process(target=_run, args=(folder, whole))
+    process.start()
+    return process
+
+
+def _run(folder: Path, environment: dict[str, str]) -> None:
+    os.setsid()
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    with (folder / "hub.log").open("ab") as log:
+        for stream in (1, 2):
+            os.dup2(log.fileno(), stream)
+    sys.argv = ["jupyterhub", "--config", str(folder / "jupyterhub_config.py")]
+
+    from jupyterhub.app import main
+
+    main()
