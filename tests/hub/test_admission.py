@@ -1,0 +1,198 @@
+"""What the API server does not take is told as clearly as a full cluster, and leaves no pod."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from localcluster import Fleet, LocalCluster, NodeGroup
+from tests.hub.conftest import StartGPUHub
+from tests.hub.running import RunningHub
+from tests.waiting import wait_for
+
+# Whose verdicts count, and whose do not, on one hub.
+CONFIGURATION = """
+from gpuspawner.spawner import GPUSpawner
+from traitlets import default
+class ByName(GPUSpawner):
+    @default("preflight")
+    def _by_name(self):
+        return {"wanda": "warn", "otto": "off"}.get(self.user.name, "enforce")
+c.JupyterHub.spawner_class = ByName
+c.GPUSpawner.accelerators = {"t4": {
+    "display_name": "Tesla T4", "counts": [1, 2], "node_selector": {"gpu": "t4"}}}
+c.KubeSpawner.storage_pvc_ensure = True
+c.KubeSpawner.storage_capacity = "10Gi"
+c.KubeSpawner.pvc_name_template = "home-{username}"
+"""
+T4 = {"accelerator": "t4"}
+TWO = {"accelerator": "t4", "gpus--t4": "2"}
+LEVEL = "pod-security.kubernetes.io/enforce"
+
+
+T4_NODE = NodeGroup(
+    "t4",
+    1,
+    {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "2"},
+    labels={"gpu": "t4"},
+)
+
+pytestmark = pytest.mark.usefixtures("leave_no_server")
+
+
+@pytest.fixture(scope="module")
+def hub(start_gpu_hub: StartGPUHub, running_cluster: LocalCluster) -> Iterator[RunningHub]:
+    """A hub before one node of two GPUs."""
+    nodes = running_cluster.add_nodes(Fleet((T4_NODE,)))
+    with start_gpu_hub(CONFIGURATION) as running:
+        yield running
+    running_cluster.remove_nodes(nodes)
+
+
+@contextmanager
+def quota(hub: RunningHub, **hard: str) -> Iterator[None]:
+    """A ResourceQuota whose use has been counted."""
+    api, path = hub.pods.cluster.api, f"/api/v1/namespaces/{hub.pods.namespace}/resourcequotas"
+    api.create(path, {"metadata": {"name": "team"}, "spec": {"hard": hard}})
+    try:
+        wait_for(lambda: api.get(f"{path}/team").get("status", {}).get("hard") == hard)
+        yield
+    finally:
+        api.delete(f"{path}/team")
+
+
+@contextmanager
+def held(hub: RunningHub, gpus: int) -> Iterator[None]:
+    """So many of the GPUs are somebody else's."""
+    api, limits = hub.pods.cluster.api, {"nvidia.com/gpu": str(gpus)}
+    container = {"name": "c", "image": "x", "command": ["sleep", "3600"]}
+    spec = {
+        "nodeSelector": {"gpu": "t4"},
+        "containers": [{**container, "resources": {"limits": limits}}],
+    }
+    api.create(hub.pods.path, {"metadata": {"name": "holder"}, "spec": spec})
+    try:
+        wait_for(lambda: api.get(f"{hub.pods.path}/holder")["spec"].get("nodeName"))
+        yield
+    finally:
+        api.delete(f"{hub.pods.path}/holder", grace=0)
+        wait_for(lambda: "holder" not in hub.pods.names())
+
+
+def label_namespace(hub: RunningHub, labels: dict[str, str | None]) -> None:
+    namespace = f"/api/v1/namespaces/{hub.pods.namespace}"
+    hub.pods.cluster.api.patch(namespace, {"metadata": {"labels": labels}})
+
+
+def refused(hub: RunningHub, user: str, options: dict[str, Any]) -> str:
+    """The message of the 409 that *user* gets by REST."""
+    answer = hub.start(user, options)
+    assert answer.status_code == 409, answer.text
+    message: str = answer.json()["message"]
+    return message
+
+
+def test_a_quota_is_told_on_the_form_with_what_it_leaves(hub: RunningHub) -> None:
+    with quota(hub, **{"requests.nvidia.com/gpu": "1"}):
+        page = hub.person("bob").submit(TWO)
+
+    assert page.status == 409
+    assert "The quota of GPUs is 1 in all, and your server needs 2." in page.text
+    assert "Start with 1 × Tesla T4" in page.text
+    assert not hub.pods.all()
+
+
+def test_a_quota_is_told_by_rest_with_what_is_in_use(hub: RunningHub) -> None:
+    with held(hub, 1), quota(hub, **{"requests.nvidia.com/gpu": "1"}):
+        message = refused(hub, "bob", T4)
+        assert hub.pods.names() == {"holder"}
+
+    assert message == (
+        "The quota of GPUs leaves too little: 1 of 1 are in use, and your server needs 1. "
+        "You can start without a GPU."
+    )
+
+
+def test_pod_security_is_told_on_the_form_and_by_rest_and_in_full_in_the_log(
+    hub: RunningHub,
+) -> None:
+    label_namespace(hub, {LEVEL: "restricted"})
+    try:
+        page = hub.person("bob").submit(T4)
+        message = refused(hub, "carol", {"accelerator": None})
+    finally:
+        label_namespace(hub, {LEVEL: None})
+
+    told = "The cluster's Pod Security level, restricted, does not allow such a server."
+    assert page.status == 409
+    assert told in page.text
+    assert message.startswith(told)
+    assert "runAsNonRoot != true" in hub.log
+    assert "Traceback" not in hub.log
+    assert not hub.pods.all()
+
+
+def test_a_home_directory_that_is_too_large_is_told_as_that(hub: RunningHub) -> None:
+    with quota(hub, **{"requests.storage": "5Gi"}):
+        message = refused(hub, "dora", T4)
+
+    assert message.startswith(
+        "The quota of storage is 5 GiB in all, and your home directory needs 10 GiB."
+    )
+    assert not hub.pods.all()
+
+
+def test_with_only_a_warning_a_refusal_is_told_and_the_pod_is_sent(hub: RunningHub) -> None:
+    with ThreadPoolExecutor(1) as meanwhile:
+        with held(hub, 2):
+            wanda = hub.person("wanda")
+            wait_for(lambda: "In use" in wanda.open("/hub/spawn").text)
+            assert "/hub/spawn-pending/" in wanda.submit(T4).url
+            wait_for(lambda: "jupyter-wanda" in hub.pods.names())
+            events = meanwhile.submit(hub.events, "wanda")
+            [line] = [it for it in hub.log.splitlines() if "Starting wanda all the same" in it]
+        hub.until_ready("wanda")
+
+    assert "Insufficient nvidia.com/gpu" in line
+    assert [it["message"] for it in events.result() if "all the same" in it["message"]] == [
+        "No Tesla T4 is free right now: all 2 are in use. Your server is tried all the same."
+    ]
+
+
+def test_switched_off_the_pod_is_sent_and_only_the_api_server_says_no(hub: RunningHub) -> None:
+    with held(hub, 2):
+        otto = hub.person("otto")
+        wait_for(lambda: "In use" in otto.open("/hub/spawn").text)
+        assert "/hub/spawn-pending/" in otto.submit(T4).url
+        wait_for(lambda: "jupyter-otto" in hub.pods.names())
+        assert not [line for line in hub.log.splitlines() if "otto" in line and "Refused" in line]
+        hub.stop("otto")
+
+        with quota(hub, **{"requests.nvidia.com/gpu": "2"}):
+            message = refused(hub, "otto", T4)
+        assert hub.pods.names() == {"holder"}
+
+    assert message.startswith("The quota of GPUs leaves too little: 2 of 2 are in use")
+
+
+@pytest.mark.parametrize("user", ["wanda", "otto"])
+def test_what_is_not_on_offer_is_refused_whatever_verdicts_count(
+    hub: RunningHub, user: str
+) -> None:
+    answer = hub.start(user, {"accelerator": "t4", "gpus": 3})
+
+    assert answer.status_code == 400
+    assert not hub.pods.all()
+
+
+def test_none_of_these_counts_as_a_failure_of_the_hub(hub: RunningHub) -> None:
+    with quota(hub, **{"requests.nvidia.com/gpu": "0", "requests.storage": "0"}):
+        for number in range(6):
+            refused(hub, f"user-{number}", T4)
+
+    assert hub.lives
+    assert "consecutive spawn" not in hub.log
