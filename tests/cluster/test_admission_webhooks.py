@@ -1,0 +1,197 @@
+"""Webhooks and policies: what they change is judged, what they refuse is told, nobody waits."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from gpuspawner.admission.reading import read
+from gpuspawner.admission.rejection import Denied, Of, WebhookFailed
+from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
+from localcluster import Fleet, LocalCluster, NodeGroup
+from tests.fixtures.cluster import AddNodes
+
+from .admitting import GPU, Asker
+from .views import aside, until
+from .webhooks import API, Object, Webhooks, configured, patched, stored_before_v1
+
+HOSTILE = "take images from <b>quay.io</b>\nalone"
+
+
+@pytest.fixture
+def cluster(admitting_cluster: LocalCluster) -> LocalCluster:
+    admitting_cluster.check()
+    return admitting_cluster
+
+
+@pytest.fixture(autouse=True)
+async def node(asker: Asker, add_nodes: AddNodes) -> str:
+    """A node of two GPUs."""
+    room = {"cpu": "16", "memory": "8Gi", "pods": "110", GPU: "2"}
+    group = NodeGroup(asker.namespace, 1, room, {"pool": asker.namespace})
+    [name] = await aside(lambda: add_nodes(Fleet((group,))))
+    await until(asker.view, lambda: name in asker.view.state.nodes)
+    return name
+
+
+def is_refusal(decision: Decision) -> bool:
+    return isinstance(decision, Refuse)
+
+
+async def test_what_a_webhook_adds_is_judged(
+    cluster: LocalCluster, asker: Asker, webhooks: Webhooks
+) -> None:
+    selector = {"pool": asker.namespace, "disk": "fast"}
+    change = {"op": "add", "path": "/spec/nodeSelector", "value": selector}
+    webhooks.answers["mutating"] = lambda _: patched(change)
+
+    with configured(cluster, webhooks.configuration(asker.namespace, "mutating", "Mutating")):
+        decision = await asker.until(asker.ask(), is_refusal)
+
+        assert isinstance(asker.preflight.check(asker.ask()), Start)
+        assert isinstance(decision, Refuse)
+        assert decision.rejection is None
+        assert await asker.scheduled(asker.ask()) == ""
+
+
+async def test_a_webhook_that_takes_less_memory_makes_room(
+    cluster: LocalCluster, asker: Asker, webhooks: Webhooks, node: str
+) -> None:
+    ask = asker.ask(memory=9 * 2**30)
+    resources = {"limits": {"memory": "1Gi", GPU: "1"}}
+    path = "/spec/containers/0/resources"
+    webhooks.answers["shrinking"] = lambda _: patched(
+        {"op": "replace", "path": path, "value": resources}
+    )
+
+    with configured(cluster, webhooks.configuration(asker.namespace, "shrinking", "Mutating")):
+        await asker.until(ask, lambda decision: isinstance(decision, Start))
+
+        assert isinstance(asker.preflight.check(ask), Refuse)
+        assert isinstance(await asker.preflight.begin(ask), Start)
+        assert await asker.scheduled(ask) == node
+
+
+async def test_a_webhook_s_no_is_told_in_its_own_words(
+    cluster: LocalCluster, asker: Asker, webhooks: Webhooks
+) -> None:
+    webhooks.answers["refusing"] = lambda _: _no(HOSTILE)
+
+    with configured(cluster, webhooks.configuration(asker.namespace, "refusing")):
+        decision = await asker.until(asker.ask(2), is_refusal)
+
+        assert isinstance(decision, Refuse)
+        assert decision.reason is Reason.NOT_ADMITTED
+        assert decision.rejection is not None
+        assert decision.rejection.cause == Denied("take images from <b>quay.io</b> alone")
+        assert decision.alternatives == ()
+        assert (await asker.refused(asker.ask(2))).status == 403
+
+
+async def test_of_what_a_webhook_takes_the_nearest_is_offered(
+    cluster: LocalCluster, asker: Asker, webhooks: Webhooks
+) -> None:
+    def at_most_one(pod: Object) -> Object:
+        limits = pod["spec"]["containers"][0]["resources"]["limits"]
+        return {} if limits.get(GPU, "0") in {"0", "1"} else _no("one GPU each")
+
+    webhooks.answers["counting"] = at_most_one
+
+    with configured(cluster, webhooks.configuration(asker.namespace, "counting")):
+        decision = await asker.until(asker.ask(2), is_refusal)
+
+    assert isinstance(decision, Refuse)
+    assert [alternative.grant.gpus for alternative in decision.alternatives] == [1, 0]
+
+
+async def test_a_policy_s_no_is_told_in_its_own_words(cluster: LocalCluster, asker: Asker) -> None:
+    with _policy(cluster, asker.namespace, "object.spec.containers.size() > 1", "two or more"):
+        decision = await asker.until(asker.ask(), is_refusal)
+
+        assert isinstance(decision, Refuse)
+        assert decision.rejection is not None
+        assert decision.rejection.cause == Denied("two or more")
+        assert (await asker.refused(asker.ask())).status == 422
+
+
+async def test_a_webhook_without_dry_runs_is_left_out_and_said_once(
+    cluster: LocalCluster,
+    asker: Asker,
+    webhooks: Webhooks,
+    node: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.WARNING)
+    webhooks.answers["old"] = lambda _: {}
+
+    with stored_before_v1(cluster, webhooks.configuration(asker.namespace, "old")):
+        await asker.until(asker.ask(), lambda _: "does not support dry run" in caplog.text)
+
+        assert isinstance(await asker.preflight.examine(asker.ask(2)), Start)
+        assert isinstance(await asker.preflight.examine(asker.ask(4)), Refuse)
+        assert await asker.scheduled(asker.ask()) == node
+    assert caplog.text.count("No dry run could be had") == 1
+
+
+async def test_a_webhook_that_is_away_says_nothing_before_the_pod_is_created(
+    cluster: LocalCluster, asker: Asker, webhooks: Webhooks, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    configuration = webhooks.configuration(asker.namespace, "away")
+    configuration["webhooks"][0]["clientConfig"]["url"] = "https://127.0.0.1:9/away"
+
+    with configured(cluster, configuration):
+        await asker.until(asker.ask(), lambda _: "failed calling webhook" in caplog.text)
+
+        assert isinstance(await asker.preflight.examine(asker.ask()), Start)
+        error = await asker.refused(asker.ask())
+
+    rejection = read(error.status, {"message": str(error)}, Of.POD)
+    assert rejection is not None
+    assert rejection.cause == WebhookFailed("away.example.com")
+
+
+async def test_a_webhook_that_takes_too_long_is_not_waited_for(
+    cluster: LocalCluster, asker: Asker, webhooks: Webhooks, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    webhooks.answers["slow"] = lambda _: {"allowed": webhooks.released.wait(60)}
+    asker.patience(0.5)
+
+    with configured(cluster, webhooks.configuration(asker.namespace, "slow")):
+        await asker.until(asker.ask(), lambda _: "TimeoutError" in caplog.text)
+
+        assert isinstance(await asker.preflight.examine(asker.ask(2)), Start)
+        assert isinstance(await asker.preflight.examine(asker.ask(4)), Refuse)
+
+
+def _no(message: str) -> Object:
+    return {"allowed": False, "status": {"code": 403, "message": message}}
+
+
+@contextmanager
+def _policy(cluster: LocalCluster, namespace: str, expression: str, message: str) -> Iterator[None]:
+    """A ValidatingAdmissionPolicy for new pods of one namespace."""
+    rule = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["pods"],
+    }
+    policy = {
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": expression, "message": message}],
+    }
+    here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
+    binding = {"policyName": namespace, "validationActions": ["Deny"], "matchResources": here}
+    specs = {"validatingadmissionpolicies": policy, "validatingadmissionpolicybindings": binding}
+    for kind, spec in specs.items():
+        cluster.api.create(f"{API}/{kind}", {"metadata": {"name": namespace}, "spec": spec})
+    try:
+        yield
+    finally:
+        for kind in specs:
+            cluster.api.delete(f"{API}/{kind}/{namespace}")
