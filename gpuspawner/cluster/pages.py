@@ -11,6 +11,7 @@ from contextlib import suppress
 import msgspec
 
 from gpuspawner.cluster.client import Client, RequestError
+from gpuspawner.kube.objects import ODDITIES
 
 # client-go's default; at 6 kB a pod a page is about 3 MB.
 _PAGE_SIZE = 500
@@ -85,5 +86,5 @@ def _fitting(limit: int, size: int) -> int:
 def _decoded(body: bytes) -> ListPage:
     try:
         return _decode(body)
-    except msgspec.MsgspecError as error:
+    except ODDITIES as error:
         raise RequestError(f"the answer is no Kubernetes list: {error}") from error

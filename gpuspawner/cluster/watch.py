@@ -25,11 +25,13 @@ import msgspec
 
 from gpuspawner.cluster.client import Client, RequestError, Status
 from gpuspawner.cluster.pages import ListMeta, pages
+from gpuspawner.kube.objects import ODDITIES
 
 # An object is at most about 1.5 MB in etcd and managed fields count; a longer line is no object.
 _LONGEST_LINE = 8 * 1024 * 1024
+_GONE = 410
 # 410: the version is too old. 403: a right was withdrawn; whatever it covered must be read anew.
-_HISTORY_LOST = (403, 410)
+_HISTORY_LOST = (403, _GONE)
 # A watch that ends sooner and has brought nothing is a failure: asking again at once would be a
 # tight loop.
 _SHORTEST_WATCH = 1.0
@@ -171,7 +173,6 @@ class Watcher:
         if not version:
             raise RequestError("the list has no resourceVersion to watch from")
         self._version = version
-        self._failures = 0
         yield Listed()
 
     async def _watch(self, version: str) -> AsyncGenerator[Signal, None]:
@@ -186,10 +187,11 @@ class Watcher:
         async with self._client.get(self._path, query, self._pace.silence) as response:
             yield Confirmed([])
             async for lines in _lines(response.content):
-                self._failures = 0
                 yield Confirmed(self._changes(lines))
+                self._failures = 0
         if self._version == version and time.monotonic() - started < _SHORTEST_WATCH:
             raise RequestError("the watch ended at once")
+        self._failures = 0
 
     def _changes(self, lines: list[bytes]) -> list[Change]:
         """The events on these lines; moves the version to the last of them.
@@ -218,26 +220,31 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
         begun.append(rest)
         length += len(rest)
         if length > _LONGEST_LINE:
-            raise RequestError("a line of the watch is longer than any object can be")
+            raise _unreadable("a line of the watch is longer than any object can be")
 
 
 def _decoded_event(line: bytes) -> _Event:
     try:
         return _decode_event(line)
-    except msgspec.MsgspecError as error:
-        raise RequestError(f"the answer is no watch event: {error}") from error
+    except ODDITIES as error:
+        raise _unreadable(f"the answer is no watch event: {error}") from error
+
+
+def _unreadable(text: str) -> RequestError:
+    """What was to be read here would come again, the same, at the next watch: so list instead."""
+    return RequestError(text, _GONE)
 
 
 def _version(event: _Event) -> str:
     try:
         return _decode_version(event.object).metadata.resource_version
-    except msgspec.MsgspecError:
+    except ODDITIES:
         return ""
 
 
 def _error(event: _Event) -> RequestError:
     try:
         status = _decode_status(event.object)
-    except msgspec.MsgspecError:
+    except ODDITIES:
         status = Status()
     return RequestError(f"the watch ended: {status.message or 'no reason given'}", status.code)

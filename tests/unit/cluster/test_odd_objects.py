@@ -1,0 +1,165 @@
+"""Objects and answers that no API server should send: they stop nothing, and hide nothing."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from gpuspawner.cluster.health import Live
+from gpuspawner.cluster.view import ClusterView
+
+from .scripted import Step, event, obj, page, raw, watch
+from .test_view import NODE, POD, until, viewing
+
+DEEP = b'{"metadata":{"name":"deep","namespace":"x"},"spec":' + b"[" * 20_000 + b"]" * 20_000 + b"}"
+# Go's encoder writes neither; our decoder stumbles over them while it looks for an item's end.
+HALF = b'{"metadata":{"name":"o\\ud800","namespace":"x"}}'
+LARGE = json.dumps(obj("large", namespace="x", data="x" * 10_000_000)).encode()
+
+ODD = {
+    "null": b"null",
+    "a number": b"5",
+    "a text": b'"pod"',
+    "a list": b"[[],[]]",
+    "nothing": b"{}",
+    "no metadata": b'{"metadata":null}',
+    "no name": b'{"metadata":{"namespace":"x"}}',
+    "a name that is a number": b'{"metadata":{"name":7,"namespace":"x"}}',
+    "labels that are a list": b'{"metadata":{"name":"o","namespace":"x","labels":["a"]}}',
+    "a label that is a number": b'{"metadata":{"name":"o","namespace":"x","labels":{"a":1}}}',
+    "null where a text belongs": (
+        b'{"metadata":{"name":"o","namespace":"x"},"spec":{"nodeName":null}}'
+    ),
+    "null where a container belongs": (
+        b'{"metadata":{"name":"o","namespace":"x"},"spec":{"containers":[null]}}'
+    ),
+    "a priority beyond all numbers": (
+        b'{"metadata":{"name":"o","namespace":"x"},"spec":{"priority":1e400}}'
+    ),
+    "bytes that are no text": b'{"metadata":{"name":"o\xff\xfe","namespace":"x"}}',
+    "a field twice": b'{"metadata":{"name":"o","namespace":"x"},"spec":{},"spec":5}',
+}
+
+UNDERSTOOD = {
+    "null where a list belongs": (
+        b'{"metadata":{"name":"o","namespace":"x","labels":null,"ownerReferences":null},'
+        b'"spec":{"nodeName":"n1","containers":null,"tolerations":null,"volumes":null}}'
+    ),
+    "10 MB": LARGE,
+}
+
+
+def sees(view: ClusterView) -> bool:
+    """Whether all that is not odd is seen."""
+    return isinstance(view.health(), Live) and "jhub/a" in view.state.pods
+
+
+def listing(*items: bytes) -> Step:
+    return raw(b'{"metadata":{"resourceVersion":"1"},"items":[' + b",".join(items) + b"]}")
+
+
+def changed(item: bytes) -> bytes:
+    return b'{"type":"MODIFIED","object":' + item + b"}\n"
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+async def test_among_the_items_of_a_list_it_is_odd_and_the_others_are_seen(odd: bytes) -> None:
+    encoded = json.dumps(POD).encode()
+    pods = [listing(odd, encoded, odd), watch(hold=True)]
+    async with viewing(nodes=[page(NODE), watch(hold=True)], pods=pods) as (view, _):
+        await until(view, lambda: sees(view))
+
+        assert list(view.state.odd)
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+async def test_as_an_event_it_is_odd_and_those_after_it_are_seen(odd: bytes) -> None:
+    events = watch(changed(odd), event("ADDED", POD), hold=True)
+    async with viewing(pods=[page(), events]) as (view, _):
+        await until(view, lambda: sees(view))
+
+        assert list(view.state.odd)
+
+
+@pytest.mark.parametrize("item", UNDERSTOOD.values(), ids=UNDERSTOOD)
+async def test_what_is_strange_and_clear_is_understood(item: bytes) -> None:
+    encoded = json.dumps(POD).encode()
+    async with viewing(pods=[listing(item, encoded), watch(hold=True)]) as (view, _):
+        await until(view, lambda: sees(view))
+
+        assert not list(view.state.odd)
+        assert len(view.state.pods) + len(view.state.unbound_pods) == 2
+
+
+async def test_an_odd_pod_that_goes_or_mends_is_odd_no_more() -> None:
+    odd = obj("o", namespace="x", spec={"nodeName": 7})
+    good = obj("o", "2", namespace="x", spec={"nodeName": "n1"})
+    for last in (event("DELETED", {**odd, "spec": 5}), event("MODIFIED", good)):
+        async with viewing(pods=[page(odd, POD), watch(last, hold=True)]) as (view, _):
+            assert await view.first_list(5)
+            await until(view, lambda view=view: not list(view.state.odd))
+
+
+async def test_a_thousand_odd_objects_are_one_line_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    odd = [obj(f"o{number}", namespace="x", spec=5) for number in range(1_000)]
+    async with viewing(pods=[page(*odd, POD), watch(hold=True)]) as (view, _):
+        assert await view.first_list(5)
+
+        assert len(list(view.state.odd)) == 1_000
+    assert sum("understood" in record.message for record in caplog.records) == 1
+    assert max(len(record.message) for record in caplog.records) < 500
+
+
+@pytest.mark.parametrize(
+    "poison",
+    [
+        pytest.param(changed(LARGE), id="an event of 10 MB"),
+        pytest.param(b'{"type":"ADDED"}\n', id="an event without an object"),
+        pytest.param(b'{"type":{},"object":{}}\n', id="an event of no type"),
+        pytest.param(b"\x00\xff garbage\n", id="no JSON"),
+        pytest.param(b"[]\n", id="a list"),
+        pytest.param(changed(HALF), id="half a character"),
+        pytest.param(changed(DEEP), id="20,000 lists in each other"),
+    ],
+)
+async def test_what_comes_again_at_every_watch_is_passed_by_a_list(poison: bytes) -> None:
+    """Taken up at the same version, the watch would meet it again for ever."""
+    pods = [page(version="5"), watch(poison, hold=True), page(POD, version="9"), watch(hold=True)]
+    async with viewing(pods=pods) as (view, _):
+        await until(view, lambda: sees(view))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a"',
+        b'{"metadata":{"resourceVersion":"1"},"items":[{]}}',
+        b'{"metadata":{"resourceVersion":"1"},"items":{"a":1}}',
+        b'{"metadata":{"resourceVersion":1},"items":[]}',
+        b'{"metadata":null,"items":[]}',
+        b'{"kind":"Status","status":"Failure"}',
+        b'{"metadata":{"resourceVersion":"1"},"items":[' + HALF + b"]}",
+        b'{"metadata":{"resourceVersion":"1"},"items":[' + DEEP + b"]}",
+    ],
+    ids=range(8),
+)
+async def test_a_list_that_cannot_be_read_is_asked_for_again(body: bytes) -> None:
+    async with viewing(pods=[raw(body), page(POD), watch(hold=True)]) as (view, _):
+        await until(view, lambda: sees(view))
+
+
+async def test_a_list_that_is_cut_off_is_asked_for_again() -> None:
+    body = b'{"metadata":{"resourceVersion":"1"},"items":[]}'
+
+    async def cut(request: object) -> object:
+        response = await raw(body)(request)  # type: ignore[arg-type]
+        response.headers["Content-Length"] = str(len(body) + 10)
+        return response
+
+    async with viewing(pods=[cut, page(POD), watch(hold=True)]) as (view, _):  # type: ignore[list-item]
+        await until(view, lambda: sees(view))
