@@ -198,6 +198,19 @@ cpu_requested = Float(
     """,
 ).tag(config=True)
 
+language = Unicode(
+    "",
+    help="""
+    The language in which people are told, as a tag such as ``"de"``.
+
+    Empty, as it is by default: the first one that a person's browser wants and that there is. The
+    languages are the folders of ``gpuspawner/locale``; where there is none, it is English. What
+    administrators read, in logs, is always English, and so are the hub's own pages.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)
+
 cpu_environment = Dict(
     value_trait=Unicode(),
     key_trait=Unicode(),

@@ -18,7 +18,7 @@ from weakref import WeakSet, WeakValueDictionary
 from jupyterhub.spawner import Spawner
 from tornado import web
 
-from gpuspawner import messages
+from gpuspawner import language, messages
 from gpuspawner.messages import Message, OnForm
 
 try:
@@ -217,6 +217,18 @@ def keep_draft(options: object) -> Draft:
 def draft() -> Draft | None:
     """What a form or query of this request holds; None for a page that was merely opened."""
     return _draft.get()
+
+
+def speak(spawner: Any, handler: web.RequestHandler | None = None) -> None:
+    """Tell whoever is served by this request in their own language, from here on.
+
+    Args:
+        spawner: The spawner that is asked; its trait ``language`` comes first.
+        handler: What serves the request; None for the one that the hub has given the spawner.
+    """
+    serving = handler or spawner.handler
+    wanted = serving.request.headers.get("Accept-Language", "") if serving else ""
+    language.speak(spawner.language or wanted)
 
 
 def requested_options(spawner: Spawner) -> object:

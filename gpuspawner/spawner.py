@@ -88,6 +88,7 @@ class GPUSpawner(
     cpu_environment = config.cpu_environment
     keep_cpu_servers_off_accelerators = config.keep_cpu_servers_off_accelerators
     preflight = config.preflight
+    language = config.language
     scheduler_version = config.scheduler_version
     default_filter_schedulers = config.default_filter_schedulers
 
@@ -125,12 +126,14 @@ class GPUSpawner(
 
     def run_options_from_form(self, form_data: Plain) -> Any:
         """Read the form, and refuse on it what could not start."""
+        hub.speak(self)
         fields = form.pressed(form_data)
         hub.keep_draft(options.from_form(fields))
         return self._examine(super().run_options_from_form(fields))
 
     def options_from_query(self, query_data: Plain) -> Any:
         """Read ``/hub/spawn?opt-gpus=2``, and refuse on the form what could not start."""
+        hub.speak(self)
         query = hub.option_names(query_data)
         hub.keep_draft(options.from_form(query))
         return self._examine(super().options_from_query(query))
@@ -161,6 +164,7 @@ class GPUSpawner(
 
     def run_pre_spawn_hook(self) -> Any:
         """Ask for every start, before the administrator's own hook, and take the seat."""
+        hub.speak(self)
         admitted = hub.run_now(self._admit())
         if admitted is None:
             return super().run_pre_spawn_hook()
@@ -327,6 +331,7 @@ class GPUSpawner(
     async def progress(self) -> AsyncIterator[dict[str, Any]]:
         """KubeSpawner's progress, after what is worth knowing about this start."""
         await self._passed.wait()
+        hub.speak(self)
         if self._underway is not None:
             for message in messages.progress(self._underway.decision):
                 yield {"progress": 5, "message": message.text, "html_message": message.html}

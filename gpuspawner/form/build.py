@@ -13,9 +13,9 @@ from gpuspawner.availability import Availability, State
 from gpuspawner.form import instead
 from gpuspawner.form.questions import CPUS, IMAGES, MEMORIES, AnyQuestion, counts
 from gpuspawner.form.view import MOST_LAMPS, Button, Card, Choice, Field, Live, Text, View
+from gpuspawner.language import gettext as _
 from gpuspawner.messages import OnForm, button, standing
 from gpuspawner.messages.corrections import replaced, sentence
-from gpuspawner.messages.language import gettext as _
 from gpuspawner.messages.states import sharing
 from gpuspawner.offers import Choices, Offers
 from gpuspawner.offers.references import LONGEST

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
 from gpuspawner.availability import Availability, State
-from gpuspawner.messages.language import gettext as _
+from gpuspawner.language import gettext as _
 from gpuspawner.messages.words import cores, memory
 from gpuspawner.offers import Choices, Image, Memory
 from gpuspawner.options import CPU, GPUS, IMAGE, MEMORY, Option, Written

@@ -10,8 +10,8 @@ from gpuspawner.availability import Availability
 from gpuspawner.form.build import build
 from gpuspawner.form.questions import never, not_free
 from gpuspawner.form.view import MOST_LAMPS, Live
+from gpuspawner.language import gettext, ngettext, spoken
 from gpuspawner.messages import OnForm
-from gpuspawner.messages.language import gettext, ngettext
 from gpuspawner.offers import Offers
 
 
@@ -35,7 +35,12 @@ def render(
     view = build(offers, rows, chosen, told, live)
     template = _environment().get_template("form.html")
     return template.render(
-        view=view, style=_style(), most_lamps=MOST_LAMPS, not_free=not_free, never=never
+        view=view,
+        style=_style(),
+        spoken=spoken,
+        most_lamps=MOST_LAMPS,
+        not_free=not_free,
+        never=never,
     )
 
 

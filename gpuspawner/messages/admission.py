@@ -18,8 +18,8 @@ from gpuspawner.admission.rejection import (
     Use,
     WebhookFailed,
 )
+from gpuspawner.language import gettext as _
 from gpuspawner.messages import words
-from gpuspawner.messages.language import gettext as _
 from gpuspawner.policy import Grant
 
 

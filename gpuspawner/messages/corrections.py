@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gpuspawner.messages.language import gettext as _
+from gpuspawner.language import gettext as _
 from gpuspawner.messages.message import Message
 from gpuspawner.options import FieldError, Gone
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gpuspawner.language import gettext as _
 from gpuspawner.messages import words
 from gpuspawner.messages.corrections import correction_at_fields
-from gpuspawner.messages.language import gettext as _
 from gpuspawner.messages.message import Message
 from gpuspawner.messages.refusals import refusal, why
 from gpuspawner.options import ACCELERATOR, CPU, GPUS, MEMORY, FieldError

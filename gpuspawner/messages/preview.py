@@ -1,7 +1,7 @@
 """Whether what is chosen could start, told before anybody presses the button."""
 
+from gpuspawner.language import gettext as _
 from gpuspawner.messages import words
-from gpuspawner.messages.language import gettext as _
 from gpuspawner.messages.message import Message
 from gpuspawner.messages.refusals import refusal
 from gpuspawner.preflight.decision import AfterPreemption, Decision, Refuse, Wait

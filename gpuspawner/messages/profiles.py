@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from gpuspawner.language import gettext as _
 from gpuspawner.messages import words
-from gpuspawner.messages.language import gettext as _
 from gpuspawner.messages.message import Message
 from gpuspawner.messages.refusals import refusal, why
 from gpuspawner.preflight.decision import Refuse

@@ -1,7 +1,7 @@
 """What is told to a person while the server starts."""
 
+from gpuspawner.language import gettext as _
 from gpuspawner.messages import words
-from gpuspawner.messages.language import gettext as _
 from gpuspawner.messages.message import Message
 from gpuspawner.messages.refusals import why
 from gpuspawner.preflight.decision import AfterPreemption, Note, Overruled, Start, Wait

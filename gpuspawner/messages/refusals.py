@@ -1,8 +1,8 @@
 """Why a server does not start, and what can be had instead."""
 
+from gpuspawner.language import gettext as _
+from gpuspawner.language import ngettext
 from gpuspawner.messages import admission, words
-from gpuspawner.messages.language import gettext as _
-from gpuspawner.messages.language import ngettext
 from gpuspawner.messages.message import Message
 from gpuspawner.policy import Denial, Grant
 from gpuspawner.preflight.decision import Alternative, Difference, Reason, Refuse, Room

@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass
 
 from gpuspawner.availability import Availability, State
+from gpuspawner.language import gettext as _
+from gpuspawner.language import ngettext
 from gpuspawner.messages import words
-from gpuspawner.messages.language import gettext as _
-from gpuspawner.messages.language import ngettext
 from gpuspawner.offers import Accelerator
 from gpuspawner.preflight.decision import Room
 

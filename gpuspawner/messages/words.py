@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from gpuspawner.kube.quantity import format_bytes
-from gpuspawner.messages.language import gettext as _
-from gpuspawner.messages.language import ngettext
+from gpuspawner.language import gettext as _
+from gpuspawner.language import ngettext
 from gpuspawner.policy import Grant
 
 

@@ -21,6 +21,7 @@ class ChoosesProfiles:
     async def profile_form(self) -> str:
         """KubeSpawner's form for the administrator's profiles, told with how it stands."""
         spawner: Any = self
+        hub.speak(spawner)
         await spawner._runtime.view.first_list(FORM_PATIENCE)  # noqa: SLF001, it is our own
         # A start that was refused in this very request may have loaded a profile already.
         profiles = await ChoosesProfiles.profiles(self._unloaded or self)

@@ -12,6 +12,7 @@ from jupyterhub.apihandlers import APIHandler
 from jupyterhub.scopes import needs_scope
 from tornado import web
 
+from gpuspawner import hub
 from gpuspawner.web.answers import decision, states
 
 MOST_BYTES = 64 * 1024
@@ -33,6 +34,7 @@ class _AboutAServer(APIHandler):  # type: ignore[misc]
         spawner = user.spawners.get(server_name) or user.spawner
         if spawner.profile_list:
             raise web.HTTPError(404, "Servers are chosen by profile here")
+        hub.speak(spawner, self)
         return spawner
 
     def answer(self, found: dict[str, object]) -> None:

@@ -21,6 +21,7 @@ class ShowsForm:
     async def accelerator_form(self) -> str:
         """The form, with what was chosen before: in this very request, or at the last start."""
         spawner: Any = self
+        hub.speak(spawner)
         await spawner._runtime.view.first_list(FORM_PATIENCE)  # noqa: SLF001, it is our own
         asking, rows = await self.survey()
         draft = hub.draft() or hub.Draft(spawner.user_options)

@@ -81,17 +81,23 @@
   }
 
   function markField(select, wanted, machines) {
+    const name = select.dataset.option;
+    const all = [...select.options];
+    if (all.some((option) => option.dataset.amount === undefined)) return;
+    const fits = (some, amount) => some.some((it) => holds(it, { ...wanted, [name]: amount }));
+    const isFree = (amount) => !machines || fits(machines.free, amount);
+    const amounts = all.map((option) => Number(option.dataset.amount));
+    /* Where another choice of this field would not help, it is not this field that is short. */
+    const tells = name === "gpus" || amounts.some(isFree);
     let greyed = false;
-    for (const option of select.options) {
-      if (option.dataset.amount === undefined) return;
-      const trial = { ...wanted, [select.dataset.option]: Number(option.dataset.amount) };
-      const never = Boolean(machines) && !machines.whole.some((it) => holds(it, trial));
-      const busy = Boolean(machines) && !machines.free.some((it) => holds(it, trial));
+    all.forEach((option, at) => {
+      const never = Boolean(machines) && !fits(machines.whole, amounts[at]);
+      const busy = tells && !isFree(amounts[at]);
       option.disabled = never && !option.selected;
       greyed ||= option.disabled;
       const told = never ? root.dataset.never : busy ? root.dataset.busy : "{choice}";
       write(option, told.replace("{choice}", () => option.dataset.label));
-    }
+    });
     write(select.parentElement.querySelector(".gpuspawner-hint"), greyed ? root.dataset.why : "");
   }
 
@@ -108,15 +114,16 @@
     return chosen;
   }
 
-  /* Only the answer to the last question is told. */
+  /* Only the answer to the last question is told; and a refusal above is not told once more. */
   let question = 0;
+  let refused = root.querySelector(".gpuspawner-message");
   async function decide() {
     const mine = ++question;
     try {
       const answer = await ask(root.dataset.decision, options());
       if (mine !== question) return;
       said.dataset.decision = answer.decision;
-      write(said, answer.message);
+      write(said, refused && answer.decision === "refuse" ? "" : answer.message);
     } catch {
       if (mine === question) write(said, "");
     }
@@ -142,10 +149,12 @@
     } else {
       write(said, root.dataset.changed);
     }
+    root.dataset.live = "true";
   }
 
   let waiting;
   root.addEventListener("input", () => {
+    refused = null;
     mark();
     clearTimeout(waiting);
     waiting = setTimeout(decide, PAUSE);
@@ -153,5 +162,5 @@
   document.addEventListener("visibilitychange", refresh);
   setInterval(refresh, REFRESH);
   refresh();
-  root.querySelector(".gpuspawner-message")?.focus();
+  refused?.focus();
 })();
