@@ -19,7 +19,7 @@ from traitlets.config.loader import LazyConfigValue
 from traitlets.log import get_logger
 from traitlets.utils.importstring import import_item
 
-from gpuspawner import manifest, runtime, web
+from gpuspawner import manifest, profiles, runtime, web
 from gpuspawner.config import OFFERS
 from gpuspawner.manifest import ManifestError
 from gpuspawner.offers import OfferError, Offers
@@ -103,6 +103,7 @@ def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
             "a person would have to choose twice, so keep one of them"
         )
     _check_overrides(settings)
+    _check_profiles(settings)
     _check_nodes_to_avoid(settings, offers)
     return settings
 
@@ -202,10 +203,10 @@ def _overrides(settings: Any) -> Iterator[tuple[str, Iterable[str]]]:
             f"Spawner.group_overrides[{name!r}]",
             _mapping(_mapping(group).get("spawner_override")),
         )
-    profiles = settings.profile_list
-    if isinstance(profiles, Mapping):  # KubeSpawner 7.1
-        profiles = list(profiles.values())
-    for number, profile in enumerate(profiles if isinstance(profiles, list) else ()):
+    listed = settings.profile_list
+    if isinstance(listed, Mapping):  # KubeSpawner 7.1
+        listed = list(listed.values())
+    for number, profile in enumerate(listed if isinstance(listed, list) else ()):
         place = f"KubeSpawner.profile_list[{number}]"
         yield place, _mapping(_mapping(profile).get("kubespawner_override"))
         for option in _mapping(_mapping(profile).get("profile_options")).values():
@@ -213,6 +214,14 @@ def _overrides(settings: Any) -> Iterator[tuple[str, Iterable[str]]]:
                 yield place, _mapping(_mapping(choice).get("kubespawner_override"))
     applied = _mapping(settings.apply_user_options).values()
     yield "Spawner.apply_user_options", [name for name in applied if isinstance(name, str)]
+
+
+def _check_profiles(settings: Any) -> None:
+    """Profiles that KubeSpawner could not show would be HTTP 500 for everybody."""
+    try:
+        profiles.check(settings.profile_list)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ConfigurationError(f"KubeSpawner.profile_list cannot be read: {error!r}") from error
 
 
 def _mapping(value: object) -> Mapping[Any, Any]:

@@ -93,7 +93,7 @@ def accelerator(key: str, at: At) -> Accelerator:
         shared_memory=_read(fields, "shared_memory", _bytes, None),
         memory_choices=_read(fields, "memory_choices", memory_choices, None),
         cpu_choices=_read(fields, "cpu_choices", cpu_choices, None),
-        scale_up=_read(fields, "scale_up", _scale_up, None),
+        scale_up=_read(fields, "scale_up", scale_up, None),
     )
 
 
@@ -169,7 +169,12 @@ def _bytes(at: At) -> int:
     return quantities.memory(at).bytes
 
 
-def _scale_up(at: At) -> ScaleUp:
+def scale_up(at: At) -> ScaleUp:
+    """A pool that can grow, as an accelerator and a profile of KubeSpawner's declare it.
+
+    Raises:
+        OfferError: It is not usable.
+    """
     fields = at.fields(("max_nodes", "minutes"), required=("max_nodes", "minutes"))
     minutes = fields["minutes"].value
     if not isinstance(minutes, int | float) or isinstance(minutes, bool) or not 0 < minutes < 1e6:

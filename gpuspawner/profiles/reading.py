@@ -10,6 +10,10 @@ from typing import Any
 
 from markupsafe import Markup
 
+from gpuspawner.offers.entries import scale_up
+from gpuspawner.offers.reading import At
+from gpuspawner.offers.types import ScaleUp
+
 WRITTEN_IN = "--unlisted-choice"
 """What KubeSpawner appends to an option's name where its value was typed instead of chosen."""
 
@@ -68,12 +72,15 @@ class Profile:
         name: Its name for people, as plain text.
         default: Whether it is taken where none is named.
         options: What can be chosen within it.
+        scale_up: Set when the pool of nodes that it selects can grow. KubeSpawner knows no such
+            key, and leaves it alone.
     """
 
     slug: str
     name: str
     default: bool
     options: tuple[Option, ...]
+    scale_up: ScaleUp | None = None
 
 
 def read(initialized: Sequence[Mapping[str, Any]]) -> tuple[Profile, ...]:
@@ -81,17 +88,20 @@ def read(initialized: Sequence[Mapping[str, Any]]) -> tuple[Profile, ...]:
 
     Raises:
         AttributeError, KeyError, TypeError: A profile is not made as KubeSpawner documents it.
+        OfferError: Its ``scale_up`` is not usable.
     """
-    return tuple(_profile(profile) for profile in initialized)
+    return tuple(_profile(profile, number) for number, profile in enumerate(initialized))
 
 
-def _profile(profile: Mapping[str, Any]) -> Profile:
+def _profile(profile: Mapping[str, Any], number: int) -> Profile:
     options = profile.get("profile_options") or {}
+    grows = At("profile_list", f"[{number}].scale_up", profile.get("scale_up"))
     return Profile(
         slug=profile["slug"],
         name=_text(profile["display_name"]),
         default=bool(profile.get("default")),
         options=tuple(_option(name, option) for name, option in options.items()),
+        scale_up=None if grows.value is None else scale_up(grows),
     )
 
 

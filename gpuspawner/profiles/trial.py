@@ -7,9 +7,11 @@ copy, which is thrown away.
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from jupyterhub.utils import maybe_future
+from kubespawner import KubeSpawner
 from tornado import web
 from traitlets.config import Config
 
@@ -18,9 +20,12 @@ from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.messages import device
 from gpuspawner.offers import Accelerator
+from gpuspawner.offers.frozen import Frozen, freeze
+from gpuspawner.pods import Plain
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.ask import Ask
 from gpuspawner.profiles.choosing import Chosen
+from gpuspawner.profiles.reading import Profile, read
 from gpuspawner.scheduling import Rules
 from gpuspawner.scheduling.requests import asked, is_extended
 
@@ -35,6 +40,18 @@ async def profile_list(spawner: Any) -> Initialized:
         listed = await maybe_future(listed(spawner))
     initialized: Initialized = spawner._get_initialized_profile_list(listed)  # noqa: SLF001
     return initialized or []
+
+
+def check(listed: object) -> None:
+    """Check profiles as the configuration has them, where they are no function.
+
+    Raises:
+        AttributeError, KeyError, TypeError: KubeSpawner could not show them either.
+        OfferError: A ``scale_up`` is not usable.
+    """
+    if not callable(listed):
+        in_order = KubeSpawner._sorted_dict_values(None, listed)  # noqa: SLF001, no public way
+        read(KubeSpawner._get_initialized_profile_list(None, in_order))  # noqa: SLF001
 
 
 def copy_of(spawner: Any) -> Any:
@@ -78,10 +95,10 @@ async def try_out(spawner: Any, listed: Initialized, chosen: Chosen, rules: Rule
     except Exception as error:  # noqa: BLE001, the start makes the pod again, and tells why not
         spawner.log.info("The pod of %s cannot be made yet: %r", spawner.pod_name, error)
         ask = Ask(spawner.namespace, spawner.pod_name, {"spec": None}, Grant())
-    return Ask(ask.namespace, ask.name, ask.pod, _grant(ask, slug or "", rules), ask.new_claims)
+    return replace(ask, grant=_grant(ask, chosen.profile, rules))
 
 
-def _grant(ask: Ask, slug: str, rules: Rules) -> Grant:
+def _grant(ask: Ask, profile: Profile | None, rules: Rules) -> Grant:
     """What the pod asks for, in the terms of the rest; of its devices the GPUs count first."""
     pod = getattr(ask.subject, "pod", None)
     try:
@@ -89,8 +106,25 @@ def _grant(ask: Ask, slug: str, rules: Rules) -> Grant:
     except QuantityError:
         return Grant()
     devices = [name for name, amount in amounts.items() if amount > 0 and is_extended(name)]
-    if not devices:
+    if not devices or profile is None:
         return Grant()
+    spec: Any = ask.pod["spec"]
     resource = min(devices, key=lambda name: ("gpu" not in name, name))
     count = amounts[resource]
-    return Grant(Accelerator(slug, device(resource), resource, counts=(count,)), count)
+    accelerator = Accelerator(
+        key=profile.slug,
+        display_name=device(resource),
+        resource=resource,
+        counts=(count,),
+        node_selector=spec.get("nodeSelector") or {},
+        node_affinity=_terms(spec),
+        scale_up=profile.scale_up,
+    )
+    return Grant(accelerator, count)
+
+
+def _terms(spec: Plain) -> tuple[Frozen, ...]:
+    """The node selector terms that the pod requires."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    return tuple(freeze(term) for term in required.get("nodeSelectorTerms") or ())

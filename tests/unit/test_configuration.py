@@ -118,6 +118,22 @@ def test_other_sections_are_none_of_our_business(section: str) -> None:
             r"KubeSpawner.profile_list\[0\] sets GPUSpawner.memory_choices",
         ),
         (
+            {"KubeSpawner": {"profile_list": [{"description": "no name"}]}},
+            ConfigurationError,
+            r"KubeSpawner.profile_list cannot be read: KeyError\('display_name'\)",
+        ),
+        (
+            {
+                "KubeSpawner": {
+                    "profile_list": [
+                        {"display_name": "big", "scale_up": {"max_nodes": 0, "minutes": 5}}
+                    ]
+                }
+            },
+            OfferError,
+            r"profile_list\[0\].scale_up.max_nodes: 0 is not a number of nodes",
+        ),
+        (
             {"Spawner": {"apply_user_options": {"mine": "accelerators"}}},
             ConfigurationError,
             "Spawner.apply_user_options sets GPUSpawner.accelerators",
@@ -159,7 +175,6 @@ def test_values_are_those_of_all_sections_together() -> None:
         ("Spawner", {"group_overrides": {"ml": ["alice"]}}),
         ("Spawner", {"group_overrides": {"ml": {"spawner_override": None}}}),
         ("Spawner", {"apply_user_options": {"mine": ["image"]}}),
-        ("KubeSpawner", {"profile_list": [{"display_name": "a", "profile_options": None}]}),
     ],
 )
 def test_what_others_make_of_odd_overrides_is_left_to_them(

@@ -40,6 +40,7 @@ async def profiles_of(spawner: ProfileSpawner, *objects: tuple[str, dict[str, ob
 
 
 async def profiles_in(view: StillView, spawner: ProfileSpawner) -> Profiles:
-    view.state.mark_known("PriorityClass")
+    for kind in ("PriorityClass", "DeviceClass"):
+        view.state.mark_known(kind)
     preflight = AdmittedPreflight(Preflight(view))
     return Profiles(spawner, await profile_list(spawner), view, preflight)

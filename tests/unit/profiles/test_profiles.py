@@ -9,7 +9,7 @@ import pytest
 
 from gpuspawner import hub
 from gpuspawner.cluster.health import Reading
-from gpuspawner.preflight.decision import Refuse
+from gpuspawner.preflight.decision import Refuse, Wait
 from tests.unit.preflight.worlds import StillView, node, pod
 from tests.unit.profiles.lists import CPU, GPU
 from tests.unit.profiles.spawners import ProfileSpawner, StockSpawner, profiles_in, profiles_of
@@ -148,3 +148,32 @@ async def _refused(profiles: Any, options: dict[str, Any]) -> tuple[str, str]:
     message, on_form = await profiles.teller(chosen)(decision)
     assert on_form.message == message
     return message.text, str(message.html)
+
+
+async def test_a_pool_that_a_profile_says_can_grow_is_waited_for() -> None:
+    grows = {**GPU, "scale_up": {"max_nodes": 2, "minutes": 8}}
+    spawner = ProfileSpawner(profile_list=[grows])
+
+    for nodes in ([], [TWO_GPUS, ONE_TAKEN, TAKEN_TOO]):
+        profiles = await profiles_of(spawner, *nodes)
+
+        assert "New machine</span> ready in about 8 minutes" in await profiles.form(None, {})
+        decision = profiles._preflight.check(await profiles.ask(profiles.choose({})))
+        assert isinstance(decision, Wait)
+    full = await profiles_of(spawner, TWO_GPUS, ONE_TAKEN, TAKEN_TOO, ("Node", node("b", 0)))
+    assert "In use" in await full.form(None, {})
+
+
+async def test_a_profile_s_node_affinity_says_which_nodes_are_its_pool() -> None:
+    term = {"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["a100"]}]}
+    by_affinity = {"extra_resource_limits": {"nvidia.com/gpu": "1"}}
+    grows = {
+        "display_name": "GPU",
+        "kubespawner_override": {**by_affinity, "node_affinity_required": [term]},
+        "scale_up": {"max_nodes": 1, "minutes": 8},
+    }
+    others = [("Node", {**node(f"cpu-{n}", 0), "metadata": {"name": f"cpu-{n}"}}) for n in range(3)]
+
+    form = await (await profiles_of(ProfileSpawner(profile_list=[grows]), *others)).form(None, {})
+
+    assert "New machine" in form

@@ -1,0 +1,70 @@
+"""profiles.yaml: an existing hub's profiles, as the chart hands them to KubeSpawner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from traitlets.config import Config
+
+from gpuspawner import GPUSpawner
+from gpuspawner.configuration import ConfigurationError
+from tests.helm.chart import Chart, merged, read
+from tests.unit.preflight.worlds import Plain, pod
+from tests.unit.profiles.spawners import ProfileSpawner, profiles_of
+
+GKE = "cloud.google.com/gke-accelerator"
+
+
+def configured(*files: dict[str, Any]) -> Config:
+    """As files/hub/jupyterhub_config.py of the chart 4.4.0 makes it of these values."""
+    values = merged(*files)
+    c = Config()
+    c.JupyterHub.spawner_class = "kubespawner.KubeSpawner"
+    c.KubeSpawner.profile_list = values["singleuser"]["profileList"]
+    for name, section in values["hub"].get("config", {}).items():
+        c[name].update(section)
+    for _, program in sorted(values["hub"]["extraConfig"].items()):
+        exec(program, {"c": c, "get_config": None})
+    return c
+
+
+def gke_node(name: str, model: str, gpus: int) -> tuple[str, Plain]:
+    amounts = {"cpu": "64", "memory": "256Gi", "pods": "110", "nvidia.com/gpu": str(gpus)}
+    taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+    return "Node", {
+        "metadata": {"name": name, "labels": {GKE: model}},
+        "spec": {"taints": [taint]},
+        "status": {"allocatable": amounts, "capacity": amounts},
+    }
+
+
+def test_the_chart_accepts_them(chart: Chart):
+    assert chart.faults(read("profiles")) == []
+
+
+def test_the_hub_starts_with_them():
+    assert configured(read("profiles")).JupyterHub.spawner_class is GPUSpawner
+
+
+def test_offers_beside_them_stop_the_hub():
+    beside = {"hub": {"config": {"GPUSpawner": {"memory_choices": ["8Gi"]}}}}
+
+    with pytest.raises(ConfigurationError, match=r"memory_choices and KubeSpawner\.profile_list"):
+        configured(read("profiles"), beside)
+
+
+async def test_each_of_them_tells_how_it_stands():
+    listed = configured(read("profiles")).KubeSpawner.profile_list
+    taken = ("Pod", pod("somebody-s", 6, on="a100", nodeSelector={}))
+
+    profiles = await profiles_of(
+        ProfileSpawner(profile_list=listed), gke_node("a100", "nvidia-tesla-a100", 8), taken
+    )
+    form = await profiles.form(None, {})
+
+    assert "<p>For courses and for writing.</p>" in form
+    assert "New machine</span> ready in about 8 minutes" in form
+    assert ">1 (Free: 2 of 8 free)<" in form
+    assert ">4 (In use: 2 of 8 free)<" in form
+    assert ">PyTorch<" in form
