@@ -97,7 +97,7 @@ def cluster(session: nox.Session) -> None:
     """The local control plane itself: verdicts beside the real scheduler, rights, the view."""
     session.install("-e", ".[test]", *NEWEST_HUB)
     _build_control_plane(session)
-    _pytest(session, *TWO_AT_ONCE, "tests/localcluster", "tests/cluster")
+    _pytest(session, *TWO_AT_ONCE, "tests/localcluster", "tests/cluster", "tests/race")
 
 
 @nox.session
@@ -124,6 +124,22 @@ def live(session: nox.Session) -> None:
     session.install("-e", ".[test]", *NEWEST_HUB)
     _build_control_plane(session)
     _pytest(session, "-s", "tests/live")
+
+
+@nox.session
+def race(session: nox.Session) -> None:
+    """A hundred people before fifteen GPUs, and what can go wrong meanwhile; half an hour."""
+    session.install("-e", ".[test]", *NEWEST_HUB)
+    _build_control_plane(session)
+    session.run("python", "-m", "tests.race", *session.posargs)
+
+
+@nox.session
+def soak(session: nox.Session) -> None:
+    """Ten thousand spawns with faults, and what is left of them."""
+    session.install("-e", ".[test]", *NEWEST_HUB)
+    _build_control_plane(session)
+    session.run("python", "-m", "tests.race.soak", *session.posargs)
 
 
 @nox.session

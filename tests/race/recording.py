@@ -1,0 +1,105 @@
+"""What a hub's view saw and what its preflight said, in one order, as lines of JSON.
+
+It runs inside the hub, from whose configuration `into` is called. Each line is written in the tick
+of what it tells, so a refusal stands between exactly the bindings and deletions that it knew of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from gpuspawner.kube.pods import Pod
+from gpuspawner.preflight.ask import Ask
+from gpuspawner.preflight.decision import Decision, Refuse, Start
+from gpuspawner.preflight.preflight import Preflight
+from gpuspawner.scheduling.state import ClusterState
+
+GPU = "nvidia.com/gpu"
+
+
+def into(path: str, namespace: str) -> None:
+    """Record everything about the pods of *namespace* from now on."""
+    recorder = Recorder(Path(path), namespace)
+    recorder.watch_the_view()
+    recorder.watch_the_preflight()
+
+
+class Recorder:
+    """Writes the lines.
+
+    Args:
+        path: The file, which is appended to.
+        namespace: Whose pods are of interest.
+    """
+
+    def __init__(self, path: Path, namespace: str) -> None:
+        self._file = path.open("a", buffering=1)
+        self._namespace = namespace
+        self._looking: asyncio.Task[None] | None = None
+
+    def watch_the_view(self) -> None:
+        put, remove = ClusterState.put, ClusterState.remove
+
+        @wraps(put)
+        def recorded_put(state: ClusterState, thing: Any) -> None:
+            put(state, thing)
+            if isinstance(thing, Pod) and thing.metadata.namespace == self._namespace:
+                name = thing.metadata.name
+                if f"{self._namespace}/{name}" in state.pods:
+                    self._write("bound", name, node=thing.spec.node_name, gpus=_gpus(thing))
+                elif f"{self._namespace}/{name}" not in state.unbound_pods:
+                    self._write("gone", name)
+
+        @wraps(remove)
+        def recorded_remove(state: ClusterState, kind: str, namespace: str, name: str) -> None:
+            remove(state, kind, namespace, name)
+            if (kind, namespace) == ("Pod", self._namespace):
+                self._write("gone", name)
+
+        ClusterState.put = recorded_put  # type: ignore[method-assign]
+        ClusterState.remove = recorded_remove  # type: ignore[method-assign]
+
+    def watch_the_preflight(self) -> None:
+        for gate in ("begin", "confirm", "until_taken"):
+            setattr(Preflight, gate, self._recorded(gate, getattr(Preflight, gate)))
+
+    def _recorded(
+        self, gate: str, ask_at: Callable[[Preflight, Ask], Awaitable[Decision]]
+    ) -> Callable[[Preflight, Ask], Awaitable[Decision]]:
+        @wraps(ask_at)
+        async def recorded(preflight: Preflight, ask: Ask) -> Decision:
+            self._begin_looking(preflight)
+            decision = await ask_at(preflight, ask)
+            if isinstance(decision, Refuse):
+                told = "taken" if gate == "until_taken" else "refused"
+                reason = decision.reason.value
+                self._write(told, ask.name, gpus=ask.grant.gpus, reason=reason)
+            elif isinstance(decision, Start) and gate == "confirm":
+                told = "unchecked" if decision.notes else "accepted"
+                self._write(told, ask.name, gpus=ask.grant.gpus)
+            return decision
+
+        return recorded
+
+    def _begin_looking(self, preflight: Preflight) -> None:
+        if self._looking is None:
+            self._looking = asyncio.get_running_loop().create_task(self._look(preflight))
+
+    async def _look(self, preflight: Preflight) -> None:
+        """Write how many seats there are, now and then."""
+        while True:
+            self._write("seats", "", gpus=len(preflight.seats))
+            await asyncio.sleep(0.2)
+
+    def _write(self, what: str, name: str, **more: object) -> None:
+        self._file.write(json.dumps({"what": what, "name": name, **more}) + "\n")
+
+
+def _gpus(pod: Pod) -> int:
+    resources = (pod.spec.containers or [])[0].resources
+    return int(str((resources.requests or {}).get(GPU, 0))) if resources else 0

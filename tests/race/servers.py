@@ -1,0 +1,66 @@
+"""What a hub says of everybody's servers, asked once for all who wait: a hundred would stop it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import requests
+
+from tests.hub.running import RunningHub
+
+Server = dict[str, Any]
+
+
+class Servers:
+    """The default servers of all users, as of a moment ago.
+
+    Args:
+        hub: Whom to ask.
+    """
+
+    def __init__(self, hub: RunningHub) -> None:
+        self._hub = hub
+        self._news = threading.Condition()
+        self._asked = 0
+        self._servers: dict[str, Server] = {}
+        self._over = threading.Event()
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Ask twice a second while the block lasts."""
+        thread = threading.Thread(target=self._watch)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            thread.join()
+
+    def wait_for(self, user: str, true: Callable[[Server], object], timeout: float) -> Server:
+        """Wait until something is true of a user's server as it is from now on; {} for none.
+
+        Raises:
+            TimeoutError: It was not in time.
+        """
+        with self._news:
+            # An answer that is under way may have been asked for before now.
+            asked = self._asked + 2
+            if not self._news.wait_for(
+                lambda: self._asked >= asked and true(self._servers.get(user, {})), timeout
+            ):
+                raise TimeoutError(f"{user}: {self._servers.get(user)} after {timeout} s")
+            return self._servers.get(user, {})
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.5):
+            try:
+                users = self._hub.api("GET", "/users?limit=1000").json()
+            except requests.RequestException:
+                continue
+            with self._news:
+                self._servers = {user["name"]: user["servers"].get("", {}) for user in users}
+                self._asked += 1
+                self._news.notify_all()

@@ -1,0 +1,263 @@
+"""Many spawns with faults, and what is left of them: ``python -m tests.race.soak [SPAWNS]``.
+
+The spawners, the API server, the scheduler and the view are real; the hub is played. What it does
+around a spawner (jupyterhub.user.User.spawn and stop) is done here in one process, without its
+database, its proxy and its pages, which would take most of the time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from kubernetes_asyncio.config import kube_config
+from traitlets.config import Config
+
+from gpuspawner import GPUSpawner, hub, runtime
+from gpuspawner.preflight.seats import Seats
+from localcluster import Fleet, LocalCluster, NodeGroup, Pods
+from localcluster.client import ApiError
+
+GPU = "nvidia.com/gpu"
+NAMESPACE = "soak"
+PEOPLE = 20
+_PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+
+FATES = {
+    "served": 40,
+    "hook fails": 10,
+    "pod not accepted": 10,
+    "cancelled": 15,
+    "timed out": 10,
+    "older pod there": 5,
+    "pod deleted by others": 10,
+}
+
+
+@dataclass
+class Outcome:
+    """What is left after all spawns.
+
+    Attributes:
+        ends: How starts ended, by their fate and the exception's class.
+        seats: Seats that are left.
+        pods: Pods that are left.
+        memory: Resident memory of the process in MB, at ten points of the way.
+        seconds: How long it took.
+    """
+
+    ends: Counter[str] = field(default_factory=Counter)
+    seats: int = 0
+    pods: int = 0
+    memory: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[LocalCluster]:
+    """Nodes of 1, 2, 4 and 8 GPUs, and pods that are reported to run."""
+    groups = []
+    for gpus in (1, 2, 4, 8):
+        room = {"cpu": "64", "memory": "256Gi", "pods": "110", GPU: str(gpus)}
+        groups.append(NodeGroup(f"node-{gpus}", 1, room, {"gpu": "yes"}))
+    with LocalCluster(folder, fleet=Fleet(tuple(groups)), pods=Pods.REPORT) as running:
+        running.api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        yield running
+
+
+async def soak(running: LocalCluster, spawns: int, seed: int) -> Outcome:
+    """Let people start and stop servers, with every fault there is."""
+    played = Hub(running, random.Random(seed))
+    outcome, left, began = Outcome(), iter(range(spawns)), time.monotonic()
+
+    async def person(name: str) -> None:
+        for number in left:
+            if number and number % max(1, spawns // 3) == 0:
+                await played.restart()
+            if number % max(1, spawns // 10) == 0:
+                gc.collect()
+                outcome.memory.append(_resident())
+            outcome.ends[await played.visit(name)] += 1
+
+    await asyncio.gather(*(person(f"p{i}") for i in range(PEOPLE)))
+    outcome.seconds = time.monotonic() - began
+    await _until_none(running, played.seats)
+    outcome.seats = len(played.seats)
+    outcome.pods = len(running.api.items(_PODS))
+    gc.collect()
+    outcome.memory.append(_resident())
+    await played.close()
+    return outcome
+
+
+class Hub:
+    """What a hub does with its spawners.
+
+    Args:
+        running: The cluster.
+        dice: Decide what becomes of a start.
+    """
+
+    def __init__(self, running: LocalCluster, dice: random.Random) -> None:
+        self._running = running
+        self._dice = dice
+        self._config = Config()
+        self._config.GPUSpawner.accelerators = {
+            "gpu": {"counts": [1, 2, 4], "node_selector": {"gpu": "yes"}}
+        }
+        self._config.GPUSpawner.namespace = NAMESPACE
+        self._config.GPUSpawner.delete_grace_period = 0
+        self._config.GPUSpawner.events_enabled = False
+        self._free = asyncio.Condition()
+        self._visits = 0
+
+    @property
+    def seats(self) -> Seats:
+        """The seats of the hub as it is now."""
+        return runtime.current(self._spawner("nobody", "served")).preflight.seats
+
+    async def visit(self, name: str) -> str:
+        """Start a server, and stop it again if it came up; return how that went."""
+        self._visits += 1
+        [fate] = self._dice.choices(list(FATES), list(FATES.values()))
+        spawner = self._spawner(name, fate)
+        spawner.user_options = {"accelerator": "gpu", "gpus": self._dice.choice([1, 1, 2, 4])}
+        if fate == "older pod there":
+            await self._leave_a_pod(spawner.pod_name)
+        starting = asyncio.ensure_future(self._spawn(spawner))
+        try:
+            if fate == "cancelled":
+                await asyncio.sleep(self._dice.uniform(0, 0.3))
+                starting.cancel()
+            elif fate == "pod deleted by others":
+                await self._delete_when_there(spawner.pod_name, starting)
+            await starting
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001, as the hub does
+            await self._stop(spawner)
+            return (
+                f"{fate}: {error.slug if isinstance(error, hub.Refusal) else type(error).__name__}"
+            )
+        await self._stop(spawner)
+        return f"{fate}: started"
+
+    async def _spawn(self, spawner: GPUSpawner) -> None:
+        """As `User.spawn`."""
+        admitted = spawner.run_pre_spawn_hook()
+        if admitted is not None:
+            await admitted
+        await asyncio.wait_for(spawner.start(), spawner.start_timeout)
+
+    async def _stop(self, spawner: GPUSpawner) -> None:
+        """As `User.stop`."""
+        try:
+            if await spawner.poll() is None:
+                await spawner.stop()
+        finally:
+            spawner.clear_state()
+
+    async def restart(self) -> None:
+        """Forget everything that is only in the hub's memory."""
+        old, runtime._runtime = runtime._runtime, None
+        if old is not None:
+            await old.view.stop()
+
+    async def close(self) -> None:
+        await self.restart()
+        await GPUSpawner._stop_all_reflectors()
+
+    def _spawner(self, name: str, fate: str) -> GPUSpawner:
+        user = SimpleNamespace(
+            name=name, id=name, url=f"/user/{name}/", groups=[], server=None, escaped_name=name
+        )
+        theirs = SimpleNamespace(
+            public_host="", url="/hub/", base_url="/hub/", api_url="http://127.0.0.1/hub/api"
+        )
+        orm = SimpleNamespace(name="", server=None, state=None, user_options={})
+        spawner = GPUSpawner(
+            config=self._config,
+            user=user,
+            hub=theirs,
+            orm_spawner=orm,
+            api_token="x",
+            oauth_client_id="x",
+        )
+        if fate == "hook fails":
+            spawner.pre_spawn_hook = _fail
+        elif fate == "pod not accepted":
+            spawner.modify_pod_hook = _spoil
+        elif fate == "timed out":
+            spawner.start_timeout = self._dice.choice([0, 1])
+        elif fate == "pod deleted by others":
+            spawner.start_timeout = 3  # KubeSpawner does not notice that the pod is gone
+        return spawner
+
+    async def _leave_a_pod(self, name: str) -> None:
+        asked = {"limits": {GPU: "1"}}
+        labels = {"component": "singleuser-server"}
+        spec = {"containers": [{"name": "notebook", "image": "x", "resources": asked}]}
+        body = {"metadata": {"name": name, "labels": labels}, "spec": spec}
+        with suppress(ApiError):
+            await asyncio.to_thread(self._running.api.create, _PODS, body)
+
+    async def _delete_when_there(self, name: str, starting: asyncio.Future[None]) -> None:
+        while not starting.done():
+            with suppress(ApiError):
+                await asyncio.to_thread(self._running.api.delete, f"{_PODS}/{name}", 0)
+                return
+            await asyncio.sleep(0.02)
+
+
+def _fail(_spawner: object) -> None:
+    raise RuntimeError("the hook's own failure")
+
+
+def _spoil(_spawner: object, pod: Any) -> Any:
+    pod.spec.restart_policy = "Sometimes"
+    return pod
+
+
+async def _until_none(running: LocalCluster, seats: Seats) -> None:
+    """Wait until the view has seen the last of it, for so long as that may take."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(60):
+            while len(seats) or await asyncio.to_thread(running.api.items, _PODS):  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+
+
+def _resident() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def main() -> int:
+    """Run it at full size, and say whether anything is left."""
+    spawns = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    seed = random.randrange(2**32)
+    logging.disable(logging.CRITICAL)
+    with tempfile.TemporaryDirectory() as folder, cluster(Path(folder) / "cluster") as running:
+        # The variable KUBECONFIG has been read when this was imported.
+        kube_config.KUBE_CONFIG_DEFAULT_LOCATION = str(running.kubeconfig)
+        outcome = asyncio.run(soak(running, spawns, seed))
+    for end, count in outcome.ends.most_common():
+        print(f"{count:6d}  {end}")
+    print(f"{spawns} spawns in {outcome.seconds:.0f} s (seed {seed})")
+    print("resident MB, every tenth:", " ".join(f"{value:.0f}" for value in outcome.memory))
+    print(f"left: {outcome.seats} seats, {outcome.pods} pods")
+    return int(outcome.seats > 0 or outcome.pods > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
