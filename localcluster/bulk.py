@@ -5,8 +5,6 @@ then patched to run; this takes them as they are, some thousands a second, and t
 them like all others. So they have to be whole and valid: nothing is checked or defaulted.
 """
 
-import base64
-import http.client
 import itertools
 import json
 import sys
@@ -14,10 +12,9 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Final
-from urllib.parse import urlsplit
 
 from localcluster.client import Object
-from localcluster.errors import LocalClusterError
+from localcluster.etcd import Gateway, encoded
 
 #: etcd takes up to 128 operations in a transaction, and 1.5 MB.
 _AT_ONCE: Final = 100
@@ -35,16 +32,11 @@ def put(etcd_url: str, objects: Iterable[Object], total: int) -> None:
     Raises:
         LocalClusterError: etcd refused some.
     """
-    connection = http.client.HTTPConnection(urlsplit(etcd_url).netloc, timeout=60)
+    etcd = Gateway(etcd_url)
     done, shown = 0, time.monotonic()
-    with closing(connection):
+    with closing(etcd):
         for batch in _batches(iter(objects)):
-            body = json.dumps({"success": [_put_operation(thing) for thing in batch]})
-            connection.request("POST", "/v3/kv/txn", body)
-            response = connection.getresponse()
-            answer = response.read()
-            if response.status != 200:
-                raise LocalClusterError(f"etcd answered {response.status}: {answer[:300]!r}")
+            etcd.ask("kv/txn", {"success": [_put_operation(thing) for thing in batch]})
             done += len(batch)
             if time.monotonic() - shown > _SAY_EVERY:
                 shown = time.monotonic()
@@ -58,7 +50,7 @@ def _batches(objects: Iterator[Object]) -> Iterator[list[Object]]:
 
 def _put_operation(thing: Object) -> Object:
     return {
-        "requestPut": {"key": _base64(_key(thing)), "value": _base64(json.dumps(thing))},
+        "requestPut": {"key": encoded(_key(thing)), "value": encoded(json.dumps(thing))},
     }
 
 
@@ -68,7 +60,3 @@ def _key(thing: Object) -> str:
     if thing["kind"] == "Node":
         return f"/registry/minions/{name}"
     return f"/registry/pods/{thing['metadata']['namespace']}/{name}"
-
-
-def _base64(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from localcluster import kubeconfig
 from localcluster.client import Client
 from localcluster.errors import LocalClusterError
+from localcluster.etcd import Gateway
 from localcluster.ports import free_ports
 from localcluster.processes import Process, undisturbed, wait_until
 
@@ -119,6 +120,15 @@ class ControlPlane:
             self._flags["kube-apiserver"] = tuple(flags)
         self.stop_apiserver()
         self.start_apiserver()
+
+    def compact(self) -> None:
+        """Make etcd forget all history up to now.
+
+        Raises:
+            LocalClusterError: etcd refused.
+        """
+        etcd = Gateway(self.etcd_url)
+        etcd.ask("kv/compaction", {"revision": etcd.revision(), "physical": True})
 
     def stop_apiserver(self) -> None:
         """Stop only the API server, as for an outage.

@@ -1,0 +1,187 @@
+"""The live view while connections break, history is lost and objects are odd."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from pathlib import Path
+
+import pytest
+
+from gpuspawner.cluster.health import Live
+from localcluster import Fleet, LocalCluster, NodeGroup
+from localcluster.client import ApiError, Object
+from tests.fixtures.cluster import AddNodes
+
+from .cutting import line_to
+from .test_view import ROOM, churn, pod
+from .views import aside, until, until_current, viewing
+
+
+async def test_connections_cut_at_random_lose_nothing(
+    cluster: LocalCluster, namespace: str, add_nodes: AddNodes, tmp_path: Path
+) -> None:
+    seed = random.randrange(2**32)
+    logging.getLogger(__name__).warning("seed %d", seed)
+    dice = random.Random(seed)
+    nodes = add_nodes(Fleet((NodeGroup("cuts", 3, ROOM),)))
+    async with line_to(cluster, tmp_path) as (line, path), viewing(path) as view:
+        assert await view.first_list(10)
+        churning = asyncio.create_task(aside(lambda: churn(cluster, namespace, nodes, seed, 150)))
+        cut = 0
+        while not churning.done():
+            await asyncio.sleep(dice.uniform(0.02, 0.3))
+            cut += line.cut()
+        await churning
+
+        await until_current(view, cluster)
+        await until(view, lambda: isinstance(view.health(), Live))
+    assert cut
+
+
+async def test_cuts_in_the_middle_of_the_first_list_only_delay_it(
+    cluster: LocalCluster, namespace: str, add_nodes: AddNodes, tmp_path: Path
+) -> None:
+    nodes = add_nodes(Fleet((NodeGroup("early", 2, ROOM),)))
+    await aside(lambda: churn(cluster, namespace, nodes, seed=11, steps=40))
+    async with line_to(cluster, tmp_path) as (line, path), viewing(path) as view:
+        for _ in range(20):
+            await asyncio.sleep(0.01)
+            line.cut()
+
+        await until(view, lambda: isinstance(view.health(), Live))
+        await until_current(view, cluster)
+
+
+async def test_after_a_gap_that_no_watch_can_bridge_everything_is_listed_anew(
+    cluster: LocalCluster,
+    namespace: str,
+    add_nodes: AddNodes,
+    tmp_path: Path,
+) -> None:
+    """An API server that starts anew remembers no older versions: it answers 410 Gone."""
+    nodes = add_nodes(Fleet((NodeGroup("gap", 3, ROOM),)))
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+
+    def pass_over() -> None:
+        cluster.api.delete(pods, grace=0)
+        churn(cluster, namespace, nodes, seed=12, steps=60)
+        cluster.plane.compact()
+        cluster.restart_apiserver()
+
+    await aside(lambda: cluster.api.create(pods, pod("vanishes")))
+    async with line_to(cluster, tmp_path) as (line, path), viewing(path) as view:
+        assert await view.first_list(10)
+        line.held = True
+        line.cut()
+        await aside(pass_over)
+        line.held = False
+        await until(view, lambda: any(feed.gap for feed in view._feeds))
+
+        await until_current(view, cluster)
+        await until(view, lambda: isinstance(view.health(), Live))
+
+
+ODD_PODS: dict[str, Object] = {
+    "annotations of 200 kB": {"metadata": {"annotations": {"notes": "x" * 200_000}}},
+    "a thousand variables": {
+        "container": {"env": [{"name": f"V{n}", "value": "é" * 100} for n in range(1000)]}
+    },
+    "exact and tiny requests": {
+        "container": {
+            "resources": {
+                "requests": {"cpu": "1n", "memory": "0.1"},
+                "limits": {"memory": "128974848m"},
+            }
+        }
+    },
+    "requests in many notations": {
+        "container": {
+            "resources": {
+                "requests": {"cpu": "1e-3", "memory": "1.5e3", "ephemeral-storage": "+1E"},
+                "limits": {"nvidia.com/gpu": "1e0"},
+            }
+        }
+    },
+    "requests of zero": {
+        "container": {"resources": {"requests": {"cpu": "0", "memory": "0Ki"}}},
+    },
+    "a resource that nobody knows": {
+        "container": {"resources": {"limits": {"example.org/qubit-slices_v2": "3"}}}
+    },
+    "selectors with every operator": {
+        "spec": {
+            "affinity": {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [
+                            {},
+                            {"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]},
+                            {"matchExpressions": [{"key": "b", "operator": "Gt", "values": ["9"]}]},
+                        ]
+                    }
+                }
+            }
+        }
+    },
+    "fields that no version has": {"spec": {"quantumEntanglement": {"with": ["everything"]}}},
+    "labels at their limits": {"metadata": {"labels": {f"{'a.' * 100}b/{'c' * 63}": "d" * 63}}},
+}
+
+
+def odd_pod(name: str, parts: Object) -> Object:
+    container = {"name": "c", "image": "x", **parts.get("container", {})}
+    return {
+        "metadata": {"name": name, **parts.get("metadata", {})},
+        "spec": {"containers": [container], **parts.get("spec", {})},
+    }
+
+
+async def test_all_odd_objects_that_the_api_server_takes_are_understood(
+    cluster: LocalCluster, namespace: str, add_nodes: AddNodes
+) -> None:
+    add_nodes(Fleet((NodeGroup("odd", 2, {**ROOM, "cpu": "63999m", "memory": "1e11"}),)))
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    odd = {f"odd-{n}": parts for n, parts in enumerate(ODD_PODS.values())}
+
+    def create(names: list[str]) -> None:
+        for name in names:
+            cluster.api.create(path, odd_pod(name, odd[name]))
+
+    listed, watched = list(odd)[::2], list(odd)[1::2]
+    await aside(lambda: create(listed))
+    async with viewing(cluster.kubeconfig) as view:
+        assert await view.first_list(10)
+        await aside(lambda: create(watched))
+
+        await until_current(view, cluster)
+        assert not list(view.state.odd)
+        seen = {*view.state.pods, *view.state.unbound_pods}
+        assert seen >= {f"{namespace}/{name}" for name in odd}
+
+
+@pytest.mark.parametrize("quantity", ["1.5", "1Gi5", "-1", "lots", "1e400", "9" * 40])
+async def test_what_the_api_server_takes_for_a_nodes_gpus_never_stops_the_view(
+    cluster: LocalCluster, add_nodes: AddNodes, quantity: str
+) -> None:
+    [name] = add_nodes(Fleet((NodeGroup("weird", 1, ROOM),)))
+
+    def give() -> bool:
+        change = {"status": {"allocatable": {"nvidia.com/gpu": quantity}}}
+        try:
+            cluster.api.patch(f"/api/v1/nodes/{name}/status", change)
+        except ApiError:
+            return False
+        return True
+
+    async with viewing(cluster.kubeconfig) as view:
+        assert await view.first_list(10)
+        taken = await aside(give)
+        await until_current(view, cluster)
+
+        node = view.state.nodes[name]
+        if not taken:
+            assert node.allocatable["nvidia.com/gpu"] == 8
+        else:
+            assert node.problem or node.allocatable["nvidia.com/gpu"] >= 0
