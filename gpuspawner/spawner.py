@@ -7,7 +7,7 @@ The gates are methods, never the traits ``apply_user_options``, ``options_from_f
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,6 @@ from gpuspawner import config, form, gates, hub, messages, options, pods, runtim
 from gpuspawner.admission.rejection import Of, Rejection
 from gpuspawner.asking import Asking
 from gpuspawner.manifest import ManifestError
-from gpuspawner.options import GPURequest
 from gpuspawner.outages import StandsOutages
 from gpuspawner.pods import Plain
 from gpuspawner.policy import Grant, Person
@@ -30,6 +29,7 @@ from gpuspawner.preflight.preflight import START_PATIENCE
 from gpuspawner.preflight.seats import Seats
 from gpuspawner.preflight.strangers import Key
 from gpuspawner.profiles import ChoosesProfiles, Profiles
+from gpuspawner.saving import SavesOptions
 from gpuspawner.seating import KeepsSeat
 from gpuspawner.web import ShowsForm
 
@@ -71,6 +71,7 @@ class GPUSpawner(
     ShowsForm,
     ChoosesProfiles,
     KeepsSeat,
+    SavesOptions,
     StandsOutages,
     KubeSpawner,  # type: ignore[misc]
 ):
@@ -97,7 +98,6 @@ class GPUSpawner(
     user_options = AnyTrait(help="What was asked for: hostile until gpuspawner.options has read it")
 
     _underway: Underway | None = None
-    _granted: Mapping[str, object] | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -182,6 +182,7 @@ class GPUSpawner(
             raise gates.unreachable(self)
         self.keep_unloaded()
         profiles = await self.profiles()
+        self.question_options()
         asked = await self._asked(self._requested(), profiles)
         decision = await gates.decide(self, asked.ask, self._runtime.preflight.begin, asked.tell)
         self._underway = Underway(asked, decision)
@@ -192,15 +193,14 @@ class GPUSpawner(
         self._passed.set()
 
     def _requested(self) -> object:
-        """The options of this start. Said nothing: the last ones granted, where still on offer."""
+        """The options of this start. Said nothing: those stored, as far as still on offer."""
         requested = hub.requested_options(self)
         if requested is not None:
             return requested
-        if self.profile_list:  # where there were profiles before gpuspawner, the hub has stored it
-            return self.user_options if self._granted is None else self._granted
-        ours, _ = gates.split(self, self._granted)
-        still_on_offer = isinstance(options.parse(ours, self._runtime.offers), GPURequest)
-        return self._granted if still_on_offer else {}
+        if self.profile_list:
+            return self.user_options
+        saved, self.gone = self.saved(self._runtime.offers)
+        return saved
 
     # Gate 3: the pod that is really sent
 
@@ -224,9 +224,11 @@ class GPUSpawner(
             self.log.warning("Starting %s all the same: %s", self._log_name, overruled)
         if underway is not None:
             self._underway = Underway(asked, decision)
-            self._granted = asked.granted
         async with gates.refusing(self, asked.ask.grant, Of.POD, asked.tell):
-            return await super()._make_create_pod_request(pod, request_timeout)
+            created = await super()._make_create_pod_request(pod, request_timeout)
+        if created and underway is not None:
+            self.grant_options(asked.granted)
+        return created
 
     async def _make_create_pvc_request(self, pvc: Any, request_timeout: float) -> Any:
         grant = self._underway.asked.ask.grant if self._underway else Grant()
@@ -333,24 +335,12 @@ class GPUSpawner(
         await self._passed.wait()
         hub.speak(self)
         if self._underway is not None:
-            for message in messages.progress(self._underway.decision):
+            granted = self._underway.asked.granted
+            notices = [messages.gone_at_start(self.gone, granted)] if self.gone else []
+            for message in (*notices, *messages.progress(self._underway.decision)):
                 yield {"progress": 5, "message": message.text, "html_message": message.html}
         async for event in super().progress():
             yield event
-
-    # What outlives a server
-
-    def get_state(self) -> Plain:
-        """KubeSpawner's state, and the options last granted: those last stored may be refused."""
-        state: Plain = super().get_state()
-        if self._granted is not None:
-            state["granted_options"] = dict(self._granted)
-        return state
-
-    def load_state(self, state: Plain) -> None:
-        """Take up what :meth:`get_state` has kept."""
-        super().load_state(state)
-        self._granted = state.get("granted_options")
 
     def clear_state(self) -> None:
         """Forget the start that has ended; the hub calls this after every end, good or bad."""

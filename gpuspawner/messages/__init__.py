@@ -24,6 +24,7 @@ from gpuspawner.messages.refusals import (
     refusal,
     unreachable,
 )
+from gpuspawner.messages.saved import gone_at_start, gone_from_form
 from gpuspawner.messages.states import Standing, standing
 
 __all__ = [
@@ -41,6 +42,8 @@ __all__ = [
     "explain_overruled",
     "explain_refusal",
     "explain_unknown",
+    "gone_at_start",
+    "gone_from_form",
     "misconfigured",
     "no_longer_offered",
     "profile_choice",

@@ -2,9 +2,12 @@
 
 from typing import Any
 
-from gpuspawner import form, gates, hub, options, policy
+from gpuspawner import form, gates, hub, messages, options, policy
 from gpuspawner.asking import Asking
 from gpuspawner.availability import Availability, survey
+from gpuspawner.cluster.health import Live
+from gpuspawner.messages import OnForm
+from gpuspawner.offers import Offers
 from gpuspawner.options import FieldError, GPURequest
 from gpuspawner.policy import Denial
 from gpuspawner.preflight.decision import Decision
@@ -24,8 +27,17 @@ class ShowsForm:
         hub.speak(spawner)
         await spawner._runtime.view.first_list(FORM_PATIENCE)  # noqa: SLF001, it is our own
         asking, rows = await self.survey()
-        draft = hub.draft() or hub.Draft(spawner.user_options)
+        draft = hub.draft() or self._begun(asking.offers)
         return form.render(asking.offers, rows, draft.options, draft.told, live(self))
+
+    def _begun(self, offers: Offers) -> hub.Draft:
+        """What stands in a form that nobody has filled in yet."""
+        spawner: Any = self
+        _, gone = spawner.saved(offers)
+        # Models that are discovered can be gone only where the cluster is in view.
+        known = isinstance(spawner._runtime.view.health(), Live)  # noqa: SLF001, it is our own
+        told = OnForm(messages.gone_from_form(gone)) if gone and known else None
+        return hub.Draft(spawner.user_options, told)
 
     def cluster_state(self) -> ClusterState:
         """What is known of the cluster."""

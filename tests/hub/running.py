@@ -104,6 +104,15 @@ class RunningHub:
         with suppress(FileNotFoundError, ProcessLookupError):
             os.kill(int((self._folder / "proxy.pid").read_text()), signal.SIGKILL)
 
+    def configure_anew(self, *lines: str) -> None:
+        """Restart the hub with more lines before the last one of its configuration."""
+        self.end()
+        path = self._folder / "jupyterhub_config.py"
+        *others, last = path.read_text().rstrip().splitlines()
+        path.write_text("\n".join([*others, *lines, last, ""]))
+        self.begin()
+        self.until_it_serves()
+
     @property
     def log(self) -> str:
         return (self._folder / "hub.log").read_text(errors="replace")

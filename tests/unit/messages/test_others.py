@@ -9,11 +9,13 @@ from gpuspawner.messages import (
     explain_health,
     explain_refusal,
     explain_unknown,
+    gone_at_start,
+    gone_from_form,
     progress,
 )
 from gpuspawner.messages.words import amount, cores, memory, minutes
 from gpuspawner.offers import Accelerator
-from gpuspawner.options import FieldError
+from gpuspawner.options import FieldError, Gone
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.decision import (
     AfterPreemption,
@@ -132,3 +134,18 @@ def test_amounts_are_in_the_units_people_use():
         "about a minute",
         "about 8 minutes",
     ]
+
+
+def test_a_choice_that_has_gone_is_named_with_what_comes_in_its_place():
+    gone = (Gone("accelerator", "'h100'"), Gone("image", "'<b>'"))
+
+    assert gone_from_form(gone).text == (
+        "Not all of your last choices are on offer any more. What you cannot choose now: "
+        "accelerator 'h100', image '<b>'. Please look at the choices before you start."
+    )
+    told = gone_at_start(gone, {"accelerator": None, "image": "lab"})
+    assert told.text == (
+        "Not all of your last choices are on offer any more. Your server starts with "
+        "accelerator none, image lab in place of accelerator 'h100', image '<b>'."
+    )
+    assert "&lt;b&gt;" in told.html

@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.offers import Offers
-from gpuspawner.options import FieldError, GPURequest, from_form, keep, parse, user_options
+from gpuspawner.options import (
+    FieldError,
+    Gone,
+    GPURequest,
+    fall_back,
+    from_form,
+    keep,
+    parse,
+    user_options,
+)
 
 OFFERS = Offers.parse(
     accelerators={
@@ -177,6 +186,12 @@ def test_a_form_that_chooses_twice_is_refused():
     assert error(from_form({"accelerator": ["a100", "t4"]})).startswith("accelerator: a list is")
 
 
+def test_in_a_form_what_is_written_in_comes_before_what_is_chosen_from_the_list():
+    form = {"image": ["minimal"], "unlisted_image": [" ghcr.io/a:1 "], "unlisted_memory": [""]}
+
+    assert from_form(form) == {"image": "ghcr.io/a:1"}
+
+
 def test_other_fields_of_a_form_are_refused_by_name():
     assert error(from_form({"profile": ["x"]})).startswith(": there is no option 'profile'")
 
@@ -187,6 +202,16 @@ def test_what_is_on_offer_is_kept_when_the_rest_is_not():
     assert keep(raw, OFFERS) == GPURequest("a100", 2, "pytorch", "32Gi", 2)
     assert keep({"accelerator": "h100", "cpu": 0.5}, OFFERS).cpu == 0.5
     assert keep("nonsense", OFFERS) == DEFAULTS
+
+
+def test_what_is_not_on_offer_any_more_is_named():
+    raw = {"accelerator": "h100", "gpus": 8, "image": "pytorch", "memory": "8Gi", "cpu": 2}
+
+    kept, gone = fall_back(raw, OFFERS)
+
+    assert kept == GPURequest("a100", 2, "pytorch", "64Gi", 2)
+    assert gone == (Gone("accelerator", "'h100'"), Gone("gpus", "8"), Gone("memory", "'8Gi'"))
+    assert fall_back(user_options(kept), OFFERS) == (kept, ())
 
 
 def test_a_count_without_a_model_starts_again_from_the_defaults():

@@ -1,0 +1,68 @@
+"""The options that the hub has stored for a server, for a start that says nothing of its own."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpuspawner import gates, options
+from gpuspawner.offers import Offers
+from gpuspawner.options import Gone
+from gpuspawner.pods import Plain
+
+
+class SavesOptions:
+    """A mixin before KubeSpawner in a class's bases.
+
+    JupyterHub stores what is sent before anybody has judged it, and takes it for what the next
+    start asks that says nothing. So what was granted is stored in its place, and what was not is
+    taken back. What an administrator or a program stores by PUT or PATCH, without a start, stands.
+
+    Attributes:
+        gone: Of the stored options of this start, those that are not on offer any more.
+    """
+
+    gone: tuple[Gone, ...] = ()
+    _granted: Mapping[str, object] | None = None
+    _in_question = False
+
+    def saved(self, offers: Offers) -> tuple[gates.Options, tuple[Gone, ...]]:
+        """What is stored, as far as it is on offer, with defaults for what is not; and the rest."""
+        spawner: Any = self
+        ours, theirs = gates.split(spawner, spawner.user_options)
+        kept, gone = options.fall_back(ours, offers)
+        return {**theirs, **options.user_options(kept)}, gone
+
+    def question_options(self) -> None:
+        """Let what is stored not be the next start's unless it is granted to this one."""
+        self._in_question = True
+        self.gone = ()
+
+    def grant_options(self, granted: Mapping[str, object]) -> None:
+        """Store what this start was granted."""
+        self._in_question = False
+        self._granted = granted
+        self._store(granted)
+
+    def _store(self, stored: Mapping[str, object]) -> None:
+        spawner: Any = self
+        spawner.user_options = dict(stored)
+        if spawner.orm_spawner is not None:
+            spawner.orm_spawner.user_options = dict(stored)
+
+    def get_state(self) -> Plain:
+        """KubeSpawner's state, and the options last granted."""
+        state: Plain = super().get_state()  # type: ignore[misc]
+        if self._granted is not None:
+            state["granted_options"] = dict(self._granted)
+        return state
+
+    def load_state(self, state: Plain) -> None:
+        """Take up what :meth:`get_state` has kept."""
+        super().load_state(state)  # type: ignore[misc]
+        self._granted = state.get("granted_options")
+
+    def clear_state(self) -> None:
+        """Take back what was not granted; the hub calls this before every start and after it."""
+        super().clear_state()  # type: ignore[misc]
+        if self._in_question:
+            self._in_question = False
+            self._store(self._granted or {})
