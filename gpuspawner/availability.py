@@ -19,6 +19,7 @@ from gpuspawner.preflight import facts
 from gpuspawner.preflight.decision import Room
 from gpuspawner.scaling.declared import CanScaleUp, can_scale_up
 from gpuspawner.scheduling import ClusterState, Outcome, evaluate
+from gpuspawner.scheduling.evaluate import fits_somewhere
 
 ANY_POD: Mapping[str, Any] = {
     "metadata": {"name": "any", "namespace": "default"},
@@ -130,6 +131,8 @@ def _look(state: ClusterState, trials: Trials, accelerator: Accelerator | None) 
         return Availability(accelerator, State.UNKNOWN)
     nodes = facts.candidates(state, pod) if accelerator else []
     gpus = facts.gpus(nodes, accelerator, smallest.gpus)
+    if fits_somewhere(state, pod):
+        return Availability(accelerator, State.FREE, gpus)
     verdict = evaluate(state, pod)
     match verdict.outcome:
         case Outcome.FITS | Outcome.FITS_AFTER_PREEMPTION:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import TypeAlias
 
 from gpuspawner.availability import Trials
 from gpuspawner.kube.quantity import QuantityError
@@ -16,15 +17,18 @@ from gpuspawner.offers import Accelerator
 from gpuspawner.scheduling import ClusterState
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.labels import SelectorError
-from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.outlook import away, healthy
 from gpuspawner.scheduling.requests import CPU, MEMORY, Amounts, asked
 
+Sizes: TypeAlias = tuple[int, int, int]
+"""GPUs, bytes and millicores."""
+
+_NOTHING: Amounts = {}
 _HUGE = 2**50
 """More memory in bytes, and more CPU in millicores, than anything else that a pod asks for."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Machine:
     """The most that can be chosen on one machine.
 
@@ -75,26 +79,21 @@ def machines(
     if any(node.doubtful for node in screen.passing):
         return None
     scale = _Scale(accelerator, wanted, trials.rules)
-    there = [(node, node.allocatable) for node in screen.able]
-    there += [(node, healthy(node)) for node in (*screen.weak, *away(filters, screen))]
-    return Machines(
-        free=largest(scale.machine(node.free) for node in screen.able),
-        whole=largest(scale.machine(_lasting(node, amounts)) for node, amounts in there),
-    )
+    whole = {scale.sizes(node.allocatable, node.staying_requested) for node in screen.able}
+    for node in (*screen.weak, *away(filters, screen)):
+        whole.add(scale.sizes(healthy(node), node.staying_requested))
+    free = {scale.sizes(node.free) for node in screen.able}
+    return Machines(free=scale.largest(free), whole=scale.largest(whole))
 
 
-def largest(found: Iterable[Machine]) -> tuple[Machine, ...]:
-    """Those that no other one surpasses, in falling order of GPUs."""
-    kept: list[Machine] = []
-    for it in sorted(set(found), reverse=True):
-        if not any(other.memory >= it.memory and other.cpu >= it.cpu for other in kept):
+def largest(found: Iterable[Sizes]) -> list[Sizes]:
+    """Those that no other one surpasses, in falling order of the first size."""
+    kept: list[Sizes] = []
+    for it in sorted(found, reverse=True):
+        _, memory, cpu = it
+        if not any(other[1] >= memory and other[2] >= cpu for other in kept):
             kept.append(it)
-    return tuple(kept)
-
-
-def _lasting(node: NodeInfo, allocatable: Amounts) -> Amounts:
-    staying = node.staying_requested
-    return {name: amount - staying.get(name, 0) for name, amount in allocatable.items()}
+    return kept
 
 
 class _Scale:
@@ -111,12 +110,21 @@ class _Scale:
             name: wanted.get(name, 0) - math.ceil(_HUGE * part) for name, part in self._part.items()
         }
 
-    def machine(self, amounts: Amounts) -> Machine:
-        return Machine(
-            gpus=max(0, amounts.get(self._resource, 0)),
-            memory=self._most(amounts, MEMORY),
-            cpu=self._most(amounts, CPU),
+    def sizes(self, has: Amounts, kept: Amounts = _NOTHING) -> Sizes:
+        """What there is of what can be chosen, less what is kept from it."""
+        gpus = self._resource
+        return (
+            has.get(gpus, 0) - kept.get(gpus, 0),
+            has.get(MEMORY, 0) - kept.get(MEMORY, 0),
+            has.get(CPU, 0) - kept.get(CPU, 0),
         )
 
-    def _most(self, amounts: Amounts, name: str) -> int:
-        return max(0, math.floor((amounts.get(name, 0) - self._beside[name]) / self._part[name]))
+    def largest(self, every: Iterable[Sizes]) -> tuple[Machine, ...]:
+        """The largest machines; only those are scaled, since that leaves their order as it is."""
+        return tuple(
+            Machine(max(0, gpus), self._most(memory, MEMORY), self._most(cpu, CPU))
+            for gpus, memory, cpu in largest(every)
+        )
+
+    def _most(self, amount: int, name: str) -> int:
+        return max(0, math.floor((amount - self._beside[name]) / self._part[name]))

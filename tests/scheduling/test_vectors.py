@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuspawner.scheduling import ClusterState, evaluate, explain
+from gpuspawner.scheduling import ClusterState, Outcome, evaluate, explain
+from gpuspawner.scheduling.evaluate import fits_somewhere
 
 CASES = [
     json.loads(line)
@@ -43,3 +44,4 @@ def test_evaluate_and_explain_agree(case):
     assert (short.outcome, short.feasible) == (full.outcome, full.feasible)
     assert short.message == full.message
     assert short.feasible or short.reasons == full.reasons
+    assert fits_somewhere(state, case["pod"]) == (short.outcome is Outcome.FITS)
