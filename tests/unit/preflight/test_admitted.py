@@ -32,7 +32,7 @@ from .worlds import GPU, NAMESPACE, StillView, ask, node, pod
 OVER = Rejection(Of.POD, OverQuota((Use(GPU, 4, 3, 4),)), "exceeded quota: gpu")
 TAINT = {"key": GPU, "effect": "NoSchedule"}
 OFFERS = Offers.parse(
-    accelerators={"a100": {"node_selector": {"gpu": "a100"}, "counts": [1, 2, 4]}}
+    accelerators={"a100": {"node_selector": {"gpu": "a100"}, "counts": [1, 2, 4, 8]}}
 )
 
 
@@ -56,7 +56,7 @@ def preflight_on(*nodes: dict[str, object]) -> AdmittedPreflight:
 
 
 def choosing(gpus: int, admission: Admission) -> Ask:
-    """Four GPUs or fewer of one model are on offer."""
+    """1, 2, 4 or 8 GPUs of one model are on offer."""
     accelerator = OFFERS.accelerators["a100"]
 
     def variant(request: GPURequest) -> tuple[Grant, dict[str, object]]:
@@ -115,9 +115,9 @@ async def test_a_no_waits_for_admission_once_it_is_seen_to_change_such_pods() ->
 async def test_what_the_api_server_does_not_take_is_refused_and_no_such_thing_offered() -> None:
     preflight = preflight_on(node("n", 8))
     admission = Admission()
-    admission.refused = {4, 2}
+    admission.refused = {8, 4, 2}
 
-    decision = await preflight.examine(choosing(4, admission))
+    decision = await preflight.examine(choosing(8, admission))
 
     assert isinstance(decision, Refuse)
     assert (decision.reason, decision.rejection) == (Reason.QUOTA, OVER)
