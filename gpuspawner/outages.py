@@ -1,5 +1,6 @@
 """What KubeSpawner does not stand by itself: a hub that cannot reach the cluster, for a while."""
 
+import asyncio
 from typing import Any
 
 from kubespawner.clients import load_config, shared_client
@@ -51,11 +52,13 @@ class StandsOutages:
         """Start a reflector of KubeSpawner's, and drop it where its first list fails.
 
         KubeSpawner keeps it, and every later start then waits for news that never come, until
-        the hub is restarted.
+        the hub is restarted. All starts wait for one future; a start that is cancelled meanwhile
+        would cancel it for all of them.
         """
         spawner: Any = self
+        starting = super()._start_reflector(kind, *args, **kwargs)  # type: ignore[misc]
         try:
-            return await super()._start_reflector(kind, *args, **kwargs)  # type: ignore[misc]
+            return await asyncio.shield(starting)
         except Exception:
             spawner.reflectors.pop(spawner._get_reflector_key(kind), None)  # noqa: SLF001
             raise

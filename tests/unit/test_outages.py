@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -61,3 +62,32 @@ async def test_what_is_wrong_with_a_trait_is_no_outage(write: Callable[[str], ob
 
     with pytest.raises(TraitError):
         Spawner(_mock=True, start_timeout="soon")
+
+
+class Listing:
+    """A reflector whose first list takes as long as a test lets it."""
+
+    def __init__(self, **_: object) -> None:
+        self.first_load_future: asyncio.Future[None] = asyncio.Future()
+
+    async def start(self) -> None:
+        """Begin to list."""
+
+
+async def test_a_start_that_is_cancelled_during_the_first_list_cancels_no_other(
+    write: Callable[[str], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(TOKEN)
+    monkeypatch.setattr(KubeSpawner, "reflectors", {})
+    first, second = Spawner(_mock=True), Spawner(_mock=True)
+    starts = [asyncio.ensure_future(it._start_reflector("pods", Listing)) for it in (first, second)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+    starts[1].cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starts[1]
+    [reflector] = KubeSpawner.reflectors.values()
+    reflector.first_load_future.set_result(None)
+
+    assert await starts[0] is reflector
