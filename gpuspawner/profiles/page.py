@@ -37,14 +37,15 @@ _NOTICE = Markup(
     '<div class="gpuspawner-message alert alert-{colour}" role="{role}">{text}</div>\n'
 )
 
-# KubeSpawner 7.0 draws no value that was written in before; 7.1 has done it once a page is loaded.
+# KubeSpawner 7.1 draws what was written in before, from a constant of its page; 7.0 does not.
 _WRITE_IN_AGAIN = Markup("""
 <script>
   window.addEventListener("load", () => {{
+    if (typeof userOptions !== "undefined") return;
     for (const [name, text] of {values}) {{
       const input = document.querySelector(`[data-name="${{CSS.escape(name)}}"]`);
       const select = input?.closest(".js-options-container")?.querySelector("select");
-      if (select && !input.value) {{
+      if (select) {{
         input.value = text;
         select.value = "unlisted-choice";
         select.dispatchEvent(new Event("change", {{ bubbles: true }}));
