@@ -12,6 +12,7 @@ from tests.waiting import wait_for
 
 GPU = "nvidia.com/gpu"
 T4 = "NVIDIA Tesla T4"
+T4_IS_FREE = 'data-accelerator="tesla-t4" data-state="free"'
 
 
 def choose(page: Page, accelerator: str, **sizes: str) -> None:
@@ -62,7 +63,7 @@ def test_a_gpu_is_free_within_a_second_of_its_pod_s_going(people: People, pods: 
     carol.get_by_role("button", name="Stop My Server").click()
     wait_for(lambda: not pods.all())
     gone = time.monotonic()
-    wait_for(lambda: "not free now" not in dan.request.get(f"{people.url}/hub/spawn").text())
+    wait_for(lambda: T4_IS_FREE in dan.request.get(f"{people.url}/hub/spawn").text())
     assert time.monotonic() - gone < 1
     dan.reload()
     choose(dan, T4)
