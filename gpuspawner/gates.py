@@ -90,13 +90,19 @@ async def tell(decision: Refuse) -> tuple[Message, OnForm]:
 async def decide(spawner: Any, ask: Ask, judge: Judge, tell: Tell = tell) -> Start | Wait:
     """Ask, and go on where the answer is not a refusal, which *tell* puts into words.
 
-    With ``GPUSpawner.preflight = "off"`` nothing is asked, and with ``"warn"`` a refusal is noted.
-
     Raises:
         Refusal: It is one.
     """
     if spawner.preflight == OFF:
         return Start(ask.grant)
+    decision = await judged(spawner, ask, judge)
+    if isinstance(decision, Refuse):
+        raise await _refusal(spawner, decision, tell)
+    return decision
+
+
+async def judged(spawner: Any, ask: Ask, judge: Judge) -> Decision:
+    """The answer of a judge who can ask admission; only noted where verdicts are warnings."""
     try:
         answer = judge(replace(ask, admit=partial(spawner.dry_run, ask.namespace)))
         decision = await answer if inspect.isawaitable(answer) else answer
@@ -106,11 +112,9 @@ async def decide(spawner: Any, ask: Ask, judge: Judge, tell: Tell = tell) -> Sta
         # A fault of ours is no reason for nobody to get a server.
         spawner.log.exception("The preflight failed; %s's server starts unchecked", ask.name)
         return Start(ask.grant, (UnknownRules(("the preflight itself failed",)),))
-    if not isinstance(decision, Refuse):
-        return decision
-    if spawner.preflight == WARN:
+    if isinstance(decision, Refuse) and spawner.preflight == WARN:
         return Start(ask.grant, (Overruled(decision),))
-    raise await _refusal(spawner, decision, tell)
+    return decision
 
 
 @asynccontextmanager

@@ -42,13 +42,16 @@ class AdmittedPreflight:
         """As `Preflight.check`, without admission."""
         return self._preflight.check(ask)
 
+    async def foretell(self, ask: Ask) -> Decision:
+        """As `Preflight.check`, for choices that change while a form is open.
+
+        What is in view says yes by itself; only a no is asked about, as in `begin`.
+        """
+        return await self._unless_changed(ask, self._check)
+
     async def examine(self, ask: Ask) -> Decision:
         """As `Preflight.check`."""
-
-        async def check(admitted: Ask) -> Decision:
-            return self._preflight.check(admitted)
-
-        return await self._after_admission(ask, check)
+        return await self._after_admission(ask, self._check)
 
     async def begin(self, ask: Ask) -> Decision:
         """As `Preflight.begin`.
@@ -56,12 +59,7 @@ class AdmittedPreflight:
         A yes is given in the tick in which it is asked for; `confirm` sees to the rest. So is a no
         that admission is known not to change.
         """
-        decision = await self._preflight.begin(ask)
-        if not isinstance(decision, Refuse) or decision.reason is Reason.TRY_AGAIN:
-            return decision
-        if _model(ask.grant) in self._left_alone:
-            return decision
-        return await self._after_admission(ask, self._preflight.begin)
+        return await self._unless_changed(ask, self._preflight.begin)
 
     async def confirm(self, ask: Ask) -> Decision:
         """As `Preflight.confirm`."""
@@ -77,6 +75,18 @@ class AdmittedPreflight:
     async def until_taken(self, ask: Ask) -> Refuse:
         """As `Preflight.until_taken`."""
         return await self._preflight.until_taken(ask)
+
+    async def _check(self, ask: Ask) -> Decision:
+        return self._preflight.check(ask)
+
+    async def _unless_changed(self, ask: Ask, judge: Judge) -> Decision:
+        """Judge the pod as it is sent, and as admission leaves it where that may save it."""
+        decision = await judge(ask)
+        if not isinstance(decision, Refuse) or decision.reason is Reason.TRY_AGAIN:
+            return decision
+        if _model(ask.grant) in self._left_alone:
+            return decision
+        return await self._after_admission(ask, judge)
 
     async def _after_admission(self, ask: Ask, judge: Judge) -> Decision:
         admitted = await ask.admit(ask.pod)

@@ -6,11 +6,12 @@ from gpuspawner import form, gates, hub, messages, options, policy
 from gpuspawner.asking import Asking
 from gpuspawner.availability import Availability, survey
 from gpuspawner.cluster.health import Live
+from gpuspawner.config import OFF
 from gpuspawner.messages import OnForm
 from gpuspawner.offers import Offers
 from gpuspawner.options import FieldError, GPURequest
 from gpuspawner.policy import Denial
-from gpuspawner.preflight.decision import Decision
+from gpuspawner.preflight.decision import Decision, Start, UnknownRules
 from gpuspawner.scheduling import ClusterState
 from gpuspawner.web.serving import live
 
@@ -69,5 +70,7 @@ class ShowsForm:
         if asking.variant(request) is None:  # the configuration stands in the way
             return asking, Denial(policy.DenialReason.NOT_OFFERED, request)
         ask = spawner._ask(asking, grant)  # noqa: SLF001, it is our own
-        decision: Decision = spawner._runtime.preflight.check(ask)  # noqa: SLF001, it is our own
-        return asking, decision
+        if spawner.preflight == OFF:
+            return asking, Start(grant, (UnknownRules(("GPUSpawner.preflight is off",)),))
+        foretell = spawner._runtime.preflight.foretell  # noqa: SLF001, it is our own
+        return asking, await gates.judged(spawner, ask, foretell)

@@ -25,9 +25,10 @@ from gpuspawner.admission.rejection import (
     WebhookFailed,
 )
 from gpuspawner.messages import OnForm, explain_refusal, refusal
+from gpuspawner.messages.preview import preview
 from gpuspawner.offers import Accelerator
 from gpuspawner.policy import Grant
-from gpuspawner.preflight.decision import Reason, Refuse
+from gpuspawner.preflight.decision import Overruled, Reason, Refuse, Start
 
 GI = 2**30
 T4 = Grant(Accelerator("t4", "NVIDIA T4", "nvidia.com/gpu"), 1)
@@ -155,3 +156,12 @@ def test_nothing_that_a_stranger_says_reaches_a_page_unescaped(said: str, status
             message = refusal(Refuse(T4, Reason.NOT_ADMITTED, rejection=rejection))
             assert "<script" not in message.html
             assert "\n" not in message.text
+
+
+def test_where_verdicts_are_warnings_the_form_says_so() -> None:
+    warned = Start(T4, (Overruled(refused(Insecure("restricted"))),))
+
+    assert preview(warned).text == (
+        "The cluster's Pod Security level, restricted, does not allow such a server. "
+        "It would be tried all the same."
+    )

@@ -78,6 +78,7 @@ async def test_a_toleration_that_admission_adds_makes_a_no_a_yes() -> None:
     what = replace(ask("a"), admit=Admission(tolerations=[{"operator": "Exists"}]))
 
     assert isinstance(preflight.check(what), Refuse)
+    assert isinstance(await preflight.foretell(what), Start)
     assert isinstance(await preflight.examine(what), Start)
     assert isinstance(await preflight.begin(what), Start)
     assert isinstance(await preflight.confirm(what), Start)
@@ -100,6 +101,17 @@ async def test_a_no_is_given_at_once_where_admission_leaves_such_pods_as_they_ar
 
     assert isinstance(await preflight.begin(replace(ask("b", 8), admit=admission)), Refuse)
     assert admission.asked == []
+
+
+async def test_while_a_form_is_open_admission_is_asked_only_about_a_no() -> None:
+    preflight = preflight_on(node("n", 1))
+    admission = Admission()
+
+    assert isinstance(await preflight.foretell(replace(ask("a", 1), admit=admission)), Start)
+    assert admission.asked == []
+    for _ in range(3):
+        assert isinstance(await preflight.foretell(replace(ask("a", 8), admit=admission)), Refuse)
+    assert admission.asked == [8]
 
 
 async def test_a_no_waits_for_admission_once_it_is_seen_to_change_such_pods() -> None:
