@@ -25,6 +25,7 @@ class StockSpawner(StandsOutages, KubeSpawner):  # type: ignore[misc]
 class ProfileSpawner(ChoosesProfiles, StockSpawner):
     """What profiles need of GPUSpawner."""
 
+    language = "en"
     _underway: object = None
 
     async def dry_run(self, namespace: str, pod: dict[str, Any]) -> None:

@@ -1,0 +1,89 @@
+"""A spawner's own part: the form after a start that was refused, and profiles that do not load."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import kubespawner
+import pytest
+from tornado import web
+
+from gpuspawner import hub
+from gpuspawner.preflight.admitted import AdmittedPreflight
+from gpuspawner.preflight.preflight import Preflight
+from tests.unit.preflight.worlds import StillView, node
+from tests.unit.profiles.lists import CPU, GPU
+from tests.unit.profiles.spawners import ProfileSpawner
+
+
+def _spawner(**traits: Any) -> ProfileSpawner:
+    view = StillView(("Node", node("a", 2)))
+    spawner = ProfileSpawner(**traits)
+    spawner._runtime = SimpleNamespace(view=view, preflight=AdmittedPreflight(Preflight(view)))
+    return spawner
+
+
+async def test_a_form_after_a_refused_start_knows_nothing_of_the_profile_that_was_loaded() -> None:
+    spawner = _spawner(profile_list=[CPU, GPU])
+    before = await spawner.profile_form()
+
+    spawner.keep_unloaded()
+    spawner.user_options = {"profile": "gpu"}
+    await spawner.load_user_options()
+    assert spawner.extra_resource_limits == {"nvidia.com/gpu": "1"}
+    spawner.user_options = {}
+
+    assert await spawner.profile_form() == before
+
+
+async def test_what_was_kept_for_such_a_form_goes_with_a_start_that_succeeds() -> None:
+    spawner = _spawner(profile_list=[CPU, GPU])
+    started: asyncio.Future[object] = asyncio.Future()
+
+    spawner.keep_unloaded()
+    started.set_exception(ValueError())
+    spawner.forget_unloaded(started)
+    assert spawner._unloaded is not None
+
+    started = asyncio.Future()
+    started.set_result(None)
+    spawner.forget_unloaded(started)
+    assert spawner._unloaded is None
+
+
+async def test_a_profile_that_cannot_be_loaded_when_it_starts_is_no_500() -> None:
+    spawner = _spawner(profile_list=[GPU])
+    spawner._underway = object()
+    spawner.user_options = {"profile": "taken away meanwhile"}
+
+    with pytest.raises(hub.Refusal, match="something in the hub's settings contradicts it"):
+        await spawner.load_user_options()
+
+
+async def test_an_administrator_s_own_answer_stays_theirs() -> None:
+    def not_for_you(_: object) -> list[dict[str, Any]]:
+        raise web.HTTPError(403, "Only for members of the course")
+
+    spawner = _spawner(profile_list=not_for_you)
+
+    with pytest.raises(web.HTTPError, match="Only for members"):
+        await spawner.profile_form()
+
+
+async def test_a_function_that_fails_is_told_to_people_and_logged() -> None:
+    def fails(_: object) -> list[dict[str, Any]]:
+        raise LookupError("the directory of courses")
+
+    with pytest.raises(hub.Refusal, match="something in the hub's settings contradicts it"):
+        await _spawner(profile_list=fails).profile_form()
+
+
+@pytest.mark.skipif(
+    kubespawner.version_info < (7, 1), reason="version: KubeSpawner 7.1 brought dictionaries"
+)
+async def test_profiles_may_be_a_dictionary() -> None:
+    as_list = await _spawner(profile_list=[CPU, GPU]).profile_form()
+
+    assert await _spawner(profile_list={"1": CPU, "2": GPU}).profile_form() == as_list
