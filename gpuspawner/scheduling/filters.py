@@ -26,7 +26,7 @@ from .failures import (
     Unselected,
 )
 from .node_affinity import CONFLICT, named_nodes, node_choice
-from .node_info import NodeInfo, PodInfo, host_ports, pod_info
+from .node_info import NodeInfo, PodInfo, host_ports, pod_key
 from .pod_affinity import Nearness, pod_choice
 from .priority import priority_of
 from .requests import PODS, Amounts, asked
@@ -212,14 +212,15 @@ class Filters:
         pods = self.state.nominated(node.name)
         if not pods:
             return ()
-        mine, spec = self.pod.metadata, self.pod.spec
+        meta = self.pod.metadata
+        mine = pod_key(meta.namespace, meta.name)
+        scheduler = self.pod.spec.scheduler_name or DEFAULT_SCHEDULER
         return tuple(
-            pod_info(pod, self.state.rules, node.name)
-            for pod in pods
-            if (pod.spec.priority or 0) >= self.priority.value
-            and (pod.spec.scheduler_name or DEFAULT_SCHEDULER)
-            == (spec.scheduler_name or DEFAULT_SCHEDULER)
-            and (pod.metadata.namespace, pod.metadata.name) != (mine.namespace, mine.name)
+            pod
+            for pod, theirs in pods
+            if pod.priority >= self.priority.value
+            and (theirs or DEFAULT_SCHEDULER) == scheduler
+            and pod.key != mine
         )
 
     def _judge(self) -> Judge:

@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+from typing import NamedTuple
 
 import msgspec
 
@@ -57,6 +58,14 @@ class PodInfo(msgspec.Struct, gc=False, frozen=True):
     def name(self) -> str:
         """Its name."""
         return self.key.partition("/")[2]
+
+
+class Nominated(NamedTuple):
+    """A pod without a node that a scheduler keeps room for."""
+
+    pod: PodInfo
+    """As if it were there."""
+    scheduler: str
 
 
 def pod_key(namespace: str, name: str) -> str:

@@ -4,7 +4,7 @@ One writer, many readers, all in one thread. `put` and `remove` cost O(1); nothi
 because of what an object contains.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from types import MappingProxyType
 
@@ -14,7 +14,7 @@ from gpuspawner.kube.nodes import Node
 from gpuspawner.kube.objects import CLUSTER_SCOPED, KubeObject, Odd, convert
 from gpuspawner.kube.pods import Pod
 
-from .node_info import NodeInfo, PodInfo, pod_info, pod_key
+from .node_info import NodeInfo, Nominated, PodInfo, pod_info, pod_key
 from .pod_index import PodIndex
 from .rules import DEFAULT_RULES, Rules
 from .screening import Screening
@@ -51,7 +51,7 @@ class ClusterState:
         """By node."""
         self.screening = Screening()
         """Results kept between evaluations."""
-        self._nominated: dict[str, dict[str, Pod]] = {}
+        self._nominated: dict[str, dict[str, Nominated]] = {}
 
     @classmethod
     def from_objects(
@@ -119,7 +119,7 @@ class ClusterState:
         """All pods without a node that have not ended, by namespace/name."""
         return MappingProxyType(self._unbound)
 
-    def nominated(self, node: str) -> Iterable[Pod]:
+    def nominated(self, node: str) -> Collection[Nominated]:
         """Return the pods without a node that a scheduler keeps room for on this one."""
         return self._nominated.get(node, {}).values()
 
@@ -248,8 +248,10 @@ class ClusterState:
         self._drop_pod(key)
         self.version += 1
         self._unbound[key] = pod
-        if pod.status.nominated_node_name:
-            self._nominated.setdefault(pod.status.nominated_node_name, {})[key] = pod
+        node = pod.status.nominated_node_name
+        if node:
+            there = Nominated(pod_info(pod, self.rules, node), pod.spec.scheduler_name)
+            self._nominated.setdefault(node, {})[key] = there
 
     def _drop_pod(self, key: str) -> None:
         unbound = self._unbound.pop(key, None)
