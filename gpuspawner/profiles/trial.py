@@ -13,7 +13,6 @@ from typing import Any
 from jupyterhub.utils import maybe_future
 from kubespawner import KubeSpawner
 from tornado import web
-from traitlets.config import Config
 
 from gpuspawner import pods
 from gpuspawner.kube.pods import Pod
@@ -31,6 +30,10 @@ from gpuspawner.scheduling.requests import asked, is_extended
 
 Initialized = Sequence[Mapping[str, Any]]
 """Profiles with the slugs and defaults that KubeSpawner gives them."""
+
+
+# The hub's whole configuration, and what KubeSpawner itself copies before it completes it.
+_NEVER_CHANGED = frozenset({"config", "profile_list"})
 
 
 async def profile_list(spawner: Any) -> Initialized:
@@ -59,7 +62,7 @@ def copy_of(spawner: Any) -> Any:
     copied = copy.copy(spawner)
     values = copied._trait_values  # noqa: SLF001, HasTraits gives each copy its own
     for name, value in values.items():
-        if isinstance(value, dict | list | set) and not isinstance(value, Config):
+        if isinstance(value, dict | list | set) and name not in _NEVER_CHANGED:
             values[name] = copy.deepcopy(value)
     return copied
 
