@@ -67,14 +67,11 @@ class Feed:
 
     async def _take_page(self, items: Iterable[msgspec.Raw], *, first: bool) -> None:
         self.error = None
-        turn = _Turn()
         if first:
             # What no page of the new list shows does not exist any more. The first list of all
             # begins with nothing to confirm, so it keeps no keys.
-            self._unconfirmed = set()
-            for key in self._state.keys(self.kind.name):
-                self._unconfirmed.add(key)
-                await turn.end_if_long()
+            self._unconfirmed = await self._keys()
+        turn = _Turn()
         for item in items:
             self._unconfirmed.discard(self._put(item))
             await turn.end_if_long()
@@ -86,6 +83,14 @@ class Feed:
         self.listed = True
         self.gap = False
         self.confirmed = time.monotonic()
+
+    async def _keys(self) -> set[tuple[str, str]]:
+        keys: set[tuple[str, str]] = set()
+        turn = _Turn()
+        for key in self._state.keys(self.kind.name):
+            keys.add(key)
+            await turn.end_if_long()
+        return keys
 
     async def _drop(self, keys: Iterable[tuple[str, str]]) -> None:
         turn = _Turn()
@@ -110,7 +115,7 @@ class Feed:
         if gap and not self.kind.required:
             # The health says nothing of optional kinds, so what may be wrong must not be used.
             self._state.mark_unknown(self.kind.name)
-            await self._drop(list(self._state.keys(self.kind.name)))
+            await self._drop(await self._keys())
             if error.status == 404:
                 # An API that the server does not have (device classes before 1.34) has no objects.
                 self._state.mark_known(self.kind.name)

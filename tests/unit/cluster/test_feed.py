@@ -61,6 +61,29 @@ async def test_other_work_goes_on_while_much_is_taken_in(
     assert turns > 150
 
 
+async def test_other_work_goes_on_while_a_new_list_takes_the_place_of_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gpuspawner.cluster.feed._TURN_SECONDS", 0.0)
+    state = ClusterState()
+    feed = Feed(PODS, state, lambda: None)
+    await feed.run(Scripted(Page(pods(200), first=True), Listed()))  # type: ignore[arg-type]
+    turns = 0
+
+    async def other_work() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    other = asyncio.create_task(other_work())
+    await feed.run(Scripted(Page(pods(1), first=True), Listed()))  # type: ignore[arg-type]
+    other.cancel()
+
+    assert len(state.unbound_pods) == 1
+    assert turns > 350  # 200 keys are kept, and 199 objects dropped
+
+
 async def test_everybody_is_notified_once_a_signal_not_once_an_object() -> None:
     notified: list[int] = []
     state = ClusterState()
