@@ -1,9 +1,10 @@
 """The API server's answers, read: a rejection with its figures, or no answer about the object.
 
-The texts are those of Kubernetes 1.36.2, seen on its API server: quota (plugin/pkg/admission/
-resourcequota/controller.go), LimitRange (limitranger/admission.go), RuntimeClass, Priority,
-ServiceAccount and PodSecurity (plugin/pkg/admission), webhooks and policies (apiserver/pkg/
-admission/plugin). Whatever is not known is a rejection without figures.
+The texts are those of Kubernetes 1.36.2, seen on its API server: quota (apiserver/pkg/admission/
+plugin/resourcequota/controller.go), LimitRange (plugin/pkg/admission/limitranger/admission.go),
+RuntimeClass, Priority, PodSecurity, webhooks and policies. Those of a missing ServiceAccount and
+of a quota that nobody has counted yet are read in the source (plugin/pkg/admission/serviceaccount/
+admission.go, and the first). Whatever is not known is a rejection without figures.
 """
 
 import json
