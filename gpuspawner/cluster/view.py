@@ -60,6 +60,7 @@ class ClusterView:
         self._tasks: list[asyncio.Task[None]] = []
         self._started = time.monotonic()
         self._change = asyncio.Event()
+        self._listeners: list[Callable[[], None]] = []
         self._teller = Teller(self._feeds)
 
     def start(self) -> None:
@@ -120,8 +121,14 @@ class ClusterView:
                 return True
         return False
 
+    def listen(self, call: Callable[[], None]) -> None:
+        """Call at every change of the state or of the health, in its tick."""
+        self._listeners.append(call)
+
     def wake(self) -> None:
-        """Let everybody look again who waits in `changed` or `first_list`."""
+        """Let everybody look again who waits in `changed` or `first_list`, or listens."""
+        for call in self._listeners:
+            call()
         # Whoever waits holds the old event; whoever comes next waits for the next change.
         change, self._change = self._change, asyncio.Event()
         change.set()

@@ -76,6 +76,7 @@ class Preflight:
         self._decider = Decider(view.state, self._judge)
         self._line = Line(view.wake)
         self.seats = Seats(view.state, self._judge, view.wake)
+        view.listen(self.seats.look)
 
     def check(self, ask: Ask) -> Decision:
         """Decide at this moment; nothing is changed, nothing is kept."""

@@ -25,7 +25,7 @@ _KNOWN = (Outcome.FITS, Outcome.FITS_AFTER_PREEMPTION)
 
 # Every way out of a start ends its seat; this is for a promise whose start never began.
 LIFETIME_SECONDS = 300.0
-# And this for a pod that others deleted before anybody looked at what the view showed of it.
+# And this for a pod that came and went within one answer of a watch, and was never in view.
 LEFT_SECONDS = 30.0
 
 
@@ -92,13 +92,21 @@ class Seats:
         self._seats: dict[Key, Seat] = {}
 
     def __len__(self) -> int:
-        self._drop_settled()
+        self.look()
         return len(self._seats)
 
     def find(self, key: Key) -> Seat | None:
         """The seat of this pod, if it has one."""
-        self._drop_settled()
+        self.look()
         return self._seats.get(key)
+
+    def look(self) -> None:
+        """End the seats that the view has made superfluous; to be called when it changes."""
+        now = time.monotonic()
+        for seat in list(self._seats.values()):
+            lifetime = LEFT_SECONDS if seat.phase is Phase.LEFT else self._lifetime
+            if self._settled(seat) or now - seat.since > lifetime:
+                del self._seats[seat.key]
 
     def take(self, key: Key, subject: Subject) -> None:
         """Promise to the pod; a seat of an earlier start of the same name ends."""
@@ -156,7 +164,7 @@ class Seats:
             key: Whose claim it is; what it holds already is not counted against it.
             claim: What it would take.
         """
-        self._drop_settled()
+        self.look()
         mine = [claim, *(c for other in self._seats if other != key and (c := self._claim(other)))]
         everyone = mine + self._strangers.claims({key, *self._seats})
         # Of equal claims, which are one object, one speaks for all.
@@ -173,13 +181,6 @@ class Seats:
 
     def _is_unknown(self, subject: Subject) -> bool:
         return self._judge.verdict(subject).outcome not in _KNOWN
-
-    def _drop_settled(self) -> None:
-        now = time.monotonic()
-        for seat in list(self._seats.values()):
-            lifetime = LEFT_SECONDS if seat.phase is Phase.LEFT else self._lifetime
-            if self._settled(seat) or now - seat.since > lifetime:
-                del self._seats[seat.key]
 
     def _settled(self, seat: Seat) -> bool:
         """Whether the view itself shows what the seat stood for."""

@@ -270,3 +270,14 @@ async def test_a_cancelled_start_leaves_neither_a_seat_nor_a_place_in_line() -> 
 
 def test_releasing_what_was_never_taken_does_nothing() -> None:
     preflight_on().release(NAMESPACE, "nobody")
+
+
+async def test_a_pod_that_came_and_went_while_nobody_asked_holds_nothing() -> None:
+    view = StillView(("Node", node("n", 1)))
+    preflight = Preflight(view, patience=0.05)
+    await preflight.begin(ask("first"))
+    preflight.seats.send((NAMESPACE, "first"))
+    view.put("Pod", pod("first", on="n"))
+    view.remove_pod("first")
+
+    assert isinstance(await preflight.begin(ask("second")), Start)

@@ -28,8 +28,7 @@ class Promises(RuleBasedStateMachine):
     """People ask, starts end in every way, the scheduler binds, pods end, and the view lags.
 
     The model is the true cluster beside the view: whoever was promised a place must be bound there
-    in the end, and when all is over and seen no seat may be left. Only where others deleted a pod
-    before anybody looked at the seats, time alone tells.
+    in the end, and when all is over and seen no seat may be left.
     """
 
     @initialize(nodes=st.lists(st.sampled_from([1, 2, 4]), min_size=1, max_size=4))
@@ -40,7 +39,6 @@ class Promises(RuleBasedStateMachine):
         self.asking: Asking = {}
         self.promised: set[str] = set()
         self.sent: set[str] = set()
-        self.deleted_by_others: set[str] = set()
         self.people = 0
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -111,8 +109,6 @@ class Promises(RuleBasedStateMachine):
         self.preflight.release(NAMESPACE, name)
         if data.draw(st.booleans()):
             self.preflight.seats.see_out((NAMESPACE, name))
-        else:
-            self.deleted_by_others.add(name)
         self.run(settle())
 
     @rule(data=st.data())
@@ -140,9 +136,6 @@ class Promises(RuleBasedStateMachine):
             self.preflight.release(NAMESPACE, name)
         while self.world.is_behind():
             self.see(1)
-        assert len(self.preflight.seats) <= len(self.deleted_by_others)
-        for name in self.deleted_by_others:
-            self.preflight.seats.see_out((NAMESPACE, name))
         assert len(self.preflight.seats) == 0
         self.loop.close()
 
