@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+import msgspec
+
 from gpuspawner.cluster.health import Health, Live, Reading
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
@@ -26,6 +28,12 @@ ANY_POD: Mapping[str, Any] = {
     "spec": {"containers": [{"name": "notebook", "image": "any"}]},
 }
 """A pod that asks for nothing and may run anywhere."""
+
+
+_RUNTIME_ONLY = ("args", "command", "env", "lifecycle", "securityContext")
+"""What of a container matters only where it runs."""
+
+_MOST_KEPT = 256
 
 
 class State(StrEnum):
@@ -91,6 +99,33 @@ def survey(
     return tuple(_look(state, trials, accelerator) for accelerator in accelerators)
 
 
+class Surveys:
+    """Surveys that were made, each kept for as long as nothing changes in the cluster.
+
+    Args:
+        state: What is known of the cluster.
+    """
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._version = -1
+        self._kept: dict[bytes, tuple[Availability, ...]] = {}
+
+    def survey(
+        self, health: Health, offers: Offers, pod: Mapping[str, Any] | None, rules: PodRules
+    ) -> tuple[Availability, ...]:
+        """Do as `survey` does; offers and rules only change with the state."""
+        if pod is None or not isinstance(health, Live):
+            return survey(self._state, health, offers, pod, rules)
+        if self._version != self._state.version or len(self._kept) >= _MOST_KEPT:
+            self._version = self._state.version
+            self._kept.clear()
+        key = msgspec.msgpack.encode(pod)
+        if key not in self._kept:
+            self._kept[key] = survey(self._state, health, offers, pod, rules)
+        return self._kept[key]
+
+
 class Trials:
     """Pods that nobody creates, to see what there would be room for.
 
@@ -102,7 +137,7 @@ class Trials:
 
     def __init__(self, offers: Offers, pod: Mapping[str, Any], rules: PodRules) -> None:
         self._offers = offers
-        self._base = _without_claims(pod)
+        self._base = _what_decides(pod)
         self.rules = rules
 
     def smallest(self, accelerator: Accelerator | None) -> Grant:
@@ -147,10 +182,18 @@ def _look(state: ClusterState, trials: Trials, accelerator: Accelerator | None) 
     return Availability(accelerator, State.AWAY if verdict.away else State.ABSENT, gpus)
 
 
-def _without_claims(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """The pod with scratch space in place of its claims, which KubeSpawner has yet to make."""
+def _what_decides(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """The pod without what no rule looks at; it is copied for every accelerator.
+
+    There is scratch space in place of its claims, which KubeSpawner has yet to make.
+    """
+    spec = pod["spec"]
     volumes = [
         {"name": volume["name"], "emptyDir": {}} if "persistentVolumeClaim" in volume else volume
-        for volume in pod["spec"].get("volumes") or ()
+        for volume in spec.get("volumes") or ()
     ]
-    return {**pod, "spec": {**pod["spec"], "volumes": volumes}}
+    containers = [
+        {key: value for key, value in container.items() if key not in _RUNTIME_ONLY}
+        for container in spec["containers"]
+    ]
+    return {**pod, "spec": {**spec, "volumes": volumes, "containers": containers}}

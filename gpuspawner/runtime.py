@@ -11,6 +11,7 @@ from functools import partial
 from typing import Protocol
 
 from gpuspawner.admission.dry_run import DryRun
+from gpuspawner.availability import Surveys
 from gpuspawner.cluster.client import load_configuration
 from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.view import ClusterView
@@ -53,6 +54,7 @@ class Runtime:
         view: The live view.
         dry_run: Asks the API server what admission makes of pods.
         preflight: Judges pods as admission leaves them against the view, and keeps the seats.
+        surveys: How it stands with the accelerators, for each pod that asks.
 
     Raises:
         OfferError: What is offered is not usable.
@@ -77,6 +79,7 @@ class Runtime:
         self.view = ClusterView(load, rules=rules if version is None else rules(version))
         self.dry_run = DryRun(DRY_RUN_PATIENCE)
         self.preflight = AdmittedPreflight(Preflight(self.view))
+        self.surveys = Surveys(self.view.state)
         self._discovered = self._configured
         self._discovered_at = -1
         self._said = ""

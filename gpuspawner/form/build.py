@@ -183,7 +183,7 @@ def lamps(gpus: Room | None) -> tuple[bool, ...]:
 
 
 def _differs(question: AnyQuestion, everything: Sequence[Choices]) -> bool:
-    return len({(question.lines(it), question.taken(it)) for it in everything}) > 1
+    return len({(question.option.choices(it), question.taken(it)) for it in everything}) > 1
 
 
 def _notice(rows: Sequence[Availability]) -> str:

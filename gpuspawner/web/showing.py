@@ -4,7 +4,7 @@ from typing import Any
 
 from gpuspawner import form, gates, hub, messages, options, policy
 from gpuspawner.asking import Asking
-from gpuspawner.availability import Availability, survey
+from gpuspawner.availability import Availability
 from gpuspawner.cluster.health import Live
 from gpuspawner.config import OFF
 from gpuspawner.messages import OnForm
@@ -51,8 +51,8 @@ class ShowsForm:
         spawner: Any = self
         view = spawner._runtime.view  # noqa: SLF001, it is our own
         asking: Asking = await spawner._asking()  # noqa: SLF001, it is our own
-        rows = survey(view.state, view.health(), asking.offers, asking.stock, asking.rules)
-        return asking, rows
+        found = spawner._runtime.surveys  # noqa: SLF001, it is our own
+        return asking, found.survey(view.health(), asking.offers, asking.stock, asking.rules)
 
     async def preview(
         self, raw: object

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuspawner.availability import Availability, State, survey
+from gpuspawner.availability import Availability, State, Surveys, survey
 from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
 from gpuspawner.manifest import PodRules
 from gpuspawner.offers import Offers
@@ -172,3 +172,17 @@ def test_of_a_pod_that_is_not_known_yet_nothing_can_be_told():
     state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
 
     assert {row.state for row in survey(state, LIVE, OFFERS, None)} == {State.UNKNOWN}
+
+
+def test_a_survey_is_kept_until_the_cluster_changes_and_no_longer():
+    state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
+    surveys = Surveys(state)
+
+    first = surveys.survey(LIVE, OFFERS, STOCK, PodRules())
+    assert surveys.survey(LIVE, OFFERS, STOCK, PodRules()) is first
+    assert surveys.survey(Stale(60, "x"), OFFERS, STOCK, PodRules())[0].state is State.UNKNOWN
+    selecting = {**STOCK, "spec": {**STOCK["spec"], "nodeSelector": {"no": "node"}}}
+    assert surveys.survey(LIVE, OFFERS, selecting, PodRules())[0].state is State.ABSENT
+
+    state.remove("Node", "", "a")
+    assert surveys.survey(LIVE, OFFERS, STOCK, PodRules())[0].state is State.ABSENT

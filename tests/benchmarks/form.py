@@ -1,0 +1,132 @@
+"""What the form costs a page: `python -m tests.benchmarks.form [NODES PODS]`.
+
+Two hubs beside one cluster: one shows GPUSpawner's form, the other KubeSpawner's own form of
+profiles with as many choices. Prints the time to the first byte of each, asked in turns, and their
+ratio; asserts nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from localcluster import LocalCluster, Pods, bulk
+from tests.hub.people import Person
+from tests.hub.running import RunningHub, running_hub
+from tests.waiting import wait_for
+
+from .clusters import MODELS
+from .running_pods import objects
+
+SIZE = (5_000, 20_000)
+TIMES = 200
+READING = 'data-state="reading"'
+COUNTS = [1, 2, 4, 8]
+SIZES = ["8Gi", "16Gi", "32Gi", "64Gi"]
+CORES = [1, 2, 4, 8]
+
+COMMON = """
+c.KubeSpawner.namespace = "default"
+"""
+OURS = f"""
+import gpuspawner
+c.GPUSpawner.accelerators = {{
+    f"model-{{number}}": {{
+        "node_selector": {{"nvidia.com/gpu.product": model}},
+        "tolerations": [{{"operator": "Exists"}}],
+        "counts": {COUNTS},
+    }}
+    for number, model in enumerate({MODELS})
+}}
+c.GPUSpawner.images = {{f"image-{{n}}": {{"image": f"i:{{n}}"}} for n in range(4)}}
+c.GPUSpawner.memory_choices = {SIZES}
+c.GPUSpawner.cpu_choices = {CORES}
+gpuspawner.configure(c)
+"""
+# The choices of ours, option by option, as an administrator would write them as profiles.
+STOCK = f"""
+def choices(trait, values):
+    named = {{str(value): {{trait: value}} for value in values}}
+    return {{k: {{"display_name": k, "kubespawner_override": v}} for k, v in named.items()}}
+
+c.JupyterHub.spawner_class = "kubespawner.KubeSpawner"
+c.KubeSpawner.profile_list = [
+    {{
+        "display_name": f"model-{{number}}",
+        "profile_options": {{
+            "gpus": {{"display_name": "GPUs", "choices": choices("cpu_guarantee", {COUNTS})}},
+            "image": {{"display_name": "Image", "choices": choices("image", ["a", "b", "c", "d"])}},
+            "memory": {{"display_name": "Memory", "choices": choices("mem_limit", {SIZES})}},
+            "cpu": {{"display_name": "CPU", "choices": choices("cpu_limit", {CORES})}},
+        }},
+    }}
+    for number in range({len(MODELS)})
+]
+"""
+
+
+def main() -> None:
+    """Make the cluster and the hubs, and print the table."""
+    nodes, pods = map(int, sys.argv[1:3]) if len(sys.argv) > 2 else SIZE
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        cluster = LocalCluster(folder / "cluster", pods=Pods.LEAVE, controllers=())
+        stack.enter_context(cluster)
+        for process in cluster.plane.processes():
+            if process.name == "kube-scheduler":  # it would read all of it, too
+                process.stop()
+        bulk.put(cluster.plane.etcd_url, objects(nodes, pods), nodes + pods)
+        people = {
+            name: stack.enter_context(_somebody(folder / name, cluster, lines))
+            for name, lines in (("stock", STOCK), ("gpuspawner", OURS))
+        }
+        wait_for(lambda: READING not in _page(people["gpuspawner"]), timeout=300)
+        states = re.findall(r'data-state="([\w-]+)"', _page(people["gpuspawner"]))
+        print(f"{nodes} nodes, {pods} pods; states: {', '.join(states)}", flush=True)
+        _print(_measure(people))
+
+
+@contextmanager
+def _somebody(folder: Path, cluster: LocalCluster, lines: str) -> Iterator[Person]:
+    folder.mkdir()
+    environment = {"KUBECONFIG": str(cluster.kubeconfig)}
+    hub: RunningHub
+    with running_hub(folder, COMMON + lines, environment=environment) as hub:
+        yield hub.person("ann")
+
+
+def _page(person: Person) -> str:
+    return person.open("/hub/spawn").html
+
+
+def _measure(people: dict[str, Person]) -> dict[str, list[float]]:
+    """Milliseconds to the first byte, in turns, so that both meet the same machine."""
+    taken: dict[str, list[float]] = {name: [] for name in people}
+    for _ in range(TIMES):
+        for name, person in people.items():
+            began = time.perf_counter()
+            answer = person.session.get(f"{person.hub.url}/hub/spawn", stream=True)
+            next(answer.iter_content(1))
+            taken[name].append((time.perf_counter() - began) * 1000)
+            _ = answer.content
+    return taken
+
+
+def _print(taken: dict[str, list[float]]) -> None:
+    stock = taken["stock"]
+    print("| form | median | ratio | 90th percentile | ratio |")
+    print("| --- |" + " ---: |" * 4)
+    for name, times in taken.items():
+        median, late = statistics.median(times), statistics.quantiles(times, n=10)[-1]
+        ratios = median / statistics.median(stock), late / statistics.quantiles(stock, n=10)[-1]
+        print(f"| {name} | {median:.1f} ms | {ratios[0]:.2f} | {late:.1f} ms | {ratios[1]:.2f} |")
+
+
+if __name__ == "__main__":
+    main()
