@@ -1,7 +1,7 @@
 # What people run here, on a machine with Python 3.11 (or newer) and make. noxfile.py says what each target does.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs unit bench live race soak screenshots clean
+.PHONY: help demo test lint docs unit bench live fuzz race soak screenshots clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ bench: ## figures beside a baseline measured in the same run
 
 live: ## the long comparison with the real kube-scheduler
 	@tools/nox --session live
+
+fuzz: ## hostile options by the way that REST takes: make fuzz N=100000 SEED=1
+	@tools/nox --session fuzz -- $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED))
 
 race: ## a hundred people and fifteen GPUs, with everything that can go wrong meanwhile
 	@tools/nox --session race

@@ -127,6 +127,14 @@ def live(session: nox.Session) -> None:
 
 
 @nox.session
+def fuzz(session: nox.Session) -> None:
+    """Hostile options by the way that REST takes, and what comes of them."""
+    session.install("-e", ".[test]", *NEWEST_HUB)
+    _build_control_plane(session)
+    session.run("python", "-m", "tests.fuzz", *session.posargs)
+
+
+@nox.session
 def race(session: nox.Session) -> None:
     """A hundred people before fifteen GPUs, and what can go wrong meanwhile; half an hour."""
     session.install("-e", ".[test]", *NEWEST_HUB)

@@ -1,9 +1,11 @@
 """The options that the hub has stored for a server, for a start that says nothing of its own."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from gpuspawner import gates, options
+from gpuspawner.hub import Refusal
 from gpuspawner.offers import Offers
 from gpuspawner.options import Gone
 from gpuspawner.pods import Plain
@@ -22,7 +24,6 @@ class SavesOptions:
 
     gone: tuple[Gone, ...] = ()
     _granted: Mapping[str, object] | None = None
-    _in_question = False
 
     def saved(self, offers: Offers) -> tuple[gates.Options, tuple[Gone, ...]]:
         """What is stored, as far as it is on offer, with defaults for what is not; and the rest."""
@@ -31,14 +32,17 @@ class SavesOptions:
         kept, gone = options.fall_back(ours, offers)
         return {**theirs, **options.user_options(kept)}, gone
 
-    def question_options(self) -> None:
-        """Let what is stored not be the next start's unless it is granted to this one."""
-        self._in_question = True
-        self.gone = ()
+    @contextmanager
+    def taking_back(self) -> Iterator[None]:
+        """Let what is refused within not be what the next start asks for."""
+        try:
+            yield
+        except Refusal:
+            self._store(self._granted or {})
+            raise
 
     def grant_options(self, granted: Mapping[str, object]) -> None:
         """Store what this start was granted."""
-        self._in_question = False
         self._granted = granted
         self._store(granted)
 
@@ -59,10 +63,3 @@ class SavesOptions:
         """Take up what :meth:`get_state` has kept."""
         super().load_state(state)  # type: ignore[misc]
         self._granted = state.get("granted_options")
-
-    def clear_state(self) -> None:
-        """Take back what was not granted; the hub calls this before every start and after it."""
-        super().clear_state()  # type: ignore[misc]
-        if self._in_question:
-            self._in_question = False
-            self._store(self._granted or {})

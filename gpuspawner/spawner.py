@@ -182,9 +182,10 @@ class GPUSpawner(
             raise gates.unreachable(self)
         self.keep_unloaded()
         profiles = await self.profiles()
-        self.question_options()
-        asked = await self._asked(self._requested(), profiles)
-        decision = await gates.decide(self, asked.ask, self._runtime.preflight.begin, asked.tell)
+        begin = self._runtime.preflight.begin
+        with self.taking_back():
+            asked = await self._asked(self._requested(), profiles)
+            decision = await gates.decide(self, asked.ask, begin, asked.tell)
         self._underway = Underway(asked, decision)
         if isinstance(decision, Start):
             for unknown in messages.explain_unknown(decision):
@@ -194,7 +195,7 @@ class GPUSpawner(
 
     def _requested(self) -> object:
         """The options of this start. Said nothing: those stored, as far as still on offer."""
-        requested = hub.requested_options(self)
+        requested, self.gone = hub.requested_options(self), ()
         if requested is not None:
             return requested
         if self.profile_list:
@@ -214,6 +215,13 @@ class GPUSpawner(
         return pods.model(self._pod(asking, asked.ask.grant))
 
     async def _make_create_pod_request(self, pod: Any, request_timeout: float) -> Any:
+        with self.taking_back():
+            created = await self._create_judged(pod, request_timeout)
+        if created and self._underway is not None:
+            self.grant_options(self._underway.asked.granted)
+        return created
+
+    async def _create_judged(self, pod: Any, request_timeout: float) -> Any:
         underway = self._underway
         nothing = Asked(Ask(self.namespace, self.pod_name, {}, Grant()), {})
         asked = underway.asked if underway else nothing
@@ -225,10 +233,7 @@ class GPUSpawner(
         if underway is not None:
             self._underway = Underway(asked, decision)
         async with gates.refusing(self, asked.ask.grant, Of.POD, asked.tell):
-            created = await super()._make_create_pod_request(pod, request_timeout)
-        if created and underway is not None:
-            self.grant_options(asked.granted)
-        return created
+            return await super()._make_create_pod_request(pod, request_timeout)
 
     async def _make_create_pvc_request(self, pvc: Any, request_timeout: float) -> Any:
         grant = self._underway.asked.ask.grant if self._underway else Grant()

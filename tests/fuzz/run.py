@@ -1,0 +1,149 @@
+"""Send hostile bodies to a hub in this process, by the way that REST takes.
+
+The hub's own part of that way writes to its database a dozen times, and takes nearly all of the
+time; so most bodies are handed to the spawner as the hub does it, and some go all the way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import Counter
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from jupyterhub.user import User
+from jupyterhub.utils import maybe_future
+from traitlets.config import Config
+
+from gpuspawner import GPUSpawner, hub, pods
+from gpuspawner.pods import Plain
+from localcluster import LocalCluster
+from tests.fuzz import findings
+from tests.fuzz.bodies import bodies
+from tests.hub.in_process import hub_in_process
+from tests.hub.option_sets import OFFERS
+
+# Of so many bodies one goes the whole way, and a form is drawn for one.
+_WHOLE_WAY_OF = 50
+_PAGE_SIZE = 4096
+
+
+class MadeError(Exception):
+    """A pod is made; nobody waits for it."""
+
+    def __init__(self, pod: Plain) -> None:
+        super().__init__()
+        self.pod = pod
+
+
+class StopsAtThePod(GPUSpawner):
+    """Makes the pod that would be created, and no more."""
+
+    async def start(self) -> None:
+        raise MadeError(pods.plain(await self.get_pod_manifest()))
+
+
+@dataclass
+class Report:
+    """What came of a run.
+
+    Attributes:
+        answers: How often each answer was given.
+        findings: What should not have been, with the number of its body.
+        grown: By how many bytes the process grew between a quarter of the run and its end.
+    """
+
+    answers: Counter[str] = field(default_factory=Counter)
+    findings: list[str] = field(default_factory=list)
+    grown: int = 0
+
+
+async def run(cluster: LocalCluster, folder: Path, *, seed: int, count: int) -> Report:
+    """Send *count* bodies, and look at every pod, answer and page that comes of them."""
+    namespace = f"fuzz-{secrets.token_hex(4)}"
+    cluster.api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
+    c = Config()
+    c.KubeSpawner.namespace = namespace
+    c.KubeSpawner.image = "lab:1"
+    c.GPUSpawner.update(dict(OFFERS))
+    c.JupyterHub.hub_connect_url = "http://hub:8081"
+    report = Report()
+    with pytest.MonkeyPatch.context() as patch:
+        async with hub_in_process(patch, folder, cluster.kubeconfig, StopsAtThePod, c) as running:
+            user = running.user("mallory")
+            spawner: StopsAtThePod = user.spawner
+            assert await spawner._runtime.view.first_list(60)
+            stock = pods.plain(await super(GPUSpawner, spawner).get_pod_manifest())
+            early = 0
+            for number, body in enumerate(islice(bodies(seed), count)):
+                whole_way = number % _WHOLE_WAY_OF == 0
+                start = _spawn if whole_way else _hand_over
+                found = await _answer(start(user, body), stock, report)
+                if whole_way:
+                    found += await _page(user, body)
+                report.findings += [f"body {number}: {what}" for what in found]
+                if number == count // 4:
+                    early = _resident()
+            report.grown = _resident() - early
+    return report
+
+
+async def _spawn(user: User, body: object) -> None:
+    await user.spawn(options=body)
+
+
+async def _hand_over(user: User, body: object) -> None:
+    """What `User.spawn` does with a spawner once all is in the database."""
+    spawner: StopsAtThePod = user.spawner
+    spawner.user_options = body
+    spawner.clear_state()
+    try:
+        await spawner._run_apply_user_options(spawner.user_options)
+        await maybe_future(spawner.run_pre_spawn_hook())
+        await spawner.start()
+    finally:
+        spawner.clear_state()
+
+
+async def _answer(start: Coroutine[None, None, None], stock: Plain, report: Report) -> list[str]:
+    try:
+        # As the hub does it, each request is a task with a context of its own.
+        await asyncio.create_task(start)
+    except MadeError as made:
+        report.answers["made"] += 1
+        return list(findings.of_pod(made.pod, stock))
+    except hub.Refusal as refusal:
+        report.answers[refusal.slug] += 1
+        return list(findings.of_refusal(refusal))
+    except Exception as error:  # noqa: BLE001, each is a finding: HTTP 500
+        report.answers["failed"] += 1
+        return [repr(error)]
+    return ["a server was started"]
+
+
+async def _page(user: User, body: object) -> list[str]:
+    """The form that is drawn again after somebody has sent this by form."""
+    sent = body if isinstance(body, dict) else {"accelerator": body}
+    form = {
+        str(name): [value if isinstance(value, str) else repr(value)[:2000]]
+        for name, value in sent.items()
+    }
+
+    async def ask() -> list[str]:
+        spawner: GPUSpawner = user.spawner
+        try:
+            await spawner.run_options_from_form(form)
+        except hub.Refusal as refusal:
+            drawn = await spawner.get_options_form()
+            return [*findings.of_refusal(refusal), *findings.of_page(drawn)]
+        return list(findings.of_page(await spawner.get_options_form()))
+
+    return await asyncio.create_task(ask())
+
+
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE_SIZE
