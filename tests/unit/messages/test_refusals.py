@@ -114,6 +114,13 @@ SENTENCES = [
         ),
     ),
     (
+        Refuse(Grant(A100, 1), Reason.TAKEN),
+        (
+            "Somebody else took the last A100 just before your server got it. "
+            "Please try again a little later."
+        ),
+    ),
+    (
         Refuse(Grant(A100, 1), Reason.AWAY, away=2),
         (
             "The machines with A100 are away right now, for maintenance perhaps. "

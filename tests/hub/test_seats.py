@@ -1,0 +1,131 @@
+"""Whatever way a start ends, the next who asks gets the GPU, and nobody gets it twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from localcluster import Fleet, NodeGroup
+from localcluster.client import ApiError
+from tests.fixtures.cluster import AddNodes
+from tests.hub.conftest import StartGPUHub
+from tests.hub.running import RunningHub
+from tests.waiting import wait_for
+
+# Who is called slow has a pod that takes its time to run; who is impatient waits three seconds for
+# it; for the unlucky, somebody else's pod is bound between the last word and their own pod.
+PEOPLE = """
+c.JupyterHub.tornado_settings = {"slow_spawn_timeout": 1}
+c.GPUSpawner.accelerators = {"t4": {
+    "display_name": "Tesla T4", "node_selector": {"gpu": "seats"}}}
+
+def hook(spawner):
+    if spawner.user.name.startswith("impatient"):
+        spawner.start_timeout = 3
+c.Spawner.pre_spawn_hook = hook
+
+def slow(spawner, pod):
+    if "slow" in spawner.user.name:
+        pod.metadata.annotations["localcluster/start-after"] = "120"
+    return pod
+c.KubeSpawner.modify_pod_hook = slow
+
+from gpuspawner.seating import KeepsSeat
+send = KeepsSeat._make_create_pod_request
+async def send_late(self, pod, request_timeout):
+    if self.user.name == "unlucky":
+        asked = {"limits": {"nvidia.com/gpu": "1"}}
+        spec = {"containers": [{"name": "x", "image": "x", "resources": asked}]}
+        spec["nodeName"] = "seats-0"
+        stranger = {"metadata": {"name": "stranger"}, "spec": spec}
+        await self.api.create_namespaced_pod(self.namespace, stranger)
+    return await send(self, pod, request_timeout)
+KeepsSeat._make_create_pod_request = send_late
+"""
+
+
+@pytest.fixture(scope="module")
+def hub(start_gpu_hub: StartGPUHub) -> Iterator[RunningHub]:
+    with start_gpu_hub(PEOPLE) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def one_gpu(add_nodes: AddNodes, leave_no_server: None) -> None:
+    # Servers are gone before their node: fixtures end in the reverse order.
+    del leave_no_server
+    amounts = {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "1"}
+    add_nodes(Fleet((NodeGroup("seats", 1, amounts, labels={"gpu": "seats"}),)))
+
+
+def one_more_starts(hub: RunningHub) -> None:
+    """The GPU is free: somebody gets it, and the next does not."""
+    assert hub.start("next").status_code in {201, 202}
+    hub.until_ready("next")
+    assert hub.start("last").status_code in {202, 409}
+    hub.events_end("last")
+    assert hub.pods.names() == {"jupyter-next"}
+
+
+def test_a_start_that_its_owner_stops_gives_the_gpu_back(hub: RunningHub) -> None:
+    hub.start("slow")
+    hub.pods.bound("slow")
+
+    hub.stop("slow")
+
+    one_more_starts(hub)
+
+
+def test_a_start_that_takes_too_long_gives_the_gpu_back(hub: RunningHub) -> None:
+    hub.start("impatient-slow")
+    hub.events_end("impatient-slow")
+
+    one_more_starts(hub)
+
+
+def test_a_pod_that_others_delete_during_the_start_gives_the_gpu_back(hub: RunningHub) -> None:
+    """KubeSpawner does not notice, and the start goes on until its time is over."""
+    hub.start("slow")
+    hub.pods.bound("slow")
+    hub.pods.cluster.api.delete(f"{hub.pods.path}/jupyter-slow", grace=0)
+
+    one_more_starts(hub)
+
+
+def test_an_older_pod_of_the_name_makes_way_and_nobody_comes_in_between(hub: RunningHub) -> None:
+    spec = {"containers": [{"name": "notebook", "image": "x"}]}
+    labels = {"component": "singleuser-server"}
+    metadata = {"name": "jupyter-alice", "labels": labels}
+    hub.pods.cluster.api.create(hub.pods.path, {"metadata": metadata, "spec": spec})
+    older = hub.pods.bound("alice")["metadata"]["uid"]
+
+    assert hub.start("alice").status_code in {201, 202}
+    assert hub.start("bob").status_code in {202, 409}
+
+    hub.until_ready("alice")
+    hub.events_end("bob")
+    assert hub.pods.names() == {"jupyter-alice"}
+    assert hub.pods.of("alice")["metadata"]["uid"] != older
+
+
+def test_who_loses_the_gpu_to_a_stranger_is_told_so_and_does_not_wait(hub: RunningHub) -> None:
+    hub.start("unlucky")
+    try:
+        told = hub.events("unlucky")[-1]
+
+        assert told["failed"]
+        assert "Somebody else took the last Tesla T4 just before" in told["message"]
+        wait_for(lambda: hub.pods.names() == {"stranger"})
+    finally:
+        _delete(hub, "stranger")
+    wait_for(lambda: not hub.pods.all())
+    one_more_starts(hub)
+
+
+def _delete(hub: RunningHub, pod: str) -> None:
+    try:
+        hub.pods.cluster.api.delete(f"{hub.pods.path}/{pod}", grace=0)
+    except ApiError as error:
+        if error.status != 404:
+            raise
