@@ -114,7 +114,8 @@ class Profiles:
                 break
             if other.choice and found:
                 continue
-            if standing.fits_now(await self._examine(await self._quietly(other.chosen))):
+            ask = self._admitting(await self._quietly(other.chosen))
+            if standing.fits_now(await self._preflight.examine(ask)):
                 found.append(messages.profile_named(other.profile, *filter(None, [other.choice])))
         return found
 
@@ -155,29 +156,26 @@ class Profiles:
         ask = await self._quietly(chosen)
         if ask.grant.accelerator is None:
             return standing.Judged(ask, None)
-        decision = await self._decide(ask)
+        decision = await self._foretell(ask)
         return standing.Judged(ask, standing.availability(decision, self._room(ask)))
 
-    async def _decide(self, ask: Ask) -> Decision:
-        """What can be told on a form; admission is asked only where it could make a yes of a no.
+    async def _foretell(self, ask: Ask) -> Decision:
+        """What can be told before anything is sent; admission is asked about a no.
 
-        It often does: it tolerates the taints of GPU nodes for pods that ask for GPUs.
+        It often makes a yes of it: it tolerates the taints of GPU nodes for pods that ask for GPUs.
         """
-        decision = self._preflight.check(ask)
-        if not isinstance(decision, Refuse):
-            return decision
-        admitted = await self._examine(ask)
+        foretold = await self._preflight.foretell(self._admitting(ask))
         # What a quota or a webhook says is about the person, and no state of the machines.
-        return decision if isinstance(admitted, Refuse) and admitted.rejection else admitted
+        about_person = isinstance(foretold, Refuse) and foretold.rejection is not None
+        return self._preflight.check(ask) if about_person else foretold
 
-    async def _examine(self, ask: Ask) -> Decision:
-        """What the first gate would say."""
-        admit = partial(self._spawner.dry_run, ask.namespace)
-        return await self._preflight.examine(replace(ask, admit=admit))
+    def _admitting(self, ask: Ask) -> Ask:
+        return replace(ask, admit=partial(self._spawner.dry_run, ask.namespace))
 
     def _room(self, ask: Ask) -> Room | None:
         pod = getattr(ask.subject, "pod", None)
         if pod is None:
             return None
         nodes = facts.candidates(self._view.state, pod)
-        return facts.gpus(nodes, ask.grant.accelerator, ask.grant.gpus)
+        # Without any, it is admission that opens the way to nodes; their figures are not known.
+        return facts.gpus(nodes, ask.grant.accelerator, ask.grant.gpus) if nodes else None

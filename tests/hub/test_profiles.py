@@ -157,25 +157,14 @@ def test_a_form_that_is_no_choice_is_shown_again_with_what_is(hub: RunningHub) -
     assert wrong.chosen["profile-option-gpu--gpus"] == "two"
 
 
-def test_what_is_no_longer_on_offer_is_told_on_the_form_and_by_rest(hub: RunningHub) -> None:
-    hub.start("stale", {"profile": "of-last-term"})  # the hub stores what it is sent
-
-    page = hub.person("stale").open("/hub/spawn")
-    answer = hub.start("stale")
-
-    assert page.status == 200
-    assert "Some of what you chose last time is no longer on offer." in page.text
-    assert page.chosen["profile"] == "cpu-only"
-    assert answer.status_code == 400
-    assert "'of-last-term' is not on offer" in answer.json()["message"]
-
-
 FUNCTIONS = f"""
 import asyncio, pathlib
 calls = pathlib.Path("calls")
 async def profiles_of(spawner):
     await asyncio.sleep(0)
     calls.open("a").write(f"{{spawner.user.name}}\\n")
+    if pathlib.Path("term-is-over").exists():
+        return [{CPU!r}]
     if spawner.user.name == "odd":
         return [{{"kubespawner_override": {{}}}}]
     if spawner.user.name == "broken":
@@ -217,5 +206,33 @@ def test_profiles_may_be_functions_and_are_called_once_a_view(
         assert "HTTP 500" not in hub.log
 
 
+def test_what_is_no_longer_on_offer_is_told_on_the_form_and_by_rest(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(nodes(gpus=2))
+    with start_gpu_hub(FUNCTIONS) as hub:
+        hub.start("alice", {"profile": "gpu"})
+        hub.until_ready("alice")
+        hub.stop("alice")
+        alice = hub.person("alice")
+        assert "no longer on offer" not in alice.open("/hub/spawn").text
+        (_folder(hub) / "term-is-over").touch()
+
+        page = alice.open("/hub/spawn")
+        answer = hub.start("alice")
+
+        assert page.status == 200
+        assert "Some of what you chose last time is no longer on offer." in page.text
+        assert page.chosen["profile"] == "cpu-only"
+        assert answer.status_code == 400
+        assert "'gpu' is not on offer; choose cpu-only." in answer.json()["message"]
+        assert hub.start("alice", {"profile": "cpu-only"}).status_code in {201, 202}
+        hub.until_ready("alice")
+
+
 def _calls(hub: RunningHub) -> list[str]:
-    return Path(f"/proc/{hub.process.pid}/cwd/calls").read_text().split()
+    return (_folder(hub) / "calls").read_text().split()
+
+
+def _folder(hub: RunningHub) -> Path:
+    return Path(f"/proc/{hub.process.pid}/cwd")

@@ -177,3 +177,18 @@ async def test_a_profile_s_node_affinity_says_which_nodes_are_its_pool() -> None
     form = await (await profiles_of(ProfileSpawner(profile_list=[grows]), *others)).form(None, {})
 
     assert "New machine" in form
+
+
+async def test_what_admission_adds_counts_for_the_state_of_a_profile() -> None:
+    taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+    spawner = ProfileSpawner(profile_list=[GPU])
+    profiles = await profiles_of(spawner, ("Node", node("a", 2, taints=[taint])))
+    assert "Not here</span>" in await profiles.form(None, {})
+
+    async def tolerating(_: str, sent: dict[str, Any]) -> dict[str, Any]:
+        toleration = {"key": "nvidia.com/gpu", "operator": "Exists"}
+        return {**sent, "spec": {**sent["spec"], "tolerations": [toleration]}}
+
+    spawner.dry_run = tolerating
+
+    assert "Free</span> </span>" in await profiles.form(None, {})
