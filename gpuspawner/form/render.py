@@ -1,7 +1,8 @@
 """The view of the form to HTML."""
 
 from collections.abc import Sequence
-from functools import cache
+from dataclasses import replace
+from functools import cache, lru_cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -9,10 +10,12 @@ from markupsafe import Markup
 from gpuspawner.availability import Availability
 from gpuspawner.form.build import build
 from gpuspawner.form.questions import never, not_free
-from gpuspawner.form.view import MOST_LAMPS, Live
+from gpuspawner.form.view import MOST_LAMPS, Live, View
 from gpuspawner.language import gettext, ngettext, spoken
 from gpuspawner.messages import OnForm
+from gpuspawner.messages.corrections import replaced
 from gpuspawner.offers import Offers
+from gpuspawner.options import GPURequest, fall_back, user_options
 
 
 def render(
@@ -32,16 +35,32 @@ def render(
         told: Why the last try did not start, and what would.
         live: Where the hub serves what makes the form live; None where it does not.
     """
-    view = build(offers, rows, chosen, told, live)
+    if told is None:
+        kept, gone = fall_back({} if chosen is None else chosen, offers)
+        view, fields = _untried(offers, tuple(rows), kept, spoken())
+        told_first = (*map(replaced, gone), *view.notices)
+        view = replace(view, notices=told_first, live=live)
+    else:
+        view = build(offers, rows, chosen, told, live)
+        fields = _fields(view)
     template = _environment().get_template("form.html")
     return template.render(
-        view=view,
-        style=_style(),
-        spoken=spoken,
-        most_lamps=MOST_LAMPS,
-        not_free=not_free,
-        never=never,
+        view=view, fields=fields, style=_style(), spoken=spoken, not_free=not_free, never=never
     )
+
+
+@lru_cache(64)
+def _untried(
+    offers: Offers, rows: tuple[Availability, ...], chosen: GPURequest, _language: str
+) -> tuple[View, Markup]:
+    """The form of whoever has not tried yet: until something changes, the same for many."""
+    view = build(offers, rows, user_options(chosen))
+    return view, _fields(view)
+
+
+def _fields(view: View) -> Markup:
+    template = _environment().get_template("choices.html")
+    return Markup(template.render(view=view, most_lamps=MOST_LAMPS))  # noqa: S704, it is escaped
 
 
 @cache
