@@ -25,8 +25,8 @@ def test_the_accelerators_of_each_cloud_can_be_offered(cloud: str):
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)
-def test_only_traits_of_the_offers_are_set(cloud: str):
-    assert set(spawner_section("base", cloud)) <= set(OFFERED)
+def test_only_the_offers_and_the_way_of_asking_are_set(cloud: str):
+    assert set(spawner_section("base", cloud)) == {*OFFERED, "preflight"}
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)
