@@ -186,7 +186,7 @@ class Person:
         return failures
 
     def is_up(self) -> bool:
-        return bool(self.stage.hub.server(self.name).get("ready"))
+        return bool(self.stage.servers.now(self.name).get("ready"))
 
     def stop(self) -> None:
         server = self._server_when(lambda server: server.get("pending") != "stop")

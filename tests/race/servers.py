@@ -39,6 +39,10 @@ class Servers:
             self._over.set()
             thread.join()
 
+    def now(self, user: str) -> Server:
+        """A user's server as it was a moment ago; {} for none."""
+        return self._servers.get(user, {})
+
     def wait_for(self, user: str, true: Callable[[Server], object], timeout: float) -> Server:
         """Wait until something is true of a user's server as it is from now on; {} for none.
 
