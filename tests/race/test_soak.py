@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-SPAWNS = 200
+SPAWNS = 120
 
 
 def test_after_every_way_out_of_a_start_no_seat_and_no_pod_is_left() -> None:
