@@ -19,12 +19,13 @@ from traitlets.config.loader import LazyConfigValue
 from traitlets.log import get_logger
 from traitlets.utils.importstring import import_item
 
-from gpuspawner import manifest, profiles, runtime, web
+from gpuspawner import manifest, profiles, runtime
 from gpuspawner.config import OFFERS
 from gpuspawner.manifest import ManifestError
 from gpuspawner.offers import OfferError, Offers
 from gpuspawner.quoting import did_you_mean
 from gpuspawner.spawner import GPUSpawner
+from gpuspawner.web.serving import serve
 
 # Near enough to be a slip (GPUSpawnr, GpuSpawner), too far for another spawner (DockerSpawner).
 _A_SLIP = 0.85
@@ -68,7 +69,7 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
         _check_used(spawner)
         runtime.current(check(c, spawner))
         if JupyterHub.initialized():
-            web.serve(JupyterHub.instance())
+            serve(JupyterHub.instance())
     except (ConfigurationError, OfferError) as error:
         get_logger().critical("%s", error)
         raise SystemExit(1) from None

@@ -31,6 +31,9 @@ from gpuspawner.preflight.decision import (
     Wait,
 )
 
+FORM_PATIENCE = 3.0
+"""How long a page waits for the first list of a hub that has just started, in seconds."""
+
 Options = dict[str, object]
 """Options as the hub stores them: ours, and beside them an administrator's own."""
 

@@ -8,7 +8,7 @@ The gates are methods, never the traits ``apply_user_options``, ``options_from_f
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from jupyterhub.utils import maybe_future
@@ -24,47 +24,15 @@ from gpuspawner.outages import StandsOutages
 from gpuspawner.pods import Plain
 from gpuspawner.policy import Grant, Person
 from gpuspawner.preflight.ask import Ask
-from gpuspawner.preflight.decision import Decision, Start, Wait
+from gpuspawner.preflight.decision import Decision, Start
 from gpuspawner.preflight.preflight import START_PATIENCE
 from gpuspawner.preflight.seats import Seats
 from gpuspawner.preflight.strangers import Key
 from gpuspawner.profiles import ChoosesProfiles, Profiles
 from gpuspawner.saving import SavesOptions
 from gpuspawner.seating import KeepsSeat
+from gpuspawner.underway import Asked, Underway
 from gpuspawner.web import ShowsForm
-
-# How long a page waits for the first list of a hub that has just started, in seconds.
-FORM_PATIENCE = 3.0
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Options that have been read, and what they ask of the cluster.
-
-    Attributes:
-        ask: What is asked; its key is where the seat is kept.
-        granted: The options, as the hub stores them.
-        asking: For whom, on which offers; None where KubeSpawner's profiles make the pod.
-        tell: How a refusal is told.
-    """
-
-    ask: Ask
-    granted: gates.Options
-    asking: Asking | None = None
-    tell: gates.Tell = gates.tell
-
-
-@dataclass(frozen=True)
-class Underway:
-    """A start that has passed the second gate.
-
-    Attributes:
-        asked: What was asked for.
-        decision: The last answer.
-    """
-
-    asked: Asked
-    decision: Start | Wait
 
 
 class GPUSpawner(
@@ -144,7 +112,7 @@ class GPUSpawner(
         Nothing is kept here: JupyterHub 6.1 may start another spawner object than this one.
         """
         raw = await sent if inspect.isawaitable(sent) else sent
-        await self._runtime.view.first_list(FORM_PATIENCE)
+        await self._runtime.view.first_list(gates.FORM_PATIENCE)
         profiles = await self.profiles()
         hub.refuse_twice(self)
         asked = await self._asked(raw, profiles)
@@ -299,7 +267,8 @@ class GPUSpawner(
     def start(self) -> Any:
         """Start as KubeSpawner does, with patience for a node that has yet to come."""
         configured = self.start_timeout
-        self.set_trait("start_timeout", configured + self._seconds_for_a_node())
+        patience = self._underway.seconds_for_a_node if self._underway else 0
+        self.set_trait("start_timeout", configured + patience)
         started = super().start()
 
         def end(_: object) -> None:
@@ -308,13 +277,6 @@ class GPUSpawner(
 
         started.add_done_callback(end)
         return started
-
-    def _seconds_for_a_node(self) -> int:
-        """Twice what a new node usually takes; 0 where none can come."""
-        accelerator = self._underway.asked.ask.grant.accelerator if self._underway else None
-        if accelerator is None or accelerator.scale_up is None:
-            return 0
-        return round(2 * 60 * accelerator.scale_up.minutes)
 
     def seats(self) -> Seats:
         """All seats of this hub."""
@@ -327,22 +289,18 @@ class GPUSpawner(
     async def until_taken(self) -> None:
         """Wait until the pod's place has gone to somebody else, and raise the refusal.
 
-        Only a promise can be lost: not what was started with a doubt, nor what waits for a node.
+        Only a promise can be lost.
         """
-        underway = self._underway
-        if underway is None or underway.decision != Start(underway.decision.grant):
-            return
-        taken = self._runtime.preflight.until_taken
-        await gates.decide(self, underway.asked.ask, taken, underway.asked.tell)
+        if self._underway is not None and self._underway.is_promised:
+            asked, taken = self._underway.asked, self._runtime.preflight.until_taken
+            await gates.decide(self, asked.ask, taken, asked.tell)
 
     async def progress(self) -> AsyncIterator[dict[str, Any]]:
         """KubeSpawner's progress, after what is worth knowing about this start."""
         await self._passed.wait()
         hub.speak(self)
         if self._underway is not None:
-            granted = self._underway.asked.granted
-            notices = [messages.gone_at_start(self.gone, granted)] if self.gone else []
-            for message in (*notices, *messages.progress(self._underway.decision)):
+            for message in self._underway.news(self.gone):
                 yield {"progress": 5, "message": message.text, "html_message": message.html}
         async for event in super().progress():
             yield event

@@ -9,9 +9,6 @@ from gpuspawner import gates, hub
 from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.profiles.trial import copy_of
 
-# How long a page waits for the first list of a hub that has just started, in seconds.
-FORM_PATIENCE = 3.0
-
 
 class ChoosesProfiles:
     """A mixin before KubeSpawner in a class's bases, for where ``profile_list`` is set."""
@@ -22,7 +19,7 @@ class ChoosesProfiles:
         """KubeSpawner's form for the administrator's profiles, told with how it stands."""
         spawner: Any = self
         hub.speak(spawner)
-        await spawner._runtime.view.first_list(FORM_PATIENCE)  # noqa: SLF001, it is our own
+        await spawner._runtime.view.first_list(gates.FORM_PATIENCE)  # noqa: SLF001, it is our own
         # A start that was refused in this very request may have loaded a profile already.
         profiles = await ChoosesProfiles.profiles(self._unloaded or self)
         return await profiles.form(hub.draft(), spawner.user_options) if profiles else ""

@@ -1,6 +1,5 @@
 """What the hub serves under ``/hub/gpuspawner/`` once `gpuspawner.configure(c)` was called."""
 
-from gpuspawner.web.serving import live, serve
 from gpuspawner.web.showing import ShowsForm
 
-__all__ = ["ShowsForm", "live", "serve"]
+__all__ = ["ShowsForm"]

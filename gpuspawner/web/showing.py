@@ -13,10 +13,7 @@ from gpuspawner.options import FieldError, GPURequest
 from gpuspawner.policy import Denial
 from gpuspawner.preflight.decision import Decision, Start, UnknownRules
 from gpuspawner.scheduling import ClusterState
-from gpuspawner.web.serving import live
-
-# How long a page waits for the first list of a hub that has just started, in seconds.
-FORM_PATIENCE = 3.0
+from gpuspawner.web.addresses import live
 
 
 class ShowsForm:
@@ -26,7 +23,7 @@ class ShowsForm:
         """The form, with what was chosen before: in this very request, or at the last start."""
         spawner: Any = self
         hub.speak(spawner)
-        await spawner._runtime.view.first_list(FORM_PATIENCE)  # noqa: SLF001, it is our own
+        await spawner._runtime.view.first_list(gates.FORM_PATIENCE)  # noqa: SLF001, it is our own
         asking, rows = await self.survey()
         draft = hub.draft() or self._begun(asking.offers)
         return form.render(asking.offers, rows, draft.options, draft.told, live(self))
