@@ -36,7 +36,9 @@ class AdmittedPreflight:
         self._preflight = preflight
         self.seats = preflight.seats
         self._left_alone: set[str | None] = set()
-        """The accelerators whose pods admission left as they were when it was last asked."""
+        self._changed: set[str | None] = set()
+        """Accelerators of whose pods admission has left one as it was, or changed one. It may look
+        at who asks, so one that it changed speaks for all."""
 
     def check(self, ask: Ask) -> Decision:
         """As `Preflight.check`, without admission."""
@@ -84,7 +86,7 @@ class AdmittedPreflight:
         decision = await judge(ask)
         if not isinstance(decision, Refuse) or decision.reason is Reason.TRY_AGAIN:
             return decision
-        if _model(ask.grant) in self._left_alone:
+        if _model(ask.grant) in self._left_alone - self._changed:
             return decision
         return await self._after_admission(ask, judge)
 
@@ -103,10 +105,8 @@ class AdmittedPreflight:
         return decision
 
     def _learn(self, ask: Ask, admitted: object) -> None:
-        if changes(ask.pod, admitted):
-            self._left_alone.discard(_model(ask.grant))
-        else:
-            self._left_alone.add(_model(ask.grant))
+        seen = self._changed if changes(ask.pod, admitted) else self._left_alone
+        seen.add(_model(ask.grant))
 
     async def _alternatives(self, ask: Ask) -> tuple[Alternative, ...]:
         """The nearest that fit and that the API server takes."""

@@ -124,6 +124,15 @@ async def test_a_no_waits_for_admission_once_it_is_seen_to_change_such_pods() ->
     assert isinstance(await preflight.begin(replace(ask("b"), admit=admission)), Start)
 
 
+async def test_one_pod_that_admission_changes_outweighs_all_that_it_leaves_as_they_are() -> None:
+    preflight = preflight_on(node("n", 1, taints=[TAINT]))
+    tolerated = Admission(tolerations=[{"operator": "Exists"}])
+    await preflight.examine(replace(ask("a"), admit=tolerated))
+    await preflight.examine(replace(ask("b"), admit=Admission()))
+
+    assert isinstance(await preflight.begin(replace(ask("c"), admit=tolerated)), Start)
+
+
 async def test_what_the_api_server_does_not_take_is_refused_and_no_such_thing_offered() -> None:
     preflight = preflight_on(node("n", 8))
     admission = Admission()
