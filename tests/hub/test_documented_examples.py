@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -15,18 +16,22 @@ from tests.hub.conftest import StartGPUHub
 from tests.hub.running import API_TOKEN, RunningHub
 from tests.hub.test_gates import ANSWER_AT_ONCE, T4, t4_nodes
 
-PAGE = Path(__file__).parents[2] / "docs/how-to/start-by-rest.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
-def run(language: str, hub: RunningHub, name: str) -> subprocess.CompletedProcess[str]:
-    """Run the page's example as *name*, whom the hub knows."""
-    example = re.search(rf"```{language}\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert example
+def examples(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
+
+
+def run(
+    language: str, example: str, hub: RunningHub, name: str
+) -> subprocess.CompletedProcess[str]:
+    """Run an example as *name*, whom the hub knows."""
     hub.api("POST", f"/users/{name}")
     command = {"python": [sys.executable, "-c"], "bash": ["bash", "-c"]}[language]
     names = {"HUB": hub.url, "NAME": name, "TOKEN": API_TOKEN, "NO_PROXY": "*"}
     return subprocess.run(
-        [*command, example[1]],
+        [*command, example],
         env={**os.environ, **names},
         capture_output=True,
         text=True,
@@ -40,10 +45,12 @@ def test_the_examples_start_a_server_and_tell_why_the_next_one_does_not(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes, answers: str
 ) -> None:
     add_nodes(t4_nodes(1, 1))
+    [by_python] = examples("how-to/start-by-rest.md", "python")
+    [by_curl] = examples("how-to/start-by-rest.md", "bash")
     with start_gpu_hub(T4 + answers) as hub:
-        first = run("python", hub, "alice")
-        second = run("python", hub, "bob")
-        third = run("bash", hub, "carol")
+        first = run("python", by_python, hub, "alice")
+        second = run("python", by_python, hub, "bob")
+        third = run("bash", by_curl, hub, "carol")
 
         assert (first.returncode, first.stderr) == (0, "")
         assert hub.server("alice")["ready"]
@@ -51,4 +58,19 @@ def test_the_examples_start_a_server_and_tell_why_the_next_one_does_not(
         assert "The one Tesla T4 is in use right now." in second.stdout
         assert '"status": 409' in third.stdout
         hub.stop("alice")
-        assert '"ready": true' in run("bash", hub, "carol").stdout
+        assert '"ready": true' in run("bash", by_curl, hub, "carol").stdout
+
+
+def test_the_examples_ask_how_it_stands_and_whether_something_can_be_had(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(t4_nodes(1, 1))
+    states, decision = examples("reference/http.md", "bash")
+    with start_gpu_hub(T4) as hub:
+        [t4, none] = json.loads(run("bash", states, hub, "alice").stdout)["accelerators"]
+        asked = json.loads(run("bash", decision, hub, "alice").stdout)
+
+        assert set(t4) == set(none)
+        assert (t4["accelerator"], t4["gpus"]["total"]) == ("t4", 1)
+        assert (asked["decision"], asked["reason"]) == ("refuse", "impossible")
+        assert asked["alternatives"][0]["label"] == "Start with 1 × Tesla T4"

@@ -1,0 +1,23 @@
+"""The reference of what the hub serves, beside what it serves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpuspawner.form import STATIC
+from gpuspawner.web import serving
+
+PAGE = (Path(__file__).parents[2] / "docs/reference/http.md").read_text()
+FOLDERS = [path.split("/")[2] for path, *_ in serving._HANDLERS]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_address_is_in_the_reference(folder: str):
+    assert f" /hub/gpuspawner/{folder}/" in PAGE
+
+
+@pytest.mark.parametrize("name", [path.name for path in STATIC.iterdir()])
+def test_every_static_file_is_in_the_reference(name: str):
+    assert f"`{name}`" in PAGE
