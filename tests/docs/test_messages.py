@@ -186,7 +186,9 @@ def test_the_reference_quotes_what_people_read(sentence: str):
     assert SENTENCES[sentence].text in words("docs/reference/messages.md")
 
 
-@pytest.mark.parametrize("sentence", ["the last one", "not on one node", "growing"])
+@pytest.mark.parametrize(
+    "sentence", ["the last one", "not on one node", "growing", "over the quota"]
+)
 def test_the_readme_quotes_what_people_read(sentence: str):
     assert SENTENCES[sentence].text in words("README.md")
 
