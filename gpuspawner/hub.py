@@ -169,7 +169,10 @@ class _NoEcho(logging.Filter):
             return False
         if not _recent or hasattr(record, "announces_refusal"):
             return True
-        text = record.getMessage()
+        try:
+            text = record.getMessage()
+        except Exception:  # noqa: BLE001, whoever logs is spared it by the handler alone
+            return True
         return not any(refusal.text in text for refusal in _recent)
 
 

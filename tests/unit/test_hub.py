@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from gpuspawner import hub
+from gpuspawner.messages import Message
 
 
 async def _wait_then(value: str) -> str:
@@ -119,6 +121,13 @@ def test_a_draft_is_seen_by_the_tasks_of_its_request_and_by_no_other() -> None:
         assert other is None
 
     asyncio.run(both())
+
+
+def test_a_line_that_cannot_be_written_raises_nothing_where_it_was_logged() -> None:
+    refusal = hub.Refusal(Message.of("The one T4 is in use."), reason="busy")
+    broken = logging.makeLogRecord({"msg": "%d of %d", "args": (1,)})
+
+    assert hub._no_echo.filter(broken), refusal
 
 
 def _idle_spawner() -> Any:
