@@ -59,6 +59,7 @@ ERRORS: list[tuple[str, object, str]] = [
     ("unlisted_image", {"display_name": "Any"}, ": 'validation_regex' is missing"),
     ("unlisted_image", {"regex": "a"}, ": unknown key 'regex'; allowed are display_name"),
     ("unlisted_image", {"validation_regex": "("}, ".validation_regex: '(' is not a regular"),
+    ("unlisted_image", {"validation_regex": "a)|(?:b"}, ".validation_regex: 'a)|(?:b' is not a"),
     ("unlisted_image", {"validation_regex": 1}, ".validation_regex: 1 is not text"),
     ("unlisted_memory", {"min": "1Gi"}, ": 'max' is missing"),
     ("unlisted_memory", {"min": "lots", "max": "8Gi"}, ".min: 'lots' is not a size of memory"),
