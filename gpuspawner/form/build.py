@@ -153,17 +153,21 @@ class _Builder:
         ]
 
     def _written_in(self, sent: object) -> dict[str, str]:
-        """What was written in, also where it cannot be had: to be corrected, and not lost."""
+        """What was written in; what has just been refused as it was sent, to be corrected."""
         accelerator = self._offers.accelerators.get(str(self._chosen[ACCELERATOR]))
         choices = self._offers.choices(accelerator)
         allowed = {IMAGE.name: choices.unlisted_image, MEMORY.name: choices.unlisted_memory}
         listed = {line.sent for it in (IMAGES, MEMORIES) for line in it.lines(choices)}
         given = sent if isinstance(sent, Mapping) else {}
-        written = {name: given.get(name) for name, unlisted in allowed.items() if unlisted}
+        written = {
+            name: given.get(name) if self._error(name) else self._chosen[name]
+            for name, unlisted in allowed.items()
+            if unlisted
+        }
         return {
             name: value[:LONGEST]
             for name, value in written.items()
-            if isinstance(value, str) and (self._error(name) or self._chosen[name] not in listed)
+            if isinstance(value, str) and (self._error(name) or value not in listed)
         }
 
     def _replaced(self) -> tuple[str, ...]:

@@ -385,6 +385,17 @@ def test_what_was_written_in_wrongly_stays_to_be_corrected():
     assert page.one("select", name="image")["aria-invalid"] is None
 
 
+@pytest.mark.parametrize("image", ["docker.io/gone", "\ud800"])
+def test_what_was_written_in_once_and_is_gone_is_not_written_in_again(image):
+    """REST takes any text that JSON can spell, and a page cannot have all of them."""
+    offers = Offers.parse(unlisted_image={"validation_regex": "quay.io/.*"})
+    told = OnForm(Message.of("It is gone."))
+    html = render(offers, rows_of(offers), {"image": image}, told)
+
+    assert Page(html).one("input", name="unlisted_image")["value"] == ""
+    assert html.encode()
+
+
 def test_a_choice_that_is_gone_is_told_and_replaced():
     page = drawn({"accelerator": "a100", "image": "old"})
 
