@@ -54,6 +54,13 @@ class Feed:
                 await self._take(signal)
                 self._notify()
 
+    def doubt(self) -> None:
+        """What is kept may be wrong until the next list is whole."""
+        self.gap = True
+        if not self.kind.required:
+            # The health says nothing of optional kinds, so what may be wrong must not be used.
+            self._state.mark_unknown(self.kind.name)
+
     async def _take(self, signal: Signal) -> None:
         match signal:
             case Page(items, first):
@@ -111,10 +118,9 @@ class Feed:
 
     async def _lose(self, error: RequestError, *, gap: bool) -> None:
         self.error = error
-        self.gap = gap
+        if gap:
+            self.doubt()
         if gap and not self.kind.required:
-            # The health says nothing of optional kinds, so what may be wrong must not be used.
-            self._state.mark_unknown(self.kind.name)
             await self._drop(await self._keys())
             if error.status == 404:
                 # An API that the server does not have (device classes before 1.34) has no objects.

@@ -162,7 +162,7 @@ class ClusterView:
                     await feed.run(watcher)
                 except Exception:
                     log.exception("Reading %s failed and begins anew", feed.kind.plural)
-                    feed.gap = True
+                    feed.doubt()
                     self.wake()
                 await asyncio.sleep(self._pace.last_retry)
         finally:

@@ -13,6 +13,7 @@ from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
 from gpuspawner.cluster.kinds import NODES, PODS, Kind
 from gpuspawner.cluster.view import ClusterView
+from gpuspawner.kube.objects import KubeObject, Odd
 
 from .scripted import FAST, ScriptedServer, Step, event, failure, obj, page, raw, watch
 
@@ -233,6 +234,25 @@ async def test_an_error_of_our_own_is_logged_and_the_view_goes_on(
         await until(view, lambda: bool(view.state.pods))
 
     assert any("begins anew" in record.message for record in caplog.records)
+
+
+async def test_after_an_error_of_our_own_an_optional_kind_is_unknown_until_it_is_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    claims = Kind("PersistentVolumeClaim", "claims", "/api/v1/claims", required=False)
+    first, second = obj("first", namespace="jhub"), obj("second", namespace="jhub")
+    script = [page(first), watch(event("ADDED", second)), *[page(first, second)] * 1000]
+    async with viewing((NODES, PODS, claims), claims=script) as (view, _):
+        put = view.state.put
+
+        def fail_on_second(thing: KubeObject | Odd) -> None:
+            if "second" in str(thing):
+                raise KeyError(thing)
+            put(thing)
+
+        monkeypatch.setattr(view.state, "put", fail_on_second)
+        await until(view, lambda: view.state.known("PersistentVolumeClaim"))
+        await until(view, lambda: not view.state.known("PersistentVolumeClaim"))
 
 
 async def test_an_optional_kind_that_is_forbidden_changes_nothing_else() -> None:
