@@ -17,6 +17,8 @@ from kubernetes_asyncio.config import ConfigException
 ConfigurationFactory = Callable[[], Awaitable[Configuration]]
 
 _CONNECT_SECONDS = 10.0
+# What is asked for by a proxy's page for maintenance may be an hour, and keeps nobody waiting.
+_LONGEST_WAIT = 60.0
 # An error's body is a Status object of a few hundred bytes; a proxy's error page may be anything.
 _ERROR_BYTES = 16 * 1024
 
@@ -26,7 +28,7 @@ class RequestError(Exception):
 
     Attributes:
         status: The HTTP status (for an ERROR event its code), None where there was no answer.
-        retry_after: Seconds that the server asked to wait, 0 for none.
+        retry_after: Seconds that the server asked to wait, a minute at most; 0 for none.
     """
 
     def __init__(self, text: str, status: int | None = None, retry_after: float = 0.0) -> None:
@@ -174,4 +176,4 @@ def _api_client(configuration: Configuration) -> ApiClient:
 
 
 def _seconds(text: str) -> float:
-    return float(text) if text.isascii() and text.isdigit() and len(text) < 5 else 0.0
+    return min(float(text), _LONGEST_WAIT) if text.isascii() and text.isdigit() else 0.0

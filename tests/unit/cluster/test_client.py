@@ -126,6 +126,20 @@ async def test_a_refusal_carries_the_servers_message_and_status() -> None:
     assert caught.value.status == 403
 
 
+@pytest.mark.parametrize(
+    ("asked", "waited"), [("1", 1), ("3600", 60), ("9" * 500, 60), ("soon", 0), ("-1", 0), ("", 0)]
+)
+async def test_an_answer_to_wait_is_taken_for_a_minute_at_most(asked: str, waited: float) -> None:
+    """A proxy's page for maintenance may name an hour, and the API server is back long before."""
+    server = ScriptedServer(things=[failure(503, "away", **{"Retry-After": asked})])
+    async with server.serving() as client:
+        with pytest.raises(RequestError) as caught:
+            async with client.get("/things", {}, 1):
+                pass
+
+    assert caught.value.retry_after == waited
+
+
 async def test_an_error_page_that_is_no_status_is_named_by_its_status() -> None:
     async def proxy_page(request: object) -> object:
         response = await raw(b"<html>bad gateway</html>")(request)  # type: ignore[arg-type]
