@@ -27,7 +27,7 @@ def unlisted_image(at: At) -> UnlistedImage | None:
         raise at.error("'validation_regex' is missing; it says which images may be written in")
     regex = fields["validation_regex"].text()
     try:
-        re.compile(regex)  (b` is no expression.*|(b` is no expression, and no whole of one in brackets
+        re.compile(regex)  # alone: in brackets `a)|(?:b` is one too, and anchored nowhere
         allowed = re.compile(whole(regex))
     except re.error as error:
         why = f"{quote(regex)} is not a regular expression: {error}"
