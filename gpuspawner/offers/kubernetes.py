@@ -21,6 +21,9 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _QUOTA = "requests."
 """How a ResourceQuota names the requests of a resource."""
 
+_NATIVE = "kubernetes.io/"
+"""Of this domain or one below are the resources of Kubernetes' own."""
+
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TOLERATION = ("key", "operator", "value", "effect", "tolerationSeconds")
 _TEXTS_OF_A_MOUNT = ("subPath", "subPathExpr", "mountPropagation", "recursiveReadOnly")
@@ -28,14 +31,16 @@ _MOUNT = ("name", "mountPath", "readOnly", *_TEXTS_OF_A_MOUNT)
 
 
 def resource_name(at: At) -> str:
-    """The name of an extended resource, such as `nvidia.com/gpu`.
+    """The name of a device plugin's resource, such as `nvidia.com/gpu`.
 
-    The rule is `IsExtendedResourceName` of `pkg/apis/core/v1/helper`: none of Kubernetes' own, none
-    that a quota would take for another's request, and itself short enough to be named in a quota.
+    The rule is `validateContainerResourceName`: an extended resource
+    (`IsExtendedResourceName` of `pkg/apis/core/helper`: none that a quota would take for another's
+    request, and itself short enough to be named in a quota), or one in Kubernetes' own domain, as
+    old device plugins have it.
     """
     name = at.text()
-    ours = "/" in name and "kubernetes.io/" not in name and not name.startswith(_QUOTA)
-    if not ours or not _is_qualified(_QUOTA + name):
+    in_a_quota = "" if _NATIVE in name else _QUOTA
+    if "/" not in name or name.startswith(_QUOTA) or not _is_qualified(in_a_quota + name):
         raise at.error(
             f"{quote(name)} is not the name of an extended resource, such as nvidia.com/gpu"
         )

@@ -83,6 +83,12 @@ def test_one_selector_is_all_that_an_accelerator_needs():
     assert t4.memory_choices is None
 
 
+def test_a_resource_in_the_domain_of_kubernetes_is_one_of_an_old_device_plugin():
+    old = "alpha.kubernetes.io/nvidia-gpu"
+
+    assert accelerator(resource=old).resource == old
+
+
 def test_null_is_the_same_as_left_out():
     assert accelerator(scale_up=None, counts=None) == accelerator()
 
@@ -182,8 +188,7 @@ ACCELERATOR_ERRORS = [
     ("resource", "gpu", ".resource: 'gpu' is not the name of an extended resource, such as"),
     ("resource", "Nvidia.com/gpu", ".resource: 'Nvidia.com/gpu' is not the name of an extended"),
     ("resource", "requests.x/y", ".resource: 'requests.x/y' is not the name of an extended"),
-    ("resource", "kubernetes.io/x", ".resource: 'kubernetes.io/x' is not the name of an extended"),
-    ("resource", "a.kubernetes.io/x", ".resource: 'a.kubernetes.io/x' is not the name of an ext"),
+    ("resource", "kubernetes.io/x/y", ".resource: 'kubernetes.io/x/y' is not the name of an ext"),
     ("resource", f"{'a' * 250}/x", ".resource: 'aaaa"),
     ("node_selector", {}, ".node_selector: is empty, so it would select every node"),
     ("node_selector", {"gpu": True}, ".node_selector['gpu']: true is not text; write it in quotes"),
