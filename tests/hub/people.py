@@ -27,6 +27,11 @@ class Page:
     html: str
 
     @property
+    def is_of_a_start(self) -> bool:
+        """Whether the hub took what was chosen: the server starts, or runs already."""
+        return re.search(r"/(hub/spawn-pending|user)/", self.url) is not None
+
+    @property
     def chosen(self) -> dict[str, str]:
         """What the spawn form would send if it were submitted as it is."""
         fields = _Fields()

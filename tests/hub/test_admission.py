@@ -151,7 +151,7 @@ def test_with_only_a_warning_a_refusal_is_told_and_the_pod_is_sent(hub: RunningH
         with held(hub, 2):
             wanda = hub.person("wanda")
             wait_for(lambda: "In use" in wanda.open("/hub/spawn").text)
-            assert "/hub/spawn-pending/" in wanda.submit(T4).url
+            assert wanda.submit(T4).is_of_a_start
             wait_for(lambda: "jupyter-wanda" in hub.pods.names())
             events = meanwhile.submit(hub.events, "wanda")
             [line] = [it for it in hub.log.splitlines() if "Starting wanda all the same" in it]
@@ -167,7 +167,7 @@ def test_switched_off_the_pod_is_sent_and_only_the_api_server_says_no(hub: Runni
     with held(hub, 2):
         otto = hub.person("otto")
         wait_for(lambda: "In use" in otto.open("/hub/spawn").text)
-        assert "/hub/spawn-pending/" in otto.submit(T4).url
+        assert otto.submit(T4).is_of_a_start
         wait_for(lambda: "jupyter-otto" in hub.pods.names())
         assert not [line for line in hub.log.splitlines() if "otto" in line and "Refused" in line]
         hub.stop("otto")

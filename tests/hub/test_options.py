@@ -121,7 +121,7 @@ def test_a_refused_form_keeps_what_was_chosen(hub: RunningHub) -> None:
 def test_a_query_chooses_as_the_form_does(hub: RunningHub) -> None:
     alice, bob = hub.person("alice"), hub.person("bob")
 
-    assert "/hub/spawn-pending/" in alice.open("/hub/spawn?opt-accelerator=t4&opt-gpus=1").url
+    assert alice.open("/hub/spawn?opt-accelerator=t4&opt-gpus=1").is_of_a_start
     page = bob.open("/hub/spawn?opt-accelerator=t4&opt-image=large")
 
     assert page.status == 409
