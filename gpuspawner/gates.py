@@ -38,7 +38,7 @@ Options = dict[str, object]
 """Options as the hub stores them: ours, and beside them an administrator's own."""
 
 Judge = Callable[[Ask], Decision | Awaitable[Decision]]
-"""One of the three questions that the preflight answers."""
+"""One of the questions that the preflight answers."""
 
 Tell = Callable[[Refuse], Awaitable[tuple[Message, OnForm]]]
 """Puts a refusal into words: for everywhere, and for the form that is drawn again."""

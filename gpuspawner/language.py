@@ -5,8 +5,6 @@ language is a compiled catalogue beside it, ``locale/de/LC_MESSAGES/gpuspawner.m
 administrators read, in logs and in errors of their configuration, stays English.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from gettext import NullTranslations, translation
@@ -44,16 +42,6 @@ def speak(accepted: str) -> None:
         accepted: What a browser sends as ``Accept-Language`` (RFC 9110, 12.5.4), or a single tag.
     """
     _spoken.set(_catalogue(_choose(accepted)))
-
-
-@contextmanager
-def speaking(tag: str, catalogue: NullTranslations) -> Iterator[None]:
-    """Speak by a catalogue of one's own."""
-    token = _spoken.set((tag, catalogue))
-    try:
-        yield
-    finally:
-        _spoken.reset(token)
 
 
 def _choose(accepted: str) -> str:

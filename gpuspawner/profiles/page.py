@@ -33,9 +33,7 @@ _STATE = Markup(
     '<span class="gpuspawner-standing"><span class="badge text-bg-{colour}">{word}</span>'
     " {detail}</span>"
 )
-_NOTICE = Markup(
-    '<div class="gpuspawner-message alert alert-{colour}" role="{role}">{text}</div>\n'
-)
+_NOTICE = Markup('<div class="gpuspawner-message alert alert-info" role="status">{text}</div>\n')
 
 # KubeSpawner 7.1 draws what was written in before, from a constant of its page; 7.0 does not.
 _WRITE_IN_AGAIN = Markup("""
@@ -107,12 +105,7 @@ def written_in(options: Mapping[str, object], profiles: Sequence[Profile]) -> Ma
 
 def notice(message: Message) -> Markup:
     """What is worth knowing before choosing."""
-    return _NOTICE.format(colour="info", role="status", text=message.html)
-
-
-def alert(message: Message) -> Markup:
-    """Why there is nothing to choose."""
-    return _NOTICE.format(colour="warning", role="alert", text=message.html)
+    return _NOTICE.format(text=message.html)
 
 
 def _state(row: Availability) -> Markup:

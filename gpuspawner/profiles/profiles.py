@@ -143,7 +143,7 @@ class Profiles:
         return f"{copied._render_options_form(told)}{again}"  # noqa: SLF001, no public way
 
     async def _quietly(self, chosen: Chosen) -> Ask:
-        """The same for something that nobody has asked for yet; its faults are nobody's news."""
+        """As :meth:`ask`, for what nobody has asked for yet; its faults are nobody's news."""
         await asyncio.sleep(0)  # let others have the loop, where there are many profiles
         copied = self._spawner.copied()
         copied.log = _silent

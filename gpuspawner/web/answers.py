@@ -7,10 +7,12 @@ from gpuspawner import messages
 from gpuspawner.availability import Availability, State, Trials
 from gpuspawner.machines import machines
 from gpuspawner.messages.preview import preview
+from gpuspawner.offers import Offers
 from gpuspawner.options import FieldError, user_options
 from gpuspawner.policy import Denial
 from gpuspawner.preflight.alternatives import asked_for
 from gpuspawner.preflight.decision import Alternative, Decision, Refuse, Start, Wait
+from gpuspawner.scheduling import ClusterState
 
 JSON = dict[str, object]
 
@@ -27,7 +29,7 @@ async def states(spawner: Any) -> JSON:
     return {"accelerators": [_row(row, state, trials) for row in rows]}
 
 
-def _row(row: Availability, state: Any, trials: Trials | None) -> JSON:
+def _row(row: Availability, state: ClusterState, trials: Trials | None) -> JSON:
     words = messages.standing(row)
     # Where a node can still come, or nothing is known, no choice is out of question.
     known = row.state in (State.FREE, State.BUSY) and trials is not None
@@ -60,7 +62,7 @@ async def decision(spawner: Any, raw: object) -> JSON:
             return _invalid(found)
 
 
-def _decided(found: Decision, offers: Any) -> JSON:
+def _decided(found: Decision, offers: Offers) -> JSON:
     alternatives = found.alternatives if isinstance(found, Refuse) else ()
     return {
         "decision": type(found).__name__.lower(),
@@ -70,7 +72,7 @@ def _decided(found: Decision, offers: Any) -> JSON:
     }
 
 
-def _alternative(alternative: Alternative, offers: Any) -> JSON:
+def _alternative(alternative: Alternative, offers: Offers) -> JSON:
     words = messages.button(alternative)
     chosen = user_options(asked_for(alternative.grant, offers))
     return {"options": chosen, "label": words.label, "details": list(words.details)}

@@ -1,6 +1,8 @@
 """In which language people are told, and what of it goes through the catalogue."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from gettext import NullTranslations
 
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from gpuspawner import language, messages
 from gpuspawner.availability import Availability, State
 from gpuspawner.form import Live, render
-from gpuspawner.language import gettext, ngettext, speaking
+from gpuspawner.language import gettext, ngettext
 from gpuspawner.messages import OnForm
 from gpuspawner.messages.preview import preview
 from gpuspawner.offers import Offers
@@ -65,6 +67,15 @@ class Pseudo(NullTranslations):
 
     def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
         return f"⟦{msgid1 if n == 1 else msgid2}⟧"
+
+
+@contextmanager
+def speaking(tag: str, catalogue: NullTranslations) -> Iterator[None]:
+    token = language._spoken.set((tag, catalogue))
+    try:
+        yield
+    finally:
+        language._spoken.reset(token)
 
 
 def untranslated(text: str) -> str:
