@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures.cluster import AddNodes
+from tests.hub.configurations import ANSWER_AT_ONCE, T4, t4_nodes
 from tests.hub.conftest import StartGPUHub
 from tests.hub.running import API_TOKEN, RunningHub
-from tests.hub.test_gates import ANSWER_AT_ONCE, T4, t4_nodes
 
 DOCS = Path(__file__).parents[2] / "docs"
 

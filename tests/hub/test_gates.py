@@ -4,31 +4,11 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from localcluster import Fleet, NodeGroup
 from tests.fixtures.cluster import AddNodes
+from tests.hub.configurations import ANSWER_AT_ONCE, SLOW_AUTHENTICATOR, T4, t4_nodes
 from tests.hub.conftest import StartGPUHub
 from tests.hub.running import RunningHub
 from tests.waiting import wait_for
-
-T4 = """
-c.GPUSpawner.accelerators = {"t4": {
-    "display_name": "Tesla T4", "counts": [1, 2], "node_selector": {"gpu": "t4"}}}
-"""
-ANSWER_AT_ONCE = 'c.JupyterHub.tornado_settings = {"slow_spawn_timeout": 0}\n'
-# As with enable_auth_state: something real is awaited before the gate.
-SLOW_AUTHENTICATOR = """
-import asyncio
-from jupyterhub.auth import DummyAuthenticator
-class Slow(DummyAuthenticator):
-    async def pre_spawn_start(self, user, spawner):
-        await asyncio.sleep(0.01)
-c.JupyterHub.authenticator_class = Slow
-"""
-
-
-def t4_nodes(count: int, gpus: int) -> Fleet:
-    amounts = {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": str(gpus)}
-    return Fleet((NodeGroup("t4", count, amounts, labels={"gpu": "t4"}),))
 
 
 def test_where_the_hub_has_answered_the_refusal_is_the_first_event_and_the_page(
@@ -250,7 +230,7 @@ c.Spawner.apply_user_options = apply
         alice, bob = hub.person("alice"), hub.person("bob")
 
         assert "our own form" in alice.open("/hub/spawn").text
-        assert "/hub/spawn-pending/" in alice.submit({"course": "ml"}).url
+        assert alice.submit({"course": "ml"}).is_of_a_start
         server = hub.pods.bound("alice")["spec"]["containers"][0]
         assert {"name": "COURSE", "value": "ml"} in server["env"]
         assert server["resources"]["limits"]["nvidia.com/gpu"] == "1"
@@ -291,7 +271,7 @@ c.KubeSpawner.profile_list = [{"display_name": "GPU", "slug": "gpu", "kubespawne
     with start_gpu_hub(profiles) as hub:
         alice, bob = hub.person("alice"), hub.person("bob")
 
-        assert "/hub/spawn-pending/" in alice.submit({"profile": "gpu"}).url
+        assert alice.submit({"profile": "gpu"}).is_of_a_start
         hub.until_ready("alice")
         assert hub.start("bob", {"profile": "gpu"}).status_code == 409
 

@@ -14,10 +14,10 @@ from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest, parse
 from localcluster import LocalCluster
 from tests.fixtures.cluster import AddNodes
+from tests.hub.configurations import ANSWER_AT_ONCE
 from tests.hub.conftest import StartGPUHub
 from tests.hub.option_sets import FLEET, OFFERS, OptionSet, as_form, option_sets
 from tests.hub.running import RunningHub
-from tests.hub.test_gates import ANSWER_AT_ONCE
 
 SEED = int(os.environ.get("GPUSPAWNER_SEED", "20261121"))
 COUNT = 20

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tests.hub.configurations import ANSWER_AT_ONCE, SLOW_AUTHENTICATOR
 from tests.hub.conftest import StartHub
 from tests.hub.refusing import FULL
 from tests.hub.running import RunningHub
@@ -17,16 +18,6 @@ from tests.hub.refusing import RefusingSpawner
 c.JupyterHub.spawner_class = RefusingSpawner
 c.Spawner.consecutive_failure_limit = 5
 """
-ANSWER_AT_ONCE = 'c.JupyterHub.tornado_settings = {"slow_spawn_timeout": 0}\n'
-ASYNC_HOOK = """
-import asyncio
-from jupyterhub.auth import DummyAuthenticator
-class Slow(DummyAuthenticator):
-    async def pre_spawn_start(self, user, spawner):
-        await asyncio.sleep(0.01)
-c.JupyterHub.authenticator_class = Slow
-"""
-
 BEFORE_THE_ANSWER = ["form", "hook", "start"]
 BY_REST = ["hook", "start", "late"]
 
@@ -88,7 +79,7 @@ def test_a_hook_that_does_not_wait_answers_even_a_hub_that_answers_at_once(
 def test_where_the_hub_has_answered_the_progress_stream_tells_the_refusal(
     start_hub: StartHub, place: str
 ) -> None:
-    with start_hub(REFUSING + ANSWER_AT_ONCE + ASYNC_HOOK) as hub:
+    with start_hub(REFUSING + ANSWER_AT_ONCE + SLOW_AUTHENTICATOR) as hub:
         answer = hub.start("alice", {"refuse": place})
 
         assert answer.status_code in {201, 202}
@@ -141,6 +132,7 @@ def test_forty_refusals_at_once_while_others_start_stop_no_hub(hub: RunningHub) 
     assert {answer.result().status_code for answer in started} <= {201, 202}
     for number in range(3):
         hub.until_ready(f"starts-{number}")
+    wait_for(lambda: hub.log.count("Not starting refused-") == len(names))
     assert "consecutive spawn" not in hub.log
     assert hub.lives
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.fixtures.cluster import AddNodes
+from tests.hub.configurations import t4_nodes
 from tests.hub.conftest import StartGPUHub
-from tests.hub.test_gates import t4_nodes
 
 LASTING = """
 c.JupyterHub.cleanup_servers = False

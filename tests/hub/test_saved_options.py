@@ -6,8 +6,8 @@ import jupyterhub
 import pytest
 
 from tests.fixtures.cluster import AddNodes
+from tests.hub.configurations import ANSWER_AT_ONCE, t4_nodes
 from tests.hub.conftest import StartGPUHub
-from tests.hub.test_gates import ANSWER_AT_ONCE, t4_nodes
 from tests.waiting import wait_for
 
 OFFERS = """
