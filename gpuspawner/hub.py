@@ -225,13 +225,17 @@ def draft() -> Draft | None:
 def speak(spawner: Any, handler: web.RequestHandler | None = None) -> None:
     """Tell whoever is served by this request in their own language, from here on.
 
+    The hub takes the handler from a spawner at the end of each start, and never gives one to the
+    default server's for a form of a named one: what has begun in a language then goes on in it.
+
     Args:
         spawner: The spawner that is asked; its trait ``language`` comes first.
         handler: What serves the request; None for the one that the hub has given the spawner.
     """
     serving = handler or spawner.handler
-    wanted = serving.request.headers.get("Accept-Language", "") if serving else ""
-    language.speak(spawner.language or wanted)
+    if spawner.language or serving:
+        accepted = serving.request.headers.get("Accept-Language", "") if serving else ""
+        language.speak(spawner.language or accepted)
 
 
 def requested_options(spawner: Spawner) -> object:

@@ -123,6 +123,24 @@ def test_a_draft_is_seen_by_the_tasks_of_its_request_and_by_no_other() -> None:
     asyncio.run(both())
 
 
+@pytest.mark.parametrize(
+    ("configured", "accepted", "spoken"),
+    [("", "de", ["de"]), ("fr", "de", ["fr"]), ("fr", None, ["fr"]), ("", None, [])],
+)
+def test_what_a_request_has_begun_in_one_language_goes_on_in_it(
+    configured: str, accepted: str | None, spoken: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A form that is drawn again comes from a spawner that the hub may have told no handler."""
+    heard: list[str] = []
+    monkeypatch.setattr(hub.language, "speak", heard.append)
+    request = SimpleNamespace(headers={"Accept-Language": accepted})
+    handler = SimpleNamespace(request=request) if accepted else None
+
+    hub.speak(SimpleNamespace(language=configured, handler=handler))
+
+    assert heard == spoken
+
+
 def test_a_line_that_cannot_be_written_raises_nothing_where_it_was_logged() -> None:
     refusal = hub.Refusal(Message.of("The one T4 is in use."), reason="busy")
     broken = logging.makeLogRecord({"msg": "%d of %d", "args": (1,)})
