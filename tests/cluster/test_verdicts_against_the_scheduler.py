@@ -8,8 +8,8 @@ import secrets
 import pytest
 
 from localcluster import LocalCluster
+from tests.scheduling.generators import FAMILIES
 from tests.scheduling.live.report import compare_family, keep, world_in
-from tests.scheduling.volume_generators import FAMILIES
 
 CASES_A_FAMILY = 4
 SEED = int(os.environ.get("LIVE_SEED", secrets.randbelow(10**9)))

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from localcluster import LocalCluster
+from tests.scheduling.generators import FAMILIES
 from tests.scheduling.live.report import Report, compare_family, keep, table, world_in
-from tests.scheduling.volume_generators import FAMILIES
 
 CASES = int(os.environ.get("LIVE_CASES", "120"))  # of each family
 SEED = int(os.environ.get("LIVE_SEED", secrets.randbelow(10**9)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
+from tests.scheduling.generators.claims import BIND_COMPLETED, SELECTED_NODE
 from tests.scheduling.live.api import Api, Plain, RefusedError
-from tests.scheduling.volume_generators import BIND_COMPLETED, SELECTED_NODE
 
 # What the scheduler says until an ephemeral volume has its claim.
 WAITING_FOR_CLAIM = "waiting for ephemeral volume controller"

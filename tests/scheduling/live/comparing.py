@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpuspawner.scheduling import ClusterState, Outcome, Verdict, Why, evaluate
-from tests.scheduling.generators import Case
+from tests.scheduling.generators.case import Case
 from tests.scheduling.live.api import Plain
 from tests.scheduling.live.world import Answer, World
 

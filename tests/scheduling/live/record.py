@@ -14,11 +14,11 @@ from pathlib import Path
 import msgspec
 
 from tests.fixtures.bare_cluster import bare
+from tests.scheduling.generators import FAMILIES, generate
 from tests.scheduling.live.api import Plain
 from tests.scheduling.live.comparing import ARGUMENTS, Comparison, compare
 from tests.scheduling.live.report import Report, keep, table, world_in
 from tests.scheduling.live.world import World
-from tests.scheduling.volume_generators import FAMILIES, generate
 
 ANSWERS = Path(__file__).parents[1] / "answers"
 # What the API server adds and no rule reads.

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from gpuspawner.scheduling import ClusterState, explain
 from localcluster import LocalCluster
+from tests.scheduling.generators import generate
 from tests.scheduling.live.api import Api
 from tests.scheduling.live.comparing import ARGUMENTS, Comparison, compare, left_open
 from tests.scheduling.live.world import World
-from tests.scheduling.volume_generators import generate
 
 
 def _a_node_says(text: str) -> Callable[[Comparison], bool]:

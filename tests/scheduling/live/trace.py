@@ -19,7 +19,7 @@ from pathlib import Path
 from gpuspawner.kube.objects import convert
 from gpuspawner.scheduling import ClusterState, Outcome, evaluate
 from tests.fixtures.bare_cluster import bare
-from tests.scheduling.generators import GPU
+from tests.scheduling.generators.case import GPU
 from tests.scheduling.live.api import Plain
 from tests.scheduling.live.comparing import ARGUMENTS
 from tests.scheduling.live.report import world_in

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from tests.scheduling.generators import NAMESPACES, PRIORITIES, RUNTIME_CLASSES, Case
+from tests.scheduling.generators.case import NAMESPACES, PRIORITIES, RUNTIME_CLASSES, Case
 from tests.scheduling.live.api import NAMESPACED, Api, Plain, RefusedError, Seen
 from tests.scheduling.live.binder import WAITING_FOR_CLAIM, Binder, ephemeral_claims
 
