@@ -1,0 +1,224 @@
+"""What administrators are told where they may not configure what they have."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuspawner.offers import OfferError
+from tests.unit.offers.configured import A100, T4, accelerator, offers
+
+ACCELERATOR_ERRORS = [
+    ("counts", [1, 0], ".counts[1]: 0 is not a count; use whole numbers from 1"),
+    ("counts", [True], ".counts[0]: true is not a count; use whole numbers from 1"),
+    ("counts", ["2"], ".counts[0]: '2' is not a count; use whole numbers from 1"),
+    ("counts", [10**30], ".counts[0]: a very large number is not a count; use whole numbers from"),
+    ("counts", [100_001], ".counts[0]: 100001 is not a count; use whole numbers from 1 to 100000"),
+    ("counts", [1, 1], ".counts[1]: 1 is there twice"),
+    ("counts", [], ".counts: is empty; name at least one count, such as [1]"),
+    ("counts", 2, ".counts: 2 is not a list"),
+    ("count", [1], ": unknown key 'count' (did you mean 'counts'?)"),
+    ("display_name", 100, ".display_name: 100 is not text; write it in quotes"),
+    ("display_name", " ", ".display_name: is empty; write a text or leave it out"),
+    ("resource", "gpu", ".resource: 'gpu' is not the name of an extended resource, such as"),
+    ("resource", "Nvidia.com/gpu", ".resource: 'Nvidia.com/gpu' is not the name of an extended"),
+    ("resource", "requests.x/y", ".resource: 'requests.x/y' is not the name of an extended"),
+    ("resource", "kubernetes.io/x/y", ".resource: 'kubernetes.io/x/y' is not the name of an ext"),
+    ("resource", f"{'a' * 250}/x", ".resource: 'aaaa"),
+    ("node_selector", {}, ".node_selector: is empty, so it would select every node"),
+    ("node_selector", {"gpu": True}, ".node_selector['gpu']: true is not text; write it in quotes"),
+    ("node_selector", {"gpu": "a b"}, ".node_selector['gpu']: 'a b' cannot be a label's value"),
+    ("node_selector", {"a/b/c": "x"}, ".node_selector['a/b/c']: 'a/b/c' is not the key of a label"),
+    ("node_selector", [], ".node_selector: a list is not a mapping"),
+    ("node_affinity", [{}], ".node_affinity[0]: an empty term matches no node"),
+    ("node_affinity", [], ".node_affinity: is empty"),
+    ("node_affinity", {"matchExpressions": []}, ".node_affinity: an object is not a list"),
+    (
+        "node_affinity",
+        [{"match_expressions": []}],
+        ".node_affinity[0]: unknown key 'match_expressions' (did you mean 'matchExpressions'?)",
+    ),
+    (
+        "node_affinity",
+        [{"matchExpressions": [{"key": "a", "operator": "in", "values": ["b"]}]}],
+        ".node_affinity[0].matchExpressions[0].operator: 'in' is not one of In, NotIn, Exists",
+    ),
+    (
+        "node_affinity",
+        [{"matchExpressions": [{"key": "a", "operator": "In"}]}],
+        ".node_affinity[0].matchExpressions[0]: In needs values",
+    ),
+    (
+        "node_affinity",
+        [{"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}],
+        ".node_affinity[0].matchExpressions[0].values: Exists takes no values",
+    ),
+    (
+        "node_affinity",
+        [{"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["big"]}]}],
+        ".node_affinity[0].matchExpressions[0]: Gt needs one value, a whole number in quotes",
+    ),
+    (
+        "node_affinity",
+        [{"matchFields": [{"key": "spec.x", "operator": "In", "values": ["b"]}]}],
+        ".node_affinity[0].matchFields[0].key: only metadata.name can be matched",
+    ),
+    (
+        "node_affinity",
+        [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a", "b"]}]}],
+        ".node_affinity[0].matchFields[0]: In on a field needs exactly one value",
+    ),
+    (
+        "node_affinity",
+        [{"matchExpressions": [{"key": "a", "operator": "Gt", "values": [1]}]}],
+        ".node_affinity[0].matchExpressions[0].values[0]: 1 is not text; write it in quotes",
+    ),
+    (
+        "tolerations",
+        [{"key": "a", "effect": "NoExecute", "tolerationSeconds": "3"}],
+        ".tolerations[0].tolerationSeconds: '3' is not a whole number of seconds",
+    ),
+    ("tolerations", [{"key": "a", "value": 1}], ".tolerations[0].value: 1 is not text"),
+    (
+        "volume_mounts",
+        [{"name": "a", "mountPath": "/a", "readOnly": "yes"}],
+        ".volume_mounts[0].readOnly: 'yes' is not true or false",
+    ),
+    (
+        "volume_mounts",
+        [{"name": "a", "mountPath": "/a", "subPath": 1}],
+        ".volume_mounts[0].subPath: 1 is not text",
+    ),
+    ("tolerations", {"key": "a"}, ".tolerations: an object is not a list"),
+    ("tolerations", [{}], ".tolerations[0]: without a key the operator must be Exists"),
+    (
+        "tolerations",
+        [{"key": "a", "operator": "Exists", "value": "b"}],
+        ".tolerations[0].value: Exists takes no value; use the operator Equal",
+    ),
+    (
+        "tolerations",
+        [{"key": "a", "effect": "noschedule"}],
+        ".tolerations[0].effect: 'noschedule' is not one of NoSchedule, PreferNoSchedule",
+    ),
+    (
+        "tolerations",
+        [{"key": "a", "effect": "NoSchedule", "tolerationSeconds": 3}],
+        ".tolerations[0].tolerationSeconds: is only allowed with the effect NoExecute",
+    ),
+    ("environment", {"A B": "x"}, ".environment['A B']: is not a name of an environment variable"),
+    ("environment", {"A": 1}, ".environment['A']: 1 is not text; write it in quotes"),
+    ("volumes", [{"hostPath": {}}], ".volumes[0]: 'name' is missing"),
+    ("volumes", [{"name": "A", "emptyDir": {}}], ".volumes[0]['name']: 'A' is not a volume's name"),
+    ("volumes", [{"name": "a"}], ".volumes[0]: a volume has one source besides its name"),
+    ("volumes", [{"name": "a", "emptyDir": "x"}], ".volumes[0]['emptyDir']: 'x' is not a mapping"),
+    ("volumes", [{"name": "a", "csi": {"x": object()}}], ".volumes[0]: a object is not plain data"),
+    (
+        "volumes",
+        [{"name": "a", "emptyDir": {}}, {"name": "a", "emptyDir": {}}],
+        ".volumes[1]['name']: there is another volume 'a'",
+    ),
+    (
+        "volume_mounts",
+        [{"name": "a", "mount_path": "/a"}],
+        ".volume_mounts[0]: unknown key 'mount_path' (did you mean 'mountPath'?)",
+    ),
+    (
+        "volume_mounts",
+        [{"name": "a", "mountPath": "a"}],
+        ".volume_mounts[0].mountPath: 'a' is not an absolute path without ':'",
+    ),
+    (
+        "volume_mounts",
+        [{"name": "a", "mountPath": "/a"}, {"name": "b", "mountPath": "/a"}],
+        ".volume_mounts[1].mountPath: something else is mounted at '/a'",
+    ),
+    ("runtime_class", "NVIDIA", ".runtime_class: 'NVIDIA' is not a name in Kubernetes"),
+    ("shared_memory", "8GB", ".shared_memory: '8GB' is not a size of memory; write it as"),
+    ("shared_memory", "0", ".shared_memory: '0' is not more than nothing"),
+    ("shared_memory", "1e400", ".shared_memory: '1e400' is more than any machine has"),
+    ("shared_memory", True, ".shared_memory: true is not a size of memory"),
+    ("memory_choices", ["100m"], ".memory_choices[0]: '100m' is not a whole number of bytes"),
+    ("memory_choices", ["1Gi", "1024Mi"], ".memory_choices[1]: '1024Mi' is there twice"),
+    ("cpu_choices", ["1u"], ".cpu_choices[0]: '1u' is finer than a thousandth of a core"),
+    ("cpu_choices", [-1], ".cpu_choices[0]: -1 is not more than nothing"),
+    ("default", {"gpus": 3}, ".default.gpus: 3 is not among the choices"),
+    ("default", {"memory": "4Gi"}, ".default.memory: '4Gi' is not among the choices"),
+    ("default", {"image": "torch"}, ".default.image: 'torch' is not among the choices"),
+    ("default", {"cpus": 1}, ".default: unknown key 'cpus' (did you mean 'cpu'?)"),
+    ("scale_up", {"max_nodes": 4}, ".scale_up: 'minutes' is missing"),
+    ("scale_up", {"max_nodes": 0, "minutes": 8}, ".scale_up.max_nodes: 0 is not a number of nodes"),
+    ("scale_up", {"max_nodes": 1, "minutes": "8"}, ".scale_up.minutes: '8' is not a number of"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "message"), ACCELERATOR_ERRORS)
+def test_an_error_in_an_accelerator_names_its_place_and_what_is_allowed(field, value, message):
+    with pytest.raises(OfferError) as raised:
+        accelerator(**{field: value})
+
+    assert str(raised.value).startswith(f"GPUSpawner.accelerators['t4']{message}")
+
+
+TRAIT_ERRORS = [
+    ({"accelerators": []}, "GPUSpawner.accelerators: a list is not a mapping"),
+    ({"accelerators": {1: T4}}, "GPUSpawner.accelerators: the key 1 is not text"),
+    ({"accelerators": {"a b": T4}}, "GPUSpawner.accelerators: 'a b' cannot be a key"),
+    (
+        {"accelerators": {"A_1": T4, "a-1": T4}},
+        "GPUSpawner.accelerators: 'A_1' and 'a-1' are one key; rename one of them",
+    ),
+    (
+        {"accelerators": {"k80": {"counts": [1]}}},
+        "GPUSpawner.accelerators['k80']: 'node_selector' or 'node_affinity' is missing",
+    ),
+    ({"images": {"a": {}}}, "GPUSpawner.images['a']: 'image' is missing"),
+    ({"images": {"a": "b:1"}}, "GPUSpawner.images['a']: 'b:1' is not a mapping"),
+    (
+        {"images": {"a": {"image": "b:1", "accelerators": ["a10"]}}},
+        "GPUSpawner.images['a'].accelerators[0]: there is no accelerator 'a10' (did you mean 'a100",
+    ),
+    (
+        {"images": {"a": {"image": "b:1", "accelerators": ["tpu"]}}},
+        "GPUSpawner.images['a'].accelerators[0]: there is no accelerator 'tpu'; there are a100 or",
+    ),
+    (
+        {"images": {"a": {"image": "b:1", "accelerators": []}}},
+        "GPUSpawner.images['a'].accelerators: is empty; name an accelerator or leave it out",
+    ),
+    ({"images": {"a": {"image": "a b"}}}, "GPUSpawner.images['a'].image: 'a b' is not an image"),
+    ({"images": {"a": {"image": " b:1 "}}}, "GPUSpawner.images['a'].image: ' b:1 ' is not an"),
+    ({"images": {"a": {"image": "Lab:1"}}}, "GPUSpawner.images['a'].image: 'Lab:1' is not an im"),
+    ({"images": {"a": {"image": "b:1\n"}}}, "GPUSpawner.images['a'].image: 'b:1\\n' is not an"),
+    ({"memory_choices": "8Gi"}, "GPUSpawner.memory_choices: '8Gi' is not a list"),
+    ({"memory_choices": ["lots"]}, "GPUSpawner.memory_choices[0]: 'lots' is not a size of memory"),
+    ({"cpu_choices": [2, 2.0]}, "GPUSpawner.cpu_choices[1]: 2.0 is there twice"),
+    ({"default_accelerator": "h100"}, "GPUSpawner.default_accelerator: there is no accelerator"),
+]
+
+
+@pytest.mark.parametrize(("traits", "message"), TRAIT_ERRORS)
+def test_an_error_in_a_trait_names_it(traits, message):
+    with pytest.raises(OfferError) as raised:
+        offers(**traits)
+
+    assert str(raised.value).startswith(message)
+    assert raised.value.trait == next(iter(traits))
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(field=st.sampled_from(sorted(A100)), value=anything)
+def test_whatever_is_configured_is_read_or_refused_in_one_short_line(field, value):
+    told = ""
+    try:
+        accelerator(**{field: value})
+    except OfferError as error:
+        told = str(error)
+
+    assert "\n" not in told
+    assert len(told) < 400
