@@ -7,8 +7,6 @@ from localcluster.client import Object
 from tests.fixtures.cluster import AddNodes
 from tests.waiting import wait_for
 
-GKE_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-
 
 def gpu_pod(name: str, gpus: int, **spec: object) -> Object:
     container = {

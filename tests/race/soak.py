@@ -122,7 +122,6 @@ class Hub:
         self._config.GPUSpawner.delete_grace_period = 0
         self._config.GPUSpawner.events_enabled = False
         self._free = asyncio.Condition()
-        self._visits = 0
 
     @property
     def seats(self) -> Seats:
@@ -131,7 +130,6 @@ class Hub:
 
     async def visit(self, name: str) -> str:
         """Start a server, and stop it again if it came up; return how that went."""
-        self._visits += 1
         [fate] = self._dice.choices(list(FATES), list(FATES.values()))
         spawner = self._spawner(name, fate)
         spawner.user_options = {"accelerator": "gpu", "gpus": self._dice.choice([1, 1, 2, 4])}

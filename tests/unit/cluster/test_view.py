@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -133,10 +132,8 @@ async def test_without_the_right_to_list_pods_the_view_is_forbidden_and_recovers
 
 async def test_nobody_waits_for_a_list_that_is_forbidden() -> None:
     async with viewing(pods=[failure(403)] * 1000) as (view, _):
-        began = time.monotonic()
-
-        assert not await view.first_list(30)
-        assert time.monotonic() - began < 5
+        async with asyncio.timeout(60):
+            assert not await view.first_list(3600)
 
 
 async def test_without_configuration_the_view_is_unreachable_and_says_why() -> None:

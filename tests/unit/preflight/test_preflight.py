@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 
@@ -53,15 +52,14 @@ async def test_a_pool_that_can_grow_lets_the_pod_wait_and_takes_no_seat() -> Non
 
 
 async def test_what_does_not_fit_even_now_is_refused_without_waiting() -> None:
-    preflight = preflight_on(*ONE_FREE, patience=60)
+    preflight = preflight_on(*ONE_FREE, patience=3600)
     await preflight.begin(ask("first", 1))
-    began = time.monotonic()
 
-    decision = await preflight.begin(ask("a", 2))
+    async with asyncio.timeout(60):
+        decision = await preflight.begin(ask("a", 2))
 
     assert isinstance(decision, Refuse)
     assert decision.reason is Reason.BUSY
-    assert time.monotonic() - began < 5
 
 
 async def test_the_seat_is_taken_in_the_tick_of_the_verdict() -> None:
