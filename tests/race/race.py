@@ -95,8 +95,10 @@ def restarting(stage: Stage, dice: random.Random) -> Iterator[None]:
 @contextmanager
 def cutting(stage: Stage, _dice: random.Random) -> Iterator[None]:
     """The hub's watches are cut at random."""
+    before = stage.cutter.cuts
     with stage.cutter.cutting():
         yield
+    assert stage.cutter.cuts > before
 
 
 @contextmanager
