@@ -4,70 +4,29 @@ import itertools
 import re
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner import form as form_package
 from gpuspawner.availability import Availability, State
-from gpuspawner.form import Live, pressed, render
+from gpuspawner.form import Live, render
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers import Offers
-from gpuspawner.options import NAMES, FieldError, GPURequest, from_form, keep, parse
-from gpuspawner.policy import Grant
-from gpuspawner.preflight.decision import Alternative, CanScaleUp, Difference, Room
+from gpuspawner.options import FieldError, GPURequest, from_form, keep, parse
+from gpuspawner.preflight.decision import CanScaleUp
+from tests.unit.form.drawing import (
+    A100,
+    OFFERS,
+    T4,
+    TIED,
+    alternatives_of,
+    card,
+    drawn,
+    options_of,
+    room,
+    rows_of,
+)
 from tests.unit.form.page import Page
-
-OFFERS = Offers.parse(
-    accelerators={
-        "a100": {
-            "display_name": "NVIDIA A100",
-            "description": "80 GB, for training",
-            "counts": [1, 2, 4],
-            "node_selector": {"gpu": "a100"},
-            "memory_choices": ["32Gi", "64Gi"],
-            "default": {"gpus": 2},
-        },
-        "t4": {"display_name": "NVIDIA T4", "node_selector": {"gpu": "t4"}},
-    },
-    images={"minimal": {"image": "m:1"}, "pytorch": {"display_name": "PyTorch", "image": "p:1"}},
-    memory_choices=["8Gi", "16Gi"],
-    cpu_choices=[2, "500m"],
-)
-TIED = Offers.parse(
-    accelerators={"t4": {"node_selector": {"gpu": "t4"}}},
-    images={"m": {"image": "m:1"}, "cuda": {"image": "c:1", "accelerators": ["t4"]}},
-)
-A100, T4 = OFFERS.accelerators.values()
-
-
-def room(most_free, free, total, asked=1):
-    return Room("nvidia.com/gpu", asked, most_free, free, 4, total)
-
-
-ROWS = (
-    Availability(A100, State.FREE, room(2, 5, 8)),
-    Availability(T4, State.BUSY, room(0, 0, 1)),
-    Availability(None, State.FREE),
-)
-
-
-def rows_of(offers):
-    accelerators = (*offers.accelerators.values(), None)
-    return tuple(Availability(accelerator, State.UNKNOWN) for accelerator in accelerators)
-
-
-def drawn(chosen=None, offers=OFFERS, rows=ROWS, **told):
-    return Page(render(offers, rows, chosen, **told))
-
-
-def options_of(page, name):
-    select = page.one("select", name=name)
-    return {e["value"]: e.text for e in page.all("option") if e.within(select)}
-
-
-def card(page, value):
-    return page.one("input", type="radio", value=value).parent.parent
 
 
 def test_every_accelerator_is_a_choice_and_none_is_one_too():
@@ -208,86 +167,6 @@ def test_free_gpus_are_lit():
     assert not many.all("i")
 
 
-def test_a_message_stands_first_and_is_announced():
-    page = drawn(told=OnForm(Message.of("No A100 is free.", "You can have 1 × T4.")))
-    alert = page.one("div", role="alert")
-
-    assert " ".join(alert.text.split()) == "No A100 is free. You can have 1 × T4."
-    assert page.elements.index(alert) < page.elements.index(page.all("fieldset")[0])
-    assert alert["tabindex"] == "-1"
-
-
-def test_without_a_message_nothing_is_announced():
-    assert not drawn().all("div", role="alert")
-
-
-def test_an_error_is_told_at_its_field_and_tied_to_it():
-    errors = (FieldError("gpus", "9 is not on offer"), FieldError("cpu", "x is not a number"))
-    page = drawn({"accelerator": "a100", "gpus": 9}, told=OnForm.of_errors(errors))
-
-    for name, text in (("gpus--a100", "9 is not on offer"), ("cpu", "x is not a number")):
-        select = page.one("select", name=name)
-        assert select["aria-invalid"] == "true"
-        error, hint = (select["aria-describedby"] or "").split()
-        assert page.by_id(hint).text == ""
-        assert page.by_id(error).text == f"{text[0].upper()}{text[1:]}."
-    assert page.one("select", name="gpus--t4")["aria-invalid"] is None
-    assert "Please check the choices marked below." in page.one("div", role="alert").text
-
-
-def test_an_error_of_the_accelerator_is_tied_to_all_of_them():
-    page = drawn(
-        {"accelerator": "h100"}, told=OnForm.of_errors((FieldError("accelerator", "not on offer"),))
-    )
-
-    fieldset = page.all("fieldset")[0]
-    assert page.by_id(fieldset["aria-describedby"]).text == "Not on offer."
-
-
-def alternatives_of(offers):
-    t4, image = offers.accelerators["t4"], offers.images.get("x") or offers.images["pytorch"]
-    room_ = Room("nvidia.com/gpu", 1, 2, 2, 4, 4)
-    return (
-        Alternative(Grant(t4, 1, image, 8 * 2**30, 500), (Difference.OTHER_ACCELERATOR,), room_),
-        Alternative(Grant(None, 0, image, 16 * 2**30, 2000), (Difference.NO_GPU,), None),
-    )
-
-
-def test_an_alternative_is_one_button_that_starts_all_of_it():
-    page = drawn(
-        {"accelerator": "a100", "gpus": 4, "memory": "64Gi"},
-        told=OnForm(Message.of("No A100 is free."), (), alternatives_of(OFFERS)),
-    )
-    [t4, plain] = page.all("button", name="instead")
-
-    assert [" ".join(button.text.split()) for button in (t4, plain)] == [
-        "Start with 1 × NVIDIA T4 PyTorch · 8 GiB of memory · 0.5 cores",
-        "Start without a GPU PyTorch · 16 GiB of memory · 2 cores",
-    ]
-    assert {button["type"] for button in (t4, plain)} == {"submit"}
-    sent = from_form(pressed({**page.submitted(), "instead": [t4["value"]]}))
-    assert parse(sent, OFFERS) == GPURequest("t4", 1, "pytorch", "8Gi", 0.5)
-    sent = from_form(pressed({**page.submitted(), "instead": [plain["value"]]}))
-    assert parse(sent, OFFERS) == GPURequest(None, 0, "pytorch", "16Gi", 2)
-
-
-def test_enter_still_means_the_plain_start():
-    page = drawn(told=OnForm(Message.of("No."), (), alternatives_of(OFFERS)))
-    first, *others = page.all("button", type="submit")
-
-    assert (first["name"], first["tabindex"], first["aria-hidden"]) == (None, "-1", "true")
-    assert [button["name"] for button in others] == ["instead", "instead"]
-    assert not drawn().all("button")
-
-
-@given(st.text(max_size=60))
-def test_a_button_that_was_tampered_with_sends_choices_and_nothing_else(value):
-    form = pressed({"accelerator": ["t4"], "own": ["kept"], "instead": [value]})
-
-    assert form.pop("own") == ["kept"]
-    assert form.keys() <= set(NAMES) or value == ""
-
-
 def test_every_field_has_a_label_and_every_reference_a_target():
     page = drawn(told=OnForm.of_errors((FieldError("gpus", "no"), FieldError("accelerator", "no"))))
     ids = [e["id"] for e in page.elements if e["id"]]
@@ -316,20 +195,6 @@ def test_nothing_that_came_from_elsewhere_becomes_html():
     assert page.one("label", **{"for": "gpuspawner-card-1"}).text == evil
 
 
-@pytest.mark.parametrize(
-    ("state", "notice"),
-    [
-        (State.READING, "Load this page again"),
-        (State.UNKNOWN, "cannot be told right now"),
-        (State.FREE, "There is no GPU to choose here"),
-    ],
-)
-def test_with_nothing_to_choose_it_says_why(state, notice):
-    page = drawn(offers=Offers(), rows=(Availability(None, state),))
-
-    assert notice in page.one("p", **{"class": "gpuspawner-notice"}).text
-
-
 def test_the_style_uses_the_hubs_colours_only():
     style = (Path(form_package.__file__).parent / "static" / "form.css").read_text()
 
@@ -341,68 +206,6 @@ def test_no_two_cards_share_a_name():
     names = [select["name"] for select in drawn().all("select")]
 
     assert all(one != other for one, other in itertools.combinations(names, 2))
-
-
-def test_a_refusal_that_is_about_the_accelerator_is_told_in_its_card():
-    told = OnForm(Message.of("No."), (FieldError("accelerator", "none is free"),))
-    page = drawn({"accelerator": "t4"}, told=told)
-    radio = page.one("input", type="radio", value="t4")
-
-    error = page.by_id((radio["aria-describedby"] or "").split()[-1])
-    assert error.text == "None is free."
-    assert error.within(card(page, "t4"))
-
-
-WRITABLE = Offers.parse(
-    accelerators={"t4": {"node_selector": {"gpu": "t4"}}},
-    images={"m": {"image": "m:1"}},
-    memory_choices=["8Gi"],
-    unlisted_image={"validation_regex": "quay.io/.*"},
-    unlisted_memory={"min": "1Gi", "max": "16Gi"},
-)
-
-
-def test_what_may_be_written_in_has_a_field_beside_the_list_and_is_kept():
-    chosen = {"accelerator": "t4", "image": "quay.io/me/mine:1", "memory": "3Gi"}
-    page = drawn(chosen, offers=WRITABLE, rows=rows_of(WRITABLE))
-    image, memory = page.all("input", type="text")
-
-    assert (image["name"], image["value"]) == ("unlisted_image", "quay.io/me/mine:1")
-    assert (memory["name"], memory["value"]) == ("unlisted_memory", "3Gi")
-    assert "from 1Gi to 16Gi" in page.by_id(memory["aria-describedby"]).text.replace("F", "f")
-    assert [e["value"] for e in drawn(None, WRITABLE, rows_of(WRITABLE)).all("input", type="text")]
-
-
-def test_what_was_written_in_wrongly_stays_to_be_corrected():
-    chosen = {"accelerator": "t4", "image": "docker.io/evil"}
-    told = OnForm.of_errors(parse(chosen, WRITABLE))
-    page = drawn(chosen, offers=WRITABLE, rows=rows_of(WRITABLE), told=told)
-    image = page.one("input", name="unlisted_image")
-
-    assert image["value"] == "docker.io/evil"
-    assert image["aria-invalid"] == "true"
-    assert "not on offer" in page.by_id((image["aria-describedby"] or "").split()[0]).text
-    assert page.one("select", name="image")["aria-invalid"] is None
-
-
-@pytest.mark.parametrize("image", ["docker.io/gone", "\ud800"])
-def test_what_was_written_in_once_and_is_gone_is_not_written_in_again(image):
-    """REST takes any text that JSON can spell, and a page cannot have all of them."""
-    offers = Offers.parse(unlisted_image={"validation_regex": "quay.io/.*"})
-    told = OnForm(Message.of("It is gone."))
-    html = render(offers, rows_of(offers), {"image": image}, told)
-
-    assert Page(html).one("input", name="unlisted_image")["value"] == ""
-    assert html.encode()
-
-
-def test_a_choice_that_is_gone_is_told_and_replaced():
-    page = drawn({"accelerator": "a100", "image": "old"})
-
-    assert (
-        "image: 'old' is no longer on offer" in page.one("p", **{"class": "gpuspawner-notice"}).text
-    )
-    assert not drawn({}).all("p", **{"class": "gpuspawner-notice"})
 
 
 def test_sharing_is_told():

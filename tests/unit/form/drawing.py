@@ -1,0 +1,68 @@
+"""Forms to look at, and where to look."""
+
+from gpuspawner.availability import Availability, State
+from gpuspawner.form import render
+from gpuspawner.offers import Offers
+from gpuspawner.policy import Grant
+from gpuspawner.preflight.decision import Alternative, Difference, Room
+from tests.unit.form.page import Page
+
+OFFERS = Offers.parse(
+    accelerators={
+        "a100": {
+            "display_name": "NVIDIA A100",
+            "description": "80 GB, for training",
+            "counts": [1, 2, 4],
+            "node_selector": {"gpu": "a100"},
+            "memory_choices": ["32Gi", "64Gi"],
+            "default": {"gpus": 2},
+        },
+        "t4": {"display_name": "NVIDIA T4", "node_selector": {"gpu": "t4"}},
+    },
+    images={"minimal": {"image": "m:1"}, "pytorch": {"display_name": "PyTorch", "image": "p:1"}},
+    memory_choices=["8Gi", "16Gi"],
+    cpu_choices=[2, "500m"],
+)
+TIED = Offers.parse(
+    accelerators={"t4": {"node_selector": {"gpu": "t4"}}},
+    images={"m": {"image": "m:1"}, "cuda": {"image": "c:1", "accelerators": ["t4"]}},
+)
+A100, T4 = OFFERS.accelerators.values()
+
+
+def room(most_free, free, total, asked=1):
+    return Room("nvidia.com/gpu", asked, most_free, free, 4, total)
+
+
+ROWS = (
+    Availability(A100, State.FREE, room(2, 5, 8)),
+    Availability(T4, State.BUSY, room(0, 0, 1)),
+    Availability(None, State.FREE),
+)
+
+
+def rows_of(offers):
+    accelerators = (*offers.accelerators.values(), None)
+    return tuple(Availability(accelerator, State.UNKNOWN) for accelerator in accelerators)
+
+
+def drawn(chosen=None, offers=OFFERS, rows=ROWS, **told):
+    return Page(render(offers, rows, chosen, **told))
+
+
+def options_of(page, name):
+    select = page.one("select", name=name)
+    return {e["value"]: e.text for e in page.all("option") if e.within(select)}
+
+
+def card(page, value):
+    return page.one("input", type="radio", value=value).parent.parent
+
+
+def alternatives_of(offers):
+    t4, image = offers.accelerators["t4"], offers.images.get("x") or offers.images["pytorch"]
+    room_ = Room("nvidia.com/gpu", 1, 2, 2, 4, 4)
+    return (
+        Alternative(Grant(t4, 1, image, 8 * 2**30, 500), (Difference.OTHER_ACCELERATOR,), room_),
+        Alternative(Grant(None, 0, image, 16 * 2**30, 2000), (Difference.NO_GPU,), None),
+    )

@@ -1,0 +1,44 @@
+"""The buttons of what can start instead."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuspawner.form import pressed
+from gpuspawner.messages import Message, OnForm
+from gpuspawner.options import NAMES, GPURequest, from_form, parse
+from tests.unit.form.drawing import OFFERS, alternatives_of, drawn
+
+
+def test_an_alternative_is_one_button_that_starts_all_of_it():
+    page = drawn(
+        {"accelerator": "a100", "gpus": 4, "memory": "64Gi"},
+        told=OnForm(Message.of("No A100 is free."), (), alternatives_of(OFFERS)),
+    )
+    [t4, plain] = page.all("button", name="instead")
+
+    assert [" ".join(button.text.split()) for button in (t4, plain)] == [
+        "Start with 1 × NVIDIA T4 PyTorch · 8 GiB of memory · 0.5 cores",
+        "Start without a GPU PyTorch · 16 GiB of memory · 2 cores",
+    ]
+    assert {button["type"] for button in (t4, plain)} == {"submit"}
+    sent = from_form(pressed({**page.submitted(), "instead": [t4["value"]]}))
+    assert parse(sent, OFFERS) == GPURequest("t4", 1, "pytorch", "8Gi", 0.5)
+    sent = from_form(pressed({**page.submitted(), "instead": [plain["value"]]}))
+    assert parse(sent, OFFERS) == GPURequest(None, 0, "pytorch", "16Gi", 2)
+
+
+def test_enter_still_means_the_plain_start():
+    page = drawn(told=OnForm(Message.of("No."), (), alternatives_of(OFFERS)))
+    first, *others = page.all("button", type="submit")
+
+    assert (first["name"], first["tabindex"], first["aria-hidden"]) == (None, "-1", "true")
+    assert [button["name"] for button in others] == ["instead", "instead"]
+    assert not drawn().all("button")
+
+
+@given(st.text(max_size=60))
+def test_a_button_that_was_tampered_with_sends_choices_and_nothing_else(value):
+    form = pressed({"accelerator": ["t4"], "own": ["kept"], "instead": [value]})
+
+    assert form.pop("own") == ["kept"]
+    assert form.keys() <= set(NAMES) or value == ""
