@@ -111,7 +111,7 @@ def browser(session: nox.Session) -> None:
 
 @nox.session
 def screenshots(session: nox.Session) -> None:
-    """The documentation's pictures, taken anew from the demo."""
+    """The documentation's pictures, taken anew."""
     session.install("-e", ".[demo,browser]", *NEWEST_HUB)
     session.env["CHROMIUM"] = _chromium(session)
     _build_control_plane(session)

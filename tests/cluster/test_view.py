@@ -14,6 +14,7 @@ from gpuspawner.cluster.watch import Pace
 from localcluster import Fleet, LocalCluster, NodeGroup
 from localcluster import kubeconfig as kubeconfigs
 from tests.fixtures.cluster import AddNodes
+from tests.waiting import wait_for
 
 from .views import aside, until, until_current, viewing
 
@@ -108,8 +109,7 @@ async def test_a_gpu_that_is_freed_is_seen_within_a_second_of_the_pods_going(
 
     def delete_and_wait() -> float:
         cluster.api.delete(f"{path}/a", grace=0)
-        while cluster.api.items(path):
-            time.sleep(0.005)
+        wait_for(lambda: not cluster.api.items(path))
         return time.monotonic()
 
     async with viewing(cluster.kubeconfig) as view:
