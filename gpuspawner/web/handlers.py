@@ -60,7 +60,13 @@ class DecisionHandler(_AboutAServer):
         """Tell it for the server's owner, of the options that the body holds."""
         if len(self.request.body) > MOST_BYTES:
             raise web.HTTPError(413, "The options are too long")
-        self.answer(await decision(self.spawner(user_name, server_name), self.get_json_body()))
+        self.answer(await decision(self.spawner(user_name, server_name), self._options()))
+
+    def _options(self) -> object:
+        try:
+            return self.get_json_body()
+        except UnicodeDecodeError:  # JupyterHub 5 decodes before it looks for what is wrong
+            raise web.HTTPError(400, "Invalid JSON in body of request") from None
 
 
 class StaticHandler(web.StaticFileHandler):
