@@ -15,8 +15,7 @@ from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.scheduling import ClusterState, Verdict, evaluate
 from gpuspawner.scheduling.screening import Screening
-
-from .clusters import cluster, gpu_request, running_pod, with_home, worst_request
+from tests.benchmarks.clusters import cluster, gpu_request, running_pod, with_home, worst_request
 
 SIZES = ((500, 100, 15_000), (2_000, 400, 60_000), (5_000, 1_000, 150_000))
 RUNS = 200

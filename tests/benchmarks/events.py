@@ -19,9 +19,8 @@ from gpuspawner.cluster.kinds import NODES, PODS
 from gpuspawner.cluster.view import ClusterView
 from localcluster import bulk
 from localcluster.client import Object
-
-from .readers import Load, Ticker, loading
-from .running_pods import whole_pod
+from tests.benchmarks.readers import Load, Ticker, loading
+from tests.benchmarks.running_pods import whole_pod
 
 BURST = 10_000
 ALONE = 300

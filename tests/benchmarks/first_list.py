@@ -13,9 +13,8 @@ from pathlib import Path
 import msgspec
 
 from localcluster import LocalCluster, Pods, bulk
-
-from . import events, readers
-from .running_pods import objects
+from tests.benchmarks import events, readers
+from tests.benchmarks.running_pods import objects
 
 SIZE = (5_000, 150_000)
 

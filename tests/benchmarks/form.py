@@ -18,12 +18,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from localcluster import LocalCluster, Pods, bulk
+from tests.benchmarks.clusters import MODELS
+from tests.benchmarks.running_pods import objects
 from tests.hub.people import Person
 from tests.hub.running import RunningHub, running_hub
 from tests.waiting import wait_for
-
-from .clusters import MODELS
-from .running_pods import objects
 
 SIZE = (5_000, 20_000)
 TIMES = 200

@@ -23,10 +23,9 @@ from gpuspawner.kube.objects import convert
 from gpuspawner.scheduling import evaluate
 from localcluster.cache import key, made_once
 from localcluster.toolchains import go
-
-from .clusters import cluster, gpu_request, objects, worst_request
-from .evaluation import first_time
-from .evaluation import measure as timed
+from tests.benchmarks.clusters import cluster, gpu_request, objects, worst_request
+from tests.benchmarks.evaluation import first_time
+from tests.benchmarks.evaluation import measure as timed
 
 _MODULE = Path(__file__).parents[2] / "localcluster" / "go"
 _SOURCES = ("go.mod", "go.sum", "schedulerbench/main.go")

@@ -21,8 +21,7 @@ from kubernetes_asyncio.client import ApiClient, Configuration, CoreV1Api
 from gpuspawner.cluster.client import Client
 from gpuspawner.cluster.kinds import NODES, PODS
 from gpuspawner.cluster.view import ClusterView
-
-from .evaluation import resident
+from tests.benchmarks.evaluation import resident
 
 PAGE = 500
 TYPED = 10_000

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from .clusters import node, running_pod
+from tests.benchmarks.clusters import node, running_pod
 
 STARTED = "2026-11-21T08:00:00Z"
 

@@ -23,9 +23,8 @@ from gpuspawner.preflight.decision import Decision
 from gpuspawner.preflight.preflight import Preflight
 from localcluster import LocalCluster
 from localcluster.client import ApiError
+from tests.cluster.views import aside, until, viewing
 from tests.waiting import wait_for
-
-from .views import aside, until, viewing
 
 GPU = "nvidia.com/gpu"
 GI = 2**30

@@ -7,9 +7,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from localcluster import LocalCluster, Pods
-
-from .admitting import Asker, asking
-from .webhooks import Webhooks
+from tests.cluster.admitting import Asker, asking
+from tests.cluster.webhooks import Webhooks
 
 # What a cloud may switch on beside Kubernetes' own choice; GKE has the first.
 _PLUGINS = "ExtendedResourceToleration,PodNodeSelector"

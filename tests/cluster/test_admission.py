@@ -27,10 +27,9 @@ from gpuspawner.preflight.ask import Ask
 from gpuspawner.preflight.decision import AfterPreemption, Decision, Reason, Refuse, Start
 from localcluster import Fleet, LocalCluster, NodeGroup
 from localcluster.fleet import Taint
+from tests.cluster.admitting import GI, GPU, Asker
+from tests.cluster.views import aside, until
 from tests.fixtures.cluster import AddNodes
-
-from .admitting import GI, GPU, Asker
-from .views import aside, until
 
 RUNTIMES = "/apis/node.k8s.io/v1/runtimeclasses"
 PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"

@@ -12,11 +12,10 @@ from gpuspawner.admission.reading import read
 from gpuspawner.admission.rejection import Denied, Of, WebhookFailed
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
 from localcluster import Fleet, LocalCluster, NodeGroup
+from tests.cluster.admitting import GPU, Asker
+from tests.cluster.views import aside, until
+from tests.cluster.webhooks import API, Object, Webhooks, configured, patched, stored_before_v1
 from tests.fixtures.cluster import AddNodes
-
-from .admitting import GPU, Asker
-from .views import aside, until
-from .webhooks import API, Object, Webhooks, configured, patched, stored_before_v1
 
 HOSTILE = "take images from <b>quay.io</b>\nalone"
 

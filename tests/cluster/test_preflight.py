@@ -21,10 +21,9 @@ from gpuspawner.preflight.ask import Ask
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
 from gpuspawner.preflight.preflight import Preflight
 from localcluster import Fleet, LocalCluster, NodeGroup
+from tests.cluster.views import aside, until, viewing
 from tests.fixtures.cluster import AddNodes
 from tests.waiting import wait_for
-
-from .views import aside, until, viewing
 
 log = logging.getLogger(__name__)
 

@@ -13,10 +13,9 @@ from gpuspawner.cluster.health import Forbidden, Live, Stale, Unreachable
 from gpuspawner.cluster.watch import Pace
 from localcluster import Fleet, LocalCluster, NodeGroup
 from localcluster import kubeconfig as kubeconfigs
+from tests.cluster.views import aside, until, until_current, viewing
 from tests.fixtures.cluster import AddNodes
 from tests.waiting import wait_for
-
-from .views import aside, until, until_current, viewing
 
 ROOM = {"cpu": "64", "memory": "256Gi", "pods": "110", "nvidia.com/gpu": "8"}
 

@@ -12,11 +12,10 @@ import pytest
 from gpuspawner.cluster.health import Live
 from localcluster import Fleet, LocalCluster, NodeGroup
 from localcluster.client import ApiError, Object
+from tests.cluster.cutting import line_to
+from tests.cluster.test_view import ROOM, churn, pod
+from tests.cluster.views import aside, until, until_current, viewing
 from tests.fixtures.cluster import AddNodes
-
-from .cutting import line_to
-from .test_view import ROOM, churn, pod
-from .views import aside, until, until_current, viewing
 
 
 async def test_connections_cut_at_random_lose_nothing(

@@ -8,8 +8,7 @@ from kubernetes_asyncio.client import Configuration
 from kubernetes_asyncio.config import ConfigException
 
 from gpuspawner.cluster.client import Client, RequestError, load_configuration, one_line
-
-from .scripted import ScriptedServer, failure, raw
+from tests.unit.cluster.scripted import ScriptedServer, failure, raw
 
 
 @pytest.fixture

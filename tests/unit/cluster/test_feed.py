@@ -13,8 +13,7 @@ from gpuspawner.cluster.feed import Feed
 from gpuspawner.cluster.kinds import PODS
 from gpuspawner.cluster.watch import Change, Confirmed, Listed, Lost, Page, Signal
 from gpuspawner.scheduling.state import ClusterState
-
-from .scripted import obj
+from tests.unit.cluster.scripted import obj
 
 
 class Scripted:

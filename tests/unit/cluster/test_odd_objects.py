@@ -9,9 +9,8 @@ import pytest
 
 from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.view import ClusterView
-
-from .scripted import Step, event, obj, page, raw, watch
-from .test_view import NODE, POD, until, viewing
+from tests.unit.cluster.scripted import Step, event, obj, page, raw, watch
+from tests.unit.cluster.test_view import NODE, POD, until, viewing
 
 DEEP = b'{"metadata":{"name":"deep","namespace":"x"},"spec":' + b"[" * 20_000 + b"]" * 20_000 + b"}"
 # Go's encoder writes neither; our decoder stumbles over them while it looks for an item's end.

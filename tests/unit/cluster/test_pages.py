@@ -9,8 +9,7 @@ from aiohttp import web
 
 from gpuspawner.cluster.client import Client, RequestError
 from gpuspawner.cluster.pages import pages
-
-from .scripted import ScriptedServer, Step, failure, obj, page
+from tests.unit.cluster.scripted import ScriptedServer, Step, failure, obj, page
 
 
 def packed(step: Step) -> Step:

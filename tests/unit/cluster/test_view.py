@@ -13,8 +13,17 @@ from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachab
 from gpuspawner.cluster.kinds import NODES, PODS, Kind
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.objects import KubeObject, Odd
-
-from .scripted import FAST, ScriptedServer, Step, event, failure, obj, page, raw, watch
+from tests.unit.cluster.scripted import (
+    FAST,
+    ScriptedServer,
+    Step,
+    event,
+    failure,
+    obj,
+    page,
+    raw,
+    watch,
+)
 
 NODE = obj("n1", status={"allocatable": {"nvidia.com/gpu": "1", "pods": "110"}})
 POD = obj("a", namespace="jhub", spec={"nodeName": "n1"})

@@ -7,8 +7,7 @@ import msgspec
 import pytest
 
 from gpuspawner.cluster.watch import Confirmed, Listed, Lost, Pace, Page, Signal, Watcher
-
-from .scripted import FAST, ScriptedServer, event, failure, obj, page, raw, watch
+from tests.unit.cluster.scripted import FAST, ScriptedServer, event, failure, obj, page, raw, watch
 
 
 async def signals_of(server: ScriptedServer, count: int, pace: Pace = FAST) -> list[Signal]:

@@ -26,8 +26,7 @@ from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.ask import Ask
 from gpuspawner.preflight.decision import Reason, Refuse, Start
 from gpuspawner.preflight.preflight import Preflight
-
-from .worlds import GPU, NAMESPACE, StillView, ask, node, pod
+from tests.unit.preflight.worlds import GPU, NAMESPACE, StillView, ask, node, pod
 
 OVER = Rejection(Of.POD, OverQuota((Use(GPU, 4, 3, 4),)), "exceeded quota: gpu")
 TAINT = {"key": GPU, "effect": "NoSchedule"}

@@ -9,8 +9,7 @@ import pytest
 from gpuspawner.preflight.ask import Ask
 from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules
 from gpuspawner.preflight.preflight import Preflight
-
-from .worlds import NAMESPACE, StillView, ask, node
+from tests.unit.preflight.worlds import NAMESPACE, StillView, ask, node
 
 Plain = dict[str, object]
 

@@ -18,8 +18,17 @@ from gpuspawner.preflight.decision import (
     UnknownRules,
 )
 from gpuspawner.preflight.preflight import Preflight
-
-from .worlds import A100, GPU, NAMESPACE, StillView, ask, growing, node, pod, preflight_on
+from tests.unit.preflight.worlds import (
+    A100,
+    GPU,
+    NAMESPACE,
+    StillView,
+    ask,
+    growing,
+    node,
+    pod,
+    preflight_on,
+)
 
 
 def refusal(preflight: Preflight, what: Ask) -> Refuse:

@@ -8,8 +8,7 @@ from gpuspawner.preflight import judge as judge_module
 from gpuspawner.preflight.contention import Claim
 from gpuspawner.preflight.judge import Judge, Subject, is_simple
 from gpuspawner.scheduling.verdict import Outcome
-
-from .worlds import GPU, StillView, ask, node, pod
+from tests.unit.preflight.worlds import GPU, StillView, ask, node, pod
 
 HOSTNAME = "kubernetes.io/hostname"
 TERM = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": HOSTNAME}

@@ -19,8 +19,17 @@ from gpuspawner.preflight.decision import (
 )
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.scaling.declared import CanScaleUp
-
-from .worlds import GPU, NAMESPACE, StillView, ask, growing, node, pod, preflight_on, settle
+from tests.unit.preflight.worlds import (
+    GPU,
+    NAMESPACE,
+    StillView,
+    ask,
+    growing,
+    node,
+    pod,
+    preflight_on,
+    settle,
+)
 
 ONE_FREE = [("Node", node("n", 2)), ("Pod", pod("x", 1, on="n"))]
 

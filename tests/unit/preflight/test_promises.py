@@ -13,8 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
 from gpuspawner.preflight.preflight import Preflight
-
-from .worlds import NAMESPACE, World, ask, settle
+from tests.unit.preflight.worlds import NAMESPACE, World, ask, settle
 
 Asking = dict[str, "asyncio.Task[Decision]"]
 

@@ -6,8 +6,7 @@ import pytest
 
 from gpuspawner.preflight.judge import Judge
 from gpuspawner.preflight.seats import Seats
-
-from .worlds import NAMESPACE, Plain, StillView, ask, node, pod
+from tests.unit.preflight.worlds import NAMESPACE, Plain, StillView, ask, node, pod
 
 KEY = (NAMESPACE, "a")
 

@@ -6,8 +6,7 @@ import pytest
 
 from gpuspawner.preflight.judge import Judge
 from gpuspawner.preflight.strangers import Strangers
-
-from .worlds import NAMESPACE, StillView, node, pod
+from tests.unit.preflight.worlds import NAMESPACE, StillView, node, pod
 
 
 def strangers(view: StillView, patience: float = 60) -> Strangers:

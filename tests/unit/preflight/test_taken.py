@@ -8,8 +8,7 @@ import pytest
 
 from gpuspawner.preflight.decision import Reason
 from gpuspawner.preflight.preflight import Preflight
-
-from .worlds import Plain, StillView, ask, node, pod
+from tests.unit.preflight.worlds import Plain, StillView, ask, node, pod
 
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 
