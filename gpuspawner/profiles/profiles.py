@@ -12,8 +12,10 @@ from markupsafe import Markup
 from tornado import web
 
 from gpuspawner import gates, hub, messages
+from gpuspawner.admission.rejection import Rejection
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.messages import Message, OnForm
+from gpuspawner.pods import Plain
 from gpuspawner.policy import Grant
 from gpuspawner.preflight import facts
 from gpuspawner.preflight.admitted import AdmittedPreflight
@@ -53,6 +55,7 @@ class Profiles:
         self._view = view
         self._preflight = preflight
         self._profiles = read(listed)
+        self._admission_is_away = False
 
     @classmethod
     async def of(cls, spawner: Any, view: ClusterView, preflight: AdmittedPreflight) -> "Profiles":
@@ -170,7 +173,15 @@ class Profiles:
         return self._preflight.check(ask) if about_person else foretold
 
     def _admitting(self, ask: Ask) -> Ask:
-        return replace(ask, admit=partial(self._spawner.dry_run, ask.namespace))
+        return replace(ask, admit=partial(self._admit, ask.namespace))
+
+    async def _admit(self, namespace: str, pod: Plain) -> Plain | Rejection | None:
+        """Ask admission until it once has no answer: no page is to wait so for each profile."""
+        if self._admission_is_away:
+            return None
+        admitted: Plain | Rejection | None = await self._spawner.dry_run(namespace, pod)
+        self._admission_is_away = admitted is None and bool(pod.get("spec"))
+        return admitted
 
     def _room(self, ask: Ask) -> Room | None:
         pod = getattr(ask.subject, "pod", None)

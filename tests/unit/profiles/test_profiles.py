@@ -34,6 +34,21 @@ SAVED: list[dict[str, Any]] = [
 ]
 
 
+async def test_where_admission_does_not_answer_it_is_asked_once_a_page() -> None:
+    """A webhook that hangs takes all the patience of each question, and profiles are many."""
+    asked: list[str] = []
+
+    async def away(namespace: str, _: dict[str, Any]) -> None:
+        asked.append(namespace)
+
+    spawner = ProfileSpawner(profile_list=[GPU, {**GPU, "slug": "other"}])
+    spawner.dry_run = away  # type: ignore[method-assign]
+    profiles = await profiles_of(spawner)
+
+    assert "Not here" in await profiles.form(None, {})
+    assert len(asked) == 1
+
+
 @pytest.mark.parametrize("saved", SAVED, ids=str)
 async def test_without_devices_the_form_is_kubespawner_s_to_the_last_byte(
     saved: dict[str, Any],
@@ -182,8 +197,8 @@ async def test_a_profile_s_node_affinity_says_which_nodes_are_its_pool() -> None
 async def test_what_admission_adds_counts_for_the_state_of_a_profile() -> None:
     taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
     spawner = ProfileSpawner(profile_list=[GPU])
-    profiles = await profiles_of(spawner, ("Node", node("a", 2, taints=[taint])))
-    assert "Not here</span>" in await profiles.form(None, {})
+    tainted = ("Node", node("a", 2, taints=[taint]))
+    assert "Not here</span>" in await (await profiles_of(spawner, tainted)).form(None, {})
 
     async def tolerating(_: str, sent: dict[str, Any]) -> dict[str, Any]:
         toleration = {"key": "nvidia.com/gpu", "operator": "Exists"}
@@ -191,4 +206,4 @@ async def test_what_admission_adds_counts_for_the_state_of_a_profile() -> None:
 
     spawner.dry_run = tolerating
 
-    assert "Free</span> </span>" in await profiles.form(None, {})
+    assert "Free</span> </span>" in await (await profiles_of(spawner, tainted)).form(None, {})
