@@ -36,6 +36,16 @@ def quote(value: object) -> str:
             return f"a {type(value).__name__}"
 
 
+def one_line(text: str, longest: int = 300) -> str:
+    """The text with white space and control characters as single spaces, cut where it is longer.
+
+    Only the first `4 * longest` characters are looked at.
+    """
+    printable = "".join(c if c.isprintable() else " " for c in text[: 4 * longest])
+    line = " ".join(printable.split())
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """` (did you mean 'x'?)` with the nearest known word, or an empty text."""
     near = difflib.get_close_matches(word[:LONGEST], list(known), n=1)

@@ -9,9 +9,10 @@ from typing import Any
 from aiohttp import ClientError
 from kubernetes_asyncio.client.rest import ApiException
 
-from gpuspawner.admission.reading import message, printable, read
+from gpuspawner.admission.reading import message, read
 from gpuspawner.admission.rejection import Missing, Of, Rejection, WebhookFailed
 from gpuspawner.pods import Plain
+from gpuspawner.quoting import one_line
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ class DryRun:
         return rejection
 
     def _skip(self, why: str) -> None:
-        why = printable(why, 300)
+        why = one_line(why)
         if why in self._said or len(self._said) >= _MOST_SAID:
             return
         self._said.add(why)

@@ -29,10 +29,10 @@ from gpuspawner.admission.rejection import (
     WebhookFailed,
 )
 from gpuspawner.kube.quantity import QuantityError, cpu_millis, whole
+from gpuspawner.quoting import one_line
 
 # Texts are read in one line. A webhook may say a whole page; PodSecurity names every container.
 _LONGEST_TEXT = 2000
-_LONGEST_QUOTE = 300
 
 _WEBHOOK = re.compile(
     r'admission webhook "[^"]*" denied the request(?: without explanation|: (.*))'
@@ -76,12 +76,12 @@ def read(status: int, body: object, of: Of) -> Rejection | None:
     text = message(body)
     # A webhook chooses the status of its answer, and its own words may look like anything.
     if denied := _WEBHOOK.match(text):
-        return Rejection(of, Denied(printable(denied[1] or "", _LONGEST_QUOTE)), text)
+        return Rejection(of, Denied(one_line(denied[1] or "")), text)
     if _NO_DRY_RUN.fullmatch(text):
         return None
     if status >= 500:
         failed = _WEBHOOK_FAILED.search(text)
-        return Rejection(of, WebhookFailed(printable(failed[1], 100)), text) if failed else None
+        return Rejection(of, WebhookFailed(one_line(failed[1], 100)), text) if failed else None
     if status < 400 or status in _NOT_ABOUT_THE_OBJECT:
         return None
     return Rejection(of, _cause(text), text)
@@ -94,7 +94,7 @@ def message(body: object) -> str:
     if isinstance(body, str):
         return _message_of_text(body)
     said = body.get("message") if isinstance(body, Mapping) else None
-    return printable(said, _LONGEST_TEXT) if isinstance(said, str) else ""
+    return one_line(said, _LONGEST_TEXT) if isinstance(said, str) else ""
 
 
 def _message_of_text(text: str) -> str:
@@ -102,13 +102,7 @@ def _message_of_text(text: str) -> str:
         status = json.loads(text)
     except (ValueError, RecursionError):
         status = None
-    return message(status) if isinstance(status, Mapping) else printable(text, _LONGEST_TEXT)
-
-
-def printable(text: str, longest: int) -> str:
-    """The text in one line, without control characters, and cut."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text[: 2 * longest]).split())
-    return line if len(line) <= longest else f"{line[: longest - 1]}…"
+    return message(status) if isinstance(status, Mapping) else one_line(text, _LONGEST_TEXT)
 
 
 def _cause(text: str) -> Cause:
@@ -120,7 +114,7 @@ def _cause(text: str) -> Cause:
 
 def _forbidden(said: str) -> Cause:
     if denied := _POLICY.match(said):
-        return Denied(printable(denied[1], _LONGEST_QUOTE))
+        return Denied(one_line(denied[1]))
     if insecure := _INSECURE.match(said):
         return Insecure(insecure[1])
     for kind, pattern in _MISSING:

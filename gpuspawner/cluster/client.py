@@ -14,6 +14,8 @@ from kubernetes_asyncio import config
 from kubernetes_asyncio.client import ApiClient, Configuration
 from kubernetes_asyncio.config import ConfigException
 
+from gpuspawner.quoting import one_line
+
 ConfigurationFactory = Callable[[], Awaitable[Configuration]]
 
 _CONNECT_SECONDS = 10.0
@@ -42,13 +44,6 @@ class Status(msgspec.Struct, gc=False):
 
     message: str = ""
     code: int | None = None
-
-
-def one_line(text: str, limit: int = 300) -> str:
-    """The text with all white space and control characters as single spaces, cut at `limit`."""
-    printable = "".join(c if c.isprintable() else " " for c in text[: 4 * limit])
-    line = " ".join(printable.split())
-    return line if len(line) <= limit else line[: limit - 3] + "..."
 
 
 async def load_configuration(

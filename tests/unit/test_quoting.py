@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.quoting import LONGEST, did_you_mean, listing, quote
+from gpuspawner.quoting import LONGEST, did_you_mean, listing, one_line, quote
 
 
 @given(st.text())
@@ -48,3 +48,17 @@ def test_a_listing_reads_as_a_sentence():
     assert listing([]) == ""
     assert listing(["1"]) == "1"
     assert listing(["1", "2", "4"]) == "1, 2 or 4"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a\nb\t c", "a b c"),
+        ("a" * 300, "a" * 300),
+        ("\x1b[31mred\x00", "[31mred"),
+        ("x" * 400, "x" * 299 + "…"),
+        ("", ""),
+    ],
+)
+def test_a_line_is_one_line_of_printable_text(text: str, line: str) -> None:
+    assert one_line(text) == line

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.admission.reading import message, printable, read, unit_of
+from gpuspawner.admission.reading import message, read, unit_of
 from gpuspawner.admission.rejection import (
     Bound,
     Breach,
@@ -245,8 +245,3 @@ def test_no_text_is_too_odd(said: str) -> None:
 )
 def test_a_resource_has_its_unit_however_a_rule_names_it(resource: str, unit: str) -> None:
     assert unit_of(resource) == unit
-
-
-def test_a_line_is_cut_with_an_ellipsis() -> None:
-    assert printable("abc  def", 7) == "abc def"
-    assert printable("abc def g", 7) == "abc de…"

@@ -7,7 +7,7 @@ import pytest
 from kubernetes_asyncio.client import Configuration
 from kubernetes_asyncio.config import ConfigException
 
-from gpuspawner.cluster.client import Client, RequestError, load_configuration, one_line
+from gpuspawner.cluster.client import Client, RequestError, load_configuration
 from tests.unit.cluster.scripted import ScriptedServer, failure, raw
 
 
@@ -150,16 +150,3 @@ async def test_an_error_page_that_is_no_status_is_named_by_its_status() -> None:
         with pytest.raises(RequestError, match="HTTP 502: Bad Gateway"):
             async with client.get("/things", {}, 1):
                 pass
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("a\nb\t c", "a b c"),
-        ("\x1b[31mred\x00", "[31mred"),
-        ("x" * 400, "x" * 297 + "..."),
-        ("", ""),
-    ],
-)
-def test_a_log_line_is_one_line_of_printable_text(text: str, line: str) -> None:
-    assert one_line(text) == line
