@@ -32,6 +32,9 @@ _LONGEST_LINE = 8 * 1024 * 1024
 _GONE = 410
 # 410: the version is too old. 403: a right was withdrawn; whatever it covered must be read anew.
 _HISTORY_LOST = (403, _GONE)
+# A server that answers, and yet so often in a row with an error, may not know the version at all:
+# its data was restored from an older copy, say. One that does not answer loses no history by that.
+_MOST_FAILURES = 10
 # A watch that ends sooner and has brought nothing is a failure: asking again at once would be a
 # tight loop.
 _SHORTEST_WATCH = 1.0
@@ -155,11 +158,15 @@ class Watcher:
                         yield signal
             except RequestError as error:
                 self._failures += 1
-                if error.status in _HISTORY_LOST:
+                if self._has_lost_history(error):
                     self._version = None
                 yield Lost(error, gap=self._version is None)
                 wait = self._pace.before_retry(self._failures)
                 await asyncio.sleep(max(error.retry_after, wait))
+
+    def _has_lost_history(self, error: RequestError) -> bool:
+        answered_in_vain = error.status is not None and self._failures >= _MOST_FAILURES
+        return error.status in _HISTORY_LOST or answered_in_vain
 
     def _list_or_watch(self) -> AsyncGenerator[Signal, None]:
         return self._list() if self._version is None else self._watch(self._version)
