@@ -74,6 +74,8 @@ class RunningHub:
         self._direct = direct
         self._environment = environment
         self._api = requests.Session()
+        # A proxy may close a connection that it keeps in the moment in which it is used again.
+        self._api.headers["Connection"] = "close"
         self._api.trust_env = False
         self._api.headers["Authorization"] = f"token {API_TOKEN}"
         self.begin()
