@@ -14,6 +14,9 @@ DOMAIN = "gpuspawner"
 LOCALES = Path(__file__).parent / "locale"
 ENGLISH = "en"
 
+# The least weight that a language may have; with 0 it is not wanted (RFC 9110, 12.4.2).
+_LEAST = 0.001
+
 _spoken: ContextVar[tuple[str, NullTranslations]] = ContextVar(
     "gpuspawner_language",
     default=(ENGLISH, NullTranslations()),
@@ -49,8 +52,8 @@ def _choose(accepted: str) -> str:
     for part in accepted.split(",")[:32]:
         tag, _semicolon, quality = part.partition(";")
         language = tag.strip().replace("-", "_")
-        if language:
-            wanted.append((_weight(quality), language))
+        if language and (weight := _weight(quality)) > 0:
+            wanted.append((weight, language))
     for _weight_of, language in sorted(wanted, key=lambda it: -it[0]):
         base = language.partition("_")[0].lower()
         known = {it.lower(): it for it in _known()}
@@ -66,7 +69,7 @@ def _weight(quality: str) -> float:
     try:
         return float(value) if name == "q" else 1.0
     except ValueError:
-        return 0.0
+        return _LEAST
 
 
 @cache

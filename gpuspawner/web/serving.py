@@ -10,7 +10,7 @@ _SERVER = r"(?P<user_name>[^/]+)/(?P<server_name>[^/]*)"
 _HANDLERS = (
     (rf"/{PREFIX}/states/{_SERVER}", StatesHandler),
     (rf"/{PREFIX}/decision/{_SERVER}", DecisionHandler),
-    (rf"/{PREFIX}/static/(.*)", StaticHandler, {"path": str(STATIC)}),
+    (rf"/{PREFIX}/static/(form\.(?:css|js))", StaticHandler, {"path": str(STATIC)}),
 )
 
 

@@ -134,7 +134,9 @@ def test_script_and_styles_may_be_kept_and_are_asked_for_by_their_version(ann: P
         )
         assert (first.status_code, again.status_code) == (200, 304)
         assert "immutable" in first.headers["Cache-Control"]
-    assert ann.session.get(f"{ann.hub.url}/hub/gpuspawner/static/../build.py").status_code == 404
+    for odd in ("../build.py", "..%2fbuild.py", "form.js%00", "form.js/"):
+        path = f"{ann.hub.url}/hub/gpuspawner/static/{odd}"
+        assert ann.session.get(path).status_code == 404
 
 
 def test_the_hub_is_not_made_to_complain(hub: RunningHub) -> None:

@@ -199,6 +199,8 @@ def german(tmp_path, monkeypatch):
         ("de-AT,en;q=0.5", "de"),
         ("fr, de;q=0.8, en;q=0.9", "en"),
         ("fr;q=0.1,de;q=0.8", "de"),
+        ("de;q=0,en;q=0.1", "en"),
+        ("de;q=0, *", "en"),
         ("en-GB,de", "en"),
         ("", "en"),
         ("*", "en"),
