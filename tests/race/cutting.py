@@ -108,7 +108,11 @@ class Cutter:
         while True:
             await asyncio.sleep(self._dice.uniform(0.05, 0.3))
             now = time.monotonic()
-            quiet = [c for c, asked in self._asked.items() if now - asked > _QUIET_SECONDS]
+            quiet = [
+                client
+                for client, asked in self._asked.items()
+                if now - asked > _QUIET_SECONDS and not client.transport.is_closing()
+            ]
             if self.is_cutting and quiet:
                 self.cuts += 1
                 chosen = self._dice.choice(quiet)
