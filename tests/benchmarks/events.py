@@ -84,9 +84,13 @@ async def _plain(load: Load, etcd_url: str, nodes: int) -> tuple[float, float]:
             async for chunk in response.content.iter_any():
                 lines += chunk.count(b"\n")
 
+    def has_read(count: int) -> bool:
+        assert not watching.done(), "the API server has ended the watch, as one that is too slow"
+        return lines >= count
+
     watching = asyncio.create_task(watch())
-    burst = await _spent(etcd_url, nodes, BURST, BURST, lambda _: lines >= BURST)
-    alone = await _spent(etcd_url, nodes, ALONE, 1, lambda _: lines >= BURST + ALONE)
+    burst = await _spent(etcd_url, nodes, BURST, BURST, lambda _: has_read(BURST))
+    alone = await _spent(etcd_url, nodes, ALONE, 1, lambda _: has_read(BURST + ALONE))
     watching.cancel()
     with suppress(asyncio.CancelledError):
         await watching
