@@ -118,9 +118,10 @@ class Feed:
 
     async def _lose(self, error: RequestError, *, gap: bool) -> None:
         self.error = error
-        if gap:
-            self.doubt()
-        if gap and not self.kind.required:
+        if not gap:
+            return
+        self.doubt()
+        if not self.kind.required:
             await self._drop(await self._keys())
             if error.status == 404:
                 # An API that the server does not have (device classes before 1.34) has no objects.

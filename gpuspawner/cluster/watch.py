@@ -165,8 +165,9 @@ class Watcher:
                 await asyncio.sleep(max(error.retry_after, wait))
 
     def _has_lost_history(self, error: RequestError) -> bool:
-        answered_in_vain = error.status is not None and self._failures >= _MOST_FAILURES
-        return error.status in _HISTORY_LOST or answered_in_vain
+        # At every tenth: where lists can be had and watches cannot, each list costs its time again.
+        in_vain = error.status is not None and self._failures % _MOST_FAILURES == 0
+        return error.status in _HISTORY_LOST or in_vain
 
     def _list_or_watch(self) -> AsyncGenerator[Signal, None]:
         return self._list() if self._version is None else self._watch(self._version)

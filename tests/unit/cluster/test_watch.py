@@ -160,12 +160,13 @@ async def test_a_server_error_during_a_watch_costs_no_list() -> None:
 async def test_a_server_that_knows_no_watch_from_a_version_is_asked_for_a_list_in_the_end() -> None:
     unknown = event("ERROR", {"kind": "Status", "code": 504, "message": "Too large"})
     refusals = [*[watch(unknown)] * 5, *[failure(500)] * 5]
-    server = ScriptedServer(things=[page(version="7"), *refusals, page(obj("a"), version="3")])
+    listed_again = page(obj("a"), version="3")
+    server = ScriptedServer(things=[page(version="7"), *refusals, listed_again, failure(500)])
 
-    signals = await signals_of(server, 13)
+    signals = await signals_of(server, 15)
 
     lost = [signal for signal in signals if isinstance(signal, Lost)]
-    assert [signal.gap for signal in lost] == [False] * 9 + [True]
+    assert [signal.gap for signal in lost] == [False] * 9 + [True, False]
     assert names(signals[12]) == ["a"]
 
 
