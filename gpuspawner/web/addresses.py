@@ -8,24 +8,28 @@ from functools import cache
 from typing import Any
 from urllib.parse import quote
 
+from traitlets.config import Application
+
 from gpuspawner.form import STATIC, Live
 
-PREFIX = "gpuspawner"
+_PREFIX = "gpuspawner"
 
-_served = False
+_SERVER = r"(?P<user_name>[^/]+)/(?P<server_name>[^/]*)"
+STATES = rf"/{_PREFIX}/states/{_SERVER}"
+DECISION = rf"/{_PREFIX}/decision/{_SERVER}"
+FILES = rf"/{_PREFIX}/static/(form\.(?:css|js))"
 
 
-def announce() -> None:
-    """Have forms refer to what this process serves from now on."""
-    global _served  # noqa: PLW0603, there is one hub in a process
-    _served = True
+def is_served(hub: Any) -> bool:
+    """Whether the hub has our handlers among those that are added to its own."""
+    return any(entry[0] == STATES for entry in getattr(hub, "extra_handlers", ()))
 
 
 def live(spawner: Any) -> Live | None:
     """Where a server's form finds what makes it live; None where the hub does not serve it."""
-    if not _served:
+    if not Application.initialized() or not is_served(Application.instance()):
         return None
-    base = f"{spawner.hub.base_url}{PREFIX}"
+    base = f"{spawner.hub.base_url}{_PREFIX}"
     server = f"{quote(spawner.user.name, safe='')}/{quote(spawner.name, safe='')}"
     return Live(
         style=f"{base}/static/form.css?v={_version('form.css')}",

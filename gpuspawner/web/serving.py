@@ -3,14 +3,13 @@
 from typing import Any
 
 from gpuspawner.form import STATIC
-from gpuspawner.web.addresses import PREFIX, announce
+from gpuspawner.web.addresses import DECISION, FILES, STATES, is_served
 from gpuspawner.web.handlers import DecisionHandler, StatesHandler, StaticHandler
 
-_SERVER = r"(?P<user_name>[^/]+)/(?P<server_name>[^/]*)"
 _HANDLERS = (
-    (rf"/{PREFIX}/states/{_SERVER}", StatesHandler),
-    (rf"/{PREFIX}/decision/{_SERVER}", DecisionHandler),
-    (rf"/{PREFIX}/static/(form\.(?:css|js))", StaticHandler, {"path": str(STATIC)}),
+    (STATES, StatesHandler),
+    (DECISION, DecisionHandler),
+    (FILES, StaticHandler, {"path": str(STATIC)}),
 )
 
 
@@ -23,7 +22,7 @@ def serve(hub: Any) -> None:
     Args:
         hub: The `JupyterHub` of this process.
     """
-    if any(StatesHandler in entry for entry in hub.extra_handlers):
+    if is_served(hub):
         return
     hub.extra_handlers.extend(_HANDLERS)
     application = getattr(hub, "tornado_application", None)
@@ -31,4 +30,3 @@ def serve(hub: Any) -> None:
         prefix = hub.hub_prefix.rstrip("/")
         ours = [(f"{prefix}{path}", *rest) for path, *rest in _HANDLERS]
         application.add_handlers(".*", ours)
-    announce()
