@@ -35,10 +35,9 @@ class AdmittedPreflight:
     def __init__(self, preflight: Preflight) -> None:
         self._preflight = preflight
         self.seats = preflight.seats
-        self._left_alone: set[str | None] = set()
-        self._changed: set[str | None] = set()
-        """Accelerators of whose pods admission has left one as it was, or changed one. It may look
-        at who asks, so one that it changed speaks for all."""
+        self._changes: dict[str | None, bool] = {}
+        """By accelerator, whether admission has changed a pod of it. It may look at who asks, so
+        one that it changed speaks for all."""
 
     def check(self, ask: Ask) -> Decision:
         """As `Preflight.check`, without admission."""
@@ -86,7 +85,7 @@ class AdmittedPreflight:
         decision = await judge(ask)
         if not isinstance(decision, Refuse) or decision.reason is Reason.TRY_AGAIN:
             return decision
-        if _model(ask.grant) in self._left_alone - self._changed:
+        if self._changes.get(_model(ask.grant)) is False:
             return decision
         return await self._after_admission(ask, judge)
 
@@ -105,8 +104,8 @@ class AdmittedPreflight:
         return decision
 
     def _learn(self, ask: Ask, admitted: object) -> None:
-        seen = self._changed if changes(ask.pod, admitted) else self._left_alone
-        seen.add(_model(ask.grant))
+        model = _model(ask.grant)
+        self._changes[model] = self._changes.get(model, False) or changes(ask.pod, admitted)
 
     async def _alternatives(self, ask: Ask) -> tuple[Alternative, ...]:
         """The nearest that fit and that the API server takes."""
