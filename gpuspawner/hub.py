@@ -232,10 +232,10 @@ def speak(spawner: Any, handler: web.RequestHandler | None = None) -> None:
         spawner: The spawner that is asked; its trait ``language`` comes first.
         handler: What serves the request; None for the one that the hub has given the spawner.
     """
-    serving = handler or spawner.handler
-    if spawner.language or serving:
-        accepted = serving.request.headers.get("Accept-Language", "") if serving else ""
-        language.speak(spawner.language or accepted)
+    if spawner.language:
+        language.speak(spawner.language)
+    elif serving := handler or spawner.handler:
+        language.speak(serving.request.headers.get("Accept-Language", ""))
 
 
 def requested_options(spawner: Spawner) -> object:
