@@ -22,6 +22,7 @@ from tests.unit.preflight.worlds import (
     A100,
     GPU,
     NAMESPACE,
+    ONE_FREE,
     StillView,
     ask,
     growing,
@@ -35,9 +36,6 @@ def refusal(preflight: Preflight, what: Ask) -> Refuse:
     decision = preflight.check(what)
     assert isinstance(decision, Refuse), decision
     return decision
-
-
-ONE_FREE = [("Node", node("n", 2)), ("Pod", pod("x", 1, on="n"))]
 
 
 def test_a_pod_with_room_starts_without_a_note() -> None:

@@ -22,6 +22,7 @@ from gpuspawner.scaling.declared import CanScaleUp
 from tests.unit.preflight.worlds import (
     GPU,
     NAMESPACE,
+    ONE_FREE,
     StillView,
     ask,
     growing,
@@ -30,8 +31,6 @@ from tests.unit.preflight.worlds import (
     preflight_on,
     settle,
 )
-
-ONE_FREE = [("Node", node("n", 2)), ("Pod", pod("x", 1, on="n"))]
 
 
 @pytest.mark.parametrize(

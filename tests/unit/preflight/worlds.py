@@ -71,6 +71,10 @@ def pod(name: str, gpus: int = 1, on: str = "", **spec: object) -> Plain:
     }
 
 
+ONE_FREE = [("Node", node("n", 2)), ("Pod", pod("x", 1, on="n"))]
+"""A node of two GPUs with one that is taken."""
+
+
 def growing(max_nodes: int) -> Accelerator:
     """The A100 in a pool that may have so many nodes."""
     return replace(A100, scale_up=ScaleUp(max_nodes, 8))
