@@ -12,13 +12,13 @@ from typing import Any
 
 from kubernetes_asyncio.client.rest import ApiException
 
-from gpuspawner import hub, messages, options, policy
+from gpuspawner import hub, messages, options, policy, sent
 from gpuspawner.admission.reading import read as read_answer
 from gpuspawner.admission.rejection import Of
 from gpuspawner.config import OFF, WARN
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers import Offers
-from gpuspawner.options import GPURequest
+from gpuspawner.options import FieldError, GPURequest
 from gpuspawner.policy import Denial, Grant, Person
 from gpuspawner.preflight.admitted import rejected
 from gpuspawner.preflight.ask import Ask
@@ -64,6 +64,40 @@ def read(spawner: Any, raw: object, person: Person, offers: Offers) -> tuple[Opt
     if isinstance(grant, Denial):
         raise hub.refuse(spawner, messages.denied(grant), reason=grant.reason.value, status=403)
     return {**theirs, **options.user_options(request)}, grant
+
+
+def requested(spawner: Any) -> object:
+    """What this start was asked for, or None where nothing was said.
+
+    Raises:
+        Refusal: It cannot be read.
+    """
+    try:
+        return sent.requested_options(spawner)
+    except sent.UnreadableError as error:
+        raise _unreadable(spawner, str(error)) from None
+
+
+def check_bounds(spawner: Any, raw: object) -> None:
+    """Check that options are small enough for everybody who is going to handle them.
+
+    Raises:
+        Refusal: They are not.
+    """
+    if raw == sent.TOO_MUCH or not sent.is_within_bounds(raw):
+        most = f"{sent.MOST_CONTAINERS} lists and objects, or {sent.MOST_VALUES:,} values"
+        raise _unreadable(spawner, f"the options hold more than {most}")
+
+
+def _unreadable(spawner: Any, why: str) -> hub.Refusal:
+    errors = (FieldError("", why),)
+    return hub.refuse(
+        spawner,
+        messages.correction(errors),
+        reason="invalid-options",
+        status=400,
+        on_form=OnForm.of_errors(errors),
+    )
 
 
 def split(spawner: Any, raw: object) -> tuple[object, Options]:

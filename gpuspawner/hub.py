@@ -6,7 +6,6 @@ Everything here was established by running both versions; what the hub does is r
 """
 
 import asyncio
-import json
 import logging
 import types
 from collections.abc import Awaitable, Coroutine, Generator
@@ -27,9 +26,6 @@ except ImportError:  # JupyterHub 5
     SpawnException = None
 
 T = TypeVar("T")
-
-_FIELDS = {"user_options", "display_name"}
-"""What JupyterHub 6 knows in a REST body; a body with neither is the options themselves."""
 
 COUNTS_REFUSALS = SpawnException is None
 """Whether this hub counts a refusal as a failure of the hub: JupyterHub 5 does, 6 does not."""
@@ -236,44 +232,6 @@ def speak(spawner: Any, handler: web.RequestHandler | None = None) -> None:
         language.speak(spawner.language)
     elif serving := handler or spawner.handler:
         language.speak(serving.request.headers.get("Accept-Language", ""))
-
-
-def requested_options(spawner: Spawner) -> object:
-    """What this start was asked for, or None where nothing was said."""
-    if draft() is not None:
-        return spawner.user_options
-    if spawner.handler is None:
-        return spawner.user_options or None
-    return sent_options(spawner)
-
-
-def sent_options(spawner: Spawner) -> object:
-    """What this start was asked for by REST, or None where nothing was said.
-
-    Without options the hub hands on what it stored last, refused or not. JupyterHub 6 takes an
-    empty object for no body, and knows a body ``{"user_options": ..., "display_name": ...}``;
-    JupyterHub 5 takes every body as the options.
-
-    Args:
-        spawner: A spawner whose start is under way.
-    """
-    try:
-        body = json.loads(spawner.handler.request.body)
-    except ValueError:  # there is none
-        return None
-    if not COUNTS_REFUSALS and isinstance(body, dict) and _FIELDS & body.keys():
-        return body.get("user_options")
-    return body
-
-
-def option_names(query: dict[str, list[str]]) -> dict[str, list[str]]:
-    """The query's options by their plain names, as JupyterHub 6 hands them over.
-
-    JupyterHub 6 takes the prefix off ``?opt-gpus=2`` and leaves plain names out beside it;
-    JupyterHub 5 hands everything over as it came.
-    """
-    prefixed = {name[4:]: values for name, values in query.items() if name.startswith("opt-")}
-    return prefixed or {name: v for name, v in query.items() if name != "display_name"}
 
 
 def run_now(coroutine: Coroutine[Any, Any, T]) -> T | Awaitable[T]:

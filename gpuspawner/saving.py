@@ -4,11 +4,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from gpuspawner import gates, options
+from jupyterhub import orm
+from sqlalchemy import event
+
+from gpuspawner import gates, options, sent
 from gpuspawner.hub import Refusal
 from gpuspawner.offers import Offers
 from gpuspawner.options import Gone
 from gpuspawner.pods import Plain
+
+
+@event.listens_for(orm.Spawner.user_options, "set", retval=True)
+def _store_what_can_be_stored(stored_for: orm.Spawner, value: object, *_: object) -> object:
+    """Let what is stored stand where JupyterHub is about to store more than it can write."""
+    return value if sent.is_within_bounds(value) else stored_for.user_options
 
 
 class SavesOptions:

@@ -14,9 +14,9 @@ from typing import Any
 from jupyterhub.utils import maybe_future
 from kubespawner import KubeSpawner
 from traitlets import Any as AnyTrait
-from traitlets import default
+from traitlets import Bunch, default, validate
 
-from gpuspawner import config, form, gates, hub, messages, options, pods, runtime
+from gpuspawner import config, form, gates, hub, messages, options, pods, runtime, sent
 from gpuspawner.admission.rejection import Of, Rejection
 from gpuspawner.asking import Asking
 from gpuspawner.manifest import ManifestError
@@ -65,6 +65,11 @@ class GPUSpawner(
     # page; what is no object is refused at the gate and must not break the making of a spawner.
     user_options = AnyTrait(help="What was asked for: hostile until gpuspawner.options has read it")
 
+    @validate("user_options")
+    def _keep_what_can_be_read(self, proposal: Bunch) -> object:
+        """JupyterHub writes these options into its answers about servers."""
+        return proposal.value if sent.is_within_bounds(proposal.value) else sent.TOO_MUCH
+
     _underway: Underway | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -102,7 +107,7 @@ class GPUSpawner(
     def options_from_query(self, query_data: Plain) -> Any:
         """Read ``/hub/spawn?opt-gpus=2``, and refuse on the form what could not start."""
         hub.speak(self)
-        query = hub.option_names(query_data)
+        query = sent.option_names(query_data)
         hub.keep_draft(options.from_form(query))
         return self._examine(super().options_from_query(query))
 
@@ -163,7 +168,7 @@ class GPUSpawner(
 
     def _requested(self) -> object:
         """The options of this start. Said nothing: those stored, as far as still on offer."""
-        requested, self.gone = hub.requested_options(self), ()
+        requested, self.gone = gates.requested(self), ()
         if requested is not None:
             return requested
         if self.profile_list:
@@ -217,6 +222,7 @@ class GPUSpawner(
 
     async def _asked(self, raw: object, profiles: Profiles | None) -> Asked:
         """Read options, as they came, for what they ask of the cluster."""
+        gates.check_bounds(self, raw)
         if profiles is not None:
             chosen = profiles.choose(raw)
             ask = await profiles.ask(chosen)

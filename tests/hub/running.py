@@ -128,8 +128,12 @@ class RunningHub:
 
     def api(self, method: str, path: str, body: object = None, **more: Any) -> requests.Response:
         """Call the REST API as an administrator's script does; *body* None sends no body."""
-        data = None if body is None else json.dumps(body)
-        return self._api.request(method, f"{self.url}/hub/api{path}", data=data, **more)
+        data = None if body is None else json.dumps(body).encode()
+        return self.raw(method, path, data, **more)
+
+    def raw(self, method: str, path: str, body: bytes | None, **more: Any) -> requests.Response:
+        """The same with a body that may be no JSON."""
+        return self._api.request(method, f"{self.url}/hub/api{path}", data=body, **more)
 
     def start(self, user: str, options: object = None) -> requests.Response:
         """Start *user*'s server by REST, who is made where unknown."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from types import SimpleNamespace
 from typing import Any
@@ -75,36 +74,6 @@ def test_an_error_before_any_waiting_is_raised_at_once() -> None:
         hub.run_now(fails())
 
 
-@pytest.mark.parametrize(
-    ("query", "options"),
-    [
-        ({"opt-gpus": ["2"]}, {"gpus": ["2"]}),
-        ({"gpus": ["2"], "display_name": ["mine"]}, {"gpus": ["2"]}),
-        ({"opt-gpus": ["2"], "image": ["x"]}, {"gpus": ["2"]}),
-        ({}, {}),
-    ],
-)
-def test_options_of_a_query_lose_their_prefix(query: Any, options: Any) -> None:
-    assert hub.option_names(query) == options
-
-
-def _spawner(body: bytes) -> Any:
-    return SimpleNamespace(handler=SimpleNamespace(request=SimpleNamespace(body=body)))
-
-
-@pytest.mark.parametrize("body", [b"", b"null", b"gpus=2", b"\xff"])
-def test_no_options_are_no_options(body: bytes) -> None:
-    assert hub.sent_options(_spawner(body)) is None
-
-
-def test_an_empty_object_asks_for_the_defaults() -> None:
-    assert hub.sent_options(_spawner(b"{}")) == {}
-
-
-def test_what_is_no_object_is_handed_on_for_the_parser_to_refuse() -> None:
-    assert hub.sent_options(_spawner(b"[1]")) == [1]
-
-
 def test_a_draft_is_seen_by_the_tasks_of_its_request_and_by_no_other() -> None:
     async def look() -> hub.Draft | None:
         return hub.draft()
@@ -171,18 +140,3 @@ async def test_of_requests_that_pass_the_gate_together_one_goes_on() -> None:
     end.set()
     await first
     await asyncio.create_task(request())
-
-
-@pytest.mark.skipif(hub.COUNTS_REFUSALS, reason="version: JupyterHub 6 brought named fields")
-@pytest.mark.parametrize(
-    ("body", "options"),
-    [
-        ({"user_options": {"gpus": 2}, "display_name": "mine"}, {"gpus": 2}),
-        ({"user_options": {}}, {}),
-        ({"user_options": None}, None),
-        ({"display_name": "mine"}, None),
-        ({"gpus": 2}, {"gpus": 2}),
-    ],
-)
-def test_jupyterhub_6_puts_options_into_a_field_of_the_body(body: Any, options: Any) -> None:
-    assert hub.sent_options(_spawner(json.dumps(body).encode())) == options

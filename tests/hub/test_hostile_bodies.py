@@ -1,0 +1,119 @@
+"""Whatever a body holds, its start is refused or begun as it says; the hub counts none of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import jupyterhub
+import pytest
+import requests
+
+from tests.fixtures.cluster import AddNodes
+from tests.hub.conftest import StartGPUHub
+from tests.hub.running import RunningHub
+
+# One failure that is counted ends this hub.
+CONFIGURATION = """
+c.Spawner.consecutive_failure_limit = 1
+c.GPUSpawner.images = {"small": {"image": "small:1"}, "large": {"image": "large:1"}}
+"""
+BEYOND_EVERY_PYTHON = 20_000
+
+
+@pytest.fixture(scope="module")
+def hub(start_gpu_hub: StartGPUHub) -> Iterator[RunningHub]:
+    with start_gpu_hub(CONFIGURATION) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def one_node(add_nodes: AddNodes, leave_no_server: None) -> None:
+    # Servers are gone before their node: fixtures end in the reverse order.
+    del leave_no_server
+    add_nodes("single")
+
+
+def _start(hub: RunningHub, user: str, body: bytes) -> requests.Response:
+    hub.api("POST", f"/users/{user}")
+    return hub.raw("POST", f"/users/{user}/server", body)
+
+
+def _deepest_that_the_hub_reads(hub: RunningHub, user: str, body_of: Callable[[int], bytes]) -> int:
+    """It depends on the version of Python, and on how deep the hub's own stack is."""
+    hub.api("POST", f"/users/{user}")
+    read, unread = 1, BEYOND_EVERY_PYTHON
+    while unread - read > 1:
+        depth = (read + unread) // 2
+        answer = _start(hub, user, body_of(depth))
+        if "Invalid JSON" in answer.text:
+            unread = depth
+        else:
+            read = depth
+    return read
+
+
+def _lists(depth: int) -> bytes:
+    return b'{"image":' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}"
+
+
+def _objects(depth: int) -> bytes:
+    return b'{"image":' * depth + b"0" + b"}" * depth
+
+
+def _beside_options(depth: int) -> bytes:
+    """JupyterHub 6 reads `user_options` alone, and JupyterHub 5 refuses its name."""
+    return b'{"user_options":null,"display_name":"",' + _lists(depth)[1:]
+
+
+@pytest.mark.parametrize("body_of", [_lists, _objects, _beside_options])
+def test_a_body_of_any_depth_is_a_400_that_leaves_nothing(
+    hub: RunningHub, body_of: Callable[[int], bytes]
+) -> None:
+    user = f"deep{body_of.__name__.replace('_', '-')}"
+    deepest = _deepest_that_the_hub_reads(hub, user, body_of)
+
+    # Whoever reads or writes the options later has less of the stack than the hub's first reader.
+    for depth in (300, *range(deepest - 24, deepest + 2)):
+        answer = _start(hub, user, body_of(depth))
+
+        assert answer.status_code == 400, f"depth {depth}: {answer.status_code} {answer.text}"
+        assert hub.api("GET", "/users").status_code == 200, f"depth {depth}"
+    assert hub.person(user).open("/hub/spawn").status == 200
+    assert hub.lives
+    assert "consecutive spawn" not in hub.log
+    assert hub.start("somebody-else").status_code in {201, 202}
+    hub.until_ready("somebody-else")
+    assert hub.start(user).status_code in {201, 202}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b" ",
+        b'\x0b{"image":"large"}',
+        b'{"image":"large"}\x0c',
+        b'{"image":"large\xff"}',
+        '{"image":"large"}\u00a0'.encode(),
+        '\ufeff{"image":"large"}'.encode(),
+        '{"image":"large"}'.encode("utf-16"),
+        '{"image":"large"}'.encode("utf-16-le"),
+    ],
+    ids=["blank", "tab", "feed", "invalid", "space", "mark", "utf-16", "utf-16 without mark"],
+)
+def test_a_body_that_is_not_json_in_utf_8_starts_nothing(hub: RunningHub, body: bytes) -> None:
+    answer = _start(hub, "mallory", body)
+
+    assert answer.status_code == (500 if _jupyterhub_itself_fails_at(body) else 400), answer.text
+    assert not hub.server("mallory")
+    assert hub.lives
+
+
+def _jupyterhub_itself_fails_at(body: bytes) -> bool:
+    """JupyterHub 5 decodes a body before it looks for what is wrong, and starts nothing."""
+    return jupyterhub.version_info[0] < 6 and body.decode(errors="ignore").encode() != body
+
+
+def test_an_empty_body_says_nothing(hub: RunningHub) -> None:
+    assert _start(hub, "alice", b"").status_code in {201, 202}
+
+    assert hub.until_ready("alice")["user_options"]["image"] == "small"
