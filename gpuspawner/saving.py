@@ -6,6 +6,7 @@ from typing import Any
 
 from jupyterhub import orm
 from sqlalchemy import event
+from sqlalchemy.orm import object_session
 
 from gpuspawner import gates, options, sent
 from gpuspawner.hub import Refusal
@@ -28,8 +29,11 @@ class SavesOptions:
     taken back. What an administrator or a program stores by PUT or PATCH, without a start, stands.
 
     Attributes:
+        brings_options: Whether this start says what it asks for, so that the hub has stored it.
         gone: Of the stored options of this start, those that are not on offer any more.
     """
+
+    brings_options = True
 
     gone: tuple[Gone, ...] = ()
     _granted: Mapping[str, object] | None = None
@@ -47,7 +51,8 @@ class SavesOptions:
         try:
             yield
         except Refusal:
-            self._store(self._granted or {})
+            if self.brings_options:
+                self._store(self._granted or {})
             raise
 
     def grant_options(self, granted: Mapping[str, object]) -> None:
@@ -60,6 +65,10 @@ class SavesOptions:
         spawner.user_options = dict(stored)
         if spawner.orm_spawner is not None:
             spawner.orm_spawner.user_options = dict(stored)
+            # All requests share one session, and the next one to end rolls back what is open in it.
+            # So the hub commits before it waits for anything, and nothing of it is open here.
+            if session := object_session(spawner.orm_spawner):
+                session.commit()
 
     def get_state(self) -> Plain:
         """KubeSpawner's state, and the options last granted."""

@@ -168,7 +168,9 @@ class GPUSpawner(
 
     def _requested(self) -> object:
         """The options of this start. Said nothing: those stored, as far as still on offer."""
-        requested, self.gone = gates.requested(self), ()
+        self.brings_options, self.gone = True, ()
+        requested = gates.requested(self)
+        self.brings_options = requested is not None
         if requested is not None:
             return requested
         if self.profile_list:

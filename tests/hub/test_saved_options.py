@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
 import jupyterhub
 import pytest
+import requests
 
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, t4_nodes
@@ -83,3 +87,54 @@ def test_what_is_stored_without_a_start_is_what_the_start_asks_for(
         server = pod["spec"]["containers"][0]
         assert server["image"] == "new:1"
         assert server["resources"]["limits"]["memory"] == "2Gi"
+
+
+@pytest.mark.skipif(
+    jupyterhub.version_info[0] < 6, reason="version: JupyterHub 6 brought PUT and PATCH"
+)
+def test_a_refused_start_that_says_nothing_leaves_what_was_stored(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(t4_nodes(1, 1))
+    with start_gpu_hub(OFFERS + ANSWER_AT_ONCE) as hub:
+        hub.start("bob", {"accelerator": "t4"})
+        hub.until_ready("bob")
+        hub.api("POST", "/users/alice")
+        path = "/users/alice/servers/lab"
+        stored = {"accelerator": "t4", "memory": "2Gi", "image": "new"}
+        hub.api("PUT", path, {"display_name": "My lab", "user_options": {"image": "old"}})
+        hub.api("PATCH", path, {"display_name": "My lab", "user_options": stored})
+
+        assert hub.api("POST", path).status_code == 409
+
+        assert hub.api("GET", path).json()["user_options"] == stored
+        hub.stop("bob")
+        assert hub.api("POST", path).status_code in {201, 202}
+        (pod,) = wait_for(hub.pods.all)
+        server = pod["spec"]["containers"][0]
+        assert server["image"] == "new:1"
+        assert server["resources"]["limits"]["memory"] == "2Gi"
+
+
+def test_requests_that_end_meanwhile_roll_nothing_of_a_start_back(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(t4_nodes(1, 1))
+    with start_gpu_hub(OFFERS) as hub:
+        people = [f"person-{number}" for number in range(4)]
+        over = Event()
+
+        def look() -> None:
+            # Looks at no table, so that the hub's session is as the start has left it.
+            while not over.is_set():
+                assert requests.get(f"{hub.url}/hub/health", timeout=30).ok
+
+        with ThreadPoolExecutor(6) as at_once:
+            looking = [at_once.submit(look) for _ in range(2)]
+            starts = [at_once.submit(hub.start, it, {"accelerator": "t4"}) for it in people]
+            statuses = sorted(it.result().status_code for it in starts)
+            over.set()
+
+        assert statuses[1:] == [409, 409, 409]
+        assert all(it.result() is None for it in looking)
+        assert "Rolling back dirty objects" not in hub.log
