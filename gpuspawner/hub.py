@@ -7,8 +7,7 @@ Everything here was established by running both versions; what the hub does is r
 
 import asyncio
 import logging
-import types
-from collections.abc import Awaitable, Coroutine, Generator
+from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -234,35 +233,27 @@ def speak(spawner: Any, handler: web.RequestHandler | None = None) -> None:
         language.speak(serving.request.headers.get("Accept-Language", ""))
 
 
-def run_now(coroutine: Coroutine[Any, Any, T]) -> T | Awaitable[T]:
-    """Run *coroutine* up to where it first has to wait.
+def at_once(begin: Callable[[], Coroutine[Any, Any, T]]) -> T | Coroutine[Any, Any, T]:
+    """Run a coroutine if it can end without waiting.
 
     The hub wraps an awaitable from a hook into a task, and with ``slow_spawn_timeout`` 0 it has
     answered "202 Accepted" before that task runs. What needs no waiting is therefore done before
     the hook returns, so that a refusal is the answer itself.
 
+    A coroutine that has to wait is closed and begun anew by whoever awaits it. It never goes on in
+    another task than the one it began in: a time-out within it would cancel that one.
+
+    Args:
+        begin: Makes the coroutine. What it does before it first waits may be done twice.
+
     Returns:
-        The result, or, where the coroutine has to wait, an awaitable for the rest of it.
+        The result, or, where the coroutine has to wait, a new one that has not begun.
     """
+    attempt = begin()
     try:
-        waiting_for = coroutine.send(None)
+        attempt.send(None)
     except StopIteration as done:
         result: T = done.value
         return result
-    return _rest(coroutine, waiting_for)
-
-
-@types.coroutine
-def _rest(coroutine: Coroutine[Any, Any, T], waiting_for: object) -> Generator[Any, Any, T]:
-    # `yield from` could not hand an exception to a coroutine that has begun elsewhere.
-    while True:
-        try:
-            try:
-                sent = yield waiting_for
-            except BaseException as error:  # noqa: BLE001, it is the coroutine's to catch
-                waiting_for = coroutine.throw(error)
-            else:
-                waiting_for = coroutine.send(sent)
-        except StopIteration as done:
-            result: T = done.value
-            return result
+    attempt.close()
+    return begin()

@@ -138,7 +138,7 @@ class GPUSpawner(
     def run_pre_spawn_hook(self) -> Any:
         """Ask for every start, before the administrator's own hook, and take the seat."""
         hub.speak(self)
-        admitted = hub.run_now(self._admit())
+        admitted = hub.at_once(self._admit)
         if admitted is None:
             return super().run_pre_spawn_hook()
         return self._run_hook_after(admitted)
@@ -217,6 +217,7 @@ class GPUSpawner(
 
     async def dry_run(self, namespace: str, pod: Plain) -> Plain | Rejection | None:
         """What admission would make of a pod, or why it would not; None where nobody can tell."""
+        await asyncio.sleep(0)  # nothing is sent by an attempt of `hub.at_once`
         api = self.api if self.connect() else None
         return await self._runtime.dry_run.admit(api, namespace, pod)
 

@@ -5,7 +5,9 @@ dictionaries, and calls the functions that an administrator put there. So it loa
 copy, which is thrown away.
 """
 
+import asyncio
 import copy
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -40,6 +42,8 @@ async def profile_list(spawner: Any) -> Initialized:
     """The profiles as KubeSpawner uses them; calls the administrator's function, if it is one."""
     listed = spawner._sorted_dict_values(spawner.profile_list)  # noqa: SLF001, no public way
     if callable(listed):
+        if inspect.iscoroutinefunction(listed):
+            await asyncio.sleep(0)  # it is not called by an attempt of `hub.at_once`
         listed = await maybe_future(listed(spawner))
     initialized: Initialized = spawner._get_initialized_profile_list(listed)  # noqa: SLF001
     return initialized or []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,11 +24,11 @@ async def _at_once(value: str) -> str:
 
 
 async def test_what_need_not_wait_is_done_at_once() -> None:
-    assert hub.run_now(_at_once("done")) == "done"
+    assert hub.at_once(partial(_at_once, "done")) == "done"
 
 
-async def test_what_has_to_wait_is_finished_by_whoever_awaits_it() -> None:
-    rest = hub.run_now(_wait_then("done"))
+async def test_what_has_to_wait_is_left_to_whoever_awaits_it() -> None:
+    rest = hub.at_once(partial(_wait_then, "done"))
 
     assert await rest == "done"  # type: ignore[misc]
 
@@ -42,7 +43,7 @@ async def test_what_is_waited_for_may_fail_inside_the_coroutine() -> None:
             return f"caught {error}"
         return "not caught"
 
-    rest = hub.run_now(catches())
+    rest = hub.at_once(catches)
     failing.set_exception(ValueError("it"))
 
     assert await rest == "caught it"  # type: ignore[misc]
@@ -57,7 +58,9 @@ async def test_cancelling_the_rest_cancels_the_coroutine() -> None:
         finally:
             ended.append("tidied")
 
-    task = asyncio.ensure_future(hub.run_now(tidies()))  # type: ignore[arg-type]
+    rest = hub.at_once(tidies)
+    ended.clear()
+    task = asyncio.ensure_future(rest)  # type: ignore[arg-type]
     await asyncio.sleep(0)
     task.cancel()
 
@@ -66,12 +69,30 @@ async def test_cancelling_the_rest_cancels_the_coroutine() -> None:
     assert ended == ["tidied"]
 
 
+async def test_a_time_out_inside_the_coroutine_cancels_nothing_else() -> None:
+    async def waits() -> str:
+        try:
+            async with asyncio.timeout(0.01):
+                await asyncio.Future()
+        except TimeoutError:
+            return "given up"
+        return "waited"
+
+    async def spawn() -> str:
+        # The hub makes a task of what a hook returns, and may wait for it in any way.
+        hook = asyncio.ensure_future(hub.at_once(waits))  # type: ignore[arg-type]
+        await asyncio.wait([hook])
+        return hook.result()
+
+    assert await asyncio.create_task(spawn()) == "given up"
+
+
 def test_an_error_before_any_waiting_is_raised_at_once() -> None:
     async def fails() -> None:
         raise ValueError
 
     with pytest.raises(ValueError):  # noqa: PT011
-        hub.run_now(fails())
+        hub.at_once(fails)
 
 
 def test_a_draft_is_seen_by_the_tasks_of_its_request_and_by_no_other() -> None:
