@@ -16,6 +16,9 @@ from kubernetes_asyncio.config import ConfigException
 
 from gpuspawner.quoting import one_line
 
+GONE = 410
+"""The status that says that the history since a version is lost."""
+
 ConfigurationFactory = Callable[[], Awaitable[Configuration]]
 
 _CONNECT_SECONDS = 10.0

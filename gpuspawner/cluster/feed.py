@@ -9,8 +9,9 @@ from contextlib import aclosing
 import msgspec
 
 from gpuspawner.cluster.client import RequestError
+from gpuspawner.cluster.events import Change
 from gpuspawner.cluster.kinds import Kind
-from gpuspawner.cluster.watch import Change, Confirmed, Listed, Lost, Page, Signal, Watcher
+from gpuspawner.cluster.watch import Confirmed, Listed, Lost, Page, Signal, Watcher
 from gpuspawner.kube.objects import KubeObject, Odd, decode
 from gpuspawner.scheduling.state import ClusterState
 
@@ -80,7 +81,7 @@ class Feed:
             self._unconfirmed = await self._keys()
         turn = _Turn()
         for item in items:
-            self._unconfirmed.discard(self._put(item))
+            self._unconfirmed.discard(self._put(decode(self.kind.name, item)))
             await turn.end_if_long()
 
     async def _finish_list(self) -> None:
@@ -109,7 +110,7 @@ class Feed:
         turn = _Turn()
         for change in changes:
             if change.type == "DELETED":
-                self._remove(change.object)
+                self._state.remove(self.kind.name, *_key(change.object))
             else:
                 self._put(change.object)
             await turn.end_if_long()
@@ -127,15 +128,11 @@ class Feed:
                 # An API that the server does not have (device classes before 1.34) has no objects.
                 self._state.mark_known(self.kind.name)
 
-    def _put(self, raw: msgspec.Raw) -> tuple[str, str]:
-        parsed = decode(self.kind.name, raw)
+    def _put(self, parsed: KubeObject | Odd) -> tuple[str, str]:
         if isinstance(parsed, Odd):
             self._count(parsed)
         self._state.put(parsed)
         return _key(parsed)
-
-    def _remove(self, raw: msgspec.Raw) -> None:
-        self._state.remove(self.kind.name, *_key(decode(self.kind.name, raw)))
 
     def _count(self, odd: Odd) -> None:
         self.odd += 1

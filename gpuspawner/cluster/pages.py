@@ -11,12 +11,15 @@ from contextlib import suppress
 import msgspec
 
 from gpuspawner.cluster.client import Client, RequestError
-from gpuspawner.kube.objects import ODDITIES
+from gpuspawner.kube.objects import ODDITIES, without_managed_fields
 
 # client-go's default; at 6 kB a pod a page is about 3 MB.
 _PAGE_SIZE = 500
 # A page is decoded at one go, at about 1 ms a megabyte: of larger objects we ask for fewer.
 _PAGE_BYTES = 6 * 1024 * 1024
+# Longer pages are not read to their end but asked for in smaller ones: 500 pods of the largest kind
+# are 6 GB, and the hub keeps a whole page in memory.
+_LONGEST_PAGE = 4 * _PAGE_BYTES
 
 
 class ListMeta(msgspec.Struct, gc=False, rename="camel"):
@@ -51,19 +54,18 @@ async def pages(
     Raises:
         RequestError: A page did not come, or is none.
     """
-    limit, asked = _PAGE_SIZE, dict(query)
-    coming = asyncio.ensure_future(_body(client, path, {**asked, "limit": str(limit)}, silence))
+    asked = dict(query)
+    coming = asyncio.ensure_future(_fetch(client, path, asked, _PAGE_SIZE, silence))
     try:
         while True:
-            body = await coming
+            body, limit = await coming
             page = _decoded(body)
             asked["continue"] = page.metadata.continue_
             if not page.metadata.continue_:
                 yield page
                 return
             limit = _fitting(limit, len(body))
-            next_query = {**asked, "limit": str(limit)}
-            coming = asyncio.ensure_future(_body(client, path, next_query, silence))
+            coming = asyncio.ensure_future(_fetch(client, path, dict(asked), limit, silence))
             del body
             yield page
     finally:
@@ -72,10 +74,28 @@ async def pages(
             await coming
 
 
+async def _fetch(
+    client: Client, path: str, query: Mapping[str, str], limit: int, silence: float
+) -> tuple[bytes, int]:
+    """One page, and the limit that it was asked for with: a smaller one where it was too long."""
+    while True:
+        body = await _body(client, path, {**query, "limit": str(limit)}, silence)
+        if len(body) <= _LONGEST_PAGE or limit == 1:
+            return body, limit
+        limit = max(1, limit // 8)
+
+
 async def _body(client: Client, path: str, query: Mapping[str, str], silence: float) -> bytes:
+    """The page, or where it is too long and might be shorter, somewhat more than may be kept."""
+    parts, size = [], 0
     # Unpacking costs the event loop a third of what decrypting the same page unpacked does.
     async with client.get(path, query, silence, encoding="gzip") as response:
-        return await response.read()
+        async for part in response.content.iter_any():
+            parts.append(part)
+            size += len(part)
+            if size > _LONGEST_PAGE and query["limit"] != "1":
+                break
+    return b"".join(parts)
 
 
 def _fitting(limit: int, size: int) -> int:
@@ -85,6 +105,13 @@ def _fitting(limit: int, size: int) -> int:
 
 def _decoded(body: bytes) -> ListPage:
     try:
-        return _decode(body)
+        return _decode_page(body)
     except ODDITIES as error:
-        raise RequestError(f"the answer is no Kubernetes list: {error}") from error
+        raise RequestError(f"the answer is no Kubernetes list: {error}") from None
+
+
+def _decode_page(body: bytes) -> ListPage:
+    try:
+        return _decode(body)
+    except RecursionError:
+        return _decode(without_managed_fields(body))

@@ -157,7 +157,7 @@ class ClusterView:
         pace = self._pace if feed.kind.required else self._pace.unhurried()
         try:
             while True:
-                watcher = Watcher(client, feed.kind.path, feed.kind.field_selector, pace)
+                watcher = Watcher(client, feed.kind, pace)
                 try:
                     await feed.run(watcher)
                 except Exception:

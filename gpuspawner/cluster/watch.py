@@ -10,28 +10,26 @@ detection of changes, bookmarks, retrieving large results sets in chunks, 410 Go
   consumes the signals then drops what the new list no longer has, so a gap loses nothing.
 
 `signals` contains the two endless halves `_list` and `_watch`, and these contain the reading of
-pages (`cluster/pages.py`) and lines. Nothing here knows what a Node or a Pod is.
+pages (`cluster/pages.py`) and of events (`cluster/events.py`). Nothing here knows what a Node or a
+Pod is.
 """
 
 import asyncio
 import random
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-import aiohttp
 import msgspec
 
-from gpuspawner.cluster.client import Client, RequestError, Status
-from gpuspawner.cluster.pages import ListMeta, pages
-from gpuspawner.kube.objects import ODDITIES
+from gpuspawner.cluster.client import GONE, Client, RequestError
+from gpuspawner.cluster.events import Change, Lines, read_event
+from gpuspawner.cluster.kinds import Kind
+from gpuspawner.cluster.pages import pages
 
-# An object is at most about 1.5 MB in etcd and managed fields count; a longer line is no object.
-_LONGEST_LINE = 8 * 1024 * 1024
-_GONE = 410
 # 410: the version is too old. 403: a right was withdrawn; whatever it covered must be read anew.
-_HISTORY_LOST = (403, _GONE)
+_HISTORY_LOST = (403, GONE)
 # A server that answers, and yet so often in a row with an error, may not know the version at all:
 # its data was restored from an older copy, say. One that does not answer loses no history by that.
 _MOST_FAILURES = 10
@@ -86,14 +84,6 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """One event of a watch: ``ADDED``, ``MODIFIED`` or ``DELETED``, and the encoded object."""
-
-    type: str
-    object: msgspec.Raw
-
-
-@dataclass(frozen=True, slots=True)
 class Confirmed:
     """The API server has said that everything is known up to now, after these changes."""
 
@@ -114,36 +104,19 @@ class Lost:
 Signal = Page | Listed | Confirmed | Lost
 
 
-class _Event(msgspec.Struct, gc=False):
-    type: str
-    object: msgspec.Raw
-
-
-class _Versioned(msgspec.Struct, gc=False):
-    metadata: ListMeta
-
-
-_decode_event = msgspec.json.Decoder(_Event).decode
-_decode_version = msgspec.json.Decoder(_Versioned).decode
-_decode_status = msgspec.json.Decoder(Status).decode
-
-
 class Watcher:
-    """Follows all objects at one path.
+    """Follows all objects of one kind.
 
     Args:
         client: Where to ask.
-        path: The collection, such as ``/api/v1/pods``.
-        field_selector: Which of them, "" for all.
+        kind: Which objects, and where they are.
         pace: Time-outs and back-off.
     """
 
-    def __init__(
-        self, client: Client, path: str, field_selector: str = "", pace: Pace | None = None
-    ) -> None:
+    def __init__(self, client: Client, kind: Kind, pace: Pace | None = None) -> None:
         self._client = client
-        self._path = path
-        self._query = {"fieldSelector": field_selector} if field_selector else {}
+        self._kind = kind
+        self._query = {"fieldSelector": kind.field_selector} if kind.field_selector else {}
         self._pace = pace or Pace()
         # Where the next watch starts; None where only a list can tell.
         self._version: str | None = None
@@ -174,7 +147,9 @@ class Watcher:
 
     async def _list(self) -> AsyncGenerator[Signal, None]:
         version, first = "", True
-        async with aclosing(pages(self._client, self._path, self._query, self._pace.page)) as parts:
+        async with aclosing(
+            pages(self._client, self._kind.path, self._query, self._pace.page)
+        ) as parts:
             async for page in parts:
                 yield Page(page.items or [], first)
                 version, first = page.metadata.resource_version, False
@@ -192,11 +167,14 @@ class Watcher:
             "timeoutSeconds": str(round(self._pace.watch)),
         }
         started = time.monotonic()
-        async with self._client.get(self._path, query, self._pace.silence) as response:
+        async with self._client.get(self._kind.path, query, self._pace.silence) as response:
             yield Confirmed([])
-            async for lines in _lines(response.content):
-                yield Confirmed(self._changes(lines))
-                self._failures = 0
+            arriving = Lines()
+            async for chunk in response.content.iter_any():
+                lines = arriving.take(chunk)
+                if lines:
+                    yield Confirmed(self._changes(lines))
+                    self._failures = 0
         if self._version == version and time.monotonic() - started < _SHORTEST_WATCH:
             raise RequestError("the watch ended at once")
         self._failures = 0
@@ -207,52 +185,6 @@ class Watcher:
         Raises:
             RequestError: One of them was an ERROR event, or no event at all.
         """
-        events = [_decoded_event(line) for line in lines if line.strip()]
-        for event in events:
-            if event.type == "ERROR":
-                raise _error(event)
-        if events:
-            self._version = _version(events[-1]) or self._version
-        return [Change(event.type, event.object) for event in events if event.type != "BOOKMARK"]
-
-
-async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
-    """The whole lines of each piece that arrives; what is cut off at the end is dropped."""
-    begun: list[bytes] = []
-    length = 0
-    async for chunk in content.iter_any():
-        lines, newline, rest = chunk.rpartition(b"\n")
-        if newline:
-            yield b"".join((*begun, lines)).split(b"\n")
-            begun, length = [], 0
-        begun.append(rest)
-        length += len(rest)
-        if length > _LONGEST_LINE:
-            raise _unreadable("a line of the watch is longer than any object can be")
-
-
-def _decoded_event(line: bytes) -> _Event:
-    try:
-        return _decode_event(line)
-    except ODDITIES as error:
-        raise _unreadable(f"the answer is no watch event: {error}") from error
-
-
-def _unreadable(text: str) -> RequestError:
-    """What was to be read here would come again, the same, at the next watch: so list instead."""
-    return RequestError(text, _GONE)
-
-
-def _version(event: _Event) -> str:
-    try:
-        return _decode_version(event.object).metadata.resource_version
-    except ODDITIES:
-        return ""
-
-
-def _error(event: _Event) -> RequestError:
-    try:
-        status = _decode_status(event.object)
-    except ODDITIES:
-        status = Status()
-    return RequestError(f"the watch ended: {status.message or 'no reason given'}", status.code)
+        events = [read_event(self._kind.name, line) for line in lines]
+        self._version = events[-1].version or self._version
+        return [event for event in events if event.type != "BOOKMARK"]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from gpuspawner.cluster.health import Live
+from gpuspawner.cluster.health import Health, Live
 from localcluster import Fleet, LocalCluster, NodeGroup
 from localcluster.client import ApiError, Object
 from tests.cluster.cutting import line_to
@@ -80,6 +81,70 @@ async def test_after_a_gap_that_no_watch_can_bridge_everything_is_listed_anew(
 
         await until_current(view, cluster)
         await until(view, lambda: isinstance(view.health(), Live))
+
+
+# The API server writes each < as \u003c, so this pod has 8.7 MB in JSON, and 1.5 MB in etcd.
+VAST_POD: Object = {"container": {"env": [{"name": "VAST", "value": "<" * 1_450_000}]}}
+
+
+async def test_the_vastest_pod_touched_again_and_again_delays_nobody(
+    cluster: LocalCluster, namespace: str
+) -> None:
+    path = f"/api/v1/namespaces/{namespace}/pods"
+
+    def touch(step: int) -> None:
+        change = {"metadata": {"labels": {"step": str(step)}}}
+        cluster.api.patch(f"{path}/vast", change)
+        cluster.api.create(path, pod(f"small-{step}"))
+
+    def is_seen(step: int) -> bool:
+        pods = view.state.unbound_pods
+        vast = pods[f"{namespace}/vast"].metadata.labels
+        return vast == {"step": str(step)} and f"{namespace}/small-{step}" in pods
+
+    await aside(lambda: cluster.api.create(path, odd_pod("vast", VAST_POD)))
+    async with viewing(cluster.kubeconfig) as view:
+        assert await view.first_list(10)
+        health: list[Health] = []
+        view.listen(lambda: health.append(view.health()))
+        for step in range(10):
+            await aside(lambda step=step: touch(step))
+            await until(view, lambda step=step: is_seen(step))
+
+        assert {type(one) for one in health} == {Live}
+
+
+@pytest.fixture
+async def deep_pod(cluster: LocalCluster, namespace: str) -> AsyncIterator[str]:
+    """A pod whose managed fields are nested deeper than Python's decoders go.
+
+    Whoever creates a pod may say what others manage of it. Only kubectl can read such a pod here.
+    """
+    path, name = f"/api/v1/namespaces/{namespace}/pods", "deep"
+    fields = '{"f:spec":' * 5_000 + "{}" + "}" * 5_000
+    managed = (
+        '{"manager":"somebody","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1",'
+        f'"fieldsV1":{fields}}}'
+    )
+    metadata = f'{{"name":"{name}","managedFields":[{managed}]}}'
+    encoded = f'{{"metadata":{metadata},"spec":{{"containers":[{{"name":"c","image":"x"}}]}}}}'
+    await aside(lambda: cluster.kubectl("create", "--raw", path, "-f", "-", stdin=encoded))
+    yield f"{namespace}/{name}"
+    await aside(lambda: cluster.kubectl("delete", "-n", namespace, "--now", f"pod/{name}"))
+
+
+async def test_managed_fields_as_deep_as_the_api_server_takes_them_hide_nothing(
+    cluster: LocalCluster, namespace: str, deep_pod: str
+) -> None:
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    async with viewing(cluster.kubeconfig) as view:
+        assert await view.first_list(10)
+        await aside(lambda: cluster.kubectl("label", "-n", namespace, "pod/deep", "step=1"))
+        await aside(lambda: cluster.api.create(path, pod("small")))
+        await until(view, lambda: f"{namespace}/small" in view.state.unbound_pods)
+
+        assert view.state.unbound_pods[deep_pod].metadata.labels == {"step": "1"}
+        assert isinstance(view.health(), Live)
 
 
 ODD_PODS: dict[str, Object] = {

@@ -64,7 +64,9 @@ def obj(name: str, version: str = "1", namespace: str = "", **fields: object) ->
 
 
 def event(type_: str, body: object) -> bytes:
-    return json.dumps({"type": type_, "object": body}).encode() + b"\n"
+    """A line of a watch, without white space as the API server writes it."""
+    line = json.dumps({"type": type_, "object": body}, separators=(",", ":"))
+    return line.encode() + b"\n"
 
 
 def page(*items: object, version: str = "1", then: str = "") -> Step:

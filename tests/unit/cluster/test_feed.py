@@ -9,9 +9,11 @@ import msgspec
 import pytest
 
 from gpuspawner.cluster.client import RequestError
+from gpuspawner.cluster.events import Change
 from gpuspawner.cluster.feed import Feed
 from gpuspawner.cluster.kinds import PODS
-from gpuspawner.cluster.watch import Change, Confirmed, Listed, Lost, Page, Signal
+from gpuspawner.cluster.watch import Confirmed, Listed, Lost, Page, Signal
+from gpuspawner.kube.objects import decode
 from gpuspawner.scheduling.state import ClusterState
 from tests.unit.cluster.scripted import obj
 
@@ -35,7 +37,7 @@ def pods(count: int) -> list[msgspec.Raw]:
     "signals",
     [
         [Page(pods(200), first=True), Listed()],
-        [Confirmed([Change("ADDED", raw) for raw in pods(200)])],
+        [Confirmed([Change("ADDED", decode("Pod", raw)) for raw in pods(200)])],
     ],
     ids=["a page", "a burst of changes"],
 )

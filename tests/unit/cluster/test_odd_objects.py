@@ -16,6 +16,14 @@ DEEP = b'{"metadata":{"name":"deep","namespace":"x"},"spec":' + b"[" * 20_000 + 
 # Go's encoder writes neither; our decoder stumbles over them while it looks for an item's end.
 HALF = b'{"metadata":{"name":"o\\ud800","namespace":"x"}}'
 LARGE = json.dumps(obj("large", namespace="x", data="x" * 10_000_000)).encode()
+# Deeper than our decoder goes, and where only metadata.managedFields may be as deep.
+TANGLED = (
+    b'{"metadata":{"name":"tangled","namespace":"x","managedFields":[{"manager":"a]},","fieldsV1":'
+    + b'{"f:a":' * 20_000
+    + b"{}"
+    + b"}" * 20_000
+    + b'}]},"spec":{"nodeName":"n1"}}'
+)
 
 ODD = {
     "null": b"null",
@@ -47,6 +55,7 @@ UNDERSTOOD = {
         b'"spec":{"nodeName":"n1","containers":null,"tolerations":null,"volumes":null}}'
     ),
     "10 MB": LARGE,
+    "managed fields of any depth": TANGLED,
 }
 
 
@@ -114,10 +123,21 @@ async def test_a_thousand_odd_objects_are_one_line_in_the_log(
     assert max(len(record.message) for record in caplog.records) < 500
 
 
+@pytest.mark.parametrize("item", UNDERSTOOD.values(), ids=UNDERSTOOD)
+async def test_as_an_event_it_is_understood_and_those_after_it_are_seen(item: bytes) -> None:
+    events = watch(changed(item), event("ADDED", POD), hold=True)
+    async with viewing(pods=[page(), events]) as (view, server):
+        await until(view, lambda: sees(view))
+
+        assert not list(view.state.odd)
+        assert len(view.state.pods) + len(view.state.unbound_pods) == 2
+        lists = [query for query in server.queries if "limit" in query]
+        assert len(lists) == 2  # nodes and pods, each once
+
+
 @pytest.mark.parametrize(
     "poison",
     [
-        pytest.param(changed(LARGE), id="an event of 10 MB"),
         pytest.param(b'{"type":"ADDED"}\n', id="an event without an object"),
         pytest.param(b'{"type":{},"object":{}}\n', id="an event of no type"),
         pytest.param(b"\x00\xff garbage\n", id="no JSON"),

@@ -74,6 +74,29 @@ async def test_of_large_objects_fewer_are_asked_for() -> None:
     assert limits[2] == 500
 
 
+async def test_a_page_too_long_to_keep_is_asked_for_in_smaller_ones() -> None:
+    vast = [obj(f"v{number}", data="x" * 3_000_000) for number in range(10)]
+    steps = [page(*vast, then="1"), page(vast[0], then="2"), page(*vast[1:])]
+    server = ScriptedServer(things=[*steps, page(vast[1], then="3"), page(*vast[2:4])])
+    async with server.serving() as client:
+        assert await read(client) == ["v0", "v1", "v2", "v3"]
+
+    limits = [int(query["limit"]) for query in server.queries]
+    assert limits[:2] == [500, 62]
+    assert limits[3] == limits[2] // 8
+    tokens = [query.get("continue") for query in server.queries]
+    assert tokens == [None, None, "2", "2", "3"]
+
+
+async def test_one_object_is_read_however_large_it_is() -> None:
+    vast = page(obj("vast", data="x" * 30_000_000))
+    server = ScriptedServer(things=[vast] * 4)
+    async with server.serving() as client:
+        assert await read(client) == ["vast"]
+
+    assert [query["limit"] for query in server.queries] == ["500", "62", "7", "1"]
+
+
 async def test_whoever_stops_reading_leaves_no_request_behind() -> None:
     async def never(_: web.Request) -> web.StreamResponse:
         await asyncio.Event().wait()

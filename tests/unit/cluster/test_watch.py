@@ -6,14 +6,18 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
+from gpuspawner.cluster.kinds import Kind
 from gpuspawner.cluster.watch import Confirmed, Listed, Lost, Pace, Page, Signal, Watcher
+from gpuspawner.kube.objects import KubeObject, Odd
 from tests.unit.cluster.scripted import FAST, ScriptedServer, event, failure, obj, page, raw, watch
+
+THINGS = Kind("Pod", "things", "/things")
 
 
 async def signals_of(server: ScriptedServer, count: int, pace: Pace = FAST) -> list[Signal]:
     """The first signals of a watcher of things that this server feeds."""
     async with server.serving() as client:
-        return await first(Watcher(client, "/things", pace=pace).signals(), count)
+        return await first(Watcher(client, THINGS, pace).signals(), count)
 
 
 async def first(signals: AsyncIterator[Signal], count: int) -> list[Signal]:
@@ -33,10 +37,12 @@ def names(signal: Signal) -> list[str]:
         case Page(items):
             return [msgspec.json.decode(item)["metadata"]["name"] for item in items]
         case Confirmed(changes):
-            return [
-                f"{c.type} {msgspec.json.decode(c.object)['metadata']['name']}" for c in changes
-            ]
+            return [f"{change.type} {_name(change.object)}" for change in changes]
     raise AssertionError(signal)
+
+
+def _name(parsed: KubeObject | Odd) -> str:
+    return parsed.name if isinstance(parsed, Odd) else parsed.metadata.name
 
 
 async def test_a_list_comes_in_pages_and_ends_with_listed() -> None:
@@ -93,9 +99,23 @@ async def test_a_line_in_many_pieces_is_one_event() -> None:
     assert names(change) == ["ADDED a"]
 
 
-async def test_a_line_longer_than_any_object_ends_the_watch() -> None:
+async def test_a_line_longer_than_any_object_is_that_objects_problem_alone() -> None:
+    endless = event("MODIFIED", obj("large", "2", namespace="x", data="x" * 20_000_000))
+    pieces = [endless[i : i + 1_000_000] for i in range(0, len(endless), 1_000_000)]
+    watches = [watch(*pieces), watch(event("ADDED", obj("b", "3")), hold=True)]
+    server = ScriptedServer(things=[page(), *watches])
+
+    *_, large, other = await signals_of(server, 4)
+
+    assert (names(large), names(other)) == (["MODIFIED large"], ["ADDED b"])
+    assert isinstance(large, Confirmed)
+    assert isinstance(large.changes[0].object, Odd)
+    assert server.queries[2]["resourceVersion"] == "2"
+
+
+async def test_a_long_line_that_says_of_no_object_ends_the_watch() -> None:
     piece = b"x" * 1_000_000
-    server = ScriptedServer(things=[page(), watch(*[piece] * 10, hold=True)])
+    server = ScriptedServer(things=[page(), watch(*[piece] * 17, b"\n", hold=True)])
 
     *_, lost = await signals_of(server, 3)
 

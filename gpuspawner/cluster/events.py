@@ -1,0 +1,172 @@
+"""The events of a watch: what arrives is cut into lines, and each line is decoded at one go.
+
+One decoding gives the type, the version and what we keep of the object. So nothing else of the
+object, such as its environment variables, outlives the line.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import msgspec
+
+from gpuspawner.cluster.client import GONE, RequestError, Status
+from gpuspawner.cluster.pages import ListMeta
+from gpuspawner.kube.objects import (
+    KINDS,
+    ODDITIES,
+    KubeObject,
+    Odd,
+    decode,
+    without_managed_fields,
+)
+
+# The API server's client of etcd sends 2 MiB at most, and JSON writes a byte of it as six at most:
+# `<` as \u003c. So an object has at most 12 MiB in JSON, and a longer line is no object.
+LONGEST_LINE = 16 * 1024 * 1024
+# Holds the fields that `_HEAD` looks for: names have at most 253 characters.
+_HEAD_LENGTH = 4096
+# The API server writes the fields of an event and of its metadata in this order.
+_HEAD = re.compile(
+    rb'\{"type":"(?P<type>[A-Z]+)","object":\{(?:"(?:kind|apiVersion)":"[^"\\]*",)*'
+    rb'"metadata":\{"name":"(?P<name>[^"\\]+)"(?:,"generateName":"[^"\\]*")?'
+    rb'(?:,"namespace":"(?P<namespace>[^"\\]+)")?(?:,"(?:uid|selfLink)":"[^"\\]*")*'
+    rb'(?:,"resourceVersion":"(?P<version>[^"\\]+)")?'
+)
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One event: ``ADDED``, ``MODIFIED``, ``DELETED`` or ``BOOKMARK``, and its object.
+
+    Attributes:
+        type: Which of them.
+        object: What we keep of the object; of a bookmark it says nothing.
+        version: The object's resourceVersion, "" where it has none.
+    """
+
+    type: str
+    object: KubeObject | Odd
+    version: str = ""
+
+
+class Head(bytes):
+    """The beginning of a line that is longer than any object."""
+
+
+class Lines:
+    """Cuts what arrives into lines; of a line longer than any object it keeps only the head."""
+
+    def __init__(self) -> None:
+        self._begun: list[bytes] = []
+        self._length = 0
+
+    def take(self, chunk: bytes) -> list[bytes]:
+        """Return the lines that end in this chunk."""
+        first, *others = chunk.split(b"\n")
+        self._append(first)
+        if not others:
+            return []
+        *whole, rest = others
+        lines = [self._end(), *whole]
+        self._append(rest)
+        return [line for line in lines if line.strip()]
+
+    def _append(self, part: bytes) -> None:
+        self._length += len(part)
+        self._begun.append(part)
+        if self._length > LONGEST_LINE:
+            self._begun = [b"".join(self._begun)[:_HEAD_LENGTH]]
+
+    def _end(self) -> bytes:
+        line = b"".join(self._begun)
+        if self._length > LONGEST_LINE:
+            line = Head(line)
+        self._begun, self._length = [], 0
+        return line
+
+
+class _Event(msgspec.Struct, Generic[_T], gc=False):
+    type: str
+    object: _T
+
+
+class _Versioned(msgspec.Struct, gc=False):
+    metadata: ListMeta
+
+
+_DECODERS: dict[str, msgspec.json.Decoder[_Event[KubeObject]]] = {
+    kind: msgspec.json.Decoder(_Event[type_])  # type: ignore[valid-type]
+    for kind, type_ in KINDS.items()
+}
+_decode_raw = msgspec.json.Decoder(_Event[msgspec.Raw]).decode
+_decode_version = msgspec.json.Decoder(_Versioned).decode
+_decode_status = msgspec.json.Decoder(Status).decode
+
+
+def read_event(kind: str, line: bytes) -> Change:
+    """Read one line of a watch; an object that cannot be understood becomes an `Odd`.
+
+    Raises:
+        RequestError: The line was an ERROR event, or no event at all.
+    """
+    if isinstance(line, Head):
+        return _beheaded(kind, line)
+    try:
+        event = _DECODERS[kind].decode(line)
+    except ODDITIES:
+        return _read_slowly(kind, line)
+    metadata = event.object.metadata
+    if event.type == "ERROR" or (event.type != "BOOKMARK" and not metadata.name):
+        return _read_slowly(kind, line)
+    return Change(event.type, event.object, metadata.resource_version)
+
+
+def _read_slowly(kind: str, line: bytes) -> Change:
+    try:
+        event = _raw_event(line)
+    except ODDITIES as error:
+        raise _unreadable(f"the answer is no watch event: {error}") from None
+    if event.type == "ERROR":
+        raise _error(event.object)
+    return Change(event.type, decode(kind, event.object), _version(event.object))
+
+
+def _raw_event(line: bytes) -> _Event[msgspec.Raw]:
+    try:
+        return _decode_raw(line)
+    except RecursionError:
+        return _decode_raw(without_managed_fields(line))
+
+
+def _beheaded(kind: str, head: Head) -> Change:
+    found = _HEAD.match(head)
+    if found is None:
+        raise _unreadable("a line of the watch is longer than any object can be")
+    said = {
+        name: (value or b"").decode(errors="replace") for name, value in found.groupdict().items()
+    }
+    odd = Odd(kind, said["namespace"], said["name"], None, "it is longer than any object can be")
+    return Change(said["type"], odd, said["version"])
+
+
+def _unreadable(text: str) -> RequestError:
+    """What was to be read here would come again, the same, at the next watch: so list instead."""
+    return RequestError(text, GONE)
+
+
+def _version(encoded: msgspec.Raw) -> str:
+    try:
+        return _decode_version(encoded).metadata.resource_version
+    except ODDITIES:
+        return ""
+
+
+def _error(encoded: msgspec.Raw) -> RequestError:
+    try:
+        status = _decode_status(encoded)
+    except ODDITIES:
+        status = Status()
+    return RequestError(f"the watch ended: {status.message or 'no reason given'}", status.code)
