@@ -41,6 +41,10 @@ class RequestError(Exception):
         self.status = status
         self.retry_after = retry_after
 
+    def alone(self) -> "RequestError":
+        """The same error without cause and traceback, whose frames hold what was being read."""
+        return RequestError(str(self), self.status, self.retry_after)
+
 
 class Status(msgspec.Struct, gc=False):
     """The fields we read of a ``meta/v1`` Status object."""

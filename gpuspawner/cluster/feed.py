@@ -53,6 +53,7 @@ class Feed:
         async with aclosing(watcher.signals()) as signals:
             async for signal in signals:
                 await self._take(signal)
+                del signal  # it may be long until the next one
                 self._notify()
 
     def doubt(self) -> None:

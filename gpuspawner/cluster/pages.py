@@ -68,6 +68,7 @@ async def pages(
             coming = asyncio.ensure_future(_fetch(client, path, dict(asked), limit, silence))
             del body
             yield page
+            del page  # the next one may take long
     finally:
         coming.cancel()
         with suppress(asyncio.CancelledError, RequestError):

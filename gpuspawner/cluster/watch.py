@@ -125,17 +125,24 @@ class Watcher:
     async def signals(self) -> AsyncGenerator[Signal, None]:
         """Everything that happens, for ever; every failure becomes a `Lost`."""
         while True:
+            lost = None
             try:
                 async with aclosing(self._list_or_watch()) as signals:
                     async for signal in signals:
                         yield signal
+                        del signal  # it may be long until the next one
             except RequestError as error:
-                self._failures += 1
-                if self._has_lost_history(error):
-                    self._version = None
-                yield Lost(error, gap=self._version is None)
+                lost = self._lost(error)
+            if lost is not None:
+                yield lost
                 wait = self._pace.before_retry(self._failures)
-                await asyncio.sleep(max(error.retry_after, wait))
+                await asyncio.sleep(max(lost.error.retry_after, wait))
+
+    def _lost(self, error: RequestError) -> Lost:
+        self._failures += 1
+        if self._has_lost_history(error):
+            self._version = None
+        return Lost(error.alone(), gap=self._version is None)
 
     def _has_lost_history(self, error: RequestError) -> bool:
         # At every tenth: where lists can be had and watches cannot, each list costs its time again.
@@ -153,6 +160,7 @@ class Watcher:
             async for page in parts:
                 yield Page(page.items or [], first)
                 version, first = page.metadata.resource_version, False
+                del page  # the next one may take long
         if not version:
             raise RequestError("the list has no resourceVersion to watch from")
         self._version = version
@@ -175,6 +183,7 @@ class Watcher:
                 if lines:
                     yield Confirmed(self._changes(lines))
                     self._failures = 0
+                del chunk, lines  # it may be long until the next ones
         if self._version == version and time.monotonic() - started < _SHORTEST_WATCH:
             raise RequestError("the watch ended at once")
         self._failures = 0

@@ -24,17 +24,22 @@ class OwnerReference(KubeStruct, frozen=True):
     controller: bool | None = None
 
 
-class ObjectMeta(KubeStruct, frozen=True):
-    """What every object carries."""
+class BareMeta(KubeStruct, frozen=True):
+    """What every object carries, without its annotations."""
 
     name: str = ""
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
     labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
     deletion_timestamp: str | None = None
     owner_references: list[OwnerReference] | None = None
+
+
+class ObjectMeta(BareMeta, frozen=True):
+    """What every object carries."""
+
+    annotations: dict[str, str] | None = None
 
 
 class LabelSelectorRequirement(KubeStruct, frozen=True):

@@ -7,6 +7,7 @@ from .meta import (
     RBD,
     AWSElasticBlockStore,
     AzureDisk,
+    BareMeta,
     Cinder,
     Condition,
     CSISource,
@@ -14,7 +15,6 @@ from .meta import (
     KubeStruct,
     LabelSelector,
     NodeSelector,
-    ObjectMeta,
     Quantities,
     ResourceRequirements,
 )
@@ -198,9 +198,21 @@ class PodStatus(KubeStruct, frozen=True):
     allocated_resources: Quantities | None = None
 
 
+class PodAnnotations(KubeStruct, frozen=True):
+    """Only those that decide: others may hold secrets, such as the whole pod that was applied."""
+
+    mirror: str | None = msgspec.field(default=None, name="kubernetes.io/config.mirror")
+
+
+class PodMeta(BareMeta, frozen=True):
+    """The metadata of a pod."""
+
+    annotations: PodAnnotations | None = None
+
+
 class Pod(KubeStruct, frozen=True):
     """A pod."""
 
-    metadata: ObjectMeta = ObjectMeta()
+    metadata: PodMeta = PodMeta()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()

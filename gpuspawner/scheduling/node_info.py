@@ -17,8 +17,6 @@ from .rules import Rules
 
 _GENERATIONS = itertools.count(1)
 
-MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
-
 ANY_IP = "0.0.0.0"  # noqa: S104 (nothing is bound here)
 
 HostPort = tuple[str, str, int]
@@ -103,7 +101,8 @@ def pod_info(pod: Pod, rules: Rules, node: str = "") -> PodInfo:
 
 def is_staying(pod: Pod) -> bool:
     """Tell whether a pod never ends by itself: made by a DaemonSet, or static (a mirror pod)."""
-    if MIRROR_ANNOTATION in (pod.metadata.annotations or ()):
+    annotations = pod.metadata.annotations
+    if annotations is not None and annotations.mirror is not None:
         return True
     return any(
         owner.kind in ("DaemonSet", "Node") and owner.controller is not False

@@ -30,9 +30,9 @@ def group_of(path: str) -> str:
     return group if root == "apis" else ""
 
 
-def test_it_may_only_read():
+def test_it_may_only_list_and_watch():
     for rule in documents()["ClusterRole"]["rules"]:
-        assert rule["verbs"] == ["get", "list", "watch"]
+        assert rule["verbs"] == ["list", "watch"]
 
 
 def test_the_role_goes_to_the_charts_service_account():

@@ -9,6 +9,7 @@ import pytest
 
 from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.view import ClusterView
+from gpuspawner.kube.objects import Odd, decode
 from tests.unit.cluster.scripted import Step, event, obj, page, raw, watch
 from tests.unit.cluster.test_view import NODE, POD, until, viewing
 
@@ -108,6 +109,25 @@ async def test_an_odd_pod_that_goes_or_mends_is_odd_no_more() -> None:
         async with viewing(pods=[page(odd, POD), watch(last, hold=True)]) as (view, _):
             assert await view.first_list(5)
             await until(view, lambda view=view: not list(view.state.odd))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "s3cret",
+        {"nodeName": ["s3cret"]},
+        {"containers": ["s3cret"]},
+        {"containers": [{"name": "c", "env": [{"value": "s3cret"}], "ports": "s3cret"}]},
+        {"nodeSelector": {"s3cret": 7}},
+        {"priority": "s3cret"},
+    ],
+    ids=range(6),
+)
+def test_what_is_odd_is_not_quoted(spec: object) -> None:
+    odd = decode("Pod", json.dumps(obj("o", namespace="x", spec=spec)).encode())
+
+    assert isinstance(odd, Odd)
+    assert "s3cret" not in repr(odd)
 
 
 async def test_a_thousand_odd_objects_are_one_line_in_the_log(

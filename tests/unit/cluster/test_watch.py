@@ -232,6 +232,18 @@ async def test_what_is_no_event_is_an_error(line: bytes) -> None:
     assert isinstance(lost, Lost)
 
 
+async def test_what_could_not_be_read_is_neither_quoted_nor_kept_with_the_error() -> None:
+    line = b'{"type": 1, "object": {"spec": "s3cret"}}\n'
+    server = ScriptedServer(things=[page(), watch(line, hold=True)])
+
+    *_, lost = await signals_of(server, 3)
+
+    assert isinstance(lost, Lost)
+    assert "s3cret" not in str(lost.error)
+    # The frames of a traceback hold the line.
+    assert lost.error.__traceback__ is lost.error.__cause__ is lost.error.__context__ is None
+
+
 async def test_an_event_without_a_version_leaves_the_last_one_in_place() -> None:
     odd = event("ADDED", [])
     server = ScriptedServer(

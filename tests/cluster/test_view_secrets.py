@@ -1,0 +1,81 @@
+"""What people put into their pods does not stay in the hub's memory."""
+
+from __future__ import annotations
+
+import gc
+import secrets
+
+import msgspec
+
+from localcluster import LocalCluster
+from tests.cluster.test_view import pod
+from tests.cluster.views import aside, until, viewing
+
+
+def carrying(name: str, secret: str) -> dict[str, object]:
+    """A pod with the secret wherever it decides nothing."""
+    plain = pod(name)
+    [container] = plain["spec"]["containers"]
+    container["env"] = [{"name": "TOKEN", "value": secret}]
+    container["args"] = ["--token", secret]
+    plain["metadata"]["annotations"] = {"example.org/applied": f'{{"TOKEN":"{secret}"}}'}
+    return plain
+
+
+def holders(first: str, last: str) -> list[str]:
+    """The types of all live objects with both halves of a secret, one next to the other.
+
+    Follows all references: Python's garbage collection knows neither texts nor our structs.
+    """
+    gc.collect()
+    found: list[str] = []
+    seen: set[int] = set()
+    waiting: list[object] = gc.get_objects()
+    while waiting:
+        thing = waiting.pop()
+        if id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        if (first + last).encode() in _bytes(thing):
+            found.append(f"{type(thing).__name__} of {len(_bytes(thing))} bytes")
+        waiting.extend(_referents(thing))
+    return found
+
+
+def _referents(thing: object) -> list[object]:
+    if isinstance(thing, msgspec.Struct):
+        return [getattr(thing, name) for name in thing.__struct_fields__]
+    return gc.get_referents(thing)
+
+
+def _bytes(thing: object) -> bytes:
+    match thing:
+        case str():
+            return thing.encode(errors="replace")
+        case bytes() | bytearray() | memoryview() | msgspec.Raw():
+            return bytes(thing)
+    return b""
+
+
+async def test_neither_a_list_nor_an_event_leaves_environment_arguments_or_annotations(
+    cluster: LocalCluster, namespace: str
+) -> None:
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    # In halves, or this test would find its own.
+    first, last = secrets.token_hex(8), secrets.token_hex(8)
+
+    def create(name: str) -> None:
+        cluster.api.create(path, carrying(name, first + last))
+
+    def shows(name: str) -> bool:
+        return f"{namespace}/{name}" in view.state.unbound_pods
+
+    await aside(lambda: create("listed"))
+    async with viewing(cluster.kubeconfig) as view:
+        assert await view.first_list(10)
+        assert shows("listed")
+        assert holders(first, last) == []
+
+        await aside(lambda: create("watched"))
+        await until(view, lambda: shows("watched"))
+        assert holders(first, last) == []
