@@ -31,8 +31,8 @@ live: ## the long comparison with the real kube-scheduler
 fuzz: ## hostile options by the way that REST takes: make fuzz N=100000 SEED=1
 	@tools/nox --session fuzz -- $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED))
 
-race: ## a hundred people and fifteen GPUs, with everything that can go wrong meanwhile
-	@tools/nox --session race
+race: ## a hundred people and fifteen GPUs, with everything that can go wrong: make race PEOPLE=60 ROUNDS=20 RACES=6 SEED=1
+	@tools/nox --session race -- $(or $(PEOPLE),100) $(or $(ROUNDS),5) $(or $(RACES),all) $(if $(SEED),--seed $(SEED))
 
 soak: ## ten thousand spawns with faults, and what is left of them
 	@tools/nox --session soak

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from threading import Event, Thread
 
 from localcluster.client import ApiError
+from tests.race.replay import Line
 from tests.race.servers import Server
-from tests.race.stage import GPU, NAMESPACE, Stage
-from tests.race.twin import Line
+from tests.race.stage import GPU, NAMESPACE, Stage, nodes
+from tests.race.twin import Misjudged
 from tests.waiting import wait_for
 
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -65,7 +66,7 @@ class Result:
     failed: int = 0
     running: int = 0
     pending: int = 0
-    fitting: list[str] = field(default_factory=list)
+    fitting: list[Misjudged] = field(default_factory=list)
     seats: int = 0
     seconds: float = 0.0
 
@@ -124,6 +125,26 @@ def competing(stage: Stage, dice: random.Random) -> Iterator[None]:
     thread.join()
 
 
+@contextmanager
+def cordoning(stage: Stage, dice: random.Random) -> Iterator[None]:
+    """An administrator cordons one node after another, each for a moment."""
+    over = Event()
+
+    def cordon() -> None:
+        while not over.is_set():
+            node = f"/api/v1/nodes/{dice.choice(list(nodes().node_names()))}"
+            stage.cluster.api.patch(node, {"spec": {"unschedulable": True}})
+            over.wait(dice.uniform(0.1, 1.0))
+            stage.cluster.api.patch(node, {"spec": {"unschedulable": False}})
+            over.wait(dice.uniform(0.1, 1.0))
+
+    thread = Thread(target=cordon)
+    thread.start()
+    yield
+    over.set()
+    thread.join()
+
+
 RACES = (
     Race("one GPU each", alike),
     Race("mixed sizes", mixed),
@@ -133,6 +154,7 @@ RACES = (
     Race("mixed sizes, watches cut", mixed, cutting),
     Race("mixed sizes, servers stopped meanwhile", mixed, visits=3),
     Race("mixed sizes, another client takes GPUs", mixed, competing),
+    Race("mixed sizes, nodes cordoned for a moment", mixed, cordoning, visits=3),
 )
 
 
@@ -141,7 +163,7 @@ def run(race: Race, stage: Stage, people: int, seed: int) -> Result:
     dice = random.Random(seed)
     sizes = race.sizes(people, dice)
     persons = [Person(stage, f"p{i}", gpus, dice.random()) for i, gpus in enumerate(sizes)]
-    began, since = time.monotonic(), len(stage.lines())
+    began, since = time.monotonic(), stage.written()
     with race.trouble(stage, dice), ThreadPoolExecutor(people) as at_once:
         failed = sum(at_once.map(lambda person: person.race(race.visits), persons))
     result = _count(stage.lines(since))
@@ -154,7 +176,7 @@ def run(race: Race, stage: Stage, people: int, seed: int) -> Result:
     _clear(stage, persons)
     wait_for(lambda: stage.seats() == 0, timeout=60)
     result.seats = stage.seats()
-    result.fitting = stage.twin.would_have_fitted(stage.lines(since))
+    result.fitting = stage.twin.would_have_fitted(stage.lines(), since)
     return result
 
 
@@ -198,7 +220,7 @@ class Person:
 
     def _ask(self) -> str:
         """What came of it: ``up``, ``refused`` or ``failed``."""
-        since = len(self.stage.lines())
+        since = self.stage.written()
         while True:
             answer = self.stage.hub.start(self.name, {"accelerator": "gpu", "gpus": self.gpus})
             if answer.status_code == 409:

@@ -1,7 +1,7 @@
 """What a hub's view saw and what its preflight said, in one order, as lines of JSON.
 
 It runs inside the hub, from whose configuration `into` is called. Each line is written in the tick
-of what it tells, so a refusal stands between exactly the bindings and deletions that it knew of.
+of what it tells, so a refusal stands between exactly the changes that it knew of.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+from gpuspawner.kube.nodes import Node
 from gpuspawner.kube.pods import Pod
 from gpuspawner.preflight.ask import Ask
 from gpuspawner.preflight.decision import Decision, Refuse, Start
@@ -23,7 +24,7 @@ GPU = "nvidia.com/gpu"
 
 
 def into(path: str, namespace: str) -> None:
-    """Record everything about the pods of *namespace* from now on."""
+    """Record everything about the nodes and the pods of *namespace* from now on."""
     recorder = Recorder(Path(path), namespace)
     recorder.watch_the_view()
     recorder.watch_the_preflight()
@@ -47,17 +48,22 @@ class Recorder:
 
         @wraps(put)
         def recorded_put(state: ClusterState, thing: Any) -> None:
+            was_bound = _key(thing) in state.pods
             put(state, thing)
+            if isinstance(thing, Node):
+                self._write("node", thing.metadata.name, **_room(thing))
             if isinstance(thing, Pod) and thing.metadata.namespace == self._namespace:
                 name = thing.metadata.name
-                if f"{self._namespace}/{name}" in state.pods:
+                if _key(thing) in state.pods:
                     self._write("bound", name, node=thing.spec.node_name, gpus=_gpus(thing))
-                elif f"{self._namespace}/{name}" not in state.unbound_pods:
+                elif was_bound or _key(thing) not in state.unbound_pods:
                     self._write("gone", name)
 
         @wraps(remove)
         def recorded_remove(state: ClusterState, kind: str, namespace: str, name: str) -> None:
             remove(state, kind, namespace, name)
+            if kind == "Node":
+                self._write("node-gone", name)
             if (kind, namespace) == ("Pod", self._namespace):
                 self._write("gone", name)
 
@@ -77,8 +83,9 @@ class Recorder:
             decision = await ask_at(preflight, ask)
             if isinstance(decision, Refuse):
                 told = "taken" if gate == "until_taken" else "refused"
-                reason = decision.reason.value
-                self._write(told, ask.name, gpus=ask.grant.gpus, reason=reason)
+                facts = {"reason": decision.reason.value, "saw": _saw(preflight)}
+                facts["message"] = decision.scheduler_message
+                self._write(told, ask.name, gpus=ask.grant.gpus, gate=gate, **facts)
             elif isinstance(decision, Start) and gate == "confirm":
                 told = "unchecked" if decision.notes else "accepted"
                 self._write(told, ask.name, gpus=ask.grant.gpus)
@@ -98,6 +105,37 @@ class Recorder:
 
     def _write(self, what: str, name: str, **more: object) -> None:
         self._file.write(json.dumps({"what": what, "name": name, **more}) + "\n")
+
+
+def _room(node: Node) -> dict[str, object]:
+    """What of a node decides about pods that ask for GPUs."""
+    taints = [
+        {"key": taint.key, "value": taint.value, "effect": taint.effect}
+        for taint in node.spec.taints or ()
+    ]
+    gpus = int(str((node.status.allocatable or {}).get(GPU, 0)))
+    return {"gpus": gpus, "taints": taints, "unschedulable": node.spec.unschedulable}
+
+
+def _saw(preflight: Preflight) -> dict[str, object]:
+    """What a gate knew when it decided, for people who want to know why."""
+    view = preflight._view
+    return {
+        "free": {name: node.free.get(GPU, 0) for name, node in sorted(view.state.nodes.items())},
+        "waiting": sorted(view.state.unbound_pods),
+        "seats": sorted(f"{name}: {seat.phase.name}" for (_, name), seat in _seats(preflight)),
+        "health": str(view.health()),
+        "in touch": view.in_touch(),
+    }
+
+
+def _seats(preflight: Preflight) -> list[Any]:
+    return list(preflight.seats._seats.items())
+
+
+def _key(thing: Any) -> str:
+    """What the state knows a pod by; of other things it knows none by theirs."""
+    return f"{thing.metadata.namespace}/{thing.metadata.name}" if isinstance(thing, Pod) else ""
 
 
 def _gpus(pod: Pod) -> int:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from localcluster import Fleet, LocalCluster, NodeGroup, Pods, kubeconfig, rbac
 from localcluster.ports import free_ports
@@ -17,6 +16,7 @@ from tests.hub.pods import Pods as PodsOfHub
 from tests.hub.running import RunningHub, running_hub
 from tests.race.answering import answering
 from tests.race.cutting import Cutter
+from tests.race.replay import Line
 from tests.race.servers import Servers
 from tests.race.twin import Twin
 
@@ -61,10 +61,13 @@ class Stage:
     cutter: Cutter
     recording: Path
 
-    def lines(self, since: int = 0) -> list[dict[str, Any]]:
-        """What the hub has recorded, from the given line on."""
-        lines = self.recording.read_text().splitlines()[since:]
-        return [json.loads(line) for line in lines if line.endswith("}")]
+    def lines(self, since: int = 0) -> list[Line]:
+        """What the hub has recorded, from the given line on; not the one that it is writing."""
+        return [json.loads(line) for line in self.recording.read_text().split("\n")[since:-1]]
+
+    def written(self) -> int:
+        """How many lines the hub has recorded."""
+        return self.recording.read_bytes().count(b"\n")
 
     def seats(self) -> int:
         """How many seats there were when the hub last looked."""
@@ -81,7 +84,7 @@ def stage(folder: Path) -> Iterator[Stage]:
         cluster = stack.enter_context(LocalCluster(folder / "cluster", pods=Pods.REPORT))
         twin = stack.enter_context(bare(folder / "twin"))
         for each in (cluster, twin):
-            each.add_nodes(_nodes())
+            each.add_nodes(nodes())
         cluster.api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         cutter = Cutter(cluster.url, random.Random(0))
         stack.enter_context(cutter.open())
@@ -104,7 +107,7 @@ def stage(folder: Path) -> Iterator[Stage]:
         yield Stage(cluster, hub, servers, Twin(twin), cutter, recording)
 
 
-def _nodes() -> Fleet:
+def nodes() -> Fleet:
     groups = []
     for gpus in SIZES:
         room = {"cpu": "64", "memory": "256Gi", "pods": "110", GPU: str(gpus)}

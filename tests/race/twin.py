@@ -8,18 +8,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from localcluster import LocalCluster
+from tests.race.replay import Line, Moment, Picture, moments
 from tests.waiting import wait_for
 
 GPU = "nvidia.com/gpu"
 _PODS = "/api/v1/namespaces/default/pods"
+_NODES = "/api/v1/nodes"
+_VERSION = "version"
 
-Line = dict[str, Any]
+
+@dataclass(frozen=True)
+class Misjudged:
+    """A refusal although there was room.
+
+    Attributes:
+        refusal: The line of the recording.
+        node: Where the twin's scheduler has put the pod.
+        picture: What the hub's view had shown until then.
+    """
+
+    refusal: Line
+    node: str
+    picture: Picture
+
+    def __str__(self) -> str:
+        asked = f"{self.refusal['name']}, {self.refusal['gpus']} GPUs, fits on {self.node}"
+        facts = {key: value for key, value in self.refusal.items() if key not in ("name", "gpus")}
+        return f"{asked}: {facts}; replayed: {self.picture}"
 
 
-@dataclass
 class Twin:
     """Plays recordings.
 
@@ -27,77 +48,94 @@ class Twin:
         cluster: A control plane that nobody else touches, with a scheduler and the same nodes.
     """
 
-    cluster: LocalCluster
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+        self._questions = count(1)
+        self._nodes: dict[str, Line] | None = None
+        self._version = ""
 
-    def would_have_fitted(self, recording: Iterable[Line]) -> list[str]:
-        """The names of those who were refused although the scheduler finds a node for them."""
-        bound: dict[str, tuple[str, int]] = {}
-        refused: dict[str, int] = {}
-        wrongly: list[str] = []
-        for line in recording:
-            name, what = line["name"], line["what"]
-            if what == "refused" and line["reason"] != "try-again":
-                refused[name] = line["gpus"]
-                continue
-            after = dict(bound)
-            if what == "bound":
-                after[name] = (line["node"], line["gpus"])
-            elif what == "gone":
-                after.pop(name, None)
-            if after != bound:
-                wrongly += self._fitting(bound, refused)
-                bound, refused = after, {}
-        return wrongly + self._fitting(bound, refused)
+    def would_have_fitted(self, recording: Iterable[Line], since: int = 0) -> list[Misjudged]:
+        """Who was refused, from the given line on, although the scheduler finds a node."""
+        return [wrong for moment in moments(recording, since) for wrong in self._wrong(moment)]
 
-    def _fitting(self, bound: dict[str, tuple[str, int]], refused: dict[str, int]) -> list[str]:
-        """Who of those refused while this was bound gets a node from the scheduler."""
-        if not refused:
-            return []
-        self._make(bound)
-        sizes = sorted(set(refused.values()))
-        for gpus in sizes:
-            self.cluster.api.create(_PODS, _pod(f"refused-{gpus}", gpus))
-        pods = wait_for(lambda: self._answered(len(sizes)), timeout=60)
-        fitting = {pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName")}
-        for gpus in sizes:
-            self.cluster.api.delete(f"{_PODS}/refused-{gpus}", grace=0)
-        return [name for name, gpus in refused.items() if f"refused-{gpus}" in fitting]
+    def _wrong(self, moment: Moment) -> list[Misjudged]:
+        self._make_nodes(moment.picture.nodes)
+        self._make_pods(moment.picture.bound)
+        # One after another: together one might take the other's room.
+        places = {gpus: self._place(gpus) for gpus in {line["gpus"] for line in moment.refusals}}
+        return [
+            Misjudged(refusal, node, moment.picture)
+            for refusal in moment.refusals
+            if (node := places[refusal["gpus"]])
+        ]
 
-    def _make(self, bound: dict[str, tuple[str, int]]) -> None:
+    def _make_nodes(self, nodes: dict[str, Line]) -> None:
+        """Let the nodes be as they were, and give all of them a new version.
+
+        The scheduler hears of nodes and of pods in no common order, so it is only asked about nodes
+        of this version.
+        """
+        if nodes == self._nodes:
+            return
+        self._nodes, self._version = nodes, str(next(self._questions))
+        for node in self._cluster.api.items(_NODES):
+            name = node["metadata"]["name"]
+            room = nodes.get(name, {"gpus": 0, "taints": [], "unschedulable": True})
+            amounts = {GPU: str(room["gpus"])}
+            status = {"status": {"allocatable": amounts, "capacity": amounts}}
+            self._cluster.api.patch(f"{_NODES}/{name}/status", status)
+            spec = {key: room[key] for key in ("taints", "unschedulable")}
+            labels = {"labels": {_VERSION: self._version}}
+            self._cluster.api.patch(f"{_NODES}/{name}", {"metadata": labels, "spec": spec})
+
+    def _make_pods(self, bound: dict[str, tuple[str, int]]) -> None:
         there = {
             pod["metadata"]["name"]: (pod["spec"]["nodeName"], _gpus(pod))
-            for pod in self.cluster.api.items(_PODS)
+            for pod in self._cluster.api.items(_PODS)
         }
         for name in [name for name, where in there.items() if bound.get(name) != where]:
-            self.cluster.api.delete(f"{_PODS}/{name}", grace=0)
+            self._cluster.api.delete(f"{_PODS}/{name}", grace=0)
         for name, (node, gpus) in bound.items():
             if there.get(name) != (node, gpus):
-                self.cluster.api.create(_PODS, _pod(name, gpus, node))
+                self._cluster.api.create(_PODS, _pod(name, gpus, {"nodeName": node}))
 
-    def _answered(self, count: int) -> list[dict[str, Any]] | None:
-        """The pods created at the moment of a refusal, once the scheduler has looked at all."""
-        pods = [
-            pod
-            for pod in self.cluster.api.items(_PODS)
-            if pod["metadata"]["name"].startswith("refused-")
-            and (pod["spec"].get("nodeName") or _is_unschedulable(pod))
-        ]
-        return pods if len(pods) == count else None
+    def _place(self, gpus: int) -> str:
+        """Where the scheduler puts a pod of this size, "" for nowhere.
+
+        Each has a name of its own: what the scheduler still writes about one must not be read as
+        its answer about the next.
+        """
+        name = f"question-{next(self._questions)}"
+        selector = {"nodeSelector": {_VERSION: self._version}}
+        self._cluster.api.create(_PODS, _pod(name, gpus, selector))
+        pod = wait_for(lambda: self._answered(name), timeout=60)
+        self._cluster.api.delete(f"{_PODS}/{name}", grace=0)
+        return str(pod["spec"].get("nodeName", ""))
+
+    def _answered(self, name: str) -> Line:
+        """The pod, once the scheduler has looked at it; {} before."""
+        pod = self._cluster.api.get(f"{_PODS}/{name}")
+        return pod if _is_answered(pod) else {}
 
 
-def _pod(name: str, gpus: int, node: str = "") -> dict[str, Any]:
+def _pod(name: str, gpus: int, spec: dict[str, Any]) -> dict[str, Any]:
     asked = {GPU: str(gpus)}
     container = {"name": "notebook", "image": "x", "resources": {"limits": asked}}
-    spec = {"containers": [container], "terminationGracePeriodSeconds": 0}
-    return {"metadata": {"name": name}, "spec": {**spec, "nodeName": node} if node else spec}
+    return {
+        "metadata": {"name": name},
+        "spec": {"containers": [container], "terminationGracePeriodSeconds": 0, **spec},
+    }
 
 
 def _gpus(pod: dict[str, Any]) -> int:
     return int(pod["spec"]["containers"][0]["resources"]["limits"][GPU])
 
 
-def _is_unschedulable(pod: dict[str, Any]) -> bool:
-    return any(
-        condition["type"] == "PodScheduled" and condition["status"] == "False"
+def _is_answered(pod: dict[str, Any]) -> bool:
+    """Whether the pod has a node, or was found to have none by who knew of the newest nodes."""
+    return bool(pod["spec"].get("nodeName")) or any(
+        condition["type"] == "PodScheduled"
+        and condition["status"] == "False"
+        and "node affinity/selector" not in condition["message"]
         for condition in pod["status"].get("conditions", [])
     )

@@ -1,0 +1,36 @@
+"""What `python -m tests.race` takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.race.__main__ import parse
+from tests.race.race import RACES
+
+
+def test_nothing_said_means_every_race_by_a_hundred_people() -> None:
+    asked = parse([])
+
+    assert (asked.people, asked.rounds, asked.seed) == (100, 5, None)
+    assert asked.races == list(RACES)
+
+
+def test_people_rounds_races_and_seed_can_be_said() -> None:
+    asked = parse(["60", "20", "6,0", "--seed", "786388467"])
+
+    assert (asked.people, asked.rounds, asked.seed) == (60, 20, 786388467)
+    assert asked.races == [RACES[6], RACES[0]]
+
+
+def test_all_means_every_race() -> None:
+    assert parse(["60", "20", "all"]).races == list(RACES)
+
+
+@pytest.mark.parametrize("places", ["99", "-1", "mixed", ""])
+def test_a_race_that_there_is_not_is_a_mistake(
+    places: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parse(["60", "20", places])
+
+    assert "places from 0 to 8" in capsys.readouterr().err
