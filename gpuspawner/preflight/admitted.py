@@ -1,7 +1,8 @@
 """The preflight's three questions, asked about the pod that admission makes of the one sent.
 
-Admission may add what a pod needs, a toleration say, as well as what it then has to have. So no pod
-is refused as it was sent unless admission is known to leave such pods as they are.
+Admission may add what a pod needs, a toleration say, as well as what it then has to have, and it
+may do so for one person alone. So a pod is refused as it was sent only where no node has enough
+devices, which admission does not give.
 """
 
 import asyncio
@@ -36,8 +37,8 @@ class AdmittedPreflight:
         self._preflight = preflight
         self.seats = preflight.seats
         self._changes: dict[str | None, bool] = {}
-        """By accelerator, whether admission has changed a pod of it. It may look at who asks, so
-        one that it changed speaks for all."""
+        """By accelerator, whether admission has changed anybody's pod of it. It may look at who
+        asks, so this is no answer about the next pod: only whether it may have changed devices."""
 
     def check(self, ask: Ask) -> Decision:
         """As `Preflight.check`, without admission."""
@@ -48,7 +49,7 @@ class AdmittedPreflight:
 
         What is in view says yes by itself; only a no is asked about, as in `begin`.
         """
-        return await self._unless_changed(ask, self._check)
+        return await self._unless_saved(ask, self._check)
 
     async def examine(self, ask: Ask) -> Decision:
         """As `Preflight.check`."""
@@ -58,9 +59,9 @@ class AdmittedPreflight:
         """As `Preflight.begin`.
 
         A yes is given in the tick in which it is asked for; `confirm` sees to the rest. So is a no
-        that admission is known not to change.
+        for want of devices.
         """
-        return await self._unless_changed(ask, self._preflight.begin)
+        return await self._unless_saved(ask, self._preflight.begin)
 
     async def confirm(self, ask: Ask) -> Decision:
         """As `Preflight.confirm`."""
@@ -80,12 +81,12 @@ class AdmittedPreflight:
     async def _check(self, ask: Ask) -> Decision:
         return self._preflight.check(ask)
 
-    async def _unless_changed(self, ask: Ask, judge: Judge) -> Decision:
+    async def _unless_saved(self, ask: Ask, judge: Judge) -> Decision:
         """Judge the pod as it is sent, and as admission leaves it where that may save it."""
         decision = await judge(ask)
         if not isinstance(decision, Refuse) or decision.reason is Reason.TRY_AGAIN:
             return decision
-        if self._changes.get(_model(ask.grant)) is False:
+        if self._changes.get(_model(ask.grant)) is False and self._preflight.lacks_devices(ask):
             return decision
         return await self._after_admission(ask, judge)
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from gpuspawner.kube.nodes import PriorityClass
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.offers import Accelerator
@@ -13,7 +14,8 @@ from gpuspawner.scheduling.labels import SelectorError
 from gpuspawner.scheduling.node_affinity import node_choice
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.outlook import AWAY_TAINTS
-from gpuspawner.scheduling.requests import CPU, MEMORY, asked
+from gpuspawner.scheduling.priority import BUILT_IN, priority_of
+from gpuspawner.scheduling.requests import CPU, MEMORY, asked, is_extended
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.taints import untolerated
 
@@ -68,6 +70,35 @@ def shortage(
             return room(nodes, resource, amount) if nodes else None
         nodes = enough
     return None
+
+
+def lacks_devices(state: ClusterState, pod: Pod) -> bool:
+    """Whether no node at all has as many devices free as the pod asks for.
+
+    Selectors and tolerations, other requests and volumes are left out. A higher priority could end
+    pods for this one, so where there are classes for that, nothing can be said.
+    """
+    try:
+        requests = asked(pod, state.rules)
+    except QuantityError:
+        return False
+    return not _could_be_raised(state, pod) and any(
+        is_extended(resource)
+        and all(it.free.get(resource, 0) < amount for it in state.nodes.values())
+        for resource, amount in requests.items()
+        if amount > 0
+    )
+
+
+def _could_be_raised(state: ClusterState, pod: Pod) -> bool:
+    """Whether a PriorityClass of the cluster's own is above the pod's priority."""
+    all_known = state.known("PriorityClass")
+    priority = priority_of(pod, state.storage, all_known=all_known)
+    return not (all_known and priority.known) or any(
+        its.value > priority.value
+        for its in state.storage.all(PriorityClass)
+        if its.metadata.name not in BUILT_IN
+    )
 
 
 def taints(state: ClusterState, pod: Pod) -> tuple[TaintedNodes, ...]:

@@ -20,6 +20,7 @@ from gpuspawner.cluster.health import Live, Stale
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.objects import Odd
 from gpuspawner.policy import Grant
+from gpuspawner.preflight import facts
 from gpuspawner.preflight.ask import Ask
 from gpuspawner.preflight.deciding import Decider
 from gpuspawner.preflight.decision import (
@@ -94,6 +95,11 @@ class Preflight:
     def fits(self, ask: Ask) -> bool:
         """Whether a node has room for the pod at this moment."""
         return not isinstance(ask.subject, Odd) and self._decider.fits(ask.subject)
+
+    def lacks_devices(self, ask: Ask) -> bool:
+        """Whether no node has enough devices for the pod, whatever its selectors and the like."""
+        subject = ask.subject
+        return not isinstance(subject, Odd) and facts.lacks_devices(self._view.state, subject.pod)
 
     async def begin(self, ask: Ask) -> Decision:
         """Decide and, for a start, take a seat; waits where others' pods are on their way.

@@ -37,6 +37,7 @@ class Asker:
 
     Attributes:
         view: The live view.
+        inner: Judges pods as they are sent.
         preflight: What it asks.
     """
 
@@ -44,7 +45,8 @@ class Asker:
         self, cluster: LocalCluster, view: ClusterView, api: CoreV1Api, namespace: str
     ) -> None:
         self.view = view
-        self.preflight = AdmittedPreflight(Preflight(view))
+        self.inner = Preflight(view)
+        self.preflight = AdmittedPreflight(self.inner)
         self._cluster = cluster
         self._dry_run = DryRun(10)
         self._api = api

@@ -10,6 +10,7 @@ import pytest
 
 from gpuspawner.admission.reading import read
 from gpuspawner.admission.rejection import Denied, Of, WebhookFailed
+from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
 from localcluster import Fleet, LocalCluster, NodeGroup
 from tests.cluster.admitting import GPU, Asker
@@ -72,6 +73,29 @@ async def test_a_webhook_that_takes_less_memory_makes_room(
         assert isinstance(asker.preflight.check(ask), Refuse)
         assert isinstance(await asker.preflight.begin(ask), Start)
         assert await asker.scheduled(ask) == node
+
+
+async def test_a_webhook_that_tolerates_a_taint_for_one_person_saves_them_and_nobody_else(
+    cluster: LocalCluster, asker: Asker, webhooks: Webhooks, node: str
+) -> None:
+    taint = {"key": "reserved", "value": "for-ann", "effect": "NoSchedule"}
+    cluster.api.patch(f"/api/v1/nodes/{node}", {"spec": {"taints": [taint]}})
+    await until(asker.view, lambda: bool(asker.view.state.nodes[node].taints))
+    ann, bob = (asker.named(asker.ask(), name) for name in ("ann", "bob"))
+
+    def for_ann_alone(pod: Object) -> Object:
+        tolerations = [*pod["spec"]["tolerations"], {"operator": "Exists"}]
+        change = {"op": "replace", "path": "/spec/tolerations", "value": tolerations}
+        return patched(change) if pod["metadata"]["generateName"] == "ann-" else {}
+
+    webhooks.answers["one"] = for_ann_alone
+    with configured(cluster, webhooks.configuration(asker.namespace, "one", "Mutating")):
+        await asker.until(ann, lambda decision: isinstance(decision, Start))
+        other = AdmittedPreflight(asker.inner)
+        assert isinstance(await other.examine(bob), Refuse)
+
+        assert isinstance(await other.begin(ann), Start)
+        assert isinstance(await other.begin(bob), Refuse)
 
 
 async def test_a_webhook_s_no_is_told_in_its_own_words(

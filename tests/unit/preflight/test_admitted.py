@@ -132,6 +132,43 @@ async def test_one_pod_that_admission_changes_outweighs_all_that_it_leaves_as_th
     assert isinstance(await preflight.begin(replace(ask("c"), admit=tolerated)), Start)
 
 
+async def test_what_admission_did_to_one_person_s_pod_is_no_answer_for_another() -> None:
+    preflight = preflight_on(node("n", 1, taints=[TAINT]))
+    tolerating, leaving = Admission(tolerations=[{"operator": "Exists"}]), Admission()
+
+    async def for_ann_alone(plain: Any) -> Any:
+        return await (tolerating if plain["metadata"]["name"] == "ann" else leaving)(plain)
+
+    assert isinstance(await preflight.examine(replace(ask("bob"), admit=for_ann_alone)), Refuse)
+
+    assert isinstance(await preflight.begin(replace(ask("ann"), admit=for_ann_alone)), Start)
+    assert isinstance(await preflight.begin(replace(ask("bob"), admit=for_ann_alone)), Refuse)
+
+
+@pytest.mark.parametrize(
+    ("kind", "plain"),
+    [
+        ("Node", node("reserved", 1, taints=[TAINT])),
+        ("PriorityClass", {"metadata": {"name": "staff"}, "value": 1000}),
+    ],
+    ids=["a free GPU that only a toleration opens", "a class that ends other people's pods"],
+)
+async def test_a_no_that_admission_could_turn_for_one_person_is_always_asked_about(
+    kind: str, plain: dict[str, object]
+) -> None:
+    view = StillView(("Node", node("n", 1)), ("Pod", pod("x", on="n")))
+    preflight, admission = AdmittedPreflight(Preflight(view)), Admission()
+    await preflight.examine(replace(ask("a"), admit=admission))
+    admission.asked.clear()
+    assert isinstance(await preflight.begin(replace(ask("b"), admit=admission)), Refuse)
+    assert admission.asked == []
+
+    view.put(kind, plain)
+
+    assert isinstance(await preflight.begin(replace(ask("b"), admit=admission)), Refuse)
+    assert admission.asked == [1]
+
+
 async def test_what_the_api_server_does_not_take_is_refused_and_no_such_thing_offered() -> None:
     preflight = preflight_on(node("n", 8))
     admission = Admission()
