@@ -32,8 +32,9 @@ def pods(running_demo: Demo) -> Pods:
     return Pods(running_demo.cluster, NAMESPACE)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Chromium, for no longer than a module: meanwhile no other event loop can run here."""
     path = os.environ.get("CHROMIUM", "/usr/bin/chromium")
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)

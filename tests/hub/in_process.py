@@ -6,6 +6,7 @@ are made by the hub's own code, and their API server is a real one.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -80,6 +81,8 @@ async def hub_in_process(
     c.JupyterHub.log_level = "CRITICAL"
     c.Authenticator.allow_all = True
     app = JupyterHub(config=c)
+    ours = logging.getLogger("gpuspawner")
+    parent, level = ours.parent, ours.level
     try:
         await app.initialize([])
         yield HubInProcess(app)
@@ -91,4 +94,7 @@ async def hub_in_process(
         KubeSpawner.reflectors.clear()
         load_config.cache_clear()
         Configuration.set_default(None)
+        # The runtime has made the hub's log its parent; other tests look for our lines at the root.
+        ours.parent = parent
+        ours.setLevel(level)
         app.db.close()

@@ -50,7 +50,7 @@ def nodes(gpus: int) -> Fleet:
 
 @pytest.mark.usefixtures("two_gpus", "leave_no_server")
 def test_the_form_tells_how_it_stands_with_what_asks_for_a_gpu(hub: RunningHub) -> None:
-    page = hub.person("alice").open("/hub/spawn")
+    page = hub.person("who-chose-nothing-yet").open("/hub/spawn")
 
     assert "GPU server Free 2 of 2 free" in page.text
     assert "One (Free: 2 of 2 free)" in page.text
@@ -145,10 +145,10 @@ def test_what_is_no_choice_is_answered_with_what_is(
 
 
 def test_a_form_that_is_no_choice_is_shown_again_with_what_is(hub: RunningHub) -> None:
-    alice = hub.person("alice")
+    person = hub.person("who-was-granted-nothing-yet")
 
-    unknown = alice.submit({"profile": "gone", "profile-option-gone--gpus": "one"})
-    wrong = alice.submit({**TWO, WRITTEN_IN: "docker.io/<b>"})
+    unknown = person.submit({"profile": "gone", "profile-option-gone--gpus": "one"})
+    wrong = person.submit({**TWO, WRITTEN_IN: "docker.io/<b>"})
 
     assert unknown.status == wrong.status == 400
     assert "profile: 'gone' is not on offer; choose cpu-only, gpu or v100." in unknown.text
