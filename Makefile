@@ -28,7 +28,7 @@ bench: ## figures beside a baseline measured in the same run
 live: ## the long comparison with the real kube-scheduler
 	@tools/nox --session live
 
-fuzz: ## hostile options by the way that REST takes: make fuzz N=100000 SEED=1
+fuzz: ## hostile bodies by the way that REST takes, on every Python: make fuzz N=100000 SEED=1
 	@tools/nox --session fuzz -- $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED))
 
 race: ## a hundred people and fifteen GPUs, with everything that can go wrong: make race PEOPLE=60 ROUNDS=20 RACES=6 SEED=1

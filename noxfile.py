@@ -126,10 +126,13 @@ def live(session: nox.Session) -> None:
     _pytest(session, "-s", "tests/live")
 
 
-@nox.session
+@nox.session(python=PYTHONS)
 def fuzz(session: nox.Session) -> None:
-    """Hostile options by the way that REST takes, and what comes of them."""
-    session.install("-e", ".[test]", *NEWEST_HUB)
+    """Hostile bodies by the way that REST takes, on every Python, since their limits differ.
+
+    JupyterHub 5 hands on whatever is JSON; JupyterHub 6 refuses a third of it by itself.
+    """
+    session.install("-e", ".[test]", *HUBS["5.5"])
     _build_control_plane(session)
     session.run("python", "-m", "tests.fuzz", *session.posargs)
 

@@ -1,13 +1,15 @@
 """Send hostile bodies to a hub in this process, by the way that REST takes.
 
-The hub's own part of that way writes to its database a dozen times, and takes nearly all of the
-time; so most bodies are handed to the spawner as the hub does it, and some go all the way.
+The hub reads each body as it reads that of a REST start. Its own part of the rest writes to its
+database a dozen times, and takes nearly all of the time; so most bodies are then handed to the
+spawner as the hub does it, and some go all the way.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
+import traceback
 from collections import Counter
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
@@ -15,8 +17,10 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from jupyterhub.apihandlers.users import UserServerAPIHandler
 from jupyterhub.user import User
 from jupyterhub.utils import maybe_future
+from tornado import web
 from traitlets.config import Config
 
 from gpuspawner import GPUSpawner, hub, pods
@@ -24,6 +28,8 @@ from gpuspawner.pods import Plain
 from localcluster import LocalCluster
 from tests.fuzz import findings
 from tests.fuzz.bodies import bodies
+from tests.fuzz.rest import options_of, rest_start
+from tests.fuzz.wire import wire
 from tests.hub.in_process import hub_in_process
 from tests.hub.option_sets import OFFERS
 
@@ -79,12 +85,15 @@ async def run(cluster: LocalCluster, folder: Path, *, seed: int, count: int) -> 
             assert await spawner._runtime.view.first_list(60)
             stock = pods.plain(await super(GPUSpawner, spawner).get_pod_manifest())
             early = 0
-            for number, body in enumerate(islice(bodies(seed), count)):
+            sent = zip(wire(seed), bodies(seed), strict=True)
+            for number, (body, options) in enumerate(islice(sent, count)):
                 whole_way = number % _WHOLE_WAY_OF == 0
                 start = _spawn if whole_way else _hand_over
-                found = await _answer(start(user, body), stock, report)
+                request = rest_start(running.app, body)
+                found = await _answer(start(user, request), stock, report)
+                running.app.db.rollback()  # as the hub does at each request's end
                 if whole_way:
-                    found += await _page(user, body)
+                    found += await _page(user, options)
                 report.findings += [f"body {number}: {what}" for what in found]
                 if number == count // 4:
                     early = _resident()
@@ -92,20 +101,23 @@ async def run(cluster: LocalCluster, folder: Path, *, seed: int, count: int) -> 
     return report
 
 
-async def _spawn(user: User, body: object) -> None:
-    await user.spawn(options=body)
+async def _spawn(user: User, request: UserServerAPIHandler) -> None:
+    await user.spawn(options=options_of(request), handler=request)
 
 
-async def _hand_over(user: User, body: object) -> None:
+async def _hand_over(user: User, request: UserServerAPIHandler) -> None:
     """What `User.spawn` does with a spawner once all is in the database."""
     spawner: StopsAtThePod = user.spawner
-    spawner.user_options = body
+    options = options_of(request)
+    spawner.handler = request
+    spawner.user_options = {} if options is None else options
     spawner.clear_state()
     try:
         await spawner._run_apply_user_options(spawner.user_options)
         await maybe_future(spawner.run_pre_spawn_hook())
         await spawner.start()
     finally:
+        spawner.handler = None
         spawner.clear_state()
 
 
@@ -119,10 +131,22 @@ async def _answer(start: Coroutine[None, None, None], stock: Plain, report: Repo
     except hub.Refusal as refusal:
         report.answers[refusal.slug] += 1
         return list(findings.of_refusal(refusal))
+    except web.HTTPError as error:
+        report.answers[f"HTTP {error.status_code}"] += 1
+        return [] if 400 <= error.status_code < 500 else [repr(error)]
     except Exception as error:  # noqa: BLE001, each is a finding: HTTP 500
+        if _is_the_hubs_own(error):
+            report.answers["failed before us"] += 1
+            return []
         report.answers["failed"] += 1
         return [repr(error)]
     return ["a server was started"]
+
+
+def _is_the_hubs_own(error: Exception) -> bool:
+    """Whether no code of ours had a part in it: JupyterHub can't store or decode every body."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return not any(frame.f_globals["__name__"].startswith("gpuspawner") for frame, _ in frames)
 
 
 async def _page(user: User, body: object) -> list[str]:
