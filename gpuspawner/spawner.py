@@ -275,6 +275,7 @@ class GPUSpawner(
 
     def start(self) -> Any:
         """Start as KubeSpawner does, with patience for a node that has yet to come."""
+        self._passed.set()  # the hub asks the second gate first; others may start without it
         configured = self.start_timeout
         patience = self._underway.seconds_for_a_node if self._underway else 0
         self.set_trait("start_timeout", configured + patience)

@@ -1,0 +1,36 @@
+"""What a start tells of itself, whoever starts it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from traitlets.config import Config
+
+from gpuspawner import GPUSpawner
+from localcluster import LocalCluster
+from tests.hub.in_process import hub_in_process
+
+
+async def test_a_start_without_the_hub_s_hook_tells_its_progress(
+    running_cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As KubeSpawner's own tests start it, and as another spawner may that wraps it."""
+    c = Config()
+    c.KubeSpawner.namespace = "default"
+    c.KubeSpawner.image = "lab:1"
+    c.JupyterHub.hub_connect_url = "http://hub:8081"
+    kubeconfig = running_cluster.kubeconfig
+    async with hub_in_process(monkeypatch, tmp_path, kubeconfig, GPUSpawner, c) as running:
+        spawner = running.user("wrapped").spawner
+        starting = spawner.start()
+        try:
+            async with asyncio.timeout(30):
+                async for event in spawner.progress():
+                    assert event["message"]
+                    break
+        finally:
+            starting.cancel()
+            await asyncio.wait([starting])
+            await spawner.stop(now=True)
