@@ -1,9 +1,20 @@
 """What KubeSpawner does not stand by itself: a hub that cannot reach the cluster, for a while."""
 
 import asyncio
+from traceback import walk_tb
 from typing import Any
 
 from kubespawner.clients import load_config, shared_client
+
+_LOADING = load_config.__wrapped__.__code__
+
+
+def _is_of_configuration(error: Exception) -> bool:
+    """Whether reading the cluster's configuration failed.
+
+    It raises what YAML, the file system and exec plugins raise, and so its type tells nothing.
+    """
+    return any(frame.f_code is _LOADING for frame, _ in walk_tb(error.__traceback__))
 
 
 class StandsOutages:
@@ -19,12 +30,11 @@ class StandsOutages:
         """Make the spawner, with or without a cluster: every page of a person needs one."""
         try:
             super().__init__(*args, **kwargs)
-        except Exception:
-            # The last thing that KubeSpawner's own does is to read the cluster's configuration,
-            # which raises what YAML, the file system and exec plugins raise.
-            self.api = None
-            if self.connect():
+        except Exception as error:
+            # This is the last thing that KubeSpawner's own does.
+            if not _is_of_configuration(error):
                 raise
+            self.api = None
 
     def connect(self) -> bool:
         """Make the client if there is none yet; False while there is nothing to make it from."""
@@ -36,8 +46,10 @@ class StandsOutages:
                     ssl_ca_cert=spawner.k8s_api_ssl_ca_cert,
                     verify_ssl=spawner.k8s_api_verify_ssl,
                 )
-            except Exception:  # noqa: BLE001, see above; the view says in the log what it is
-                return False
+            except Exception as error:
+                if not _is_of_configuration(error):
+                    raise
+                return False  # the view says in the log what it is
             self.api = shared_client("CoreV1Api")
         return True
 

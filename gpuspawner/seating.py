@@ -89,10 +89,10 @@ class KeepsSeat:
         if reference in spawner.pod_reflector.pods:
             return
         at_once, seconds = V1DeleteOptions(grace_period_seconds=0), spawner.k8s_api_request_timeout
+        # Called outside the try: a KubeSpawner that names it otherwise is not to go unnoticed.
+        deleting = spawner._make_delete_pod_request(spawner.pod_name, at_once, 0, seconds)  # noqa: SLF001
         try:
-            gone = await spawner._make_delete_pod_request(  # noqa: SLF001
-                spawner.pod_name, at_once, 0, seconds
-            )
+            gone = await deleting
         except Exception as error:  # noqa: BLE001, the seat stays until the view tells
             spawner.log.warning("Whether %s has left a pod is not known: %r", reference, error)
             return

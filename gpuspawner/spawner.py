@@ -244,11 +244,13 @@ class GPUSpawner(
 
     async def _stock_pod(self) -> Plain | None:
         """KubeSpawner's pod; None where it needs what the administrator's hook has yet to set."""
+        making = super().get_pod_manifest()
         try:
-            return pods.plain(await super().get_pod_manifest())
+            pod = await making
         except Exception as error:  # noqa: BLE001, the third gate makes the pod again
             self.log.info("The pod of %s cannot be made yet: %r", self._log_name, error)
             return None
+        return pods.plain(pod)
 
     def _ask(self, asking: Asking, grant: Grant) -> Ask:
         return Ask(

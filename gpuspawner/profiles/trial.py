@@ -34,18 +34,23 @@ Initialized = Sequence[Mapping[str, Any]]
 """Profiles with the slugs and defaults that KubeSpawner gives them."""
 
 
+# There is no public way. Looked up here, a name that KubeSpawner has changed ends the hub's start;
+# where they are used it would look like a mistake in the profiles.
+_sorted_dict_values = KubeSpawner._sorted_dict_values  # noqa: SLF001
+_get_initialized_profile_list = KubeSpawner._get_initialized_profile_list  # noqa: SLF001
+
 # The hub's whole configuration, and what KubeSpawner itself copies before it completes it.
 _NEVER_CHANGED = frozenset({"config", "profile_list"})
 
 
 async def profile_list(spawner: Any) -> Initialized:
     """The profiles as KubeSpawner uses them; calls the administrator's function, if it is one."""
-    listed = spawner._sorted_dict_values(spawner.profile_list)  # noqa: SLF001, no public way
+    listed = _sorted_dict_values(spawner, spawner.profile_list)
     if callable(listed):
         if inspect.iscoroutinefunction(listed):
             await asyncio.sleep(0)  # it is not called by an attempt of `hub.at_once`
         listed = await maybe_future(listed(spawner))
-    initialized: Initialized = spawner._get_initialized_profile_list(listed)  # noqa: SLF001
+    initialized: Initialized = _get_initialized_profile_list(spawner, listed)
     return initialized or []
 
 
@@ -57,8 +62,7 @@ def check(listed: object) -> None:
         OfferError: A ``scale_up`` is not usable.
     """
     if not callable(listed):
-        in_order = KubeSpawner._sorted_dict_values(None, listed)  # noqa: SLF001, no public way
-        read(KubeSpawner._get_initialized_profile_list(None, in_order))  # noqa: SLF001
+        read(_get_initialized_profile_list(None, _sorted_dict_values(None, listed)))
 
 
 def copy_of(spawner: Any) -> Any:

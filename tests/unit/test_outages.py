@@ -64,6 +64,26 @@ async def test_what_is_wrong_with_a_trait_is_no_outage(write: Callable[[str], ob
         Spawner(_mock=True, start_timeout="soon")
 
 
+async def test_what_is_wrong_with_a_trait_is_no_outage_without_a_configuration_either(
+    write: Callable[[str], object],
+) -> None:
+    del write  # there is none
+
+    with pytest.raises(TraitError):
+        Spawner(_mock=True, start_timeout="soon")
+
+
+async def test_a_trait_that_kubespawner_has_renamed_is_no_outage(
+    write: Callable[[str], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spawner = Spawner(_mock=True)
+    write(TOKEN)
+    monkeypatch.delattr(KubeSpawner, "k8s_api_host")
+
+    with pytest.raises(AttributeError):
+        spawner.connect()
+
+
 class Listing:
     """A reflector whose first list takes as long as a test lets it."""
 
