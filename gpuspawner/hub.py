@@ -7,11 +7,11 @@ Everything here was established by running both versions; what the hub does is r
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
-from weakref import WeakSet, WeakValueDictionary
+from weakref import WeakValueDictionary
 
 from jupyterhub.spawner import Spawner
 from tornado import web
@@ -30,6 +30,16 @@ COUNTS_REFUSALS = SpawnException is None
 """Whether this hub counts a refusal as a failure of the hub: JupyterHub 5 does, 6 does not."""
 
 
+# Two characters that no font shows, in an order that no text has.
+_MARK = "\u2063\u2062\u2063"
+
+
+class _Said(str):
+    """A refusal's text on its way to the log; it is known there by its class."""
+
+    __slots__ = ()
+
+
 class Refusal(SpawnException or web.HTTPError):  # type: ignore[misc]
     """A spawn that does not start, for a reason that its owner can read and act on.
 
@@ -44,7 +54,7 @@ class Refusal(SpawnException or web.HTTPError):  # type: ignore[misc]
 
     def __init__(self, message: Message, *, reason: str, status: int = 409) -> None:
         if SpawnException is None:
-            super().__init__(status, message.text)
+            super().__init__(status, "%s", _Said(message.text))
         else:
             super().__init__(
                 message.text, reason=reason, message_html=message.html, status_code=status
@@ -53,13 +63,17 @@ class Refusal(SpawnException or web.HTTPError):  # type: ignore[misc]
         self.slug = reason
         self.jupyterhub_message = message.text
         self.jupyterhub_html_message = message.html
-        _recent.add(self)
 
     def __str__(self) -> str:
         return self.text
 
+    def __format__(self, spec: str) -> str:
+        """The hub writes it into the text of its own lines, where nothing else is left of it."""
+        return f"{self.text}{_MARK}"
 
-_recent: WeakSet[Refusal] = WeakSet()
+    def get_message(self) -> str:
+        """What tornado logs of it."""
+        return _Said(self.text)
 
 
 def refuse(
@@ -91,9 +105,7 @@ def refuse(
     _quieten(spawner.log)
     name = spawner._log_name  # noqa: SLF001
     line = f"{refusal.text} [{details}]" if details else refusal.text
-    spawner.log.info(
-        "Not starting %s (%s): %s", name, reason, line, extra={"announces_refusal": True}
-    )
+    spawner.log.info("Not starting %s (%s): %s", name, reason, line)
     return refusal
 
 
@@ -157,18 +169,15 @@ def _forgive(spawner: Spawner) -> None:
 
 
 class _NoEcho(logging.Filter):
-    """Leaves out what is written about a refusal after its own line."""
+    """Leaves out what is written about a refusal after its own line, which has its text alone."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.exc_info and isinstance(record.exc_info[1], Refusal):
             return False
-        if not _recent or hasattr(record, "announces_refusal"):
-            return True
-        try:
-            text = record.getMessage()
-        except Exception:  # noqa: BLE001, whoever logs is spared it by the handler alone
-            return True
-        return not any(refusal.text in text for refusal in _recent)
+        written = record.args.values() if isinstance(record.args, Mapping) else record.args or ()
+        if any(isinstance(it, Refusal | _Said) for it in written):
+            return False
+        return _MARK not in str(record.msg)
 
 
 _no_echo = _NoEcho()

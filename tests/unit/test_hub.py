@@ -131,11 +131,38 @@ def test_what_a_request_has_begun_in_one_language_goes_on_in_it(
     assert heard == spoken
 
 
-def test_a_line_that_cannot_be_written_raises_nothing_where_it_was_logged() -> None:
-    refusal = hub.Refusal(Message.of("The one T4 is in use."), reason="busy")
-    broken = logging.makeLogRecord({"msg": "%d of %d", "args": (1,)})
+@pytest.fixture
+def refusal() -> hub.Refusal:
+    return hub.Refusal(Message.of("100 % of the T4s are in use."), reason="busy")
 
-    assert hub._no_echo.filter(broken), refusal
+
+def _is_kept(text: str, *args: object, error: BaseException | None = None) -> bool:
+    exc_info = (type(error), error, None) if error else None
+    record = logging.makeLogRecord({"msg": text, "args": args, "exc_info": exc_info})
+    return bool(hub._no_echo.filter(record))
+
+
+def test_no_line_of_others_about_a_refusal_is_kept(refusal: hub.Refusal) -> None:
+    assert not _is_kept("It failed", error=refusal)
+    assert not _is_kept(f"Error starting alice's server: {refusal}")
+    assert not _is_kept("Error starting %s's server: %s", "alice", refusal)
+    assert not _is_kept("%d %s: %s", 409, "POST /hub/spawn", refusal.get_message())
+
+
+def test_a_line_that_only_says_the_same_is_kept(refusal: hub.Refusal) -> None:
+    assert _is_kept("Not starting %s (%s): %s", "alice", "busy", refusal.text)
+    assert _is_kept(refusal.text)
+
+
+def test_a_line_that_cannot_be_written_raises_nothing_where_it_was_logged(
+    refusal: hub.Refusal,
+) -> None:
+    assert _is_kept("%d of %d", 1), refusal
+
+
+def test_people_are_told_nothing_but_the_text(refusal: hub.Refusal) -> None:
+    assert str(refusal) == refusal.text == refusal.jupyterhub_message
+    assert refusal.get_message() == refusal.text
 
 
 def _idle_spawner() -> Any:
