@@ -15,6 +15,7 @@ from kubernetes_asyncio.client.rest import ApiException
 from gpuspawner import hub, messages, options, policy, sent
 from gpuspawner.admission.reading import read as read_answer
 from gpuspawner.admission.rejection import Of
+from gpuspawner.admission.slots import TooManyDryRunsError
 from gpuspawner.config import OFF, WARN
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers import Offers
@@ -139,11 +140,15 @@ async def decide(spawner: Any, ask: Ask, judge: Judge, tell: Tell = tell) -> Sta
 
 
 async def judged(spawner: Any, ask: Ask, judge: Judge) -> Decision:
-    """The answer of a judge who can ask admission; only noted where verdicts are warnings."""
+    """The answer of a judge who can ask admission; only noted where verdicts are warnings.
+
+    Raises:
+        TooManyDryRunsError: A preview found no turn; a start goes without.
+    """
     try:
         answer = judge(replace(ask, admit=partial(spawner.dry_run, ask.namespace)))
         decision = await answer if inspect.isawaitable(answer) else answer
-    except hub.Refusal:
+    except (hub.Refusal, TooManyDryRunsError):
         raise
     except Exception:
         # A fault of ours is no reason for nobody to get a server.

@@ -11,8 +11,9 @@ from functools import partial
 from typing import Protocol
 
 from gpuspawner.admission.dry_run import DryRun
+from gpuspawner.admission.dry_runs import CONNECTIONS, DryRuns
 from gpuspawner.availability import Surveys
-from gpuspawner.cluster.client import load_configuration
+from gpuspawner.cluster.client import Client, load_configuration
 from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.config import OFFERS
@@ -52,7 +53,7 @@ class Runtime:
 
     Attributes:
         view: The live view.
-        dry_run: Asks the API server what admission makes of pods.
+        dry_runs: Ask the API server what admission makes of pods.
         preflight: Judges pods as admission leaves them against the view, and keeps the seats.
         surveys: How it stands with the accelerators, for each pod that asks.
 
@@ -77,7 +78,8 @@ class Runtime:
         rules = partial(Rules.of_version, schedulers=tuple(settings.default_filter_schedulers))
         version = settings.scheduler_version
         self.view = ClusterView(load, rules=rules if version is None else rules(version))
-        self.dry_run = DryRun(DRY_RUN_PATIENCE)
+        self._client = Client(load, CONNECTIONS)
+        self.dry_runs = DryRuns(DryRun(self._client, DRY_RUN_PATIENCE))
         self.preflight = AdmittedPreflight(Preflight(self.view))
         self.surveys = Surveys(self.view.state)
         self._discovered = self._configured
@@ -91,11 +93,19 @@ class Runtime:
             RuntimeError: No event loop is running.
         """
         self.view.start()
-        self._announcement = asyncio.get_running_loop().create_task(self._announce())
+        loop = asyncio.get_running_loop()
+        self._tasks = loop.create_task(self._announce()), loop.create_task(self._close_at_the_end())
 
     async def _announce(self) -> None:
         if await self.view.first_list(math.inf):
             _ = self.offers
+
+    async def _close_at_the_end(self) -> None:
+        """Close the connections when the hub ends: it cancels all tasks."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await self._client.close()
 
     @property
     def discovers(self) -> bool:

@@ -218,8 +218,9 @@ class GPUSpawner(
     async def dry_run(self, namespace: str, pod: Plain) -> Plain | Rejection | None:
         """What admission would make of a pod, or why it would not; None where nobody can tell."""
         await asyncio.sleep(0)  # nothing is sent by an attempt of `hub.at_once`
-        api = self.api if self.connect() else None
-        return await self._runtime.dry_run.admit(api, namespace, pod)
+        if not self.connect():
+            return None
+        return await self._runtime.dry_runs.for_start(self.user.name, namespace, pod)
 
     # What the gates share
 

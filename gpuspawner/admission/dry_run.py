@@ -4,13 +4,11 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping
-from typing import Any
-
-from aiohttp import ClientError
-from kubernetes_asyncio.client.rest import ApiException
+from urllib.parse import quote
 
 from gpuspawner.admission.reading import message, read
 from gpuspawner.admission.rejection import Missing, Of, Rejection, WebhookFailed
+from gpuspawner.cluster.client import Client, RequestError
 from gpuspawner.pods import Plain
 from gpuspawner.quoting import one_line
 
@@ -27,18 +25,19 @@ class DryRun:
     asked under a generated name, since an old pod of the same name may still be there.
 
     Args:
+        client: Asks the API server; not KubeSpawner's, whose connections are for pods.
         seconds: How long one pod may take.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, client: Client, seconds: float) -> None:
+        self._client = client
         self._seconds = seconds
         self._said: set[str] = set()
 
-    async def admit(self, api: Any, namespace: str, pod: Plain) -> Plain | Rejection | None:
+    async def admit(self, namespace: str, pod: Plain) -> Plain | Rejection | None:
         """The pod as admission leaves it, or why there will be none.
 
         Args:
-            api: KubeSpawner's ``CoreV1Api``; None while there is no way to the cluster.
             namespace: Where the pod will be created.
             pod: As the API writes it; without a spec while it cannot be made.
 
@@ -46,22 +45,21 @@ class DryRun:
             None where neither can be had, as from an API server that is away or a webhook that
             supports no dry run; the log says so once.
         """
-        if api is None or not pod.get("spec"):
+        if not pod.get("spec"):
             return None
+        path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
         try:
             async with asyncio.timeout(self._seconds):
-                answer = await api.create_namespaced_pod(
-                    namespace, _unnamed(pod), dry_run="All", _preload_content=False
-                )
-                body = json.loads(await answer.read())
-        except (ApiException, ClientError, TimeoutError, OSError, ValueError) as error:
+                status, answer = await self._client.post(path, {"dryRun": "All"}, _unnamed(pod))
+            body = json.loads(answer)
+        except (RequestError, TimeoutError, ValueError) as error:
             self._skip(f"{type(error).__name__} {error}")
             return None
         if isinstance(body, dict) and body.get("kind") == "Pod":
             return body
-        rejection = read(answer.status, body, Of.POD)
+        rejection = read(status, body, Of.POD)
         if rejection is None or _may_pass(rejection):
-            self._skip(message(body) or f"HTTP status {answer.status}")
+            self._skip(message(body) or f"HTTP status {status}")
             return None
         return rejection
 

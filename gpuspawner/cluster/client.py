@@ -1,17 +1,21 @@
-"""Raw GET requests to the API server, by a client of our own.
+"""Raw requests to the API server, by clients of our own.
 
 KubeSpawner's ``load_config`` writes the process-wide default configuration of kubernetes_asyncio,
-and its clients live as long as the hub. The view keeps its own client instead: it can be closed,
-and rebuilt when credentials have expired.
+and its clients live as long as the hub. One of them, with 100 connections, makes and deletes
+everybody's pods. The view and the dry runs keep their own clients instead: they can be closed,
+and rebuilt when credentials have expired, and they take no connection from a start.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 
 import aiohttp
 import msgspec
 from kubernetes_asyncio import config
 from kubernetes_asyncio.client import ApiClient, Configuration
+from kubernetes_asyncio.client.rest import ApiException
 from kubernetes_asyncio.config import ConfigException
 
 from gpuspawner.quoting import one_line
@@ -85,7 +89,7 @@ async def load_configuration(
 
 
 class Client:
-    """GET requests whose bodies the caller reads as they come, one at a time.
+    """Requests with a pool of connections of their own.
 
     Each kind has a client of its own, so that renewing the credentials of one cuts no other.
 
@@ -93,10 +97,15 @@ class Client:
         load: Makes the configuration; called for the first request and again after a 401, which
             is how expired tokens of a kubeconfig are renewed. (A service account's token file
             is read again every minute by the configuration itself.)
+        connections: How many there are at most; None for what the configuration has.
     """
 
-    def __init__(self, load: ConfigurationFactory = load_configuration) -> None:
+    def __init__(
+        self, load: ConfigurationFactory = load_configuration, connections: int | None = None
+    ) -> None:
         self._load = load
+        self._connections = connections
+        self._loading = asyncio.Lock()
         self._api: ApiClient | None = None
 
     @asynccontextmanager
@@ -104,6 +113,8 @@ class Client:
         self, path: str, query: Mapping[str, str], silence: float, encoding: str = "identity"
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """A successful answer, its body unread; the connection is given back on leaving.
+
+        The caller reads one at a time.
 
         Args:
             path: The absolute path, such as ``/api/v1/nodes``.
@@ -116,7 +127,7 @@ class Client:
                 silent while the caller read.
         """
         try:
-            response = await self._request(path, query, silence, encoding)
+            response = await self._get(path, query, silence, encoding)
             try:
                 if response.status >= 300:
                     raise await self._refusal(response)
@@ -128,19 +139,52 @@ class Client:
         except (aiohttp.ClientError, OSError) as error:
             raise RequestError(str(error) or type(error).__name__) from error
 
+    async def post(
+        self, path: str, query: Mapping[str, str], body: Mapping[str, object]
+    ) -> tuple[int, bytes]:
+        """The status and the body of the answer, whatever it says.
+
+        It is asked again with new credentials after a 401. Several may wait at the same time.
+
+        Raises:
+            RequestError: No contact, or the connection broke.
+        """
+        for renewed in (False, True):
+            api = await self._connected()
+            try:
+                status, answer = await _posted(api, path, query, body)
+            except (ApiException, ConfigException, aiohttp.ClientError, OSError) as error:
+                # Another request may have closed the connections to renew the credentials.
+                if renewed or api is self._api:
+                    raise RequestError(str(error) or type(error).__name__) from error
+                continue
+            if status != HTTPStatus.UNAUTHORIZED or renewed:
+                break
+            if api is self._api:
+                await self.close()
+        return status, answer
+
     async def close(self) -> None:
         """Close all connections; a later request opens them anew."""
         api, self._api = self._api, None
         if api is not None:
             await api.close()
 
-    async def _request(
+    async def _connected(self) -> ApiClient:
+        async with self._loading:
+            if self._api is None:
+                configuration = await self._load()
+                if self._connections is not None:
+                    configuration.connection_pool_maxsize = self._connections
+                self._api = _api_client(configuration)
+            return self._api
+
+    async def _get(
         self, path: str, query: Mapping[str, str], silence: float, encoding: str
     ) -> aiohttp.ClientResponse:
-        if self._api is None:
-            self._api = _api_client(await self._load())
+        api = await self._connected()
         try:
-            answer: aiohttp.ClientResponse = await self._api.call_api(
+            answer: aiohttp.ClientResponse = await api.call_api(
                 path,
                 "GET",
                 query_params=list(query.items()),
@@ -168,6 +212,21 @@ class Client:
             response.status,
             _seconds(response.headers.get("Retry-After", "")),
         )
+
+
+async def _posted(
+    api: ApiClient, path: str, query: Mapping[str, str], body: Mapping[str, object]
+) -> tuple[int, bytes]:
+    answer = await api.call_api(
+        path,
+        "POST",
+        query_params=list(query.items()),
+        header_params={"Accept": "application/json", "Content-Type": "application/json"},
+        body=body,
+        auth_settings=["BearerToken"],
+        _preload_content=False,
+    )
+    return answer.status, await answer.read()
 
 
 def _api_client(configuration: Configuration) -> ApiClient:

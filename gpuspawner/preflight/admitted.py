@@ -6,14 +6,16 @@ devices, which admission does not give.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
 from gpuspawner.admission.changes import changes
 from gpuspawner.admission.rejection import OutOfRange, OverQuota, QuotaUncounted, Rejection
+from gpuspawner.admission.slots import TooManyDryRunsError
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.alternatives import asked_for
 from gpuspawner.preflight.ask import Ask
+from gpuspawner.preflight.claims import Plain
 from gpuspawner.preflight.decision import Alternative, Decision, Reason, Refuse
 from gpuspawner.preflight.preflight import Preflight
 
@@ -47,9 +49,21 @@ class AdmittedPreflight:
     async def foretell(self, ask: Ask) -> Decision:
         """As `Preflight.check`, for choices that change while a form is open.
 
-        What is in view says yes by itself; only a no is asked about, as in `begin`.
+        What is in view says yes by itself; only a no is asked about, as in `begin`. Where admission
+        leaves the pod as it is, the alternatives are those in view.
+
+        Raises:
+            TooManyDryRunsError: There was no turn, so nothing is known.
         """
-        return await self._unless_saved(ask, self._check)
+        decision = self.check(ask)
+        if not self._may_be_saved(ask, decision):
+            return decision
+        admitted = await ask.admit(ask.pod)
+        decision = self.check(ask)  # as it is after the wait
+        if _is_left_alone(ask, admitted):
+            self._learn(ask, admitted)
+            return decision
+        return await self._judged(ask, admitted, self._check)
 
     async def examine(self, ask: Ask) -> Decision:
         """As `Preflight.check`."""
@@ -84,14 +98,28 @@ class AdmittedPreflight:
     async def _unless_saved(self, ask: Ask, judge: Judge) -> Decision:
         """Judge the pod as it is sent, and as admission leaves it where that may save it."""
         decision = await judge(ask)
+        return (
+            await self._after_admission(ask, judge)
+            if self._may_be_saved(ask, decision)
+            else decision
+        )
+
+    def _may_be_saved(self, ask: Ask, decision: Decision) -> bool:
         if not isinstance(decision, Refuse) or decision.reason is Reason.TRY_AGAIN:
-            return decision
-        if self._changes.get(_model(ask.grant)) is False and self._preflight.lacks_devices(ask):
-            return decision
-        return await self._after_admission(ask, judge)
+            return False
+        changed = self._changes.get(_model(ask.grant), True)
+        return changed or not self._preflight.lacks_devices(ask)
 
     async def _after_admission(self, ask: Ask, judge: Judge) -> Decision:
-        admitted = await ask.admit(ask.pod)
+        try:
+            admitted = await ask.admit(ask.pod)
+        except TooManyDryRunsError:
+            decision = await judge(ask)
+            # A no would be a guess.
+            return self._preflight.try_again(ask) if isinstance(decision, Refuse) else decision
+        return await self._judged(ask, admitted, judge)
+
+    async def _judged(self, ask: Ask, admitted: Plain | Rejection | None, judge: Judge) -> Decision:
         if admitted is None:
             return await judge(ask)
         if isinstance(admitted, Rejection):
@@ -126,10 +154,17 @@ class AdmittedPreflight:
         if made is None:
             return False
         _, pod = made
-        admitted = await ask.admit(pod)
+        try:
+            admitted = await ask.admit(pod)
+        except TooManyDryRunsError:
+            admitted = None
         if isinstance(admitted, Rejection):
             return False
         return self._preflight.fits(replace(ask, grant=grant, pod=admitted or pod))
+
+
+def _is_left_alone(ask: Ask, admitted: Plain | Rejection | None) -> bool:
+    return isinstance(admitted, Mapping) and not changes(ask.pod, admitted)
 
 
 def _model(grant: Grant) -> str | None:

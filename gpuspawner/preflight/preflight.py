@@ -101,6 +101,10 @@ class Preflight:
         subject = ask.subject
         return not isinstance(subject, Odd) and facts.lacks_devices(self._view.state, subject.pod)
 
+    def try_again(self, ask: Ask) -> Refuse:
+        """Refuse for a few seconds, because nobody can tell in time."""
+        return self._decider.try_again(ask, 0.0)
+
     async def begin(self, ask: Ask) -> Decision:
         """Decide and, for a start, take a seat; waits where others' pods are on their way.
 

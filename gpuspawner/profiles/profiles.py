@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,6 +13,7 @@ from tornado import web
 
 from gpuspawner import gates, hub, messages
 from gpuspawner.admission.rejection import Rejection
+from gpuspawner.admission.slots import TooManyDryRunsError
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.pods import Plain
@@ -20,7 +21,7 @@ from gpuspawner.policy import Grant
 from gpuspawner.preflight import facts
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.ask import Ask
-from gpuspawner.preflight.decision import Decision, Refuse, Room
+from gpuspawner.preflight.decision import Decision, Refuse, Room, Start, UnknownRules
 from gpuspawner.profiles import page, standing
 from gpuspawner.profiles.choosing import Chosen, choose, keep
 from gpuspawner.profiles.reading import read
@@ -29,6 +30,9 @@ from gpuspawner.profiles.trial import Initialized, profile_list, try_out
 MOST_INSTEAD = 3
 # A refusal is to be made soon, and each try asks the API server once.
 _MOST_TRIED = 12
+
+DryRun = Callable[[str, Plain], Awaitable[Plain | Rejection | None]]
+"""What admission makes of a pod of a namespace."""
 
 _silent = logging.getLogger("gpuspawner.profiles.tried")
 _silent.disabled = True
@@ -117,7 +121,7 @@ class Profiles:
                 break
             if other.choice and found:
                 continue
-            ask = self._admitting(await self._quietly(other.chosen))
+            ask = self._admitting(await self._quietly(other.chosen), self._spawner.dry_run)
             if standing.fits_now(await self._preflight.examine(ask)):
                 found.append(messages.profile_named(other.profile, *filter(None, [other.choice])))
         return found
@@ -167,19 +171,23 @@ class Profiles:
 
         It often makes a yes of it: it tolerates the taints of GPU nodes for pods that ask for GPUs.
         """
-        foretold = await self._preflight.foretell(self._admitting(ask))
+        admitting = self._admitting(ask, self._spawner.dry_run_for_page)
+        try:
+            foretold = await self._preflight.foretell(admitting)
+        except TooManyDryRunsError:
+            return Start(ask.grant, (UnknownRules(("admission could not be asked in time",)),))
         # What a quota or a webhook says is about the person, and no state of the machines.
         about_person = isinstance(foretold, Refuse) and foretold.rejection is not None
         return self._preflight.check(ask) if about_person else foretold
 
-    def _admitting(self, ask: Ask) -> Ask:
-        return replace(ask, admit=partial(self._admit, ask.namespace))
+    def _admitting(self, ask: Ask, dry_run: DryRun) -> Ask:
+        return replace(ask, admit=partial(self._admit, dry_run, ask.namespace))
 
-    async def _admit(self, namespace: str, pod: Plain) -> Plain | Rejection | None:
+    async def _admit(self, dry_run: DryRun, namespace: str, pod: Plain) -> Plain | Rejection | None:
         """Ask admission until it once has no answer: no page is to wait so for each profile."""
         if self._admission_is_away:
             return None
-        admitted: Plain | Rejection | None = await self._spawner.dry_run(namespace, pod)
+        admitted = await dry_run(namespace, pod)
         self._admission_is_away = admitted is None and bool(pod.get("spec"))
         return admitted
 

@@ -6,6 +6,9 @@ from typing import Any
 from tornado import web
 
 from gpuspawner import gates, hub
+from gpuspawner.admission.dry_runs import DryRuns
+from gpuspawner.admission.rejection import Rejection
+from gpuspawner.pods import Plain
 from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.profiles.trial import copy_of
 
@@ -35,6 +38,18 @@ class ChoosesProfiles:
             return None
         runtime = spawner._runtime  # noqa: SLF001, it is our own
         return await Profiles.of(spawner, runtime.view, runtime.preflight)
+
+    async def dry_run_for_page(self, namespace: str, pod: Plain) -> Plain | Rejection | None:
+        """What admission would make of a pod that is only shown.
+
+        Raises:
+            TooManyDryRunsError: Too many ask right now.
+        """
+        spawner: Any = self
+        if not spawner.connect():
+            return None
+        runs: DryRuns = spawner._runtime.dry_runs  # noqa: SLF001, it is our own
+        return await runs.for_page(spawner.user.name, namespace, pod)
 
     def copied(self) -> Any:
         """A copy on which a profile can be tried."""

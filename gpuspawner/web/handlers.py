@@ -6,6 +6,9 @@ takes. They change nothing.
 """
 
 import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from jupyterhub.apihandlers import APIHandler
@@ -13,10 +16,47 @@ from jupyterhub.scopes import needs_scope
 from tornado import web
 
 from gpuspawner import hub
+from gpuspawner.admission.slots import TooManyDryRunsError
 from gpuspawner.web.answers import decision, states
 
 MOST_BYTES = 64 * 1024
 """Of a question; the options of a form are some hundred."""
+
+MOST_AT_ONCE = 4
+"""Questions about one person's servers; a form that is quick to change has two."""
+RETRY_AFTER = 10
+"""Seconds until whoever found no turn may ask again; an open form asks as often."""
+
+
+class _TooManyQuestions(web.HTTPError):
+    """Comes with the header that says when to ask again; the hub sends an error's headers."""
+
+    def __init__(self) -> None:
+        super().__init__(429, "Too many are asking right now")
+        self.headers = {"Retry-After": str(RETRY_AFTER)}
+
+
+_asked: Counter[str] = Counter()
+
+
+@contextmanager
+def _counted(owner: str) -> Iterator[None]:
+    """Count a question about this owner's servers, as long as it is under way.
+
+    Raises:
+        HTTPError: 429: there are too many, of theirs or in all.
+    """
+    if _asked[owner] >= MOST_AT_ONCE:
+        raise _TooManyQuestions
+    _asked[owner] += 1
+    try:
+        yield
+    except TooManyDryRunsError:
+        raise _TooManyQuestions from None
+    finally:
+        _asked[owner] -= 1
+        if not _asked[owner]:
+            del _asked[owner]
 
 
 class _AboutAServer(APIHandler):  # type: ignore[misc]
@@ -60,7 +100,8 @@ class DecisionHandler(_AboutAServer):
         """Tell it for the server's owner, of the options that the body holds."""
         if len(self.request.body) > MOST_BYTES:
             raise web.HTTPError(413, "The options are too long")
-        self.answer(await decision(self.spawner(user_name, server_name), self._options()))
+        with _counted(user_name):
+            self.answer(await decision(self.spawner(user_name, server_name), self._options()))
 
     def _options(self) -> object:
         try:

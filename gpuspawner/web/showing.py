@@ -1,5 +1,7 @@
 """A spawner's own part in its form: what it shows, and what it foretells while it is open."""
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from gpuspawner import form, gates, hub, messages, options, policy
@@ -11,6 +13,7 @@ from gpuspawner.messages import OnForm
 from gpuspawner.offers import Offers
 from gpuspawner.options import FieldError, GPURequest
 from gpuspawner.policy import Denial
+from gpuspawner.preflight.ask import Ask
 from gpuspawner.preflight.decision import Decision, Start, UnknownRules
 from gpuspawner.scheduling import ClusterState
 from gpuspawner.web.addresses import live
@@ -54,7 +57,11 @@ class ShowsForm:
     async def preview(
         self, raw: object
     ) -> tuple[Asking, Decision | Denial | tuple[FieldError, ...]]:
-        """What a start with these options would be told now; nothing is logged, nothing is kept."""
+        """What a start with these options would be told now; nothing is logged, nothing is kept.
+
+        Raises:
+            TooManyDryRunsError: Too many ask right now.
+        """
         spawner: Any = self
         asking: Asking = await spawner._asking()  # noqa: SLF001, it is our own
         ours, _ = gates.split(spawner, raw)
@@ -69,5 +76,11 @@ class ShowsForm:
         ask = spawner._ask(asking, grant)  # noqa: SLF001, it is our own
         if spawner.preflight == OFF:
             return asking, Start(grant, (UnknownRules(("GPUSpawner.preflight is off",)),))
-        foretell = spawner._runtime.preflight.foretell  # noqa: SLF001, it is our own
-        return asking, await gates.judged(spawner, ask, foretell)
+        return asking, await gates.judged(spawner, ask, self._foretell)
+
+    async def _foretell(self, ask: Ask) -> Decision:
+        spawner: Any = self
+        runtime = spawner._runtime  # noqa: SLF001, it is our own
+        admit = partial(runtime.dry_runs.for_form, spawner.user.name, ask.namespace)
+        decision: Decision = await runtime.preflight.foretell(replace(ask, admit=admit))
+        return decision

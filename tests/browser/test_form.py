@@ -297,6 +297,30 @@ def test_states_are_refreshed_in_place_while_the_page_is_seen(
         scene.hold(BY_KEY["t4"], 0, 1)
 
 
+def test_a_choice_on_a_page_that_is_hidden_at_once_is_asked_about_when_it_is_seen_again(
+    visit: Visit, hub: RunningHub
+) -> None:
+    page = visit(hub, "hal")
+    live(page)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+
+    page.evaluate(
+        """([radio]) => {
+          radio.click();
+          Object.defineProperty(document, "hidden", { value: true, configurable: true });
+        }""",
+        [card(page, BY_KEY["t4"]).get_by_role("radio").element_handle()],
+    )
+    # The form's own timer, of 300 ms, was set before this one.
+    page.evaluate("new Promise((done) => setTimeout(done, 301))")
+    assert asked == []
+
+    page.evaluate("delete document.hidden")
+    with page.expect_request("**/decision/**"):
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+
+
 def test_it_lives_under_a_strict_content_security_policy(visit: Visit, hub: RunningHub) -> None:
     page = visit(hub, "hal")
 

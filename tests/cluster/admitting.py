@@ -9,10 +9,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from kubernetes_asyncio import config
-from kubernetes_asyncio.client import ApiClient, Configuration, CoreV1Api
-
 from gpuspawner.admission.dry_run import DryRun
+from gpuspawner.cluster.client import Client
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest
@@ -23,7 +21,7 @@ from gpuspawner.preflight.decision import Decision
 from gpuspawner.preflight.preflight import Preflight
 from localcluster import LocalCluster
 from localcluster.client import ApiError
-from tests.cluster.views import aside, until, viewing
+from tests.cluster.views import aside, load, until, viewing
 from tests.waiting import wait_for
 
 GPU = "nvidia.com/gpu"
@@ -42,14 +40,14 @@ class Asker:
     """
 
     def __init__(
-        self, cluster: LocalCluster, view: ClusterView, api: CoreV1Api, namespace: str
+        self, cluster: LocalCluster, view: ClusterView, client: Client, namespace: str
     ) -> None:
         self.view = view
         self.inner = Preflight(view)
         self.preflight = AdmittedPreflight(self.inner)
         self._cluster = cluster
-        self._dry_run = DryRun(10)
-        self._api = api
+        self._client = client
+        self._dry_run = DryRun(client, 10)
         self.namespace = namespace
         self.offers = Offers.parse(
             accelerators={"a": {"node_selector": {"pool": namespace}, "counts": [1, 2, 4]}},
@@ -58,7 +56,7 @@ class Asker:
 
     def patience(self, seconds: float) -> None:
         """How long a dry run may take from now on."""
-        self._dry_run = DryRun(seconds)
+        self._dry_run = DryRun(self._client, seconds)
 
     def ask(self, gpus: int = 1, memory: int = GI, **spec: object) -> Ask:
         """A server of so many GPUs; *spec* is added to its pod's."""
@@ -78,7 +76,7 @@ class Asker:
             grant,
             offers=self.offers,
             variant=variant,
-            admit=partial(self._dry_run.admit, self._api, self.namespace),
+            admit=partial(self._dry_run.admit, self.namespace),
         )
 
     def _pod(self, grant: Grant, spec: dict[str, object]) -> dict[str, Any]:
@@ -169,8 +167,8 @@ def _decided(pod: dict[str, Any]) -> dict[str, Any] | None:
 @asynccontextmanager
 async def asking(cluster: LocalCluster, namespace: str) -> AsyncIterator[Asker]:
     """Somebody who asks in this namespace."""
-    configuration = Configuration()
-    await config.load_kube_config(str(cluster.kubeconfig), client_configuration=configuration)
-    async with viewing(cluster.kubeconfig) as view, ApiClient(configuration) as client:
+    client = Client(partial(load, cluster.kubeconfig))
+    async with viewing(cluster.kubeconfig) as view:
         assert await view.first_list(30)
-        yield Asker(cluster, view, CoreV1Api(client), namespace)
+        yield Asker(cluster, view, client, namespace)
+    await client.close()

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,16 +30,17 @@ PATIENCE = 30.0
 PACE = Pace(first_retry=0.1, last_retry=0.5)
 
 
+async def load(kubeconfig: Path) -> Configuration:
+    """The configuration of a client as this kubeconfig's user."""
+    configuration = Configuration()
+    await config.load_kube_config(str(kubeconfig), client_configuration=configuration)
+    return configuration
+
+
 @asynccontextmanager
 async def viewing(kubeconfig: Path, pace: Pace = PACE) -> AsyncIterator[ClusterView]:
     """A started view as this kubeconfig's user."""
-
-    async def load() -> Configuration:
-        configuration = Configuration()
-        await config.load_kube_config(str(kubeconfig), client_configuration=configuration)
-        return configuration
-
-    view = ClusterView(load, pace=pace)
+    view = ClusterView(partial(load, kubeconfig), pace=pace)
     view.start()
     try:
         yield view

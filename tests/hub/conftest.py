@@ -11,6 +11,7 @@ from typing import Protocol
 import pytest
 
 from localcluster import LocalCluster, rbac
+from tests.cluster.webhooks import Webhooks
 from tests.hub import answers
 from tests.hub.pods import Pods
 from tests.hub.running import RunningHub, running_hub
@@ -76,6 +77,14 @@ def start_gpu_hub(
         running_cluster.api.delete(f"/api/v1/namespaces/{namespace}")
 
     return start
+
+
+@pytest.fixture(scope="session")
+def webhooks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Webhooks]:
+    """A server of webhooks; each test sets the answers of its own path."""
+    server = Webhooks(tmp_path_factory.mktemp("webhooks"))
+    yield server
+    server.stop()
 
 
 @pytest.fixture

@@ -114,10 +114,12 @@
     return chosen;
   }
 
-  /* Only the answer to the last question is told; and a refusal above is not told once more. */
+  /* Only the answer to the last question is told; and a refusal above is not told once more. A page
+     that nobody sees asks nothing, and asks as soon as it is seen. */
   let question = 0;
   let refused = root.querySelector(".gpuspawner-message");
   async function decide() {
+    if (document.hidden) return;
     const mine = ++question;
     try {
       const answer = await ask(root.dataset.decision, options());

@@ -42,7 +42,7 @@ class ScriptedServer:
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[Client]:
         app = web.Application()
-        app.router.add_get("/{path:.*}", self.answer)
+        app.router.add_route("*", "/{path:.*}", self.answer)
         runner = web.AppRunner(app, shutdown_timeout=0, handler_cancellation=True)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -1,9 +1,11 @@
 """What becomes of configurations and answers that are not as they should be."""
 
+import asyncio
 import pathlib
 from collections.abc import Callable
 
 import pytest
+from aiohttp import web
 from kubernetes_asyncio.client import Configuration
 from kubernetes_asyncio.config import ConfigException
 
@@ -150,3 +152,49 @@ async def test_an_error_page_that_is_no_status_is_named_by_its_status() -> None:
         with pytest.raises(RequestError, match="HTTP 502: Bad Gateway"):
             async with client.get("/things", {}, 1):
                 pass
+
+
+async def test_what_is_posted_is_answered_whatever_the_answer_says() -> None:
+    server = ScriptedServer(pods=[raw(b"made"), failure(403, "no")])
+    async with server.serving() as client:
+        assert await client.post("/pods", {"dryRun": "All"}, {"a": 1}) == (200, b"made")
+        status, body = await client.post("/pods", {}, {})
+
+    assert status == 403
+    assert b'"no"' in body
+    assert server.queries == [{"dryRun": "All"}, {}]
+
+
+async def test_expired_credentials_are_renewed_and_the_question_is_asked_again() -> None:
+    server = ScriptedServer(pods=[failure(401), raw(b"made"), failure(401), failure(401)])
+    async with server.serving() as client:
+        assert await client.post("/pods", {}, {}) == (200, b"made")
+        assert server.loads == 2
+        assert (await client.post("/pods", {}, {}))[0] == 401
+
+
+async def test_to_renew_the_credentials_loses_no_question_that_waits() -> None:
+    expired, renewed = asyncio.Event(), asyncio.Event()
+
+    async def waits(_: web.Request) -> web.StreamResponse:
+        expired.set()
+        await renewed.wait()
+        raise AssertionError("its connection was closed")
+
+    server = ScriptedServer(slow=[waits, raw(b"made")], pods=[failure(401), raw(b"made")])
+    async with server.serving() as client:
+        slow = asyncio.ensure_future(client.post("/slow", {}, {}))
+        await expired.wait()
+        assert await client.post("/pods", {}, {}) == (200, b"made")
+
+        assert await slow == (200, b"made")
+
+
+async def test_without_contact_nothing_is_posted() -> None:
+    async def load() -> Configuration:
+        return Configuration(host="http://127.0.0.1:1")
+
+    client = Client(load)
+    with pytest.raises(RequestError):
+        await client.post("/pods", {}, {})
+    await client.close()

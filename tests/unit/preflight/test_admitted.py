@@ -19,11 +19,12 @@ from gpuspawner.admission.rejection import (
     Rejection,
     Use,
 )
+from gpuspawner.admission.slots import TooManyDryRunsError
 from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.admitted import AdmittedPreflight
-from gpuspawner.preflight.ask import Ask
+from gpuspawner.preflight.ask import Admit, Ask
 from gpuspawner.preflight.decision import Reason, Refuse, Start
 from gpuspawner.preflight.preflight import Preflight
 from tests.unit.preflight.worlds import GPU, NAMESPACE, StillView, ask, node, pod
@@ -54,7 +55,7 @@ def preflight_on(*nodes: dict[str, object]) -> AdmittedPreflight:
     return AdmittedPreflight(Preflight(StillView(*(("Node", plain) for plain in nodes))))
 
 
-def choosing(gpus: int, admission: Admission) -> Ask:
+def choosing(gpus: int, admission: Admission, admit: Admit | None = None) -> Ask:
     """1, 2, 4 or 8 GPUs of one model are on offer."""
     accelerator = OFFERS.accelerators["a100"]
 
@@ -64,7 +65,9 @@ def choosing(gpus: int, admission: Admission) -> Ask:
 
     grant = Grant(accelerator, gpus)
     made = pod("a", gpus)
-    return Ask(NAMESPACE, "a", made, grant, offers=OFFERS, variant=variant, admit=admission)
+    return Ask(
+        NAMESPACE, "a", made, grant, offers=OFFERS, variant=variant, admit=admit or admission
+    )
 
 
 def counts(decision: object) -> list[int]:
@@ -214,6 +217,47 @@ async def test_without_an_answer_the_pod_is_judged_as_it_is_sent() -> None:
 
     assert isinstance(await preflight.examine(ask("a", 1)), Start)
     assert isinstance(await preflight.examine(ask("a", 2)), Refuse)
+
+
+async def no_turn(_: object) -> None:
+    raise TooManyDryRunsError
+
+
+async def test_a_gate_without_a_turn_says_yes_to_what_fits_and_try_again_to_the_rest() -> None:
+    preflight = preflight_on(node("n", 1))
+    fits, does_not = (
+        replace(ask(name, gpus), admit=no_turn) for name, gpus in (("a", 1), ("b", 2))
+    )
+
+    for gate in (preflight.examine, preflight.begin, preflight.confirm):
+        assert isinstance(await gate(fits), Start)
+        refused = await gate(does_not)
+        assert isinstance(refused, Refuse)
+        assert refused.reason is Reason.TRY_AGAIN
+
+
+async def test_a_preview_without_a_turn_is_none_and_alternatives_are_then_those_in_view() -> None:
+    preflight = preflight_on(node("n", 2))
+    with pytest.raises(TooManyDryRunsError):
+        await preflight.foretell(replace(ask("a", 4), admit=no_turn))
+
+    changing = Admission(tolerations=[{"operator": "Exists"}])
+
+    async def one_turn(plain: Any) -> Any:
+        if changing.asked:
+            raise TooManyDryRunsError
+        return await changing(plain)
+
+    assert counts(await preflight.foretell(choosing(4, changing, one_turn))) == [2, 0]
+
+
+async def test_in_a_preview_of_a_pod_that_admission_leaves_alone_alternatives_cost_nothing() -> (
+    None
+):
+    preflight, admission = preflight_on(node("n", 2)), Admission()
+
+    assert counts(await preflight.foretell(choosing(4, admission))) == [2, 0]
+    assert admission.asked == [4]
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,11 @@ class ProfileSpawner(ChoosesProfiles, StockSpawner):
     language = "en"
     _underway: object = None
 
-    async def dry_run(self, namespace: str, pod: dict[str, Any]) -> None:
+    async def dry_run(self, namespace: str, pod: dict[str, Any]) -> Any:
         """Nobody can tell what admission would make of a pod."""
+
+    async def dry_run_for_page(self, namespace: str, pod: dict[str, Any]) -> Any:
+        return await self.dry_run(namespace, pod)
 
     def new_claims(self) -> tuple[()]:
         return ()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gpuspawner import hub
+from gpuspawner.admission.slots import TooManyDryRunsError
 from gpuspawner.cluster.health import Reading
 from gpuspawner.preflight.decision import Refuse, Wait
 from tests.unit.preflight.worlds import StillView, node, pod
@@ -47,6 +48,16 @@ async def test_where_admission_does_not_answer_it_is_asked_once_a_page() -> None
 
     assert "Not here" in await profiles.form(None, {})
     assert len(asked) == 1
+
+
+async def test_where_admission_finds_no_turn_the_state_is_unknown_and_not_a_no() -> None:
+    async def no_turn(*_: object) -> None:
+        raise TooManyDryRunsError
+
+    spawner = ProfileSpawner(profile_list=[GPU])
+    spawner.dry_run_for_page = no_turn  # type: ignore[method-assign]
+
+    assert "Not here" not in await (await profiles_of(spawner)).form(None, {})
 
 
 @pytest.mark.parametrize("saved", SAVED, ids=str)

@@ -1,0 +1,129 @@
+"""Who may ask for a dry run, and when: starts first, pages and open forms with what they share."""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from gpuspawner.admission.dry_run import DryRun
+from gpuspawner.admission.rejection import Rejection
+from gpuspawner.admission.slots import Budget, Clock, Slots, TooManyDryRunsError
+from gpuspawner.pods import Plain
+
+Answer = Plain | Rejection | None
+
+# A class that starts together finds a slot in time even where each webhook takes a tenth of a
+# second; a refusal asks about three alternatives at the same time.
+_STARTS, _STARTS_OF_ONE = 24, 3
+_PREVIEWS, _PREVIEWS_OF_ONE = 4, 1
+CONNECTIONS = _STARTS + _PREVIEWS
+_PATIENCE = 2.0
+
+# What admission makes of a pod changes when an administrator changes it, or a quota is used up.
+_FRESH = 10.0
+_USABLE = 60.0
+
+# Of all open forms together: each asks every 10 s, and needs an answer of its own once in _USABLE.
+_A_SECOND, _SAVED_UP = 4.0, 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    answer: Answer
+    at: float
+
+
+class DryRuns:
+    """Dry runs for a whole hub.
+
+    A start always has its own, made at that moment. What is only shown may be up to a minute old,
+    and like questions share one answer: the same pod, to the last label, in the same namespace.
+
+    Args:
+        dry_run: Makes one.
+        patience: Seconds that one waits for its turn.
+        clock: What tells the time, in seconds.
+    """
+
+    def __init__(
+        self, dry_run: DryRun, patience: float = _PATIENCE, clock: Clock = time.monotonic
+    ) -> None:
+        self._dry_run = dry_run
+        self._clock = clock
+        self._starts = Slots(_STARTS, _STARTS_OF_ONE, patience)
+        self._previews = Slots(_PREVIEWS, _PREVIEWS_OF_ONE, patience)
+        self._budget = Budget(_A_SECOND, _SAVED_UP, _USABLE, clock)
+        self._known: dict[bytes, _Known] = {}
+        self._asked: dict[bytes, asyncio.Task[Answer]] = {}
+
+    async def for_start(self, person: str, namespace: str, pod: Plain) -> Answer:
+        """As `DryRun.admit`, for a start of this person's.
+
+        Raises:
+            TooManyDryRunsError: Others, or this person, are asking too much.
+        """
+        if not pod.get("spec"):
+            return None
+        async with self._starts.slot(person):
+            return await self._dry_run.admit(namespace, pod)
+
+    async def for_page(self, person: str, namespace: str, pod: Plain) -> Answer:
+        """The same for a page that is being drawn.
+
+        Raises:
+            TooManyDryRunsError: Others, or this person, are asking too much.
+        """
+        return await self._shared(person, namespace, pod, lambda: True)
+
+    async def for_form(self, person: str, namespace: str, pod: Plain) -> Answer:
+        """The same for a form that stays open and asks again and again.
+
+        Raises:
+            TooManyDryRunsError: Others, or this person, are asking too much.
+        """
+        return await self._shared(person, namespace, pod, lambda: self._budget.take(person))
+
+    async def _shared(
+        self, person: str, namespace: str, pod: Plain, may_ask: Callable[[], bool]
+    ) -> Answer:
+        if not pod.get("spec"):
+            return None
+        key, now = _key(namespace, pod), self._clock()
+        known = self._known.get(key)
+        if known is not None and now - known.at < _FRESH:
+            return known.answer
+        if key not in self._asked:
+            if not may_ask():
+                if known is not None and now - known.at < _USABLE:
+                    return known.answer
+                raise TooManyDryRunsError
+            self._begin(key, self._ask(person, namespace, pod))
+        # Who asked first may go away; the others still wait for the answer.
+        return await asyncio.shield(self._asked[key])
+
+    def _begin(self, key: bytes, asking: Awaitable[Answer]) -> None:
+        task = self._asked[key] = asyncio.ensure_future(asking)
+
+        def end(_: object) -> None:
+            del self._asked[key]
+            if not task.cancelled() and task.exception() is None:
+                self._keep(key, task.result())
+
+        task.add_done_callback(end)
+
+    async def _ask(self, person: str, namespace: str, pod: Plain) -> Answer:
+        async with self._previews.slot(person):
+            return await self._dry_run.admit(namespace, pod)
+
+    def _keep(self, key: bytes, answer: Answer) -> None:
+        now = self._clock()
+        self._known = {k: known for k, known in self._known.items() if now - known.at < _USABLE}
+        self._known[key] = _Known(answer, now)
+
+
+def _key(namespace: str, pod: Plain) -> bytes:
+    """All that the API server is sent decides its answer; a pod holds secrets, its hash none."""
+    return hashlib.sha256(msgspec.json.encode([namespace, pod])).digest()

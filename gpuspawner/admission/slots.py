@@ -1,0 +1,85 @@
+"""How much may be asked at the same time, and how often, so that nobody is in another's way."""
+
+import time
+from asyncio import Semaphore, timeout
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from weakref import WeakValueDictionary
+
+Clock = Callable[[], float]
+
+
+class TooManyDryRunsError(Exception):
+    """A dry run that others left no room for; it was not made, so nothing is known."""
+
+
+class Slots:
+    """So many at the same time, of one person fewer. The first to come is the first to go.
+
+    Args:
+        most: How many in all.
+        of_one: How many of one person.
+        seconds: How long to wait for one.
+    """
+
+    def __init__(self, most: int, of_one: int, seconds: float) -> None:
+        self._all = Semaphore(most)
+        self._of_one = of_one
+        self._seconds = seconds
+        self._persons: WeakValueDictionary[str, Semaphore] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def slot(self, person: str) -> AsyncIterator[None]:
+        """Hold a slot.
+
+        Raises:
+            TooManyDryRunsError: There was none in time.
+        """
+        theirs = self._persons.get(person)
+        if theirs is None:
+            theirs = self._persons[person] = Semaphore(self._of_one)
+        async with AsyncExitStack() as held:
+            try:
+                async with timeout(self._seconds):
+                    await held.enter_async_context(theirs)
+                    await held.enter_async_context(self._all)
+            except TimeoutError:
+                raise TooManyDryRunsError from None
+            yield
+
+
+class Budget:
+    """So many a second, evenly. Half of what is saved up is kept for who had none lately.
+
+    So everybody gets one in that time, and who wants more has what is left over.
+
+    Args:
+        a_second: How many a second.
+        most: How many can be saved up.
+        lately: Seconds for which somebody who had one has to leave that half.
+        clock: What tells the time, in seconds.
+    """
+
+    def __init__(
+        self, a_second: float, most: int, lately: float, clock: Clock = time.monotonic
+    ) -> None:
+        self._clock = clock
+        self._a_second = a_second
+        self._most = most
+        self._lately = lately
+        self._left = float(most)
+        self._since = self._clock()
+        self._had: dict[str, float] = {}
+
+    def take(self, person: str) -> bool:
+        """Whether there was one for this person, who has it now."""
+        now = self._clock()
+        self._left = min(self._most, self._left + (now - self._since) * self._a_second)
+        self._since = now
+        self._had = {name: at for name, at in self._had.items() if now - at < self._lately}
+        kept = self._most / 2 if person in self._had else 0
+        if self._left < kept + 1:
+            return False
+        self._left -= 1
+        self._had.setdefault(person, now)
+        return True

@@ -1,0 +1,115 @@
+"""What forms that are left open cost the API server, by its own count."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import count
+
+import pytest
+
+from gpuspawner.admission.dry_run import DryRun
+from gpuspawner.admission.dry_runs import DryRuns
+from gpuspawner.admission.slots import TooManyDryRunsError
+from gpuspawner.cluster.client import Client
+from gpuspawner.preflight.decision import Refuse
+from localcluster import Fleet, LocalCluster, NodeGroup
+from tests.cluster.admitting import GI, GPU, Asker
+from tests.cluster.views import aside, load, until
+from tests.cluster.webhooks import Object, Webhooks, configured, patched
+from tests.fixtures.cluster import AddNodes
+
+FORMS = 200
+EVERY = 10.0  # seconds, as in form.js
+SECONDS = 20.0
+_DRY_RUNS = re.compile(r'^apiserver_request_total\{[^}]*dry_run="All"[^}]*\} (\d+)$', re.MULTILINE)
+
+
+@pytest.fixture
+def cluster(admitting_cluster: LocalCluster) -> LocalCluster:
+    admitting_cluster.check()
+    return admitting_cluster
+
+
+def dry_runs(cluster: LocalCluster) -> int:
+    """How many the API server has answered since its start."""
+    return sum(map(int, _DRY_RUNS.findall(cluster.kubectl("get", "--raw", "/metrics"))))
+
+
+class Forms:
+    """People who have left a form open on something that does not fit.
+
+    Attributes:
+        told: How many answers there were.
+        later: How many times somebody was told to ask later.
+    """
+
+    def __init__(self, asker: Asker, runs: DryRuns) -> None:
+        self._asker = asker
+        self._runs = runs
+        self.told = 0
+        self.later = 0
+
+    async def ask(self, number: int) -> None:
+        person = f"person-{number % FORMS}"
+        what = self._asker.named(self._asker.ask(2, 4 * GI), person)
+        admit = partial(self._runs.for_form, person, self._asker.namespace)
+        try:
+            decision = await self._asker.preflight.foretell(replace(what, admit=admit))
+        except TooManyDryRunsError:
+            self.later += 1
+        else:
+            assert isinstance(decision, Refuse)
+            self.told += 1
+
+    async def stay_open(self, seconds: float) -> None:
+        """Have each of them ask every `EVERY` seconds, evenly spread."""
+        loop, asked = asyncio.get_running_loop(), []
+        over, begin = asyncio.Event(), loop.time()
+        for number in range(round(seconds * FORMS / EVERY)):
+            at = begin + number * EVERY / FORMS
+            loop.call_at(at, lambda n=number: asked.append(loop.create_task(self.ask(n))))
+        loop.call_at(begin + seconds, over.set)
+        await over.wait()
+        await asyncio.gather(*asked)
+
+
+@contextmanager
+def adding_a_toleration(cluster: LocalCluster, asker: Asker, webhooks: Webhooks) -> Iterator[None]:
+    """A webhook that changes every pod a little, so that no pod is judged as it is sent."""
+    key = count()
+
+    def tolerate(pod: Object) -> Object:
+        mine = {"key": f"example.com/{next(key)}", "operator": "Exists"}
+        tolerations = [*pod["spec"]["tolerations"], mine]
+        return patched({"op": "replace", "path": "/spec/tolerations", "value": tolerations})
+
+    webhooks.answers["adding"] = tolerate
+    with configured(cluster, webhooks.configuration(asker.namespace, "adding", "Mutating")):
+        yield
+
+
+async def test_two_hundred_open_forms_cost_less_than_five_requests_a_second(
+    cluster: LocalCluster, asker: Asker, webhooks: Webhooks, add_nodes: AddNodes
+) -> None:
+    room = {"cpu": "16", "memory": "3Gi", "pods": "110", GPU: "4"}
+    group = NodeGroup(asker.namespace, 1, room, {"pool": asker.namespace})
+    [name] = await aside(lambda: add_nodes(Fleet((group,))))
+    await until(asker.view, lambda: name in asker.view.state.nodes)
+    client = Client(partial(load, cluster.kubeconfig))
+    forms = Forms(asker, DryRuns(DryRun(client, 10)))
+
+    with adding_a_toleration(cluster, asker, webhooks):
+        before, began = dry_runs(cluster), time.monotonic()
+        await forms.stay_open(SECONDS)
+        rate = (dry_runs(cluster) - before) / (time.monotonic() - began)
+    await client.close()
+
+    print(f"{rate:.2f} dry runs a second; {forms.told} answers, {forms.later} told to ask later")
+    assert 1 < rate < 5
+    assert forms.told + forms.later == SECONDS * FORMS / EVERY

@@ -1,0 +1,97 @@
+"""Whoever asks *may I have this now?* again and again stands in nobody's way."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http import HTTPStatus
+from itertools import count
+
+import requests
+
+from localcluster import LocalCluster
+from tests.cluster.webhooks import Object, Webhooks, configured, patched
+from tests.fixtures.cluster import AddNodes
+from tests.hub.configurations import T4, t4_nodes
+from tests.hub.conftest import StartGPUHub
+from tests.hub.people import Person
+from tests.hub.running import RunningHub
+from tests.waiting import wait_for
+
+# KubeSpawner has 100 connections for the whole hub.
+LOOPS = 120
+NO = {"accelerator": "t4", "gpus": 2}
+
+
+class SlowWebhook:
+    """Changes every pod, and takes its time with those of one person.
+
+    Attributes:
+        most: How many of that person's pods it had before it at the same time.
+    """
+
+    def __init__(self, person: str, webhooks: Webhooks) -> None:
+        self._person = person
+        self._released = webhooks.released
+        self._lock = threading.Lock()
+        self._numbers = count()
+        self._now = Counter[str]()
+        self.most = 0
+
+    def __call__(self, pod: Object) -> Object:
+        person = pod["metadata"]["labels"]["hub.jupyter.org/username"]
+        if person == self._person:
+            with self._counted():
+                self._released.wait(1.8)
+        key = f"example.com/{next(self._numbers)}"
+        value = [*pod["spec"]["tolerations"], {"key": key, "operator": "Exists"}]
+        return patched({"op": "replace", "path": "/spec/tolerations", "value": value})
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        with self._lock:
+            self._now["pods"] += 1
+            self.most = max(self.most, self._now["pods"])
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._now["pods"] -= 1
+
+
+def ask(person: Person) -> requests.Response:
+    url = f"{person.hub.url}/hub/gpuspawner/decision/{person.name}/"
+    headers = {"X-XSRFToken": person.xsrf, "Connection": "close"}
+    return person.session.post(url, json=NO, headers=headers)
+
+
+def starts(hub: RunningHub, user: str) -> None:
+    assert hub.start(user, {"accelerator": "t4"}).status_code in {201, 202}
+    hub.until_ready(user)
+    hub.stop(user)
+
+
+def test_a_hundred_and_twenty_questions_of_one_person_take_one_connection_of_their_own(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes, webhooks: Webhooks, cluster: LocalCluster
+) -> None:
+    add_nodes(t4_nodes(1, 1))
+    slow = webhooks.answers["slow"] = SlowWebhook("mallory", webhooks)
+    with start_gpu_hub(T4) as hub:
+        configuration = webhooks.configuration(hub.pods.namespace, "slow", "Mutating")
+        mallory = hub.person("mallory")
+        mallory.open("/hub/home")
+        with configured(cluster, configuration), ThreadPoolExecutor(LOOPS) as at_once:
+            wait_for(lambda: ask(mallory).ok and slow.most)
+            asked = [at_once.submit(ask, mallory) for _ in range(LOOPS)]
+            starts(hub, "other")
+            answers = [each.result() for each in asked]
+
+        assert slow.most == 1
+        assert hub.lives
+        assert "Traceback" not in hub.log
+        refused = [it for it in answers if it.status_code != HTTPStatus.OK]
+        assert {it.status_code for it in refused} <= {HTTPStatus.TOO_MANY_REQUESTS}
+        assert {it.headers["Retry-After"] for it in refused} <= {"10"}

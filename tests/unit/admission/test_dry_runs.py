@@ -1,0 +1,128 @@
+"""Which dry runs are made, and which answers are shared; tests/cluster counts at an API server."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from gpuspawner.admission.dry_run import DryRun
+from gpuspawner.admission.dry_runs import DryRuns
+from gpuspawner.admission.slots import TooManyDryRunsError
+from gpuspawner.cluster.client import Client
+from tests.unit.admission.test_slots import Clock
+from tests.unit.preflight.worlds import settle
+
+
+class Counting(DryRun):
+    """Admission that leaves every pod as it is, once it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__(Client(), 60)
+        self.asked: list[str] = []
+        self.open = asyncio.Event()
+        self.open.set()
+
+    async def admit(self, namespace: str, pod: dict[str, Any]) -> dict[str, Any]:
+        self.asked.append(f"{namespace}/{pod['metadata']['name']}")
+        await self.open.wait()
+        return pod
+
+
+def pod(name: str, **labels: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "labels": labels}, "spec": {"containers": []}}
+
+
+async def test_like_questions_share_the_answer_that_is_on_its_way() -> None:
+    admission = Counting()
+    runs = DryRuns(admission, 0.01)
+    admission.open.clear()
+
+    first = asyncio.ensure_future(runs.for_form("ann", "jhub", pod("ann")))
+    others = [asyncio.ensure_future(runs.for_form("ann", "jhub", pod("ann"))) for _ in range(99)]
+    await asyncio.sleep(0)
+    first.cancel()
+    admission.open.set()
+
+    assert await asyncio.gather(*others) == [pod("ann")] * 99
+    assert admission.asked == ["jhub/ann"]
+
+
+async def test_other_pods_and_other_namespaces_have_answers_of_their_own() -> None:
+    admission, asked = Counting(), [("jhub", pod("a")), ("jhub", pod("a", of="b")), ("b", pod("a"))]
+    runs = DryRuns(admission)
+
+    for namespace, what in asked:
+        assert await runs.for_form("ann", namespace, what) == what
+
+    assert len(admission.asked) == 3
+
+
+async def test_an_answer_is_shown_again_for_ten_seconds_and_where_many_ask_for_a_minute() -> None:
+    admission, clock = Counting(), Clock()
+    runs = DryRuns(admission, clock=clock)
+    await runs.for_form("ann", "jhub", pod("ann"))
+
+    for clock.now in (9.0, 11.0):
+        await runs.for_form("ann", "jhub", pod("ann"))
+    assert len(admission.asked) == 2
+
+    clock.now = 22
+    for number in range(8):
+        await runs.for_form(f"person-{number}", "jhub", pod(str(number)))
+    await runs.for_form("ann", "jhub", pod("ann"))
+    assert len(admission.asked) == 10
+    with pytest.raises(TooManyDryRunsError):
+        await runs.for_form("bob", "jhub", pod("bob"))
+
+    for number in range(1000):  # all the time somebody new
+        clock.now = 22 + number / 10
+        try:
+            await runs.for_form(f"new-{number}", "jhub", pod(f"new-{number}"))
+        except TooManyDryRunsError:
+            if clock.now > 11 + 60:
+                break
+    with pytest.raises(TooManyDryRunsError):
+        await runs.for_form("ann", "jhub", pod("ann"))
+
+
+async def test_a_start_is_never_answered_from_memory() -> None:
+    admission = Counting()
+    runs = DryRuns(admission)
+
+    for ask in (runs.for_form, runs.for_page, runs.for_start, runs.for_start):
+        await ask("ann", "jhub", pod("ann"))
+
+    assert len(admission.asked) == 3
+
+
+async def test_starts_find_a_slot_whatever_is_shown_meanwhile() -> None:
+    admission = Counting()
+    runs = DryRuns(admission, 0.01)
+    admission.open.clear()
+    shown = [
+        asyncio.ensure_future(runs.for_page(f"person-{n}", "jhub", pod(f"page-{n}")))
+        for n in range(100)
+    ]
+    await settle()
+    with pytest.raises(TooManyDryRunsError):
+        await runs.for_page("late", "jhub", pod("late"))
+    start = asyncio.ensure_future(runs.for_start("ann", "jhub", pod("start")))
+    await settle()
+    assert "jhub/start" in admission.asked
+
+    admission.open.set()
+
+    assert await start == pod("start")
+    answers = await asyncio.gather(*shown, return_exceptions=True)
+    assert sum(isinstance(answer, TooManyDryRunsError) for answer in answers) == 96
+
+
+async def test_a_pod_that_cannot_be_made_yet_costs_nothing() -> None:
+    admission = Counting()
+    runs = DryRuns(admission)
+
+    for ask in (runs.for_form, runs.for_page, runs.for_start):
+        assert await ask("ann", "jhub", {"spec": None}) is None
+    assert not admission.asked
