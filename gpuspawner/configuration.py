@@ -8,6 +8,7 @@ value of the wrong type. A hub that does not start is the kinder way to be told.
 import asyncio
 import copy
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -221,7 +222,7 @@ def _check_profiles(settings: Any) -> None:
     """Profiles that KubeSpawner could not show would be HTTP 500 for everybody."""
     try:
         profiles.check(settings.profile_list)
-    except (AttributeError, KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError, re.error) as error:
         raise ConfigurationError(f"KubeSpawner.profile_list cannot be read: {error!r}") from error
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from gpuspawner import patterns
 from gpuspawner.offers.frozen import Frozen
 from gpuspawner.offers.references import is_reference
 
@@ -153,9 +154,15 @@ class UnlistedImage:
 
     def image(self, written: str) -> Image | None:
         """The image that a reference stands for, if it may be written in."""
-        if not is_reference(written) or not self.allowed.search(written):
+        if not is_reference(written) or not self._allows(written):
             return None
         return Image(key=written, display_name=written, image=written)
+
+    def _allows(self, written: str) -> bool:
+        try:
+            return patterns.begins(self.allowed.pattern, written)  # it begins with ^
+        except patterns.TooLongError:
+            return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ The trait's keys are those of `unlisted_choice` in KubeSpawner's profiles, where
 
 import re
 
+from gpuspawner import patterns
 from gpuspawner.kube.quantity import exact_bytes
 from gpuspawner.offers import quantities
 from gpuspawner.offers.reading import At, Fields
@@ -27,7 +28,7 @@ def unlisted_image(at: At) -> UnlistedImage | None:
         raise at.error("'validation_regex' is missing; it says which images may be written in")
     regex = fields["validation_regex"].text()
     try:
-        re.compile(regex)  # alone: in brackets `a)|(?:b` is one too, and anchored nowhere
+        patterns.check(regex)  # alone: in brackets `a)|(?:b` is one too, and anchored nowhere
         allowed = re.compile(whole(regex))
     except re.error as error:
         why = f"{quote(regex)} is not a regular expression: {error}"

@@ -4,10 +4,10 @@ KubeSpawner itself reads options when the server starts, and answers HTTP 500 to
 read: a profile or choice that there is not, or a value of another type than text.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from gpuspawner import patterns
 from gpuspawner.options import FieldError
 from gpuspawner.profiles.reading import WRITTEN_IN, Choice, Option, Profile, WriteIn
 from gpuspawner.quoting import did_you_mean, listing, quote
@@ -54,6 +54,20 @@ def choose(raw: object, profiles: Sequence[Profile]) -> Chosen | tuple[FieldErro
         return (profile,)
     errors = tuple(_errors(raw, profile))
     return errors or Chosen(profile, raw)
+
+
+def check_written(raw: Mapping[str, object], profiles: Sequence[Profile]) -> None:
+    """Check what is written in for the profile that is named, as KubeSpawner does when it loads it.
+
+    Raises:
+        ValueError: It is not allowed.
+        re.error: An administrator's ``validation_regex`` is no regular expression.
+    """
+    for profile in profiles:
+        for option in profile.options if profile.slug == raw.get(PROFILE) else ():
+            written = raw.get(option.name + WRITTEN_IN)
+            if written and (text := _wrong_write_in(written, option)):
+                raise ValueError(f"{option.name}{WRITTEN_IN}: {text}")
 
 
 def of_profile(profile: Profile) -> Chosen:
@@ -107,8 +121,11 @@ def _wrong_write_in(written: object, option: Option) -> str:
     if not isinstance(written, str):
         return f"{quote(written)} is not text"
     # KubeSpawner matches from the beginning and not to the end, and so the same is allowed here.
-    if re.match(option.write_in.pattern, written):
-        return ""
+    try:
+        if patterns.begins(option.write_in.pattern, written):
+            return ""
+    except patterns.TooLongError:
+        return f"{quote(written)} cannot be checked; write something shorter or simpler"
     return f"{quote(written)} is not allowed; {option.write_in.advice or _pattern(option.write_in)}"
 
 

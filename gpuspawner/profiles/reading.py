@@ -93,6 +93,21 @@ def read(initialized: Sequence[Mapping[str, Any]]) -> tuple[Profile, ...]:
     return tuple(_profile(profile, number) for number, profile in enumerate(initialized))
 
 
+def without_patterns(initialized: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The profiles as they are, but that anything may be written in where something may."""
+    return [
+        {**profile, "profile_options": _without_patterns(profile.get("profile_options") or {})}
+        for profile in initialized
+    ]
+
+
+def _without_patterns(options: Mapping[str, Any]) -> dict[str, Any]:
+    written = {name: dict(option.get("unlisted_choice") or {}) for name, option in options.items()}
+    for write_in in written.values():
+        write_in.pop("validation_regex", None)
+    return {name: {**it, "unlisted_choice": written[name]} for name, it in options.items()}
+
+
 def _profile(profile: Mapping[str, Any], number: int) -> Profile:
     options = profile.get("profile_options") or {}
     grows = At("profile_list", f"[{number}].scale_up", profile.get("scale_up"))

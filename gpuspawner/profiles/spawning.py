@@ -9,7 +9,9 @@ from gpuspawner import gates, hub
 from gpuspawner.admission.dry_runs import DryRuns
 from gpuspawner.admission.rejection import Rejection
 from gpuspawner.pods import Plain
+from gpuspawner.profiles.choosing import check_written
 from gpuspawner.profiles.profiles import Profiles
+from gpuspawner.profiles.reading import read, without_patterns
 from gpuspawner.profiles.trial import copy_of
 
 
@@ -66,6 +68,18 @@ class ChoosesProfiles:
         """Forget it when *started* is done; a form is drawn again only after one that failed."""
         if not started.cancelled() and started.exception() is None:
             self._unloaded = None
+
+    def _validate_user_options(self, profile_list: Any) -> None:
+        """Validate as KubeSpawner does, but match what is written in within bounded time.
+
+        Raises:
+            ValueError: KubeSpawner could not load it.
+        """
+        listed = without_patterns(profile_list or [])
+        super()._validate_user_options(listed)  # type: ignore[misc]
+        spawner: Any = self
+        if spawner.user_options:
+            check_written(spawner.user_options, read(profile_list or []))
 
     async def load_user_options(self) -> None:
         """Load the profile that was chosen; what cannot be loaded now is no fault of the person.

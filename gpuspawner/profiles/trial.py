@@ -16,7 +16,7 @@ from jupyterhub.utils import maybe_future
 from kubespawner import KubeSpawner
 from tornado import web
 
-from gpuspawner import pods
+from gpuspawner import patterns, pods
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.messages import device
@@ -59,10 +59,15 @@ def check(listed: object) -> None:
 
     Raises:
         AttributeError, KeyError, TypeError: KubeSpawner could not show them either.
+        re.error: A ``validation_regex`` is no regular expression.
         OfferError: A ``scale_up`` is not usable.
     """
-    if not callable(listed):
-        read(_get_initialized_profile_list(None, _sorted_dict_values(None, listed)))
+    if callable(listed):
+        return
+    for profile in read(_get_initialized_profile_list(None, _sorted_dict_values(None, listed))):
+        for option in profile.options:
+            if option.write_in is not None:
+                patterns.check(option.write_in.pattern)
 
 
 def copy_of(spawner: Any) -> Any:

@@ -27,6 +27,11 @@ def test_the_spawner_is_set() -> None:
     assert c.JupyterHub.spawner_class is GPUSpawner
 
 
+def _writing_in(regex: str) -> dict[str, Any]:
+    write_in = {"enabled": True, "validation_regex": regex}
+    return {"display_name": "A", "profile_options": {"image": {"unlisted_choice": write_in}}}
+
+
 @pytest.mark.parametrize(
     "given", ["gpuspawner", "kubespawner", "kubespawner.KubeSpawner", KubeSpawner, GPUSpawner]
 )
@@ -121,6 +126,11 @@ def test_other_sections_are_none_of_our_business(section: str) -> None:
             {"KubeSpawner": {"profile_list": [{"description": "no name"}]}},
             ConfigurationError,
             r"KubeSpawner.profile_list cannot be read: KeyError\('display_name'\)",
+        ),
+        (
+            {"KubeSpawner": {"profile_list": [_writing_in("(")]}},
+            ConfigurationError,
+            r"KubeSpawner.profile_list cannot be read: .*unterminated subpattern",
         ),
         (
             {

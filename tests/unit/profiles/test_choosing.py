@@ -102,6 +102,16 @@ def test_a_broken_regex_is_the_administrator_s_fault() -> None:
         choose({"profile": "free", "image--unlisted-choice": "a"}, broken)
 
 
+@pytest.mark.parametrize("written", ["a" * 60 + "!", "a" * 100_000], ids=["evil", "long"])
+def test_what_would_take_too_long_to_match_is_told_at_its_field(written: str) -> None:
+    evil = _with_option({"unlisted_choice": {"enabled": True, "validation_regex": "^(a|aa)+$"}})
+
+    (error,) = _errors({"profile": "free", "image--unlisted-choice": written}, evil)
+
+    assert error.field == "image--unlisted-choice"
+    assert "cannot be checked; write something shorter or simpler" in error.text
+
+
 def test_another_choice_of_an_option_replaces_what_was_written_in() -> None:
     image = GPU_PROFILE.options[1]
     written = Chosen(GPU_PROFILE, {"profile": "gpu", "image--unlisted-choice": "quay.io/a"})

@@ -87,3 +87,37 @@ async def test_profiles_may_be_a_dictionary() -> None:
     as_list = await _spawner(profile_list=[CPU, GPU]).profile_form()
 
     assert await _spawner(profile_list={"1": CPU, "2": GPU}).profile_form() == as_list
+
+
+def _writing_in(written: str) -> ProfileSpawner:
+    image = {
+        "display_name": "Image",
+        "choices": {"base": {"display_name": "Base"}},
+        "unlisted_choice": {
+            "enabled": True,
+            "validation_regex": "^(a|aa)+$",
+            "kubespawner_override": {"image": "{value}"},
+        },
+    }
+    spawner = _spawner(profile_list=[{**CPU, "slug": "cpu", "profile_options": {"image": image}}])
+    spawner.user_options = {"profile": "cpu", "image--unlisted-choice": written}
+    return spawner
+
+
+async def test_what_is_written_in_is_loaded_where_the_administrator_allows_it() -> None:
+    spawner = _writing_in("aaa")
+
+    await spawner.load_user_options()
+
+    assert spawner.image == "aaa"
+    with pytest.raises(ValueError, match="'b' is not allowed"):
+        await _writing_in("b").load_user_options()
+
+
+async def test_kubespawner_matches_nothing_without_an_end() -> None:
+    """Once `re` has begun with it nobody has the hub again: it does not even hear a signal."""
+    evil = _writing_in("a" * 60 + "!")
+
+    with pytest.raises(ValueError, match="cannot be checked"):
+        await evil.load_user_options()
+    assert "Base" in await evil.profile_form()

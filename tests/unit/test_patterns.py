@@ -1,0 +1,60 @@
+"""Administrators' expressions mean what they mean to `re`, and take no longer than they may."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+from gpuspawner import patterns
+
+
+def test_a_text_that_would_take_for_ever_is_given_up() -> None:
+    began = time.process_time()
+
+    with pytest.raises(patterns.TooLongError):
+        patterns.begins("^(a|aa)+$", "a" * 60 + "!")
+
+    assert time.process_time() - began < 1
+
+
+def test_a_text_that_is_too_long_is_not_looked_at() -> None:
+    assert patterns.begins("a*", "a" * patterns.LONGEST)
+    with pytest.raises(patterns.TooLongError):
+        patterns.begins("a*", "a" * (patterns.LONGEST + 1))
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "^quay.io/.+",
+        r"quay\.io/(?!secret)[a-z]+",
+        r"(?i)QUAY\.IO/",
+        "[[a-z]+",
+        r"(?P<host>\w+)\.(?P=host)",
+        "",
+        r"\Aquay|ghcr\Z",
+        r"^[a-z.]+/\w+(:[\w.-]+)?$",
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Possible nested set")
+def test_an_expression_means_what_it_means_to_re(pattern: str) -> None:
+    for text in (
+        "quay.io/a",
+        "quay.io/secret",
+        "ghcr",
+        "ghcr\n",
+        "io.io",
+        "[a",
+        "",
+        "é",
+        "quay.io/é",
+    ):
+        assert patterns.begins(pattern, text) == bool(re.match(pattern, text)), text
+
+
+@pytest.mark.parametrize("pattern", ["(", r"\p{L}", "a{2,1}", "[z-a]"])
+def test_what_re_cannot_read_is_no_expression(pattern: str) -> None:
+    with pytest.raises(re.error):
+        patterns.check(pattern)
