@@ -32,14 +32,14 @@ def live(spawner: Any) -> Live | None:
     base = f"{spawner.hub.base_url}{_PREFIX}"
     server = f"{quote(spawner.user.name, safe='')}/{quote(spawner.name, safe='')}"
     return Live(
-        style=f"{base}/static/form.css?v={_version('form.css')}",
-        script=f"{base}/static/form.js?v={_version('form.js')}",
+        style=f"{base}/static/form.css?v={version('form.css')}",
+        script=f"{base}/static/form.js?v={version('form.js')}",
         states=f"{base}/states/{server}",
         decision=f"{base}/decision/{server}",
     )
 
 
 @cache
-def _version(name: str) -> str:
+def version(name: str) -> str:
     """Changes with the file, so that browsers may keep each version for good."""
     return hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:16]

@@ -17,6 +17,7 @@ from tornado import web
 
 from gpuspawner import hub
 from gpuspawner.admission.slots import TooManyDryRunsError
+from gpuspawner.web.addresses import version
 from gpuspawner.web.answers import decision, states
 
 MOST_BYTES = 64 * 1024
@@ -113,9 +114,9 @@ class DecisionHandler(_AboutAServer):
 class StaticHandler(web.StaticFileHandler):
     """The script and the style sheet, which everybody may see."""
 
-    def set_extra_headers(self, path: str) -> None:  # noqa: ARG002
-        """Have browsers keep a version that is named, and else ask whether there is another."""
-        named = "v" in self.request.arguments
-        kept = "public, max-age=31536000, immutable" if named else "no-cache"
+    def set_extra_headers(self, path: str) -> None:
+        """Have browsers keep the version that is named, and else ask whether there is another."""
+        is_named = self.request.arguments.get("v") == [version(path).encode()]
+        kept = "public, max-age=31536000, immutable" if is_named else "no-cache"
         self.set_header("Cache-Control", kept)
         self.set_header("X-Content-Type-Options", "nosniff")

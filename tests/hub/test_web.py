@@ -135,6 +135,11 @@ def test_script_and_styles_may_be_kept_and_are_asked_for_by_their_version(ann: P
         )
         assert (first.status_code, again.status_code) == (200, 304)
         assert "immutable" in first.headers["Cache-Control"]
+        other = ann.session.get(f"{ann.hub.url}{path}".replace("?v=", "?v=0"))
+        unnamed = ann.session.get(f"{ann.hub.url}{path}".partition("?")[0])
+        twice = ann.session.get(f"{ann.hub.url}{path}&v=0")
+        for answer in (other, unnamed, twice):
+            assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "no-cache")
     for odd in ("../build.py", "..%2fbuild.py", "form.js%00", "form.js/"):
         path = f"{ann.hub.url}/hub/gpuspawner/static/{odd}"
         assert ann.session.get(path).status_code == 404
