@@ -158,8 +158,7 @@ def bench(session: nox.Session) -> None:
     """Figures beside a baseline measured in the same run."""
     session.install("-e", ".[test]", *NEWEST_HUB)
     _build_control_plane(session)
-    for module in ("evaluation", "kube_scheduler", "first_list", "form", "spawning"):
-        session.run("python", "-m", f"tests.benchmarks.{module}")
+    session.run("python", "-m", "tests.benchmarks", *session.posargs)
 
 
 @nox.session

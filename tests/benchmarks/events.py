@@ -33,6 +33,7 @@ class Figures:
     Attributes:
         plain_burst: A watch whose bytes are thrown away, while events come as fast as they can.
         plain_alone: The same, while they come one by one.
+        plain_ends: How often the API server ended that watch, as one that is too slow.
         burst: The live view, while events come as fast as they can.
         alone: The same, while they come one by one.
         relist_stall: The longest stall while everything is listed anew, by the clock.
@@ -41,6 +42,7 @@ class Figures:
 
     plain_burst: float
     plain_alone: float
+    plain_ends: int
     burst: float
     alone: float
     relist_stall: float
@@ -71,31 +73,68 @@ async def measured(load: Load, etcd_url: str, nodes: int) -> Figures:
     return Figures(*plain, burst, alone, ticker.stall, ticker.held)
 
 
-async def _plain(load: Load, etcd_url: str, nodes: int) -> tuple[float, float]:
+async def _plain(load: Load, etcd_url: str, nodes: int) -> tuple[float, float, int]:
     client = Client(load)
     async with client.get(PODS.path, {"limit": "1"}, 60) as response:
         version = msgspec.json.decode(await response.read())["metadata"]["resourceVersion"]
-    lines = 0
+    reader = PlainReader(client, version)
 
-    async def watch() -> None:
-        nonlocal lines
-        query = {"watch": "true", "resourceVersion": version}
-        async with client.get(PODS.path, query, 600) as response:
-            async for chunk in response.content.iter_any():
-                lines += chunk.count(b"\n")
+    def has_come(pod: Object) -> bool:
+        if watching.done():
+            watching.result()
+        return pod["metadata"]["labels"]["round"].encode() in reader.recent
 
-    def has_read(count: int) -> bool:
-        assert not watching.done(), "the API server has ended the watch, as one that is too slow"
-        return lines >= count
-
-    watching = asyncio.create_task(watch())
-    burst = await _spent(etcd_url, nodes, BURST, BURST, lambda _: has_read(BURST))
-    alone = await _spent(etcd_url, nodes, ALONE, 1, lambda _: has_read(BURST + ALONE))
+    watching = asyncio.create_task(reader.watch())
+    burst = await _spent(etcd_url, nodes, BURST, BURST, has_come)
+    alone = await _spent(etcd_url, nodes, ALONE, 1, has_come)
     watching.cancel()
     with suppress(asyncio.CancelledError):
         await watching
     await client.close()
-    return burst, alone
+    return burst, alone, reader.ends
+
+
+class PlainReader:
+    """Reads a watch of all pods and throws away all but the last line.
+
+    On a machine with few cores the API server may find any reader too slow, and end its watch. This
+    one then takes it up at the last version that it saw, as the view does.
+
+    Attributes:
+        recent: The last whole line, and what has come of the next.
+        ends: How often the API server ended the watch.
+    """
+
+    def __init__(self, client: Client, version: str) -> None:
+        self.recent = b""
+        self.ends = 0
+        self._client = client
+        self._version = version
+
+    async def watch(self) -> None:
+        """Read for ever."""
+        while True:
+            await self._read()
+            self.ends += 1
+            line, newline, _ = self.recent.partition(b"\n")
+            if newline:
+                self._version = _version(line)
+
+    async def _read(self) -> None:
+        """Read until the API server ends the watch."""
+        query = {"watch": "true", "resourceVersion": self._version}
+        self.recent = b""
+        async with self._client.get(PODS.path, query, 600) as response:
+            async for chunk in response.content.iter_any():
+                recent = self.recent + chunk
+                begin = recent.rfind(b"\n", 0, recent.rfind(b"\n")) + 1
+                self.recent = recent[begin:]
+
+
+def _version(line: bytes) -> str:
+    event = msgspec.json.decode(line)
+    assert event["type"] != "ERROR", event["object"]
+    return str(event["object"]["metadata"]["resourceVersion"])
 
 
 async def _spent(
@@ -105,9 +144,12 @@ async def _spent(
     pods = [_changed(number, nodes) for number in range(count)]
 
     def put() -> None:
-        for begin in range(0, count, at_once):
-            bulk.put(etcd_url, pods[begin : begin + at_once], at_once)
+        # The last one has a version of its own: objects put at once share theirs, and a watch that
+        # ends among them is taken up after them all.
+        for begin in range(0, count - 1, at_once):
+            bulk.put(etcd_url, pods[begin : min(begin + at_once, count - 1)], at_once)
             time.sleep(0.005)
+        bulk.put(etcd_url, pods[-1:], 1)
 
     start = time.thread_time()
     await asyncio.to_thread(put)

@@ -74,6 +74,8 @@ def _print_events(kubeconfig: Path, etcd_url: str, nodes: int) -> None:
         (f"{events.ALONE} one by one", figures.plain_alone, figures.alone),
     ):
         print(f"| {name} | {plain:.0f} | {ours:.0f} | {ours - plain:.0f} |")
+    if figures.plain_ends:
+        print(f"The API server ended the plain watch {figures.plain_ends} times as too slow.")
     print(
         f"A new list holds the loop {figures.relist_held:.0f} ms at most "
         f"({figures.relist_stall:.0f} ms by the clock)."

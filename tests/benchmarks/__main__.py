@@ -1,0 +1,33 @@
+"""All benchmarks, one after the other: `python -m tests.benchmarks [PART ...]`.
+
+A part that fails doesn't keep the others from running. The end names the parts that failed.
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterable
+
+PARTS = ("evaluation", "kube_scheduler", "first_list", "form", "spawning")
+
+
+def failing(modules: Iterable[str]) -> list[str]:
+    """Run each module in a process of its own; return those that failed."""
+    return [module for module in modules if not _runs(module)]
+
+
+def _runs(module: str) -> bool:
+    print(f"\n## {module}\n", flush=True)
+    return subprocess.run([sys.executable, "-m", module], check=False).returncode == 0
+
+
+def main() -> None:
+    """Run the parts that are named, or all; the exit status is 1 where one failed."""
+    parts = sys.argv[1:] or PARTS
+    failed = failing(f"{__package__}.{part}" for part in parts)
+    if failed:
+        sys.exit(f"\n{len(failed)} of {len(parts)} parts failed: {', '.join(failed)}")
+    print(f"\nAll {len(parts)} parts ran.")
+
+
+if __name__ == "__main__":
+    main()
