@@ -54,7 +54,8 @@ def _build_control_plane(session: nox.Session) -> None:
 @nox.session
 def lint(session: nox.Session) -> None:
     """Style, types and layers."""
-    session.install("-e", ".[lint,nvml]")
+    # mypy reads the tests' fixtures, and what these import.
+    session.install("-e", ".[lint,nvml,test,browser]")
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
     session.run("lint-imports")

@@ -9,8 +9,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def wait_for(condition: Callable[[], T], timeout: float = 30.0) -> T:
-    """Return the first true answer of a condition.
+def wait_for(condition: Callable[[], T | None], timeout: float = 30.0) -> T:
+    """Return the first true answer of a condition; None is none.
 
     Raises:
         TimeoutError: there was none within ``timeout`` seconds.

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Browser, Locator, Page, Response
+from typing import Literal
+
+from playwright.sync_api import Browser, Locator, Page, Response, ViewportSize
 
 from tests.browser.states import ON_A_LIVE_CLUSTER, Case
 from tests.hub.running import RunningHub
 
 BY_KEY = {case.key: case for case in ON_A_LIVE_CLUSTER}
-DESKTOP, PHONE = {"width": 1100, "height": 900}, {"width": 360, "height": 740}
+DESKTOP: ViewportSize = {"width": 1100, "height": 900}
+PHONE: ViewportSize = {"width": 360, "height": 740}
+Theme = Literal["light", "dark"]
 
 
 class Visit:
@@ -24,11 +28,12 @@ class Visit:
         name: str = "ann",
         server: str = "",
         script: bool = True,
-        **look: object,
+        size: ViewportSize = DESKTOP,
+        theme: Theme = "light",
     ) -> Page:
         context = self._browser.new_context(
-            viewport=look.get("size", DESKTOP),
-            color_scheme=look.get("theme", "light"),
+            viewport=size,
+            color_scheme=theme,
             java_script_enabled=script,
             reduced_motion="reduce",
         )

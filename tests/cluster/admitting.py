@@ -100,13 +100,14 @@ class Asker:
         Raises:
             TimeoutError: It never is; the text is the last answer.
         """
-        last = None
+        last: Decision | None = None
         try:
             async with asyncio.timeout(30):
                 while not is_true(last := await self.preflight.examine(ask)):
                     await self.view.changed(0.05)
         except TimeoutError:
             raise TimeoutError(f"the last answer was {last}") from None
+        assert last is not None
         return last
 
     async def until_taken(self, ask: Ask) -> None:

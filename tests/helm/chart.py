@@ -17,7 +17,8 @@ Values = dict[str, Any]
 
 def read(name: str) -> Values:
     """One of our files, by its name without the ending."""
-    return yaml.safe_load((VALUES / f"{name}.yaml").read_text())
+    values: Values = yaml.safe_load((VALUES / f"{name}.yaml").read_text())
+    return values
 
 
 def merged(*files: Values) -> Values:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from random import Random
+from typing import Any
 
 from gpuspawner.offers import Offers
 from gpuspawner.options import CPU, GPUS, IMAGE
+from gpuspawner.options.declared import Option
 from localcluster import Fleet, NodeGroup
 
 GPU = "nvidia.com/gpu"
@@ -83,7 +85,8 @@ def option_sets(seed: int) -> Iterator[OptionSet]:
 def _on_offer(random: Random, offers: Offers) -> OptionSet:
     accelerator = random.choice([None, *offers.accelerators.values()])
     choices = offers.choices(accelerator)
-    chosen = {it.name: it.write(random.choice(it.choices(choices))) for it in (GPUS, IMAGE, CPU)}
+    fields: tuple[Option[Any], ...] = (GPUS, IMAGE, CPU)
+    chosen = {it.name: it.write(random.choice(it.choices(choices))) for it in fields}
     chosen["memory"] = random.choice(choices.sizes).text
     some: OptionSet = {name: value for name, value in chosen.items() if random.random() < 0.6}
     return {"accelerator": accelerator.key if accelerator else None, **some}

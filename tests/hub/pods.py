@@ -39,7 +39,12 @@ class Pods:
 
     def bound(self, user: str) -> dict[str, Any]:
         """The pod of *user*'s server, once the scheduler has bound it."""
-        return wait_for(lambda: (pod := self.of(user))["spec"].get("nodeName") and pod)
+
+        def on_a_node() -> dict[str, Any] | None:
+            pod = self.of(user)
+            return pod if pod["spec"].get("nodeName") else None
+
+        return wait_for(on_a_node)
 
     def outcome(self, spec: dict[str, Any]) -> tuple[str, str]:
         """Create a pod all the same, and say what the scheduler made of it.

@@ -20,7 +20,7 @@ FULL = Message(
 )
 
 
-class RefusingSpawner(SimpleLocalProcessSpawner):
+class RefusingSpawner(SimpleLocalProcessSpawner):  # type: ignore[misc]
     """Options: {"refuse": PLACE}, {"fail": PLACE}, PLACE one of form, hook, start, late."""
 
     options_form = "<p>the form</p>"

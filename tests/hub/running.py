@@ -91,8 +91,11 @@ class RunningHub:
             AssertionError: The hub has ended; its log is the message.
         """
         for address in (self._direct, self.url):
-            wait_for(lambda at=address: not self.lives or _serves(at), timeout=120)
-            assert self.lives, self.log
+            self._until_somebody_answers(address)
+
+    def _until_somebody_answers(self, address: str) -> None:
+        wait_for(lambda: not self.lives or _serves(address), timeout=120)
+        assert self.lives, self.log
 
     def end(self) -> None:
         """SIGTERM lets the hub stop its proxy and its servers; what it leaves is killed."""
@@ -150,7 +153,11 @@ class RunningHub:
         return servers.get("", {})
 
     def until_ready(self, user: str) -> dict[str, Any]:
-        return wait_for(lambda: (s := self.server(user)).get("ready") and s, timeout=120)
+        def ready() -> dict[str, Any] | None:
+            server = self.server(user)
+            return server if server.get("ready") else None
+
+        return wait_for(ready, timeout=120)
 
     def events_end(self, user: str) -> None:
         """Wait until *user*'s start has come to an end, good or bad."""
@@ -159,8 +166,8 @@ class RunningHub:
     def events(self, user: str) -> list[dict[str, Any]]:
         """What the progress stream of *user*'s server tells until it closes."""
         answer = self.api("GET", f"/users/{user}/server/progress", stream=True)
-        lines = answer.iter_lines(decode_unicode=True)
-        return [json.loads(line[len("data:") :]) for line in lines if line.startswith("data:")]
+        lines = answer.iter_lines()
+        return [json.loads(line[len(b"data:") :]) for line in lines if line.startswith(b"data:")]
 
 
 @contextmanager

@@ -67,8 +67,8 @@ class Recorder:
             if (kind, namespace) == ("Pod", self._namespace):
                 self._write("gone", name)
 
-        ClusterState.put = recorded_put  # type: ignore[method-assign]
-        ClusterState.remove = recorded_remove  # type: ignore[method-assign]
+        ClusterState.put = recorded_put  # type: ignore[method-assign, assignment]
+        ClusterState.remove = recorded_remove  # type: ignore[method-assign, assignment]
 
     def watch_the_preflight(self) -> None:
         for gate in ("begin", "confirm", "until_taken"):

@@ -231,7 +231,7 @@ async def _until_none(running: LocalCluster, seats: Seats) -> None:
     """Wait until the view has seen the last of it, for so long as that may take."""
     with suppress(TimeoutError):
         async with asyncio.timeout(60):
-            while len(seats) or await asyncio.to_thread(running.api.items, _PODS):  # noqa: ASYNC110
+            while len(seats) or bool(await asyncio.to_thread(running.api.items, _PODS)):  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
 
 

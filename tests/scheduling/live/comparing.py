@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from gpuspawner.scheduling import ClusterState, Outcome, Verdict, Why, evaluate
 from tests.scheduling.generators.case import Case
@@ -54,9 +55,13 @@ class Comparison:
 
 def judge(objects: dict[str, list[Plain]], pod: Plain) -> Verdict:
     """Evaluate a pod against plain objects listed from an API server."""
-    return evaluate(
-        ClusterState.from_objects(**{ARGUMENTS[each]: made for each, made in objects.items()}), pod
-    )
+    return evaluate(state_of(objects), pod)
+
+
+def state_of(objects: dict[str, list[Plain]]) -> ClusterState:
+    """The state that has nothing but these objects."""
+    given: dict[str, Any] = {ARGUMENTS[each]: made for each, made in objects.items()}
+    return ClusterState.from_objects(**given)
 
 
 async def compare(world: World, case: Case) -> Comparison:

@@ -51,7 +51,8 @@ def _reduced(made: Plain) -> Plain:
 
 async def record(world: World, family: str, seeds: range, kept: int) -> Report:
     """Compare a family's cases and write the first ones, with the scheduler's answers."""
-    report, lines = Report(family), []
+    report = Report(family)
+    lines: list[bytes] = []
     for seed in seeds:
         made = await compare(world, generate(family, seed))
         report.add(made)

@@ -10,18 +10,17 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gpuspawner.scheduling import ClusterState, explain
+from gpuspawner.scheduling import explain
 from localcluster import LocalCluster
 from tests.scheduling.generators import generate
 from tests.scheduling.live.api import Api
-from tests.scheduling.live.comparing import ARGUMENTS, Comparison, compare, left_open
+from tests.scheduling.live.comparing import Comparison, compare, left_open, state_of
 from tests.scheduling.live.world import World
 
 
 def _a_node_says(text: str) -> Callable[[Comparison], bool]:
     def find(made: Comparison) -> bool:
-        given = {ARGUMENTS[each]: objects for each, objects in made.objects.items()}
-        explained = explain(ClusterState.from_objects(**given), made.pod)
+        explained = explain(state_of(made.objects), made.pod)
         return any(text in reason for each in explained.reasons.values() for reason in each)
 
     return find
@@ -33,6 +32,10 @@ def _a_bound_pod_is_resized(made: Comparison) -> bool:
         for pod in made.objects["pods"]
         for status in pod["status"].get("containerStatuses", [])
     )
+
+
+def _nothing(_made: Comparison) -> bool:
+    return False
 
 
 # Whether what a family is about was at stake in a case: families that the vectors lack.
@@ -65,7 +68,7 @@ class Report:
         answer = made.answer
         self.counts["cases"] += 1
         self.counts["bound" if answer.node else "nominated" if answer.nominated else "refused"] += 1
-        self.counts["at stake"] += AT_STAKE.get(self.family, lambda _: False)(made)
+        self.counts["at stake"] += AT_STAKE.get(self.family, _nothing)(made)
         self.counts["left open"] += left_open(made.verdict)
         if made.difference:
             self.differences.append(made)

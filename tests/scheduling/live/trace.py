@@ -21,7 +21,7 @@ from gpuspawner.scheduling import ClusterState, Outcome, evaluate
 from tests.fixtures.bare_cluster import bare
 from tests.scheduling.generators.case import GPU
 from tests.scheduling.live.api import Plain
-from tests.scheduling.live.comparing import ARGUMENTS
+from tests.scheduling.live.comparing import state_of
 from tests.scheduling.live.report import world_in
 from tests.scheduling.live.world import Answer, World
 
@@ -161,7 +161,7 @@ async def replay(world: World, scenario: Scenario, most: int | None = None) -> F
     rows = read("pods")[:most]
     await world.fill(nodes)
     objects = await world.listed()
-    state = ClusterState.from_objects(**{ARGUMENTS[each]: made for each, made in objects.items()})
+    state = state_of(objects)
     run = Replay(world, state)
     started = time.monotonic()
     for what, row in events(rows, scenario.departures):

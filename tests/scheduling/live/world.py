@@ -90,7 +90,7 @@ class World:
             for task in tasks:
                 task.cancel()
             for done in await asyncio.gather(*tasks, return_exceptions=True):
-                if not isinstance(done, asyncio.CancelledError):
+                if done and not isinstance(done, asyncio.CancelledError):
                     raise done
 
     async def load(self, case: Case) -> None:

@@ -1,11 +1,13 @@
 """Forms to look at, and where to look."""
 
+from typing import Any
+
 from gpuspawner.availability import Availability, State
 from gpuspawner.form import render
 from gpuspawner.offers import Offers
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.decision import Alternative, Difference, Room
-from tests.unit.form.page import Page
+from tests.unit.form.page import Element, Page
 
 OFFERS = Offers.parse(
     accelerators={
@@ -30,7 +32,7 @@ TIED = Offers.parse(
 A100, T4 = OFFERS.accelerators.values()
 
 
-def room(most_free, free, total, asked=1):
+def room(most_free: int, free: int, total: int, asked: int = 1) -> Room:
     return Room("nvidia.com/gpu", asked, most_free, free, 4, total)
 
 
@@ -41,25 +43,33 @@ ROWS = (
 )
 
 
-def rows_of(offers):
+def rows_of(offers: Offers) -> tuple[Availability, ...]:
     accelerators = (*offers.accelerators.values(), None)
     return tuple(Availability(accelerator, State.UNKNOWN) for accelerator in accelerators)
 
 
-def drawn(chosen=None, offers=OFFERS, rows=ROWS, **told):
+def drawn(
+    chosen: Any = None,
+    offers: Offers = OFFERS,
+    rows: tuple[Availability, ...] = ROWS,
+    **told: Any,
+) -> Page:
     return Page(render(offers, rows, chosen, **told))
 
 
-def options_of(page, name):
+def options_of(page: Page, name: str) -> dict[str | None, str]:
     select = page.one("select", name=name)
     return {e["value"]: e.text for e in page.all("option") if e.within(select)}
 
 
-def card(page, value):
-    return page.one("input", type="radio", value=value).parent.parent
+def card(page: Page, value: str) -> Element:
+    label = page.one("input", type="radio", value=value).parent
+    assert label is not None
+    assert label.parent is not None
+    return label.parent
 
 
-def alternatives_of(offers):
+def alternatives_of(offers: Offers) -> tuple[Alternative, ...]:
     t4, image = offers.accelerators["t4"], offers.images.get("x") or offers.images["pytorch"]
     room_ = Room("nvidia.com/gpu", 1, 2, 2, 4, 4)
     return (

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
+Attributes = list[tuple[str, str | None]]
+
 
 @dataclass
 class Element:
@@ -33,21 +35,21 @@ class Page(HTMLParser):
         self.close()
         assert not self._open, f"not closed: {self._open}"
 
-    def handle_starttag(self, tag, attrs):
+    def handle_starttag(self, tag: str, attrs: Attributes) -> None:
         parent = self._open[-1] if self._open else None
         self.elements.append(Element(tag, dict(attrs), parent=parent))
         if tag not in self.VOID:
             self._open.append(self.elements[-1])
 
-    def handle_startendtag(self, tag, attrs):
+    def handle_startendtag(self, tag: str, attrs: Attributes) -> None:
         self.handle_starttag(tag, attrs)
         if tag not in self.VOID:
             self.handle_endtag(tag)
 
-    def handle_endtag(self, tag):
+    def handle_endtag(self, tag: str) -> None:
         assert self._open.pop().tag == tag
 
-    def handle_data(self, data):
+    def handle_data(self, data: str) -> None:
         for element in self._open:
             element.text += data
 

@@ -1,9 +1,13 @@
 """KubeSpawner's pod, and accelerators to write into it."""
 
+from typing import Any
+
 from kubernetes_asyncio.client import ApiClient
 from kubespawner.objects import make_pod
 
 from gpuspawner.offers import Offers
+
+Plain = dict[str, Any]
 
 GI = 1024**3
 OFFERS = Offers.parse(
@@ -33,21 +37,24 @@ A100, MIG, BARE = OFFERS.accelerators.values()
 ALL = tuple(OFFERS.accelerators.values())
 
 
-def stock(**settings):
+def stock(**settings: Any) -> Plain:
     """A pod as KubeSpawner makes it, in the form that the API gets."""
     pod = make_pod("jupyter-anna", ["jupyterhub-singleuser"], 8888, "notebook:1", **settings)
     # Serialising needs no connection, which ApiClient() would open.
-    return ApiClient.sanitize_for_serialization(ApiClient.__new__(ApiClient), pod)
+    made: Plain = ApiClient.sanitize_for_serialization(ApiClient.__new__(ApiClient), pod)
+    return made
 
 
-def server(pod):
-    return pod["spec"]["containers"][0]
+def server(pod: Plain) -> Plain:
+    container: Plain = pod["spec"]["containers"][0]
+    return container
 
 
-def environment(pod):
+def environment(pod: Plain) -> dict[str, str | None]:
     return {entry["name"]: entry.get("value") for entry in server(pod)["env"]}
 
 
-def terms(pod):
+def terms(pod: Plain) -> list[Plain]:
     node = pod["spec"]["affinity"]["nodeAffinity"]
-    return node["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    found: list[Plain] = node["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    return found

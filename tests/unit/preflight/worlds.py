@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from gpuspawner.cluster.health import Health, Live
 from gpuspawner.cluster.view import ClusterView
@@ -84,7 +85,7 @@ def preflight_on(*objects: tuple[str, Plain], patience: float = 0.05) -> Preflig
     return Preflight(StillView(*objects), patience=patience)
 
 
-def ask(name: str, gpus: int = 1, **spec: object) -> Ask:
+def ask(name: str, gpus: int = 1, **spec: Any) -> Ask:
     grant = Grant(A100 if gpus else None, gpus)
     return Ask(NAMESPACE, name, pod(name, gpus, **spec), grant)
 

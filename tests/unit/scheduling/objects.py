@@ -1,6 +1,9 @@
 """Plain API objects for the rules' tests, with only what a test is about."""
 
-from gpuspawner.scheduling import ClusterState, Verdict, evaluate, explain
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpuspawner.scheduling import ClusterState, Rules, Verdict, evaluate, explain
 
 KINDS = (
     "pods",
@@ -16,10 +19,19 @@ KINDS = (
     "priorityClasses",
 )
 
+Plain = dict[str, Any]
+
 ROOMY = {"cpu": "8", "memory": "32Gi", "pods": "10"}
 
 
-def node(name="a", labels=None, taints=(), unschedulable=False, capacity=None, **allocatable):
+def node(
+    name: str = "a",
+    labels: Mapping[str, str] | None = None,
+    taints: Sequence[Plain] = (),
+    unschedulable: bool = False,
+    capacity: Mapping[str, str] | None = None,
+    **allocatable: str,
+) -> Plain:
     """A node; more resources by name, with "__" for "/" and "_" for "."."""
     amounts = {**ROOMY, **{resource(key): value for key, value in allocatable.items()}}
     return {
@@ -29,12 +41,20 @@ def node(name="a", labels=None, taints=(), unschedulable=False, capacity=None, *
     }
 
 
-def resource(key):
+def resource(key: str) -> str:
     """Turn a keyword into a resource's name: gpu is nvidia.com/gpu."""
     return {"gpu": "nvidia.com/gpu"}.get(key, key.replace("_", "-"))
 
 
-def pod(name="new", node=None, labels=None, namespace="hub", metadata=None, status=None, **fields):
+def pod(
+    name: str = "new",
+    node: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    namespace: str = "hub",
+    metadata: Plain | None = None,
+    status: Plain | None = None,
+    **fields: Any,
+) -> Plain:
     """A pod; `requests` are its container's, all other fields its spec's."""
     requests = {resource(key): value for key, value in fields.pop("requests", {}).items()}
     spec = {"containers": [{"name": "c", "resources": {"requests": requests}}], **fields}
@@ -53,11 +73,12 @@ def pod(name="new", node=None, labels=None, namespace="hub", metadata=None, stat
     }
 
 
-def cluster(*nodes, rules=None, **objects):
+def cluster(*nodes: Plain, rules: Rules | None = None, **objects: Any) -> ClusterState:
     """A state in which there is nothing but the objects given."""
-    given = {**dict.fromkeys(KINDS, ()), "nodes": nodes, **objects}
-    extra = {"rules": rules} if rules else {}
-    return ClusterState.from_objects(**given, **extra)
+    given: dict[str, Any] = {**dict.fromkeys(KINDS, ()), "nodes": nodes, **objects}
+    if rules:
+        given["rules"] = rules
+    return ClusterState.from_objects(**given)
 
 
 def texts(verdict: Verdict, name: str = "a") -> list[str]:
@@ -65,11 +86,11 @@ def texts(verdict: Verdict, name: str = "a") -> list[str]:
     return verdict.reasons.get(name, [])
 
 
-def judge(pod, *nodes, **objects):
+def judge(pod: Plain, *nodes: Plain, **objects: Any) -> Verdict:
     """Explain a pod in a cluster of these objects."""
     return explain(cluster(*nodes, **objects), pod)
 
 
-def answer(pod, *nodes, **objects):
+def answer(pod: Plain, *nodes: Plain, **objects: Any) -> Verdict:
     """Evaluate a pod in a cluster of these objects."""
     return evaluate(cluster(*nodes, **objects), pod)

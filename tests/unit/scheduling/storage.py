@@ -1,5 +1,10 @@
 """Plain storage objects for the rules' tests."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Plain = dict[str, Any]
+
 WAIT = {
     "metadata": {"name": "wait"},
     "provisioner": "csi",
@@ -13,7 +18,14 @@ LOCAL = {
 }
 
 
-def claim(name="home", volume=None, class_="wait", modes=("ReadWriteOnce",), size="10Gi", **meta):
+def claim(
+    name: str = "home",
+    volume: str | None = None,
+    class_: str | None = "wait",
+    modes: Sequence[str] = ("ReadWriteOnce",),
+    size: str = "10Gi",
+    **meta: Any,
+) -> Plain:
     annotations = {"pv.kubernetes.io/bind-completed": "yes"} if volume else {}
     return {
         "metadata": {
@@ -33,7 +45,15 @@ def claim(name="home", volume=None, class_="wait", modes=("ReadWriteOnce",), siz
     }
 
 
-def volume(name="disk", zone=None, labels=None, claim=None, class_="wait", size="10Gi", **spec):
+def volume(
+    name: str = "disk",
+    zone: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    claim: str | None = None,
+    class_: str | None = "wait",
+    size: str = "10Gi",
+    **spec: Any,
+) -> Plain:
     if zone:
         expression = {"key": "zone", "operator": "In", "values": [zone]}
         spec["nodeAffinity"] = {
@@ -53,7 +73,7 @@ def volume(name="disk", zone=None, labels=None, claim=None, class_="wait", size=
     }
 
 
-def uses(*names):
+def uses(*names: str) -> Plain:
     """The field of a pod's spec that names claims."""
     return {
         "volumes": [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]
