@@ -1,8 +1,6 @@
-"""A hub's process, forked from one that has imported JupyterHub already.
+"""A hub's process, forked from one that has imported JupyterHub and KubeSpawner already.
 
 The imports are most of what a hub needs to start; the hub itself is made anew in each process.
-KubeSpawner is not among them: kubernetes_asyncio reads KUBECONFIG when it is imported.
-KubeSpawner is not among them: kubernetes_asyncio reads KUBECONFIG when it is imported.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from localcluster.binaries import proxy
 ROOT = Path(__file__).parents[2]
 
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["jupyterhub.app"])
+_context.set_forkserver_preload(["jupyterhub.app", "kubespawner"])
 
 
 def start_hub_process(folder: Path, environment: Mapping[str, str]) -> BaseProcess:
@@ -46,5 +44,8 @@ def _run(folder: Path, environment: dict[str, str]) -> None:
     sys.argv = ["jupyterhub", "--config", str(folder / "jupyterhub_config.py")]
 
     from jupyterhub.app import main
+    from kubernetes_asyncio.config import kube_config
 
+    # It reads the variable when it is imported, which was before this hub had its own.
+    kube_config.KUBE_CONFIG_DEFAULT_LOCATION = environment.get("KUBECONFIG", "~/.kube/config")
     main()
