@@ -41,8 +41,9 @@ class Pods:
         """The pod of *user*'s server, once the scheduler has bound it."""
 
         def on_a_node() -> dict[str, Any] | None:
-            pod = self.of(user)
-            return pod if pod["spec"].get("nodeName") else None
+            # On a busy machine the hub answers before it has sent the pod.
+            named = (pod for pod in self.all() if pod["metadata"]["name"] == f"jupyter-{user}")
+            return next((pod for pod in named if pod["spec"].get("nodeName")), None)
 
         return wait_for(on_a_node)
 
