@@ -1,7 +1,7 @@
 # What people run here, on a machine with Python 3.11 (or newer) and make. noxfile.py says what each target does.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs unit bench live fuzz race soak screenshots clean
+.PHONY: help demo check test lint docs unit bench live fuzz race soak screenshots clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -9,6 +9,9 @@ help: ## show this list
 demo: ## a JupyterHub with GPUSpawner on a local cluster with pretend GPUs
 	@tools/nox --session demo
 	@.nox/demo/bin/python -m localcluster demo
+
+check: ## while you work: lint, and the quick tests on one Python
+	@tools/nox --session check
 
 test: ## everything that has to hold before a change is merged
 	@tools/nox

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import nox
@@ -13,7 +14,7 @@ nox.options.default_venv_backend = "uv"
 nox.options.reuse_venv = "yes"
 nox.options.download_python = "never"
 nox.options.error_on_missing_interpreters = False  # "every Python that the machine has"
-nox.options.sessions = ["lint", "docs", "package", "unit", "hub", "cluster", "browser"]
+nox.options.sessions = ["lint", "docs", "unit", "hub", "cluster"]
 
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 
@@ -23,9 +24,28 @@ HUBS = {
     "6.1": ("jupyterhub==6.1.1", "jupyterhub-kubespawner==7.1.0"),
 }
 NEWEST_HUB = HUBS["6.1"]
+LINT = ".[lint,nvml,test,browser]"  # mypy reads the tests' fixtures, and what these import
 
-# Neighbours stay together as long as both have work: they share hubs and clusters.
+UNIT = ("tests/unit", "tests/scheduling")
+CLUSTER = (
+    "tests/browser",
+    "tests/cluster",
+    "tests/docs",
+    "tests/helm",
+    "tests/localcluster",
+    "tests/packaging",
+    "tests/race",
+)
+
+# Neighbours stay together as long as all workers have work: they share hubs and clusters.
 TWO_AT_ONCE = ("-n", "2", "--dist", "worksteal")
+# Hub and cluster often wait for each other. A third worker uses that time on two cores.
+THREE_AT_ONCE = ("-n", "3", "--dist", "worksteal")
+SLOWEST = ("--durations=10", "--durations-min=1")
+
+# Each hub and each server is a process. Without compiled modules KubeSpawner alone takes one of
+# them 9 s to import, and the tests start hundreds.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def _show_pyenv_pythons() -> None:
@@ -42,8 +62,18 @@ def _show_pyenv_pythons() -> None:
 _show_pyenv_pythons()
 
 
-def _pytest(session: nox.Session, *arguments: str) -> None:
-    session.run("python", "-m", "pytest", *arguments, *session.posargs)
+def _pytest(session: nox.Session, *arguments: str, tests: Sequence[str]) -> None:
+    """Run these tests, or those that the command line names after `--`."""
+    names_some = any(Path(word.partition("::")[0]).exists() for word in session.posargs)
+    chosen = session.posargs if names_some else [*tests, *session.posargs]
+    session.run("python", "-m", "pytest", *SLOWEST, *arguments, *chosen)
+
+
+def _lint(session: nox.Session) -> None:
+    session.run("ruff", "check")
+    session.run("ruff", "format", "--check")
+    session.run("lint-imports")
+    session.run("mypy")
 
 
 def _build_control_plane(session: nox.Session) -> None:
@@ -54,12 +84,16 @@ def _build_control_plane(session: nox.Session) -> None:
 @nox.session
 def lint(session: nox.Session) -> None:
     """Style, types and layers."""
-    # mypy reads the tests' fixtures, and what these import.
-    session.install("-e", ".[lint,nvml,test,browser]")
-    session.run("ruff", "check")
-    session.run("ruff", "format", "--check")
-    session.run("lint-imports")
-    session.run("mypy")
+    session.install("-e", LINT)
+    _lint(session)
+
+
+@nox.session
+def check(session: nox.Session) -> None:
+    """The inner loop: style, types, layers and the pure rooms, on one Python."""
+    session.install("-e", LINT)
+    _lint(session)
+    _pytest(session, *TWO_AT_ONCE, tests=UNIT)
 
 
 @nox.session
@@ -70,18 +104,11 @@ def docs(session: nox.Session) -> None:
     session.log("see %s", Path("docs/_build/html/index.html").absolute())
 
 
-@nox.session
-def package(session: nox.Session) -> None:
-    """What is shipped: the wheel and the chart's values."""
-    session.install("-e", ".[test]")
-    _pytest(session, "tests/packaging", "tests/helm", "tests/docs")
-
-
 @nox.session(python=PYTHONS)
 def unit(session: nox.Session) -> None:
     """The pure rooms, on every Python that the machine has."""
     session.install("-e", ".[test]")
-    _pytest(session, *TWO_AT_ONCE, "tests/unit", "tests/scheduling")
+    _pytest(session, *TWO_AT_ONCE, tests=UNIT)
 
 
 @nox.session
@@ -90,24 +117,20 @@ def hub(session: nox.Session, hub: str) -> None:
     """A real JupyterHub on the local control plane."""
     session.install("-e", ".[test]", *HUBS[hub])
     _build_control_plane(session)
-    _pytest(session, *TWO_AT_ONCE, "tests/hub")
+    marked = () if HUBS[hub] == NEWEST_HUB else ("-m", "not one_hub")
+    _pytest(session, *THREE_AT_ONCE, *marked, tests=["tests/hub"])
 
 
 @nox.session
 def cluster(session: nox.Session) -> None:
-    """The local control plane itself: verdicts beside the real scheduler, rights, the view."""
-    session.install("-e", ".[test]", *NEWEST_HUB)
-    _build_control_plane(session)
-    _pytest(session, *TWO_AT_ONCE, "tests/localcluster", "tests/cluster", "tests/race")
+    """The local control plane itself, Chromium, and what is shipped.
 
-
-@nox.session
-def browser(session: nox.Session) -> None:
-    """People's way through the pages, in Chromium."""
+    In one run: it takes two cores to its end, and each of these alone would not.
+    """
     session.install("-e", ".[test,browser]", *NEWEST_HUB)
     session.env["CHROMIUM"] = _chromium(session)
     _build_control_plane(session)
-    _pytest(session, "tests/browser")
+    _pytest(session, *THREE_AT_ONCE, tests=CLUSTER)
 
 
 @nox.session
@@ -124,7 +147,7 @@ def live(session: nox.Session) -> None:
     """The long comparison with the real kube-scheduler."""
     session.install("-e", ".[test]", *NEWEST_HUB)
     _build_control_plane(session)
-    _pytest(session, "-s", "tests/live")
+    _pytest(session, "-s", tests=["tests/live"])
 
 
 @nox.session(python=PYTHONS)

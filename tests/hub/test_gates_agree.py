@@ -126,6 +126,7 @@ async def _answer(gate: Callable[[], Any]) -> str:
     return await asyncio.create_task(ask())
 
 
+@pytest.mark.one_hub(why="the gates are ours; over HTTP each version is asked about twenty sets")
 async def test_for_a_thousand_option_sets_all_gates_come_to_the_same(
     spawner: GPUSpawner, cluster: LocalCluster
 ) -> None:
