@@ -69,7 +69,7 @@ def _limit() -> int:
 
 
 def _large(random: Random, text: str) -> str:
-    size = round(_SMALLEST_LARGE * (LARGEST / _SMALLEST_LARGE) ** random.random())
+    size: int = round(_SMALLEST_LARGE * (LARGEST / _SMALLEST_LARGE) ** random.random())
     match random.randrange(4):
         case 0:
             return " " * (size - len(text)) + text
