@@ -13,7 +13,7 @@ def chart() -> Chart:
     folder = os.environ.get("GPUSPAWNER_Z2JH_CHART")
     if not folder:
         pytest.skip(
-            "GPUSPAWNER_Z2JH_CHART names no folder with values.yaml and values.schema.json of the"
-            " Zero-to-JupyterHub chart"
+            "chart: GPUSPAWNER_Z2JH_CHART names no folder with values.yaml and values.schema.json"
+            " of the Zero-to-JupyterHub chart, which is not ours to ship"
         )
     return Chart(Path(folder))
