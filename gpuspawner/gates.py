@@ -31,6 +31,7 @@ from gpuspawner.preflight.decision import (
     UnknownRules,
     Wait,
 )
+from gpuspawner.quoting import one_line
 
 FORM_PATIENCE = 3.0
 """How long a page waits for the first list of a hub that has just started, in seconds."""
@@ -152,7 +153,9 @@ async def judged(spawner: Any, ask: Ask, judge: Judge) -> Decision:
         raise
     except Exception:
         # A fault of ours is no reason for nobody to get a server.
-        spawner.log.exception("The preflight failed; %s's server starts unchecked", ask.name)
+        spawner.log.exception(
+            "The preflight failed; %s's server starts unchecked", one_line(ask.name)
+        )
         return Start(ask.grant, (UnknownRules(("the preflight itself failed",)),))
     if isinstance(decision, Refuse) and spawner.preflight == WARN:
         return Start(ask.grant, (Overruled(decision),))

@@ -18,6 +18,7 @@ from tornado import web
 
 from gpuspawner import language, messages
 from gpuspawner.messages import Message, OnForm
+from gpuspawner.quoting import one_line
 
 try:
     from jupyterhub.spawner import SpawnException
@@ -76,6 +77,11 @@ class Refusal(SpawnException or web.HTTPError):  # type: ignore[misc]
         return _Said(self.text)
 
 
+def log_name(spawner: Spawner) -> str:
+    """The user and the server, for one line of a log: JupyterHub 5 takes any name for a server."""
+    return one_line(spawner._log_name)  # noqa: SLF001
+
+
 def refuse(
     spawner: Spawner,
     message: Message,
@@ -103,9 +109,8 @@ def refuse(
         drafted.told = on_form or OnForm(message)
     _forgive(spawner)
     _quieten(spawner.log)
-    name = spawner._log_name  # noqa: SLF001
     line = f"{refusal.text} [{details}]" if details else refusal.text
-    spawner.log.info("Not starting %s (%s): %s", name, reason, line)
+    spawner.log.info("Not starting %s (%s): %s", log_name(spawner), reason, line)
     return refusal
 
 

@@ -9,6 +9,7 @@ from kubernetes_asyncio.client import V1DeleteOptions
 
 from gpuspawner.preflight.seats import Seats
 from gpuspawner.preflight.strangers import Key
+from gpuspawner.quoting import one_line
 
 
 class KeepsSeat:
@@ -94,7 +95,9 @@ class KeepsSeat:
         try:
             gone = await deleting
         except Exception as error:  # noqa: BLE001, the seat stays until the view tells
-            spawner.log.warning("Whether %s has left a pod is not known: %r", reference, error)
+            spawner.log.warning(
+                "Whether %s has left a pod is not known: %r", one_line(reference), error
+            )
             return
         if gone:
             self.seats().vacate(self.seat_key())

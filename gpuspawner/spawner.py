@@ -162,7 +162,7 @@ class GPUSpawner(
         self._underway = Underway(asked, decision)
         if isinstance(decision, Start):
             for unknown in messages.explain_unknown(decision):
-                self.log.info("Starting %s unchecked: %s", self._log_name, unknown)
+                self.log.info("Starting %s unchecked: %s", hub.log_name(self), unknown)
         self.user_options = asked.granted
         self._passed.set()
 
@@ -204,7 +204,7 @@ class GPUSpawner(
         confirm = self._runtime.preflight.confirm
         decision = await gates.decide(self, asked.ask, confirm, asked.tell)
         for overruled in messages.explain_overruled(decision):
-            self.log.warning("Starting %s all the same: %s", self._log_name, overruled)
+            self.log.warning("Starting %s all the same: %s", hub.log_name(self), overruled)
         if underway is not None:
             self._underway = Underway(asked, decision)
         async with gates.refusing(self, asked.ask.grant, Of.POD, asked.tell):
@@ -249,7 +249,7 @@ class GPUSpawner(
         try:
             pod = await making
         except Exception as error:  # noqa: BLE001, the third gate makes the pod again
-            self.log.info("The pod of %s cannot be made yet: %r", self._log_name, error)
+            self.log.info("The pod of %s cannot be made yet: %r", hub.log_name(self), error)
             return None
         return pods.plain(pod)
 

@@ -95,5 +95,5 @@ class ChoosesProfiles:
         except Exception as error:
             if spawner._underway is None:  # noqa: SLF001, a copy on which a profile is tried
                 raise
-            spawner.log.exception("The profile of %s cannot be loaded", spawner._log_name)  # noqa: SLF001
+            spawner.log.exception("The profile of %s cannot be loaded", hub.log_name(spawner))
             raise gates.misconfigured(spawner, f"KubeSpawner.profile_list: {error!r}") from error

@@ -27,6 +27,7 @@ from gpuspawner.policy import Grant
 from gpuspawner.preflight.ask import Ask
 from gpuspawner.profiles.choosing import Chosen
 from gpuspawner.profiles.reading import Profile, read
+from gpuspawner.quoting import one_line
 from gpuspawner.scheduling import Rules
 from gpuspawner.scheduling.requests import asked, is_extended
 
@@ -109,7 +110,7 @@ async def try_out(spawner: Any, listed: Initialized, chosen: Chosen, rules: Rule
     except web.HTTPError:
         raise
     except Exception as error:  # noqa: BLE001, the start makes the pod again, and tells why not
-        spawner.log.info("The pod of %s cannot be made yet: %r", spawner.pod_name, error)
+        spawner.log.info("The pod of %s cannot be made yet: %r", one_line(spawner.pod_name), error)
         ask = Ask(spawner.namespace, spawner.pod_name, {"spec": None}, Grant())
     return replace(ask, grant=_grant(ask, chosen.profile, rules))
 

@@ -165,6 +165,24 @@ def test_people_are_told_nothing_but_the_text(refusal: hub.Refusal) -> None:
     assert refusal.get_message() == refusal.text
 
 
+def test_a_server_s_name_makes_no_line_of_its_own_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """JupyterHub 5 takes any name; 6 refuses such names."""
+    spawner: Any = SimpleNamespace(
+        _log_name="alice:lab\r\n[I] Starting bob\x1b[31m\u2028\u202e",
+        _spawn_future=None,
+        handler=None,
+        log=logging.getLogger("hub"),
+    )
+    caplog.set_level(logging.INFO)
+
+    hub.refuse(spawner, Message.of("It is in use."), reason="busy")
+
+    [line] = caplog.messages
+    assert line == "Not starting alice:lab [I] Starting bob [31m (busy): It is in use."
+
+
 def _idle_spawner() -> Any:
     spawner = SimpleNamespace(name="", active=False)
     spawner.user = SimpleNamespace(name="alice", spawners={"": spawner})
