@@ -1,7 +1,7 @@
 # What people run here, on a machine with Python 3.11 (or newer) and make. noxfile.py says what each target does.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lint docs unit bench live fuzz race soak screenshots clean
+.PHONY: help demo check test lint docs unit bench live fuzz attack race soak screenshots clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ live: ## the long comparison with the real kube-scheduler
 
 fuzz: ## hostile bodies by the way that REST takes, on every Python: make fuzz N=100000 SEED=1
 	@tools/nox --session fuzz -- $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED))
+
+attack: ## a thousand hostile requests to a hub, and another person's start beside them: make attack N=1000 SEED=1
+	@tools/nox --session attack -- $(if $(N),--requests $(N)) $(if $(SEED),--seed $(SEED))
 
 race: ## a hundred people and fifteen GPUs, with everything that can go wrong: make race PEOPLE=60 ROUNDS=20 RACES=6 SEED=1
 	@tools/nox --session race -- $(or $(PEOPLE),100) $(or $(ROUNDS),5) $(or $(RACES),all) $(if $(SEED),--seed $(SEED))

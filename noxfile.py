@@ -162,6 +162,14 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session
+def attack(session: nox.Session) -> None:
+    """A thousand hostile requests to a hub, and another person's start beside them."""
+    session.install("-e", ".[test]", *NEWEST_HUB)
+    _build_control_plane(session)
+    session.run("python", "-m", "tests.attack", *session.posargs)
+
+
+@nox.session
 def race(session: nox.Session) -> None:
     """A hundred people before fifteen GPUs, and what can go wrong meanwhile; half an hour."""
     session.install("-e", ".[test]", *NEWEST_HUB)

@@ -1,0 +1,125 @@
+"""One person means harm, another one only wants to start a server."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from threading import Event
+
+import requests
+
+from tests.attack.bodies import hostile_bodies
+from tests.waiting import wait_for
+
+LOOPS = 150
+STARTS = 3
+_SENDERS = 8
+
+
+@dataclass
+class Report:
+    """What came of it.
+
+    Attributes:
+        usual: Seconds that another person's start took before, at the median.
+        meanwhile: Seconds that it took during the attack.
+        answers: How often each status answered a hostile start; 0 for no answer.
+        decisions: The same of the decision endpoint.
+    """
+
+    usual: float
+    meanwhile: float
+    answers: Counter[int]
+    decisions: Counter[int]
+
+    @property
+    def ratio(self) -> float:
+        return self.meanwhile / self.usual
+
+
+class Attack:
+    """Attacks a hub.
+
+    Args:
+        url: Where the hub is, without ``/hub``.
+        token: Of somebody who may make users and start their servers.
+    """
+
+    def __init__(self, url: str, token: str) -> None:
+        self._url = f"{url.rstrip('/')}/hub"
+        self._headers = {"Authorization": f"token {token}", "Connection": "close"}
+
+    def run(self, count: int, seed: int) -> Report:
+        """Send *count* hostile starts, with loops on the decision endpoint beside them."""
+        for user in ("mallory", "alice"):
+            self._call("POST", f"/api/users/{user}")
+        usual = statistics.median(self._seconds_of_a_start() for _ in range(STARTS))
+        answers: Counter[int] = Counter()
+        with self._loops() as decisions, ThreadPoolExecutor(_SENDERS) as senders:
+            sent = [senders.submit(self._start, it) for it in islice(hostile_bodies(seed), count)]
+            meanwhile = statistics.median(self._seconds_of_a_start() for _ in range(STARTS))
+            answers.update(it.result() for it in sent)
+        return Report(usual, meanwhile, answers, decisions)
+
+    def lives(self) -> bool:
+        return self._call("GET", "/health") == 200
+
+    @contextmanager
+    def _loops(self) -> Iterator[Counter[int]]:
+        over, answered = Event(), Counter[int]()
+        body = json.dumps({"accelerator": "t4", "gpus": 2}).encode()
+
+        def loop() -> None:
+            while not over.is_set():
+                answered[self._call("POST", "/gpuspawner/decision/mallory/", body)] += 1
+
+        with ThreadPoolExecutor(LOOPS) as threads:
+            loops = [threads.submit(loop) for _ in range(LOOPS)]
+            try:
+                yield answered
+            finally:
+                over.set()
+                for each in loops:
+                    each.result()
+
+    def _start(self, body: bytes) -> int:
+        return self._call("POST", "/api/users/mallory/server", body)
+
+    def _seconds_of_a_start(self) -> float:
+        path = "/api/users/alice/server"
+        began = time.monotonic()
+        status = self._call("POST", path)
+        assert status in {201, 202}, f"alice's start was answered {status}"
+        wait_for(lambda: self._server_of_alice().get("ready"), timeout=120)
+        seconds = time.monotonic() - began
+        self._call("DELETE", path)
+        wait_for(lambda: not self._server_of_alice(), timeout=120)
+        return seconds
+
+    def _server_of_alice(self) -> dict[str, object]:
+        try:
+            answer = self._request("GET", "/api/users/alice")
+        except requests.RequestException:
+            return {"pending": "nobody knows"}
+        servers: dict[str, dict[str, object]] = answer.json().get("servers", {})
+        return servers.get("", {})
+
+    def _call(self, method: str, path: str, body: bytes | None = None) -> int:
+        try:
+            return self._request(method, path, body).status_code
+        except requests.RequestException:
+            return 0
+
+    def _request(self, method: str, path: str, body: bytes | None = None) -> requests.Response:
+        with requests.Session() as session:
+            session.trust_env = False
+            return session.request(
+                method, f"{self._url}{path}", data=body, headers=self._headers, timeout=120
+            )

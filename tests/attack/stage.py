@@ -1,0 +1,51 @@
+"""A hub of the attack's own: a local cluster, whose admission is slow, and a failure limit of 5."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from localcluster import LocalCluster, Pods, rbac
+from tests.cluster.webhooks import Object, Webhooks, configured
+from tests.hub import answers
+from tests.hub.configurations import T4, t4_nodes
+from tests.hub.running import RunningHub, running_hub
+
+WEBHOOK_SECONDS = 1.8
+_NAMESPACE = "attack"
+_CONFIGURATION = f"""
+import gpuspawner
+c.KubeSpawner.namespace = {_NAMESPACE!r}
+c.KubeSpawner.cmd = {answers.COMMAND!r}
+c.KubeSpawner.delete_grace_period = 0
+c.KubeSpawner.start_timeout = 60
+c.Spawner.consecutive_failure_limit = 5
+c.GPUSpawner.default_accelerator = ""
+{T4}
+gpuspawner.configure(c)
+"""
+
+
+def _slowly(_: Object) -> Object:
+    time.sleep(WEBHOOK_SECONDS)
+    return {}
+
+
+@contextmanager
+def own_hub(folder: Path) -> Iterator[RunningHub]:
+    """Run it in a folder until the block ends."""
+    webhooks = Webhooks(folder)
+    webhooks.answers["slow"] = _slowly
+    with LocalCluster(folder / "cluster", pods=Pods.RUN) as cluster:
+        cluster.add_nodes(t4_nodes(1, 1))
+        cluster.api.create("/api/v1/namespaces", {"metadata": {"name": _NAMESPACE}})
+        environment = {"KUBECONFIG": str(rbac.hub_kubeconfig(cluster, _NAMESPACE))}
+        (folder / "hub").mkdir()
+        with (
+            configured(cluster, webhooks.configuration(_NAMESPACE, "slow", "Mutating")),
+            running_hub(folder / "hub", _CONFIGURATION, environment=environment) as hub,
+        ):
+            yield hub
+    webhooks.stop()
