@@ -1,7 +1,7 @@
 # What people run here, on a machine with Python 3.11 (or newer) and make. noxfile.py says what each target does.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lint docs unit bench live fuzz attack race soak screenshots clean
+.PHONY: help demo check test lint docs unit bench live fuzz attack race soak nightly screenshots clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ race: ## a hundred people and fifteen GPUs, with everything that can go wrong: m
 
 soak: ## ten thousand spawns with faults, and what is left of them
 	@tools/nox --session soak
+
+nightly: ## KubeSpawner's own tests, with GPUSpawner in its place
+	@tools/nox --session kubespawner
 
 screenshots: ## the documentation's pictures, taken anew
 	@tools/nox --session screenshots

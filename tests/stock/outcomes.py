@@ -1,0 +1,35 @@
+"""What became of each test of a run, and which of them GPUSpawner lost."""
+
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from pathlib import Path
+
+PASSED = "passed"
+
+
+def outcomes(report: Path) -> dict[str, str]:
+    """Read pytest's JUnit report: each test, and ``passed`` or what kept it from that."""
+    return {
+        f"{case.get('classname')}::{case.get('name')}": _outcome(case)
+        for case in ET.parse(report).iter("testcase")
+    }
+
+
+def _outcome(case: ET.Element) -> str:
+    for word in ("failure", "error", "skipped"):
+        found = case.find(word)
+        if found is not None:
+            return f"{word}: {(found.get('message') or '').partition(chr(10))[0]}"
+    return PASSED
+
+
+def passed(run: Mapping[str, str]) -> list[str]:
+    """The tests that passed."""
+    return [test for test, outcome in run.items() if outcome == PASSED]
+
+
+def lost(stock: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
+    """The tests that pass with KubeSpawner and not with GPUSpawner, and what became of them."""
+    return {
+        test: ours.get(test, "it did not run") for test in passed(stock) if ours.get(test) != PASSED
+    }
