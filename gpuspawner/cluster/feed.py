@@ -69,8 +69,10 @@ class Feed:
                 await self._take_page(items, first=first)
             case Listed():
                 await self._finish_list()
-            case Confirmed(changes):
+            case Confirmed(changes, caught_up):
                 await self._take_changes(changes)
+                if caught_up:
+                    self.error = None
             case Lost(error, gap):
                 await self._lose(error, gap=gap)
 
@@ -115,7 +117,6 @@ class Feed:
             else:
                 self._put(change.object)
             await turn.end_if_long()
-        self.error = None
         self.confirmed = time.monotonic()
 
     async def _lose(self, error: RequestError, *, gap: bool) -> None:

@@ -46,6 +46,9 @@ class Pace:
         page: Silence after which a page is given up.
         watch: What the server is asked to end a watch after. Short, so that every connection is
             proved to be alive at least that often; taking up a watch costs next to nothing.
+        catch_up: The same for the first watch after contact was lost. Its end says that what was
+            missed has been sent. So does a bookmark, which API servers that have seen a change of
+            this kind send two seconds earlier.
         silence: Silence after which a watch is given up; longer than `watch`.
         first_retry: The longest wait after a first failure; doubled with each further one.
         last_retry: What that doubling ends at.
@@ -53,6 +56,7 @@ class Pace:
 
     page: float = 30.0
     watch: float = 60.0
+    catch_up: float = 3.0
     silence: float = 75.0
     first_retry: float = 0.5
     last_retry: float = 8.0
@@ -85,9 +89,13 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """The API server has said that everything is known up to now, after these changes."""
+    """The API server has sent these changes.
+
+    With `caught_up` none is missing any more that happened while contact was lost.
+    """
 
     changes: list[Change]
+    caught_up: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +129,8 @@ class Watcher:
         # Where the next watch starts; None where only a list can tell.
         self._version: str | None = None
         self._failures = 0
+        # Whether changes that happened while contact was lost may still be on their way.
+        self._is_behind = False
 
     async def signals(self) -> AsyncGenerator[Signal, None]:
         """Everything that happens, for ever; every failure becomes a `Lost`."""
@@ -140,6 +150,7 @@ class Watcher:
 
     def _lost(self, error: RequestError) -> Lost:
         self._failures += 1
+        self._is_behind = True
         if self._has_lost_history(error):
             self._version = None
         return Lost(error.alone(), gap=self._version is None)
@@ -163,30 +174,34 @@ class Watcher:
                 del page  # the next one may take long
         if not version:
             raise RequestError("the list has no resourceVersion to watch from")
-        self._version = version
+        self._version, self._is_behind = version, False
         yield Listed()
 
     async def _watch(self, version: str) -> AsyncGenerator[Signal, None]:
+        seconds = self._pace.catch_up if self._is_behind else self._pace.watch
         query = {
             **self._query,
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": version,
-            "timeoutSeconds": str(round(self._pace.watch)),
+            "timeoutSeconds": str(round(seconds)),
         }
         started = time.monotonic()
         async with self._client.get(self._kind.path, query, self._pace.silence) as response:
-            yield Confirmed([])
+            yield Confirmed([], not self._is_behind)
             arriving = Lines()
             async for chunk in response.content.iter_any():
                 lines = arriving.take(chunk)
                 if lines:
-                    yield Confirmed(self._changes(lines))
+                    changes = self._changes(lines)
+                    yield Confirmed(changes, not self._is_behind)
                     self._failures = 0
+                    del changes
                 del chunk, lines  # it may be long until the next ones
         if self._version == version and time.monotonic() - started < _SHORTEST_WATCH:
             raise RequestError("the watch ended at once")
-        self._failures = 0
+        # What was missed had a whole watch to come.
+        self._failures, self._is_behind = 0, False
 
     def _changes(self, lines: list[bytes]) -> list[Change]:
         """The events on these lines; moves the version to the last of them.
@@ -196,4 +211,6 @@ class Watcher:
         """
         events = [read_event(self._kind.name, line) for line in lines]
         self._version = events[-1].version or self._version
+        if any(event.type == "BOOKMARK" for event in events):
+            self._is_behind = False
         return [event for event in events if event.type != "BOOKMARK"]

@@ -40,6 +40,17 @@ async def test_connections_cut_at_random_lose_nothing(
     assert cut
 
 
+async def test_contact_that_was_lost_is_soon_back_though_nothing_happens(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
+    async with line_to(cluster, tmp_path) as (line, path), viewing(path) as view:
+        assert await view.first_list(10)
+        line.cut()
+        await until(view, lambda: not view.in_touch())
+
+        await until(view, view.in_touch)
+
+
 async def test_cuts_in_the_middle_of_the_first_list_only_delay_it(
     cluster: LocalCluster, namespace: str, add_nodes: AddNodes, tmp_path: Path
 ) -> None:

@@ -27,7 +27,9 @@ def run(pytester: pytest.Pytester):
     return lambda: pytester.runpytest_inprocess(*OPTIONS)
 
 
-def test_in_ci_only_other_versions_and_a_missing_chart_may_be_skipped(run, monkeypatch: pytest.MonkeyPatch):
+def test_in_ci_only_other_versions_and_a_missing_chart_may_be_skipped(
+    run, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("CI", "true")
 
     run().assert_outcomes(passed=1, failed=1, skipped=2, xfailed=1)

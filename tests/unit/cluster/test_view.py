@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+from aiohttp import web
 from kubernetes_asyncio.client import Configuration
 
 from gpuspawner.cluster.client import RequestError
@@ -198,6 +199,40 @@ async def test_a_short_loss_of_contact_leaves_it_live() -> None:
         await until(view, lambda: not view.state.nodes)
 
         assert isinstance(view.health(), Live)
+
+
+async def test_contact_is_back_only_when_nothing_that_was_missed_is_still_on_its_way() -> None:
+    """A new watch is answered before it tells what happened while there was none."""
+    answered, told = asyncio.Event(), asyncio.Event()
+
+    async def taken_up(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        answered.set()
+        await told.wait()
+        await response.write(event("DELETED", POD) + event("BOOKMARK", obj("", "9")))
+        await asyncio.Event().wait()
+        return response
+
+    async with viewing(pods=[page(POD), failure(500), taken_up]) as (view, server):
+        await answered.wait()
+        await view.changed(0.2)
+        assert not view.in_touch()
+        told.set()
+        await until(view, view.in_touch)
+
+        assert not view.state.pods
+        assert isinstance(view.health(), Live)
+        watches = [query for query in server.queries if "watch" in query]
+        assert "3" in {query["timeoutSeconds"] for query in watches}  # no minute without bookmarks
+
+
+async def test_contact_is_back_when_a_watch_has_ended_in_order_without_a_bookmark() -> None:
+    pods = [page(POD), failure(500), watch(event("DELETED", POD)), watch(hold=True)]
+    async with viewing(pods=pods) as (view, _):
+        await until(view, lambda: not view.state.pods)
+
+        await until(view, view.in_touch)
 
 
 async def test_each_change_of_health_is_said_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -24,7 +24,7 @@ async def first(signals: AsyncIterator[Signal], count: int) -> list[Signal]:
     got: list[Signal] = []
     async with asyncio.timeout(5):
         async for signal in signals:
-            if signal != Confirmed([]):
+            if not isinstance(signal, Confirmed) or signal.changes:
                 got.append(signal)
             if len(got) == count:
                 break
