@@ -1,9 +1,9 @@
 """What holds for every test."""
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # A machine that is busy with other tests is slow, not wrong.
-settings.register_profile("gpuspawner", deadline=None)
+settings.register_profile("gpuspawner", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("gpuspawner")
 
 pytest_plugins = [

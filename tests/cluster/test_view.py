@@ -106,20 +106,24 @@ async def test_a_gpu_that_is_freed_is_seen_within_a_second_of_the_pods_going(
     def free() -> int:
         return view.state.nodes[node].free["nvidia.com/gpu"]
 
-    def delete_and_wait() -> float:
-        cluster.api.delete(f"{path}/a", grace=0)
+    def delete_and_wait(name: str) -> float:
+        cluster.api.delete(f"{path}/{name}", grace=0)
         wait_for(lambda: not cluster.api.items(path))
         return time.monotonic()
 
+    async def delay(name: str) -> float:
+        await aside(lambda: cluster.api.create(path, pod(name, gpus=8)))
+        await until(view, lambda: free() == 0)
+        gone = await aside(lambda: delete_and_wait(name))
+        await until(view, lambda: free() == 8)
+        return time.monotonic() - gone
+
     async with viewing(cluster.kubeconfig) as view:
         assert await view.first_list(10)
-        await aside(lambda: cluster.api.create(path, pod("a", gpus=8)))
-        await until(view, lambda: free() == 0)
+        delays = [await delay(name) for name in "abc"]
 
-        gone = await aside(delete_and_wait)
-        await until(view, lambda: free() == 8)
-
-    assert time.monotonic() - gone < 1
+    # A busy machine holds up one of them now and then; a slow view is late each time.
+    assert min(delays) < 1
 
 
 async def test_the_charts_role_and_rbac_yaml_are_enough(
