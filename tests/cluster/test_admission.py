@@ -130,10 +130,14 @@ async def test_a_quota_refuses_with_its_figures_and_what_it_leaves_can_be_had(
     rules.quota({QUOTA: "3"})
     await asker.until_taken(asker.named(asker.ask(1), "other"))
 
-    decision = await refusal(asker, asker.ask(4))
+    # On a busy machine the API server counts the other pod a moment after it has taken it.
+    over = OverQuota((Use(QUOTA, asked=4, used=1, limit=3),))
+    decision = await asker.until(
+        asker.ask(4), lambda it: isinstance(it, Refuse) and cause(it) == over
+    )
 
+    assert isinstance(decision, Refuse)
     assert decision.reason is Reason.QUOTA
-    assert cause(decision) == OverQuota((Use(QUOTA, asked=4, used=1, limit=3),))
     assert counts(decision) == [2, 0]
     assert (await asker.refused(asker.ask(4))).status == 403
     assert await asker.scheduled(asker.ask(2)) == one_node
