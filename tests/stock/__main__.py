@@ -30,8 +30,8 @@ def suite(release: str, folder: Path) -> Path:
     if given:
         return Path(given) / release / "tests"
     target = folder / release
-    command = ["git", "clone", "--quiet", "--depth", "1", "--branch", release, REPOSITORY, target]
-    subprocess.run(command, check=True)
+    command = ["git", "clone", "--quiet", "--depth", "1", "--branch", release, REPOSITORY]
+    subprocess.run([*command, str(target)], check=True)
     return target / "tests"
 
 
@@ -39,7 +39,7 @@ def run(tests: Path, folder: Path, *plugins: str) -> dict[str, str]:
     """Run the tests on a cluster of their own."""
     report = folder / "report.xml"
     options = [
-        *("-c", os.devnull, "--rootdir", tests, "-p", "no:cacheprovider", "-q", "--tb=short"),
+        *("-c", os.devnull, "--rootdir", str(tests), "-p", "no:cacheprovider", "-q", "--tb=short"),
         *("-o", "asyncio_mode=auto", "-o", "junit_family=xunit1", f"--junitxml={report}"),
         *(f"--timeout={SECONDS_A_TEST}", "--timeout-method=signal"),
         *(f"-p{plugin}" for plugin in plugins),
@@ -52,7 +52,7 @@ def run(tests: Path, folder: Path, *plugins: str) -> dict[str, str]:
             # The cluster goes at the end, so their namespaces need not go one by one before.
             "KUBESPAWNER_DEBUG_NAMESPACE": "1",
         }
-        command = [sys.executable, "-m", "pytest", *options, tests]
+        command = [sys.executable, "-m", "pytest", *options, str(tests)]
         subprocess.run(command, cwd=tests, env=environment, check=False)
     return outcomes(report)
 
