@@ -5,6 +5,7 @@ with the token against cross-site requests; and they demand the scope that start
 takes. They change nothing.
 """
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -27,6 +28,8 @@ MOST_AT_ONCE = 4
 """Questions about one person's servers; a form that is quick to change has two."""
 RETRY_AFTER = 10
 """Seconds until whoever found no turn may ask again; an open form asks as often."""
+PAUSE = 2.0
+"""Seconds until that is said, so that a program that asks again at once takes little of the hub."""
 
 
 class _TooManyQuestions(web.HTTPError):
@@ -101,8 +104,12 @@ class DecisionHandler(_AboutAServer):
         """Tell it for the server's owner, of the options that the body holds."""
         if len(self.request.body) > MOST_BYTES:
             raise web.HTTPError(413, "The options are too long")
-        with _counted(user_name):
-            self.answer(await decision(self.spawner(user_name, server_name), self._options()))
+        try:
+            with _counted(user_name):
+                self.answer(await decision(self.spawner(user_name, server_name), self._options()))
+        except _TooManyQuestions:
+            await asyncio.sleep(PAUSE)
+            raise
 
     def _options(self) -> object:
         try:

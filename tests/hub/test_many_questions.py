@@ -12,6 +12,7 @@ from itertools import count
 
 import requests
 
+from gpuspawner.web.handlers import PAUSE
 from localcluster import LocalCluster
 from tests.cluster.webhooks import Object, Webhooks, configured, patched
 from tests.fixtures.cluster import AddNodes
@@ -95,3 +96,5 @@ def test_a_hundred_and_twenty_questions_of_one_person_take_one_connection_of_the
         refused = [it for it in answers if it.status_code != HTTPStatus.OK]
         assert {it.status_code for it in refused} <= {HTTPStatus.TOO_MANY_REQUESTS}
         assert {it.headers["Retry-After"] for it in refused} <= {"10"}
+        # Who asks again at once is answered slowly.
+        assert all(it.elapsed.total_seconds() >= PAUSE for it in refused)
