@@ -7,6 +7,7 @@ Everything here was established by running both versions; what the hub does is r
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Callable, Coroutine, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -31,8 +32,8 @@ COUNTS_REFUSALS = SpawnException is None
 """Whether this hub counts a refusal as a failure of the hub: JupyterHub 5 does, 6 does not."""
 
 
-# Two characters that no font shows, in an order that no text has.
-_MARK = "\u2063\u2062\u2063"
+# No font shows these characters. Drawn anew by each process, so that nobody can name a server so.
+_MARK = "".join(secrets.choice("\u2061\u2062\u2063\u2064") for _ in range(16))
 
 
 class _Said(str):

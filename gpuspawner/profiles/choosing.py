@@ -66,7 +66,11 @@ def check_written(raw: Mapping[str, object], profiles: Sequence[Profile]) -> Non
     for profile in profiles:
         for option in profile.options if profile.slug == raw.get(PROFILE) else ():
             written = raw.get(option.name + WRITTEN_IN)
-            if written and (text := _wrong_write_in(written, option)):
+            try:
+                text = _wrong_write_in(written, option) if written else ""
+            except patterns.TooLongError:
+                text = _unchecked(written)
+            if text:
                 raise ValueError(f"{option.name}{WRITTEN_IN}: {text}")
 
 
@@ -98,10 +102,15 @@ def _profile(given: object, profiles: Sequence[Profile]) -> Profile | FieldError
 
 
 def _errors(raw: Mapping[str, object], profile: Profile) -> Iterator[FieldError]:
+    is_time_up = False
     for option in profile.options:
         written, given = raw.get(option.name + WRITTEN_IN), raw.get(option.name)
         if written:
-            text = _wrong_write_in(written, option)
+            try:
+                text = _unchecked(written) if is_time_up else _wrong_write_in(written, option)
+            except patterns.TooLongError:
+                # All texts of a request together may take as long as one.
+                is_time_up, text = True, _unchecked(written)
             if text:
                 yield FieldError(option.name + WRITTEN_IN, text)
         elif given and not any(_is(given, choice) for choice in option.choices):
@@ -115,18 +124,23 @@ def _is(given: object, choice: Choice) -> bool:
 
 
 def _wrong_write_in(written: object, option: Option) -> str:
-    """Why a value cannot be written in; empty where it can."""
+    """Why a value cannot be written in; empty where it can.
+
+    Raises:
+        TooLongError: It cannot be said in time.
+    """
     if option.write_in is None:
         return f"{quote(written)} is not on offer; {_allowed(option)}"
     if not isinstance(written, str):
         return f"{quote(written)} is not text"
     # KubeSpawner matches from the beginning and not to the end, and so the same is allowed here.
-    try:
-        if patterns.begins(option.write_in.pattern, written):
-            return ""
-    except patterns.TooLongError:
-        return f"{quote(written)} cannot be checked; write something shorter or simpler"
+    if patterns.begins(option.write_in.pattern, written):
+        return ""
     return f"{quote(written)} is not allowed; {option.write_in.advice or _pattern(option.write_in)}"
+
+
+def _unchecked(written: object) -> str:
+    return f"{quote(written)} cannot be checked; write something shorter or simpler"
 
 
 def _pattern(write_in: WriteIn) -> str:

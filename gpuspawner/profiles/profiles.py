@@ -60,6 +60,7 @@ class Profiles:
         self._preflight = preflight
         self._profiles = read(listed)
         self._admission_is_away = False
+        self._turns_are_taken = False
 
     @classmethod
     async def of(cls, spawner: Any, view: ClusterView, preflight: AdmittedPreflight) -> "Profiles":
@@ -184,10 +185,20 @@ class Profiles:
         return replace(ask, admit=partial(self._admit, dry_run, ask.namespace))
 
     async def _admit(self, dry_run: DryRun, namespace: str, pod: Plain) -> Plain | Rejection | None:
-        """Ask admission until it once has no answer: no page is to wait so for each profile."""
+        """Ask admission until it once has no answer: no page is to wait so for each profile.
+
+        Raises:
+            TooManyDryRunsError: This once was no turn for it, now or before.
+        """
         if self._admission_is_away:
             return None
-        admitted = await dry_run(namespace, pod)
+        if self._turns_are_taken:
+            raise TooManyDryRunsError
+        try:
+            admitted = await dry_run(namespace, pod)
+        except TooManyDryRunsError:
+            self._turns_are_taken = True
+            raise
         self._admission_is_away = admitted is None and bool(pod.get("spec"))
         return admitted
 

@@ -45,8 +45,12 @@ async def test_contact_that_was_lost_is_soon_back_though_nothing_happens(
 ) -> None:
     async with line_to(cluster, tmp_path) as (line, path), viewing(path) as view:
         assert await view.first_list(10)
-        line.cut()
-        await until(view, lambda: not view.in_touch())
+
+        def lost() -> bool:
+            line.cut()  # a watch may have yet to begin
+            return not view.in_touch()
+
+        await until(view, lost)
 
         await until(view, view.in_touch)
 

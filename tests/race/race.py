@@ -89,8 +89,10 @@ def restarting(stage: Stage, dice: random.Random) -> Iterator[None]:
 
     thread = Thread(target=restart)
     thread.start()
-    yield
-    thread.join()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
 @contextmanager
@@ -120,9 +122,11 @@ def competing(stage: Stage, dice: random.Random) -> Iterator[None]:
 
     thread = Thread(target=compete)
     thread.start()
-    yield
-    over.set()
-    thread.join()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 @contextmanager
@@ -140,9 +144,11 @@ def cordoning(stage: Stage, dice: random.Random) -> Iterator[None]:
 
     thread = Thread(target=cordon)
     thread.start()
-    yield
-    over.set()
-    thread.join()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 RACES = (

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuspawner import patterns
 from gpuspawner.options import FieldError
 from gpuspawner.profiles.choosing import Chosen, choose, keep, of_profile
 from gpuspawner.profiles.reading import read
@@ -110,6 +111,31 @@ def test_what_would_take_too_long_to_match_is_told_at_its_field(written: str) ->
 
     assert error.field == "image--unlisted-choice"
     assert "cannot be checked; write something shorter or simpler" in error.text
+
+
+def test_all_that_is_written_in_together_takes_the_time_of_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write_in = {"unlisted_choice": {"enabled": True, "validation_regex": "^(a|aa)+$"}}
+    names = [f"option-{number}" for number in range(5)]
+    listed = {"slug": "free", "display_name": "Free", "default": True}
+    [profile] = read([{**listed, "profile_options": dict.fromkeys(names, write_in)}])
+    matched: list[str] = []
+
+    def begins(_: str, text: str) -> bool:
+        matched.append(text)
+        raise patterns.TooLongError
+
+    monkeypatch.setattr(patterns, "begins", begins)
+    evil = {f"{name}--unlisted-choice": "a" * 60 for name in names}
+
+    errors = choose({"profile": "free", **evil}, (profile,))
+
+    assert isinstance(errors, tuple)
+    assert [error.field for error in errors] == list(evil)
+    assert len(matched) == 1
+    assert keep({"profile": "free", **evil}, (profile,)) == {}
+    assert len(matched) == 2
 
 
 def test_another_choice_of_an_option_replaces_what_was_written_in() -> None:

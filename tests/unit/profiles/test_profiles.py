@@ -51,13 +51,17 @@ async def test_where_admission_does_not_answer_it_is_asked_once_a_page() -> None
 
 
 async def test_where_admission_finds_no_turn_the_state_is_unknown_and_not_a_no() -> None:
+    turns: list[object] = []
+
     async def no_turn(*_: object) -> None:
+        turns.append(None)
         raise TooManyDryRunsError
 
-    spawner = ProfileSpawner(profile_list=[GPU])
+    spawner = ProfileSpawner(profile_list=[GPU, {**GPU, "slug": "another", "default": False}])
     spawner.dry_run_for_page = no_turn  # type: ignore[method-assign]
 
     assert "Not here" not in await (await profiles_of(spawner)).form(None, {})
+    assert len(turns) == 1  # each waits for seconds, and no page waits for one after another
 
 
 @pytest.mark.parametrize("saved", SAVED, ids=str)
