@@ -28,7 +28,7 @@ MOST_AT_ONCE = 4
 """Questions about one person's servers; a form that is quick to change has two."""
 RETRY_AFTER = 10
 """Seconds until whoever found no turn may ask again; an open form asks as often."""
-PAUSE = 2.0
+PAUSE = 4.0
 """Seconds until that is said, so that a program that asks again at once takes little of the hub."""
 
 

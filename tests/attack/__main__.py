@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from secrets import randbelow
 
-from tests.attack.attack import LOOPS, Attack, Report
+from tests.attack.attack import LOOPS, Attack, HarmedError, Report
 from tests.attack.stage import own_hub
 from tests.hub.running import API_TOKEN
 
@@ -19,7 +19,7 @@ def main() -> int:
     """Attack a hub, print what came of it, and fail where anybody else was harmed."""
     parser = argparse.ArgumentParser(prog="python -m tests.attack", description=__doc__)
     parser.add_argument("--url", help="where a hub is; without it one is started for the attack")
-    parser.add_argument("--token", help="of somebody who may start everybody's servers")
+    parser.add_argument("--token", help="of an administrator")
     parser.add_argument("--requests", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=randbelow(10**9))
     arguments = parser.parse_args()
@@ -28,7 +28,11 @@ def main() -> int:
         return _judge(attack.run(arguments.requests, arguments.seed), attack.lives())
     with tempfile.TemporaryDirectory() as folder, own_hub(Path(folder)) as hub:
         attack = Attack(hub.url, API_TOKEN)
-        report = attack.run(arguments.requests, arguments.seed)
+        try:
+            report = attack.run(arguments.requests, arguments.seed)
+        except HarmedError:
+            print(*(line for line in hub.log.splitlines() if "alice" in line), sep="\n")
+            raise
         counted = hub.log.count("consecutive spawn")
         print(f"seed {arguments.seed}, failures that the hub counted in a row: {counted or 'none'}")
         return _judge(report, attack.lives() and not counted)

@@ -22,6 +22,7 @@ c.KubeSpawner.cmd = {answers.COMMAND!r}
 c.KubeSpawner.delete_grace_period = 0
 c.KubeSpawner.start_timeout = 60
 c.Spawner.consecutive_failure_limit = 5
+c.JupyterHub.load_roles[0]["scopes"].append("tokens")
 c.GPUSpawner.default_accelerator = ""
 {T4}
 gpuspawner.configure(c)
