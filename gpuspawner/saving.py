@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from typing import Any
 
 from jupyterhub import orm
@@ -12,31 +13,34 @@ from gpuspawner import gates, options, sent
 from gpuspawner.hub import Refusal
 from gpuspawner.offers import Offers
 from gpuspawner.options import Gone
-from gpuspawner.pods import Plain
+
+_stored_before: ContextVar[object] = ContextVar("gpuspawner_stored_before")
+"""What this request's options were stored over; unset where it has none.
+
+Each request has a context of its own, and the start that it asks for has it too.
+"""
 
 
 @event.listens_for(orm.Spawner.user_options, "set", retval=True)
 def _store_what_can_be_stored(stored_for: orm.Spawner, value: object, *_: object) -> object:
-    """Let what is stored stand where JupyterHub is about to store more than it can write."""
-    return value if sent.is_within_bounds(value) else stored_for.user_options
+    """Remember what JupyterHub stores over, and keep it where it could not write the new value."""
+    before: object = stored_for.user_options
+    _stored_before.set(before)
+    return value if sent.is_within_bounds(value) else before
 
 
 class SavesOptions:
     """A mixin before KubeSpawner in a class's bases.
 
     JupyterHub stores what is sent before anybody has judged it, and takes it for what the next
-    start asks that says nothing. So what was granted is stored in its place, and what was not is
-    taken back. What an administrator or a program stores by PUT or PATCH, without a start, stands.
+    start asks that says nothing. So what was granted is stored in its place. What was refused gives
+    way to what was stored before: by an earlier start, or without a start by PUT or PATCH.
 
     Attributes:
-        brings_options: Whether this start says what it asks for, so that the hub has stored it.
         gone: Of the stored options of this start, those that are not on offer any more.
     """
 
-    brings_options = True
-
     gone: tuple[Gone, ...] = ()
-    _granted: Mapping[str, object] | None = None
 
     def saved(self, offers: Offers) -> tuple[gates.Options, tuple[Gone, ...]]:
         """What is stored, as far as it is on offer, with defaults for what is not; and the rest."""
@@ -47,37 +51,28 @@ class SavesOptions:
 
     @contextmanager
     def taking_back(self) -> Iterator[None]:
-        """Let what is refused within not be what the next start asks for."""
+        """Where a start is refused within, take back what the hub has stored of its request.
+
+        Of a request that says nothing it has stored nothing; JupyterHub 6 counts ``{}`` as that.
+        """
         try:
             yield
         except Refusal:
-            if self.brings_options:
-                self._store(self._granted or {})
+            if _stored_before in copy_context():
+                before = _stored_before.get()
+                self._store(before if sent.is_within_bounds(before) else {})
             raise
 
     def grant_options(self, granted: Mapping[str, object]) -> None:
         """Store what this start was granted."""
-        self._granted = granted
-        self._store(granted)
+        self._store(dict(granted))
 
-    def _store(self, stored: Mapping[str, object]) -> None:
+    def _store(self, stored: object) -> None:
         spawner: Any = self
-        spawner.user_options = dict(stored)
+        spawner.user_options = stored or {}  # as JupyterHub reads it
         if spawner.orm_spawner is not None:
-            spawner.orm_spawner.user_options = dict(stored)
+            spawner.orm_spawner.user_options = stored
             # All requests share one session, and the next one to end rolls back what is open in it.
             # So the hub commits before it waits for anything, and nothing of it is open here.
             if session := object_session(spawner.orm_spawner):
                 session.commit()
-
-    def get_state(self) -> Plain:
-        """KubeSpawner's state, and the options last granted."""
-        state: Plain = super().get_state()  # type: ignore[misc]
-        if self._granted is not None:
-            state["granted_options"] = dict(self._granted)
-        return state
-
-    def load_state(self, state: Plain) -> None:
-        """Take up what :meth:`get_state` has kept."""
-        super().load_state(state)  # type: ignore[misc]
-        self._granted = state.get("granted_options")

@@ -168,9 +168,8 @@ class GPUSpawner(
 
     def _requested(self) -> object:
         """The options of this start. Said nothing: those stored, as far as still on offer."""
-        self.brings_options, self.gone = True, ()
+        self.gone = ()
         requested = gates.requested(self)
-        self.brings_options = requested is not None
         if requested is not None:
             return requested
         if self.profile_list:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
@@ -22,6 +23,7 @@ c.GPUSpawner.images = {"old": {"image": "old:1"}, "new": {"image": "new:1"}}
 c.GPUSpawner.memory_choices = ["1Gi", "2Gi"]
 """
 WITHOUT_OLD = 'c.GPUSpawner.images = {"new": {"image": "new:1"}}'
+TOO_DEEP = {"image": json.loads("[" * 200 + "]" * 200)}
 CHOSEN = {"accelerator": None, "gpus": 0, "image": "old", "memory": "2Gi", "cpu": None}
 
 
@@ -109,6 +111,39 @@ def test_a_refused_start_that_says_nothing_leaves_what_was_stored(
 
         assert hub.api("GET", path).json()["user_options"] == stored
         hub.stop("bob")
+        assert hub.api("POST", path).status_code in {201, 202}
+        (pod,) = wait_for(hub.pods.all)
+        server = pod["spec"]["containers"][0]
+        assert server["image"] == "new:1"
+        assert server["resources"]["limits"]["memory"] == "2Gi"
+
+
+@pytest.mark.skipif(
+    jupyterhub.version_info[0] < 6, reason="version: JupyterHub 6 brought PUT and PATCH"
+)
+def test_a_refused_start_takes_back_only_what_it_has_sent(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(t4_nodes(1, 1))
+    refused: list[object] = [{"image": "evil"}, {"image": "evil"}, TOO_DEEP]
+    with start_gpu_hub(OFFERS) as hub:
+        hub.api("POST", "/users/alice")
+        path = "/users/alice/servers/lab"
+        for stored in ({"image": "new"}, {"image": "new", "memory": "2Gi"}):
+            hub.api("PUT", path, {"display_name": "My lab", "user_options": {"image": "old"}})
+            hub.api("PATCH", path, {"display_name": "My lab", "user_options": stored})
+            for body in refused:
+                assert hub.api("POST", path, body).status_code == 400
+                assert hub.api("GET", path).json()["user_options"] == stored
+
+            hub.end()
+            hub.begin()
+            hub.until_it_serves()
+
+            assert hub.api("GET", path).json()["user_options"] == stored
+            assert hub.api("POST", path, {"image": "evil"}).status_code == 400
+            assert hub.api("GET", path).json()["user_options"] == stored
+
         assert hub.api("POST", path).status_code in {201, 202}
         (pod,) = wait_for(hub.pods.all)
         server = pod["spec"]["containers"][0]

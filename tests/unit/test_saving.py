@@ -1,0 +1,112 @@
+"""What of the stored options a refusal leaves; tests/hub/test_saved_options.py has it in a hub."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from contextvars import copy_context
+
+import pytest
+from jupyterhub import orm
+from sqlalchemy import text
+
+from gpuspawner.hub import Refusal
+from gpuspawner.messages import Message
+from gpuspawner.saving import SavesOptions
+
+NOTHING_SAID = object()
+EVIL = {"image": "evil"}
+TOO_MUCH = {"image": [0] * 20_000}
+
+
+class Server(SavesOptions):
+    """A server of which only the options are stored."""
+
+    def __init__(self) -> None:
+        self.session = orm.new_session_factory("sqlite:///:memory:")()
+        self.orm_spawner = orm.Spawner(name="lab")
+        self.session.add(self.orm_spawner)
+        self.session.commit()
+        self.user_options: object = {}
+
+    @property
+    def stored(self) -> object:
+        """What is in the database, whatever is in memory."""
+        self.session.rollback()
+        self.session.expire_all()
+        return self.orm_spawner.user_options
+
+    def patch(self, options: object) -> None:
+        copy_context().run(self._save, options)
+
+    def refuse(self, options: object) -> None:
+        with suppress(Refusal):
+            copy_context().run(self._start, options, is_refused=True)
+
+    def grant(self, options: object) -> None:
+        copy_context().run(self._start, options, is_refused=False)
+
+    def store_as_another_version(self, options: object) -> None:
+        """Put something into the database that is not checked."""
+        stored = {"stored": json.dumps(options)}
+        self.session.execute(text("UPDATE spawners SET user_options = :stored"), stored)
+        self.session.commit()
+        self.session.expire_all()
+
+    def _save(self, options: object) -> None:
+        self.orm_spawner.user_options = options
+        self.session.commit()
+
+    def _start(self, options: object, *, is_refused: bool) -> None:
+        if options is not NOTHING_SAID:
+            self._save(options)
+        with self.taking_back():
+            if is_refused:
+                raise Refusal(Message.of("no"), reason="busy")
+        self.grant_options({"image": "granted"})
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.session.close()
+
+
+@pytest.mark.parametrize("refused", [EVIL, TOO_MUCH, NOTHING_SAID, ["image"], {}])
+@pytest.mark.parametrize("stored", [None, {}, {"image": "new"}, ["of JupyterHub 5"]])
+def test_refusals_leave_what_was_stored(server: Server, stored: object, refused: object) -> None:
+    server.patch({"image": "old"})
+    server.patch(stored)
+
+    for _ in range(2):
+        server.refuse(refused)
+
+        assert server.stored == stored
+        assert server.user_options == (stored or {}) or refused is NOTHING_SAID
+
+
+def test_a_refusal_leaves_what_the_last_start_was_granted(server: Server) -> None:
+    server.refuse(EVIL)
+    server.grant({"image": "asked"})
+    server.refuse(EVIL)
+    server.refuse(NOTHING_SAID)
+
+    assert server.stored == {"image": "granted"}
+
+
+def test_a_refusal_leaves_what_was_stored_since_the_last_start(server: Server) -> None:
+    server.grant({"image": "asked"})
+    server.patch({"image": "new"})
+    server.refuse(TOO_MUCH)
+    server.refuse(EVIL)
+
+    assert server.stored == {"image": "new"}
+
+
+def test_what_was_refused_does_not_stay_in_place_of_what_cannot_be_stored(server: Server) -> None:
+    server.store_as_another_version(TOO_MUCH)
+    server.refuse(EVIL)
+
+    assert server.stored == {}
