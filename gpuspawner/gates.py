@@ -87,8 +87,7 @@ def check_bounds(spawner: Any, raw: object) -> None:
         Refusal: They are not.
     """
     if raw == sent.TOO_MUCH or not sent.is_within_bounds(raw):
-        most = f"{sent.MOST_CONTAINERS} lists and objects, or {sent.MOST_VALUES:,} values"
-        raise _unreadable(spawner, f"the options hold more than {most}")
+        raise _unreadable(spawner, f"the options are too much to read: {sent.WHY_TOO_MUCH}")
 
 
 def _unreadable(spawner: Any, why: str) -> hub.Refusal:

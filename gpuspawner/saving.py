@@ -1,5 +1,6 @@
 """The options that the hub has stored for a server, for a start that says nothing of its own."""
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
@@ -10,9 +11,12 @@ from sqlalchemy import event
 from sqlalchemy.orm import object_session
 
 from gpuspawner import gates, options, sent
-from gpuspawner.hub import Refusal
+from gpuspawner.hub import Refusal, log_name
 from gpuspawner.offers import Offers
 from gpuspawner.options import Gone
+from gpuspawner.quoting import one_line
+
+_log = logging.getLogger(__name__)
 
 _stored_before: ContextVar[object] = ContextVar("gpuspawner_stored_before")
 """What this request's options were stored over; unset where it has none.
@@ -26,7 +30,12 @@ def _store_what_can_be_stored(stored_for: orm.Spawner, value: object, *_: object
     """Remember what JupyterHub stores over, and keep it where it could not write the new value."""
     before: object = stored_for.user_options
     _stored_before.set(before)
-    return value if sent.is_within_bounds(value) else before
+    if sent.is_within_bounds(value):
+        return value
+    owner = getattr(stored_for.user, "name", "nobody")
+    server = one_line(f"{owner}:{stored_for.name}")
+    _log.warning("Not storing the options sent for %s: %s", server, sent.WHY_TOO_MUCH)
+    return before
 
 
 class SavesOptions:
@@ -42,10 +51,19 @@ class SavesOptions:
 
     gone: tuple[Gone, ...] = ()
 
+    def stored_options(self) -> object:
+        """What is stored; nothing where it is more than is read, as older versions stored it."""
+        spawner: Any = self
+        if spawner.user_options != sent.TOO_MUCH:
+            return spawner.user_options
+        why = sent.WHY_TOO_MUCH
+        spawner.log.warning("Not using the options stored for %s: %s", log_name(spawner), why)
+        return {}
+
     def saved(self, offers: Offers) -> tuple[gates.Options, tuple[Gone, ...]]:
         """What is stored, as far as it is on offer, with defaults for what is not; and the rest."""
         spawner: Any = self
-        ours, theirs = gates.split(spawner, spawner.user_options)
+        ours, theirs = gates.split(spawner, self.stored_options())
         kept, gone = options.fall_back(ours, offers)
         return {**theirs, **options.user_options(kept)}, gone
 

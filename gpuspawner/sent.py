@@ -3,24 +3,27 @@
 Every reader and writer of JSON goes one call deeper for each list or object within another, and
 Python ends such a call where its stack ends. JupyterHub reads a body with more of the stack than it
 later has to store it, so it fails to store what it could read, and counts that as its own failure.
-So nothing is read or stored that holds more lists and objects than any stack has room for.
+So nothing is read or stored that is nested deeper than any stack has room for.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from jupyterhub.spawner import Spawner
 
 from gpuspawner import hub
 
-MOST_CONTAINERS = 100
-"""How many lists and objects options may hold, and so how deep they may be; ours hold one."""
+MOST_LEVELS = 100
+"""How deep options may be nested; ours are one level deep."""
 
 MOST_VALUES = 10_000
 """How many values options may hold; more would only take time to look at."""
 
 TOO_MUCH = "more than can be read"
 """Stands for options that are not within bounds."""
+
+WHY_TOO_MUCH = f"more than {MOST_LEVELS} levels deep, or more than {MOST_VALUES:,} values"
+"""What is wrong with them, for people and for the log."""
 
 _FIELDS = {"user_options", "display_name"}
 """What JupyterHub 6 knows in a REST body; a body with neither is the options themselves."""
@@ -32,18 +35,18 @@ class UnreadableError(ValueError):
 
 def is_within_bounds(value: object) -> bool:
     """Whether options are small enough to be read, copied and stored. Itself never goes deep."""
-    unseen, containers, values = [value], 0, 0
-    while unseen:
-        found = unseen.pop()
-        if isinstance(found, Mapping):
-            found = list(found.values())
-        if isinstance(found, list | tuple):
-            containers += 1
-            values += len(found)
-            if containers > MOST_CONTAINERS or values > MOST_VALUES:
-                return False
-            unseen.extend(found)
+    level, levels, values = [value], 0, 0
+    while holders := [it for it in level if isinstance(it, Mapping | list | tuple)]:
+        levels += 1
+        values += sum(map(len, holders))
+        if levels > MOST_LEVELS or values > MOST_VALUES:
+            return False
+        level = [it for held in holders for it in _values(held)]
     return True
+
+
+def _values(held: Mapping[str, object] | Sequence[object]) -> Iterable[object]:
+    return held.values() if isinstance(held, Mapping) else held
 
 
 def requested_options(spawner: Spawner) -> object:
@@ -71,13 +74,14 @@ def options_in(body: bytes) -> object:
     """
     if not body:
         return None
-    # A text may hold such characters too; who needs a hundred of them in one?
-    if body.count(b"[") + body.count(b"{") > MOST_CONTAINERS:
-        return TOO_MUCH
     try:
         sent = json.loads(body.decode())
+    except RecursionError:
+        return TOO_MUCH
     except ValueError as error:
         raise UnreadableError("the request's body isn't JSON in UTF-8") from error
+    if not is_within_bounds(sent):
+        return TOO_MUCH
     if not hub.COUNTS_REFUSALS and isinstance(sent, dict) and _FIELDS & sent.keys():
         return sent.get("user_options")
     return sent

@@ -173,7 +173,7 @@ class GPUSpawner(
         if requested is not None:
             return requested
         if self.profile_list:
-            return self.user_options
+            return self.stored_options()
         saved, self.gone = self.saved(self._runtime.offers)
         return saved
 

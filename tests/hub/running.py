@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,14 @@ class RunningHub:
         path = self._folder / "jupyterhub_config.py"
         *others, last = path.read_text().rstrip().splitlines()
         path.write_text("\n".join([*others, *lines, last, ""]))
+        self.begin()
+        self.until_it_serves()
+
+    def change_database(self, statement: str, *values: object) -> None:
+        """Restart the hub, with its database changed by SQL in between."""
+        self.end()
+        with closing(sqlite3.connect(self._folder / "hub.sqlite")) as database, database:
+            database.execute(statement, values)
         self.begin()
         self.until_it_serves()
 

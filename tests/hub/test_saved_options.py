@@ -13,6 +13,7 @@ import requests
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, t4_nodes
 from tests.hub.conftest import StartGPUHub
+from tests.unit.profiles.lists import CPU
 from tests.waiting import wait_for
 
 OFFERS = """
@@ -149,6 +150,29 @@ def test_a_refused_start_takes_back_only_what_it_has_sent(
         server = pod["spec"]["containers"][0]
         assert server["image"] == "new:1"
         assert server["resources"]["limits"]["memory"] == "2Gi"
+
+
+PROFILES = f"""
+c.KubeSpawner.profile_list = {[CPU]!r}
+"""
+
+
+@pytest.mark.parametrize("configuration", [OFFERS, PROFILES], ids=["offers", "profiles"])
+def test_more_than_is_read_of_an_older_version_gives_way_to_the_defaults(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes, configuration: str
+) -> None:
+    add_nodes("single")
+    with start_gpu_hub(configuration + ANSWER_AT_ONCE) as hub:
+        hub.start("alice")
+        hub.until_ready("alice")
+        hub.stop("alice")
+        hub.change_database("UPDATE spawners SET user_options = ?", json.dumps(TOO_DEEP))
+
+        assert hub.person("alice").open("/hub/spawn").status == 200
+        assert hub.start("alice").status_code in {201, 202}
+
+        assert hub.until_ready("alice")["user_options"] != TOO_DEEP
+        assert "Not using the options stored for alice:" in hub.log
 
 
 def test_requests_that_end_meanwhile_roll_nothing_of_a_start_back(

@@ -110,3 +110,17 @@ def test_what_was_refused_does_not_stay_in_place_of_what_cannot_be_stored(server
     server.refuse(EVIL)
 
     assert server.stored == {}
+
+
+def test_what_is_not_stored_is_told_in_one_line_of_the_log(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.orm_spawner.user = orm.User(name="alice")
+    server.orm_spawner.name = "lab\nFake line"
+    server.patch(TOO_MUCH)
+
+    (record,) = [it for it in caplog.records if it.name == "gpuspawner.saving"]
+    assert record.getMessage() == (
+        "Not storing the options sent for alice:lab Fake line: "
+        "more than 100 levels deep, or more than 10,000 values"
+    )

@@ -62,10 +62,23 @@ def test_no_depth_of_a_body_ends_the_stack(depth: int) -> None:
     assert sent.options_in(b'{"a":' * depth + b"1" + b"}" * depth) == sent.TOO_MUCH
 
 
+def test_brackets_within_a_text_are_text() -> None:
+    options = {"note": "{" * 1_000 + "[" * 1_000, "accelerator": None}
+
+    assert sent.options_in(json.dumps(options).encode()) == options
+
+
 def _nested(depth: int) -> object:
     value: object = 0
     for number in range(depth):
         value = [value] if number % 2 else {"a": value}
+    return value
+
+
+def _doubled(depth: int) -> object:
+    value: object = 0
+    for _ in range(depth):
+        value = [value, value]
     return value
 
 
@@ -78,11 +91,17 @@ def _nested(depth: int) -> object:
         (_nested(100), True),
         (_nested(101), False),
         (_nested(100_000), False),
-        ([[]] * 100, False),
+        ({"mounts": [{"path": "/a"}] * 150}, True),
+        ([[]] * 10_000, True),
+        ([[]] * 10_001, False),
+        (_doubled(100), False),
         ([0] * 10_001, False),
         (([0] * 5_001, [0] * 5_001), False),
     ],
-    ids=["options", "long", "wide", "deep", "too deep", "far too deep", "lists", "list", "tuple"],
+    ids=[
+        *("options", "long", "wide", "deep", "too deep", "far too deep"),
+        *("objects", "lists", "too many lists", "shared lists", "list", "tuple"),
+    ],
 )
 def test_options_are_bounded_however_they_are_put_together(value: object, is_within: bool) -> None:
     assert sent.is_within_bounds(value) is is_within
