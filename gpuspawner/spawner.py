@@ -9,6 +9,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from jupyterhub.utils import maybe_future
@@ -28,7 +29,7 @@ from gpuspawner.preflight.decision import Decision, Start
 from gpuspawner.preflight.preflight import START_PATIENCE
 from gpuspawner.preflight.seats import Seats
 from gpuspawner.preflight.strangers import Key
-from gpuspawner.profiles import ChoosesProfiles, Profiles
+from gpuspawner.profiles import ChoosesProfiles, Listing, Profiles, listing
 from gpuspawner.saving import SavesOptions
 from gpuspawner.seating import KeepsSeat
 from gpuspawner.underway import Asked, Underway
@@ -138,7 +139,7 @@ class GPUSpawner(
     def run_pre_spawn_hook(self) -> Any:
         """Ask for every start, before the administrator's own hook, and take the seat."""
         hub.speak(self)
-        admitted = hub.at_once(self._admit)
+        admitted = hub.at_once(partial(self._admit, listing(self)))
         if admitted is None:
             return super().run_pre_spawn_hook()
         return self._run_hook_after(admitted)
@@ -147,14 +148,14 @@ class GPUSpawner(
         await admitted
         await maybe_future(super().run_pre_spawn_hook())
 
-    async def _admit(self) -> None:
+    async def _admit(self, listed: Listing) -> None:
         """Take the seat in the tick of the verdict; waits only for what is not known yet."""
         if self._runtime.discovers and not self.profile_list:
             await self._runtime.view.first_list(START_PATIENCE)
         if not self.connect():
             raise gates.unreachable(self)
         self.keep_unloaded()
-        profiles = await self.profiles()
+        profiles = await self.profiles(listed)
         begin = self._runtime.preflight.begin
         with self.taking_back():
             asked = await self._asked(self._requested(), profiles)

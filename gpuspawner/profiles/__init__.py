@@ -6,6 +6,6 @@ stands with each of them, and the gates.
 
 from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.profiles.spawning import ChoosesProfiles
-from gpuspawner.profiles.trial import check
+from gpuspawner.profiles.trial import Listing, check, listing
 
-__all__ = ["ChoosesProfiles", "Profiles", "check"]
+__all__ = ["ChoosesProfiles", "Listing", "Profiles", "check", "listing"]

@@ -25,7 +25,7 @@ from gpuspawner.preflight.decision import Decision, Refuse, Room, Start, Unknown
 from gpuspawner.profiles import page, standing
 from gpuspawner.profiles.choosing import Chosen, choose, keep
 from gpuspawner.profiles.reading import read
-from gpuspawner.profiles.trial import Initialized, profile_list, try_out
+from gpuspawner.profiles.trial import Initialized, Listing, profile_list, try_out
 
 MOST_INSTEAD = 3
 # A refusal is to be made soon, and each try asks the API server once.
@@ -63,14 +63,16 @@ class Profiles:
         self._turns_are_taken = False
 
     @classmethod
-    async def of(cls, spawner: Any, view: ClusterView, preflight: AdmittedPreflight) -> "Profiles":
-        """The spawner's profiles; an administrator's function is called once for them.
+    async def of(
+        cls, spawner: Any, listing: Listing, view: ClusterView, preflight: AdmittedPreflight
+    ) -> "Profiles":
+        """The spawner's profiles.
 
         Raises:
             HTTPError: They cannot be had.
         """
         try:
-            return cls(spawner, await profile_list(spawner), view, preflight)
+            return cls(spawner, await profile_list(spawner, listing), view, preflight)
         except web.HTTPError:
             raise
         except Exception as error:

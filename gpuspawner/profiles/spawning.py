@@ -12,7 +12,7 @@ from gpuspawner.pods import Plain
 from gpuspawner.profiles.choosing import check_written
 from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.profiles.reading import read, without_patterns
-from gpuspawner.profiles.trial import copy_of
+from gpuspawner.profiles.trial import Listing, copy_of, listing
 
 
 class ChoosesProfiles:
@@ -29,8 +29,11 @@ class ChoosesProfiles:
         profiles = await ChoosesProfiles.profiles(self._unloaded or self)
         return await profiles.form(hub.draft(), spawner.user_options) if profiles else ""
 
-    async def profiles(self) -> Profiles | None:
+    async def profiles(self, listed: Listing | None = None) -> Profiles | None:
         """The administrator's profiles; None where the offers are gpuspawner's.
+
+        Args:
+            listed: Where a gate may ask again, what it asks.
 
         Raises:
             HTTPError: They cannot be had.
@@ -39,7 +42,8 @@ class ChoosesProfiles:
         if not spawner.profile_list:
             return None
         runtime = spawner._runtime  # noqa: SLF001, it is our own
-        return await Profiles.of(spawner, runtime.view, runtime.preflight)
+        listed = listed or listing(spawner)
+        return await Profiles.of(spawner, listed, runtime.view, runtime.preflight)
 
     async def dry_run_for_page(self, namespace: str, pod: Plain) -> Plain | Rejection | None:
         """What admission would make of a pod that is only shown.

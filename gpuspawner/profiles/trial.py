@@ -8,8 +8,9 @@ copy, which is thrown away.
 import asyncio
 import copy
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from jupyterhub.utils import maybe_future
@@ -34,6 +35,9 @@ from gpuspawner.scheduling.requests import asked, is_extended
 Initialized = Sequence[Mapping[str, Any]]
 """Profiles with the slugs and defaults that KubeSpawner gives them."""
 
+Listing = Callable[[], object]
+"""Gives the profiles as an administrator has them, or what is to be awaited for them."""
+
 
 # There is no public way. Looked up here, a name that KubeSpawner has changed ends the hub's start;
 # where they are used it would look like a mistake in the profiles.
@@ -44,13 +48,22 @@ _get_initialized_profile_list = KubeSpawner._get_initialized_profile_list  # noq
 _NEVER_CHANGED = frozenset({"config", "profile_list"})
 
 
-async def profile_list(spawner: Any) -> Initialized:
-    """The profiles as KubeSpawner uses them; calls the administrator's function, if it is one."""
-    listed = _sorted_dict_values(spawner, spawner.profile_list)
-    if callable(listed):
-        if inspect.iscoroutinefunction(listed):
-            await asyncio.sleep(0)  # it is not called by an attempt of `hub.at_once`
-        listed = await maybe_future(listed(spawner))
+def listing(spawner: Any) -> Listing:
+    """The spawner's profiles, for one gate: an administrator's function is called once for them."""
+
+    def called() -> object:
+        listed = _sorted_dict_values(spawner, spawner.profile_list)
+        return listed(spawner) if callable(listed) else listed
+
+    return cache(called)
+
+
+async def profile_list(spawner: Any, listing: Listing) -> Initialized:
+    """The profiles as KubeSpawner uses them."""
+    listed = listing()
+    if inspect.isawaitable(listed):
+        await asyncio.sleep(0)  # what can be awaited only once, no attempt of `hub.at_once` awaits
+    listed = await maybe_future(listed)
     initialized: Initialized = _get_initialized_profile_list(spawner, listed)
     return initialized or []
 

@@ -236,3 +236,26 @@ def _calls(hub: RunningHub) -> list[str]:
 
 def _folder(hub: RunningHub) -> Path:
     return Path(f"/proc/{hub.process.pid}/cwd")
+
+
+COUNTED = f"""
+def listed(spawner):
+    spawner.log.info("Profiles are asked for")
+    async def load():
+        spawner.log.info("Profiles are loaded")
+        return {[CPU, GPU]!r}
+    return load()
+c.KubeSpawner.profile_list = listed
+"""
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_a_start_calls_a_function_once_and_kubespawner_once_more(
+    start_gpu_hub: StartGPUHub,
+) -> None:
+    with start_gpu_hub(COUNTED) as hub:
+        hub.start("alice", {"profile": "gpu"})
+        hub.until_ready("alice")
+
+        assert hub.log.count("Profiles are asked for") == 2
+        assert hub.log.count("Profiles are loaded") == 2

@@ -11,7 +11,7 @@ from gpuspawner.outages import StandsOutages
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.profiles import ChoosesProfiles, Profiles
-from gpuspawner.profiles.trial import profile_list
+from gpuspawner.profiles.trial import listing, profile_list
 from tests.unit.preflight.worlds import StillView
 
 
@@ -47,4 +47,5 @@ async def profiles_in(view: StillView, spawner: ProfileSpawner) -> Profiles:
     for kind in ("PriorityClass", "DeviceClass"):
         view.state.mark_known(kind)
     preflight = AdmittedPreflight(Preflight(view))
-    return Profiles(spawner, await profile_list(spawner), view, preflight)
+    listed = await profile_list(spawner, listing(spawner))
+    return Profiles(spawner, listed, view, preflight)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ from tornado import web
 from gpuspawner import hub
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.preflight import Preflight
+from gpuspawner.profiles.trial import Listing, listing
 from tests.unit.preflight.worlds import StillView, node
 from tests.unit.profiles.lists import CPU, GPU
 from tests.unit.profiles.spawners import ProfileSpawner
@@ -23,6 +25,45 @@ def _spawner(**traits: Any) -> ProfileSpawner:
     spawner = ProfileSpawner(**traits)
     spawner._runtime = SimpleNamespace(view=view, preflight=AdmittedPreflight(Preflight(view)))
     return spawner
+
+
+@pytest.mark.parametrize("kind", ["plain", "coroutine", "returns a coroutine", "object"])
+async def test_a_function_is_called_once_by_a_gate_that_is_begun_twice(kind: str) -> None:
+    done = []
+
+    def plain(_: object) -> list[Any]:
+        done.append("called")
+        return [CPU]
+
+    async def coroutine(spawner: object) -> list[Any]:
+        await asyncio.sleep(0)
+        return plain(spawner)
+
+    def returns_a_coroutine(spawner: object) -> Any:
+        return coroutine(spawner)
+
+    class Function:
+        async def __call__(self, spawner: object) -> list[Any]:
+            return await coroutine(spawner)
+
+    functions: dict[str, Any] = {
+        "plain": plain,
+        "coroutine": coroutine,
+        "returns a coroutine": returns_a_coroutine,
+        "object": Function(),
+    }
+    spawner = _spawner(profile_list=functions[kind])
+
+    async def gate(listed: Listing) -> bool:
+        done.append("begun")
+        profiles = await spawner.profiles(listed)
+        await asyncio.sleep(0)  # as for a dry run
+        return profiles is not None
+
+    assert await hub.at_once(partial(gate, listing(spawner)))  # type: ignore[misc]
+    await asyncio.sleep(0)  # for tasks that were begun and left alone
+
+    assert sorted(done) == ["begun", "begun", "called"]
 
 
 async def test_a_form_after_a_refused_start_knows_nothing_of_the_profile_that_was_loaded() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpuspawner.preflight.ask import Ask
 from gpuspawner.profiles.choosing import Chosen
-from gpuspawner.profiles.trial import profile_list, try_out
+from gpuspawner.profiles.trial import listing, profile_list, try_out
 from gpuspawner.scheduling import ClusterState
 from tests.unit.profiles.lists import CPU, CPU_PROFILE, GPU, GPU_PROFILE
 from tests.unit.profiles.spawners import ProfileSpawner
@@ -15,7 +15,7 @@ from tests.unit.profiles.spawners import ProfileSpawner
 
 async def _tried(spawner: ProfileSpawner, profile: Any = GPU_PROFILE, **options: object) -> Ask:
     chosen = Chosen(profile, {"profile": profile.slug, **options})
-    listed = await profile_list(spawner)
+    listed = await profile_list(spawner, listing(spawner))
     return await try_out(spawner.copied(), listed, chosen, ClusterState().rules)
 
 
