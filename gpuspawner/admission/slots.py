@@ -1,4 +1,4 @@
-"""How much may be asked at the same time, and how often, so that nobody is in another's way."""
+"""Limits on how many dry runs run at the same time, and how often, so that nobody blocks others."""
 
 import time
 from asyncio import Semaphore, timeout
@@ -10,11 +10,11 @@ Clock = Callable[[], float]
 
 
 class TooManyDryRunsError(Exception):
-    """A dry run that others left no room for; it was not made, so nothing is known."""
+    """There was no turn for a dry run in time. It was not made, so nothing is known."""
 
 
 class Slots:
-    """So many at the same time, of one person fewer. The first to come is the first to go.
+    """At most `most` at the same time, and `of_one` for one person; first come, first served.
 
     Args:
         most: How many in all.
@@ -49,9 +49,9 @@ class Slots:
 
 
 class Budget:
-    """So many a second, evenly. Half of what is saved up is kept for who had none lately.
+    """A rate limit. Half of the saved-up turns is reserved for people who had none lately.
 
-    So everybody gets one in that time, and who wants more has what is left over.
+    So everybody gets a turn in that time, and others share what is left over.
 
     Args:
         a_second: How many a second.

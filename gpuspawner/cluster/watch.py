@@ -200,7 +200,7 @@ class Watcher:
                 del chunk, lines  # it may be long until the next ones
         if self._version == version and time.monotonic() - started < _SHORTEST_WATCH:
             raise RequestError("the watch ended at once")
-        # What was missed had a whole watch to come.
+        # The server had a whole watch to send what was missed.
         self._failures, self._is_behind = 0, False
 
     def _changes(self, lines: list[bytes]) -> list[Change]:
