@@ -55,13 +55,7 @@ def read(spawner: Any, raw: object, person: Person, offers: Offers) -> tuple[Opt
     ours, theirs = split(spawner, raw)
     request = options.parse(ours, offers)
     if not isinstance(request, GPURequest):
-        raise hub.refuse(
-            spawner,
-            messages.correction(request),
-            reason="invalid-options",
-            status=400,
-            on_form=OnForm.of_errors(request),
-        )
+        raise _invalid(spawner, request)
     grant = policy.decide(request, person, offers)
     if isinstance(grant, Denial):
         raise hub.refuse(spawner, messages.denied(grant), reason=grant.reason.value, status=403)
@@ -77,7 +71,7 @@ def requested(spawner: Any) -> object:
     try:
         return sent.requested_options(spawner)
     except sent.UnreadableError as error:
-        raise _unreadable(spawner, str(error)) from None
+        raise _invalid(spawner, (FieldError("", str(error)),)) from None
 
 
 def check_bounds(spawner: Any, raw: object) -> None:
@@ -87,11 +81,11 @@ def check_bounds(spawner: Any, raw: object) -> None:
         Refusal: They are not.
     """
     if raw == sent.TOO_MUCH or not sent.is_within_bounds(raw):
-        raise _unreadable(spawner, f"the options are too much to read: {sent.WHY_TOO_MUCH}")
+        why = f"the options are too much to read: {sent.WHY_TOO_MUCH}"
+        raise _invalid(spawner, (FieldError("", why),))
 
 
-def _unreadable(spawner: Any, why: str) -> hub.Refusal:
-    errors = (FieldError("", why),)
+def _invalid(spawner: Any, errors: tuple[FieldError, ...]) -> hub.Refusal:
     return hub.refuse(
         spawner,
         messages.correction(errors),

@@ -5,6 +5,7 @@ the memory of one page more, and lets the API server work while we do.
 """
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 
@@ -78,23 +79,26 @@ async def pages(
 async def _fetch(
     client: Client, path: str, query: Mapping[str, str], limit: int, silence: float
 ) -> tuple[bytes, int]:
-    """One page, and the limit that it was asked for with: a smaller one where it was too long."""
+    """One page, and the limit that it was asked for with; too long a page is asked for anew."""
     while True:
-        body = await _body(client, path, {**query, "limit": str(limit)}, silence)
-        if len(body) <= _LONGEST_PAGE or limit == 1:
+        longest = _LONGEST_PAGE if limit > 1 else math.inf  # one object cannot be divided
+        body = await _body(client, path, {**query, "limit": str(limit)}, silence, longest)
+        if len(body) <= longest:
             return body, limit
         limit = max(1, limit // 8)
 
 
-async def _body(client: Client, path: str, query: Mapping[str, str], silence: float) -> bytes:
-    """The page, or where it is too long and might be shorter, somewhat more than may be kept."""
+async def _body(
+    client: Client, path: str, query: Mapping[str, str], silence: float, longest: float
+) -> bytes:
+    """The page, or its beginning, which is longer than the *longest* that may be kept."""
     parts, size = [], 0
     # Unpacking costs the event loop a third of what decrypting the same page unpacked does.
     async with client.get(path, query, silence, encoding="gzip") as response:
         async for part in response.content.iter_any():
             parts.append(part)
             size += len(part)
-            if size > _LONGEST_PAGE and query["limit"] != "1":
+            if size > longest:
                 break
     return b"".join(parts)
 

@@ -80,6 +80,19 @@ def mixed(people: int, dice: random.Random) -> list[int]:
 
 
 @contextmanager
+def _beside(trouble: Callable[[], None], over: Event | None = None) -> Iterator[None]:
+    """Make trouble in a thread; *over* is set when the block ends, and the thread is waited for."""
+    thread = Thread(target=trouble)
+    thread.start()
+    try:
+        yield
+    finally:
+        if over is not None:
+            over.set()
+        thread.join()
+
+
+@contextmanager
 def restarting(stage: Stage, dice: random.Random) -> Iterator[None]:
     """The API server is restarted in the midst of it."""
 
@@ -87,12 +100,8 @@ def restarting(stage: Stage, dice: random.Random) -> Iterator[None]:
         time.sleep(dice.uniform(0.2, 1.0))
         stage.cluster.restart_apiserver()
 
-    thread = Thread(target=restart)
-    thread.start()
-    try:
+    with _beside(restart):
         yield
-    finally:
-        thread.join()
 
 
 @contextmanager
@@ -120,13 +129,8 @@ def competing(stage: Stage, dice: random.Random) -> Iterator[None]:
             if over.wait(dice.uniform(0.05, 0.4)):
                 return
 
-    thread = Thread(target=compete)
-    thread.start()
-    try:
+    with _beside(compete, over):
         yield
-    finally:
-        over.set()
-        thread.join()
 
 
 @contextmanager
@@ -142,13 +146,8 @@ def cordoning(stage: Stage, dice: random.Random) -> Iterator[None]:
             stage.cluster.api.patch(node, {"spec": {"unschedulable": False}})
             over.wait(dice.uniform(0.1, 1.0))
 
-    thread = Thread(target=cordon)
-    thread.start()
-    try:
+    with _beside(cordon, over):
         yield
-    finally:
-        over.set()
-        thread.join()
 
 
 RACES = (
