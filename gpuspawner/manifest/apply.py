@@ -6,7 +6,6 @@ made, so no server carries what an earlier one was given.
 
 import math
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
@@ -53,6 +52,8 @@ EVERYWHERE = PodRules()
 def apply(pod: Mapping[str, Any], grant: Grant, rules: PodRules = EVERYWHERE) -> dict[str, Any]:
     """Return a new pod with what was granted; the pod given is not changed.
 
+    A refusal tries dozens of grants, so the new pod shares what no grant changes with that one.
+
     Args:
         pod: KubeSpawner's pod as the API has it (plain data, camelCase); its first container is
             the server's.
@@ -62,9 +63,10 @@ def apply(pod: Mapping[str, Any], grant: Grant, rules: PodRules = EVERYWHERE) ->
     Raises:
         ManifestError: The accelerator contradicts what the pod already has.
     """
-    made = deepcopy(dict(pod))
-    spec = made["spec"]
-    server = spec["containers"][0]
+    first, *others = pod["spec"]["containers"]
+    server = dict(first)
+    spec = {**pod["spec"], "containers": [server, *others]}
+    made = {**pod, "spec": spec}
     if grant.image is not None:
         server["image"] = grant.image.image
     _ask_for(server, grant, rules)
