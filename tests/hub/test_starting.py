@@ -9,6 +9,7 @@ import pytest
 from tests.fixtures.cluster import AddNodes
 from tests.hub.conftest import StartGPUHub
 from tests.hub.process import start_hub_process
+from tests.waiting import wait_for
 
 CONFIGURED = "import gpuspawner\nc = get_config()\n{lines}\ngpuspawner.configure(c)\n{after}\n"
 A100 = 'c.GPUSpawner.accelerators = {"a100": {"node_selector": {"gpu": "a100"}}}'
@@ -66,8 +67,9 @@ def test_with_the_spawner_class_alone_everything_works(
     # Nothing of gpuspawner.configure(c) is left of the tests' own lines.
     lines = 'gpuspawner.configure = lambda c: None\nc.JupyterHub.spawner_class = "gpuspawner"'
     with start_gpu_hub(lines) as hub:
-        page = hub.person("alice").open("/hub/spawn")
-        assert "P100" in page.text
+        alice = hub.person("alice")
+        # The first spawner of all starts the view, and its page does not wait long for it.
+        wait_for(lambda: "P100" in alice.open("/hub/spawn").text)
 
         hub.start("alice", {"accelerator": "tesla-p100", "gpus": 1})
 
