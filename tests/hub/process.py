@@ -1,4 +1,4 @@
-"""A hub's process, forked from one that has imported JupyterHub and KubeSpawner already.
+"""A hub's process, forked from one that has imported what hubs need already.
 
 The imports are most of what a hub needs to start; the hub itself is made anew in each process.
 """
@@ -17,7 +17,7 @@ from localcluster.binaries import proxy
 ROOT = Path(__file__).parents[2]
 
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["jupyterhub.app", "kubespawner"])
+_context.set_forkserver_preload(["tests.quick_imports", "jupyterhub.app", "gpuspawner.spawner"])
 
 
 def start_hub_process(folder: Path, environment: Mapping[str, str]) -> BaseProcess:

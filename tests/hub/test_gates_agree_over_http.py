@@ -23,6 +23,7 @@ SEED = int(os.environ.get("GPUSPAWNER_SEED", "20261121"))
 COUNT = 20
 CONFIGURATION = f"c.GPUSpawner.update({dict(OFFERS)!r})\n"
 FULL = {"busy", "away", "absent"}
+WAYS = ("form", "query", "rest")  # and the names of those who ask
 
 _REFUSED = re.compile(r"Not starting (\S+) \(([a-z-]+)\)")
 
@@ -46,34 +47,33 @@ def test_a_no_has_the_same_reason_whichever_way_one_asks(
     with start_gpu_hub(CONFIGURATION + answers) as hub:
         hub.start("holder", {"accelerator": "busy", "image": "lab", "memory": "1Gi"})
         hub.until_ready("holder")
+        by_form, by_query = hub.person("form"), hub.person("query")
         asked = list(islice(refused_sets(), COUNT))
 
-        for number, options in enumerate(asked):
-            _ask_in_every_way(hub, number, options, answers)
+        for options in asked:
+            form = {name: values[0] for name, values in as_form(options).items()}
+            assert 400 <= by_form.submit(form).status < 500
+            assert 400 <= by_query.open(_with_query(form)).status < 500
+            _ask_by_rest(hub, options, answers)
 
-        reasons: dict[str, str] = dict(_REFUSED.findall(hub.log))
-        for number, options in enumerate(asked):
-            told = {way: reasons.get(f"{way}{number}") for way in ("form", "query", "rest")}
-            assert len(set(told.values())) == 1, f"{options}, seed {SEED}: {told}"
-            assert None not in told.values(), options
-        assert set(reasons.values()) >= {"invalid-options", "busy", "away", "impossible"}
+        told = _REFUSED.findall(hub.log)
+        reasons = {way: [why for name, why in told if name == way] for way in WAYS}
+        for options, *whys in zip(asked, *reasons.values(), strict=True):
+            assert len(set(whys)) == 1, f"{options}, seed {SEED}: {WAYS} {whys}"
+        assert set(reasons["rest"]) >= {"invalid-options", "busy", "away", "impossible"}
         assert hub.pods.names() == {"jupyter-holder"}
 
 
-def _ask_in_every_way(hub: RunningHub, number: int, options: OptionSet, answers: str) -> None:
-    form = {name: values[0] for name, values in as_form(options).items()}
-    assert 400 <= hub.person(f"form{number}").submit(form).status < 500
+def _with_query(form: dict[str, str]) -> str:
     query = {f"opt-{name}": value for name, value in form.items()}
-    path = requests.Request("GET", "http://hub/hub/spawn", params=query).prepare().path_url
-    assert 400 <= hub.person(f"query{number}").open(path).status < 500
-    _ask_by_rest(hub, f"rest{number}", options, answers)
+    return requests.Request("GET", "http://hub/hub/spawn", params=query).prepare().path_url
 
 
-def _ask_by_rest(hub: RunningHub, user: str, options: OptionSet, answers: str) -> None:
-    status = hub.start(user, options).status_code
+def _ask_by_rest(hub: RunningHub, options: OptionSet, answers: str) -> None:
+    status = hub.start("rest", options).status_code
     if answers == ANSWER_AT_ONCE and status in {201, 202}:
         # This hub doesn't wait for the API server's admission: the refusal ends the start.
-        hub.events_end(user)
-        assert not hub.server(user).get("ready")
+        hub.events_end("rest")
+        assert not hub.server("rest").get("ready")
     else:
         assert 400 <= status < 500

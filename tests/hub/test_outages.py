@@ -55,6 +55,7 @@ def test_without_the_rights_servers_start_unchecked_and_it_is_said_once(
         hub.stop("alice")
 
 
+@pytest.mark.one_hub(why="the view asks the API server, in the same way on each version")
 def test_an_api_server_that_is_down_harms_no_page_and_is_found_again(
     tmp_path: Path, start_gpu_hub: StartGPUHub
 ) -> None:

@@ -40,7 +40,7 @@ def test_importing_the_package_imports_no_hub_and_no_client() -> None:
 
 def test_a_public_name_stays_what_it_is_when_its_module_is_imported() -> None:
     code = (
-        "import gpuspawner, gpuspawner.configuration;"
+        "import tests.quick_imports, gpuspawner, gpuspawner.configuration;"
         "assert callable(gpuspawner.configure);"
         "assert gpuspawner.configure is gpuspawner.configuration.configure"
     )

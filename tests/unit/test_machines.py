@@ -79,6 +79,7 @@ def test_the_largest_hold_what_any_of_them_holds(every, wanted):
     assert any(holds(it, wanted) for it in every) == any(holds(it, wanted) for it in largest(every))
 
 
+@pytest.mark.one_python(why="amounts are integers")
 @pytest.mark.parametrize("stock", [STOCK, with_more(SIDECAR, init=[INIT])])
 @given(
     nodes=st.lists(st.tuples(st.integers(0, 4), st.sampled_from([4, 9, 16])), max_size=3),

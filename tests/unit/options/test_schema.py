@@ -90,6 +90,7 @@ def test_the_schema_is_one_that_can_be_written_as_json(offers: str) -> None:
     Draft202012Validator.check_schema(json.loads(json.dumps(described)))
 
 
+@pytest.mark.one_python(why="the parser is tested on each, and the schema is the same text")
 @pytest.mark.parametrize("offers", OFFERS)
 @settings(max_examples=300)
 @given(raw=bodies | anything | st.dictionaries(st.text(string.printable), anything, max_size=2))

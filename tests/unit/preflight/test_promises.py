@@ -7,6 +7,7 @@ import random
 from collections.abc import Coroutine
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -143,7 +144,7 @@ class Promises(RuleBasedStateMachine):
         self.loop.close()
 
 
-TestPromises = Promises.TestCase
+TestPromises = pytest.mark.one_python(why="promises are sets and integers")(Promises.TestCase)
 TestPromises.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
@@ -165,6 +166,7 @@ async def test_a_newcomer_that_could_take_the_place_of_somebody_promised_waits()
 SIZES = st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=4)
 
 
+@pytest.mark.one_python(why="promises are sets and integers")
 @settings(max_examples=60, deadline=None)
 @given(SIZES, st.integers(1, 20), st.randoms())
 def test_of_many_who_ask_for_one_at_once_exactly_as_many_start_as_there_are(

@@ -1,5 +1,6 @@
 """What is kept between evaluations never changes an answer."""
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -109,5 +110,7 @@ class KeptResults(RuleBasedStateMachine):
             assert (kept.busy, kept.away) == (new.busy, new.away)
 
 
-TestKeptResults = KeptResults.TestCase
+TestKeptResults = pytest.mark.one_python(why="what is kept is sets, dictionaries and integers")(
+    KeptResults.TestCase
+)
 TestKeptResults.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)

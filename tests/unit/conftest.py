@@ -1,0 +1,20 @@
+"""What holds for the tests of the pure rooms."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_certificate_authorities() -> Iterator[None]:
+    """Spare each client the reading of the machine's certificate authorities, which takes 90 ms.
+
+    No test of this folder speaks to a server that has a certificate of theirs.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSL_CERT_FILE", os.devnull)
+        patch.setenv("SSL_CERT_DIR", os.devnull)
+        yield
