@@ -13,6 +13,7 @@ import requests
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, t4_nodes
 from tests.hub.conftest import StartGPUHub
+from tests.hub.running import RunningHub
 from tests.unit.profiles.lists import CPU
 from tests.waiting import wait_for
 
@@ -26,6 +27,12 @@ c.GPUSpawner.memory_choices = ["1Gi", "2Gi"]
 WITHOUT_OLD = 'c.GPUSpawner.images = {"new": {"image": "new:1"}}'
 TOO_DEEP = {"image": json.loads("[" * 200 + "]" * 200)}
 CHOSEN = {"accelerator": None, "gpus": 0, "image": "old", "memory": "2Gi", "cpu": None}
+
+
+def image_and_memory_of_the_only_server(hub: RunningHub) -> tuple[str, str]:
+    (pod,) = wait_for(hub.pods.all)
+    server = pod["spec"]["containers"][0]
+    return server["image"], server["resources"]["limits"]["memory"]
 
 
 def test_a_choice_that_has_gone_is_replaced_with_a_word(
@@ -86,10 +93,7 @@ def test_what_is_stored_without_a_start_is_what_the_start_asks_for(
         assert hub.api("PATCH", path, then).status_code < 300
         assert hub.api("POST", path).status_code in {201, 202}
 
-        (pod,) = wait_for(hub.pods.all)
-        server = pod["spec"]["containers"][0]
-        assert server["image"] == "new:1"
-        assert server["resources"]["limits"]["memory"] == "2Gi"
+        assert image_and_memory_of_the_only_server(hub) == ("new:1", "2Gi")
 
 
 @pytest.mark.skipif(
@@ -113,10 +117,7 @@ def test_a_refused_start_that_says_nothing_leaves_what_was_stored(
         assert hub.api("GET", path).json()["user_options"] == stored
         hub.stop("bob")
         assert hub.api("POST", path).status_code in {201, 202}
-        (pod,) = wait_for(hub.pods.all)
-        server = pod["spec"]["containers"][0]
-        assert server["image"] == "new:1"
-        assert server["resources"]["limits"]["memory"] == "2Gi"
+        assert image_and_memory_of_the_only_server(hub) == ("new:1", "2Gi")
 
 
 @pytest.mark.skipif(
@@ -146,10 +147,7 @@ def test_a_refused_start_takes_back_only_what_it_has_sent(
             assert hub.api("GET", path).json()["user_options"] == stored
 
         assert hub.api("POST", path).status_code in {201, 202}
-        (pod,) = wait_for(hub.pods.all)
-        server = pod["spec"]["containers"][0]
-        assert server["image"] == "new:1"
-        assert server["resources"]["limits"]["memory"] == "2Gi"
+        assert image_and_memory_of_the_only_server(hub) == ("new:1", "2Gi")
 
 
 PROFILES = f"""
