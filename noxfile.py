@@ -44,6 +44,7 @@ CLUSTER = (
 TWO_AT_ONCE = ("-n", "2", "--dist", "worksteal")
 # Hub and cluster often wait for each other. A third worker uses that time on two cores.
 THREE_AT_ONCE = ("-n", "3", "--dist", "worksteal")
+QUICK = ("-m", "not one_python")
 SLOWEST = ("--durations=10", "--durations-min=1")
 
 # Each hub and each server is a process. Without compiled modules KubeSpawner alone takes one of
@@ -93,10 +94,10 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def check(session: nox.Session) -> None:
-    """The inner loop: style, types, layers and the pure rooms, on one Python."""
+    """The inner loop: style, types, layers, and the pure rooms without their longest tests."""
     session.install("-e", LINT)
     _lint(session)
-    _pytest(session, *TWO_AT_ONCE, tests=UNIT)
+    _pytest(session, *TWO_AT_ONCE, *QUICK, tests=UNIT)
 
 
 @nox.session
@@ -111,7 +112,7 @@ def docs(session: nox.Session) -> None:
 def unit(session: nox.Session) -> None:
     """The pure rooms, on every Python that the machine has."""
     session.install("-e", ".[test]")
-    marked = () if session.python == OUR_PYTHON else ("-m", "not one_python")
+    marked = () if session.python == OUR_PYTHON else QUICK
     _pytest(session, *TWO_AT_ONCE, *marked, tests=UNIT)
 
 
