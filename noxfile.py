@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import sys
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,8 +18,6 @@ nox.options.error_on_missing_interpreters = False  # "every Python that the mach
 nox.options.sessions = ["lint", "docs", "unit", "hub", "cluster"]
 
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
-# The one that is certainly here runs what one Python alone has to run.
-OUR_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 HUBS = {
     # What the newest release of the Zero-to-JupyterHub chart runs (4.4.0, images/hub).
@@ -44,7 +42,6 @@ CLUSTER = (
 TWO_AT_ONCE = ("-n", "2", "--dist", "worksteal")
 # Hub and cluster often wait for each other. A third worker uses that time on two cores.
 THREE_AT_ONCE = ("-n", "3", "--dist", "worksteal")
-QUICK = ("-m", "not one_python")
 SLOWEST = ("--durations=10", "--durations-min=1")
 
 # Each hub and each server is a process. Without compiled modules KubeSpawner alone takes one of
@@ -64,13 +61,16 @@ def _show_pyenv_pythons() -> None:
 
 
 _show_pyenv_pythons()
+# It runs what one Python alone has to run.
+FIRST_PYTHON = next((version for version in PYTHONS if shutil.which(f"python{version}")), None)
 
 
-def _pytest(session: nox.Session, *arguments: str, tests: Sequence[str]) -> None:
-    """Run these tests, or those that the command line names after `--`."""
+def _pytest(session: nox.Session, *arguments: str, tests: Sequence[str], without: str = "") -> None:
+    """Run these tests but for those with the mark, or those that stand after `--`."""
     names_some = any(Path(word.partition("::")[0]).exists() for word in session.posargs)
     chosen = session.posargs if names_some else [*tests, *session.posargs]
-    session.run("python", "-m", "pytest", *SLOWEST, *arguments, *chosen)
+    left_out = ("-m", f"not {without}") if without and not names_some else ()
+    session.run("python", "-m", "pytest", *SLOWEST, *arguments, *left_out, *chosen)
 
 
 def _lint(session: nox.Session) -> None:
@@ -97,7 +97,7 @@ def check(session: nox.Session) -> None:
     """The inner loop: style, types, layers, and the pure rooms without their longest tests."""
     session.install("-e", LINT)
     _lint(session)
-    _pytest(session, *TWO_AT_ONCE, *QUICK, tests=UNIT)
+    _pytest(session, *TWO_AT_ONCE, tests=UNIT, without="one_python")
 
 
 @nox.session
@@ -112,8 +112,8 @@ def docs(session: nox.Session) -> None:
 def unit(session: nox.Session) -> None:
     """The pure rooms, on every Python that the machine has."""
     session.install("-e", ".[test]")
-    marked = () if session.python == OUR_PYTHON else QUICK
-    _pytest(session, *TWO_AT_ONCE, *marked, tests=UNIT)
+    without = "" if session.python == FIRST_PYTHON else "one_python"
+    _pytest(session, *TWO_AT_ONCE, tests=UNIT, without=without)
 
 
 @nox.session
@@ -122,8 +122,8 @@ def hub(session: nox.Session, hub: str) -> None:
     """A real JupyterHub on the local control plane."""
     session.install("-e", ".[test]", *HUBS[hub])
     _build_control_plane(session)
-    marked = () if HUBS[hub] == NEWEST_HUB else ("-m", "not one_hub")
-    _pytest(session, *THREE_AT_ONCE, *marked, tests=["tests/hub"])
+    without = "" if HUBS[hub] == NEWEST_HUB else "one_hub"
+    _pytest(session, *THREE_AT_ONCE, tests=["tests/hub"], without=without)
 
 
 @nox.session

@@ -183,7 +183,7 @@ def _look(state: ClusterState, trials: Trials, accelerator: Accelerator | None) 
 
 
 def _what_decides(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """The pod without what no rule looks at; it is copied for every accelerator.
+    """The pod without what no rule looks at; rules read it once for every accelerator.
 
     There is scratch space in place of its claims, which KubeSpawner has yet to make.
     """

@@ -52,7 +52,8 @@ EVERYWHERE = PodRules()
 def apply(pod: Mapping[str, Any], grant: Grant, rules: PodRules = EVERYWHERE) -> dict[str, Any]:
     """Return a new pod with what was granted; the pod given is not changed.
 
-    A refusal tries dozens of grants, so the new pod shares what no grant changes with that one.
+    A refusal tries dozens of grants, so both pods share what no grant changes: change neither in
+    place.
 
     Args:
         pod: KubeSpawner's pod as the API has it (plain data, camelCase); its first container is

@@ -68,4 +68,5 @@ def test_a_gpu_is_free_within_a_second_of_its_pod_s_going(people: People, pods: 
     dan.reload()
     choose(dan, T4)
     press_start(dan)
+    dan.wait_for_url("**/lab*", timeout=120_000)
     assert pods.bound("dan")["spec"]["nodeName"] == "t4-0"

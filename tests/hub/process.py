@@ -1,4 +1,4 @@
-"""A hub's process, forked from one that has imported what hubs need already.
+"""A hub's process, forked from one that has already imported what hubs need.
 
 The imports are most of what a hub needs to start; the hub itself is made anew in each process.
 """

@@ -22,8 +22,12 @@ EACH_FILE = pytest.mark.parametrize(
 )
 
 
+def lines(path: Path) -> list[bytes]:
+    return gzip.decompress(path.read_bytes()).splitlines()
+
+
 def cases(path: Path) -> Iterator[dict[str, Any]]:
-    return map(msgspec.json.decode, gzip.decompress(path.read_bytes()).splitlines())
+    return map(msgspec.json.decode, lines(path))
 
 
 def state_of(case: dict[str, Any]) -> ClusterState:
@@ -39,7 +43,7 @@ def answer(feasible: list[str], message: str, reasons: dict[str, list[str]]) -> 
 
 
 def test_no_case_is_left_out() -> None:
-    assert sum(len(gzip.decompress(path.read_bytes()).splitlines()) for path in VECTORS) == 2116
+    assert sum(len(lines(path)) for path in VECTORS) == 2116
 
 
 @EACH_FILE
@@ -55,7 +59,7 @@ def test_the_answer_is_the_schedulers(path: Path) -> None:
     assert different == {}
 
 
-@pytest.mark.one_python(why="each Python gives the scheduler's answer; both come to it alike")
+@pytest.mark.one_python(why="on each Python explain gives the scheduler's answer")
 @EACH_FILE
 def test_evaluate_and_explain_agree(path: Path) -> None:
     different = [case["name"] for case in cases(path) if not agree(state_of(case), case["pod"])]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="package", autouse=True)
 def no_certificate_authorities() -> Iterator[None]:
     """Spare each client the reading of the machine's certificate authorities, which takes 90 ms.
 
