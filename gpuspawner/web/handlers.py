@@ -14,6 +14,7 @@ from typing import Any
 
 from jupyterhub.apihandlers import APIHandler
 from jupyterhub.scopes import needs_scope
+from jupyterhub.user import User
 from tornado import web
 
 from gpuspawner import hub
@@ -72,7 +73,7 @@ class _AboutAServer(APIHandler):  # type: ignore[misc]
         Raises:
             HTTPError: 404: there is no such user, or servers here have no accelerators to choose.
         """
-        user = self.find_user(user_name)
+        user = self._owner(user_name)
         if user is None:
             raise web.HTTPError(404, "No such user")
         spawner = user.spawners.get(server_name) or user.spawner
@@ -80,6 +81,12 @@ class _AboutAServer(APIHandler):  # type: ignore[misc]
             raise web.HTTPError(404, "Servers are chosen by profile here")
         hub.speak(spawner, self)
         return spawner
+
+    def _owner(self, user_name: str) -> User | None:
+        """The user of this name. Most ask about their own servers, and have just been loaded."""
+        asks = self.current_user
+        is_owner = isinstance(asks, User) and asks.name == user_name
+        return asks if is_owner else self.find_user(user_name)
 
     def answer(self, found: dict[str, object]) -> None:
         """Send what was found; it is of this moment."""
