@@ -61,7 +61,7 @@ def _show_pyenv_pythons() -> None:
 
 
 _show_pyenv_pythons()
-# It runs what one Python alone has to run.
+# Tests marked `one_python` run on this one.
 FIRST_PYTHON = next((version for version in PYTHONS if shutil.which(f"python{version}")), None)
 
 

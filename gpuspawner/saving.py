@@ -19,7 +19,7 @@ from gpuspawner.quoting import one_line
 _log = logging.getLogger(__name__)
 
 _stored_before: ContextVar[object] = ContextVar("gpuspawner_stored_before")
-"""What this request's options were stored over; unset where it has none.
+"""The options that this request's own have replaced; unset if it has brought none.
 
 Each request has a context of its own, and the start that it asks for has it too.
 """
@@ -27,7 +27,7 @@ Each request has a context of its own, and the start that it asks for has it too
 
 @event.listens_for(orm.Spawner.user_options, "set", retval=True)
 def _store_what_can_be_stored(stored_for: orm.Spawner, value: object, *_: object) -> object:
-    """Remember what JupyterHub stores over, and keep it where it could not write the new value."""
+    """Remember what JupyterHub replaces, and keep it if the new value could not be written."""
     before: object = stored_for.user_options
     _stored_before.set(before)
     if sent.is_within_bounds(value):
@@ -52,7 +52,7 @@ class SavesOptions:
     gone: tuple[Gone, ...] = ()
 
     def stored_options(self) -> object:
-        """What is stored; nothing where it is more than is read, as older versions stored it."""
+        """What is stored, or nothing if it exceeds bounds, which older versions did not have."""
         spawner: Any = self
         if spawner.user_options != sent.TOO_MUCH:
             return spawner.user_options
@@ -69,9 +69,9 @@ class SavesOptions:
 
     @contextmanager
     def taking_back(self) -> Iterator[None]:
-        """Where a start is refused within, take back what the hub has stored of its request.
+        """If a start is refused within this block, restore what its request has replaced.
 
-        Of a request that says nothing it has stored nothing; JupyterHub 6 counts ``{}`` as that.
+        A request that says nothing has replaced nothing; to JupyterHub 6, ``{}`` says nothing.
         """
         try:
             yield

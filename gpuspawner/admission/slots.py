@@ -1,4 +1,4 @@
-"""Limits on how many dry runs run at the same time, and how often, so that nobody blocks others."""
+"""Limits on dry runs, at any one time and per second, so that nobody blocks others."""
 
 import time
 from asyncio import Semaphore, timeout

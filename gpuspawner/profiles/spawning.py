@@ -33,7 +33,7 @@ class ChoosesProfiles:
         """The administrator's profiles; None where the offers are gpuspawner's.
 
         Args:
-            listed: Where a gate may ask again, what it asks.
+            listed: Kept by a gate that may be begun twice; a new one if left out.
 
         Raises:
             HTTPError: They cannot be had.

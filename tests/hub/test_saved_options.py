@@ -27,6 +27,23 @@ c.GPUSpawner.memory_choices = ["1Gi", "2Gi"]
 WITHOUT_OLD = 'c.GPUSpawner.images = {"new": {"image": "new:1"}}'
 TOO_DEEP = {"image": json.loads("[" * 200 + "]" * 200)}
 CHOSEN = {"accelerator": None, "gpus": 0, "image": "old", "memory": "2Gi", "cpu": None}
+PUT_AND_PATCH = pytest.mark.skipif(
+    jupyterhub.version_info[0] < 6, reason="version: JupyterHub 6 brought PUT and PATCH"
+)
+LAB = "/users/alice/servers/lab"
+
+
+def make_lab(hub: RunningHub) -> None:
+    """Make alice and a server of hers, with options of its own, without starting it."""
+    hub.api("POST", "/users/alice")
+    body = {"display_name": "My lab", "user_options": {"memory": "2Gi", "image": "old"}}
+    assert hub.api("PUT", LAB, body).status_code < 300
+
+
+def store(hub: RunningHub, options: object) -> None:
+    """Store other options for it."""
+    body = {"display_name": "Our lab", "user_options": options}
+    assert hub.api("PATCH", LAB, body).status_code < 300
 
 
 def image_and_memory_of_the_only_server(hub: RunningHub) -> tuple[str, str]:
@@ -76,29 +93,21 @@ def test_what_was_refused_is_neither_the_next_start_nor_the_next_form(
         assert hub.until_ready("alice")["user_options"] == CHOSEN
 
 
-@pytest.mark.skipif(
-    jupyterhub.version_info[0] < 6, reason="version: JupyterHub 6 brought PUT and PATCH"
-)
+@PUT_AND_PATCH
 def test_what_is_stored_without_a_start_is_what_the_start_asks_for(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
     with start_gpu_hub(OFFERS) as hub:
-        hub.api("POST", "/users/alice")
-        path = "/users/alice/servers/lab"
-        first = {"display_name": "My lab", "user_options": {"memory": "2Gi", "image": "old"}}
-        then = {"display_name": "Our lab", "user_options": {"memory": "2Gi", "image": "new"}}
+        make_lab(hub)
+        store(hub, {"memory": "2Gi", "image": "new"})
 
-        assert hub.api("PUT", path, first).status_code < 300
-        assert hub.api("PATCH", path, then).status_code < 300
-        assert hub.api("POST", path).status_code in {201, 202}
+        assert hub.api("POST", LAB).status_code in {201, 202}
 
         assert image_and_memory_of_the_only_server(hub) == ("new:1", "2Gi")
 
 
-@pytest.mark.skipif(
-    jupyterhub.version_info[0] < 6, reason="version: JupyterHub 6 brought PUT and PATCH"
-)
+@PUT_AND_PATCH
 def test_a_refused_start_that_says_nothing_leaves_what_was_stored(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
@@ -106,47 +115,41 @@ def test_a_refused_start_that_says_nothing_leaves_what_was_stored(
     with start_gpu_hub(OFFERS + ANSWER_AT_ONCE) as hub:
         hub.start("bob", {"accelerator": "t4"})
         hub.until_ready("bob")
-        hub.api("POST", "/users/alice")
-        path = "/users/alice/servers/lab"
         stored = {"accelerator": "t4", "memory": "2Gi", "image": "new"}
-        hub.api("PUT", path, {"display_name": "My lab", "user_options": {"image": "old"}})
-        hub.api("PATCH", path, {"display_name": "My lab", "user_options": stored})
+        make_lab(hub)
+        store(hub, stored)
 
-        assert hub.api("POST", path).status_code == 409
+        assert hub.api("POST", LAB).status_code == 409
 
-        assert hub.api("GET", path).json()["user_options"] == stored
+        assert hub.api("GET", LAB).json()["user_options"] == stored
         hub.stop("bob")
-        assert hub.api("POST", path).status_code in {201, 202}
+        assert hub.api("POST", LAB).status_code in {201, 202}
         assert image_and_memory_of_the_only_server(hub) == ("new:1", "2Gi")
 
 
-@pytest.mark.skipif(
-    jupyterhub.version_info[0] < 6, reason="version: JupyterHub 6 brought PUT and PATCH"
-)
+@PUT_AND_PATCH
 def test_a_refused_start_takes_back_only_what_it_has_sent(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
     refused: list[object] = [{"image": "evil"}, {"image": "evil"}, TOO_DEEP]
     with start_gpu_hub(OFFERS) as hub:
-        hub.api("POST", "/users/alice")
-        path = "/users/alice/servers/lab"
+        make_lab(hub)
         for stored in ({"image": "new"}, {"image": "new", "memory": "2Gi"}):
-            hub.api("PUT", path, {"display_name": "My lab", "user_options": {"image": "old"}})
-            hub.api("PATCH", path, {"display_name": "My lab", "user_options": stored})
+            store(hub, stored)
             for body in refused:
-                assert hub.api("POST", path, body).status_code == 400
-                assert hub.api("GET", path).json()["user_options"] == stored
+                assert hub.api("POST", LAB, body).status_code == 400
+                assert hub.api("GET", LAB).json()["user_options"] == stored
 
             hub.end()
             hub.begin()
             hub.until_it_serves()
 
-            assert hub.api("GET", path).json()["user_options"] == stored
-            assert hub.api("POST", path, {"image": "evil"}).status_code == 400
-            assert hub.api("GET", path).json()["user_options"] == stored
+            assert hub.api("GET", LAB).json()["user_options"] == stored
+            assert hub.api("POST", LAB, {"image": "evil"}).status_code == 400
+            assert hub.api("GET", LAB).json()["user_options"] == stored
 
-        assert hub.api("POST", path).status_code in {201, 202}
+        assert hub.api("POST", LAB).status_code in {201, 202}
         assert image_and_memory_of_the_only_server(hub) == ("new:1", "2Gi")
 
 
