@@ -8,8 +8,11 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+PATIENCE = 60.0
+"""Seconds until a test gives up what is to come at once; a busy machine may stand still."""
 
-def wait_for(condition: Callable[[], T | None], timeout: float = 30.0) -> T:
+
+def wait_for(condition: Callable[[], T | None], timeout: float = PATIENCE) -> T:
     """Return the first true answer of a condition; None is none.
 
     Raises:

@@ -22,7 +22,7 @@ from gpuspawner.preflight.preflight import Preflight
 from localcluster import LocalCluster
 from localcluster.client import ApiError
 from tests.cluster.views import aside, load, until, viewing
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, wait_for
 
 GPU = "nvidia.com/gpu"
 GI = 2**30
@@ -102,7 +102,7 @@ class Asker:
         """
         last: Decision | None = None
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE):
                 while not is_true(last := await self.preflight.examine(ask)):
                     await self.view.changed(0.05)
         except TimeoutError:
@@ -170,6 +170,6 @@ async def asking(cluster: LocalCluster, namespace: str) -> AsyncIterator[Asker]:
     """Somebody who asks in this namespace."""
     client = Client(partial(load, cluster.kubeconfig))
     async with viewing(cluster.kubeconfig) as view:
-        assert await view.first_list(30)
+        assert await view.first_list(PATIENCE)
         yield Asker(cluster, view, client, namespace)
     await client.close()

@@ -23,7 +23,7 @@ from gpuspawner.preflight.preflight import Preflight
 from localcluster import Fleet, LocalCluster, NodeGroup
 from tests.cluster.views import aside, until, viewing
 from tests.fixtures.cluster import AddNodes
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, wait_for
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ async def hub(cluster: LocalCluster, namespace: str, add_nodes: AddNodes) -> Asy
     }
     assert sum(names.values()) == 15
     async with viewing(cluster.kubeconfig) as view, _api(cluster) as api:
-        assert await view.first_list(10)
+        assert await view.first_list(PATIENCE)
         yield Hub(view, api, namespace, namespace)
 
 

@@ -15,7 +15,7 @@ from localcluster import Fleet, LocalCluster, NodeGroup
 from localcluster import kubeconfig as kubeconfigs
 from tests.cluster.views import aside, until, until_current, viewing
 from tests.fixtures.cluster import AddNodes
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, wait_for
 
 ROOM = {"cpu": "64", "memory": "256Gi", "pods": "110", "nvidia.com/gpu": "8"}
 
@@ -59,7 +59,7 @@ async def test_after_random_changes_the_view_holds_what_a_fresh_list_says(
     logging.getLogger(__name__).warning("seed %d", seed)
     nodes = add_nodes(Fleet((NodeGroup("churn", 3, ROOM),)))
     async with viewing(cluster.kubeconfig) as view:
-        assert await view.first_list(10)
+        assert await view.first_list(PATIENCE)
         await aside(lambda: churn(cluster, namespace, nodes, seed, 150))
 
         await until_current(view, cluster)
@@ -71,7 +71,7 @@ async def test_a_watch_that_expires_again_and_again_loses_nothing(
 ) -> None:
     nodes = add_nodes(Fleet((NodeGroup("expiry", 2, ROOM),)))
     async with viewing(cluster.kubeconfig, Pace(watch=1.0)) as view:
-        assert await view.first_list(10)
+        assert await view.first_list(PATIENCE)
         await aside(lambda: churn(cluster, namespace, nodes, seed=7, steps=150))
 
         await until_current(view, cluster)
@@ -83,11 +83,11 @@ async def test_what_changed_while_the_api_server_was_down_is_seen_when_it_is_bac
     add_nodes: AddNodes,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("gpuspawner.cluster.standing.STALE_AFTER", 0.5)
     nodes = add_nodes(Fleet((NodeGroup("restart", 2, ROOM),)))
     async with viewing(cluster.kubeconfig) as view:
-        assert await view.first_list(10)
+        assert await view.first_list(PATIENCE)
         await aside(lambda: churn(cluster, namespace, nodes, seed=8, steps=60))
+        monkeypatch.setattr("gpuspawner.cluster.standing.STALE_AFTER", 0.5)
         await aside(cluster.plane.stop_apiserver)
         await until(view, lambda: isinstance(view.health(), Stale))
         await aside(cluster.plane.start_apiserver)
@@ -119,7 +119,7 @@ async def test_a_gpu_that_is_freed_is_seen_within_a_second_of_the_pods_going(
         return time.monotonic() - gone
 
     async with viewing(cluster.kubeconfig) as view:
-        assert await view.first_list(10)
+        assert await view.first_list(PATIENCE)
         delays = [await delay(name) for name in "abc"]
 
     # A busy machine holds up one of them now and then; a slow view is late each time.
@@ -131,7 +131,7 @@ async def test_the_charts_role_and_rbac_yaml_are_enough(
 ) -> None:
     add_nodes(Fleet((NodeGroup("role", 1, ROOM),)))
     async with viewing(hub_kubeconfig) as view:
-        assert await view.first_list(10)
+        assert await view.first_list(PATIENCE)
 
         assert "role-0" in view.state.nodes
 
@@ -152,7 +152,7 @@ async def test_without_rights_the_view_is_forbidden_until_they_are_granted(
     }
     path = await aside(lambda: cluster.service_account_kubeconfig(namespace, "viewer"))
     async with viewing(path) as view:
-        assert not await view.first_list(10)
+        assert not await view.first_list(PATIENCE)
         await until(view, lambda: view.health() and len(getattr(view.health(), "kinds", ())) == 2)
         health = view.health()
         assert isinstance(health, Forbidden)
@@ -175,7 +175,7 @@ async def test_credentials_that_are_not_accepted_are_read_again_until_they_are(
     path = tmp_path / "kubeconfig"
     kubeconfigs.write(path, url=cluster.url, ca=cluster.ca, token="expired")
     async with viewing(path) as view:
-        assert not await view.first_list(10)
+        assert not await view.first_list(PATIENCE)
         health = view.health()
         assert isinstance(health, Unreachable)
         assert "401" in health.text

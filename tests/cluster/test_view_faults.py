@@ -17,6 +17,7 @@ from tests.cluster.cutting import line_to
 from tests.cluster.test_view import ROOM, churn, pod
 from tests.cluster.views import aside, until, until_current, viewing
 from tests.fixtures.cluster import AddNodes
+from tests.waiting import PATIENCE
 
 
 async def test_connections_cut_at_random_lose_nothing(
@@ -27,7 +28,7 @@ async def test_connections_cut_at_random_lose_nothing(
     dice = random.Random(seed)
     nodes = add_nodes(Fleet((NodeGroup("cuts", 3, ROOM),)))
     async with line_to(cluster, tmp_path) as (line, path), viewing(path) as view:
-        assert await view.first_list(10)
+        assert await view.first_list(PATIENCE)
         churning = asyncio.create_task(aside(lambda: churn(cluster, namespace, nodes, seed, 150)))
         cut = 0
         while not churning.done():
@@ -44,7 +45,7 @@ async def test_contact_that_was_lost_is_soon_back_though_nothing_happens(
     cluster: LocalCluster, tmp_path: Path
 ) -> None:
     async with line_to(cluster, tmp_path) as (line, path), viewing(path) as view:
-        assert await view.first_list(10)
+        assert await view.first_list(PATIENCE)
 
         def lost() -> bool:
             line.cut()  # a watch may have yet to begin
@@ -87,7 +88,7 @@ async def test_after_a_gap_that_no_watch_can_bridge_everything_is_listed_anew(
 
     await aside(lambda: cluster.api.create(pods, pod("vanishes")))
     async with line_to(cluster, tmp_path) as (line, path), viewing(path) as view:
-        assert await view.first_list(10)
+        assert await view.first_list(PATIENCE)
         line.held = True
         line.cut()
         await aside(pass_over)
@@ -119,7 +120,7 @@ async def test_the_vastest_pod_touched_again_and_again_delays_nobody(
 
     await aside(lambda: cluster.api.create(path, odd_pod("vast", VAST_POD)))
     async with viewing(cluster.kubeconfig) as view:
-        assert await view.first_list(10)
+        assert await view.first_list(PATIENCE)
         health: list[Health] = []
         view.listen(lambda: health.append(view.health()))
         for step in range(10):
@@ -153,7 +154,7 @@ async def test_managed_fields_as_deep_as_the_api_server_takes_them_hide_nothing(
 ) -> None:
     path = f"/api/v1/namespaces/{namespace}/pods"
     async with viewing(cluster.kubeconfig) as view:
-        assert await view.first_list(10)
+        assert await view.first_list(PATIENCE)
         await aside(lambda: cluster.kubectl("label", "-n", namespace, "pod/deep", "step=1"))
         await aside(lambda: cluster.api.create(path, pod("small")))
         await until(view, lambda: f"{namespace}/small" in view.state.unbound_pods)
@@ -231,7 +232,7 @@ async def test_all_odd_objects_that_the_api_server_takes_are_understood(
     listed, watched = list(odd)[::2], list(odd)[1::2]
     await aside(lambda: create(listed))
     async with viewing(cluster.kubeconfig) as view:
-        assert await view.first_list(10)
+        assert await view.first_list(PATIENCE)
         await aside(lambda: create(watched))
 
         await until_current(view, cluster)
@@ -255,7 +256,7 @@ async def test_what_the_api_server_takes_for_a_nodes_gpus_never_stops_the_view(
         return True
 
     async with viewing(cluster.kubeconfig) as view:
-        assert await view.first_list(10)
+        assert await view.first_list(PATIENCE)
         taken = await aside(give)
         await until_current(view, cluster)
 

@@ -10,6 +10,7 @@ import msgspec
 from localcluster import LocalCluster
 from tests.cluster.test_view import pod
 from tests.cluster.views import aside, until, viewing
+from tests.waiting import PATIENCE
 
 
 def carrying(name: str, secret: str) -> dict[str, object]:
@@ -72,7 +73,7 @@ async def test_neither_a_list_nor_an_event_leaves_environment_arguments_or_annot
 
     await aside(lambda: create("listed"))
     async with viewing(cluster.kubeconfig) as view:
-        assert await view.first_list(10)
+        assert await view.first_list(PATIENCE)
         assert shows("listed")
         assert holders(first, last) == []
 

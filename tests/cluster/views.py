@@ -17,14 +17,12 @@ from gpuspawner.cluster.view import ClusterView
 from gpuspawner.cluster.watch import Pace
 from gpuspawner.scheduling.state import ClusterState
 from localcluster import LocalCluster
+from tests.waiting import PATIENCE
 
 T = TypeVar("T")
 
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
-
-#: Seconds after which a test gives up.
-PATIENCE = 30.0
 
 #: Failures are tried again sooner than in a hub, so that tests are quick.
 PACE = Pace(first_retry=0.1, last_retry=0.5)

@@ -12,6 +12,7 @@ from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.objects import Odd, decode
 from tests.unit.cluster.scripted import Step, event, obj, page, raw, watch
 from tests.unit.cluster.test_view import NODE, POD, until, viewing
+from tests.waiting import PATIENCE
 
 DEEP = b'{"metadata":{"name":"deep","namespace":"x"},"spec":' + b"[" * 20_000 + b"]" * 20_000 + b"}"
 # Go's encoder writes neither; our decoder stumbles over them while it looks for an item's end.
@@ -107,7 +108,7 @@ async def test_an_odd_pod_that_goes_or_mends_is_odd_no_more() -> None:
     good = obj("o", "2", namespace="x", spec={"nodeName": "n1"})
     for last in (event("DELETED", {**odd, "spec": 5}), event("MODIFIED", good)):
         async with viewing(pods=[page(odd, POD), watch(last, hold=True)]) as (view, _):
-            assert await view.first_list(5)
+            assert await view.first_list(PATIENCE)
             await until(view, lambda view=view: not list(view.state.odd))
 
 
@@ -136,7 +137,7 @@ async def test_a_thousand_odd_objects_are_one_line_in_the_log(
     caplog.set_level(logging.INFO)
     odd = [obj(f"o{number}", namespace="x", spec=5) for number in range(1_000)]
     async with viewing(pods=[page(*odd, POD), watch(hold=True)]) as (view, _):
-        assert await view.first_list(5)
+        assert await view.first_list(PATIENCE)
 
         assert len(list(view.state.odd)) == 1_000
     assert sum("understood" in record.message for record in caplog.records) == 1

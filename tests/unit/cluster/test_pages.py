@@ -10,6 +10,7 @@ from aiohttp import web
 from gpuspawner.cluster.client import Client, RequestError
 from gpuspawner.cluster.pages import pages
 from tests.unit.cluster.scripted import ScriptedServer, Step, failure, obj, page
+from tests.waiting import PATIENCE
 
 
 def packed(step: Step) -> Step:
@@ -55,7 +56,7 @@ async def test_the_next_page_is_asked_for_before_this_one_is_taken_in() -> None:
     server = ScriptedServer(things=[page(obj("a"), then="1"), ahead, further])
     async with server.serving() as client, aclosing(pages(client, "/things", {}, 5)) as parts:
         await anext(parts)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await ahead.asked.wait()
 
         # One ahead, and no more: memory holds two pages, however slow the reader is.
@@ -108,7 +109,7 @@ async def test_whoever_stops_reading_leaves_no_request_behind() -> None:
         before = asyncio.all_tasks()
         async with aclosing(pages(client, "/things", {}, 5)) as parts:
             await anext(parts)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 await ahead.asked.wait()
 
         assert not [task for task in asyncio.all_tasks() - before if "_body" in repr(task)]

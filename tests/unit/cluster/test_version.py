@@ -11,6 +11,7 @@ from gpuspawner.cluster.version import server_version
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.scheduling import Rules
 from tests.unit.cluster.scripted import FAST, ScriptedServer, failure, page, raw, watch
+from tests.waiting import PATIENCE
 
 VERSION_1_30 = raw(b'{"major": "1", "minor": "30", "gitVersion": "v1.30.14"}')
 
@@ -65,7 +66,7 @@ async def test_rules_that_are_given_are_not_asked_for() -> None:
         view = ClusterView(server.configuration, (NODES,), FAST, rules=rules_of("1.30"))
         view.start()
         try:
-            assert await view.first_list(3)
+            assert await view.first_list(PATIENCE)
             assert view.state.rules == rules_of("1.30")
         finally:
             await view.stop()

@@ -25,6 +25,7 @@ from tests.unit.cluster.scripted import (
     raw,
     watch,
 )
+from tests.waiting import PATIENCE
 
 NODE = obj("n1", status={"allocatable": {"nvidia.com/gpu": "1", "pods": "110"}})
 POD = obj("a", namespace="jhub", spec={"nodeName": "n1"})
@@ -48,7 +49,7 @@ async def viewing(
 
 
 async def until(view: ClusterView, true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while not true():
             await view.changed(0.05)
 
@@ -57,7 +58,7 @@ async def test_once_both_kinds_are_listed_the_view_is_live() -> None:
     nodes, pods = [page(NODE), watch(hold=True)], [page(POD), watch(hold=True)]
     async with viewing(nodes=nodes, pods=pods) as (view, _):
         assert isinstance(view.health(), Reading)
-        assert await view.first_list(3)
+        assert await view.first_list(PATIENCE)
 
         health = view.health()
         assert isinstance(health, Live)
@@ -91,7 +92,6 @@ async def test_what_vanished_during_a_gap_is_gone_after_the_new_list() -> None:
 async def test_until_the_new_list_is_whole_a_gap_makes_the_view_stale() -> None:
     gone = watch(event("ERROR", {"code": 410, "message": "too old"}))
     async with viewing(pods=[page(POD), gone, page(POD, then="more"), watch(hold=True)]) as (v, _):
-        assert await v.first_list(3)
         await until(v, lambda: isinstance(v.health(), Stale))
 
         health = v.health()
@@ -108,7 +108,7 @@ async def test_watched_changes_reach_the_state_and_wake_those_who_wait() -> None
         return await watch(added, event("DELETED", POD), hold=True)(request)  # type: ignore[arg-type]
 
     async with viewing(pods=[page(), step]) as (view, _):  # type: ignore[list-item]
-        assert await view.first_list(3)
+        assert await view.first_list(PATIENCE)
         waiting = asyncio.create_task(view.changed(3))
         await asyncio.sleep(0)
         version = view.state.version
@@ -120,9 +120,9 @@ async def test_watched_changes_reach_the_state_and_wake_those_who_wait() -> None
 
 async def test_waiting_for_a_change_ends_in_time() -> None:
     async with viewing() as (view, _):
-        assert await view.first_list(3)
+        assert await view.first_list(PATIENCE)
 
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while await view.changed(0.1):
                 pass
 
@@ -152,7 +152,7 @@ async def test_without_configuration_the_view_is_unreachable_and_says_why() -> N
 
     view = ClusterView(none, pace=FAST)
     view.start()
-    assert not await view.first_list(5)
+    assert not await view.first_list(PATIENCE)
     health = view.health()
     await view.stop()
 
@@ -173,7 +173,6 @@ async def test_expired_credentials_are_loaded_anew() -> None:
 async def test_contact_lost_for_long_makes_the_view_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpuspawner.cluster.standing.STALE_AFTER", 0.2)
     async with viewing(nodes=[page(), failure(500, "etcd is gone")]) as (view, _):
-        assert await view.first_list(3)
 
         def is_stale_by_age() -> bool:
             health = view.health()
@@ -188,14 +187,13 @@ async def test_a_silent_api_server_makes_the_view_stale_and_it_is_said(
     monkeypatch.setattr("gpuspawner.cluster.standing.STALE_AFTER", -0.8)
     monkeypatch.setattr("gpuspawner.cluster.view._LOOK_AT_HEALTH_EVERY", 0.05)
     async with viewing() as (view, _):
-        assert await view.first_list(3)
         await until(view, lambda: any("fallen silent" in r.message for r in caplog.records))
 
 
 async def test_a_short_loss_of_contact_leaves_it_live() -> None:
     nodes = [page(NODE), failure(500), watch(event("DELETED", NODE), hold=True)]
     async with viewing(nodes=nodes) as (view, _):
-        assert await view.first_list(3)
+        assert await view.first_list(PATIENCE)
         await until(view, lambda: not view.state.nodes)
 
         assert isinstance(view.health(), Live)
@@ -251,7 +249,7 @@ async def test_an_odd_object_neither_stops_the_view_nor_hides_the_others(
 ) -> None:
     odd = [obj("odd", namespace="x", spec={"nodeName": 7}), obj("odder", namespace="x", spec=[])]
     async with viewing(pods=[page(*odd, POD), watch(hold=True)]) as (view, _):
-        assert await view.first_list(3)
+        assert await view.first_list(PATIENCE)
 
         assert list(view.state.pods) == ["jhub/a"]
         assert len(list(view.state.odd)) == 2
@@ -299,7 +297,7 @@ async def test_after_an_error_of_our_own_an_optional_kind_is_unknown_until_it_is
 async def test_an_optional_kind_that_is_forbidden_changes_nothing_else() -> None:
     claims = Kind("PersistentVolumeClaim", "claims", "/api/v1/claims", required=False)
     async with viewing((NODES, PODS, claims), claims=[failure(403)] * 1000) as (view, _):
-        assert await view.first_list(3)
+        assert await view.first_list(PATIENCE)
 
         assert isinstance(view.health(), Live)
         assert not view.state.known("PersistentVolumeClaim")
@@ -308,7 +306,7 @@ async def test_an_optional_kind_that_is_forbidden_changes_nothing_else() -> None
 async def test_a_kind_that_the_server_does_not_have_has_no_objects() -> None:
     classes = Kind("DeviceClass", "classes", "/api/v1/classes", required=False)
     async with viewing((NODES, PODS, classes), classes=[failure(404)] * 1000) as (view, _):
-        assert await view.first_list(3)
+        assert await view.first_list(PATIENCE)
 
         assert view.state.known("DeviceClass")
 
@@ -317,7 +315,7 @@ async def test_a_second_start_does_nothing_and_stop_leaves_no_task() -> None:
     before = asyncio.all_tasks()
     async with viewing() as (view, server):
         view.start()
-        assert await view.first_list(3)
+        assert await view.first_list(PATIENCE)
         assert len([query for query in server.queries if "limit" in query]) == 2
 
     view_tasks = {task for task in asyncio.all_tasks() - before if "view" in repr(task)}
@@ -333,7 +331,7 @@ async def test_the_first_list_is_over_once_optional_kinds_are_read_too() -> None
 
     claims = Kind("PersistentVolumeClaim", "claims", "/api/v1/claims", required=False)
     async with viewing((NODES, PODS, claims), claims=[step, watch(hold=True)]) as (view, _):  # type: ignore[list-item]
-        waiting = asyncio.create_task(view.first_list(5))
+        waiting = asyncio.create_task(view.first_list(PATIENCE))
         await until(view, lambda: isinstance(view.health(), Live))
         assert not waiting.done()
         later.set()
@@ -348,7 +346,7 @@ async def test_which_optional_kinds_are_forbidden_is_said_once_in_one_line(
     kinds = tuple(Kind(name, name, f"/api/v1/{name}", required=False) for name in ("as", "bs"))
     refused = {name: [failure(403)] * 1000 for name in ("as", "bs")}
     async with viewing((NODES, PODS, *kinds), **refused) as (view, _):
-        assert await view.first_list(5)
+        assert await view.first_list(PATIENCE)
 
     [line] = [r.message for r in caplog.records if "may not list" in r.message]
     assert "may not list and watch as, bs;" in line
@@ -358,7 +356,7 @@ async def test_an_optional_kind_is_unknown_while_its_changes_may_have_been_misse
     claims = Kind("PersistentVolumeClaim", "claims", "/api/v1/claims", required=False)
     script = [page(obj("claim", namespace="jhub")), failure(410), *[failure(500)] * 1000]
     async with viewing((NODES, PODS, claims), claims=script) as (view, _):
-        assert await view.first_list(5)
+        assert await view.first_list(PATIENCE)
         await until(view, lambda: not view.state.known("PersistentVolumeClaim"))
 
         assert isinstance(view.health(), Live)

@@ -10,6 +10,7 @@ from gpuspawner.cluster.kinds import Kind
 from gpuspawner.cluster.watch import Confirmed, Listed, Lost, Pace, Page, Signal, Watcher
 from gpuspawner.kube.objects import KubeObject, Odd
 from tests.unit.cluster.scripted import FAST, ScriptedServer, event, failure, obj, page, raw, watch
+from tests.waiting import PATIENCE
 
 THINGS = Kind("Pod", "things", "/things")
 
@@ -22,7 +23,7 @@ async def signals_of(server: ScriptedServer, count: int, pace: Pace = FAST) -> l
 
 async def first(signals: AsyncIterator[Signal], count: int) -> list[Signal]:
     got: list[Signal] = []
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         async for signal in signals:
             if not isinstance(signal, Confirmed) or signal.changes:
                 got.append(signal)

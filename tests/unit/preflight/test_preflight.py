@@ -31,6 +31,7 @@ from tests.unit.preflight.worlds import (
     preflight_on,
     settle,
 )
+from tests.waiting import PATIENCE
 
 
 @pytest.mark.parametrize(
@@ -134,7 +135,7 @@ async def test_who_waits_starts_when_the_one_before_gives_up() -> None:
 
     preflight.release(NAMESPACE, "first")
 
-    assert isinstance(await asyncio.wait_for(second, 5), Start)
+    assert isinstance(await asyncio.wait_for(second, PATIENCE), Start)
 
 
 async def test_who_waits_is_refused_once_the_view_shows_the_other_bound() -> None:
@@ -145,7 +146,7 @@ async def test_who_waits_is_refused_once_the_view_shows_the_other_bound() -> Non
     await settle()
 
     view.put("Pod", pod("first", on="n"))
-    decision = await asyncio.wait_for(second, 5)
+    decision = await asyncio.wait_for(second, PATIENCE)
 
     assert isinstance(decision, Refuse)
     assert decision.reason is Reason.BUSY
@@ -161,7 +162,7 @@ async def test_nobody_overtakes_those_who_ask_for_more_and_came_before() -> None
     assert not small.done()
 
     preflight.release(NAMESPACE, "first")
-    assert isinstance(await asyncio.wait_for(big, 5), Start)
+    assert isinstance(await asyncio.wait_for(big, PATIENCE), Start)
     assert not small.done()
     small.cancel()
 
@@ -176,7 +177,7 @@ async def test_the_next_in_line_tries_as_soon_as_the_one_before_leaves() -> None
 
     big.cancel()
 
-    assert isinstance(await asyncio.wait_for(small, 5), Start)
+    assert isinstance(await asyncio.wait_for(small, PATIENCE), Start)
 
 
 async def test_a_pod_that_is_seen_and_not_bound_yet_counts_once_with_its_seat() -> None:
@@ -210,7 +211,7 @@ async def test_somebody_elses_pod_that_the_scheduler_is_about_to_bind_is_waited_
     assert not asking.done()
 
     view.put("Pod", pod("stranger", on="n"))
-    assert isinstance(await asyncio.wait_for(asking, 5), Refuse)
+    assert isinstance(await asyncio.wait_for(asking, PATIENCE), Refuse)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +269,7 @@ async def test_a_cancelled_start_leaves_neither_a_seat_nor_a_place_in_line() -> 
 
     second.cancel()
     preflight.release(NAMESPACE, "first")
-    assert isinstance(await asyncio.wait_for(third, 5), Start)
+    assert isinstance(await asyncio.wait_for(third, PATIENCE), Start)
     preflight.release(NAMESPACE, "third")
 
     assert len(preflight.seats) == 0
