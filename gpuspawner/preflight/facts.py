@@ -72,6 +72,24 @@ def shortage(
     return None
 
 
+def could_replace(state: ClusterState, key: str, pod: Pod) -> bool:
+    """Whether the pod of this key is on a node that has enough for another one without it.
+
+    Args:
+        state: What is known of the cluster.
+        key: Namespace and name of a pod, with a slash between them.
+        pod: The other one, whose requests are quantities.
+    """
+    there = state.pods.get(key)
+    node = state.nodes.get(there.node) if there else None
+    if there is None or node is None:
+        return False
+    return all(
+        node.free.get(resource, 0) + there.requested.get(resource, 0) >= amount
+        for resource, amount in asked(pod, state.rules).items()
+    )
+
+
 def lacks_devices(state: ClusterState, pod: Pod) -> bool:
     """Whether no node at all has as many devices free as the pod asks for.
 

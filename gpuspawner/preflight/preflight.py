@@ -29,11 +29,12 @@ from gpuspawner.preflight.decision import (
     Reason,
     Refuse,
     Start,
+    UnknownRules,
     ViewNotLive,
 )
 from gpuspawner.preflight.judge import Judge, Subject
 from gpuspawner.preflight.line import Line, Place
-from gpuspawner.preflight.seats import Phase, Seats
+from gpuspawner.preflight.seats import Seats
 from gpuspawner.preflight.waiting import is_unschedulable
 from gpuspawner.scheduling.verdict import Outcome
 
@@ -41,6 +42,9 @@ from gpuspawner.scheduling.verdict import Outcome
 # that was lost, where others' pods go. A binding is seen within a fraction of a second of the pod's
 # creation; the rest is for a busy hub, or a scheduler that has been restarted.
 START_PATIENCE = 30.0
+
+# How far the view may be behind KubeSpawner, which has seen a pod go, in seconds.
+_LAG = 2.0
 
 # A pod that has lost its place is looked at so often before that is told: a scheduler may have
 # looked before it knew of what has just ended, and looks again.
@@ -58,6 +62,7 @@ class Preflight:
     Args:
         view: The live view.
         patience: Seconds that `begin` and `confirm` wait for what is not known yet.
+        lag: Seconds that they wait for a pod of the same name to leave the view.
         look_every: Seconds between two looks of `until_taken`.
 
     Attributes:
@@ -68,10 +73,12 @@ class Preflight:
         self,
         view: ClusterView,
         patience: float = START_PATIENCE,
+        lag: float = _LAG,
         look_every: float = _LOOK_EVERY,
     ) -> None:
         self._view = view
         self._patience = patience
+        self._lag = lag
         self._look_every = look_every
         self._judge = Judge(view.state)
         self._decider = Decider(view.state, self._judge)
@@ -80,11 +87,15 @@ class Preflight:
         view.listen(self.seats.look)
 
     def check(self, ask: Ask) -> Decision:
-        """Decide at this moment; nothing is changed, nothing is kept."""
-        health = self._view.health()
-        if not isinstance(health, Live):
-            return Start(ask.grant, (ViewNotLive(health),))
-        return self._decider.decide(ask, health.age)
+        """Decide at this moment; nothing is changed, nothing is kept.
+
+        A pod of the same name may be all that is in the way: KubeSpawner deletes it when it sends
+        the new one, so until then nothing is known.
+        """
+        decision = self._decide(ask)
+        if self._may_be_its_own(ask, decision):
+            return Start(ask.grant, (UnknownRules(("a pod of this name is still there",)),))
+        return decision
 
     def alternatives(self, ask: Ask, besides: Container[Grant] = ()) -> tuple[Alternative, ...]:
         """What fits now and is near to what is asked, *besides* some; none without a live view."""
@@ -114,6 +125,7 @@ class Preflight:
         A `Wait` takes no seat: nothing that exists is promised.
         """
         await self._view.first_list(self._patience)
+        await self._catch_up(ask)
         with self._line.place() as place:
             return await self._settle(ask, lambda: self._sit(ask, place))
 
@@ -126,6 +138,7 @@ class Preflight:
         """
         if self.seats.find(ask.key) is None:
             return await self.begin(ask)
+        await self._catch_up(ask)
         decision = await self._settle(ask, lambda: self._move(ask))
         if not isinstance(decision, Start):
             self.release(*ask.key)
@@ -166,6 +179,31 @@ class Preflight:
         is_taken = decision.reason is Reason.BUSY
         return replace(decision, reason=Reason.TAKEN) if is_taken else decision
 
+    def _decide(self, ask: Ask) -> Decision:
+        health = self._view.health()
+        if not isinstance(health, Live):
+            return Start(ask.grant, (ViewNotLive(health),))
+        return self._decider.decide(ask, health.age)
+
+    def _may_be_its_own(self, ask: Ask, decision: Decision) -> bool:
+        """Whether it is a no for what a pod of the same name takes, perhaps."""
+        if not isinstance(decision, Refuse) or decision.reason is not Reason.BUSY:
+            return False
+        subject = ask.subject
+        return not isinstance(subject, Odd) and facts.could_replace(
+            self._view.state, "/".join(ask.key), subject.pod
+        )
+
+    async def _catch_up(self, ask: Ask) -> None:
+        """Wait a moment for an older pod of the name to go, where only the view may be late.
+
+        One that stays is there: nobody deletes it before the new one is sent.
+        """
+        deadline = time.monotonic() + self._lag
+        while self._may_be_its_own(ask, self._decide(ask)):
+            if not await self._view.changed(deadline - time.monotonic()):
+                return
+
     async def _settle(self, ask: Ask, attempt: Callable[[], Decision | None]) -> Decision:
         """Try at every change until there is a decision or patience is at an end."""
         deadline = time.monotonic() + self._patience
@@ -177,14 +215,12 @@ class Preflight:
     def _look(self, ask: Ask) -> Decision | None:
         """Decide at this moment; None where the view is about to know better.
 
-        Contact is seldom lost for longer than a moment, and what ended meanwhile is not seen. An
-        older pod of the same name goes before the new one comes.
+        Contact is seldom lost for longer than a moment, and what ended meanwhile is not seen.
         """
         decision = self.check(ask)
         if isinstance(self._view.health(), Stale):
             return None
-        is_late = not self._view.in_touch() or self.seats.is_shown(ask.key)
-        return None if isinstance(decision, Refuse) and is_late else decision
+        return decision if self._view.in_touch() or not isinstance(decision, Refuse) else None
 
     def _last_word(self, ask: Ask) -> Decision:
         decision, health = self.check(ask), self._view.health()
@@ -208,15 +244,13 @@ class Preflight:
     def _move(self, ask: Ask) -> Decision | None:
         """Decide, and let the seat stand for this pod; None where only time can tell."""
         seat = self.seats.find(ask.key)
-        if seat is not None and seat.phase is Phase.AGAIN and self.seats.is_shown(ask.key):
-            return None
         decision, subject = self._look(ask), ask.subject
         if decision is None or not _needs_seat(decision) or isinstance(subject, Odd):
             return decision
         if seat is None:
             return decision
         claim, held = self._judge.claim(subject), self._judge.claim(seat.subject)
-        covered = claim and held and held.covers(claim)
+        covered = claim and held and held.covers(claim) and not seat.unknown
         if claim and not covered and not self.seats.has_room(ask.key, claim):
             return None
         self.seats.move(seat, subject)

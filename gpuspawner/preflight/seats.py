@@ -53,8 +53,7 @@ class Seat:
         unknown: Whether the verdict was unknown, so that nothing was promised but room may be
             taken all the same.
         phase: How far its start has come.
-        alone: Whether a running pod of this name in the view is the one that was sent, and no
-            older one.
+        alone: Whether a pod of this name in the view is the one that was sent, and no older one.
         seen: Whether the view has shown the pod that was sent.
     """
 
@@ -122,7 +121,8 @@ class Seats:
     def send(self, key: Key) -> None:
         """The pod is about to be sent: from now on there may be one."""
         if (seat := self._seats.get(key)) is not None:
-            seat.phase, seat.alone, seat.seen = Phase.SENT, not self._runs(key), False
+            is_older = self._runs(key) or "/".join(key) in self._state.unbound_pods
+            seat.phase, seat.alone, seat.seen = Phase.SENT, not is_older, False
 
     def send_again(self, key: Key) -> None:
         """The pod was not made, or no answer came: what there is of it goes before the next try."""
@@ -146,11 +146,6 @@ class Seats:
         """The pod has been stopped: what a start that is over has left of its seat ends."""
         if (seat := self._seats.get(key)) is not None and seat.phase is Phase.LEFT:
             self.vacate(key)
-
-    def is_shown(self, key: Key) -> bool:
-        """Whether the view shows a pod of this name."""
-        place = "/".join(key)
-        return place in self._state.pods or place in self._state.unbound_pods
 
     def vacate(self, key: Key) -> None:
         """End the seat at once: there is no pod, and none is on its way. Never raises."""
@@ -188,11 +183,13 @@ class Seats:
             return False
         place, over = "/".join(seat.key), seat.phase is Phase.LEFT
         waiting, runs = self._state.unbound_pods.get(place), self._runs(seat.key)
-        seat.alone = seat.alone or not runs
+        seat.alone = seat.alone or not (runs or waiting)
         if place in self._state.pods:
             return over or (runs and seat.alone)
         if waiting is None:
             return seat.seen  # it is gone
+        if not seat.alone:
+            return over
         seat.seen = True
         # Once its start is over it is a stranger; a nominated node is counted by the evaluation;
         # what is unknown stays so, perhaps for long.

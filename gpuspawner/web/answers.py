@@ -44,14 +44,15 @@ def _row(row: Availability, state: ClusterState, trials: Trials | None) -> JSON:
     }
 
 
-async def decision(spawner: Any, raw: object) -> JSON:
+async def decision(spawner: Any, raw: object, server_name: str) -> JSON:
     """Whether options could start at this moment; nothing is kept for whoever asks.
 
     Args:
-        spawner: A GPUSpawner.
+        spawner: A GPUSpawner of the owner's.
         raw: The options, as a REST body has them.
+        server_name: What server is asked about; the spawner may be of another.
     """
-    asking, found = await spawner.preview(raw)
+    asking, found = await spawner.preview(raw, server_name)
     match found:
         case Start() | Wait() | Refuse():
             return _decided(found, asking.offers)

@@ -113,7 +113,8 @@ class DecisionHandler(_AboutAServer):
             raise web.HTTPError(413, "The options are too long")
         try:
             with _counted(user_name):
-                self.answer(await decision(self.spawner(user_name, server_name), self._options()))
+                spawner, said = self.spawner(user_name, server_name), self._options()
+                self.answer(await decision(spawner, said, server_name))
         except _TooManyQuestions:
             await asyncio.sleep(PAUSE)
             raise

@@ -55,7 +55,7 @@ class ShowsForm:
         return asking, found.survey(view.health(), asking.offers, asking.stock, asking.rules)
 
     async def preview(
-        self, raw: object
+        self, raw: object, server_name: str
     ) -> tuple[Asking, Decision | Denial | tuple[FieldError, ...]]:
         """What a start with these options would be told now; nothing is logged, nothing is kept.
 
@@ -74,6 +74,8 @@ class ShowsForm:
         if asking.variant(request) is None:  # the configuration stands in the way
             return asking, Denial(policy.DenialReason.NOT_OFFERED, request)
         ask = spawner._ask(asking, grant)  # noqa: SLF001, it is our own
+        if server_name != spawner.name:  # it has no pod yet, and this spawner's is another's
+            ask = replace(ask, name=f"{ask.name}-")
         if spawner.preflight == OFF:
             return asking, Start(grant, (UnknownRules(("GPUSpawner.preflight is off",)),))
         return asking, await gates.judged(spawner, ask, self._foretell)

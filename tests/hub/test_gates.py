@@ -107,6 +107,27 @@ def test_of_a_dozen_people_at_once_exactly_as_many_start_as_there_are_gpus(
         assert len(hub.pods.all()) == 2
 
 
+def test_a_server_that_the_hub_has_forgotten_makes_way_for_its_owner_s_next(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(t4_nodes(1, 1))
+    with start_gpu_hub(T4) as hub:
+        hub.start("alice")
+        hub.until_ready("alice")
+        pod = hub.pods.of("alice")
+        hub.stop("alice")
+        kept = {field: pod["metadata"][field] for field in ("name", "labels")}
+        spec = {**pod["spec"], "nodeName": ""}
+        hub.pods.cluster.api.create(hub.pods.path, {"metadata": kept, "spec": spec})
+        forgotten = hub.pods.bound("alice")
+
+        assert wait_for(lambda: hub.start("bob").status_code == 409)
+        assert hub.start("alice").status_code in {201, 202}
+        hub.until_ready("alice")
+
+        assert hub.pods.of("alice")["metadata"]["uid"] != forgotten["metadata"]["uid"]
+
+
 def _nobody_is_pending(hub: RunningHub) -> bool:
     servers = [user["servers"] for user in hub.api("GET", "/users").json()]
     return not any(server["pending"] for each in servers for server in each.values())

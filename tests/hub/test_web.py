@@ -83,6 +83,19 @@ def test_a_choice_is_answered_before_it_is_sent_and_nothing_is_kept(
     assert not hub.pods.all()
 
 
+@pytest.mark.usefixtures("leave_no_server")
+def test_what_a_server_holds_is_free_for_itself_and_for_none_that_is_yet_to_be_made(
+    hub: RunningHub, ann: Person
+) -> None:
+    both = {"accelerator": "t4", "gpus": 2}
+    assert hub.start("ann", both).status_code in {201, 202}
+    hub.until_ready("ann")
+
+    assert ask(ann, "decision/ann/", both).json()["decision"] == "start"
+    refused = ask(ann, "decision/ann/another", both).json()
+    assert (refused["decision"], refused["reason"]) == ("refuse", "busy")
+
+
 @pytest.mark.parametrize("body", [[], "x", {"gpus": "many"}, {"nodeName": "a"}])
 def test_choices_that_are_none_are_told_so(ann: Person, body: object) -> None:
     answer = ask(ann, "decision/ann/", body).json()

@@ -143,9 +143,10 @@ def test_an_older_pod_of_the_same_name_does_not_end_a_seat() -> None:
 def test_the_seat_is_kept_while_an_older_pod_makes_way_and_the_new_one_is_sent_again() -> None:
     desk = Desk(("Pod", pod("a")))
     desk.send()
-    desk.seats.send_again(KEY)
+    assert len(desk.seats) == 1
     desk.view.remove_pod("a")
     assert len(desk.seats) == 1
+    desk.seats.send_again(KEY)
 
     desk.seats.send(KEY)
     assert len(desk.seats) == 1
