@@ -20,7 +20,10 @@ Answer = Plain | Rejection | None
 _STARTS, _STARTS_OF_ONE = 24, 3
 _PREVIEWS, _PREVIEWS_OF_ONE = 4, 1
 CONNECTIONS = _STARTS + _PREVIEWS
-_PATIENCE = 2.0
+
+# In seconds. A hundred starts find their turns in ten, each of two; a page is to be drawn at once.
+_PATIENCE_OF_STARTS = 10.0
+_PATIENCE_OF_PREVIEWS = 2.0
 
 # What admission makes of a pod changes when an administrator changes it, or a quota is used up.
 _FRESH = 10.0
@@ -44,16 +47,19 @@ class DryRuns:
 
     Args:
         dry_run: Makes one.
-        patience: Seconds that one waits for its turn.
+        patience: Seconds that what is only shown waits for its turn.
         clock: What tells the time, in seconds.
     """
 
     def __init__(
-        self, dry_run: DryRun, patience: float = _PATIENCE, clock: Clock = time.monotonic
+        self,
+        dry_run: DryRun,
+        patience: float = _PATIENCE_OF_PREVIEWS,
+        clock: Clock = time.monotonic,
     ) -> None:
         self._dry_run = dry_run
         self._clock = clock
-        self._starts = Slots(_STARTS, _STARTS_OF_ONE, patience)
+        self._starts = Slots(_STARTS, _STARTS_OF_ONE, _PATIENCE_OF_STARTS)
         self._previews = Slots(_PREVIEWS, _PREVIEWS_OF_ONE, patience)
         self._budget = Budget(_A_SECOND, _SAVED_UP, _USABLE, clock)
         self._known: dict[bytes, _Known] = {}

@@ -48,6 +48,41 @@ class Slots:
             yield
 
 
+class Bucket:
+    """Turns that come back with time, and are saved up to a number; full at first.
+
+    Args:
+        a_second: How many come back a second.
+        most: How many can be saved up.
+        clock: What tells the time, in seconds.
+    """
+
+    def __init__(self, a_second: float, most: int, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._a_second = a_second
+        self._most = most
+        self._left = float(most)
+        self._since = self._clock()
+
+    def take(self, leaving: float = 0) -> bool:
+        """Take one if at least *leaving* remain; tell whether one was taken."""
+        self._refill()
+        if self._left < leaving + 1:
+            return False
+        self._left -= 1
+        return True
+
+    def is_full(self) -> bool:
+        """Whether there are as many as can be saved up."""
+        self._refill()
+        return self._left >= self._most
+
+    def _refill(self) -> None:
+        now = self._clock()
+        self._left = min(self._most, self._left + (now - self._since) * self._a_second)
+        self._since = now
+
+
 class Budget:
     """A rate limit. Half of the saved-up turns is reserved for people who had none lately.
 
@@ -64,22 +99,16 @@ class Budget:
         self, a_second: float, most: int, lately: float, clock: Clock = time.monotonic
     ) -> None:
         self._clock = clock
-        self._a_second = a_second
-        self._most = most
+        self._bucket = Bucket(a_second, most, clock)
+        self._reserved = most / 2
         self._lately = lately
-        self._left = float(most)
-        self._since = self._clock()
         self._had: dict[str, float] = {}
 
     def take(self, person: str) -> bool:
         """Whether there was one for this person, who has it now."""
         now = self._clock()
-        self._left = min(self._most, self._left + (now - self._since) * self._a_second)
-        self._since = now
         self._had = {name: at for name, at in self._had.items() if now - at < self._lately}
-        kept = self._most / 2 if person in self._had else 0
-        if self._left < kept + 1:
+        if not self._bucket.take(leaving=self._reserved if person in self._had else 0):
             return False
-        self._left -= 1
         self._had.setdefault(person, now)
         return True

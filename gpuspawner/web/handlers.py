@@ -7,9 +7,8 @@ takes. They change nothing.
 
 import asyncio
 import json
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from jupyterhub.apihandlers import APIHandler
@@ -21,12 +20,11 @@ from gpuspawner import hub
 from gpuspawner.admission.slots import TooManyDryRunsError
 from gpuspawner.web.addresses import version
 from gpuspawner.web.answers import decision, states
+from gpuspawner.web.questions import Questions, TooManyQuestionsError
 
 MOST_BYTES = 64 * 1024
 """Of a question; the options of a form are some hundred."""
 
-MOST_AT_ONCE = 4
-"""Questions about one person's servers; a form that is quick to change has two."""
 RETRY_AFTER = 10
 """Seconds until whoever found no turn may ask again; an open form asks as often."""
 PAUSE = 4.0
@@ -41,27 +39,19 @@ class _TooManyQuestions(web.HTTPError):
         self.headers = {"Retry-After": str(RETRY_AFTER)}
 
 
-_asked: Counter[str] = Counter()
-
-
-@contextmanager
-def _counted(owner: str) -> Iterator[None]:
+@asynccontextmanager
+async def _counted(questions: Questions, owner: str) -> AsyncIterator[None]:
     """Count a question about this owner's servers, as long as it is under way.
 
     Raises:
         HTTPError: 429: there are too many, of theirs or in all.
     """
-    if _asked[owner] >= MOST_AT_ONCE:
-        raise _TooManyQuestions
-    _asked[owner] += 1
     try:
-        yield
-    except TooManyDryRunsError:
+        with questions.counted(owner):
+            yield
+    except (TooManyQuestionsError, TooManyDryRunsError):
+        await asyncio.sleep(PAUSE)
         raise _TooManyQuestions from None
-    finally:
-        _asked[owner] -= 1
-        if not _asked[owner]:
-            del _asked[owner]
 
 
 class _AboutAServer(APIHandler):  # type: ignore[misc]
@@ -97,27 +87,28 @@ class _AboutAServer(APIHandler):  # type: ignore[misc]
 class StatesHandler(_AboutAServer):
     """How it stands with each accelerator."""
 
+    _questions = Questions()
+
     @needs_scope("servers")  # type: ignore[untyped-decorator, unused-ignore]
     async def get(self, user_name: str, server_name: str) -> None:
         """Tell it for the server's owner."""
-        self.answer(await states(self.spawner(user_name, server_name)))
+        async with _counted(self._questions, user_name):
+            self.answer(await states(self.spawner(user_name, server_name)))
 
 
 class DecisionHandler(_AboutAServer):
     """Whether options could start now."""
+
+    _questions = Questions()
 
     @needs_scope("servers")  # type: ignore[untyped-decorator, unused-ignore]
     async def post(self, user_name: str, server_name: str) -> None:
         """Tell it for the server's owner, of the options that the body holds."""
         if len(self.request.body) > MOST_BYTES:
             raise web.HTTPError(413, "The options are too long")
-        try:
-            with _counted(user_name):
-                spawner, said = self.spawner(user_name, server_name), self._options()
-                self.answer(await decision(spawner, said, server_name))
-        except _TooManyQuestions:
-            await asyncio.sleep(PAUSE)
-            raise
+        async with _counted(self._questions, user_name):
+            spawner, said = self.spawner(user_name, server_name), self._options()
+            self.answer(await decision(spawner, said, server_name))
 
     def _options(self) -> object:
         try:

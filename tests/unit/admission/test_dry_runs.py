@@ -119,6 +119,29 @@ async def test_starts_find_a_slot_whatever_is_shown_meanwhile() -> None:
     assert sum(isinstance(answer, TooManyDryRunsError) for answer in answers) == 96
 
 
+async def test_a_class_that_starts_together_waits_longer_than_what_is_only_shown() -> None:
+    admission = Counting()
+    runs = DryRuns(admission, 0.01)
+    admission.open.clear()
+    starts = [
+        asyncio.ensure_future(runs.for_start(f"person-{n}", "jhub", pod(f"start-{n}")))
+        for n in range(100)
+    ]
+    pages = [
+        asyncio.ensure_future(runs.for_page(f"person-{n}", "jhub", pod(f"page-{n}")))
+        for n in range(4)
+    ]
+    await settle()
+    assert len(admission.asked) == 24 + 4
+    with pytest.raises(TooManyDryRunsError):
+        await runs.for_page("late", "jhub", pod("late"))  # which takes as long as pages wait
+
+    admission.open.set()
+
+    assert await asyncio.gather(*starts) == [pod(f"start-{n}") for n in range(100)]
+    await asyncio.gather(*pages)
+
+
 async def test_a_pod_that_cannot_be_made_yet_costs_nothing() -> None:
     admission = Counting()
     runs = DryRuns(admission)
