@@ -27,7 +27,7 @@ MOST_BYTES = 64 * 1024
 
 RETRY_AFTER = 10
 """Seconds until whoever found no turn may ask again; an open form asks as often."""
-PAUSE = 4.0
+PAUSE = 8.0
 """Seconds until that is said, so that a program that asks again at once takes little of the hub."""
 
 
