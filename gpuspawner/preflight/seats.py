@@ -121,8 +121,7 @@ class Seats:
     def send(self, key: Key) -> None:
         """The pod is about to be sent: from now on there may be one."""
         if (seat := self._seats.get(key)) is not None:
-            is_older = self._runs(key) or "/".join(key) in self._state.unbound_pods
-            seat.phase, seat.alone, seat.seen = Phase.SENT, not is_older, False
+            seat.phase, seat.alone, seat.seen = Phase.SENT, not self._shows(key), False
 
     def send_again(self, key: Key) -> None:
         """The pod was not made, or no answer came: what there is of it goes before the next try."""
@@ -183,7 +182,7 @@ class Seats:
             return False
         place, over = "/".join(seat.key), seat.phase is Phase.LEFT
         waiting, runs = self._state.unbound_pods.get(place), self._runs(seat.key)
-        seat.alone = seat.alone or not (runs or waiting)
+        seat.alone = seat.alone or not self._shows(seat.key)
         if place in self._state.pods:
             return over or (runs and seat.alone)
         if waiting is None:
@@ -194,6 +193,10 @@ class Seats:
         # Once its start is over it is a stranger; a nominated node is counted by the evaluation;
         # what is unknown stays so, perhaps for long.
         return over or seat.unknown or bool(waiting.status.nominated_node_name)
+
+    def _shows(self, key: Key) -> bool:
+        """Whether the view shows a pod of this name that waits for a node or runs."""
+        return "/".join(key) in self._state.unbound_pods or self._runs(key)
 
     def _runs(self, key: Key) -> bool:
         """Whether the view shows a pod of this name on a node, and not about to go."""

@@ -1,4 +1,4 @@
-"""How many questions one person may ask, so that nobody's loop takes the hub from others."""
+"""Limits on one person's questions, so that a script in a loop does not slow the hub for others."""
 
 import time
 from collections import Counter

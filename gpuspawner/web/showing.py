@@ -74,8 +74,8 @@ class ShowsForm:
         if asking.variant(request) is None:  # the configuration stands in the way
             return asking, Denial(policy.DenialReason.NOT_OFFERED, request)
         ask = spawner._ask(asking, grant)  # noqa: SLF001, it is our own
-        if server_name != spawner.name:  # it has no pod yet, and this spawner's is another's
-            ask = replace(ask, name=f"{ask.name}-")
+        if server_name != spawner.name:  # it has no pod yet; this spawner's pod is another server's
+            ask = replace(ask, name=f"{ask.name}-")  # a name that no pod can have
         if spawner.preflight == OFF:
             return asking, Start(grant, (UnknownRules(("GPUSpawner.preflight is off",)),))
         return asking, await gates.judged(spawner, ask, self._foretell)

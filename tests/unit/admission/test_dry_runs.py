@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -32,6 +33,12 @@ class Counting(DryRun):
 
 def pod(name: str, **labels: str) -> dict[str, Any]:
     return {"metadata": {"name": name, "labels": labels}, "spec": {"containers": []}}
+
+
+def asking(count: int, ask: Callable[..., Awaitable[object]]) -> list[asyncio.Future[object]]:
+    """So many people, each asking for a pod of their own at the same time."""
+    people = [f"person-{number}" for number in range(count)]
+    return [asyncio.ensure_future(ask(person, "jhub", pod(person))) for person in people]
 
 
 async def test_like_questions_share_the_answer_that_is_on_its_way() -> None:
@@ -101,10 +108,7 @@ async def test_starts_find_a_slot_whatever_is_shown_meanwhile() -> None:
     admission = Counting()
     runs = DryRuns(admission, 0.01)
     admission.open.clear()
-    shown = [
-        asyncio.ensure_future(runs.for_page(f"person-{n}", "jhub", pod(f"page-{n}")))
-        for n in range(100)
-    ]
+    shown = asking(100, runs.for_page)
     await settle()
     with pytest.raises(TooManyDryRunsError):
         await runs.for_page("late", "jhub", pod("late"))
@@ -123,14 +127,8 @@ async def test_a_class_that_starts_together_waits_longer_than_what_is_only_shown
     admission = Counting()
     runs = DryRuns(admission, 0.01)
     admission.open.clear()
-    starts = [
-        asyncio.ensure_future(runs.for_start(f"person-{n}", "jhub", pod(f"start-{n}")))
-        for n in range(100)
-    ]
-    pages = [
-        asyncio.ensure_future(runs.for_page(f"person-{n}", "jhub", pod(f"page-{n}")))
-        for n in range(4)
-    ]
+    starts = asking(100, runs.for_start)
+    pages = asking(4, runs.for_page)
     await settle()
     assert len(admission.asked) == 24 + 4
     with pytest.raises(TooManyDryRunsError):
@@ -138,7 +136,7 @@ async def test_a_class_that_starts_together_waits_longer_than_what_is_only_shown
 
     admission.open.set()
 
-    assert await asyncio.gather(*starts) == [pod(f"start-{n}") for n in range(100)]
+    assert await asyncio.gather(*starts) == [pod(f"person-{n}") for n in range(100)]
     await asyncio.gather(*pages)
 
 

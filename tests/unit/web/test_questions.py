@@ -13,13 +13,7 @@ from gpuspawner.web.questions import (
     Questions,
     TooManyQuestionsError,
 )
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.unit.admission.test_slots import Clock
 
 
 def may_ask(questions: Questions, person: str) -> bool:
