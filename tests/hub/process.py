@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from localcluster.binaries import proxy
-
 ROOT = Path(__file__).parents[2]
 
 _context = multiprocessing.get_context("forkserver")
@@ -25,7 +23,6 @@ def start_hub_process(folder: Path, environment: Mapping[str, str]) -> BaseProce
     whole = {
         **os.environ,
         "PYTHONPATH": str(ROOT),  # for the servers' processes, and for what spawners import
-        "PATH": f"{proxy()}{os.pathsep}{os.environ['PATH']}",
         **environment,
     }
     process = _context.Process(target=_run, args=(folder, whole))

@@ -7,17 +7,17 @@ import os
 import signal
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import requests
 
-from localcluster.binaries import proxy
 from localcluster.ports import free_ports
 from tests.hub.people import Person
 from tests.hub.pods import Pods
 from tests.hub.process import start_hub_process
+from tests.hub.proxy import TOKEN, running_proxy
 from tests.waiting import wait_for
 
 API_TOKEN = "the-tests-own-token"
@@ -29,8 +29,8 @@ c.JupyterHub.bind_url = "http://127.0.0.1:{public}"
 c.JupyterHub.hub_bind_url = "http://127.0.0.1:{hub}"
 c.JupyterHub.hub_connect_ip = "127.0.0.1"
 c.ConfigurableHTTPProxy.api_url = "http://127.0.0.1:{proxy_api}"
-c.ConfigurableHTTPProxy.command = {proxy_command!r}
-c.ConfigurableHTTPProxy.pid_file = "{folder}/proxy.pid"
+c.ConfigurableHTTPProxy.auth_token = "{proxy_token}"
+c.ConfigurableHTTPProxy.should_start = False
 c.JupyterHub.db_url = "sqlite:///{folder}/hub.sqlite"
 c.JupyterHub.cookie_secret_file = "{folder}/cookie_secret"
 c.JupyterHub.authenticator_class = "dummy"
@@ -86,7 +86,7 @@ class RunningHub:
         self.process = start_hub_process(self._folder, self._environment)
 
     def until_it_serves(self) -> None:
-        """Wait for the hub, and then for the proxy, which logs an error for each try until then.
+        """Wait for the hub, and then for its route, for which the proxy logs an error until then.
 
         Raises:
             AssertionError: The hub has ended; its log is the message.
@@ -99,16 +99,13 @@ class RunningHub:
         assert self.lives, self.log
 
     def end(self) -> None:
-        """SIGTERM lets the hub stop its proxy and its servers; what it leaves is killed."""
+        """SIGTERM lets the hub stop its servers; what it leaves is killed."""
         if self.lives:
             self.process.terminate()
             self.process.join(30)
         if self.lives:
             os.killpg(self.process.pid or 0, signal.SIGKILL)
             self.process.join()
-        # A hub that has ended by itself leaves its proxy, which is in a session of its own.
-        with suppress(FileNotFoundError, ProcessLookupError):
-            os.kill(int((self._folder / "proxy.pid").read_text()), signal.SIGKILL)
 
     def configure_anew(self, *lines: str) -> None:
         """Restart the hub with more lines before the last one of its configuration."""
@@ -191,29 +188,26 @@ def running_hub(
 
     Raises:
         AssertionError: The hub ended before it served; its log is the message.
+        LocalClusterError: Its proxy did not start.
     """
     public, hub, proxy_api = free_ports(3)
     base = BASE_CONFIGURATION.format(
         public=public,
         hub=hub,
         proxy_api=proxy_api,
-        proxy_command=[str(proxy() / "configurable-http-proxy")],
+        proxy_token=TOKEN,
         folder=folder,
         token=API_TOKEN,
     )
     (folder / "jupyterhub_config.py").write_text(base + configuration)
-    running = RunningHub(
-        folder,
-        f"http://127.0.0.1:{public}",
-        f"http://127.0.0.1:{hub}",
-        environment or {},
-        pods,
-    )
-    try:
-        running.until_it_serves()
-        yield running
-    finally:
-        running.end()
+    direct = f"http://127.0.0.1:{hub}"
+    with running_proxy(folder, public, proxy_api, direct):
+        running = RunningHub(folder, f"http://127.0.0.1:{public}", direct, environment or {}, pods)
+        try:
+            running.until_it_serves()
+            yield running
+        finally:
+            running.end()
 
 
 def _serves(url: str) -> bool:
