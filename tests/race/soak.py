@@ -23,6 +23,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from jupyterhub import orm
 from kubernetes_asyncio.config import kube_config
 from traitlets.config import Config
 
@@ -183,12 +184,11 @@ class Hub:
         theirs = SimpleNamespace(
             public_host="", url="/hub/", base_url="/hub/", api_url="http://127.0.0.1/hub/api"
         )
-        orm = SimpleNamespace(name="", server=None, state=None, user_options={})
         spawner = GPUSpawner(
             config=self._config,
             user=user,
             hub=theirs,
-            orm_spawner=orm,
+            orm_spawner=orm.Spawner(name="", user_options={}),
             api_token="x",
             oauth_client_id="x",
         )
