@@ -67,11 +67,13 @@ def start_gpu_hub(
     def start(configuration: str = "", *, kubeconfig: Path | None = None) -> Iterator[RunningHub]:
         namespace = f"hub-{secrets.token_hex(4)}"
         running_cluster.api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
-        kubeconfig = kubeconfig or rbac.hub_kubeconfig(running_cluster, namespace)
+        own = kubeconfig or rbac.hub_kubeconfig(running_cluster, namespace)
         lines = SPAWNING.format(namespace=namespace, server=answers.COMMAND, more=configuration)
-        folder, environment = tmp_path_factory.mktemp("hub"), {"KUBECONFIG": str(kubeconfig)}
+        folder, environment = tmp_path_factory.mktemp("hub"), {"KUBECONFIG": str(own)}
         pods = Pods(running_cluster, namespace)
         with running_hub(folder, lines, environment=environment, pods=pods) as hub:
+            if kubeconfig is None:  # another may have been chosen because it shows no cluster
+                hub.until_it_sees_the_cluster()
             yield hub
         running_cluster.api.delete(pods.path, grace=0)
         running_cluster.api.delete(f"/api/v1/namespaces/{namespace}")

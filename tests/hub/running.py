@@ -22,6 +22,10 @@ from tests.waiting import wait_for
 
 API_TOKEN = "the-tests-own-token"
 
+# What the log says when the first list begins, and when it is whole.
+_READING = "Reading nodes and pods of the cluster for the first time."
+_SEEN = "The view of the cluster is live."
+
 # Only what a hub on this machine needs; what a test is about stands in the test.
 BASE_CONFIGURATION = """
 c = get_config()
@@ -83,6 +87,7 @@ class RunningHub:
 
     def begin(self) -> None:
         """Start the process; it is ready only after `until_it_serves`."""
+        self._reading, self._seen = self._said(_READING), self._said(_SEEN)
         self.process = start_hub_process(self._folder, self._environment)
 
     def until_it_serves(self) -> None:
@@ -93,6 +98,20 @@ class RunningHub:
         """
         for address in (self._direct, self.url):
             self._until_somebody_answers(address)
+
+    def until_it_sees_the_cluster(self) -> None:
+        """Wait for the first list; until then nothing is refused, and no figures are known.
+
+        Without `gpuspawner.configure` it begins only with the first spawner.
+        """
+        if self._said(_READING) > self._reading:
+            wait_for(lambda: not self.lives or self._said(_SEEN) > self._seen, timeout=120)
+            assert self.lives, self.log
+
+    def _said(self, line: str) -> int:
+        """How often the log has a line."""
+        log = self._folder / "hub.log"
+        return log.read_text(errors="replace").count(line) if log.exists() else 0
 
     def _until_somebody_answers(self, address: str) -> None:
         wait_for(lambda: not self.lives or _serves(address), timeout=120)
@@ -113,16 +132,20 @@ class RunningHub:
         path = self._folder / "jupyterhub_config.py"
         *others, last = path.read_text().rstrip().splitlines()
         path.write_text("\n".join([*others, *lines, last, ""]))
-        self.begin()
-        self.until_it_serves()
+        self._begin_again()
 
     def change_database(self, statement: str, *values: object) -> None:
         """Restart the hub, with its database changed by SQL in between."""
         self.end()
         with closing(sqlite3.connect(self._folder / "hub.sqlite")) as database, database:
             database.execute(statement, values)
+        self._begin_again()
+
+    def _begin_again(self) -> None:
         self.begin()
         self.until_it_serves()
+        if self._seen:  # and so it will again
+            self.until_it_sees_the_cluster()
 
     @property
     def log(self) -> str:
