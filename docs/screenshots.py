@@ -49,6 +49,7 @@ def take_the_states(browser: Browser, folder: Path) -> None:
         cluster.api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         Scene(cluster, NAMESPACE).set()
         with a_hub(cluster, folder / "hub", cluster.kubeconfig) as hub:
+            hub.until_it_sees_the_cluster()
             picture(log_in(window(browser), hub.url, "ann"), "states")
             picture(log_in(window(browser, theme="dark"), hub.url, "ann"), "states-dark")
             phone = log_in(window(browser, PHONE), hub.url, "ann")

@@ -48,5 +48,6 @@ def own_hub(folder: Path) -> Iterator[RunningHub]:
             configured(cluster, webhooks.configuration(_NAMESPACE, "slow", "Mutating")),
             running_hub(folder / "hub", _CONFIGURATION, environment=environment) as hub,
         ):
+            hub.until_it_sees_the_cluster()
             yield hub
     webhooks.stop()

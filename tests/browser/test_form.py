@@ -69,6 +69,7 @@ def hub(
 ) -> Iterator[RunningHub]:
     folder = tmp_path_factory.mktemp("forms")
     with a_hub(reporting_cluster, folder, reporting_cluster.kubeconfig) as running:
+        running.until_it_sees_the_cluster()
         yield running
 
 

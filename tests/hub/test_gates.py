@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, SLOW_AUTHENTICATOR, T4, t4_nodes
@@ -19,9 +20,12 @@ def test_where_the_hub_has_answered_the_refusal_is_the_first_event_and_the_page(
         hub.start("alice")
         hub.until_ready("alice")
 
-        assert hub.start("bob").status_code in {201, 202}
+        def events() -> list[dict[str, Any]]:
+            """Those of a start that had not ended before they were asked for."""
+            assert hub.start("bob").status_code in {201, 202}
+            return [it for it in hub.events("bob") if it["message"] != "Server requested"]
 
-        told = [event for event in hub.events("bob") if event["message"] != "Server requested"]
+        told = wait_for(events)
         assert "The one Tesla T4 is in use right now." in told[0]["message"]
         assert told[0]["failed"]
         page = hub.person("bob").open("/hub/spawn-pending/bob")

@@ -20,6 +20,8 @@ REFUSING = """
 from tests.hub.refusing import RefusingSpawner
 c.JupyterHub.spawner_class = RefusingSpawner
 c.Spawner.consecutive_failure_limit = 5
+# On a busy machine the answer itself may be late; it is to be the refusal all the same.
+c.JupyterHub.tornado_settings = {"slow_spawn_timeout": 60}
 """
 BEFORE_THE_ANSWER = ["form", "hook", "start"]
 BY_REST = ["hook", "start", "late"]

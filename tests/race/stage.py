@@ -102,6 +102,7 @@ def stage(folder: Path) -> Iterator[Stage]:
                 pods=PodsOfHub(cluster, NAMESPACE),
             )
         )
+        hub.until_it_sees_the_cluster()
         servers = Servers(hub)
         stack.enter_context(servers.watching())
         yield Stage(cluster, hub, servers, Twin(twin), cutter, recording)
