@@ -72,7 +72,9 @@ def start_gpu_hub(
         folder, environment = tmp_path_factory.mktemp("hub"), {"KUBECONFIG": str(own)}
         pods = Pods(running_cluster, namespace)
         with running_hub(folder, lines, environment=environment, pods=pods) as hub:
-            if kubeconfig is None:  # another may have been chosen because it shows no cluster
+            # Another kubeconfig may have been chosen because it shows no cluster, and without
+            # `configure` the first spawner begins to read it.
+            if kubeconfig is None and "gpuspawner.configure =" not in configuration:
                 hub.until_it_sees_the_cluster()
             yield hub
         running_cluster.api.delete(pods.path, grace=0)

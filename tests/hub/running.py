@@ -22,8 +22,7 @@ from tests.waiting import wait_for
 
 API_TOKEN = "the-tests-own-token"
 
-# What the log says when the first list begins, and when it is whole.
-_READING = "Reading nodes and pods of the cluster for the first time."
+# What the log says when the first list is whole.
 _SEEN = "The view of the cluster is live."
 
 # Only what a hub on this machine needs; what a test is about stands in the test.
@@ -87,7 +86,7 @@ class RunningHub:
 
     def begin(self) -> None:
         """Start the process; it is ready only after `until_it_serves`."""
-        self._reading, self._seen = self._said(_READING), self._said(_SEEN)
+        self._seen = self._said(_SEEN)
         self.process = start_hub_process(self._folder, self._environment)
 
     def until_it_serves(self) -> None:
@@ -100,13 +99,9 @@ class RunningHub:
             self._until_somebody_answers(address)
 
     def until_it_sees_the_cluster(self) -> None:
-        """Wait for the first list; until then nothing is refused, and no figures are known.
-
-        Without `gpuspawner.configure` it begins only with the first spawner.
-        """
-        if self._said(_READING) > self._reading:
-            wait_for(lambda: not self.lives or self._said(_SEEN) > self._seen, timeout=120)
-            assert self.lives, self.log
+        """Wait for the first list; until then nothing is refused, and no figures are known."""
+        wait_for(lambda: not self.lives or self._said(_SEEN) > self._seen, timeout=120)
+        assert self.lives, self.log
 
     def _said(self, line: str) -> int:
         """How often the log has a line."""
