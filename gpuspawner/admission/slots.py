@@ -1,4 +1,4 @@
-"""Limits on how many run at once, and how many a second, so that nobody blocks others."""
+"""Limits on concurrent calls and on calls per second, so that nobody blocks others."""
 
 import time
 from asyncio import Semaphore, timeout

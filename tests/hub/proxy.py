@@ -1,7 +1,7 @@
 """configurable-http-proxy in front of a hub, started apart from it as the chart does.
 
 A hub that starts its own ends when the proxy does not answer within 10 s (JupyterHub 6.1,
-jupyterhub/proxy.py), which is short where several tests share two cores.
+jupyterhub/proxy.py), which is short when several tests share two cores.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def running_proxy(folder: Path, public: int, api: int, hub: str) -> Iterator[Non
         folder: Holds its log.
         public: The port where people reach it.
         api: The port where *hub* tells it its routes.
-        hub: Where the hub is, which shows the page of an error.
+        hub: The URL of the hub, which serves the error pages.
 
     Raises:
         LocalClusterError: It did not start; the message has the end of its log.

@@ -6,8 +6,9 @@ import json
 import os
 import signal
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,11 +83,12 @@ class RunningHub:
         self._api.headers["Connection"] = "close"
         self._api.trust_env = False
         self._api.headers["Authorization"] = f"token {API_TOKEN}"
+        (folder / "hub.log").touch()
         self.begin()
 
     def begin(self) -> None:
         """Start the process; it is ready only after `until_it_serves`."""
-        self._seen = self._said(_SEEN)
+        self._seen = self.log.count(_SEEN)
         self.process = start_hub_process(self._folder, self._environment)
 
     def until_it_serves(self) -> None:
@@ -96,20 +98,15 @@ class RunningHub:
             AssertionError: The hub has ended; its log is the message.
         """
         for address in (self._direct, self.url):
-            self._until_somebody_answers(address)
+            self._until(partial(_serves, address))
 
     def until_it_sees_the_cluster(self) -> None:
         """Wait for the first list; until then nothing is refused, and no figures are known."""
-        wait_for(lambda: not self.lives or self._said(_SEEN) > self._seen, timeout=120)
-        assert self.lives, self.log
+        self._until(lambda: self.log.count(_SEEN) > self._seen)
 
-    def _said(self, line: str) -> int:
-        """How often the log has a line."""
-        log = self._folder / "hub.log"
-        return log.read_text(errors="replace").count(line) if log.exists() else 0
-
-    def _until_somebody_answers(self, address: str) -> None:
-        wait_for(lambda: not self.lives or _serves(address), timeout=120)
+    def _until(self, condition: Callable[[], bool]) -> None:
+        """Wait for a condition, or for the hub's end, which is an error."""
+        wait_for(lambda: not self.lives or condition(), timeout=120)
         assert self.lives, self.log
 
     def end(self) -> None:

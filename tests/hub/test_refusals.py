@@ -20,7 +20,7 @@ REFUSING = """
 from tests.hub.refusing import RefusingSpawner
 c.JupyterHub.spawner_class = RefusingSpawner
 c.Spawner.consecutive_failure_limit = 5
-# On a busy machine the answer itself may be late; it is to be the refusal all the same.
+# A busy machine may need more than JupyterHub's 10 s; the answer must still be the refusal.
 c.JupyterHub.tornado_settings = {"slow_spawn_timeout": 60}
 """
 BEFORE_THE_ANSWER = ["form", "hook", "start"]
