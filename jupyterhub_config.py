@@ -1,12 +1,12 @@
-"""The reference configuration: JupyterHub on Kubernetes, with a choice of GPUs.
+"""Example configuration: JupyterHub on Kubernetes, with a choice of GPUs.
 
-It works against whatever cluster KUBECONFIG or the hub's service account names; `make demo` runs
-exactly this file on a local one. What it leaves to you: an authenticator, and the addresses at
-which people reach the hub and servers reach it. With the Zero-to-JupyterHub chart the same lines
-go into `hub.config` and `hub.extraConfig`; see helm-values/.
+It works with the cluster of KUBECONFIG or of the hub's service account. `make demo` runs exactly
+this file on a local cluster. You add an authenticator, and the addresses at which users and servers
+reach the hub. With the Zero-to-JupyterHub chart the same lines go into `hub.config` and
+`hub.extraConfig`; see helm-values/.
 """
 
-# ruff: noqa: ERA001  (what is commented out is there to be taken)
+# ruff: noqa: ERA001  (the code in comments is there for you to use)
 
 import gpuspawner
 
@@ -14,11 +14,12 @@ c = get_config()  # type: ignore[name-defined]  # noqa: F821  (JupyterHub provid
 
 # GPU models
 #
-# With none configured, the models are read from the labels of the nodes that there are: those of
-# NVIDIA's GPU feature discovery, GKE, EKS, AKS and Karpenter. The hub's log says what it found.
+# If you configure none, gpuspawner reads the models from the labels of the present nodes: the
+# labels of NVIDIA's GPU feature discovery, GKE, EKS, AKS and Karpenter. The hub's log says what it
+# found.
 #
-# Configure them to give names, to tie images and sizes to them, and for pools that can be empty,
-# which no label can tell of. `default_accelerator = ""` makes "no GPU" the first choice.
+# Configure them to set names, to offer images and sizes for certain models only, and for pools that
+# can be empty: an empty pool has no labels. `default_accelerator = ""` makes "no GPU" the default.
 #
 #   c.GPUSpawner.accelerators = {
 #       "a100": {
@@ -33,7 +34,7 @@ c = get_config()  # type: ignore[name-defined]  # noqa: F821  (JupyterHub provid
 #           "display_name": "NVIDIA L4",
 #           "node_selector": {"cloud.google.com/gke-accelerator": "nvidia-l4"},
 #           "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
-#           # An autoscaler brings up to four of these nodes, each in about eight minutes.
+#           # An autoscaler adds up to four of these nodes, each in about eight minutes.
 #           "scale_up": {"max_nodes": 4, "minutes": 8},
 #       },
 #   }
@@ -41,7 +42,8 @@ c = get_config()  # type: ignore[name-defined]  # noqa: F821  (JupyterHub provid
 
 # Images
 #
-# `"accelerators": ["a100"]` would tie an image to a model; None in that list is "no GPU".
+# With `"accelerators": ["a100"]` an image is offered for this model only; None in the list means
+# "no GPU".
 c.GPUSpawner.images = {
     "minimal": {
         "display_name": "Python",
@@ -53,15 +55,16 @@ c.GPUSpawner.images = {
     },
 }
 
-# Sizes, as Kubernetes writes them. What is chosen is both requested and the limit.
+# Sizes, as Kubernetes writes them. A server's choice is both its request and its limit.
 c.GPUSpawner.memory_choices = ["2Gi", "4Gi", "8Gi", "16Gi"]
 c.GPUSpawner.cpu_choices = [1, 2, 4]
 
-# Everything that KubeSpawner can be told keeps its meaning, for servers with and without a GPU.
-c.KubeSpawner.start_timeout = 300  # a large image takes its time
-c.KubeSpawner.http_timeout = 120  # and so does a server that imports much
+# All settings of KubeSpawner keep their meaning, for servers with and without a GPU.
+c.KubeSpawner.start_timeout = 300  # pulling a large image takes time
+c.KubeSpawner.http_timeout = 120  # a server that imports many packages starts slowly
 
-# Checks all of the above and what follows, and stops the hub where something is wrong; makes
-# GPUSpawner the spawner; begins to read the cluster, for which the hub's service account needs the
-# rights in helm-values/rbac.yaml. Without them servers start unchecked, and the log says so.
+# This makes GPUSpawner the spawner, and checks the whole configuration, also the lines after this
+# one. If something is wrong, the hub doesn't start. It also makes the hub read the cluster. The
+# hub's service account needs the rights in helm-values/rbac.yaml for this. Without them servers
+# start unchecked, and the hub's log says so.
 gpuspawner.configure(c)

@@ -20,11 +20,13 @@ from traitlets.config.loader import LazyConfigValue
 from traitlets.log import get_logger
 from traitlets.utils.importstring import import_item
 
-from gpuspawner import manifest, profiles, runtime
+from gpuspawner import manifest, runtime
+from gpuspawner.compat.requirements import IncompatibleError
 from gpuspawner.config import OFFERS
 from gpuspawner.manifest import ManifestError
 from gpuspawner.offers import OfferError, Offers
 from gpuspawner.quoting import did_you_mean
+from gpuspawner.spawn.profiles import trial
 from gpuspawner.spawner import GPUSpawner
 from gpuspawner.web.serving import serve
 
@@ -71,7 +73,7 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
         runtime.current(check(c, spawner))
         if JupyterHub.initialized():
             serve(JupyterHub.instance())
-    except (ConfigurationError, OfferError) as error:
+    except (ConfigurationError, IncompatibleError, OfferError) as error:
         get_logger().critical("%s", error)
         raise SystemExit(1) from None
 
@@ -221,7 +223,7 @@ def _overrides(settings: Any) -> Iterator[tuple[str, Iterable[str]]]:
 def _check_profiles(settings: Any) -> None:
     """Profiles that KubeSpawner could not show would be HTTP 500 for everybody."""
     try:
-        profiles.check(settings.profile_list)
+        trial.check(settings.profile_list)
     except (AttributeError, KeyError, TypeError, re.error) as error:
         raise ConfigurationError(f"KubeSpawner.profile_list cannot be read: {error!r}") from error
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from kubernetes_asyncio import client
 
-Plain = dict[str, Any]
+from gpuspawner.kube.manifest import Manifest
 
 _LIST = re.compile(r"list\[(.+)\]")
 _DICT = re.compile(r"dict\(str, (.+)\)")
@@ -29,15 +29,15 @@ class _Unconnected:
 _UNCONNECTED = _Unconnected()
 
 
-def plain(pod: Any) -> Plain:
+def plain(pod: Any) -> dict[str, Any]:
     """The pod as a client would send it: from a model, or half model, half plain."""
-    written: Plain = client.ApiClient.sanitize_for_serialization(
+    written: dict[str, Any] = client.ApiClient.sanitize_for_serialization(
         cast("client.ApiClient", _UNCONNECTED), pod
     )
     return written
 
 
-def model(pod: Plain) -> Any:
+def model(pod: Manifest) -> Any:
     """The pod as a ``V1Pod`` that is written back to exactly the same object.
 
     What the client's classes do not know, a field newer than they are, stays a plain object, as it

@@ -143,11 +143,15 @@ def current(settings: Settings) -> Runtime:
     """The runtime of this process; the first call makes it from *settings* and starts the view.
 
     Raises:
+        IncompatibleError: The installed JupyterHub or KubeSpawner can't be used.
         OfferError: What is offered is not usable.
         RuntimeError: No event loop is running.
     """
     global _runtime  # noqa: PLW0603, there is one per process and this is it
     if _runtime is None:
+        from gpuspawner.compat import requirements  # brings in the whole hub
+
+        requirements.check()
         made = Runtime(settings)
         _speak_with_the_hub(settings.log)
         made.start()

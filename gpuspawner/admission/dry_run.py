@@ -4,17 +4,36 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping
+from typing import Protocol
 from urllib.parse import quote
 
 from gpuspawner.admission.reading import message, read
 from gpuspawner.admission.rejection import Missing, Of, Rejection, WebhookFailed
 from gpuspawner.cluster.client import Client, RequestError
-from gpuspawner.pods import Plain
+from gpuspawner.kube.manifest import Manifest
 from gpuspawner.quoting import one_line
 
 log = logging.getLogger(__name__)
 
 _MOST_SAID = 100
+
+Answer = Manifest | Rejection | None
+"""The pod as admission leaves it, its refusal, or None if neither is known."""
+
+
+class Admission(Protocol):
+    """Whoever can say what the API server's admission makes of a pod."""
+
+    async def admit(self, namespace: str, pod: Manifest) -> Answer:
+        """Return the pod as admission leaves it, or why there will be none.
+
+        Args:
+            namespace: Where the pod will be created.
+            pod: As the API writes it; without a spec while it cannot be made.
+
+        Raises:
+            TooManyDryRunsError: There was no turn for it, so nothing is known.
+        """
 
 
 class DryRun:
@@ -34,7 +53,7 @@ class DryRun:
         self._seconds = seconds
         self._said: set[str] = set()
 
-    async def admit(self, namespace: str, pod: Plain) -> Plain | Rejection | None:
+    async def admit(self, namespace: str, pod: Manifest) -> Answer:
         """The pod as admission leaves it, or why there will be none.
 
         Args:
@@ -75,7 +94,7 @@ class DryRun:
         )
 
 
-def _unnamed(pod: Plain) -> Plain:
+def _unnamed(pod: Manifest) -> Manifest:
     metadata = pod.get("metadata")
     if not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str):
         return pod

@@ -5,15 +5,14 @@ import hashlib
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
-from gpuspawner.admission.dry_run import DryRun
-from gpuspawner.admission.rejection import Rejection
-from gpuspawner.admission.slots import Budget, Clock, Slots, TooManyDryRunsError
-from gpuspawner.pods import Plain
-
-Answer = Plain | Rejection | None
+from gpuspawner.admission.dry_run import Admission, Answer, DryRun
+from gpuspawner.admission.slots import Budget, Slots, TooManyDryRunsError
+from gpuspawner.kube.manifest import Manifest
+from gpuspawner.rate_limit import Clock
 
 # A class that starts together finds a slot in time even where each webhook takes a tenth of a
 # second; a refusal asks about three alternatives at the same time.
@@ -65,38 +64,25 @@ class DryRuns:
         self._known: dict[bytes, _Known] = {}
         self._asked: dict[bytes, asyncio.Task[Answer]] = {}
 
-    async def for_start(self, person: str, namespace: str, pod: Plain) -> Answer:
-        """As `DryRun.admit`, for a start of this person's.
+    def for_start(self, person: str) -> Admission:
+        """As `DryRun`, for a start of this person's."""
+        return _Turn(partial(self._start, person))
 
-        Raises:
-            TooManyDryRunsError: Others, or this person, are asking too much.
-        """
-        if not pod.get("spec"):
-            return None
+    def for_page(self, person: str) -> Admission:
+        """The same for a page that is being drawn."""
+        return _Turn(partial(self._shared, person, lambda: True))
+
+    def for_form(self, person: str) -> Admission:
+        """The same for a form that stays open and asks again and again."""
+        return _Turn(partial(self._shared, person, lambda: self._budget.take(person)))
+
+    async def _start(self, person: str, namespace: str, pod: Manifest) -> Answer:
         async with self._starts.slot(person):
             return await self._dry_run.admit(namespace, pod)
 
-    async def for_page(self, person: str, namespace: str, pod: Plain) -> Answer:
-        """The same for a page that is being drawn.
-
-        Raises:
-            TooManyDryRunsError: Others, or this person, are asking too much.
-        """
-        return await self._shared(person, namespace, pod, lambda: True)
-
-    async def for_form(self, person: str, namespace: str, pod: Plain) -> Answer:
-        """The same for a form that stays open and asks again and again.
-
-        Raises:
-            TooManyDryRunsError: Others, or this person, are asking too much.
-        """
-        return await self._shared(person, namespace, pod, lambda: self._budget.take(person))
-
     async def _shared(
-        self, person: str, namespace: str, pod: Plain, may_ask: Callable[[], bool]
+        self, person: str, may_ask: Callable[[], bool], namespace: str, pod: Manifest
     ) -> Answer:
-        if not pod.get("spec"):
-            return None
         key, now = _key(namespace, pod), self._clock()
         known = self._known.get(key)
         if known is not None and now - known.at < _FRESH:
@@ -120,7 +106,7 @@ class DryRuns:
 
         task.add_done_callback(end)
 
-    async def _ask(self, person: str, namespace: str, pod: Plain) -> Answer:
+    async def _ask(self, person: str, namespace: str, pod: Manifest) -> Answer:
         async with self._previews.slot(person):
             return await self._dry_run.admit(namespace, pod)
 
@@ -130,6 +116,20 @@ class DryRuns:
         self._known[key] = _Known(answer, now)
 
 
-def _key(namespace: str, pod: Plain) -> bytes:
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """Somebody's turn to ask."""
+
+    ask: Callable[[str, Manifest], Awaitable[Answer]]
+
+    async def admit(self, namespace: str, pod: Manifest) -> Answer:
+        """As `Admission`."""
+        if not pod.get("spec"):
+            return None
+        await asyncio.sleep(0)  # what has to wait says so first (see gpuspawner.spawn.at_once)
+        return await self.ask(namespace, pod)
+
+
+def _key(namespace: str, pod: Manifest) -> bytes:
     """All that the API server is sent decides its answer; a pod holds secrets, its hash none."""
     return hashlib.sha256(msgspec.json.encode([namespace, pod])).digest()

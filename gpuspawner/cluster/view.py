@@ -107,6 +107,8 @@ class ClusterView:
         False after `timeout` seconds, and at once where the list has failed (it is tried again,
         but nobody should be kept waiting for an API server that forbids it or is not there).
         """
+        if self._is_reading():
+            await asyncio.sleep(0)  # what has to wait says so first (see gpuspawner.spawn.at_once)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 while self._is_reading():
@@ -115,9 +117,11 @@ class ClusterView:
 
     async def changed(self, timeout: float) -> bool:  # noqa: ASYNC109 - a waiting seat's patience
         """Wait for the next change of the state or of the health; False after `timeout` seconds."""
+        change = self._change
+        await asyncio.sleep(0)  # what has to wait says so first (see gpuspawner.spawn.at_once)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
-                await self._change.wait()
+                await change.wait()
                 return True
         return False
 

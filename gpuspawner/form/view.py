@@ -1,8 +1,12 @@
 """What the template draws: plain texts, nothing left to decide or to compute."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from markupsafe import Markup
+
+STATIC = Path(__file__).parent / "static"
+"""The folder of the style sheet and the script."""
 
 MOST_LAMPS = 16
 """With more GPUs than this the figures say more than a row of lamps."""

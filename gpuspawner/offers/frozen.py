@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
-Plain: TypeAlias = "str | int | float | bool | list[Plain] | dict[str, Plain] | None"
+JSON: TypeAlias = "str | int | float | bool | list[JSON] | dict[str, JSON] | None"
 Frozen: TypeAlias = "str | int | float | bool | tuple[Frozen, ...] | Mapping[str, Frozen] | None"
 
 
@@ -32,7 +32,7 @@ def freeze(value: object) -> Frozen:
             raise TypeError(f"a {type(value).__name__} is not plain data")
 
 
-def thaw(value: Frozen) -> Plain:
+def thaw(value: Frozen) -> JSON:
     """Copy frozen data into lists and dicts of its own."""
     match value:
         case Mapping():

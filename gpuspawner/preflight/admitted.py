@@ -10,16 +10,17 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
 from gpuspawner.admission.changes import changes
+from gpuspawner.admission.dry_run import Admission, Answer
 from gpuspawner.admission.rejection import OutOfRange, OverQuota, QuotaUncounted, Rejection
 from gpuspawner.admission.slots import TooManyDryRunsError
 from gpuspawner.policy import Grant
-from gpuspawner.preflight.alternatives import asked_for
-from gpuspawner.preflight.ask import Ask
-from gpuspawner.preflight.claims import Plain
+from gpuspawner.preflight.alternatives import Variants, asked_for
 from gpuspawner.preflight.decision import Alternative, Decision, Reason, Refuse
 from gpuspawner.preflight.preflight import Preflight
+from gpuspawner.preflight.proposal import Proposal
 
-Judge = Callable[[Ask], Awaitable[Decision]]
+Question = Callable[[Proposal], Awaitable[Decision]]
+"""One of the preflight's questions about a pod, without admission."""
 
 # Each round asks about at most three; what the API server refuses gives way to what comes next.
 _ROUNDS = 4
@@ -42,129 +43,144 @@ class AdmittedPreflight:
         """By accelerator, whether admission has changed anybody's pod of it. It may look at who
         asks, so this is no answer about the next pod: only whether it may have changed devices."""
 
-    def check(self, ask: Ask) -> Decision:
+    def check(self, proposal: Proposal) -> Decision:
         """As `Preflight.check`, without admission."""
-        return self._preflight.check(ask)
+        return self._preflight.check(proposal)
 
-    async def foretell(self, ask: Ask) -> Decision:
+    async def foretell(self, proposal: Proposal, admission: Admission) -> Decision:
         """As `Preflight.check`, for choices that change while a form is open.
 
-        What is in view says yes by itself; only a no is asked about, as in `begin`. Where admission
+        What is in view says yes by itself; only a no is asked about, as in `begin`. If admission
         leaves the pod as it is, the alternatives are those in view.
 
         Raises:
             TooManyDryRunsError: There was no turn, so nothing is known.
         """
-        decision = self.check(ask)
-        if not self._may_be_saved(ask, decision):
+        decision = self.check(proposal)
+        if not self._may_be_saved(proposal, decision):
             return decision
-        admitted = await ask.admit(ask.pod)
-        decision = self.check(ask)  # as it is after the wait
-        if _is_left_alone(ask, admitted):
-            self._learn(ask, admitted)
+        admitted = await admission.admit(proposal.namespace, proposal.pod)
+        decision = self.check(proposal)  # as it is after the wait
+        if _is_left_alone(proposal, admitted):
+            self._learn(proposal, admitted)
             return decision
-        return await self._judged(ask, admitted, self._check)
+        return await self._judged(proposal, admitted, self._check)
 
-    async def examine(self, ask: Ask) -> Decision:
+    async def examine(self, proposal: Proposal, admission: Admission) -> Decision:
         """As `Preflight.check`."""
-        return await self._after_admission(ask, self._check)
+        return await self._after_admission(proposal, admission, self._check)
 
-    async def begin(self, ask: Ask) -> Decision:
+    async def begin(self, proposal: Proposal, admission: Admission) -> Decision:
         """As `Preflight.begin`.
 
         A yes is given in the tick in which it is asked for; `confirm` sees to the rest. So is a no
         for want of devices.
         """
-        return await self._unless_saved(ask, self._preflight.begin)
+        decision = await self._preflight.begin(proposal)
+        if not self._may_be_saved(proposal, decision):
+            return decision
+        return await self._after_admission(proposal, admission, self._preflight.begin)
 
-    async def confirm(self, ask: Ask) -> Decision:
+    async def confirm(self, proposal: Proposal, admission: Admission) -> Decision:
         """As `Preflight.confirm`."""
-        decision = await self._after_admission(ask, self._preflight.confirm)
+        decision = await self._after_admission(proposal, admission, self._preflight.confirm)
         if isinstance(decision, Refuse):
-            self.release(*ask.key)
+            self.release(*proposal.key)
         return decision
 
     def release(self, namespace: str, name: str) -> None:
         """As `Preflight.release`."""
         self._preflight.release(namespace, name)
 
-    async def until_taken(self, ask: Ask) -> Refuse:
+    async def until_taken(self, proposal: Proposal) -> Refuse:
         """As `Preflight.until_taken`."""
-        return await self._preflight.until_taken(ask)
+        return await self._preflight.until_taken(proposal)
 
-    async def _check(self, ask: Ask) -> Decision:
-        return self._preflight.check(ask)
+    async def with_alternatives(
+        self, refusal: Refuse, proposal: Proposal, variants: Variants, admission: Admission
+    ) -> Refuse:
+        """The refusal with what the same person could have now, nearest first.
 
-    async def _unless_saved(self, ask: Ask, judge: Judge) -> Decision:
-        """Judge the pod as it is sent, and as admission leaves it where that may save it."""
-        decision = await judge(ask)
-        return (
-            await self._after_admission(ask, judge)
-            if self._may_be_saved(ask, decision)
-            else decision
-        )
+        If the refusal comes after admission, so does what is offered instead.
+        """
+        if refusal.reason is Reason.TRY_AGAIN:  # nobody knows yet whom there is room for
+            return refusal
+        if not refusal.after_admission:
+            return replace(refusal, alternatives=self._preflight.alternatives(proposal, variants))
+        found = await self._admitted_alternatives(proposal, variants, admission)
+        return replace(refusal, alternatives=found)
 
-    def _may_be_saved(self, ask: Ask, decision: Decision) -> bool:
+    async def _check(self, proposal: Proposal) -> Decision:
+        return self._preflight.check(proposal)
+
+    def _may_be_saved(self, proposal: Proposal, decision: Decision) -> bool:
+        """Whether admission may make a yes of a no."""
         if not isinstance(decision, Refuse) or decision.reason is Reason.TRY_AGAIN:
             return False
-        changed = self._changes.get(_model(ask.grant), True)
-        return changed or not self._preflight.lacks_devices(ask)
+        changed = self._changes.get(_model(proposal.grant), True)
+        return changed or not self._preflight.lacks_devices(proposal)
 
-    async def _after_admission(self, ask: Ask, judge: Judge) -> Decision:
+    async def _after_admission(
+        self, proposal: Proposal, admission: Admission, question: Question
+    ) -> Decision:
         try:
-            admitted = await ask.admit(ask.pod)
+            admitted = await admission.admit(proposal.namespace, proposal.pod)
         except TooManyDryRunsError:
-            decision = await judge(ask)
+            decision = await question(proposal)
             # A no would be a guess.
-            return self._preflight.try_again(ask) if isinstance(decision, Refuse) else decision
-        return await self._judged(ask, admitted, judge)
+            is_no = isinstance(decision, Refuse)
+            return self._preflight.try_again(proposal) if is_no else decision
+        return await self._judged(proposal, admitted, question)
 
-    async def _judged(self, ask: Ask, admitted: Plain | Rejection | None, judge: Judge) -> Decision:
+    async def _judged(self, proposal: Proposal, admitted: Answer, question: Question) -> Decision:
         if admitted is None:
-            return await judge(ask)
+            return await question(proposal)
         if isinstance(admitted, Rejection):
-            return replace(
-                rejected(ask.grant, admitted), alternatives=await self._alternatives(ask)
-            )
-        self._learn(ask, admitted)
-        decision = await judge(replace(ask, pod=admitted))
-        if isinstance(decision, Refuse) and decision.alternatives:
-            return replace(decision, alternatives=await self._alternatives(ask))
-        return decision
+            return rejected(proposal.grant, admitted)
+        self._learn(proposal, admitted)
+        decision = await question(replace(proposal, pod=admitted))
+        return replace(decision, after_admission=True) if isinstance(decision, Refuse) else decision
 
-    def _learn(self, ask: Ask, admitted: object) -> None:
-        model = _model(ask.grant)
-        self._changes[model] = self._changes.get(model, False) or changes(ask.pod, admitted)
+    def _learn(self, proposal: Proposal, admitted: object) -> None:
+        model = _model(proposal.grant)
+        changed = changes(proposal.pod, admitted)
+        self._changes[model] = self._changes.get(model, False) or changed
 
-    async def _alternatives(self, ask: Ask) -> tuple[Alternative, ...]:
+    async def _admitted_alternatives(
+        self, proposal: Proposal, variants: Variants, admission: Admission
+    ) -> tuple[Alternative, ...]:
         """The nearest that fit and that the API server takes."""
+
+        async def is_taken(grant: Grant) -> bool:
+            made = variants.variant(asked_for(grant, variants.offers))
+            if made is None:
+                return False
+            _, pod = made
+            return await self._is_taken(replace(proposal, grant=grant, pod=pod), admission)
+
         refused: list[Grant] = []
         taken: list[Alternative] = []
         for _ in range(_ROUNDS):
-            found = self._preflight.alternatives(ask, besides=refused)
-            answers = await asyncio.gather(*(self._is_taken(ask, it.grant) for it in found))
-            taken = [it for it, is_taken in zip(found, answers, strict=True) if is_taken]
+            found = self._preflight.alternatives(proposal, variants, besides=refused)
+            answers = await asyncio.gather(*(is_taken(it.grant) for it in found))
+            taken = [it for it, yes in zip(found, answers, strict=True) if yes]
             if len(taken) == len(found):
                 break
             refused += [it.grant for it in found if it not in taken]
         return tuple(taken)
 
-    async def _is_taken(self, ask: Ask, grant: Grant) -> bool:
-        made = ask.variant(asked_for(grant, ask.offers))
-        if made is None:
-            return False
-        _, pod = made
+    async def _is_taken(self, proposal: Proposal, admission: Admission) -> bool:
         try:
-            admitted = await ask.admit(pod)
+            admitted = await admission.admit(proposal.namespace, proposal.pod)
         except TooManyDryRunsError:
             admitted = None
         if isinstance(admitted, Rejection):
             return False
-        return self._preflight.fits(replace(ask, grant=grant, pod=admitted or pod))
+        return self._preflight.fits(replace(proposal, pod=admitted or proposal.pod))
 
 
-def _is_left_alone(ask: Ask, admitted: Plain | Rejection | None) -> bool:
-    return isinstance(admitted, Mapping) and not changes(ask.pod, admitted)
+def _is_left_alone(proposal: Proposal, admitted: Answer) -> bool:
+    return isinstance(admitted, Mapping) and not changes(proposal.pod, admitted)
 
 
 def _model(grant: Grant) -> str | None:
@@ -173,7 +189,7 @@ def _model(grant: Grant) -> str | None:
 
 def rejected(grant: Grant, rejection: Rejection) -> Refuse:
     """The refusal because of what the API server said."""
-    return Refuse(grant, _reason(rejection), rejection=rejection)
+    return Refuse(grant, _reason(rejection), rejection=rejection, after_admission=True)
 
 
 def _reason(rejection: Rejection) -> Reason:

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Protocol
 
+from gpuspawner.kube.manifest import Manifest
 from gpuspawner.offers import Accelerator, Offers
 from gpuspawner.options import GPURequest
 from gpuspawner.policy import Grant
@@ -20,6 +22,17 @@ class Variant:
 
     request: GPURequest
     differences: tuple[Difference, ...]
+
+
+class Variants(Protocol):
+    """What else the same person could have."""
+
+    @property
+    def offers(self) -> Offers:
+        """What is offered."""
+
+    def variant(self, request: GPURequest) -> tuple[Grant, Manifest] | None:
+        """The grant and the pod for another request; None if the person can't have it."""
 
 
 Fitting = Callable[[Variant], Alternative | None]

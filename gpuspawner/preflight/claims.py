@@ -1,12 +1,7 @@
 """Claims that are about to be made: when to keep quiet about them."""
 
-from collections.abc import Mapping
-
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Verdict
-
-Plain = Mapping[str, object]
-"""An object as the API writes it, with camelCase names."""
 
 
 def waits_for_a_claim(state: ClusterState, namespace: str, verdict: Verdict) -> bool:

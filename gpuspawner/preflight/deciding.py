@@ -1,12 +1,12 @@
 """From a verdict to a decision: what can still scale up, what is short, what fits instead."""
 
 from collections.abc import Container, Sequence
+from dataclasses import replace
 
 from gpuspawner.kube.objects import Odd
 from gpuspawner.policy import Grant
 from gpuspawner.preflight import facts
-from gpuspawner.preflight.alternatives import Variant, nearest
-from gpuspawner.preflight.ask import Ask
+from gpuspawner.preflight.alternatives import Variant, Variants, nearest
 from gpuspawner.preflight.claims import waits_for_a_claim
 from gpuspawner.preflight.decision import (
     AfterPreemption,
@@ -19,6 +19,7 @@ from gpuspawner.preflight.decision import (
     Wait,
 )
 from gpuspawner.preflight.judge import Judge, Subject
+from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.scaling.declared import can_scale_up
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.unknowns import Unknown
@@ -37,58 +38,60 @@ class Decider:
         self._state = state
         self._judge = judge
 
-    def decide(self, ask: Ask, age: float) -> Decision:
+    def decide(self, proposal: Proposal, age: float) -> Decision:
         """Decide about the pod that is asked for.
 
         Args:
-            ask: What is asked.
+            proposal: The pod.
             age: Seconds since the API server last confirmed the state.
         """
-        subject = ask.subject
+        subject = proposal.subject
         if isinstance(subject, Odd):
-            return Start(ask.grant, (UnknownRules((subject.problem,)),))
+            return Start(proposal.grant, (UnknownRules((subject.problem,)),))
         verdict = self._judge.verdict(subject)
-        if waits_for_a_claim(self._state, ask.namespace, verdict):
-            return Start(ask.grant, (UnknownRules((verdict.message,)),))
+        if waits_for_a_claim(self._state, proposal.namespace, verdict):
+            return Start(proposal.grant, (UnknownRules((verdict.message,)),))
         match verdict.outcome:
             case Outcome.FITS:
-                return Start(ask.grant)
+                return Start(proposal.grant)
             case Outcome.FITS_AFTER_PREEMPTION:
-                return Start(ask.grant, (AfterPreemption(),))
+                return Start(proposal.grant, (AfterPreemption(),))
             case Outcome.UNKNOWN:
-                return Start(ask.grant, (UnknownRules(_told(verdict.unknown)),))
+                return Start(proposal.grant, (UnknownRules(_told(verdict.unknown)),))
             case Outcome.BUSY | Outcome.IMPOSSIBLE:
-                return self._wait_or_refuse(ask, subject, verdict, age)
+                return self._wait_or_refuse(proposal, subject, verdict, age)
 
-    def try_again(self, ask: Ask, age: float) -> Refuse:
+    def try_again(self, proposal: Proposal, age: float) -> Refuse:
         """Refuse what fits at this moment, because it cannot be known for whom."""
-        subject = ask.subject
+        subject = proposal.subject
         nodes = [] if isinstance(subject, Odd) else facts.candidates(self._state, subject.pod)
         return Refuse(
-            ask.grant,
+            proposal.grant,
             Reason.TRY_AGAIN,
-            gpus=facts.gpus(nodes, ask.grant.accelerator, ask.grant.gpus),
+            gpus=facts.gpus(nodes, proposal.grant.accelerator, proposal.grant.gpus),
             candidates=len(nodes),
             view_age=age,
         )
 
-    def alternatives(self, ask: Ask, besides: Container[Grant] = ()) -> tuple[Alternative, ...]:
-        """What fits now and is near to what is asked, *besides* some things."""
+    def alternatives(
+        self, proposal: Proposal, variants: Variants, besides: Container[Grant] = ()
+    ) -> tuple[Alternative, ...]:
+        """What fits now and is near to the proposal, *besides* some things."""
 
         def fitting(variant: Variant) -> Alternative | None:
-            found = self._fitting(ask, variant)
+            found = self._fitting(proposal, variants, variant)
             return None if found is None or found.grant in besides else found
 
-        return nearest(ask.grant, ask.offers, fitting)
+        return nearest(proposal.grant, variants.offers, fitting)
 
     def fits(self, subject: Subject) -> bool:
         """Whether a node has room for it at this moment."""
         return self._judge.verdict(subject).outcome is Outcome.FITS
 
     def _wait_or_refuse(
-        self, ask: Ask, subject: Subject, verdict: Verdict, age: float
+        self, proposal: Proposal, subject: Subject, verdict: Verdict, age: float
     ) -> Wait | Refuse:
-        grant, pod = ask.grant, subject.pod
+        grant, pod = proposal.grant, subject.pod
         scale_up = can_scale_up(self._state, grant.accelerator, pod)
         if scale_up and verdict.rejected is None:
             return Wait(grant, scale_up)
@@ -102,18 +105,19 @@ class Decider:
             taints=facts.taints(self._state, pod),
             candidates=len(nodes),
             away=len(verdict.away),
-            alternatives=self.alternatives(ask),
             view_age=age,
             scheduler_message=verdict.condition_message,
         )
 
-    def _fitting(self, ask: Ask, variant: Variant) -> Alternative | None:
+    def _fitting(
+        self, proposal: Proposal, variants: Variants, variant: Variant
+    ) -> Alternative | None:
         """The variant, if policy grants it to this person and it fits now."""
-        made = ask.variant(variant.request)
+        made = variants.variant(variant.request)
         if made is None:
             return None
         grant, plain = made
-        subject = ask.subject_of(plain)
+        subject = replace(proposal, pod=plain).subject
         if isinstance(subject, Odd) or not self.fits(subject):
             return None
         nodes = facts.candidates(self._state, subject.pod)

@@ -192,6 +192,7 @@ class Refuse:
         view_age: Seconds since the API server last confirmed the picture that was judged.
         scheduler_message: kube-scheduler's own text for this pod, for administrators.
         rejection: Why the API server does not take it; None where it was not its no.
+        after_admission: Whether the API server's admission was asked first.
     """
 
     grant: Grant
@@ -205,6 +206,7 @@ class Refuse:
     view_age: float = 0.0
     scheduler_message: str = ""
     rejection: Rejection | None = None
+    after_admission: bool = False
 
     @property
     def http_status(self) -> int:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from msgspec import msgpack, structs
 
+from gpuspawner.kube.manifest import Manifest
 from gpuspawner.kube.pods import Affinity, Pod, Volume
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.preflight.claims import Plain
 from gpuspawner.preflight.contention import Claim, requests_with_pod
 from gpuspawner.scheduling.evaluate import evaluate
 from gpuspawner.scheduling.node_info import host_ports
@@ -33,7 +33,7 @@ class Subject:
     """
 
     pod: Pod
-    new_claims: tuple[Plain, ...] = ()
+    new_claims: tuple[Manifest, ...] = ()
 
 
 class Judge:

@@ -21,7 +21,7 @@ from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.objects import Odd
 from gpuspawner.policy import Grant
 from gpuspawner.preflight import facts
-from gpuspawner.preflight.ask import Ask
+from gpuspawner.preflight.alternatives import Variants
 from gpuspawner.preflight.deciding import Decider
 from gpuspawner.preflight.decision import (
     Alternative,
@@ -34,6 +34,7 @@ from gpuspawner.preflight.decision import (
 )
 from gpuspawner.preflight.judge import Judge, Subject
 from gpuspawner.preflight.line import Line, Place
+from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.seats import Seats
 from gpuspawner.preflight.waiting import is_unschedulable
 from gpuspawner.scheduling.verdict import Outcome
@@ -86,37 +87,39 @@ class Preflight:
         self.seats = Seats(view.state, self._judge, view.wake)
         view.listen(self.seats.look)
 
-    def check(self, ask: Ask) -> Decision:
+    def check(self, proposal: Proposal) -> Decision:
         """Decide at this moment; nothing is changed, nothing is kept.
 
         A pod of the same name may be all that is in the way: KubeSpawner deletes it when it sends
         the new one, so until then nothing is known.
         """
-        decision = self._decide(ask)
-        if self._may_be_its_own(ask, decision):
-            return Start(ask.grant, (UnknownRules(("a pod of this name is still there",)),))
+        decision = self._decide(proposal)
+        if self._may_be_its_own(proposal, decision):
+            return Start(proposal.grant, (UnknownRules(("a pod of this name is still there",)),))
         return decision
 
-    def alternatives(self, ask: Ask, besides: Container[Grant] = ()) -> tuple[Alternative, ...]:
-        """What fits now and is near to what is asked, *besides* some; none without a live view."""
+    def alternatives(
+        self, proposal: Proposal, variants: Variants, besides: Container[Grant] = ()
+    ) -> tuple[Alternative, ...]:
+        """What fits now and is near to the proposal, *besides* some; none without a live view."""
         if not isinstance(self._view.health(), Live):
             return ()
-        return self._decider.alternatives(ask, besides)
+        return self._decider.alternatives(proposal, variants, besides)
 
-    def fits(self, ask: Ask) -> bool:
+    def fits(self, proposal: Proposal) -> bool:
         """Whether a node has room for the pod at this moment."""
-        return not isinstance(ask.subject, Odd) and self._decider.fits(ask.subject)
+        return not isinstance(proposal.subject, Odd) and self._decider.fits(proposal.subject)
 
-    def lacks_devices(self, ask: Ask) -> bool:
+    def lacks_devices(self, proposal: Proposal) -> bool:
         """Whether no node has enough devices for the pod, whatever its selectors and the like."""
-        subject = ask.subject
+        subject = proposal.subject
         return not isinstance(subject, Odd) and facts.lacks_devices(self._view.state, subject.pod)
 
-    def try_again(self, ask: Ask) -> Refuse:
+    def try_again(self, proposal: Proposal) -> Refuse:
         """Refuse for a few seconds, because nobody can tell in time."""
-        return self._decider.try_again(ask, 0.0)
+        return self._decider.try_again(proposal, 0.0)
 
-    async def begin(self, ask: Ask) -> Decision:
+    async def begin(self, proposal: Proposal) -> Decision:
         """Decide and, for a start, take a seat; waits where others' pods are on their way.
 
         A refusal is immediate where the pod does not fit even now. Where it fits, but pods that
@@ -125,30 +128,30 @@ class Preflight:
         A `Wait` takes no seat: nothing that exists is promised.
         """
         await self._view.first_list(self._patience)
-        await self._catch_up(ask)
+        await self._catch_up(proposal)
         with self._line.place() as place:
-            return await self._settle(ask, lambda: self._sit(ask, place))
+            return await self._settle(proposal, lambda: self._sit(proposal, place))
 
-    async def confirm(self, ask: Ask) -> Decision:
+    async def confirm(self, proposal: Proposal) -> Decision:
         """Decide about the pod that is really sent, its own seat not counted against it.
 
         A start keeps the seat, now for this pod; any other decision ends it. Without a seat (none
         is taken while the view is not live, or it has ended) one is taken as in `begin`. It never
         waits in line: those who wait there may wait for this very pod.
         """
-        if self.seats.find(ask.key) is None:
-            return await self.begin(ask)
-        await self._catch_up(ask)
-        decision = await self._settle(ask, lambda: self._move(ask))
+        if self.seats.find(proposal.key) is None:
+            return await self.begin(proposal)
+        await self._catch_up(proposal)
+        decision = await self._settle(proposal, lambda: self._move(proposal))
         if not isinstance(decision, Start):
-            self.release(*ask.key)
+            self.release(*proposal.key)
         return decision
 
     def release(self, namespace: str, name: str) -> None:
         """The start is over, and with it the pod's seat, if it has one. Never raises."""
         self.seats.release((namespace, name))
 
-    async def until_taken(self, ask: Ask) -> Refuse:
+    async def until_taken(self, proposal: Proposal) -> Refuse:
         """Wait until the pod, which exists, has lost its place; for ever where it does not.
 
         Whoever does not ask here, another program or a person with kubectl, may come between the
@@ -158,100 +161,100 @@ class Preflight:
         looks = 0
         while True:
             await asyncio.sleep(self._look_every)
-            refusal = self._lost(ask)
+            refusal = self._lost(proposal)
             looks = looks + 1 if refusal else 0
             if refusal and looks >= _LOOKS:
                 return refusal
 
-    def _lost(self, ask: Ask) -> Refuse | None:
+    def _lost(self, proposal: Proposal) -> Refuse | None:
         """Why the pod that is seen waiting has no place any more, by the scheduler's word and ours.
 
         None while it has one, or nobody can tell.
         """
-        waiting = self._view.state.unbound_pods.get("/".join(ask.key))
+        waiting = self._view.state.unbound_pods.get("/".join(proposal.key))
         if waiting is None or not self._view.in_touch() or not is_unschedulable(waiting):
             return None
         if self._judge.verdict(Subject(waiting)).outcome not in _NO_ROOM:
             return None
-        decision = self.check(ask)
+        decision = self.check(proposal)
         if not isinstance(decision, Refuse):
             return None
         is_taken = decision.reason is Reason.BUSY
         return replace(decision, reason=Reason.TAKEN) if is_taken else decision
 
-    def _decide(self, ask: Ask) -> Decision:
+    def _decide(self, proposal: Proposal) -> Decision:
         health = self._view.health()
         if not isinstance(health, Live):
-            return Start(ask.grant, (ViewNotLive(health),))
-        return self._decider.decide(ask, health.age)
+            return Start(proposal.grant, (ViewNotLive(health),))
+        return self._decider.decide(proposal, health.age)
 
-    def _may_be_its_own(self, ask: Ask, decision: Decision) -> bool:
+    def _may_be_its_own(self, proposal: Proposal, decision: Decision) -> bool:
         """Whether it is a no for what a pod of the same name takes, perhaps."""
         if not isinstance(decision, Refuse) or decision.reason is not Reason.BUSY:
             return False
-        subject = ask.subject
+        subject = proposal.subject
         return not isinstance(subject, Odd) and facts.could_replace(
-            self._view.state, "/".join(ask.key), subject.pod
+            self._view.state, "/".join(proposal.key), subject.pod
         )
 
-    async def _catch_up(self, ask: Ask) -> None:
+    async def _catch_up(self, proposal: Proposal) -> None:
         """Wait a moment for an older pod of the name to go, where only the view may be late.
 
         One that stays is there: nobody deletes it before the new one is sent.
         """
         deadline = time.monotonic() + self._lag
-        while self._may_be_its_own(ask, self._decide(ask)):
+        while self._may_be_its_own(proposal, self._decide(proposal)):
             if not await self._view.changed(deadline - time.monotonic()):
                 return
 
-    async def _settle(self, ask: Ask, attempt: Callable[[], Decision | None]) -> Decision:
+    async def _settle(self, proposal: Proposal, attempt: Callable[[], Decision | None]) -> Decision:
         """Try at every change until there is a decision or patience is at an end."""
         deadline = time.monotonic() + self._patience
         while (decision := attempt()) is None:
             if not await self._view.changed(deadline - time.monotonic()):
-                return self._last_word(ask)
+                return self._last_word(proposal)
         return decision
 
-    def _look(self, ask: Ask) -> Decision | None:
+    def _look(self, proposal: Proposal) -> Decision | None:
         """Decide at this moment; None where the view is about to know better.
 
         Contact is seldom lost for longer than a moment, and what ended meanwhile is not seen.
         """
-        decision = self.check(ask)
+        decision = self.check(proposal)
         if isinstance(self._view.health(), Stale):
             return None
         return decision if self._view.in_touch() or not isinstance(decision, Refuse) else None
 
-    def _last_word(self, ask: Ask) -> Decision:
-        decision, health = self.check(ask), self._view.health()
+    def _last_word(self, proposal: Proposal) -> Decision:
+        decision, health = self.check(proposal), self._view.health()
         if isinstance(decision, Start) and isinstance(health, Live):
-            return self._decider.try_again(ask, health.age)
+            return self._decider.try_again(proposal, health.age)
         return decision
 
-    def _sit(self, ask: Ask, place: Place) -> Decision | None:
+    def _sit(self, proposal: Proposal, place: Place) -> Decision | None:
         """Decide, and take the seat in the same tick; None where only time can tell."""
         if place.is_blocked():
             return None
-        decision, subject = self._look(ask), ask.subject
+        decision, subject = self._look(proposal), proposal.subject
         if decision is None or not _needs_seat(decision) or isinstance(subject, Odd):
             return decision
         claim = place.claim = self._judge.claim(subject)
-        if claim and (place.is_blocked() or not self.seats.has_room(ask.key, claim)):
+        if claim and (place.is_blocked() or not self.seats.has_room(proposal.key, claim)):
             return None
-        self.seats.take(ask.key, subject)
+        self.seats.take(proposal.key, subject)
         return decision
 
-    def _move(self, ask: Ask) -> Decision | None:
+    def _move(self, proposal: Proposal) -> Decision | None:
         """Decide, and let the seat stand for this pod; None where only time can tell."""
-        seat = self.seats.find(ask.key)
-        decision, subject = self._look(ask), ask.subject
+        seat = self.seats.find(proposal.key)
+        decision, subject = self._look(proposal), proposal.subject
         if decision is None or not _needs_seat(decision) or isinstance(subject, Odd):
             return decision
         if seat is None:
             return decision
         claim, held = self._judge.claim(subject), self._judge.claim(seat.subject)
         covered = claim and held and held.covers(claim) and not seat.unknown
-        if claim and not covered and not self.seats.has_room(ask.key, claim):
+        if claim and not covered and not self.seats.has_room(proposal.key, claim):
             return None
         self.seats.move(seat, subject)
         return decision

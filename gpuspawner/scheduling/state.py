@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from gpuspawner.kube.manifest import Manifest
 from gpuspawner.kube.nodes import Node
 from gpuspawner.kube.objects import CLUSTER_SCOPED, KubeObject, Odd, convert
 from gpuspawner.kube.pods import Pod
@@ -19,8 +20,6 @@ from .pod_index import PodIndex
 from .rules import DEFAULT_RULES, Rules
 from .screening import Screening
 from .storage_index import StorageIndex, object_key
-
-Plain = Iterable[Mapping[str, object]]
 
 ENDED = ("Succeeded", "Failed")
 """Phases of pods that hold nothing any more; terminating ones still do."""
@@ -57,18 +56,18 @@ class ClusterState:
     def from_objects(
         cls,
         *,
-        nodes: Plain | None = None,
-        pods: Plain | None = None,
-        namespaces: Plain | None = None,
-        persistentVolumeClaims: Plain | None = None,  # noqa: N803 (named as in the API)
-        persistentVolumes: Plain | None = None,  # noqa: N803
-        storageClasses: Plain | None = None,  # noqa: N803
-        csiNodes: Plain | None = None,  # noqa: N803
-        csiDrivers: Plain | None = None,  # noqa: N803
-        csiStorageCapacities: Plain | None = None,  # noqa: N803
-        volumeAttachments: Plain | None = None,  # noqa: N803
-        deviceClasses: Plain | None = None,  # noqa: N803
-        priorityClasses: Plain | None = None,  # noqa: N803
+        nodes: Iterable[Manifest] | None = None,
+        pods: Iterable[Manifest] | None = None,
+        namespaces: Iterable[Manifest] | None = None,
+        persistentVolumeClaims: Iterable[Manifest] | None = None,  # noqa: N803 (named as in the API)
+        persistentVolumes: Iterable[Manifest] | None = None,  # noqa: N803
+        storageClasses: Iterable[Manifest] | None = None,  # noqa: N803
+        csiNodes: Iterable[Manifest] | None = None,  # noqa: N803
+        csiDrivers: Iterable[Manifest] | None = None,  # noqa: N803
+        csiStorageCapacities: Iterable[Manifest] | None = None,  # noqa: N803
+        volumeAttachments: Iterable[Manifest] | None = None,  # noqa: N803
+        deviceClasses: Iterable[Manifest] | None = None,  # noqa: N803
+        priorityClasses: Iterable[Manifest] | None = None,  # noqa: N803
         rules: Rules = DEFAULT_RULES,
     ) -> "ClusterState":
         """Build a state from plain API dicts, such as `kubectl get -o json` prints as `items`.

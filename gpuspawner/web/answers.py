@@ -1,7 +1,6 @@
 """What is answered, as plain data for JSON."""
 
 from dataclasses import asdict
-from typing import Any
 
 from gpuspawner import messages
 from gpuspawner.availability import Availability, State, Trials
@@ -13,19 +12,21 @@ from gpuspawner.policy import Denial
 from gpuspawner.preflight.alternatives import asked_for
 from gpuspawner.preflight.decision import Alternative, Decision, Refuse, Start, Wait
 from gpuspawner.scheduling import ClusterState
+from gpuspawner.spawn.accelerators import Accelerators
+from gpuspawner.spawn.preview import Found
 
 JSON = dict[str, object]
 
 
-async def states(spawner: Any) -> JSON:
-    """How it stands with each accelerator on offer, and at last with servers without one.
+async def states(accelerators: Accelerators) -> JSON:
+    """How available each accelerator on offer is, and at last servers without one.
 
     Args:
-        spawner: A GPUSpawner.
+        accelerators: What is on offer to the server's owner.
     """
-    asking, rows = await spawner.survey()
-    trials = Trials(asking.offers, asking.stock, asking.rules) if asking.stock else None
-    state = spawner.cluster_state()
+    state = accelerators.runtime.view.state
+    builder, rows = await accelerators.survey()
+    trials = Trials(builder.offers, builder.stock, builder.rules) if builder.stock else None
     return {"accelerators": [_row(row, state, trials) for row in rows]}
 
 
@@ -44,18 +45,16 @@ def _row(row: Availability, state: ClusterState, trials: Trials | None) -> JSON:
     }
 
 
-async def decision(spawner: Any, raw: object, server_name: str) -> JSON:
-    """Whether options could start at this moment; nothing is kept for whoever asks.
+def decision(found: Found, offers: Offers) -> JSON:
+    """Whether options could start at this moment.
 
     Args:
-        spawner: A GPUSpawner of the owner's.
-        raw: The options, as a REST body has them.
-        server_name: What server is asked about; the spawner may be of another.
+        found: What a start with them would be told.
+        offers: What is on offer.
     """
-    asking, found = await spawner.preview(raw, server_name)
     match found:
         case Start() | Wait() | Refuse():
-            return _decided(found, asking.offers)
+            return _decided(found, offers)
         case Denial():
             message = messages.denied(found).text
             return {"decision": "refuse", "reason": found.reason.value, "message": message}

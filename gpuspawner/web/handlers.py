@@ -9,16 +9,17 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from jupyterhub.apihandlers import APIHandler
 from jupyterhub.scopes import needs_scope
 from jupyterhub.user import User
 from tornado import web
 
-from gpuspawner import hub
 from gpuspawner.admission.slots import TooManyDryRunsError
-from gpuspawner.web.addresses import version
+from gpuspawner.form.addresses import version
+from gpuspawner.spawn.accelerators import Accelerators
+from gpuspawner.spawn.locale import set_locale
+from gpuspawner.spawn.preview import preview
 from gpuspawner.web.answers import decision, states
 from gpuspawner.web.questions import Questions, TooManyQuestionsError
 
@@ -55,10 +56,10 @@ async def _counted(questions: Questions, owner: str) -> AsyncIterator[None]:
 
 
 class _AboutAServer(APIHandler):  # type: ignore[misc]
-    """Finds the spawner that is asked about."""
+    """Finds the server that is asked about."""
 
-    def spawner(self, user_name: str, server_name: str) -> Any:
-        """The spawner of a server, or the default one's for a server that is still to be made.
+    def accelerators(self, user_name: str, server_name: str) -> Accelerators:
+        """What is on offer for a server, or for the default one if this is still to be made.
 
         Raises:
             HTTPError: 404: there is no such user, or servers here have no accelerators to choose.
@@ -67,10 +68,11 @@ class _AboutAServer(APIHandler):  # type: ignore[misc]
         if user is None:
             raise web.HTTPError(404, "No such user")
         spawner = user.spawners.get(server_name) or user.spawner
-        if spawner.profile_list:
+        accelerators: Accelerators | None = spawner.gates.accelerators
+        if accelerators is None:
             raise web.HTTPError(404, "Servers are chosen by profile here")
-        hub.speak(spawner, self)
-        return spawner
+        set_locale(spawner, self)
+        return accelerators
 
     def _owner(self, user_name: str) -> User | None:
         """The user of this name. Most ask about their own servers, and have just been loaded."""
@@ -93,7 +95,7 @@ class StatesHandler(_AboutAServer):
     async def get(self, user_name: str, server_name: str) -> None:
         """Tell it for the server's owner."""
         async with _counted(self._questions, user_name):
-            self.answer(await states(self.spawner(user_name, server_name)))
+            self.answer(await states(self.accelerators(user_name, server_name)))
 
 
 class DecisionHandler(_AboutAServer):
@@ -107,8 +109,9 @@ class DecisionHandler(_AboutAServer):
         if len(self.request.body) > MOST_BYTES:
             raise web.HTTPError(413, "The options are too long")
         async with _counted(self._questions, user_name):
-            spawner, said = self.spawner(user_name, server_name), self._options()
-            self.answer(await decision(spawner, said, server_name))
+            accelerators, sent = self.accelerators(user_name, server_name), self._options()
+            found, offers = await preview(accelerators, sent, server_name)
+            self.answer(decision(found, offers))
 
     def _options(self) -> object:
         try:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gpuspawner.admission.slots import Bucket, Clock
+from gpuspawner.rate_limit import Bucket, Clock
 
 MOST_AT_ONCE = 4
 """Of one person; a form that is quick to change has two."""

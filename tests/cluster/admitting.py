@@ -16,9 +16,9 @@ from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.admitted import AdmittedPreflight
-from gpuspawner.preflight.ask import Ask
-from gpuspawner.preflight.decision import Decision
+from gpuspawner.preflight.decision import Decision, Refuse
 from gpuspawner.preflight.preflight import Preflight
+from gpuspawner.preflight.proposal import Proposal
 from localcluster import LocalCluster
 from localcluster.client import ApiError
 from tests.cluster.views import aside, load, until, viewing
@@ -37,6 +37,8 @@ class Asker:
         view: The live view.
         inner: Judges pods as they are sent.
         preflight: What it asks.
+        admission: The API server's.
+        offers: What is on offer.
     """
 
     def __init__(
@@ -47,7 +49,7 @@ class Asker:
         self.preflight = AdmittedPreflight(self.inner)
         self._cluster = cluster
         self._client = client
-        self._dry_run = DryRun(client, 10)
+        self.admission = DryRun(client, 10)
         self.namespace = namespace
         self.offers = Offers.parse(
             accelerators={"a": {"node_selector": {"pool": namespace}, "counts": [1, 2, 4]}},
@@ -56,28 +58,20 @@ class Asker:
 
     def patience(self, seconds: float) -> None:
         """How long a dry run may take from now on."""
-        self._dry_run = DryRun(self._client, seconds)
+        self.admission = DryRun(self._client, seconds)
 
-    def ask(self, gpus: int = 1, memory: int = GI, **spec: object) -> Ask:
+    def proposal(self, gpus: int = 1, memory: int = GI, **spec: object) -> Proposal:
         """A server of so many GPUs; *spec* is added to its pod's."""
         accelerator = self.offers.accelerators["a"] if gpus else None
         grant = Grant(accelerator, gpus, memory=memory)
+        return Proposal(self.namespace, "server", self._pod(grant, spec), grant)
 
-        def variant(request: GPURequest) -> tuple[Grant, dict[str, Any]]:
-            sizes = {size.text: size.bytes for size in self.offers.memory_choices}
-            other = self.offers.accelerators.get(request.accelerator or "")
-            granted = Grant(other, request.gpus, memory=sizes[request.memory or "1Gi"])
-            return granted, self._pod(granted, spec)
-
-        return Ask(
-            self.namespace,
-            "server",
-            self._pod(grant, spec),
-            grant,
-            offers=self.offers,
-            variant=variant,
-            admit=partial(self._dry_run.admit, self.namespace),
-        )
+    def variant(self, request: GPURequest) -> tuple[Grant, dict[str, Any]]:
+        """What anybody who asks here could have instead."""
+        sizes = {size.text: size.bytes for size in self.offers.memory_choices}
+        other = self.offers.accelerators.get(request.accelerator or "")
+        granted = Grant(other, request.gpus, memory=sizes[request.memory or "1Gi"])
+        return granted, self._pod(granted, {})
 
     def _pod(self, grant: Grant, spec: dict[str, object]) -> dict[str, Any]:
         amounts = {"memory": str(grant.memory)}
@@ -94,8 +88,10 @@ class Asker:
             },
         }
 
-    async def until(self, ask: Ask, is_true: Callable[[Decision], bool]) -> Decision:
+    async def until(self, proposal: Proposal, is_true: Callable[[Decision], bool]) -> Decision:
         """Ask until this is true of the answer: the API server hears of a new rule by a watch.
+
+        A refusal comes with its alternatives.
 
         Raises:
             TimeoutError: It never is; the text is the last answer.
@@ -103,61 +99,67 @@ class Asker:
         last: Decision | None = None
         try:
             async with asyncio.timeout(PATIENCE):
-                while not is_true(last := await self.preflight.examine(ask)):
+                while not is_true(last := await self.examine(proposal)):
                     await self.view.changed(0.05)
         except TimeoutError:
             raise TimeoutError(f"the last answer was {last}") from None
         assert last is not None
         return last
 
-    async def until_taken(self, ask: Ask) -> None:
+    async def examine(self, proposal: Proposal) -> Decision:
+        """Ask once, as for the form's answer; a refusal comes with its alternatives."""
+        decision = await self.preflight.examine(proposal, self.admission)
+        if not isinstance(decision, Refuse):
+            return decision
+        return await self.preflight.with_alternatives(decision, proposal, self, self.admission)
+
+    async def until_taken(self, proposal: Proposal) -> None:
         """Create the pod as soon as the API server takes it, and wait for it to be bound."""
 
         def create() -> str | None:
             with suppress(ApiError):
-                return self._scheduled(ask)
+                return self._scheduled(proposal)
             return None
 
         assert await aside(lambda: wait_for(create))
-        await until(self.view, lambda: self.is_bound(ask))
+        await until(self.view, lambda: self.is_bound(proposal))
 
-    def is_bound(self, ask: Ask) -> bool:
+    def is_bound(self, proposal: Proposal) -> bool:
         """Whether the view shows that the pod has a node."""
-        return "/".join(ask.key) in self.view.state.pods
+        return "/".join(proposal.key) in self.view.state.pods
 
-    async def scheduled(self, ask: Ask) -> str:
+    async def scheduled(self, proposal: Proposal) -> str:
         """Create the pod, and return the node that the scheduler finds; "" where there is none.
 
         Raises:
             ApiError: The API server does not take it.
         """
-        return await aside(lambda: self._scheduled(ask))
+        return await aside(lambda: self._scheduled(proposal))
 
-    async def refused(self, ask: Ask) -> ApiError:
+    async def refused(self, proposal: Proposal) -> ApiError:
         """Create the pod, and return what the API server says against it."""
         try:
-            await self.scheduled(ask)
+            await self.scheduled(proposal)
         except ApiError as error:
             return error
         raise AssertionError("the API server has taken the pod")
 
-    def _scheduled(self, ask: Ask) -> str:
+    def _scheduled(self, proposal: Proposal) -> str:
         pods = f"/api/v1/namespaces/{self.namespace}/pods"
-        self._cluster.api.create(pods, dict(ask.pod))
-        path = f"{pods}/{ask.name}"
+        self._cluster.api.create(pods, dict(proposal.pod))
+        path = f"{pods}/{proposal.name}"
         made = wait_for(lambda: _decided(self._cluster.api.get(path)))
         node: str = made["spec"].get("nodeName", "")
         return node
 
-    def with_spec(self, ask: Ask, **spec: object) -> Ask:
+    def with_spec(self, proposal: Proposal, **spec: object) -> Proposal:
         """The same with other fields of the pod's spec."""
-        old = ask.pod["spec"]
-        assert isinstance(old, dict)
-        return replace(ask, pod={**ask.pod, "spec": {**old, **spec}})
+        pod = proposal.pod
+        return replace(proposal, pod={**pod, "spec": {**pod["spec"], **spec}})
 
-    def named(self, ask: Ask, name: str) -> Ask:
+    def named(self, proposal: Proposal, name: str) -> Proposal:
         """The same under another name."""
-        return replace(ask, name=name, pod={**ask.pod, "metadata": {"name": name}})
+        return replace(proposal, name=name, pod={**proposal.pod, "metadata": {"name": name}})
 
 
 def _decided(pod: dict[str, Any]) -> dict[str, Any] | None:

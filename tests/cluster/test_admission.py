@@ -23,8 +23,8 @@ from gpuspawner.admission.rejection import (
     Unexplained,
     Use,
 )
-from gpuspawner.preflight.ask import Ask
 from gpuspawner.preflight.decision import AfterPreemption, Decision, Reason, Refuse, Start
+from gpuspawner.preflight.proposal import Proposal
 from localcluster import Fleet, LocalCluster, NodeGroup
 from localcluster.fleet import Taint
 from tests.cluster.admitting import GI, GPU, Asker
@@ -103,9 +103,9 @@ async def node(asker: Asker, add_nodes: AddNodes, *taints: Taint, **labels: str)
     return name
 
 
-async def refusal(asker: Asker, ask: Ask) -> Refuse:
+async def refusal(asker: Asker, proposal: Proposal) -> Refuse:
     """The refusal that this rule makes, as soon as the API server has heard of the rule."""
-    decision = await asker.until(ask, lambda decision: isinstance(decision, Refuse))
+    decision = await asker.until(proposal, lambda decision: isinstance(decision, Refuse))
     assert isinstance(decision, Refuse)
     return decision
 
@@ -128,26 +128,26 @@ async def test_a_quota_refuses_with_its_figures_and_what_it_leaves_can_be_had(
     asker: Asker, one_node: str, rules: Rules
 ) -> None:
     rules.quota({QUOTA: "3"})
-    await asker.until_taken(asker.named(asker.ask(1), "other"))
+    await asker.until_taken(asker.named(asker.proposal(1), "other"))
 
     # On a busy machine the API server counts the other pod a moment after it has taken it.
     over = OverQuota((Use(QUOTA, asked=4, used=1, limit=3),))
     decision = await asker.until(
-        asker.ask(4), lambda it: isinstance(it, Refuse) and cause(it) == over
+        asker.proposal(4), lambda it: isinstance(it, Refuse) and cause(it) == over
     )
 
     assert isinstance(decision, Refuse)
     assert decision.reason is Reason.QUOTA
     assert counts(decision) == [2, 0]
-    assert (await asker.refused(asker.ask(4))).status == 403
-    assert await asker.scheduled(asker.ask(2)) == one_node
+    assert (await asker.refused(asker.proposal(4))).status == 403
+    assert await asker.scheduled(asker.proposal(2)) == one_node
 
 
 @pytest.mark.usefixtures("one_node")
 async def test_a_quota_that_wants_to_be_told_says_of_what(asker: Asker, rules: Rules) -> None:
     rules.quota({"limits.cpu": "4"})
 
-    decision = await refusal(asker, asker.ask())
+    decision = await refusal(asker, asker.proposal())
 
     assert cause(decision) == QuotaDemands(("limits.cpu",))
     assert decision.alternatives == ()
@@ -159,19 +159,19 @@ async def test_a_limit_range_refuses_with_its_figures_and_less_can_be_had(
 ) -> None:
     rules.limits("Container", max={"memory": "2Gi"})
 
-    decision = await refusal(asker, asker.ask(memory=4 * GI))
+    decision = await refusal(asker, asker.proposal(memory=4 * GI))
 
     assert decision.reason is Reason.LIMIT_RANGE
     assert cause(decision) == OutOfRange((Breach("memory", Bound.MAXIMUM, 2 * GI, 4 * GI),))
     assert [it.grant.memory for it in decision.alternatives] == [2 * GI]
-    assert (await asker.refused(asker.ask(memory=4 * GI))).status == 403
+    assert (await asker.refused(asker.proposal(memory=4 * GI))).status == 403
 
 
 @pytest.mark.usefixtures("one_node")
 async def test_a_limit_range_of_pods_has_a_minimum_too(asker: Asker, rules: Rules) -> None:
     rules.limits("Pod", min={"memory": "2Gi"})
 
-    decision = await refusal(asker, asker.ask(memory=GI))
+    decision = await refusal(asker, asker.proposal(memory=GI))
 
     assert cause(decision) == OutOfRange((Breach("memory", Bound.MINIMUM, 2 * GI, GI),))
     assert decision.alternatives == ()
@@ -181,12 +181,12 @@ async def test_a_limit_range_of_pods_has_a_minimum_too(asker: Asker, rules: Rule
 async def test_pod_security_refuses_whatever_else_is_chosen(asker: Asker, rules: Rules) -> None:
     rules.label(**{LEVEL: "restricted"})
 
-    decision = await refusal(asker, asker.ask())
+    decision = await refusal(asker, asker.proposal())
 
     assert decision.reason is Reason.NOT_ADMITTED
     assert cause(decision) == Insecure("restricted")
     assert decision.alternatives == ()
-    assert (await asker.refused(asker.ask())).status == 403
+    assert (await asker.refused(asker.proposal())).status == 403
 
 
 @pytest.mark.parametrize(
@@ -203,10 +203,10 @@ async def test_pod_security_refuses_whatever_else_is_chosen(asker: Asker, rules:
 async def test_what_the_pod_names_wrongly_is_refused_before_it_is_made(
     asker: Asker, spec: dict[str, Any], missing: Cause
 ) -> None:
-    decision = await asker.preflight.examine(asker.ask(**spec))
+    decision = await asker.examine(asker.proposal(**spec))
 
     assert cause(decision) == missing
-    assert (await asker.refused(asker.ask(**spec))).status in {403, 422}
+    assert (await asker.refused(asker.proposal(**spec))).status in {403, 422}
 
 
 # What changes the pod
@@ -216,15 +216,15 @@ async def test_what_the_pod_names_wrongly_is_refused_before_it_is_made(
 async def test_a_limit_range_s_default_is_judged_as_if_it_had_been_asked_for(
     asker: Asker, rules: Rules
 ) -> None:
-    ask = asker.ask(initContainers=[{"name": "first", "image": "x"}])
+    proposal = asker.proposal(initContainers=[{"name": "first", "image": "x"}])
     rules.limits("Container", default={"memory": "9Gi"})
 
-    decision = await refusal(asker, ask)
+    decision = await refusal(asker, proposal)
 
-    assert isinstance(asker.preflight.check(ask), Start)
+    assert isinstance(asker.preflight.check(proposal), Start)
     assert decision.shortage is not None
     assert (decision.shortage.resource, decision.shortage.asked) == ("memory", 9 * GI)
-    assert await asker.scheduled(ask) == ""
+    assert await asker.scheduled(proposal) == ""
 
 
 async def test_a_limit_range_s_maximum_of_gpus_is_a_default_for_servers_without_any(
@@ -232,10 +232,10 @@ async def test_a_limit_range_s_maximum_of_gpus_is_a_default_for_servers_without_
 ) -> None:
     rules.limits("Container", max={GPU: "1"})
 
-    decision = await refusal(asker, asker.ask(gpus=0))
+    decision = await refusal(asker, asker.proposal(gpus=0))
 
     assert isinstance(decision, Refuse)
-    assert await asker.scheduled(asker.ask(gpus=0)) == ""
+    assert await asker.scheduled(asker.proposal(gpus=0)) == ""
 
 
 @pytest.fixture
@@ -256,12 +256,12 @@ async def test_a_runtime_class_brings_its_tolerations_its_selector_and_its_overh
     asker: Asker, add_nodes: AddNodes, kata: str
 ) -> None:
     name = await node(asker, add_nodes, Taint("kata", "", "NoSchedule"), runtime="kata")
-    small = asker.ask(1, GI, runtimeClassName=kata)
-    large = asker.ask(1, 4 * GI, runtimeClassName=kata)
+    small = asker.proposal(1, GI, runtimeClassName=kata)
+    large = asker.proposal(1, 4 * GI, runtimeClassName=kata)
 
     assert isinstance(asker.preflight.check(small), Refuse)
     assert isinstance(await asker.until(small, is_start), Start)
-    refused = await asker.preflight.examine(large)
+    refused = await asker.examine(large)
     assert isinstance(refused, Refuse)
     assert refused.shortage is not None
     assert refused.shortage.asked == 10 * GI
@@ -273,67 +273,67 @@ async def test_a_runtime_class_brings_its_tolerations_its_selector_and_its_overh
 async def test_a_runtime_class_whose_selector_no_node_has_is_refused(
     asker: Asker, kata: str
 ) -> None:
-    ask = asker.ask(runtimeClassName=kata)
+    proposal = asker.proposal(runtimeClassName=kata)
 
-    decision = await asker.until(ask, lambda it: isinstance(it, Refuse) and not it.rejection)
+    decision = await asker.until(proposal, lambda it: isinstance(it, Refuse) and not it.rejection)
 
-    assert isinstance(asker.preflight.check(ask), Start)
+    assert isinstance(asker.preflight.check(proposal), Start)
     assert isinstance(decision, Refuse)
-    assert await asker.scheduled(ask) == ""
+    assert await asker.scheduled(proposal) == ""
 
 
 async def test_a_priority_class_clears_a_place(asker: Asker, one_node: str, rules: Rules) -> None:
     high = rules.for_all(PRIORITIES, value=1000)
-    assert await asker.scheduled(asker.named(asker.ask(4), "low")) == one_node
+    assert await asker.scheduled(asker.named(asker.proposal(4), "low")) == one_node
     await until(asker.view, lambda: asker.view.state.nodes[one_node].pods)
 
-    decision = await asker.until(asker.ask(4, priorityClassName=high), is_start)
+    decision = await asker.until(asker.proposal(4, priorityClassName=high), is_start)
 
-    assert decision == Start(asker.ask(4).grant, (AfterPreemption(),))
-    assert isinstance(await asker.preflight.examine(asker.ask(4)), Refuse)
-    ask = asker.ask(4, priorityClassName=high)
-    await asker.scheduled(ask)
-    await until(asker.view, lambda: asker.is_bound(ask))
+    assert decision == Start(asker.proposal(4).grant, (AfterPreemption(),))
+    assert isinstance(await asker.examine(asker.proposal(4)), Refuse)
+    proposal = asker.proposal(4, priorityClassName=high)
+    await asker.scheduled(proposal)
+    await until(asker.view, lambda: asker.is_bound(proposal))
 
 
 async def test_tolerations_of_extended_resources_make_a_no_a_yes(
     asker: Asker, add_nodes: AddNodes
 ) -> None:
     name = await node(asker, add_nodes, Taint(GPU, "present", "NoSchedule"))
-    ask = asker.ask()
+    proposal = asker.proposal()
 
-    assert isinstance(asker.preflight.check(ask), Refuse)
-    assert isinstance(await asker.preflight.examine(ask), Start)
-    assert isinstance(await asker.preflight.begin(ask), Start)
-    assert isinstance(await asker.preflight.confirm(ask), Start)
-    assert await asker.scheduled(ask) == name
+    assert isinstance(asker.preflight.check(proposal), Refuse)
+    assert isinstance(await asker.examine(proposal), Start)
+    assert isinstance(await asker.preflight.begin(proposal, asker.admission), Start)
+    assert isinstance(await asker.preflight.confirm(proposal, asker.admission), Start)
+    assert await asker.scheduled(proposal) == name
 
 
 @pytest.mark.usefixtures("one_node")
 async def test_a_namespace_s_node_selector_is_the_pod_s(asker: Asker, rules: Rules) -> None:
     rules.annotate(**{SELECTOR: "pool=elsewhere"})
 
-    decision = await refusal(asker, asker.ask(gpus=0))
+    decision = await refusal(asker, asker.proposal(gpus=0))
 
     assert decision.rejection is None
-    assert await asker.scheduled(asker.ask(gpus=0)) == ""
+    assert await asker.scheduled(asker.proposal(gpus=0)) == ""
 
 
 # Names
 
 
 async def test_an_old_pod_of_the_same_name_is_not_in_the_way(asker: Asker, one_node: str) -> None:
-    assert await asker.scheduled(asker.ask()) == one_node
+    assert await asker.scheduled(asker.proposal()) == one_node
 
-    assert isinstance(await asker.preflight.examine(asker.ask()), Start)
+    assert isinstance(await asker.examine(asker.proposal()), Start)
 
 
 @pytest.mark.usefixtures("one_node")
 async def test_a_namespace_that_is_yet_to_be_made_is_no_reason_to_refuse(asker: Asker) -> None:
     asker.namespace = f"{asker.namespace}-alice"
-    ask = asker.with_spec(asker.ask(), nodeSelector={})
+    proposal = asker.with_spec(asker.proposal(), nodeSelector={})
 
-    assert isinstance(await asker.preflight.examine(ask), Start)
+    assert isinstance(await asker.examine(proposal), Start)
 
 
 def is_start(decision: Decision) -> bool:

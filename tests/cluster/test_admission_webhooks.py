@@ -49,18 +49,18 @@ async def test_what_a_webhook_adds_is_judged(
     webhooks.answers["mutating"] = lambda _: patched(change)
 
     with configured(cluster, webhooks.configuration(asker.namespace, "mutating", "Mutating")):
-        decision = await asker.until(asker.ask(), is_refusal)
+        decision = await asker.until(asker.proposal(), is_refusal)
 
-        assert isinstance(asker.preflight.check(asker.ask()), Start)
+        assert isinstance(asker.preflight.check(asker.proposal()), Start)
         assert isinstance(decision, Refuse)
         assert decision.rejection is None
-        assert await asker.scheduled(asker.ask()) == ""
+        assert await asker.scheduled(asker.proposal()) == ""
 
 
 async def test_a_webhook_that_takes_less_memory_makes_room(
     cluster: LocalCluster, asker: Asker, webhooks: Webhooks, node: str
 ) -> None:
-    ask = asker.ask(memory=9 * 2**30)
+    proposal = asker.proposal(memory=9 * 2**30)
     resources = {"limits": {"memory": "1Gi", GPU: "1"}}
     path = "/spec/containers/0/resources"
     webhooks.answers["shrinking"] = lambda _: patched(
@@ -68,11 +68,11 @@ async def test_a_webhook_that_takes_less_memory_makes_room(
     )
 
     with configured(cluster, webhooks.configuration(asker.namespace, "shrinking", "Mutating")):
-        await asker.until(ask, lambda decision: isinstance(decision, Start))
+        await asker.until(proposal, lambda decision: isinstance(decision, Start))
 
-        assert isinstance(asker.preflight.check(ask), Refuse)
-        assert isinstance(await asker.preflight.begin(ask), Start)
-        assert await asker.scheduled(ask) == node
+        assert isinstance(asker.preflight.check(proposal), Refuse)
+        assert isinstance(await asker.preflight.begin(proposal, asker.admission), Start)
+        assert await asker.scheduled(proposal) == node
 
 
 async def test_a_webhook_that_tolerates_a_taint_for_one_person_saves_them_and_nobody_else(
@@ -81,7 +81,7 @@ async def test_a_webhook_that_tolerates_a_taint_for_one_person_saves_them_and_no
     taint = {"key": "reserved", "value": "for-ann", "effect": "NoSchedule"}
     cluster.api.patch(f"/api/v1/nodes/{node}", {"spec": {"taints": [taint]}})
     await until(asker.view, lambda: bool(asker.view.state.nodes[node].taints))
-    ann, bob = (asker.named(asker.ask(), name) for name in ("ann", "bob"))
+    ann, bob = (asker.named(asker.proposal(), name) for name in ("ann", "bob"))
 
     def for_ann_alone(pod: Object) -> Object:
         tolerations = [*pod["spec"]["tolerations"], {"operator": "Exists"}]
@@ -92,10 +92,10 @@ async def test_a_webhook_that_tolerates_a_taint_for_one_person_saves_them_and_no
     with configured(cluster, webhooks.configuration(asker.namespace, "one", "Mutating")):
         await asker.until(ann, lambda decision: isinstance(decision, Start))
         other = AdmittedPreflight(asker.inner)
-        assert isinstance(await other.examine(bob), Refuse)
+        assert isinstance(await other.examine(bob, asker.admission), Refuse)
 
-        assert isinstance(await other.begin(ann), Start)
-        assert isinstance(await other.begin(bob), Refuse)
+        assert isinstance(await other.begin(ann, asker.admission), Start)
+        assert isinstance(await other.begin(bob, asker.admission), Refuse)
 
 
 async def test_a_webhook_s_no_is_told_in_its_own_words(
@@ -104,14 +104,14 @@ async def test_a_webhook_s_no_is_told_in_its_own_words(
     webhooks.answers["refusing"] = lambda _: _no(HOSTILE)
 
     with configured(cluster, webhooks.configuration(asker.namespace, "refusing")):
-        decision = await asker.until(asker.ask(2), is_refusal)
+        decision = await asker.until(asker.proposal(2), is_refusal)
 
         assert isinstance(decision, Refuse)
         assert decision.reason is Reason.NOT_ADMITTED
         assert decision.rejection is not None
         assert decision.rejection.cause == Denied("take images from <b>quay.io</b> alone")
         assert decision.alternatives == ()
-        assert (await asker.refused(asker.ask(2))).status == 403
+        assert (await asker.refused(asker.proposal(2))).status == 403
 
 
 async def test_of_what_a_webhook_takes_the_nearest_is_offered(
@@ -124,7 +124,7 @@ async def test_of_what_a_webhook_takes_the_nearest_is_offered(
     webhooks.answers["counting"] = at_most_one
 
     with configured(cluster, webhooks.configuration(asker.namespace, "counting")):
-        decision = await asker.until(asker.ask(2), is_refusal)
+        decision = await asker.until(asker.proposal(2), is_refusal)
 
     assert isinstance(decision, Refuse)
     assert [alternative.grant.gpus for alternative in decision.alternatives] == [1, 0]
@@ -132,12 +132,12 @@ async def test_of_what_a_webhook_takes_the_nearest_is_offered(
 
 async def test_a_policy_s_no_is_told_in_its_own_words(cluster: LocalCluster, asker: Asker) -> None:
     with _policy(cluster, asker.namespace, "object.spec.containers.size() > 1", "two or more"):
-        decision = await asker.until(asker.ask(), is_refusal)
+        decision = await asker.until(asker.proposal(), is_refusal)
 
         assert isinstance(decision, Refuse)
         assert decision.rejection is not None
         assert decision.rejection.cause == Denied("two or more")
-        assert (await asker.refused(asker.ask())).status == 422
+        assert (await asker.refused(asker.proposal())).status == 422
 
 
 async def test_a_webhook_without_dry_runs_is_left_out_and_said_once(
@@ -151,11 +151,11 @@ async def test_a_webhook_without_dry_runs_is_left_out_and_said_once(
     webhooks.answers["old"] = lambda _: {}
 
     with stored_before_v1(cluster, webhooks.configuration(asker.namespace, "old")):
-        await asker.until(asker.ask(), lambda _: "does not support dry run" in caplog.text)
+        await asker.until(asker.proposal(), lambda _: "does not support dry run" in caplog.text)
 
-        assert isinstance(await asker.preflight.examine(asker.ask(2)), Start)
-        assert isinstance(await asker.preflight.examine(asker.ask(4)), Refuse)
-        assert await asker.scheduled(asker.ask()) == node
+        assert isinstance(await asker.examine(asker.proposal(2)), Start)
+        assert isinstance(await asker.examine(asker.proposal(4)), Refuse)
+        assert await asker.scheduled(asker.proposal()) == node
     assert caplog.text.count("No dry run could be had") == 1
 
 
@@ -167,10 +167,10 @@ async def test_a_webhook_that_is_away_says_nothing_before_the_pod_is_created(
     configuration["webhooks"][0]["clientConfig"]["url"] = "https://127.0.0.1:9/away"
 
     with configured(cluster, configuration):
-        await asker.until(asker.ask(), lambda _: "failed calling webhook" in caplog.text)
+        await asker.until(asker.proposal(), lambda _: "failed calling webhook" in caplog.text)
 
-        assert isinstance(await asker.preflight.examine(asker.ask()), Start)
-        error = await asker.refused(asker.ask())
+        assert isinstance(await asker.examine(asker.proposal()), Start)
+        error = await asker.refused(asker.proposal())
 
     rejection = read(error.status, {"message": str(error)}, Of.POD)
     assert rejection is not None
@@ -185,10 +185,10 @@ async def test_a_webhook_that_takes_too_long_is_not_waited_for(
     asker.patience(0.5)
 
     with configured(cluster, webhooks.configuration(asker.namespace, "slow")):
-        await asker.until(asker.ask(), lambda _: "TimeoutError" in caplog.text)
+        await asker.until(asker.proposal(), lambda _: "TimeoutError" in caplog.text)
 
-        assert isinstance(await asker.preflight.examine(asker.ask(2)), Start)
-        assert isinstance(await asker.preflight.examine(asker.ask(4)), Refuse)
+        assert isinstance(await asker.examine(asker.proposal(2)), Start)
+        assert isinstance(await asker.examine(asker.proposal(4)), Refuse)
 
 
 def _no(message: str) -> Object:

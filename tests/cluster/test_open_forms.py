@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from itertools import count
 
@@ -57,14 +56,16 @@ class Forms:
 
     async def ask(self, number: int) -> None:
         person = f"person-{number % FORMS}"
-        what = self._asker.named(self._asker.ask(2, 4 * GI), person)
-        admit = partial(self._runs.for_form, person, self._asker.namespace)
+        asker, preflight = self._asker, self._asker.preflight
+        proposal = asker.named(asker.proposal(2, 4 * GI), person)
+        admission = self._runs.for_form(person)
         try:
-            decision = await self._asker.preflight.foretell(replace(what, admit=admit))
+            decision = await preflight.foretell(proposal, admission)
         except TooManyDryRunsError:
             self.later += 1
         else:
             assert isinstance(decision, Refuse)
+            await preflight.with_alternatives(decision, proposal, asker, admission)
             self.told += 1
 
     async def stay_open(self, seconds: float) -> None:

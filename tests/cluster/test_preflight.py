@@ -17,9 +17,9 @@ from kubernetes_asyncio.client import ApiClient, Configuration, CoreV1Api
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.offers import Accelerator
 from gpuspawner.policy import Grant
-from gpuspawner.preflight.ask import Ask
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
 from gpuspawner.preflight.preflight import Preflight
+from gpuspawner.preflight.proposal import Proposal
 from localcluster import Fleet, LocalCluster, NodeGroup
 from tests.cluster.views import aside, until, viewing
 from tests.fixtures.cluster import AddNodes
@@ -41,7 +41,7 @@ class Hub:
         self.namespace = namespace
         self.accelerator = Accelerator("a", "A", GPU, node_selector={"pool": pool})
 
-    def ask(self, name: str, gpus: int) -> Ask:
+    def proposal(self, name: str, gpus: int) -> Proposal:
         requests = {GPU: str(gpus), "memory": "64Mi"}
         pod: dict[str, object] = {
             "metadata": {"name": name},
@@ -57,24 +57,24 @@ class Hub:
                 ],
             },
         }
-        return Ask(self.namespace, name, pod, Grant(self.accelerator, gpus))
+        return Proposal(self.namespace, name, pod, Grant(self.accelerator, gpus))
 
     async def spawn(self, name: str, gpus: int) -> Decision:
         """Ask at both gates, create the pod, and wait until it is bound, as a start does."""
-        ask = self.ask(name, gpus)
+        proposal = self.proposal(name, gpus)
         try:
-            decision = await self.preflight.begin(ask)
+            decision = await self.preflight.begin(proposal)
             if isinstance(decision, Start):
-                decision = await self.preflight.confirm(ask)
+                decision = await self.preflight.confirm(proposal)
             if isinstance(decision, Start):
-                await self.create(ask)
-                await until(self.view, lambda: "/".join(ask.key) in self.view.state.pods)
+                await self.create(proposal)
+                await until(self.view, lambda: "/".join(proposal.key) in self.view.state.pods)
             return decision
         finally:
-            self.preflight.release(*ask.key)
+            self.preflight.release(*proposal.key)
 
-    async def create(self, ask: Ask) -> None:
-        await self.api.create_namespaced_pod(self.namespace, ask.pod)
+    async def create(self, proposal: Proposal) -> None:
+        await self.api.create_namespaced_pod(self.namespace, proposal.pod)
 
     async def end(self, name: str) -> None:
         await self.api.delete_namespaced_pod(name, self.namespace, grace_period_seconds=0)
@@ -123,7 +123,9 @@ def statuses(cluster: LocalCluster, namespace: str) -> dict[str, Any]:
     return {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods}
 
 
-async def assert_all_stay_pending(cluster: LocalCluster, hub: Hub, asks: list[Ask]) -> None:
+async def assert_all_stay_pending(
+    cluster: LocalCluster, hub: Hub, proposals: list[Proposal]
+) -> None:
     """Create them all the same: the scheduler must find no node for any."""
 
     def unscheduled() -> set[str]:
@@ -135,9 +137,9 @@ async def assert_all_stay_pending(cluster: LocalCluster, hub: Hub, asks: list[As
             if condition["type"] == "PodScheduled" and condition["status"] == "False"
         }
 
-    for ask in asks:
-        await hub.create(ask)
-    names = {ask.name for ask in asks}
+    for proposal in proposals:
+        await hub.create(proposal)
+    names = {proposal.name for proposal in proposals}
     await aside(lambda: wait_for(lambda: names <= unscheduled()))
 
 
@@ -166,7 +168,7 @@ async def test_of_many_who_ask_for_different_numbers_all_accepted_run_and_no_ref
     assert set(bound) == started(decisions)
     assert all(bound.values())
     refused = [
-        hub.ask(name, gpus)
+        hub.proposal(name, gpus)
         for (name, decision), gpus in zip(decisions.items(), sizes, strict=True)
         if isinstance(decision, Refuse)
     ]
@@ -211,7 +213,7 @@ async def test_somebody_elses_pods_are_counted_and_waited_for(hub: Hub) -> None:
         return sum(key.startswith(f"{hub.namespace}/") for key in pods)
 
     for number in range(3):
-        await hub.create(hub.ask(f"stranger{number}", 4))
+        await hub.create(hub.proposal(f"stranger{number}", 4))
     await until(hub.view, lambda: seen() == 3)
 
     decisions = await asyncio.gather(*(hub.spawn(f"u{number}", 2) for number in range(4)))
@@ -260,10 +262,10 @@ async def test_a_first_login_is_judged_with_the_home_that_is_still_to_be_made(
     await until(hub.view, lambda: hub.view.state.find("PersistentVolume", "", home_class))
     home = {"name": "home", "persistentVolumeClaim": {"claimName": "claim-u"}}
 
-    def with_home(gpus: int) -> Ask:
-        ask = hub.ask("u", gpus)
-        spec = {**ask.pod["spec"], "volumes": [home]}  # type: ignore[dict-item]
-        return replace(ask, pod={**ask.pod, "spec": spec}, new_claims=(claim,))
+    def with_home(gpus: int) -> Proposal:
+        proposal = hub.proposal("u", gpus)
+        spec = {**proposal.pod["spec"], "volumes": [home]}
+        return replace(proposal, pod={**proposal.pod, "spec": spec}, new_claims=(claim,))
 
     assert isinstance(await hub.spawn("other", 8), Start)
     assert isinstance(hub.preflight.check(with_home(1)), Refuse)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import Any
 
-from gpuspawner.hub import Refusal
+from gpuspawner.kube.manifest import Manifest
 from gpuspawner.offers import Offers
+from gpuspawner.spawn.refusal import Refusal
 from tests.hub.option_sets import GPU, OFFERS
-
-Plain = Mapping[str, Any]
 
 _OFFERS = Offers.parse(**OFFERS)
 _OURS = re.compile(r"</?strong>")
@@ -23,7 +22,7 @@ _TAGS = frozenset({
 _ENTITY = re.compile(r"&(?:amp|lt|gt|quot|#39|#34|#x27);")
 
 
-def of_pod(pod: Plain, stock: Plain) -> Iterator[str]:
+def of_pod(pod: Manifest, stock: Manifest) -> Iterator[str]:
     """What a pod has that nobody may choose."""
     server, usual = pod["spec"]["containers"][0], stock["spec"]["containers"][0]
     images = {image.image for image in _OFFERS.images.values()}
@@ -41,7 +40,7 @@ def of_pod(pod: Plain, stock: Plain) -> Iterator[str]:
             yield f"the pod's {name} {pod['spec'].get(name)!r}"
 
 
-def _of_resources(resources: Plain) -> Iterator[str]:
+def _of_resources(resources: Manifest) -> Iterator[str]:
     memory = {m.bytes for c in _all_choices() for m in c.sizes}
     for amounts in resources.values():
         for resource, amount in amounts.items():

@@ -23,8 +23,9 @@ from jupyterhub.utils import maybe_future
 from tornado import web
 from traitlets.config import Config
 
-from gpuspawner import GPUSpawner, hub, pods
-from gpuspawner.pods import Plain
+from gpuspawner import GPUSpawner, pods, runtime
+from gpuspawner.kube.manifest import Manifest
+from gpuspawner.spawn.refusal import Refusal
 from localcluster import LocalCluster
 from tests.fuzz import findings
 from tests.fuzz.bodies import bodies
@@ -41,7 +42,7 @@ _PAGE_SIZE = 4096
 class MadeError(Exception):
     """A pod is made; nobody waits for it."""
 
-    def __init__(self, pod: Plain) -> None:
+    def __init__(self, pod: Manifest) -> None:
         super().__init__()
         self.pod = pod
 
@@ -82,7 +83,7 @@ async def run(cluster: LocalCluster, folder: Path, *, seed: int, count: int) -> 
         async with hub_in_process(patch, folder, cluster.kubeconfig, StopsAtThePod, c) as running:
             user = running.user("mallory")
             spawner: StopsAtThePod = user.spawner
-            assert await spawner._runtime.view.first_list(60)
+            assert await runtime.current(spawner).view.first_list(60)
             stock = pods.plain(await super(GPUSpawner, spawner).get_pod_manifest())
             early = 0
             sent = zip(wire(seed), bodies(seed), strict=True)
@@ -121,14 +122,14 @@ async def _hand_over(user: User, request: UserServerAPIHandler) -> None:
         spawner.clear_state()
 
 
-async def _answer(start: Coroutine[None, None, None], stock: Plain, report: Report) -> list[str]:
+async def _answer(start: Coroutine[None, None, None], stock: Manifest, report: Report) -> list[str]:
     try:
         # As the hub does it, each request is a task with a context of its own.
         await asyncio.create_task(start)
     except MadeError as made:
         report.answers["made"] += 1
         return list(findings.of_pod(made.pod, stock))
-    except hub.Refusal as refusal:
+    except Refusal as refusal:
         report.answers[refusal.slug] += 1
         return list(findings.of_refusal(refusal))
     except web.HTTPError as error:
@@ -152,7 +153,7 @@ def _is_the_hubs_own(error: Exception) -> bool:
 async def _page(user: User, body: object) -> list[str]:
     """The form that is drawn again after somebody has sent this by form."""
     sent = body if isinstance(body, dict) else {"accelerator": body}
-    form = {
+    form: dict[str, list[object]] = {
         str(name): [value if isinstance(value, str) else repr(value)[:2000]]
         for name, value in sent.items()
     }
@@ -161,7 +162,7 @@ async def _page(user: User, body: object) -> list[str]:
         spawner: GPUSpawner = user.spawner
         try:
             await spawner.run_options_from_form(form)
-        except hub.Refusal as refusal:
+        except Refusal as refusal:
             drawn = await spawner.get_options_form()
             return [*findings.of_refusal(refusal), *findings.of_page(drawn)]
         return list(findings.of_page(await spawner.get_options_form()))

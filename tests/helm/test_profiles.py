@@ -11,7 +11,7 @@ from gpuspawner import GPUSpawner
 from gpuspawner.configuration import ConfigurationError
 from tests.helm.chart import Chart, merged, read
 from tests.unit.preflight.worlds import Plain, pod
-from tests.unit.profiles.spawners import ProfileSpawner, profiles_of
+from tests.unit.spawn.hubs import StillHub
 
 GKE = "cloud.google.com/gke-accelerator"
 
@@ -54,14 +54,12 @@ def test_offers_beside_them_stop_the_hub():
         configured(read("profiles"), beside)
 
 
-async def test_each_of_them_tells_how_it_stands():
+async def test_each_of_them_tells_how_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     listed = configured(read("profiles")).KubeSpawner.profile_list
     taken = ("Pod", pod("somebody-s", 6, on="a100", nodeSelector={}))
 
-    profiles = await profiles_of(
-        ProfileSpawner(profile_list=listed), gke_node("a100", "nvidia-tesla-a100", 8), taken
-    )
-    form = await profiles.form(None, {})
+    hub = StillHub(monkeypatch, gke_node("a100", "nvidia-tesla-a100", 8), taken)
+    form = await hub.spawner(profile_list=listed).gates.source.form()
 
     assert "<p>For courses and for writing.</p>" in form
     assert "New machine</span> ready in about 8 minutes" in form

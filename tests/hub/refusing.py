@@ -10,8 +10,8 @@ from jupyterhub.spawner import SimpleLocalProcessSpawner
 from markupsafe import Markup
 from traitlets import default
 
-from gpuspawner import hub
 from gpuspawner.messages import Message
+from gpuspawner.spawn.refusal import Refusal, reporting
 from tests.hub import answers
 
 FULL = Message(
@@ -27,7 +27,8 @@ class RefusingSpawner(SimpleLocalProcessSpawner):  # type: ignore[misc]
 
     def _come_to(self, place: str, options: dict[str, Any]) -> None:
         if options.get("refuse") == place:
-            raise hub.refuse(self, FULL, reason="busy")
+            with reporting(self):
+                raise Refusal(FULL, reason="busy")
         if options.get("fail") == place:
             raise ValueError("a real failure")
 

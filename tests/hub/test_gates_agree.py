@@ -16,8 +16,8 @@ import pytest_asyncio
 from jupyterhub.utils import maybe_future
 from traitlets.config import Config
 
-from gpuspawner import GPUSpawner, config
-from gpuspawner.hub import Refusal
+from gpuspawner import GPUSpawner, config, runtime
+from gpuspawner.spawn.refusal import Refusal
 from localcluster import Fleet, LocalCluster
 from tests.hub.in_process import hub_in_process
 from tests.hub.option_sets import FLEET, GPU, OFFERS, OptionSet, as_form, option_sets
@@ -61,7 +61,7 @@ async def spawner(
     c.GPUSpawner.update(dict(OFFERS))
     async with hub_in_process(monkeypatch, tmp_path, cluster.kubeconfig, GPUSpawner, c) as hub:
         made: GPUSpawner = hub.user("alice").spawner
-        view = made._runtime.view
+        view = runtime.current(made).view
         assert await view.first_list(60)
         while f"{namespace}/holder" not in view.state.pods:
             assert await view.changed(60)
@@ -75,7 +75,7 @@ class Gates:
     def __init__(self, spawner: GPUSpawner, cluster: LocalCluster) -> None:
         self._spawner = spawner
         self._cluster = cluster
-        self._view = spawner._runtime.view
+        self._view = runtime.current(spawner).view
         self._pod = f"{spawner.namespace}/{spawner.pod_name}"
 
     async def form(self, options: OptionSet) -> str:

@@ -13,7 +13,7 @@ from localcluster import Fleet, NodeGroup
 from tests.fixtures.cluster import AddNodes
 from tests.hub.conftest import StartGPUHub
 from tests.hub.running import RunningHub
-from tests.unit.profiles.lists import CPU, GPU
+from tests.unit.spawn.profiles.lists import CPU, GPU
 
 NOT_HERE: dict[str, Any] = {
     "display_name": "V100",

@@ -14,7 +14,7 @@ from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, t4_nodes
 from tests.hub.conftest import StartGPUHub
 from tests.hub.running import RunningHub
-from tests.unit.profiles.lists import CPU
+from tests.unit.spawn.profiles.lists import CPU
 from tests.waiting import wait_for
 
 OFFERS = """

@@ -31,17 +31,18 @@ def slow(spawner, pod):
     return pod
 c.KubeSpawner.modify_pod_hook = slow
 
-from gpuspawner.seating import KeepsSeat
-send = KeepsSeat._make_create_pod_request
-async def send_late(self, pod, request_timeout):
-    if self.user.name == "unlucky":
+from gpuspawner.spawn.reservation import HeldReservation
+send = HeldReservation.send
+async def send_late(self, key, pod, request_timeout):
+    spawner = self._spawner
+    if spawner.user.name == "unlucky":
         asked = {"limits": {"nvidia.com/gpu": "1"}}
         spec = {"containers": [{"name": "x", "image": "x", "resources": asked}]}
         spec["nodeName"] = "seats-0"
         stranger = {"metadata": {"name": "stranger"}, "spec": spec}
-        await self.api.create_namespaced_pod(self.namespace, stranger)
-    return await send(self, pod, request_timeout)
-KeepsSeat._make_create_pod_request = send_late
+        await spawner.api.create_namespaced_pod(spawner.namespace, stranger)
+    return await send(self, key, pod, request_timeout)
+HeldReservation.send = send_late
 """
 
 

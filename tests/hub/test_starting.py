@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuspawner.gates import FORM_PATIENCE
+from gpuspawner.spawn.controller import FORM_PATIENCE
 from tests.fixtures.cluster import AddNodes
 from tests.hub.conftest import StartGPUHub
 from tests.hub.people import Person

@@ -15,9 +15,9 @@ from typing import Any
 
 from gpuspawner.kube.nodes import Node
 from gpuspawner.kube.pods import Pod
-from gpuspawner.preflight.ask import Ask
 from gpuspawner.preflight.decision import Decision, Refuse, Start
 from gpuspawner.preflight.preflight import Preflight
+from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.scheduling.state import ClusterState
 
 GPU = "nvidia.com/gpu"
@@ -75,20 +75,20 @@ class Recorder:
             setattr(Preflight, gate, self._recorded(gate, getattr(Preflight, gate)))
 
     def _recorded(
-        self, gate: str, ask_at: Callable[[Preflight, Ask], Awaitable[Decision]]
-    ) -> Callable[[Preflight, Ask], Awaitable[Decision]]:
+        self, gate: str, ask_at: Callable[[Preflight, Proposal], Awaitable[Decision]]
+    ) -> Callable[[Preflight, Proposal], Awaitable[Decision]]:
         @wraps(ask_at)
-        async def recorded(preflight: Preflight, ask: Ask) -> Decision:
+        async def recorded(preflight: Preflight, proposal: Proposal) -> Decision:
             self._begin_looking(preflight)
-            decision = await ask_at(preflight, ask)
+            decision = await ask_at(preflight, proposal)
             if isinstance(decision, Refuse):
                 told = "taken" if gate == "until_taken" else "refused"
                 facts = {"reason": decision.reason.value, "saw": _saw(preflight)}
                 facts["message"] = decision.scheduler_message
-                self._write(told, ask.name, gpus=ask.grant.gpus, gate=gate, **facts)
+                self._write(told, proposal.name, gpus=proposal.grant.gpus, gate=gate, **facts)
             elif isinstance(decision, Start) and gate == "confirm":
                 told = "unchecked" if decision.notes else "accepted"
-                self._write(told, ask.name, gpus=ask.grant.gpus)
+                self._write(told, proposal.name, gpus=proposal.grant.gpus)
             return decision
 
         return recorded

@@ -27,8 +27,9 @@ from jupyterhub import orm
 from kubernetes_asyncio.config import kube_config
 from traitlets.config import Config
 
-from gpuspawner import GPUSpawner, hub, runtime
+from gpuspawner import GPUSpawner, runtime
 from gpuspawner.preflight.seats import Seats
+from gpuspawner.spawn.refusal import Refusal
 from localcluster import Fleet, LocalCluster, NodeGroup, Pods
 from localcluster.client import ApiError
 
@@ -146,9 +147,7 @@ class Hub:
             await starting
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001, as the hub does
             await self._stop(spawner)
-            return (
-                f"{fate}: {error.slug if isinstance(error, hub.Refusal) else type(error).__name__}"
-            )
+            return f"{fate}: {error.slug if isinstance(error, Refusal) else type(error).__name__}"
         await self._stop(spawner)
         return f"{fate}: started"
 

@@ -8,7 +8,7 @@ import pytest
 from kubespawner import KubeSpawner
 from traitlets.config import Config
 
-from gpuspawner import GPUSpawner, configure
+from gpuspawner import GPUSpawner, configuration, configure, runtime
 from gpuspawner.configuration import ConfigurationError, check
 from gpuspawner.offers import OfferError
 
@@ -177,6 +177,21 @@ def test_values_are_those_of_all_sections_together() -> None:
     assert (settings.start_timeout, settings.k8s_api_host) == (400, "https://a")
     assert settings.environment == {"A": "b"}
     assert settings.cpu_environment == {"NVIDIA_VISIBLE_DEVICES": "void"}
+
+
+def test_a_hub_that_lacks_what_is_used_of_it_ends_in_one_line_of_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(runtime, "_runtime", None)
+    monkeypatch.delattr(KubeSpawner, "_make_delete_pod_request")
+
+    with pytest.raises(SystemExit):
+        configuration._begin(_c(), GPUSpawner)
+
+    [line] = caplog.messages
+    assert line.startswith("gpuspawner can't run with JupyterHub ")
+    assert "there is no KubeSpawner._make_delete_pod_request(" in line
+    assert runtime._runtime is None
 
 
 @pytest.mark.parametrize(

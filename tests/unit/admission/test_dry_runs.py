@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from gpuspawner.admission.dry_run import DryRun
+from gpuspawner.admission.dry_run import Admission, Answer, DryRun
 from gpuspawner.admission.dry_runs import DryRuns
 from gpuspawner.admission.slots import TooManyDryRunsError
 from gpuspawner.cluster.client import Client
@@ -35,10 +35,10 @@ def pod(name: str, **labels: str) -> dict[str, Any]:
     return {"metadata": {"name": name, "labels": labels}, "spec": {"containers": []}}
 
 
-def asking(count: int, ask: Callable[..., Awaitable[object]]) -> list[asyncio.Future[object]]:
+def asking(count: int, turn: Callable[[str], Admission]) -> list[asyncio.Future[Answer]]:
     """So many people, each asking for a pod of their own at the same time."""
     people = [f"person-{number}" for number in range(count)]
-    return [asyncio.ensure_future(ask(person, "jhub", pod(person))) for person in people]
+    return [asyncio.ensure_future(turn(person).admit("jhub", pod(person))) for person in people]
 
 
 async def test_like_questions_share_the_answer_that_is_on_its_way() -> None:
@@ -46,9 +46,10 @@ async def test_like_questions_share_the_answer_that_is_on_its_way() -> None:
     runs = DryRuns(admission, 0.01)
     admission.open.clear()
 
-    first = asyncio.ensure_future(runs.for_form("ann", "jhub", pod("ann")))
-    others = [asyncio.ensure_future(runs.for_form("ann", "jhub", pod("ann"))) for _ in range(99)]
-    await asyncio.sleep(0)
+    anns = runs.for_form("ann")
+    first = asyncio.ensure_future(anns.admit("jhub", pod("ann")))
+    others = [asyncio.ensure_future(anns.admit("jhub", pod("ann"))) for _ in range(99)]
+    await settle()
     first.cancel()
     admission.open.set()
 
@@ -61,7 +62,7 @@ async def test_other_pods_and_other_namespaces_have_answers_of_their_own() -> No
     runs = DryRuns(admission)
 
     for namespace, what in asked:
-        assert await runs.for_form("ann", namespace, what) == what
+        assert await runs.for_form("ann").admit(namespace, what) == what
 
     assert len(admission.asked) == 3
 
@@ -69,37 +70,37 @@ async def test_other_pods_and_other_namespaces_have_answers_of_their_own() -> No
 async def test_an_answer_is_shown_again_for_ten_seconds_and_where_many_ask_for_a_minute() -> None:
     admission, clock = Counting(), Clock()
     runs = DryRuns(admission, clock=clock)
-    await runs.for_form("ann", "jhub", pod("ann"))
+    await runs.for_form("ann").admit("jhub", pod("ann"))
 
     for clock.now in (9.0, 11.0):
-        await runs.for_form("ann", "jhub", pod("ann"))
+        await runs.for_form("ann").admit("jhub", pod("ann"))
     assert len(admission.asked) == 2
 
     clock.now = 22
     for number in range(8):
-        await runs.for_form(f"person-{number}", "jhub", pod(str(number)))
-    await runs.for_form("ann", "jhub", pod("ann"))
+        await runs.for_form(f"person-{number}").admit("jhub", pod(str(number)))
+    await runs.for_form("ann").admit("jhub", pod("ann"))
     assert len(admission.asked) == 10
     with pytest.raises(TooManyDryRunsError):
-        await runs.for_form("bob", "jhub", pod("bob"))
+        await runs.for_form("bob").admit("jhub", pod("bob"))
 
     for number in range(1000):  # all the time somebody new
         clock.now = 22 + number / 10
         try:
-            await runs.for_form(f"new-{number}", "jhub", pod(f"new-{number}"))
+            await runs.for_form(f"new-{number}").admit("jhub", pod(f"new-{number}"))
         except TooManyDryRunsError:
             if clock.now > 11 + 60:
                 break
     with pytest.raises(TooManyDryRunsError):
-        await runs.for_form("ann", "jhub", pod("ann"))
+        await runs.for_form("ann").admit("jhub", pod("ann"))
 
 
 async def test_a_start_is_never_answered_from_memory() -> None:
     admission = Counting()
     runs = DryRuns(admission)
 
-    for ask in (runs.for_form, runs.for_page, runs.for_start, runs.for_start):
-        await ask("ann", "jhub", pod("ann"))
+    for turn in (runs.for_form, runs.for_page, runs.for_start, runs.for_start):
+        await turn("ann").admit("jhub", pod("ann"))
 
     assert len(admission.asked) == 3
 
@@ -111,8 +112,8 @@ async def test_starts_find_a_slot_whatever_is_shown_meanwhile() -> None:
     shown = asking(100, runs.for_page)
     await settle()
     with pytest.raises(TooManyDryRunsError):
-        await runs.for_page("late", "jhub", pod("late"))
-    start = asyncio.ensure_future(runs.for_start("ann", "jhub", pod("start")))
+        await runs.for_page("late").admit("jhub", pod("late"))
+    start = asyncio.ensure_future(runs.for_start("ann").admit("jhub", pod("start")))
     await settle()
     assert "jhub/start" in admission.asked
 
@@ -132,7 +133,7 @@ async def test_a_class_that_starts_together_waits_longer_than_what_is_only_shown
     await settle()
     assert len(admission.asked) == 24 + 4
     with pytest.raises(TooManyDryRunsError):
-        await runs.for_page("late", "jhub", pod("late"))  # which takes as long as pages wait
+        await runs.for_page("late").admit("jhub", pod("late"))  # which takes as long as pages wait
 
     admission.open.set()
 
@@ -144,6 +145,6 @@ async def test_a_pod_that_cannot_be_made_yet_costs_nothing() -> None:
     admission = Counting()
     runs = DryRuns(admission)
 
-    for ask in (runs.for_form, runs.for_page, runs.for_start):
-        assert await ask("ann", "jhub", {"spec": None}) is None
+    for turn in (runs.for_form, runs.for_page, runs.for_start):
+        assert await turn("ann").admit("jhub", {"spec": None}) is None
     assert not admission.asked

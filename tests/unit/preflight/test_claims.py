@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from gpuspawner.preflight.ask import Ask
 from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules
 from gpuspawner.preflight.preflight import Preflight
-from tests.unit.preflight.worlds import NAMESPACE, StillView, ask, node
+from gpuspawner.preflight.proposal import Proposal
+from tests.unit.preflight.worlds import NAMESPACE, StillView, node, proposal
 
 Plain = dict[str, object]
 
@@ -41,15 +41,15 @@ def claim(class_name: str | None = None, **metadata: object) -> Plain:
     return {"metadata": {"name": "claim-a", "namespace": NAMESPACE, **metadata}, "spec": spec}
 
 
-def decide(what: Ask, *objects: tuple[str, Plain]) -> Decision:
+def decide(what: Proposal, *objects: tuple[str, Plain]) -> Decision:
     view = StillView(("Node", node("n", 1)), *objects)
     for kind in STORAGE_KINDS:
         view.state.mark_known(kind)
     return Preflight(view).check(what)
 
 
-def first_login(*new_claims: Plain, gpus: int = 1) -> Ask:
-    return replace(ask("a", gpus, volumes=[HOME]), new_claims=new_claims)
+def first_login(*new_claims: Plain, gpus: int = 1) -> Proposal:
+    return replace(proposal("a", gpus, volumes=[HOME]), new_claims=new_claims)
 
 
 def test_a_home_of_a_class_that_waits_for_its_pod_fits() -> None:

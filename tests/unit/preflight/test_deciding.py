@@ -6,9 +6,9 @@ from gpuspawner.kube.objects import KINDS
 from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest
 from gpuspawner.policy import Grant
-from gpuspawner.preflight.ask import Ask
 from gpuspawner.preflight.decision import (
     AfterPreemption,
+    Alternative,
     Difference,
     Reason,
     Refuse,
@@ -18,28 +18,37 @@ from gpuspawner.preflight.decision import (
     UnknownRules,
 )
 from gpuspawner.preflight.preflight import Preflight
+from gpuspawner.preflight.proposal import Proposal
 from tests.unit.preflight.worlds import (
     A100,
     GPU,
     NAMESPACE,
     ONE_FREE,
+    Instead,
     StillView,
-    ask,
     growing,
     node,
     pod,
     preflight_on,
+    proposal,
 )
 
 
-def refusal(preflight: Preflight, what: Ask) -> Refuse:
+def refusal(preflight: Preflight, what: Proposal) -> Refuse:
     decision = preflight.check(what)
     assert isinstance(decision, Refuse), decision
     return decision
 
 
+def alternatives(what: Proposal, instead: Instead) -> tuple[Alternative, ...]:
+    """What is found, where one GPU is free, instead of what is refused."""
+    preflight = preflight_on(*ONE_FREE)
+    refusal(preflight, what)
+    return preflight.alternatives(what, instead)
+
+
 def test_a_pod_with_room_starts_without_a_note() -> None:
-    what = ask("a", 1)
+    what = proposal("a", 1)
 
     assert preflight_on(*ONE_FREE).check(what) == Start(what.grant)
 
@@ -47,7 +56,7 @@ def test_a_pod_with_room_starts_without_a_note() -> None:
 def test_a_refusal_says_what_was_asked_and_what_is_free_on_one_node_and_in_all() -> None:
     objects = [*ONE_FREE, ("Node", node("m", 2)), ("Pod", pod("y", 1, on="m"))]
 
-    refused = refusal(preflight_on(*objects), ask("a", 2))
+    refused = refusal(preflight_on(*objects), proposal("a", 2))
 
     assert refused.reason is Reason.BUSY
     assert refused.gpus == Room(GPU, asked=2, most_free=1, free=2, most=2, total=4)
@@ -61,15 +70,15 @@ def test_a_refusal_says_what_was_asked_and_what_is_free_on_one_node_and_in_all()
 
 
 def test_more_than_any_node_has_is_impossible() -> None:
-    assert refusal(preflight_on(*ONE_FREE), ask("a", 4)).reason is Reason.IMPOSSIBLE
+    assert refusal(preflight_on(*ONE_FREE), proposal("a", 4)).reason is Reason.IMPOSSIBLE
 
 
 def test_where_gpus_are_free_the_shortage_is_what_their_nodes_lack() -> None:
-    hungry = ask("a", 1)
+    hungry = proposal("a", 1)
     requests = {GPU: "1", "memory": "300Gi"}
     container = {"name": "notebook", "resources": {"requests": requests}}
     spec = {"containers": [container], "nodeSelector": {"gpu": "a100"}}
-    hungry = Ask(NAMESPACE, "a", {"metadata": {"name": "a"}, "spec": spec}, hungry.grant)
+    hungry = Proposal(NAMESPACE, "a", {"metadata": {"name": "a"}, "spec": spec}, hungry.grant)
     full = [("Node", node("full", 1)), ("Pod", pod("y", 1, on="full"))]
 
     refused = refusal(preflight_on(*ONE_FREE, *full), hungry)
@@ -83,7 +92,7 @@ def test_a_taint_in_the_way_is_named() -> None:
     taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
     tainted = [("Node", node(name, 2, taints=[taint])) for name in ("n", "m")]
 
-    refused = refusal(preflight_on(*tainted), ask("a"))
+    refused = refusal(preflight_on(*tainted), proposal("a"))
 
     assert refused.reason is Reason.IMPOSSIBLE
     assert refused.taints == (TaintedNodes("nvidia.com/gpu", "present", "NoSchedule", nodes=2),)
@@ -92,21 +101,21 @@ def test_a_taint_in_the_way_is_named() -> None:
 
 
 def test_nodes_that_are_away_are_told_apart_from_nodes_that_are_full() -> None:
-    refused = refusal(preflight_on(("Node", node("n", 2, unschedulable=True))), ask("a"))
+    refused = refusal(preflight_on(("Node", node("n", 2, unschedulable=True))), proposal("a"))
 
     assert refused.reason is Reason.AWAY
     assert (refused.away, refused.candidates, refused.taints) == (1, 0, ())
 
 
 def test_a_server_without_a_gpu_is_refused_without_figures_of_gpus() -> None:
-    refused = refusal(preflight_on(), ask("a", 0))
+    refused = refusal(preflight_on(), proposal("a", 0))
 
     assert refused.gpus is None
 
 
 def test_pods_of_lower_priority_give_way_and_it_is_said() -> None:
     placeholder = pod("placeholder", 1, on="n", priority=-10)
-    what = ask("a", 1)
+    what = proposal("a", 1)
 
     decision = preflight_on(("Node", node("n", 1)), ("Pod", placeholder)).check(what)
 
@@ -114,7 +123,7 @@ def test_pods_of_lower_priority_give_way_and_it_is_said() -> None:
 
 
 def test_what_is_not_known_lets_the_pod_start_and_is_said() -> None:
-    what = ask("a", 1, schedulerName="volcano")
+    what = proposal("a", 1, schedulerName="volcano")
 
     decision = preflight_on(*ONE_FREE).check(what)
 
@@ -124,7 +133,7 @@ def test_what_is_not_known_lets_the_pod_start_and_is_said() -> None:
 
 
 def test_a_pod_that_cannot_be_read_starts_and_it_is_said() -> None:
-    what = Ask(NAMESPACE, "a", {"spec": {"containers": "many"}}, Grant())
+    what = Proposal(NAMESPACE, "a", {"spec": {"containers": "many"}}, Grant())
 
     decision = preflight_on(*ONE_FREE).check(what)
 
@@ -138,7 +147,7 @@ def test_a_pod_that_no_node_could_hold_does_not_wait_for_one() -> None:
     view = StillView(("Node", node("n", 0)), ("PersistentVolumeClaim", {"metadata": going}))
     for kind in KINDS:
         view.state.mark_known(kind)
-    what = Ask(NAMESPACE, "a", pod("a", volumes=[home]), Grant(growing(max_nodes=2), 1))
+    what = Proposal(NAMESPACE, "a", pod("a", volumes=[home]), Grant(growing(max_nodes=2), 1))
 
     assert isinstance(Preflight(view).check(what), Refuse)
 
@@ -146,14 +155,16 @@ def test_a_pod_that_no_node_could_hold_does_not_wait_for_one() -> None:
 def test_what_is_over_committed_on_one_node_is_not_missing_on_another() -> None:
     shrunk = [("Pod", pod(f"p{i}", 1, on="shrunk")) for i in range(3)]
 
-    refused = refusal(preflight_on(*ONE_FREE, ("Node", node("shrunk", 1)), *shrunk), ask("a", 2))
+    preflight = preflight_on(*ONE_FREE, ("Node", node("shrunk", 1)), *shrunk)
+
+    refused = refusal(preflight, proposal("a", 2))
 
     assert refused.gpus == Room(GPU, asked=2, most_free=1, free=1, most=2, total=3)
 
 
 def test_a_pool_that_has_grown_to_its_end_refuses() -> None:
     full = [("Node", node("n", 1)), ("Pod", pod("x", 1, on="n"))]
-    what = Ask(NAMESPACE, "a", pod("a"), Grant(growing(max_nodes=1), 1))
+    what = Proposal(NAMESPACE, "a", pod("a"), Grant(growing(max_nodes=1), 1))
 
     assert refusal(preflight_on(*full), what).reason is Reason.BUSY
 
@@ -168,23 +179,23 @@ def test_alternatives_are_judged_as_the_pods_they_would_be() -> None:
             }
         }
     )
-    accelerator = offers.accelerators["a100"]
+    what = Proposal(NAMESPACE, "a", pod("a", 4), Grant(offers.accelerators["a100"], 4))
 
-    def variant(request: GPURequest) -> tuple[Grant, dict[str, object]]:
-        chosen = accelerator if request.accelerator else None
-        return Grant(chosen, request.gpus), pod("a", request.gpus)
-
-    what = Ask(NAMESPACE, "a", pod("a", 4), Grant(accelerator, 4), offers=offers, variant=variant)
-
-    [fewer, none] = refusal(preflight_on(*ONE_FREE), what).alternatives
+    [fewer, none] = alternatives(what, Instead(offers))
 
     assert (fewer.grant.gpus, fewer.differences) == (1, (Difference.FEWER_GPUS,))
     assert fewer.gpus == Room(GPU, asked=1, most_free=1, free=1, most=2, total=2)
     assert (none.grant, none.differences, none.gpus) == (Grant(), (Difference.NO_GPU,), None)
 
 
-def test_what_policy_denies_is_no_alternative() -> None:
-    offers = Offers(accelerators={"a100": A100})
-    what = Ask(NAMESPACE, "a", pod("a", 4), Grant(A100, 4), offers=offers)
+class Denying(Instead):
+    """Policy that lets nobody have anything else."""
 
-    assert refusal(preflight_on(*ONE_FREE), what).alternatives == ()
+    def variant(self, _: GPURequest) -> None:
+        return None
+
+
+def test_what_policy_denies_is_no_alternative() -> None:
+    what = Proposal(NAMESPACE, "a", pod("a", 4), Grant(A100, 4))
+
+    assert alternatives(what, Denying(Offers(accelerators={"a100": A100}))) == ()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gpuspawner.preflight import judge as judge_module
 from gpuspawner.preflight.contention import Claim
 from gpuspawner.preflight.judge import Judge, Subject, is_simple
 from gpuspawner.scheduling.verdict import Outcome
-from tests.unit.preflight.worlds import GPU, StillView, ask, node, pod
+from tests.unit.preflight.worlds import GPU, StillView, node, pod, proposal
 
 HOSTNAME = "kubernetes.io/hostname"
 TERM = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": HOSTNAME}
@@ -16,14 +18,14 @@ ANTI_AFFINITY = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecu
 
 
 def subject(name: str, gpus: int = 1, **spec: object) -> Subject:
-    made = ask(name, gpus, **spec).subject
+    made = proposal(name, gpus, **spec).subject
     assert isinstance(made, Subject)
     return made
 
 
 def labelled(name: str, app: str) -> Subject:
-    what = ask(name)
-    made = what.subject_of({**what.pod, "metadata": {"labels": {"app": app}}})
+    what = proposal(name)
+    made = replace(what, pod={**what.pod, "metadata": {"labels": {"app": app}}}).subject
     assert isinstance(made, Subject)
     return made
 

@@ -8,7 +8,6 @@ import pytest
 
 from gpuspawner.cluster.health import Forbidden, Health, Reading, Stale, Unreachable
 from gpuspawner.policy import Grant
-from gpuspawner.preflight.ask import Ask
 from gpuspawner.preflight.decision import (
     Reason,
     Refuse,
@@ -18,17 +17,18 @@ from gpuspawner.preflight.decision import (
     Wait,
 )
 from gpuspawner.preflight.preflight import Preflight
+from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.scaling.declared import CanScaleUp
 from tests.unit.preflight.worlds import (
     GPU,
     NAMESPACE,
     ONE_FREE,
     StillView,
-    ask,
     growing,
     node,
     pod,
     preflight_on,
+    proposal,
     settle,
 )
 from tests.waiting import PATIENCE
@@ -42,7 +42,7 @@ async def test_without_a_live_view_nothing_is_refused_and_no_seat_is_taken(healt
     view = StillView()
     view.now = health
     preflight = Preflight(view, patience=0.01)
-    what = ask("a", 8)
+    what = proposal("a", 8)
 
     assert preflight.check(what) == Start(what.grant, (ViewNotLive(health),))
     assert await preflight.begin(what) == Start(what.grant, (ViewNotLive(health),))
@@ -53,7 +53,7 @@ async def test_without_a_live_view_nothing_is_refused_and_no_seat_is_taken(healt
 async def test_a_pool_that_can_grow_lets_the_pod_wait_and_takes_no_seat() -> None:
     pool = Grant(growing(max_nodes=2), 1)
     full = [("Node", node("n", 1)), ("Pod", pod("x", 1, on="n"))]
-    what = Ask(NAMESPACE, "a", pod("a"), pool)
+    what = Proposal(NAMESPACE, "a", pod("a"), pool)
     preflight = preflight_on(*full)
 
     assert await preflight.begin(what) == Wait(pool, CanScaleUp(1, 2, 8))
@@ -62,10 +62,10 @@ async def test_a_pool_that_can_grow_lets_the_pod_wait_and_takes_no_seat() -> Non
 
 async def test_what_does_not_fit_even_now_is_refused_without_waiting() -> None:
     preflight = preflight_on(*ONE_FREE, patience=3600)
-    await preflight.begin(ask("first", 1))
+    await preflight.begin(proposal("first", 1))
 
     async with asyncio.timeout(60):
-        decision = await preflight.begin(ask("a", 2))
+        decision = await preflight.begin(proposal("a", 2))
 
     assert isinstance(decision, Refuse)
     assert decision.reason is Reason.BUSY
@@ -73,8 +73,8 @@ async def test_what_does_not_fit_even_now_is_refused_without_waiting() -> None:
 
 async def test_the_seat_is_taken_in_the_tick_of_the_verdict() -> None:
     preflight = preflight_on(*ONE_FREE)
-    first = asyncio.ensure_future(preflight.begin(ask("first")))
-    second = asyncio.ensure_future(preflight.begin(ask("second")))
+    first = asyncio.ensure_future(preflight.begin(proposal("first")))
+    second = asyncio.ensure_future(preflight.begin(proposal("second")))
     await settle()
 
     assert first.done()
@@ -84,9 +84,9 @@ async def test_the_seat_is_taken_in_the_tick_of_the_verdict() -> None:
 
 async def test_who_waits_too_long_is_asked_to_try_again() -> None:
     preflight = preflight_on(*ONE_FREE)
-    await preflight.begin(ask("first"))
+    await preflight.begin(proposal("first"))
 
-    decision = await preflight.begin(ask("second"))
+    decision = await preflight.begin(proposal("second"))
 
     assert isinstance(decision, Refuse)
     assert decision.reason is Reason.TRY_AGAIN
@@ -96,13 +96,13 @@ async def test_who_waits_too_long_is_asked_to_try_again() -> None:
 async def test_who_waits_while_contact_is_lost_is_let_through_unjudged() -> None:
     view = StillView(*ONE_FREE)
     preflight = Preflight(view, patience=0.3)
-    await preflight.begin(ask("first"))
-    second = asyncio.ensure_future(preflight.begin(ask("second")))
+    await preflight.begin(proposal("first"))
+    second = asyncio.ensure_future(preflight.begin(proposal("second")))
     await settle()
 
     view.now = Stale(30, "HTTP 500")
 
-    assert (await second) == Start(ask("second").grant, (ViewNotLive(view.now),))
+    assert (await second) == Start(proposal("second").grant, (ViewNotLive(view.now),))
 
 
 async def test_a_preempting_pod_is_promised_alone() -> None:
@@ -110,8 +110,8 @@ async def test_a_preempting_pod_is_promised_alone() -> None:
     placeholders = [("Pod", pod(f"p{i}", on="n", priority=-1)) for i in range(2)]
     preflight = preflight_on(("Node", node("n", 2)), *placeholders)
 
-    assert isinstance(await preflight.begin(ask("a")), Start)
-    second = await preflight.begin(ask("b"))
+    assert isinstance(await preflight.begin(proposal("a")), Start)
+    second = await preflight.begin(proposal("b"))
 
     assert isinstance(second, Refuse)
     assert second.reason is Reason.TRY_AGAIN
@@ -120,8 +120,8 @@ async def test_a_preempting_pod_is_promised_alone() -> None:
 async def test_what_nobody_can_judge_takes_no_place_that_was_promised() -> None:
     preflight = preflight_on(("Node", node("n", 1)))
 
-    assert isinstance(await preflight.begin(ask("a", schedulerName="volcano")), Start)
-    second = await preflight.begin(ask("b"))
+    assert isinstance(await preflight.begin(proposal("a", schedulerName="volcano")), Start)
+    second = await preflight.begin(proposal("b"))
 
     assert isinstance(second, Refuse)
     assert second.reason is Reason.TRY_AGAIN
@@ -129,8 +129,8 @@ async def test_what_nobody_can_judge_takes_no_place_that_was_promised() -> None:
 
 async def test_who_waits_starts_when_the_one_before_gives_up() -> None:
     preflight = preflight_on(*ONE_FREE, patience=60)
-    await preflight.begin(ask("first"))
-    second = asyncio.ensure_future(preflight.begin(ask("second")))
+    await preflight.begin(proposal("first"))
+    second = asyncio.ensure_future(preflight.begin(proposal("second")))
     await settle()
 
     preflight.release(NAMESPACE, "first")
@@ -141,8 +141,8 @@ async def test_who_waits_starts_when_the_one_before_gives_up() -> None:
 async def test_who_waits_is_refused_once_the_view_shows_the_other_bound() -> None:
     view = StillView(*ONE_FREE)
     preflight = Preflight(view, patience=60)
-    await preflight.begin(ask("first"))
-    second = asyncio.ensure_future(preflight.begin(ask("second")))
+    await preflight.begin(proposal("first"))
+    second = asyncio.ensure_future(preflight.begin(proposal("second")))
     await settle()
 
     view.put("Pod", pod("first", on="n"))
@@ -154,10 +154,10 @@ async def test_who_waits_is_refused_once_the_view_shows_the_other_bound() -> Non
 
 async def test_nobody_overtakes_those_who_ask_for_more_and_came_before() -> None:
     preflight = preflight_on(("Node", node("n", 2)), patience=60)
-    await preflight.begin(ask("first", 1))
-    big = asyncio.ensure_future(preflight.begin(ask("big", 2)))
+    await preflight.begin(proposal("first", 1))
+    big = asyncio.ensure_future(preflight.begin(proposal("big", 2)))
     await settle()
-    small = asyncio.ensure_future(preflight.begin(ask("small", 1)))
+    small = asyncio.ensure_future(preflight.begin(proposal("small", 1)))
     await settle()
     assert not small.done()
 
@@ -169,10 +169,10 @@ async def test_nobody_overtakes_those_who_ask_for_more_and_came_before() -> None
 
 async def test_the_next_in_line_tries_as_soon_as_the_one_before_leaves() -> None:
     preflight = preflight_on(("Node", node("n", 2)), patience=60)
-    await preflight.begin(ask("first", 1))
-    big = asyncio.ensure_future(preflight.begin(ask("big", 2)))
+    await preflight.begin(proposal("first", 1))
+    big = asyncio.ensure_future(preflight.begin(proposal("big", 2)))
     await settle()
-    small = asyncio.ensure_future(preflight.begin(ask("small", 1)))
+    small = asyncio.ensure_future(preflight.begin(proposal("small", 1)))
     await settle()
 
     big.cancel()
@@ -183,21 +183,22 @@ async def test_the_next_in_line_tries_as_soon_as_the_one_before_leaves() -> None
 async def test_a_pod_that_is_seen_and_not_bound_yet_counts_once_with_its_seat() -> None:
     view = StillView(("Node", node("n", 2)))
     preflight = Preflight(view, patience=0.05)
-    await preflight.begin(ask("first"))
+    await preflight.begin(proposal("first"))
     view.put("Pod", pod("first"))
 
-    assert isinstance(await preflight.begin(ask("second")), Start)
+    assert isinstance(await preflight.begin(proposal("second")), Start)
 
 
 async def test_nobody_waits_behind_those_who_ask_for_something_else() -> None:
     cpu_node = node("cpu", 0)
     cpu_node["metadata"] = {"name": "cpu", "labels": {"kind": "cpu"}}
     preflight = preflight_on(*ONE_FREE, ("Node", cpu_node), patience=60)
-    await preflight.begin(ask("first"))
-    waiting = asyncio.ensure_future(preflight.begin(ask("second")))
+    await preflight.begin(proposal("first"))
+    waiting = asyncio.ensure_future(preflight.begin(proposal("second")))
     await settle()
 
-    other = await asyncio.wait_for(preflight.begin(ask("c", 0, nodeSelector={"kind": "cpu"})), 5)
+    elsewhere = proposal("c", 0, nodeSelector={"kind": "cpu"})
+    other = await asyncio.wait_for(preflight.begin(elsewhere), 5)
 
     assert isinstance(other, Start)
     waiting.cancel()
@@ -206,7 +207,7 @@ async def test_nobody_waits_behind_those_who_ask_for_something_else() -> None:
 async def test_somebody_elses_pod_that_the_scheduler_is_about_to_bind_is_waited_for() -> None:
     view = StillView(*ONE_FREE, ("Pod", pod("stranger")))
     preflight = Preflight(view, patience=60)
-    asking = asyncio.ensure_future(preflight.begin(ask("a")))
+    asking = asyncio.ensure_future(preflight.begin(proposal("a")))
     await settle()
     assert not asking.done()
 
@@ -228,43 +229,43 @@ async def test_somebody_elses_pod_that_may_wait_for_ever_is_not_waited_for(
 ) -> None:
     preflight = preflight_on(*ONE_FREE, ("Pod", stranger))
 
-    assert isinstance(await preflight.begin(ask("a")), Start)
+    assert isinstance(await preflight.begin(proposal("a")), Start)
 
 
 async def test_the_pod_really_sent_is_judged_without_its_own_seat_against_it() -> None:
     preflight = preflight_on(*ONE_FREE)
-    await preflight.begin(ask("a"))
+    await preflight.begin(proposal("a"))
 
-    assert isinstance(await preflight.confirm(ask("a")), Start)
-    assert isinstance(await preflight.confirm(ask("a")), Start)
+    assert isinstance(await preflight.confirm(proposal("a")), Start)
+    assert isinstance(await preflight.confirm(proposal("a")), Start)
     assert len(preflight.seats) == 1
 
 
 async def test_a_pod_that_admission_made_too_large_is_refused_and_its_seat_ends() -> None:
     preflight = preflight_on(*ONE_FREE)
-    await preflight.begin(ask("a", 1))
+    await preflight.begin(proposal("a", 1))
 
-    assert isinstance(await preflight.confirm(ask("a", 2)), Refuse)
+    assert isinstance(await preflight.confirm(proposal("a", 2)), Refuse)
     assert len(preflight.seats) == 0
 
 
 async def test_a_pod_that_grew_does_not_take_what_was_promised_to_another() -> None:
     preflight = preflight_on(("Node", node("n", 2)))
-    await preflight.begin(ask("a", 1))
-    await preflight.begin(ask("b", 1))
+    await preflight.begin(proposal("a", 1))
+    await preflight.begin(proposal("b", 1))
 
-    decision = await preflight.confirm(ask("a", 2))
+    decision = await preflight.confirm(proposal("a", 2))
 
     assert isinstance(decision, Refuse)
     assert decision.reason is Reason.TRY_AGAIN
-    assert isinstance(await preflight.confirm(ask("b", 1)), Start)
+    assert isinstance(await preflight.confirm(proposal("b", 1)), Start)
 
 
 async def test_a_cancelled_start_leaves_neither_a_seat_nor_a_place_in_line() -> None:
     preflight = preflight_on(*ONE_FREE, patience=60)
-    await preflight.begin(ask("first"))
-    second = asyncio.ensure_future(preflight.begin(ask("second")))
-    third = asyncio.ensure_future(preflight.begin(ask("third")))
+    await preflight.begin(proposal("first"))
+    second = asyncio.ensure_future(preflight.begin(proposal("second")))
+    third = asyncio.ensure_future(preflight.begin(proposal("third")))
     await settle()
 
     second.cancel()
@@ -282,9 +283,9 @@ def test_releasing_what_was_never_taken_does_nothing() -> None:
 async def test_a_pod_that_came_and_went_while_nobody_asked_holds_nothing() -> None:
     view = StillView(("Node", node("n", 1)))
     preflight = Preflight(view, patience=0.05)
-    await preflight.begin(ask("first"))
+    await preflight.begin(proposal("first"))
     preflight.seats.send((NAMESPACE, "first"))
     view.put("Pod", pod("first", on="n"))
     view.remove_pod("first")
 
-    assert isinstance(await preflight.begin(ask("second")), Start)
+    assert isinstance(await preflight.begin(proposal("second")), Start)

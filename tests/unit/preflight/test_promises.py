@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
 from gpuspawner.preflight.preflight import Preflight
-from tests.unit.preflight.worlds import NAMESPACE, World, ask, settle
+from tests.unit.preflight.worlds import NAMESPACE, World, proposal, settle
 
 Asking = dict[str, "asyncio.Task[Decision]"]
 
@@ -62,7 +62,7 @@ class Promises(RuleBasedStateMachine):
         name, self.people = f"u{self.people}-{gpus}", self.people + 1
 
         async def asks() -> None:
-            self.asking[name] = asyncio.ensure_future(self.preflight.begin(ask(name, gpus)))
+            self.asking[name] = asyncio.ensure_future(self.preflight.begin(proposal(name, gpus)))
 
         self.run(asks())
 
@@ -82,7 +82,7 @@ class Promises(RuleBasedStateMachine):
 
     def send_one(self, name: str) -> None:
         gpus = int(name.rpartition("-")[2])
-        assert isinstance(self.run(self.preflight.confirm(ask(name, gpus))), Start)
+        assert isinstance(self.run(self.preflight.confirm(proposal(name, gpus))), Start)
         self.promised.remove(name)
         self.preflight.seats.send((NAMESPACE, name))
         self.world.create(name, gpus)
@@ -159,8 +159,8 @@ async def test_a_newcomer_that_could_take_the_place_of_somebody_promised_waits()
     """One GPU fits on either node, two on one of them only: where it goes must be seen first."""
     world = World([2, 1])
     preflight = Preflight(world.view, patience=1000)
-    assert isinstance(await preflight.begin(ask("two", 2)), Start)
-    newcomer = asyncio.create_task(preflight.begin(ask("one", 1)))
+    assert isinstance(await preflight.begin(proposal("two", 2)), Start)
+    newcomer = asyncio.create_task(preflight.begin(proposal("one", 1)))
     await settle()
     assert not newcomer.done()
 
@@ -183,7 +183,7 @@ def test_of_many_who_ask_for_one_at_once_exactly_as_many_start_as_there_are(
         world = World(nodes)
         preflight = Preflight(world.view, patience=1000)
         asking: Asking = {
-            f"u{i}": asyncio.create_task(preflight.begin(ask(f"u{i}"))) for i in range(people)
+            f"u{i}": asyncio.create_task(preflight.begin(proposal(f"u{i}"))) for i in range(people)
         }
         await settle()
         started = decided(asking, Start)

@@ -6,7 +6,7 @@ import pytest
 
 from gpuspawner.preflight.judge import Judge
 from gpuspawner.preflight.seats import Seats
-from tests.unit.preflight.worlds import NAMESPACE, Plain, StillView, ask, node, pod
+from tests.unit.preflight.worlds import NAMESPACE, Plain, StillView, node, pod, proposal
 
 KEY = (NAMESPACE, "a")
 
@@ -30,7 +30,7 @@ class Desk:
         self.told += 1
 
     def take(self, **spec: object) -> None:
-        subject = ask("a", **spec).subject
+        subject = proposal("a", **spec).subject
         assert not hasattr(subject, "problem")
         self.seats.take(KEY, subject)  # type: ignore[arg-type]
 

@@ -8,7 +8,7 @@ import pytest
 
 from gpuspawner.preflight.decision import Reason
 from gpuspawner.preflight.preflight import Preflight
-from tests.unit.preflight.worlds import Plain, StillView, ask, node, pod
+from tests.unit.preflight.worlds import Plain, StillView, node, pod, proposal
 
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 
@@ -20,11 +20,11 @@ def waiting(name: str, **status: object) -> Plain:
 async def test_a_pod_whose_place_went_to_a_stranger_is_told_that_it_was_taken() -> None:
     view = StillView(("Node", node("n", 1)))
     preflight = Preflight(view, look_every=0)
-    await preflight.begin(ask("a"))
+    await preflight.begin(proposal("a"))
     view.put("Pod", pod("stranger", on="n"))
     view.put("Pod", waiting("a", conditions=[UNSCHEDULABLE]))
 
-    refusal = await asyncio.wait_for(preflight.until_taken(ask("a")), 5)
+    refusal = await asyncio.wait_for(preflight.until_taken(proposal("a")), 5)
 
     assert refusal.reason is Reason.TAKEN
     assert refusal.gpus is not None
@@ -48,7 +48,7 @@ async def test_a_pod_that_may_still_be_bound_is_left_alone(seen: Plain, stranger
     preflight = Preflight(view, look_every=0)
 
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(preflight.until_taken(ask("a")), 0.05)
+        await asyncio.wait_for(preflight.until_taken(proposal("a")), 0.05)
 
 
 class Clearing(StillView):
@@ -71,7 +71,7 @@ async def test_a_pod_that_lost_its_place_for_a_moment_only_is_left_alone() -> No
         ("Pod", pod("stranger", on="n")),
         ("Pod", waiting("a", conditions=[UNSCHEDULABLE])),
     )
-    looking = asyncio.ensure_future(Preflight(view, look_every=0).until_taken(ask("a")))
+    looking = asyncio.ensure_future(Preflight(view, look_every=0).until_taken(proposal("a")))
 
     while view.looks < 20:
         assert await view.changed(5)

@@ -11,10 +11,11 @@ from typing import Any
 from gpuspawner.cluster.health import Health, Live
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.objects import convert
-from gpuspawner.offers import Accelerator, ScaleUp
+from gpuspawner.offers import Accelerator, Offers, ScaleUp
+from gpuspawner.options import GPURequest
 from gpuspawner.policy import Grant
-from gpuspawner.preflight.ask import Ask
 from gpuspawner.preflight.preflight import Preflight
+from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.scheduling.evaluate import evaluate
 from gpuspawner.scheduling.state import ClusterState
 
@@ -85,9 +86,20 @@ def preflight_on(*objects: tuple[str, Plain], patience: float = 0.05) -> Preflig
     return Preflight(StillView(*objects), patience=patience)
 
 
-def ask(name: str, gpus: int = 1, **spec: Any) -> Ask:
+def proposal(name: str, gpus: int = 1, **spec: Any) -> Proposal:
     grant = Grant(A100 if gpus else None, gpus)
-    return Ask(NAMESPACE, name, pod(name, gpus, **spec), grant)
+    return Proposal(NAMESPACE, name, pod(name, gpus, **spec), grant)
+
+
+class Instead:
+    """What somebody could have instead: any number of GPUs of a model that is offered, or none."""
+
+    def __init__(self, offers: Offers) -> None:
+        self.offers = offers
+
+    def variant(self, request: GPURequest) -> tuple[Grant, Plain] | None:
+        model = self.offers.accelerators.get(request.accelerator or "")
+        return Grant(model, request.gpus), pod("a", request.gpus)
 
 
 async def settle() -> None:

@@ -1,0 +1,105 @@
+"""JupyterHub's unofficial names, and what differs between JupyterHub 5 and 6.
+
+Read in ``jupyterhub/handlers/base.py`` (``spawn_single_user``), ``handlers/pages.py``, ``user.py``
+and ``app.py`` of 5.5.0 and 6.1.1, and established by running both.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from jupyterhub.spawner import Spawner
+from sqlalchemy.orm import object_session
+from tornado import web
+
+try:
+    from jupyterhub.spawner import SpawnException
+except ImportError:  # JupyterHub 5
+    SpawnException = None
+
+COUNTS_REFUSALS = SpawnException is None
+"""Whether this hub counts a refused start as a failure of its own: JupyterHub 5 does, 6 doesn't."""
+
+SpawnError: Any = SpawnException or web.HTTPError
+"""What a hub shows to people if a start raises it."""
+
+
+def spawn_error_arguments(
+    text: str, html: str, reason: str, status: int, logged: str
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of `SpawnError`.
+
+    Args:
+        text: What people read.
+        html: The same as safe HTML.
+        reason: A short fixed slug.
+        status: The HTTP status.
+        logged: What tornado logs of it.
+    """
+    if COUNTS_REFUSALS:
+        return (status, "%s", logged), {}
+    return (text,), {"reason": reason, "message_html": html, "status_code": status}
+
+
+def log_name(spawner: Spawner) -> str:
+    """The user and the server as the hub logs them; they may hold anything."""
+    name: str = spawner._log_name  # noqa: SLF001
+    return name
+
+
+def forgive(spawner: Spawner) -> None:
+    """Keep JupyterHub 5 from counting the start's failure toward consecutive_failure_limit.
+
+    The hub counts in a callback of ``_spawn_future``, compares with the limit on the spawner, and
+    resets the count at any success. A limit of 0 keeps that callback from stopping the hub; ours
+    runs directly after it, so the count is never seen too high.
+    """
+    future, handler = spawner._spawn_future, spawner.handler  # noqa: SLF001
+    if not COUNTS_REFUSALS or handler is None or future is None or future.done():
+        return  # what is refused before it begins is not counted
+    limit = spawner.consecutive_failure_limit
+    settings = handler.settings
+
+    def take_back(_: object) -> None:
+        spawner.consecutive_failure_limit = limit
+        settings["failure_count"] = max(0, settings.get("failure_count", 0) - 1)
+
+    spawner.consecutive_failure_limit = 0
+    future.add_done_callback(take_back)
+
+
+def store_options(spawner: Spawner, options: object) -> None:
+    """Store a server's options, for its next start and for the hub's answers about it."""
+    spawner.user_options = options or {}  # as JupyterHub reads it
+    if spawner.orm_spawner is None:
+        return
+    spawner.orm_spawner.user_options = options
+    # All requests share one session, and the next one to end rolls back what is open in it.
+    # So the hub commits before it waits for anything, and nothing of it is open here.
+    if session := object_session(spawner.orm_spawner):
+        session.commit()
+
+
+Handler = tuple[Any, ...]
+"""A path, its handler, and perhaps the handler's arguments, as tornado takes them."""
+
+
+def has_handler(hub: Any, path: str) -> bool:
+    """Whether the hub serves *path* besides its own pages."""
+    return any(entry[0] == path for entry in getattr(hub, "extra_handlers", ()))
+
+
+def add_handlers(hub: Any, handlers: Sequence[Handler]) -> None:
+    """Add handlers to those of a hub.
+
+    The hub makes its web application out of ``extra_handlers`` at some time of its start, before or
+    after this. Both are filled in place: whoever sets that trait has the hub log a warning.
+
+    Args:
+        hub: The `JupyterHub` of this process.
+        handlers: Their paths are below the hub's own prefix.
+    """
+    hub.extra_handlers.extend(handlers)
+    application = getattr(hub, "tornado_application", None)
+    if application is not None:
+        prefix = hub.hub_prefix.rstrip("/")
+        application.add_handlers(".*", [(f"{prefix}{path}", *rest) for path, *rest in handlers])

@@ -1,0 +1,178 @@
+"""KubeSpawner's private names: its steps of a start, its client, its profiles.
+
+Read in ``kubespawner/spawner.py`` and ``kubespawner/clients.py`` of 7.0.0 and 7.1.0.
+"""
+
+import copy
+from collections.abc import AsyncIterator, Mapping, Sequence
+from traceback import walk_tb
+from typing import Any, TypeVar
+
+from kubespawner import KubeSpawner
+from kubespawner.clients import load_config, shared_client
+
+AnySpawner = TypeVar("AnySpawner")
+
+# The hub's whole configuration, and what KubeSpawner itself copies before it completes it.
+_NEVER_CHANGED = frozenset({"config", "profile_list"})
+
+
+class Stock:
+    """A spawner's methods as KubeSpawner has them, without gpuspawner's.
+
+    Args:
+        below: ``super()`` as gpuspawner's class sees it.
+        spawner: The same spawner.
+    """
+
+    def __init__(self, below: Any, spawner: Any) -> None:
+        self._below = below
+        self._spawner = spawner
+
+    def options_from_form(self) -> Any:
+        """What reads a form of profiles."""
+        return self._below._options_from_form_default()  # noqa: SLF001
+
+    def run_options_from_form(self, form_data: object) -> Any:
+        """Read a form."""
+        return self._below.run_options_from_form(form_data)
+
+    def options_from_query(self, query: object) -> Any:
+        """Read a query."""
+        return self._below.options_from_query(query)
+
+    def run_pre_spawn_hook(self) -> Any:
+        """Call the administrator's hook."""
+        return self._below.run_pre_spawn_hook()
+
+    async def load_user_options(self) -> None:
+        """Load the chosen profile into the spawner."""
+        await self._below.load_user_options()
+
+    def validate_user_options(self, profiles: Sequence[Mapping[str, Any]]) -> None:
+        """Check the options against profiles."""
+        self._below._validate_user_options(profiles)  # noqa: SLF001
+
+    def apply_overrides(self, overrides: Mapping[str, Any]) -> None:
+        """Set what a profile or a group sets."""
+        self._below._apply_overrides(overrides)  # noqa: SLF001
+
+    async def get_pod_manifest(self) -> Any:
+        """Make the pod."""
+        return await self._below.get_pod_manifest()
+
+    async def poll(self) -> int | None:
+        """None while the server runs, else how it ended."""
+        status: int | None = await self._below.poll()
+        return status
+
+    async def stop(self, now: bool) -> None:
+        """Stop the server, and return when its pod is gone."""
+        await self._below.stop(now)
+
+    def clear_state(self) -> None:
+        """Forget a start that has ended."""
+        self._below.clear_state()
+
+    def progress(self) -> AsyncIterator[dict[str, Any]]:
+        """What happens while the server starts."""
+        events: AsyncIterator[dict[str, Any]] = self._below.progress()
+        return events
+
+    def start(self) -> Any:
+        """Begin to start in a task of its own."""
+        return self._below.start()
+
+    async def run_start(self) -> Any:
+        """What that task does."""
+        return await self._below._start()  # noqa: SLF001
+
+    async def create_pod(self, pod: Any, request_timeout: float) -> bool:
+        """Send the pod; False if it is to be sent again."""
+        made: bool = await self._below._make_create_pod_request(pod, request_timeout)  # noqa: SLF001
+        return made
+
+    async def create_pvc(self, pvc: Any, request_timeout: float) -> Any:
+        """Send the PersistentVolumeClaim."""
+        return await self._below._make_create_pvc_request(pvc, request_timeout)  # noqa: SLF001
+
+    async def delete_pod(self, options: Any, grace_seconds: int) -> bool:
+        """Ask to delete the pod; whether there is none any more."""
+        spawner = self._spawner
+        gone: bool = await self._below._make_delete_pod_request(  # noqa: SLF001
+            spawner.pod_name, options, grace_seconds, spawner.k8s_api_request_timeout
+        )
+        return gone
+
+    def knows_pod(self) -> bool:
+        """Whether KubeSpawner has seen the pod, so that it stops it by itself."""
+        spawner = self._spawner
+        return f"{spawner.namespace}/{spawner.pod_name}" in spawner.pod_reflector.pods
+
+    async def start_reflector(self, kind: str, *args: Any, **kwargs: Any) -> Any:
+        """Begin to follow the pods or events of a namespace, once for all spawners."""
+        return await self._below._start_reflector(kind, *args, **kwargs)  # noqa: SLF001
+
+    def drop_reflector(self, kind: str) -> None:
+        """Have the next start begin a reflector anew."""
+        key = self._spawner._get_reflector_key(kind)  # noqa: SLF001
+        self._spawner.reflectors.pop(key, None)
+
+
+def draw_profiles(spawner: Any, profiles: Sequence[Mapping[str, Any]]) -> str:
+    """KubeSpawner's form for these profiles."""
+    drawn: str = spawner._render_options_form(profiles)  # noqa: SLF001
+    return drawn
+
+
+def listed_profiles(spawner: Any) -> Any:
+    """A spawner's ``profile_list``: a list, or the function that an administrator has set."""
+    return as_list(spawner.profile_list)
+
+
+def as_list(profiles: Any) -> Any:
+    """The values of a dictionary of profiles in KubeSpawner's order; anything else as it is."""
+    return KubeSpawner._sorted_dict_values(None, profiles)  # noqa: SLF001
+
+
+def complete_profiles(spawner: Any, profiles: Any) -> Sequence[Mapping[str, Any]]:
+    """Profiles with the slugs and defaults that KubeSpawner gives them."""
+    complete = KubeSpawner._get_initialized_profile_list(spawner, profiles)  # noqa: SLF001
+    return complete or ()
+
+
+def copy_of(spawner: AnySpawner) -> AnySpawner:
+    """A copy of *spawner* whose traits can be changed without changing those of the original."""
+    copied: Any = copy.copy(spawner)
+    values = copied._trait_values  # noqa: SLF001, HasTraits gives each copy its own
+    for name, value in values.items():
+        if isinstance(value, dict | list | set) and name not in _NEVER_CHANGED:
+            values[name] = copy.deepcopy(value)
+    made: AnySpawner = copied
+    return made
+
+
+def connect(spawner: Any) -> bool:
+    """Give KubeSpawner its client if it has none; False while there is no configuration for one."""
+    if spawner.api is None:
+        try:
+            load_config(
+                host=spawner.k8s_api_host,
+                ssl_ca_cert=spawner.k8s_api_ssl_ca_cert,
+                verify_ssl=spawner.k8s_api_verify_ssl,
+            )
+        except Exception as error:
+            if not is_of_configuration(error):
+                raise
+            return False  # the view says in the log what it is
+        spawner.api = shared_client("CoreV1Api")
+    return True
+
+
+def is_of_configuration(error: Exception) -> bool:
+    """Whether KubeSpawner failed to read how to reach the cluster.
+
+    It raises what YAML, the file system and exec plugins raise, so the type says nothing.
+    """
+    reading = load_config.__wrapped__.__code__
+    return any(frame.f_code is reading for frame, _ in walk_tb(error.__traceback__))

@@ -1,0 +1,167 @@
+"""Whether the installed JupyterHub and KubeSpawner have what `gpuspawner.compat` uses of them.
+
+A gate that is silently not called would be the worst way to find out. So a name has to be there,
+take what is passed to it, and be used by the method that is to reach it.
+"""
+
+import dis
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import CodeType, ModuleType
+
+import jupyterhub
+import kubespawner
+from jupyterhub import orm
+from jupyterhub.app import JupyterHub
+from jupyterhub.handlers.base import BaseHandler
+from jupyterhub.handlers.pages import SpawnHandler
+from jupyterhub.spawner import Spawner
+from jupyterhub.user import User
+from kubespawner import KubeSpawner, clients
+from traitlets import HasTraits
+
+
+class IncompatibleError(Exception):
+    """The installed JupyterHub or KubeSpawner lacks what gpuspawner uses of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One name that gpuspawner overrides or uses.
+
+    Attributes:
+        owner: The class or module that has it.
+        name: The name.
+        takes: The parameters that are passed to it by position; None if it isn't called so.
+        named: The parameters that are passed to it by name.
+        used_in: The class that has to use it; None if only gpuspawner does.
+    """
+
+    owner: type | ModuleType
+    name: str
+    takes: tuple[str, ...] | None = None
+    used_in: type | None = None
+    named: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        is_called = self.takes is not None or bool(self.named)
+        return f"{self.owner.__name__}.{self.name}{self._arguments() if is_called else ''}"
+
+    def missing(self) -> str:
+        """What the installed version lacks; empty if nothing."""
+        if not self._is_there():
+            return f"there is no {self}"
+        if not self._can_be_called():
+            return f"{self.owner.__name__}.{self.name} doesn't take {self._arguments()}"
+        if self.used_in is not None and self.name not in _names_in(self.used_in):
+            return f"{self.used_in.__name__} doesn't use {self}"
+        return ""
+
+    def _arguments(self) -> str:
+        given = (*(self.takes or ()), *(f"{name}=..." for name in self.named))
+        return f"({', '.join(given)})"
+
+    def _is_there(self) -> bool:
+        """Whether the owner has the name, or its methods set it on each object."""
+        absent = object()
+        if inspect.getattr_static(self.owner, self.name, absent) is not absent:
+            return True
+        return isinstance(self.owner, type) and _sets(self.owner, self.name)
+
+    def _can_be_called(self) -> bool:
+        if self.takes is None and not self.named:
+            return True
+        try:
+            signature = inspect.signature(getattr(self.owner, self.name))
+            signature.bind(*(self.takes or ()), **dict.fromkeys(self.named))
+        except TypeError:
+            return False
+        return True
+
+
+REQUIREMENTS = (
+    # JupyterHub calls the gates.
+    Requirement(Spawner, "run_options_from_form", ("self", "form_data"), SpawnHandler),
+    Requirement(Spawner, "options_from_query", ("self", "query_data"), SpawnHandler),
+    Requirement(Spawner, "run_pre_spawn_hook", ("self",), User),
+    Requirement(Spawner, "clear_state", ("self",), User),
+    # KubeSpawner goes through its steps of a start, which are gates as well.
+    Requirement(KubeSpawner, "_start", ("self",), KubeSpawner),
+    Requirement(KubeSpawner, "load_user_options", ("self",), KubeSpawner),
+    Requirement(KubeSpawner, "_validate_user_options", ("self", "profile_list"), KubeSpawner),
+    Requirement(KubeSpawner, "_apply_overrides", ("self", "spawner_override"), KubeSpawner),
+    Requirement(KubeSpawner, "get_pod_manifest", ("self",), KubeSpawner),
+    Requirement(KubeSpawner, "get_pvc_manifest", ("self",), KubeSpawner),
+    Requirement(
+        KubeSpawner, "_make_create_pod_request", ("self", "pod", "request_timeout"), KubeSpawner
+    ),
+    Requirement(
+        KubeSpawner, "_make_create_pvc_request", ("self", "pvc", "request_timeout"), KubeSpawner
+    ),
+    Requirement(KubeSpawner, "_start_reflector", ("self", "kind", "reflector"), KubeSpawner),
+    # The rest is called or read by gpuspawner itself.
+    Requirement(KubeSpawner, "_get_reflector_key", ("self", "kind")),
+    Requirement(KubeSpawner, "reflectors"),
+    Requirement(KubeSpawner, "pod_reflector"),
+    Requirement(
+        KubeSpawner,
+        "_make_delete_pod_request",
+        ("self", "pod_name", "delete_options", "grace_seconds", "request_timeout"),
+    ),
+    Requirement(KubeSpawner, "_options_from_form_default"),
+    Requirement(KubeSpawner, "_render_options_form", ("self", "profile_list")),
+    Requirement(KubeSpawner, "_get_initialized_profile_list", ("self", "profile_list")),
+    Requirement(KubeSpawner, "_sorted_dict_values", ("self", "src")),
+    Requirement(clients, "load_config", named=("host", "ssl_ca_cert", "verify_ssl")),
+    Requirement(clients, "shared_client", ("client",)),
+    Requirement(Spawner, "_log_name"),
+    Requirement(Spawner, "_spawn_future", None, BaseHandler),
+    Requirement(Spawner, "orm_spawner"),
+    Requirement(orm.Spawner, "user_options"),
+    Requirement(JupyterHub, "extra_handlers"),
+    Requirement(JupyterHub, "tornado_application"),
+    Requirement(HasTraits, "_trait_values"),
+)
+
+
+def check() -> None:
+    """Check all requirements.
+
+    Raises:
+        IncompatibleError: One isn't met; the message names it and the versions.
+    """
+    for requirement in REQUIREMENTS:
+        if missing := requirement.missing():
+            raise IncompatibleError(
+                f"gpuspawner can't run with JupyterHub {jupyterhub.__version__} and KubeSpawner "
+                f"{kubespawner.__version__}: {missing}; install versions that gpuspawner supports"
+            )
+
+
+def _names_in(used_in: type) -> set[str]:
+    """All attributes that the methods of a class use."""
+    return {name for code in _codes(used_in) for name in code.co_names}
+
+
+def _sets(owner: type, name: str) -> bool:
+    """Whether a method of a class sets an attribute."""
+    codes = (code for code in _codes(owner) if name in code.co_names)
+    steps = (step for code in codes for step in dis.get_instructions(code))
+    return any(step.opname == "STORE_ATTR" and step.argval == name for step in steps)
+
+
+def _codes(owner: type) -> Iterator[CodeType]:
+    """The code of the methods of a class."""
+    for method in vars(owner).values():
+        code = getattr(inspect.unwrap(method), "__code__", None) if callable(method) else None
+        if code is not None:
+            yield from _within(code)
+
+
+def _within(code: CodeType) -> Iterator[CodeType]:
+    """The code of one function, and of those within it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _within(constant)

@@ -1,0 +1,48 @@
+"""A pod that somebody wants to start, before it exists."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from gpuspawner.kube.manifest import Manifest
+from gpuspawner.kube.objects import Odd, convert
+from gpuspawner.kube.pods import Pod
+from gpuspawner.policy import Grant
+from gpuspawner.preflight.judge import Subject
+from gpuspawner.preflight.strangers import Key
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What the preflight decides about.
+
+    Attributes:
+        namespace: Where the pod will be created.
+        name: The pod's name there.
+        pod: The pod that the grant makes, as the API writes it.
+        grant: What policy granted.
+        new_claims: PersistentVolumeClaims that KubeSpawner creates before the pod, if they don't
+            exist yet.
+    """
+
+    namespace: str
+    name: str
+    pod: Manifest = field(repr=False)  # its environment holds tokens
+    grant: Grant
+    new_claims: tuple[Manifest, ...] = field(default=(), repr=False)
+
+    @property
+    def key(self) -> Key:
+        """Namespace and name of the pod."""
+        return self.namespace, self.name
+
+    @cached_property
+    def subject(self) -> Subject | Odd:
+        """What is evaluated; an `Odd` if the pod can't be read."""
+        metadata = self.pod.get("metadata")
+        place = {"namespace": self.namespace, "name": self.name}
+        named = {**(metadata if isinstance(metadata, Mapping) else {}), **place}
+        pod = convert("Pod", {**self.pod, "metadata": named})
+        if isinstance(pod, Pod):
+            return Subject(pod, self.new_claims)
+        return pod if isinstance(pod, Odd) else Odd("Pod", *self.key, "", "it is no pod")

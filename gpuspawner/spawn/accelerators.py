@@ -1,0 +1,186 @@
+"""Accelerators on offer, as the source of servers."""
+
+from asyncio import Future
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gpuspawner import form, messages, options, pods, policy
+from gpuspawner.admission.dry_run import Admission
+from gpuspawner.availability import Availability
+from gpuspawner.cluster.health import Live
+from gpuspawner.compat import jupyterhub
+from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.form.addresses import live
+from gpuspawner.kube.manifest import Manifest
+from gpuspawner.manifest import ManifestError
+from gpuspawner.messages import Message, OnForm
+from gpuspawner.offers import Offers
+from gpuspawner.options import GPURequest
+from gpuspawner.policy import Denial, Grant, Person
+from gpuspawner.preflight.admitted import AdmittedPreflight
+from gpuspawner.preflight.decision import Refuse
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.quoting import one_line
+from gpuspawner.runtime import Runtime
+from gpuspawner.spawn import drafts, stored_options
+from gpuspawner.spawn.drafts import Draft
+from gpuspawner.spawn.host import Host
+from gpuspawner.spawn.pod_builder import PodBuilder, home_of
+from gpuspawner.spawn.refusal import Refusal, invalid, misconfigured
+from gpuspawner.spawn.source import Options, Stored
+
+
+@dataclass(frozen=True)
+class AcceleratorChoice:
+    """Options that policy has granted."""
+
+    options: Options
+    proposal: Proposal
+    builder: PodBuilder = field(repr=False)
+    preflight: AdmittedPreflight = field(repr=False)
+
+    def sending(self, pod: Manifest) -> "AcceleratorChoice":
+        """As `Choice.sending`."""
+        return replace(self, proposal=replace(self.proposal, pod=pod))
+
+    def complete(self, pod: Any) -> Any:
+        """As `Choice.complete`."""
+        builder = replace(self.builder, stock=pods.plain(pod))
+        return pods.model(_built(builder, self.proposal.grant))
+
+    async def explain(self, refusal: Refuse, admission: Admission) -> tuple[Message, OnForm]:
+        """As `Choice.explain`."""
+        refusal = await self.preflight.with_alternatives(
+            refusal, self.proposal, self.builder, admission
+        )
+        return messages.refusal(refusal), OnForm.of_refusal(refusal)
+
+
+class Accelerators:
+    """The accelerators on offer, before one server's owner.
+
+    Args:
+        spawner: The server's spawner.
+        stock: The same as KubeSpawner has it.
+        runtime: The hub's.
+
+    Attributes:
+        spawner: The server's spawner.
+        runtime: The hub's.
+    """
+
+    def __init__(self, spawner: Host, stock: Stock, runtime: Runtime) -> None:
+        self.spawner = spawner
+        self._stock = stock
+        self.runtime = runtime
+
+    async def ready(self, patience: float) -> None:
+        """As `Source.ready`."""
+        if self.runtime.discovers:
+            await self.runtime.view.first_list(patience)
+
+    def begin(self) -> None:
+        """As `Source.begin`."""
+
+    def end(self, started: Future[object]) -> None:
+        """As `Source.end`."""
+
+    @property
+    def reads_form(self) -> Callable[..., Any]:
+        """As `Source.reads_form`."""
+        return options.from_form
+
+    def stored(self) -> Stored:
+        """As `Source.stored`: with defaults for what is no longer on offer."""
+        ours, theirs = self.split(stored_options.stored(self.spawner))
+        kept, gone = options.fall_back(ours, self.runtime.offers)
+        return Stored({**theirs, **options.user_options(kept)}, gone)
+
+    async def resolve(self, raw: object) -> AcceleratorChoice:
+        """As `Source.resolve`."""
+        offers = self.runtime.offers
+        ours, theirs = self.split(raw)
+        request = options.parse(ours, offers)
+        if not isinstance(request, GPURequest):
+            raise invalid(request)
+        grant = policy.decide(request, self._person(), offers)
+        if isinstance(grant, Denial):
+            raise Refusal(messages.denied(grant), reason=grant.reason.value, status=403)
+        builder = await self.builder(offers)
+        proposal = self.propose(grant, _built(builder, grant))
+        granted = {**theirs, **options.user_options(request)}
+        return AcceleratorChoice(granted, proposal, builder, self.runtime.preflight)
+
+    def split(self, raw: object) -> tuple[object, Options]:
+        """Our options, and others; an administrator who reads options may have others."""
+        spawner = self.spawner
+        ours_alone = (
+            spawner.apply_user_options is apply_nothing
+            and spawner.options_from_form is options.from_form
+        )
+        if ours_alone or not isinstance(raw, Mapping):
+            return raw, {}
+        theirs = {name: value for name, value in raw.items() if name not in options.NAMES}
+        return {name: value for name, value in raw.items() if name not in theirs}, theirs
+
+    async def builder(self, offers: Offers | None = None) -> PodBuilder:
+        """What makes the owner's pods."""
+        offers = offers or self.runtime.offers
+        rules = self.runtime.pod_rules(offers)
+        return PodBuilder(self._person(), offers, rules, await self._stock_pod())
+
+    def propose(self, grant: Grant, pod: Manifest) -> Proposal:
+        """A pod of this server's."""
+        spawner = self.spawner
+        return Proposal(spawner.namespace, spawner.pod_name, pod, grant, home_of(spawner))
+
+    async def survey(self) -> tuple[PodBuilder, tuple[Availability, ...]]:
+        """How available each accelerator is for this server's owner."""
+        builder = await self.builder()
+        health, surveys = self.runtime.view.health(), self.runtime.surveys
+        return builder, surveys.survey(health, builder.offers, builder.stock, builder.rules)
+
+    async def form(self) -> str:
+        """As `Source.form`, with what was chosen: in this very request, or at the last start."""
+        builder, rows = await self.survey()
+        draft = drafts.current() or self._untouched()
+        served = live(self.spawner)
+        return form.render(builder.offers, rows, draft.options, draft.refused, served)
+
+    def _untouched(self) -> Draft:
+        """What a form holds that nobody has filled in yet."""
+        gone = self.stored().gone
+        # Models that are discovered can be gone only while the cluster is in view.
+        known = isinstance(self.runtime.view.health(), Live)
+        shown = OnForm(messages.gone_from_form(gone)) if gone and known else None
+        return Draft(self.spawner.user_options, shown)
+
+    def _person(self) -> Person:
+        user = self.spawner.user
+        return Person(user.name, frozenset(group.name for group in user.groups))
+
+    async def _stock_pod(self) -> Manifest | None:
+        """KubeSpawner's pod; None if it needs what the administrator's hook has yet to set."""
+        making = self._stock.get_pod_manifest()
+        try:
+            pod = await making
+        except Exception as error:  # noqa: BLE001, the third gate makes the pod again
+            name = one_line(jupyterhub.log_name(self.spawner))
+            self.spawner.log.info("The pod of %s cannot be made yet: %r", name, error)
+            return None
+        return pods.plain(pod)
+
+
+def apply_nothing(spawner: object, user_options: object) -> None:
+    """The hook ``apply_user_options`` if an administrator has none.
+
+    The gates read the options; without any hook the hub warns at every start that nobody does.
+    """
+
+
+def _built(builder: PodBuilder, grant: Grant) -> Manifest:
+    try:
+        return builder.pod(grant)
+    except ManifestError as error:
+        raise misconfigured(str(error)) from error

@@ -1,0 +1,297 @@
+"""The gates of one spawner, in the order in which the hub and KubeSpawner reach them.
+
+1. `check_form` and `check_query`: what a form or query asks for. A refusal draws the form again.
+2. `begin`, before the administrator's own hook, for every start: decides, and takes the
+   reservation in the same tick.
+3. `create`, for the pod that is really sent.
+
+Between the first two nothing is kept here: JupyterHub 6.1 may run them on different spawners.
+"""
+
+import asyncio
+import inspect
+from asyncio import Future
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from jupyterhub.utils import maybe_future
+from tornado import web
+
+from gpuspawner import form, messages, options, runtime
+from gpuspawner.admission.dry_run import Admission
+from gpuspawner.compat import jupyterhub, kubespawner
+from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.config import ENFORCE
+from gpuspawner.options import FieldError
+from gpuspawner.pods import plain as plain_pod
+from gpuspawner.policy import Grant
+from gpuspawner.preflight.decision import Start, Wait
+from gpuspawner.preflight.preflight import START_PATIENCE
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.quoting import one_line
+from gpuspawner.spawn import drafts, one_request, request_options
+from gpuspawner.spawn.accelerators import Accelerators
+from gpuspawner.spawn.at_once import at_once
+from gpuspawner.spawn.attempt import Attempt, Phase
+from gpuspawner.spawn.connection import IfConnected
+from gpuspawner.spawn.decisions import Question, decide, refusing_home, refusing_pod
+from gpuspawner.spawn.host import Host
+from gpuspawner.spawn.locale import set_locale
+from gpuspawner.spawn.profiles.source import Profiles
+from gpuspawner.spawn.refusal import Refusal, invalid, misconfigured, reporting
+from gpuspawner.spawn.reservation import HeldReservation
+from gpuspawner.spawn.source import Choice, NoChoice, Source, Stored
+from gpuspawner.spawn.stored_options import restoring
+
+FORM_PATIENCE = 3.0
+"""How long a page waits for the first list of a hub that has just started, in seconds."""
+
+
+class Controller:
+    """The gates of one spawner.
+
+    Args:
+        spawner: The server's spawner.
+        stock: The same as KubeSpawner has it.
+
+    Attributes:
+        attempt: The start that is under way; None before its second gate and after its end.
+    """
+
+    def __init__(self, spawner: Host, stock: Stock) -> None:
+        self._spawner = spawner
+        self._stock = stock
+        self._runtime = runtime.current(spawner)
+        self._accelerators = Accelerators(spawner, stock, self._runtime)
+        self._profiles = Profiles(spawner, stock, self._runtime)
+        self._held = HeldReservation(spawner, stock, self._runtime.preflight.seats)
+        self._begun = asyncio.Event()
+        self.attempt: Attempt | None = None
+
+    @property
+    def source(self) -> Source:
+        """Where this server comes from."""
+        return self._profiles if self._spawner.profile_list else self._accelerators
+
+    @property
+    def accelerators(self) -> Accelerators | None:
+        """The accelerators on offer; None if people choose among KubeSpawner's profiles."""
+        return None if self._spawner.profile_list else self._accelerators
+
+    async def form(self) -> str:
+        """Draw the fields of the spawn form."""
+        set_locale(self._spawner)
+        await self._runtime.view.first_list(FORM_PATIENCE)
+        with reporting(self._spawner):
+            return await self.source.form()
+
+    # Gate 1: form and query
+
+    def check_form(self, form_data: Mapping[str, list[object]]) -> Awaitable[object]:
+        """Read a form, and refuse on it what could not start."""
+        set_locale(self._spawner)
+        fields = form.pressed(form_data)
+        drafts.keep(options.from_form(fields))
+        return self._check(self._stock.run_options_from_form(fields))
+
+    def check_query(self, query_data: dict[str, list[str]]) -> Awaitable[object]:
+        """Read ``/hub/spawn?opt-gpus=2``, and refuse on the form what could not start."""
+        set_locale(self._spawner)
+        query = request_options.option_names(query_data)
+        drafts.keep(options.from_form(query))
+        return self._check(self._stock.options_from_query(query))
+
+    async def _check(self, sent: object) -> object:
+        """Refuse options that could not start, or return them as the hub is to store them."""
+        with reporting(self._spawner):
+            raw = await sent if inspect.isawaitable(sent) else sent
+            await self._runtime.view.first_list(FORM_PATIENCE)
+            one_request.check(self._spawner)
+            choice = await self._resolve(raw)
+            one_request.check(self._spawner)
+            if self._spawner.preflight == ENFORCE:
+                await self._examine(choice)
+            one_request.go_on(self._spawner)
+            return choice.options
+
+    async def _examine(self, choice: Choice) -> None:
+        """Refuse what could not start, unless another request has started the server meanwhile."""
+        examine = partial(self._runtime.preflight.examine, admission=self._admission)
+        try:
+            await self._decide(choice, examine)
+        except Refusal:
+            one_request.check(self._spawner)
+            raise
+
+    # Gate 2: every start
+
+    def begin(self) -> Any:
+        """Ask for every start, before the administrator's own hook, and take the reservation."""
+        set_locale(self._spawner)
+        admitted = at_once(self._begin)
+        if admitted is None:
+            return self._stock.run_pre_spawn_hook()
+        return self._run_hook_after(admitted)
+
+    async def _run_hook_after(self, admitted: Awaitable[None]) -> None:
+        await admitted
+        await maybe_future(self._stock.run_pre_spawn_hook())
+
+    async def _begin(self) -> None:
+        """Take the reservation in the tick of the verdict; waits only for what isn't known yet."""
+        with reporting(self._spawner):
+            source = self.source
+            await source.ready(START_PATIENCE)
+            if not kubespawner.connect(self._spawner):
+                raise Refusal(messages.unreachable(), reason="unreachable")
+            source.begin()
+            with restoring(self._spawner):
+                requested = self._requested(source)
+                choice = await self._resolve(requested.options)
+                begin = partial(self._runtime.preflight.begin, admission=self._admission)
+                decision = await self._decide(choice, begin)
+        self.attempt = Attempt(choice, decision, requested.gone)
+        if isinstance(decision, Start):
+            for unknown in messages.explain_unknown(decision):
+                self._spawner.log.info("Starting %s unchecked: %s", self._name, unknown)
+        self._spawner.user_options = choice.options
+        self._begun.set()
+
+    def _requested(self, source: Source) -> Stored:
+        """The options of this start; if it says nothing, those stored."""
+        try:
+            requested = request_options.requested_options(self._spawner)
+        except request_options.UnreadableError as error:
+            raise invalid((FieldError("", str(error)),)) from None
+        return source.stored() if requested is None else Stored(requested)
+
+    # Gate 3: the pod that is really sent
+
+    async def load_user_options(self) -> None:
+        """Load the profile that was chosen; what can't be loaded now is no fault of the person.
+
+        Raises:
+            HTTPError: It can't be loaded.
+        """
+        try:
+            await self._stock.load_user_options()
+        except web.HTTPError:
+            raise
+        except Exception as error:
+            if self.attempt is None:  # a copy on which a profile is tried
+                raise
+            self._spawner.log.exception("The profile of %s cannot be loaded", self._name)
+            raise misconfigured(f"KubeSpawner.profile_list: {error!r}") from error
+
+    async def pod_manifest(self) -> Any:
+        """KubeSpawner's pod, with what was granted to this start."""
+        pod = await self._stock.get_pod_manifest()
+        return self.attempt.choice.complete(pod) if self.attempt else pod
+
+    async def create_pod(self, pod: Any, request_timeout: float) -> bool:
+        """Judge the pod that is really sent, and send it."""
+        with reporting(self._spawner):
+            with restoring(self._spawner):
+                created = await self._create_judged(pod, request_timeout)
+            if created and self.attempt is not None:
+                jupyterhub.store_options(self._spawner, dict(self.attempt.choice.options))
+            return created
+
+    async def _create_judged(self, pod: Any, request_timeout: float) -> bool:
+        choice = self._choice().sending(plain_pod(pod))
+        confirm = partial(self._runtime.preflight.confirm, admission=self._admission)
+        decision = await self._decide(choice, confirm)
+        for overruled in messages.explain_overruled(decision):
+            self._spawner.log.warning("Starting %s all the same: %s", self._name, overruled)
+        if self.attempt is not None:
+            self.attempt = replace(self.attempt, choice=choice, decision=decision, phase=Phase.SENT)
+        async with refusing_pod(self._spawner, choice, self._admission):
+            return await self._held.send(choice.proposal.key, pod, request_timeout)
+
+    async def create_home(self, pvc: Any, request_timeout: float) -> Any:
+        """Send the PersistentVolumeClaim of the person's home."""
+        with reporting(self._spawner):
+            async with refusing_home(self._choice().proposal.grant):
+                return await self._stock.create_pvc(pvc, request_timeout)
+
+    def _choice(self) -> Choice:
+        if self.attempt is not None:
+            return self.attempt.choice
+        spawner = self._spawner
+        return NoChoice(Proposal(spawner.namespace, spawner.pod_name, {}, Grant()))
+
+    # What the gates share
+
+    @property
+    def _admission(self) -> Admission:
+        spawner = self._spawner
+        return IfConnected(spawner, self._runtime.dry_runs.for_start(spawner.user.name))
+
+    async def _resolve(self, raw: object) -> Choice:
+        if raw == request_options.TOO_MUCH or not request_options.is_within_bounds(raw):
+            why = f"the options are too much to read: {request_options.WHY_TOO_MUCH}"
+            raise invalid((FieldError("", why),))
+        return await self.source.resolve(raw)
+
+    async def _decide(self, choice: Choice, question: Question) -> Start | Wait:
+        return await decide(self._spawner, choice, question, self._admission)
+
+    @property
+    def _name(self) -> str:
+        return one_line(jupyterhub.log_name(self._spawner))
+
+    # The start and its end
+
+    def start(self) -> Future[Any]:
+        """Start as KubeSpawner does, with patience for a node that has yet to come."""
+        self._begun.set()  # the hub asks the second gate first; others may start without it
+        configured, source = self._spawner.start_timeout, self.source
+        patience = self.attempt.seconds_for_a_node if self.attempt else 0
+        self._spawner.set_trait("start_timeout", configured + patience)
+        started: Future[Any] = self._stock.start()
+
+        def end(_: object) -> None:
+            self._spawner.set_trait("start_timeout", configured)
+            source.end(started)
+
+        started.add_done_callback(end)
+        return started
+
+    async def run_start(self) -> Any:
+        """Go through KubeSpawner's steps, and give the reservation up, whatever comes of them."""
+        with reporting(self._spawner):
+            key = self._choice().proposal.key
+            return await self._held.hold(key, self._stock.run_start(), self._until_taken())
+
+    async def _until_taken(self) -> None:
+        """Wait until the pod's place has gone to somebody else, and raise the refusal.
+
+        Only a promise can be lost.
+        """
+        if self.attempt is not None and self.attempt.is_promised:
+            await self._decide(self.attempt.choice, self._runtime.preflight.until_taken)
+
+    async def stop(self, now: bool) -> None:
+        """Stop as KubeSpawner does, which returns when the pod is gone."""
+        await self._stock.stop(now)
+        self._runtime.preflight.seats.see_out(self._choice().proposal.key)
+
+    async def progress(self) -> AsyncIterator[dict[str, Any]]:
+        """KubeSpawner's progress, after what is worth knowing about this start."""
+        await self._begun.wait()
+        set_locale(self._spawner)
+        if self.attempt is not None:
+            for message in self.attempt.news():
+                yield {"progress": 5, "message": message.text, "html_message": message.html}
+        async for event in self._stock.progress():
+            yield event
+
+    def clear(self) -> None:
+        """Forget the start that has ended; the hub calls this after every end, good or bad."""
+        self._stock.clear_state()
+        if self.attempt is not None:
+            self._runtime.preflight.seats.release(self.attempt.key)
+        self.attempt = None
+        self._begun.clear()

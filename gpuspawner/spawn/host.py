@@ -1,0 +1,67 @@
+"""The spawner, as far as this room uses it."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from tornado import web
+
+from gpuspawner.runtime import Settings
+
+
+class Group(Protocol):
+    """One of JupyterHub's groups."""
+
+    name: str
+
+
+class User(Protocol):
+    """The server's owner, even when an administrator starts it."""
+
+    @property
+    def name(self) -> str:
+        """Their name in JupyterHub."""
+
+    @property
+    def groups(self) -> list[Group]:
+        """Their groups in JupyterHub."""
+
+    @property
+    def spawners(self) -> Mapping[str, "Host"]:
+        """Their servers by name."""
+
+
+class Host(Settings, Protocol):
+    """What JupyterHub, KubeSpawner and gpuspawner's traits give a spawner."""
+
+    name: str
+    user: User
+    hub: Any
+    handler: web.RequestHandler | None
+    user_options: Any
+    active: bool
+    namespace: str
+    pod_name: str
+    profile_list: Any
+    storage_pvc_ensure: bool
+    start_timeout: int
+    apply_user_options: Any
+    options_from_form: Any
+    preflight: str
+    language: str
+    api: Any
+    k8s_api_request_timeout: int
+
+    def get_pvc_manifest(self) -> Any:
+        """The PersistentVolumeClaim of the person's home."""
+
+    def set_trait(self, name: str, value: object) -> None:
+        """Set a trait, read-only or not."""
+
+    def copied(self) -> "Host":
+        """A copy whose traits can be changed without changing this one's."""
+
+    async def load_user_options(self) -> None:
+        """Load the chosen profile."""
+
+    async def get_pod_manifest(self) -> Any:
+        """Make the pod."""

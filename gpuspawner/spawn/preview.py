@@ -1,0 +1,66 @@
+"""What a start would be told now; nothing is logged and nothing is kept."""
+
+from dataclasses import replace
+from functools import partial
+
+from gpuspawner import options, policy
+from gpuspawner.config import OFF
+from gpuspawner.offers import Offers
+from gpuspawner.options import FieldError, GPURequest
+from gpuspawner.policy import Denial
+from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules
+from gpuspawner.quoting import one_line
+from gpuspawner.spawn.accelerators import Accelerators
+from gpuspawner.spawn.decisions import answer
+from gpuspawner.spawn.pod_builder import PodBuilder
+
+Found = Decision | Denial | tuple[FieldError, ...]
+
+
+async def preview(
+    accelerators: Accelerators, raw: object, server_name: str
+) -> tuple[Found, Offers]:
+    """What a start with these options would be told, and what is on offer at that moment.
+
+    Args:
+        accelerators: What is on offer to the owner.
+        raw: The options as they came.
+        server_name: The server that is asked about; the owner's spawner may be another one's.
+
+    Raises:
+        TooManyDryRunsError: Too many ask right now.
+    """
+    builder = await accelerators.builder()
+    return await _found(accelerators, builder, raw, server_name), builder.offers
+
+
+async def _found(
+    accelerators: Accelerators, builder: PodBuilder, raw: object, server_name: str
+) -> Found:
+    spawner, runtime = accelerators.spawner, accelerators.runtime
+    ours, _ = accelerators.split(raw)
+    request = options.parse(ours, builder.offers)
+    if not isinstance(request, GPURequest):
+        return request
+    grant = policy.decide(request, builder.person, builder.offers)
+    if isinstance(grant, Denial):
+        return grant
+    made = builder.variant(request)
+    if made is None:  # the configuration stands in the way
+        return Denial(policy.DenialReason.NOT_OFFERED, request)
+    proposal = accelerators.propose(*made)
+    if server_name != spawner.name:  # it has no pod yet; this spawner's pod is another server's
+        proposal = replace(proposal, name=f"{proposal.name}-")  # a name that no pod can have
+    if spawner.preflight == OFF:
+        return Start(grant, (UnknownRules(("GPUSpawner.preflight is off",)),))
+    admission = runtime.dry_runs.for_form(spawner.user.name)
+    foretell = partial(runtime.preflight.foretell, admission=admission)
+    decision = await answer(spawner, proposal, foretell)
+    if not isinstance(decision, Refuse):
+        return decision
+    try:
+        return await runtime.preflight.with_alternatives(decision, proposal, builder, admission)
+    except Exception:
+        # The refusal is right even if nothing can be named instead.
+        spawner.log.exception("Nothing could be found for %s instead", one_line(proposal.name))
+        return decision

@@ -1,0 +1,125 @@
+"""The administrator's form, drawn by KubeSpawner, with words on how it stands.
+
+The words go where every template shows something, the description of a profile and the name of a
+choice: an administrator's own template shows them as KubeSpawner's does. Where there are none, the
+page is KubeSpawner's to the last byte.
+"""
+
+import copy
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from gpuspawner.availability import Availability, State
+from gpuspawner.messages import Message, profile_choice, standing
+from gpuspawner.spawn.profiles.availability import Standings
+from gpuspawner.spawn.profiles.profile_list import WRITTEN_IN, Complete, Profile
+
+_COLOURS = {
+    State.FREE: "success",
+    State.BUSY: "warning",
+    State.CAN_SCALE_UP: "info",
+    State.AWAY: "secondary",
+    State.ABSENT: "secondary",
+    State.READING: "secondary",
+    State.UNKNOWN: "secondary",
+}
+"""Bootstrap's names; the words say the same."""
+
+_STATE = Markup(
+    '<span class="gpuspawner-standing"><span class="badge text-bg-{colour}">{word}</span>'
+    " {detail}</span>"
+)
+_NOTICE = Markup('<div class="gpuspawner-message alert alert-info" role="status">{text}</div>\n')
+
+# KubeSpawner 7.1 draws what was written in before, from a constant of its page; 7.0 does not.
+_WRITE_IN_AGAIN = Markup("""
+<script>
+  window.addEventListener("load", () => {{
+    if (typeof userOptions !== "undefined") return;
+    for (const [name, text] of {values}) {{
+      const input = document.querySelector(`[data-name="${{CSS.escape(name)}}"]`);
+      const select = input?.closest(".js-options-container")?.querySelector("select");
+      if (select) {{
+        input.value = text;
+        select.value = "unlisted-choice";
+        select.dispatchEvent(new Event("change", {{ bubbles: true }}));
+      }}
+    }}
+  }});
+</script>
+""")
+
+
+def with_states(listed: Complete, standings: Sequence[Standings]) -> list[dict[str, Any]]:
+    """The profiles, told with how it stands with them.
+
+    Args:
+        listed: The profiles with slugs and defaults; they are not changed.
+        standings: How it stands with each, in the same order.
+    """
+    told = copy.deepcopy(list(map(dict, listed)))
+    for profile, standings_of in zip(told, standings, strict=True):
+        if standings_of.row is not None:
+            about = profile.get("description") or ""
+            state = _state(standings_of.row)
+            profile["description"] = f"{about}<br>{state}" if about else str(state)
+        for (option, key), row in standings_of.choices.items():
+            choice = profile["profile_options"][option]["choices"][key]
+            name = choice.get("display_name", key)
+            choice["display_name"] = profile_choice(str(name), str(escape(_words(row))))
+    return told
+
+
+def with_chosen(
+    told: list[dict[str, Any]], profiles: Sequence[Profile], options: Mapping[str, object]
+) -> list[dict[str, Any]]:
+    """The profiles with what was chosen as their defaults, so that it is chosen again."""
+    slug = options.get("profile")
+    for drawn, profile in zip(told, profiles, strict=True):
+        if slug:
+            drawn["default"] = profile.slug == slug
+        if not drawn.get("default"):
+            continue
+        for option in profile.options:
+            given = options.get(option.name)
+            if any(choice.key == given for choice in option.choices):
+                for key, choice in drawn["profile_options"][option.name]["choices"].items():
+                    choice["default"] = key == given
+    return told
+
+
+def written_in(options: Mapping[str, object], profiles: Sequence[Profile]) -> Markup:
+    """A script that fills in what was written; empty where nothing was."""
+    profile = next((it for it in profiles if it.slug == options.get("profile")), None)
+    values = [
+        (f"profile-option-{profile.slug}--{option.name}{WRITTEN_IN}", text)
+        for option in (profile.options if profile else ())
+        if profile and (text := options.get(option.name + WRITTEN_IN))
+    ]
+    return _WRITE_IN_AGAIN.format(values=_json(values)) if values else Markup()
+
+
+def notice(message: Message) -> Markup:
+    """What is worth knowing before choosing."""
+    return _NOTICE.format(text=message.html)
+
+
+def _state(row: Availability) -> Markup:
+    words = standing(row)
+    return _STATE.format(colour=_COLOURS[row.state], word=words.word, detail=words.detail)
+
+
+def _words(row: Availability) -> str:
+    words = standing(row)
+    return f"{words.word}: {words.detail}" if words.detail else words.word
+
+
+def _json(value: object) -> Markup:
+    """JSON that stays within its script, whatever is in it."""
+    text = json.dumps(value)
+    for character in "<>&'":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)  # noqa: S704, nothing in it can end the script

@@ -1,0 +1,153 @@
+"""The administrator's ``profile_list``, read into what is needed of it here.
+
+What the keys mean is told by ``KubeSpawner.profile_list`` (``kubespawner/spawner.py`` of 7.0.0 and
+7.1.0). Values are the administrator's: display names may be HTML, overrides may be functions.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from gpuspawner.offers.entries import scale_up
+from gpuspawner.offers.reading import At
+from gpuspawner.offers.types import ScaleUp
+
+Complete = Sequence[Mapping[str, Any]]
+"""Profiles with the slugs and defaults that KubeSpawner gives them."""
+
+WRITTEN_IN = "--unlisted-choice"
+"""What KubeSpawner appends to an option's name where its value was typed instead of chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of an option's choices.
+
+    Attributes:
+        key: Its name in `user_options`.
+        name: Its name for people, as plain text.
+        default: Whether it is taken where nothing is said.
+        sets: The traits that it overrides.
+    """
+
+    key: object
+    name: str
+    default: bool
+    sets: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteIn:
+    """A field for a value that is not among the choices.
+
+    Attributes:
+        pattern: A regular expression that the value matches from its beginning; may be empty.
+        advice: What the administrator tells about it; may be empty.
+    """
+
+    pattern: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What can be chosen within a profile.
+
+    Attributes:
+        name: Its name in `user_options`.
+        choices: What there is to choose from; may be empty where there is a field to write in.
+        write_in: Set where another value may be written.
+    """
+
+    name: str
+    choices: tuple[Choice, ...]
+    write_in: WriteIn | None
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One profile.
+
+    Attributes:
+        slug: Its name in `user_options`.
+        name: Its name for people, as plain text.
+        default: Whether it is taken where none is named.
+        options: What can be chosen within it.
+        scale_up: Set when the pool of nodes that it selects can grow. KubeSpawner knows no such
+            key, and leaves it alone.
+    """
+
+    slug: str
+    name: str
+    default: bool
+    options: tuple[Option, ...]
+    scale_up: ScaleUp | None = None
+
+
+def read(complete: Complete) -> tuple[Profile, ...]:
+    """Read profiles that KubeSpawner has given their slugs and defaults.
+
+    Raises:
+        AttributeError, KeyError, TypeError: A profile is not made as KubeSpawner documents it.
+        OfferError: Its ``scale_up`` is not usable.
+    """
+    return tuple(_profile(profile, number) for number, profile in enumerate(complete))
+
+
+def without_patterns(complete: Complete) -> list[dict[str, Any]]:
+    """The profiles as they are, but that anything may be written in where something may."""
+    return [
+        {**profile, "profile_options": _without_patterns(profile.get("profile_options") or {})}
+        for profile in complete
+    ]
+
+
+def _without_patterns(options: Mapping[str, Any]) -> dict[str, Any]:
+    written = {name: dict(option.get("unlisted_choice") or {}) for name, option in options.items()}
+    for write_in in written.values():
+        write_in.pop("validation_regex", None)
+    return {name: {**it, "unlisted_choice": written[name]} for name, it in options.items()}
+
+
+def _profile(profile: Mapping[str, Any], number: int) -> Profile:
+    options = profile.get("profile_options") or {}
+    grows = At("profile_list", f"[{number}].scale_up", profile.get("scale_up"))
+    return Profile(
+        slug=profile["slug"],
+        name=_text(profile["display_name"]),
+        default=bool(profile.get("default")),
+        options=tuple(_option(name, option) for name, option in options.items()),
+        scale_up=None if grows.value is None else scale_up(grows),
+    )
+
+
+def _option(name: str, option: Mapping[str, Any]) -> Option:
+    write_in = option.get("unlisted_choice") or {}
+    return Option(
+        name=name,
+        choices=tuple(_choice(key, it) for key, it in (option.get("choices") or {}).items()),
+        write_in=_write_in(write_in) if write_in.get("enabled") else None,
+    )
+
+
+def _choice(key: object, choice: Mapping[str, Any]) -> Choice:
+    return Choice(
+        key=key,
+        name=_text(choice.get("display_name", key)),
+        default=bool(choice.get("default")),
+        sets=frozenset(choice.get("kubespawner_override") or {}),
+    )
+
+
+def _write_in(write_in: Mapping[str, Any]) -> WriteIn:
+    return WriteIn(
+        pattern=write_in.get("validation_regex") or "",
+        advice=_text(write_in.get("validation_message") or ""),
+    )
+
+
+def _text(html: object) -> str:
+    """What a person reads of a name that KubeSpawner puts into its page as HTML."""
+    return Markup(str(html)).striptags()  # noqa: S704, what is stripped of its tags is text

@@ -1,0 +1,259 @@
+"""KubeSpawner's profiles, as the source of servers."""
+
+import asyncio
+import inspect
+import logging
+import re
+from asyncio import Future
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from jupyterhub.utils import maybe_future
+from markupsafe import Markup
+from tornado import web
+
+from gpuspawner import messages
+from gpuspawner.admission.dry_run import Admission
+from gpuspawner.admission.slots import TooManyDryRunsError
+from gpuspawner.compat import kubespawner
+from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.kube.manifest import Manifest
+from gpuspawner.messages import Message, OnForm
+from gpuspawner.preflight import facts
+from gpuspawner.preflight.decision import Decision, Refuse, Room, Start, UnknownRules
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.runtime import Runtime
+from gpuspawner.spawn import drafts, stored_options
+from gpuspawner.spawn.connection import IfConnected
+from gpuspawner.spawn.host import Host
+from gpuspawner.spawn.profiles import availability, page
+from gpuspawner.spawn.profiles.choosing import Chosen, choose, keep
+from gpuspawner.spawn.profiles.giving_up import GivingUp
+from gpuspawner.spawn.profiles.profile_list import Complete, Profile, read
+from gpuspawner.spawn.profiles.trial import try_out, unknown
+from gpuspawner.spawn.refusal import Refusal, misconfigured
+from gpuspawner.spawn.source import Options, Stored
+
+MOST_INSTEAD = 3
+# A refusal is to be made soon, and each try asks the API server once.
+_MOST_TRIED = 12
+
+_silent = logging.getLogger("gpuspawner.profiles.tried")
+_silent.disabled = True
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The profiles as they are at one moment.
+
+    Attributes:
+        complete: As KubeSpawner uses them.
+        profiles: What of them is needed here.
+    """
+
+    complete: Complete
+    profiles: tuple[Profile, ...]
+
+
+@dataclass(frozen=True)
+class ProfileChoice:
+    """A profile, and what was chosen within it."""
+
+    chosen: Chosen
+    proposal: Proposal
+    source: "Profiles" = field(repr=False)
+    listed: Listed = field(repr=False)
+
+    @property
+    def options(self) -> Options:
+        """As `Choice.options`."""
+        return dict(self.chosen.options)
+
+    def sending(self, pod: Manifest) -> "ProfileChoice":
+        """As `Choice.sending`."""
+        return replace(self, proposal=replace(self.proposal, pod=pod))
+
+    def complete(self, pod: Any) -> Any:
+        """As `Choice.complete`: KubeSpawner has loaded the profile, and so made the pod itself."""
+        return pod
+
+    async def explain(self, refusal: Refuse, admission: Admission) -> tuple[Message, OnForm]:
+        """As `Choice.explain`."""
+        chosen = self.chosen
+        choices = availability.chosen_names(chosen)
+        name = messages.profile_named(chosen.profile.name, *choices) if chosen.profile else ""
+        instead = await self.source.instead(self, GivingUp(admission))
+        message = messages.profile_refused(refusal, name, instead)
+        return message, OnForm(message)
+
+
+class Profiles:
+    """The administrator's profiles, before one server's owner.
+
+    KubeSpawner loads a profile into the spawner when it starts. A form that is drawn again after
+    that is drawn for the spawner as it was before.
+
+    Args:
+        spawner: The server's spawner.
+        stock: The same as KubeSpawner has it.
+        runtime: The hub's.
+    """
+
+    def __init__(self, spawner: Host, stock: Stock, runtime: Runtime) -> None:
+        self._spawner = spawner
+        self._stock = stock
+        self._view = runtime.view
+        self._preflight = runtime.preflight
+        self._dry_runs = runtime.dry_runs
+        self._unloaded: Host | None = None
+
+    async def ready(self, patience: float) -> None:
+        """As `Source.ready`: the profiles are the administrator's, so they are known."""
+
+    def begin(self) -> None:
+        """As `Source.begin`."""
+        self._unloaded = self._spawner.copied()
+
+    def end(self, started: Future[object]) -> None:
+        """As `Source.end`; a form is drawn again only after a start that failed."""
+        if not started.cancelled() and started.exception() is None:
+            self._unloaded = None
+
+    @property
+    def reads_form(self) -> Callable[..., Any]:
+        """As `Source.reads_form`."""
+        reads: Callable[..., Any] = self._stock.options_from_form()
+        return reads
+
+    def stored(self) -> Stored:
+        """As `Source.stored`: all that is stored, of which KubeSpawner takes what it knows."""
+        return Stored(stored_options.stored(self._spawner))
+
+    async def resolve(self, raw: object) -> ProfileChoice:
+        """As `Source.resolve`.
+
+        Raises:
+            HTTPError: An administrator's function forbids it.
+            Refusal: As `Source.resolve`.
+        """
+        listed = await self._list(self._spawner)
+        if (draft := drafts.current()) is not None:
+            draft.options = raw
+        chosen = self._choose(raw, listed)
+        proposal = await try_out(
+            self._spawner.copied(), listed.complete, chosen, self._view.state.rules
+        )
+        return ProfileChoice(chosen, proposal, self, listed)
+
+    async def instead(self, choice: ProfileChoice, admission: Admission) -> list[str]:
+        """Names of what would start now, the nearest first; one of the same profile at most."""
+        found: list[str] = []
+        others = availability.others(choice.chosen, choice.listed.profiles)
+        for number, other in enumerate(others):
+            if number == _MOST_TRIED or len(found) == MOST_INSTEAD:
+                break
+            if other.choice and found:
+                continue
+            proposal = await self._try_quietly(self._spawner, choice.listed, other.chosen)
+            if availability.fits_now(await self._preflight.examine(proposal, admission)):
+                found.append(messages.profile_named(other.profile, *filter(None, [other.choice])))
+        return found
+
+    async def form(self) -> str:
+        """As `Source.form`: KubeSpawner's, with how available each profile is."""
+        spawner = self._unloaded or self._spawner
+        listed = await self._list(spawner)
+        dry_runs = self._dry_runs.for_page(spawner.user.name)
+        admission = GivingUp(IfConnected(spawner, dry_runs))
+
+        async def look(chosen: Chosen) -> availability.Judged:
+            return await self._look(spawner, listed, chosen, admission)
+
+        rows = [await availability.look_at(profile, look) for profile in listed.profiles]
+        shown = page.with_states(listed.complete, rows)
+        draft, saved = drafts.current(), self._spawner.user_options
+        raw = saved if draft is None else draft.options
+        kept = keep(raw, listed.profiles)
+        again = Markup()
+        if draft is not None:
+            shown = page.with_chosen(shown, listed.profiles, kept)
+            again = page.written_in(kept, listed.profiles)
+        elif raw and kept != raw:
+            again = page.notice(messages.no_longer_offered())
+        copied = spawner.copied()
+        copied.user_options = dict(kept)
+        return f"{kubespawner.draw_profiles(copied, shown)}{again}"
+
+    async def _list(self, spawner: Host) -> Listed:
+        """The profiles at this moment.
+
+        Raises:
+            HTTPError: An administrator's function forbids them.
+            Refusal: They can't be read, or the function fails.
+        """
+        try:
+            given = kubespawner.listed_profiles(spawner)
+            listed = given(spawner) if callable(given) else given
+            if inspect.isawaitable(listed):
+                await asyncio.sleep(0)  # what has to wait says so first (see at_once)
+            complete = kubespawner.complete_profiles(spawner, await maybe_future(listed))
+            return Listed(complete, read(complete))
+        except web.HTTPError:
+            raise
+        except Exception as error:
+            spawner.log.exception("KubeSpawner.profile_list cannot be read, or its function fails")
+            raise misconfigured(f"KubeSpawner.profile_list: {error!r}") from error
+
+    def _choose(self, raw: object, listed: Listed) -> Chosen:
+        try:
+            chosen = choose(raw, listed.profiles)
+        except re.error as error:
+            why = f"a validation_regex in KubeSpawner.profile_list: {error}"
+            raise misconfigured(why) from error
+        if isinstance(chosen, Chosen):
+            return chosen
+        raise Refusal(messages.correction(chosen), reason="invalid-options", status=400)
+
+    async def _try_quietly(self, spawner: Host, listed: Listed, chosen: Chosen) -> Proposal:
+        """The pod of what nobody has asked for yet; its faults are nobody's news."""
+        await asyncio.sleep(0)  # let others have the loop, if there are many profiles
+        copied = spawner.copied()
+        copied.log = _silent
+        try:
+            return await try_out(copied, listed.complete, chosen, self._view.state.rules)
+        except web.HTTPError:
+            return unknown(copied)
+
+    async def _look(
+        self, spawner: Host, listed: Listed, chosen: Chosen, admission: Admission
+    ) -> availability.Judged:
+        proposal = await self._try_quietly(spawner, listed, chosen)
+        if proposal.grant.accelerator is None:
+            return availability.Judged(proposal, None)
+        decision = await self._foretell(proposal, admission)
+        row = availability.availability(decision, self._room(proposal))
+        return availability.Judged(proposal, row)
+
+    async def _foretell(self, proposal: Proposal, admission: Admission) -> Decision:
+        """What can be told before anything is sent; admission is asked about a no.
+
+        It often makes a yes of it: it tolerates the taints of GPU nodes for pods that ask for GPUs.
+        """
+        try:
+            foretold = await self._preflight.foretell(proposal, admission)
+        except TooManyDryRunsError:
+            why = ("admission could not be asked in time",)
+            return Start(proposal.grant, (UnknownRules(why),))
+        # What a quota or a webhook says is about the person, and no state of the machines.
+        about_person = isinstance(foretold, Refuse) and foretold.rejection is not None
+        return self._preflight.check(proposal) if about_person else foretold
+
+    def _room(self, proposal: Proposal) -> Room | None:
+        pod = getattr(proposal.subject, "pod", None)
+        if pod is None:
+            return None
+        nodes = facts.candidates(self._view.state, pod)
+        grant = proposal.grant
+        # Without any, it is admission that opens the way to nodes; their figures are not known.
+        return facts.gpus(nodes, grant.accelerator, grant.gpus) if nodes else None

@@ -1,0 +1,100 @@
+"""The reservation of one start: sent with its pod, and given up once, on every way out."""
+
+import asyncio
+from collections.abc import Awaitable
+from contextlib import suppress
+from typing import Any
+
+from kubernetes_asyncio.client import V1DeleteOptions
+
+from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.preflight.seats import Seats
+from gpuspawner.preflight.strangers import Key
+from gpuspawner.quoting import one_line
+from gpuspawner.spawn.host import Host
+
+
+class HeldReservation:
+    """What a start was promised, while KubeSpawner goes on with it.
+
+    Args:
+        spawner: The server's spawner.
+        stock: The same as KubeSpawner has it.
+        seats: All reservations of this hub.
+    """
+
+    def __init__(self, spawner: Host, stock: Stock, seats: Seats) -> None:
+        self._spawner = spawner
+        self._stock = stock
+        self._seats = seats
+        self._key: Key = ("", "")
+        self._was_sent = False
+
+    async def hold(self, key: Key, start: Awaitable[Any], lost: Awaitable[None]) -> Any:
+        """Let KubeSpawner start; whatever comes of it, give the reservation up.
+
+        Args:
+            key: Whose reservation it is.
+            start: KubeSpawner's start.
+            lost: Raises when somebody else has taken the pod's place.
+        """
+        self._key, self._was_sent = key, False
+        try:
+            return await _unless(lost, start)
+        except BaseException:
+            if self._was_sent:
+                await asyncio.shield(self._leave_no_pod())
+            raise
+        finally:
+            self._seats.release(self._key)
+
+    async def send(self, key: Key, pod: Any, request_timeout: float) -> bool:
+        """Send the pod, and let nothing cut that off.
+
+        A request that is given up half-way may be carried out all the same, after everything that
+        was done to undo it.
+        """
+        self._seats.send(key)
+        self._key, self._was_sent = key, True
+        request = self._stock.create_pod(pod, request_timeout)
+        sending: asyncio.Future[bool] = asyncio.ensure_future(request)
+        try:
+            made = await asyncio.shield(sending)
+        except asyncio.CancelledError:
+            with suppress(Exception):
+                await asyncio.wait_for(sending, request_timeout)
+            raise
+        if not made:
+            self._seats.send_again(key)
+        return made
+
+    async def _leave_no_pod(self) -> None:
+        """Delete a pod of which KubeSpawner does not know yet, and which nobody else would stop.
+
+        The hub asks the spawner to stop only what `poll` finds, and that is what the reflector has
+        seen.
+        """
+        if self._stock.knows_pod():
+            return
+        try:
+            gone = await self._stock.delete_pod(V1DeleteOptions(grace_period_seconds=0), 0)
+        except Exception as error:  # noqa: BLE001, the reservation stays until the view tells
+            pod = one_line(f"{self._spawner.namespace}/{self._spawner.pod_name}")
+            self._spawner.log.warning("Whether %s has left a pod is not known: %r", pod, error)
+            return
+        if gone:
+            self._seats.vacate(self._key)
+
+
+async def _unless(lost: Awaitable[None], start: Awaitable[Any]) -> Any:
+    """What *start* comes to, unless *lost* raises first."""
+    starting, losing = asyncio.ensure_future(start), asyncio.ensure_future(lost)
+    try:
+        await asyncio.wait([starting, losing], return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            losing.result()
+        return await starting
+    finally:
+        starting.cancel()
+        losing.cancel()
+        await asyncio.gather(starting, losing, return_exceptions=True)

@@ -1,0 +1,178 @@
+"""What a person chose among profiles: read, or answered with what there is."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuspawner import patterns
+from gpuspawner.options import FieldError
+from gpuspawner.spawn.profiles.choosing import Chosen, choose, keep, of_profile
+from gpuspawner.spawn.profiles.profile_list import read
+from tests.unit.spawn.profiles.lists import GPU_PROFILE, PROFILES
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+KEYS = st.sampled_from(
+    ["profile", "gpus", "image", "gpus--unlisted-choice", "image--unlisted-choice", "other"]
+)
+VALUES = JSON | st.sampled_from(["gpu", "cpu-only", "one", "two", "base", "quay.io/a", ""])
+
+
+@pytest.mark.parametrize(
+    ("options", "slug"),
+    [
+        (None, "cpu-only"),
+        ({}, "cpu-only"),
+        ({"profile": ""}, "cpu-only"),
+        ({"profile": None, "gpus": "nonsense of another profile"}, "cpu-only"),
+        ({"profile": "gpu"}, "gpu"),
+        ({"profile": "gpu", "gpus": "two", "image": ""}, "gpu"),
+        ({"profile": "gpu", "image--unlisted-choice": "quay.io/a:1"}, "gpu"),
+        ({"profile": "gpu", "unknown-to-kubespawner": ["left", "alone"]}, "gpu"),
+    ],
+)
+def test_what_kubespawner_can_load_is_handed_on_as_it_came(options: Any, slug: str) -> None:
+    chosen = choose(options, PROFILES)
+
+    assert isinstance(chosen, Chosen)
+    assert chosen.profile
+    assert chosen.profile.slug == slug
+    assert chosen.options == (options or {})
+
+
+@pytest.mark.parametrize(
+    ("options", "field", "text"),
+    [
+        ({"profile": "gqu"}, "profile", "'gqu' is not on offer (did you mean 'gpu'?); choose"),
+        ({"profile": ["gpu"]}, "profile", "a list is not on offer; choose cpu-only or gpu"),
+        ({"profile": True}, "profile", "true is not on offer"),
+        ({"profile": "gpu", "gpus": "three"}, "gpus", "'three' is not on offer; choose one or two"),
+        ({"profile": "gpu", "gpus": {}, "image": 1}, "image", "1 is not on offer; choose base, "),
+        ({"profile": "gpu", "gpus": [1]}, "gpus", "a list is not on offer"),
+        (
+            {"profile": "gpu", "gpus--unlisted-choice": "9"},
+            "gpus--unlisted-choice",
+            "'9' is not on offer; choose one or two",
+        ),
+        (
+            {"profile": "gpu", "image--unlisted-choice": "docker.io/a"},
+            "image--unlisted-choice",
+            "'docker.io/a' is not allowed; it must come from quay.io",
+        ),
+        ({"profile": "gpu", "image--unlisted-choice": [1]}, "image--unlisted-choice", "not text"),
+        ([], "", "a list is not a set of options; send an object with profile"),
+        ("gpu", "", "'gpu' is not a set of options"),
+    ],
+)
+def test_what_kubespawner_cannot_load_is_told_at_its_field(
+    options: Any, field: str, text: str
+) -> None:
+    (error,) = _errors(options)
+
+    assert error.field == field
+    assert text in error.text
+
+
+def test_where_nothing_is_listed_something_has_to_be_written_in() -> None:
+    nothing_listed = _with_option({"unlisted_choice": {"enabled": True}})
+
+    (error,) = _errors({"profile": "free"}, nothing_listed)
+
+    assert error == FieldError(
+        "image",
+        "nothing is chosen; choose write another in image--unlisted-choice",
+    )
+
+
+def test_without_profiles_options_are_nobody_s() -> None:
+    assert choose({"profile": "gpu"}, ()) == Chosen(None, {"profile": "gpu"})
+
+
+def test_a_broken_regex_is_the_administrator_s_fault() -> None:
+    broken = _with_option({"unlisted_choice": {"enabled": True, "validation_regex": "("}})
+
+    with pytest.raises(re.error):
+        choose({"profile": "free", "image--unlisted-choice": "a"}, broken)
+
+
+@pytest.mark.parametrize("written", ["a" * 60 + "!", "a" * 100_000], ids=["evil", "long"])
+def test_what_would_take_too_long_to_match_is_told_at_its_field(written: str) -> None:
+    evil = _with_option({"unlisted_choice": {"enabled": True, "validation_regex": "^(a|aa)+$"}})
+
+    (error,) = _errors({"profile": "free", "image--unlisted-choice": written}, evil)
+
+    assert error.field == "image--unlisted-choice"
+    assert "cannot be checked; write something shorter or simpler" in error.text
+
+
+def test_all_that_is_written_in_together_takes_the_time_of_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write_in = {"unlisted_choice": {"enabled": True, "validation_regex": "^(a|aa)+$"}}
+    names = [f"option-{number}" for number in range(5)]
+    listed = {"slug": "free", "display_name": "Free", "default": True}
+    [profile] = read([{**listed, "profile_options": dict.fromkeys(names, write_in)}])
+    matched: list[str] = []
+
+    def begins(_: str, text: str) -> bool:
+        matched.append(text)
+        raise patterns.TooLongError
+
+    monkeypatch.setattr(patterns, "begins", begins)
+    evil = {f"{name}--unlisted-choice": "a" * 60 for name in names}
+
+    errors = choose({"profile": "free", **evil}, (profile,))
+
+    assert isinstance(errors, tuple)
+    assert [error.field for error in errors] == list(evil)
+    assert len(matched) == 1
+    assert keep({"profile": "free", **evil}, (profile,)) == {}
+    assert len(matched) == 2
+
+
+def test_another_choice_of_an_option_replaces_what_was_written_in() -> None:
+    image = GPU_PROFILE.options[1]
+    written = Chosen(GPU_PROFILE, {"profile": "gpu", "image--unlisted-choice": "quay.io/a"})
+
+    assert written.instead(image, image.choices[0]).options == {"profile": "gpu", "image": "base"}
+
+
+@given(st.dictionaries(KEYS, VALUES) | JSON)
+def test_whatever_is_sent_is_a_choice_or_errors_and_what_is_kept_is_a_choice(raw: Any) -> None:
+    read = choose(raw, PROFILES)
+
+    assert isinstance(read, Chosen) or (read and all(it.text for it in read))
+    kept = keep(raw, PROFILES)
+    assert isinstance(choose(kept, PROFILES), Chosen)
+    if isinstance(read, Chosen):
+        assert kept == (raw or {})
+
+
+def test_of_wrong_options_the_rest_is_kept() -> None:
+    sent = {"profile": "gpu", "gpus": "two", "image--unlisted-choice": "docker.io/a"}
+
+    assert keep(sent, PROFILES) == {"profile": "gpu", "gpus": "two"}
+    assert keep({"profile": "gone", "gpus": "two"}, PROFILES) == {}
+
+
+def test_a_profile_by_itself_is_its_slug() -> None:
+    assert of_profile(GPU_PROFILE).options == {"profile": "gpu"}
+
+
+def _errors(options: Any, profiles: Any = PROFILES) -> tuple[FieldError, ...]:
+    read = choose(options, profiles)
+    assert not isinstance(read, Chosen)
+    return read
+
+
+def _with_option(option: dict[str, Any]) -> Any:
+    profile = {"display_name": "Free", "slug": "free", "default": True}
+    return read([{**profile, "profile_options": {"image": {"display_name": "Image", **option}}}])

@@ -1,0 +1,58 @@
+"""Admission for a page with many profiles."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuspawner.admission.slots import TooManyDryRunsError
+from gpuspawner.kube.manifest import Manifest
+from gpuspawner.spawn.profiles.giving_up import GivingUp
+from tests.unit.spawn.hubs import Script
+
+POD: Manifest = {"spec": {"containers": []}}
+NO_POD_YET: Manifest = {"spec": None}
+
+
+async def test_as_long_as_there_are_answers_admission_is_asked() -> None:
+    admission = Script()
+    admission.answer = lambda pod: pod
+    giving_up = GivingUp(admission)
+
+    assert await giving_up.admit("jhub", POD) == POD
+    assert await giving_up.admit("hub", POD) == POD
+    assert admission.asked == [("jhub", POD), ("hub", POD)]
+
+
+async def test_once_there_is_no_answer_nobody_is_asked_any_more() -> None:
+    admission = Script()
+    giving_up = GivingUp(admission)
+    assert await giving_up.admit("jhub", POD) is None
+
+    admission.answer = lambda pod: pod
+
+    assert await giving_up.admit("jhub", POD) is None
+    assert len(admission.asked) == 1
+
+
+async def test_a_pod_that_cannot_be_made_yet_says_nothing_about_others() -> None:
+    admission = Script()
+    giving_up = GivingUp(admission)
+    assert await giving_up.admit("jhub", NO_POD_YET) is None
+
+    admission.answer = lambda pod: pod
+
+    assert await giving_up.admit("jhub", POD) == POD
+
+
+async def test_once_there_is_no_turn_nobody_waits_for_one_any_more() -> None:
+    def no_turn(_: Manifest) -> None:
+        raise TooManyDryRunsError
+
+    admission = Script()
+    admission.answer = no_turn
+    giving_up = GivingUp(admission)
+
+    for _ in range(2):
+        with pytest.raises(TooManyDryRunsError):
+            await giving_up.admit("jhub", POD)
+    assert len(admission.asked) == 1

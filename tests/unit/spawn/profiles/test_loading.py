@@ -1,0 +1,69 @@
+"""KubeSpawner loading a profile into a spawner, within bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gpuspawner.spawn.refusal import Refusal
+from tests.unit.spawn.hubs import StillHub
+from tests.unit.spawn.profiles.lists import CPU
+
+
+@pytest.fixture
+def writing_in(hub_with: Callable[..., StillHub]) -> Callable[[str], Any]:
+    """Makes a spawner of somebody who has written in the name of an image."""
+    image = {
+        "display_name": "Image",
+        "choices": {"base": {"display_name": "Base"}},
+        "unlisted_choice": {
+            "enabled": True,
+            "validation_regex": "^(a|aa)+$",
+            "kubespawner_override": {"image": "{value}"},
+        },
+    }
+    listed = [{**CPU, "slug": "cpu", "profile_options": {"image": image}}]
+
+    def spawner(written: str) -> Any:
+        spawner = hub_with().spawner(profile_list=listed)
+        spawner.user_options = {"profile": "cpu", "image--unlisted-choice": written}
+        return spawner
+
+    return spawner
+
+
+async def test_what_is_written_in_is_loaded_where_the_administrator_allows_it(
+    writing_in: Callable[[str], Any],
+) -> None:
+    spawner = writing_in("aaa")
+
+    await spawner.load_user_options()
+
+    assert spawner.image == "aaa"
+    with pytest.raises(ValueError, match="'b' is not allowed"):
+        await writing_in("b").load_user_options()
+
+
+async def test_kubespawner_matches_nothing_without_an_end(
+    writing_in: Callable[[str], Any],
+) -> None:
+    """Once `re` has begun with it nobody has the hub again: it does not even hear a signal."""
+    evil = writing_in("a" * 60 + "!")
+
+    with pytest.raises(ValueError, match="cannot be checked"):
+        await evil.load_user_options()
+    assert "Base" in await evil.draw_form()
+
+
+async def test_a_profile_sets_nothing_that_is_for_the_whole_hub(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    cheating = {**CPU, "kubespawner_override": {"accelerators": {}, "image": "mine:1"}}
+    spawner = hub_with().spawner(profile_list=[cheating])
+
+    with pytest.raises(Refusal) as raised:
+        await spawner.load_user_options()
+    assert raised.value.details == "GPUSpawner.accelerators can only be set for the whole hub"
+    assert spawner.image != "mine:1"

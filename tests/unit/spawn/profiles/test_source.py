@@ -1,0 +1,350 @@
+"""Profiles before one person: their form with states, and refusals with what fits instead."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import kubespawner
+import pytest
+from tornado import web
+
+from gpuspawner.admission.slots import TooManyDryRunsError
+from gpuspawner.cluster.health import Reading
+from gpuspawner.kube.manifest import Manifest
+from gpuspawner.preflight.decision import Refuse, Wait
+from gpuspawner.spawn import drafts
+from gpuspawner.spawn.profiles.source import Profiles
+from gpuspawner.spawn.refusal import Refusal
+from tests.unit.preflight.worlds import node, pod
+from tests.unit.spawn.hubs import StillHub
+from tests.unit.spawn.profiles.lists import CPU, GPU
+
+HubWith = Callable[..., StillHub]
+
+TWO_GPUS = ("Node", node("a", 2))
+TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+TAINTED = ("Node", node("a", 2, taints=[TAINT]))
+ONE_TAKEN = ("Pod", pod("somebody-s", 1, on="a"))
+TAKEN_TOO = ("Pod", pod("another", 1, on="a"))
+NO_DEVICES: list[dict[str, Any]] = [
+    {**CPU, "display_name": "A <em>small</em> one"},
+    {
+        "display_name": "Big",
+        "slug": "big",
+        "default": True,
+        "kubespawner_override": {"mem_limit": "8G", "node_selector": {"disk": "fast"}},
+        "profile_options": {"image": GPU["profile_options"]["image"]},
+    },
+]
+SAVED: list[dict[str, Any]] = [
+    {},
+    {"profile": "big"},
+    {"profile": "big", "image": "torch", "garbage": ["</script>", {"a": 1}]},
+    {"profile": "big", "image--unlisted-choice": "quay.io/<b>"},
+]
+
+
+def tolerating(sent: Manifest) -> Manifest:
+    toleration = {"key": "nvidia.com/gpu", "operator": "Exists"}
+    return {**sent, "spec": {**sent["spec"], "tolerations": [toleration]}}
+
+
+def profiles_of(spawner: Any) -> Profiles:
+    source = spawner.gates.source
+    assert isinstance(source, Profiles)
+    return source
+
+
+async def test_where_admission_does_not_answer_it_is_asked_once_a_page(hub_with: HubWith) -> None:
+    """A webhook that hangs takes all the patience of each question, and profiles are many."""
+    hub = hub_with()
+    spawner = hub.spawner(profile_list=[GPU, {**GPU, "slug": "other"}])
+
+    assert "Not here" in await profiles_of(spawner).form()
+    assert len(hub.admission.asked) == 1
+
+
+async def test_where_admission_finds_no_turn_the_state_is_unknown_and_not_a_no(
+    hub_with: HubWith,
+) -> None:
+    def no_turn(_: Manifest) -> None:
+        raise TooManyDryRunsError
+
+    hub = hub_with()
+    hub.admission.answer = no_turn
+    spawner = hub.spawner(profile_list=[GPU, {**GPU, "slug": "another", "default": False}])
+
+    assert "Not here" not in await profiles_of(spawner).form()
+    assert len(hub.admission.asked) == 1  # each waits for seconds, no page for one after another
+
+
+@pytest.mark.parametrize("saved", SAVED, ids=str)
+async def test_without_devices_the_form_is_kubespawner_s_to_the_last_byte(
+    saved: dict[str, Any], hub_with: HubWith
+) -> None:
+    hub = hub_with(TWO_GPUS)
+    stock = hub.stock_spawner(profile_list=NO_DEVICES)
+    spawner = hub.spawner(profile_list=NO_DEVICES)
+    stock.user_options = spawner.user_options = saved
+
+    assert await profiles_of(spawner).form() == stock._options_form_default()
+
+
+async def test_an_administrator_s_own_template_shows_the_states_too(hub_with: HubWith) -> None:
+    template = (
+        "{% for profile in profile_list %}<article>{{ profile.description }}"
+        "{% for option in (profile.profile_options or {}).values() %}"
+        "{% for choice in option.choices.values() %}<i>{{ choice.display_name }}</i>{% endfor %}"
+        "{% endfor %}</article>{% endfor %}"
+    )
+    spawner = hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU], profile_form_template=template)
+
+    form = await profiles_of(spawner).form()
+
+    assert form.startswith("<article>For <i>courses</i></article>")
+    assert "Free</span> 2 of 2 free" in form
+    assert "<i>Two (Free: 2 of 2 free)</i><i>Base</i><i>Torch</i>" in form
+
+
+async def test_each_choice_that_makes_a_difference_has_its_own_state(hub_with: HubWith) -> None:
+    spawner = hub_with(TWO_GPUS, ONE_TAKEN).spawner(profile_list=[CPU, GPU])
+
+    form = await profiles_of(spawner).form()
+
+    assert ">One (Free: 1 of 2 free)<" in form
+    assert ">Two (In use: 1 of 2 free)<" in form
+    assert ">Base<" in form
+    assert ">Torch<" in form
+
+
+async def test_words_come_after_the_administrator_s_and_change_none_of_them(
+    hub_with: HubWith,
+) -> None:
+    listed = [{**GPU, "description": "With <a href='/docs'>a card</a>"}, CPU]
+    before = copy.deepcopy(listed)
+
+    form = await profiles_of(hub_with(TWO_GPUS).spawner(profile_list=listed)).form()
+
+    assert "<p>With <a href='/docs'>a card</a><br><span" in form
+    assert listed == before
+
+
+async def test_while_the_cluster_is_being_read_the_form_says_so(hub_with: HubWith) -> None:
+    hub = hub_with(TWO_GPUS)
+    hub.view.now = Reading(1.0)
+
+    form = await profiles_of(hub.spawner(profile_list=[GPU])).form()
+
+    assert "Looking</span> still reading the cluster" in form
+
+
+async def test_what_was_sent_is_chosen_again_on_every_kubespawner(hub_with: HubWith) -> None:
+    spawner = hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU])
+    drafts.keep(
+        {"profile": "gpu", "gpus": "two", "image--unlisted-choice": "quay.io/</script>'"},
+    )
+
+    form = " ".join((await profiles_of(spawner).form()).split())
+
+    assert 'value="gpu" checked' in form
+    assert 'value="cpu-only" checked' not in form
+    assert '<option value="two" selected>' in form
+    assert r'--image--unlisted-choice", "quay.io/\u003c/script\u003e\u0027"]]' in form
+
+
+async def test_what_was_saved_and_is_gone_is_told_and_dropped(hub_with: HubWith) -> None:
+    spawner = hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU])
+
+    for saved in ({"profile": "gone"}, {"profile": "gpu", "gpus": "nine"}, ["gpu"]):
+        spawner.user_options = saved
+        form = await profiles_of(spawner).form()
+        assert "Some of what you chose last time is no longer on offer." in form
+    spawner.user_options = {"profile": "gpu"}
+    assert "no longer on offer" not in await profiles_of(spawner).form()
+
+
+async def test_at_most_three_others_are_named_nearest_first(hub_with: HubWith) -> None:
+    more = [{**CPU, "display_name": f"<b>No. {number}</b> &amp; more"} for number in range(5)]
+    hub = hub_with(TWO_GPUS, ONE_TAKEN)
+
+    text, html = await _refused(hub, [GPU, *more], {"profile": "gpu", "gpus": "two"})
+
+    assert text == (
+        "“GPU server” with “Two” cannot start right now. "
+        "You asked for 2 × GPU, and 1 is free right now. "
+        "You can start “GPU server” with “One”, “No. 0 & more” or “No. 1 & more” instead."
+    )
+    assert "“No. 0 &amp; more”" in html
+
+
+async def test_where_nothing_else_fits_a_refusal_says_what_can_be_done(hub_with: HubWith) -> None:
+    text, _ = await _refused(hub_with(TWO_GPUS, ONE_TAKEN, TAKEN_TOO), [GPU], {})
+
+    assert text == (
+        "“GPU server” with “One” cannot start right now. "
+        "No GPU is free right now: all 2 are in use. Please try again a little later."
+    )
+
+
+async def _refused(
+    hub: StillHub, listed: list[dict[str, Any]], options: dict[str, Any]
+) -> tuple[str, str]:
+    spawner = hub.spawner(profile_list=listed)
+    choice = await profiles_of(spawner).resolve(options)
+    decision = hub.runtime(spawner).preflight.check(choice.proposal)
+    assert isinstance(decision, Refuse)
+    message, on_form = await choice.explain(decision, hub.admission)
+    assert on_form.message == message
+    return message.text, str(message.html)
+
+
+async def test_a_pool_that_a_profile_says_can_grow_is_waited_for(hub_with: HubWith) -> None:
+    grows = {**GPU, "scale_up": {"max_nodes": 2, "minutes": 8}}
+
+    for objects in ([], [TWO_GPUS, ONE_TAKEN, TAKEN_TOO]):
+        hub = hub_with(*objects)
+        spawner = hub.spawner(profile_list=[grows])
+
+        assert "New machine</span> ready in about 8 minutes" in await profiles_of(spawner).form()
+        choice = await profiles_of(spawner).resolve({})
+        assert isinstance(hub.runtime(spawner).preflight.check(choice.proposal), Wait)
+    full = hub_with(TWO_GPUS, ONE_TAKEN, TAKEN_TOO, ("Node", node("b", 0)))
+    assert "In use" in await profiles_of(full.spawner(profile_list=[grows])).form()
+
+
+async def test_a_profile_s_node_affinity_says_which_nodes_are_its_pool(hub_with: HubWith) -> None:
+    term = {"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["a100"]}]}
+    by_affinity = {"extra_resource_limits": {"nvidia.com/gpu": "1"}}
+    grows = {
+        "display_name": "GPU",
+        "kubespawner_override": {**by_affinity, "node_affinity_required": [term]},
+        "scale_up": {"max_nodes": 1, "minutes": 8},
+    }
+    others = [("Node", {**node(f"cpu-{n}", 0), "metadata": {"name": f"cpu-{n}"}}) for n in range(3)]
+
+    form = await profiles_of(hub_with(*others).spawner(profile_list=[grows])).form()
+
+    assert "New machine" in form
+
+
+async def test_what_admission_adds_counts_for_the_state_of_a_profile(hub_with: HubWith) -> None:
+    spawner = hub_with(TAINTED).spawner(profile_list=[GPU])
+    assert "Not here</span>" in await profiles_of(spawner).form()
+
+    hub = hub_with(TAINTED)
+    hub.admission.answer = tolerating
+
+    assert "Free</span> </span>" in await profiles_of(hub.spawner(profile_list=[GPU])).form()
+
+
+# The function that an administrator may have in place of a list
+
+
+@pytest.mark.parametrize("kind", ["plain", "coroutine", "returns a coroutine", "object"])
+async def test_a_function_is_called_once_by_a_gate_that_has_to_wait(
+    kind: str, hub_with: HubWith
+) -> None:
+    done = []
+
+    def plain(_: object) -> list[Any]:
+        done.append("called")
+        return [GPU]
+
+    async def coroutine(spawner: object) -> list[Any]:
+        await asyncio.sleep(0)
+        return plain(spawner)
+
+    def returns_a_coroutine(spawner: object) -> Any:
+        return coroutine(spawner)
+
+    class Function:
+        async def __call__(self, spawner: object) -> list[Any]:
+            return await coroutine(spawner)
+
+    functions: dict[str, Any] = {
+        "plain": plain,
+        "coroutine": coroutine,
+        "returns a coroutine": returns_a_coroutine,
+        "object": Function(),
+    }
+    hub = hub_with(TAINTED)
+    hub.admission.answer = tolerating
+    spawner = hub.spawner(profile_list=functions[kind])
+
+    rest = spawner.run_pre_spawn_hook()
+    assert hub.admission.asked == []
+    await rest
+    await asyncio.sleep(0)  # for tasks that were begun and left alone
+
+    assert done == ["called"]
+    assert len(hub.admission.asked) == 1
+    assert spawner.gates.attempt is not None
+
+
+async def test_an_administrator_s_own_answer_stays_theirs(hub_with: HubWith) -> None:
+    def not_for_you(_: object) -> list[dict[str, Any]]:
+        raise web.HTTPError(403, "Only for members of the course")
+
+    spawner = hub_with(TWO_GPUS).spawner(profile_list=not_for_you)
+
+    with pytest.raises(web.HTTPError, match="Only for members"):
+        await spawner.draw_form()
+
+
+async def test_a_function_that_fails_is_told_to_people_and_logged(
+    hub_with: HubWith, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(_: object) -> list[dict[str, Any]]:
+        raise LookupError("the directory of courses")
+
+    with pytest.raises(Refusal, match="something in the hub's settings contradicts it"):
+        await hub_with(TWO_GPUS).spawner(profile_list=fails).draw_form()
+    assert "LookupError: the directory of courses" in caplog.text
+
+
+@pytest.mark.skipif(
+    kubespawner.version_info < (7, 1), reason="version: KubeSpawner 7.1 brought dictionaries"
+)
+async def test_profiles_may_be_a_dictionary(hub_with: HubWith) -> None:
+    hub = hub_with(TWO_GPUS)
+    as_list = await hub.spawner(profile_list=[CPU, GPU]).draw_form()
+
+    assert await hub.spawner(profile_list={"1": CPU, "2": GPU}).draw_form() == as_list
+
+
+# The form that is drawn again after a start
+
+
+async def test_a_form_after_a_refused_start_knows_nothing_of_the_profile_that_was_loaded(
+    hub_with: HubWith,
+) -> None:
+    spawner = hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU])
+    before = await spawner.draw_form()
+
+    profiles_of(spawner).begin()
+    spawner.user_options = {"profile": "gpu"}
+    await spawner.load_user_options()
+    assert spawner.extra_resource_limits == {"nvidia.com/gpu": "1"}
+    spawner.user_options = {}
+
+    assert await spawner.draw_form() == before
+
+
+async def test_what_was_kept_for_such_a_form_goes_with_a_start_that_succeeds(
+    hub_with: HubWith,
+) -> None:
+    profiles = profiles_of(hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU]))
+    started: asyncio.Future[object] = asyncio.Future()
+
+    profiles.begin()
+    started.set_exception(ValueError())
+    profiles.end(started)
+    assert profiles._unloaded is not None
+
+    started = asyncio.Future()
+    started.set_result(None)
+    profiles.end(started)
+    assert profiles._unloaded is None

@@ -1,0 +1,128 @@
+"""The pod of a choice, and a spawner that is none the wiser."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gpuspawner import GPUSpawner
+from gpuspawner.compat.kubespawner import complete_profiles
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.scheduling import ClusterState
+from gpuspawner.spawn.profiles.choosing import Chosen
+from gpuspawner.spawn.profiles.trial import try_out
+from tests.unit.spawn.hubs import StillHub
+from tests.unit.spawn.profiles.lists import CPU, CPU_PROFILE, GPU, GPU_PROFILE
+
+SpawnerWith = Callable[..., GPUSpawner]
+
+
+@pytest.fixture
+def spawner_with(hub_with: Callable[..., StillHub]) -> SpawnerWith:
+    return hub_with().spawner
+
+
+async def _tried(spawner: GPUSpawner, profile: Any = GPU_PROFILE, **options: object) -> Proposal:
+    chosen = Chosen(profile, {"profile": profile.slug, **options})
+    listed = complete_profiles(spawner, spawner.profile_list)
+    return await try_out(spawner.copied(), listed, chosen, ClusterState().rules)
+
+
+def _container(proposal: Proposal) -> dict[str, Any]:
+    container: dict[str, Any] = proposal.pod["spec"]["containers"][0]
+    return container
+
+
+async def test_the_pod_is_the_one_that_kubespawner_makes_of_the_choice(
+    spawner_with: SpawnerWith,
+) -> None:
+    spawner = spawner_with(profile_list=[CPU, GPU], extra_resource_limits={"example.com/a": "1"})
+
+    proposal = await _tried(spawner, gpus="two", **{"image--unlisted-choice": "quay.io/a:1"})
+
+    real = spawner.copied()
+    real.user_options = {"profile": "gpu", "gpus": "two", "image--unlisted-choice": "quay.io/a:1"}
+    await real.load_user_options()
+    assert (
+        proposal.pod["spec"]["nodeSelector"] == (await real.get_pod_manifest()).spec.node_selector
+    )
+    limits = {"example.com/a": "1", "nvidia.com/gpu": "2"}
+    assert _container(proposal)["resources"]["limits"] == limits
+    assert _container(proposal)["image"] == "quay.io/a:1"
+    assert proposal.grant.accelerator
+    assert (proposal.grant.accelerator.resource, proposal.grant.gpus) == ("nvidia.com/gpu", 2)
+
+
+async def test_the_spawner_and_the_configuration_stay_as_they_were(
+    spawner_with: SpawnerWith,
+) -> None:
+    listed = [CPU, GPU]
+    before = copy.deepcopy(listed)
+    spawner = spawner_with(
+        profile_list=listed,
+        extra_resource_limits={"example.com/a": "1"},
+        node_selector={"disk": "fast"},
+        environment={"A": "b"},
+    )
+    traits = {name: copy.copy(value) for name, value in spawner.trait_values(config=True).items()}
+
+    await _tried(spawner, gpus="two", **{"image--unlisted-choice": "quay.io/a:1"})
+    await _tried(spawner, gpus="one")
+
+    assert spawner.trait_values(config=True) == traits
+    assert listed == before
+
+
+async def test_functions_are_given_a_copy_whatever_they_do_to_it(spawner_with: SpawnerWith) -> None:
+    def limits(spawner: Any) -> dict[str, str]:
+        spawner.environment["SEEN"] = spawner.user.name
+        spawner.tolerations.append({"key": "gpu", "operator": "Exists"})
+        return {"nvidia.com/gpu": "1"}
+
+    gpu = {**GPU, "kubespawner_override": {"extra_resource_limits": limits}}
+    spawner = spawner_with(profile_list=[gpu], environment={"A": "b"}, tolerations=[])
+
+    proposal = await _tried(spawner)
+
+    assert proposal.grant.gpus == 1
+    assert proposal.pod["spec"]["tolerations"] == [{"key": "gpu", "operator": "Exists"}]
+    assert spawner.environment == {"A": "b"}
+    assert spawner.tolerations == []
+
+
+async def test_a_pod_that_cannot_be_made_yet_is_unknown(spawner_with: SpawnerWith) -> None:
+    broken = {**GPU, "kubespawner_override": {"mem_limit": lambda spawner: spawner.course_size}}
+
+    proposal = await _tried(spawner_with(profile_list=[broken]))
+
+    assert proposal.pod == {"spec": None}
+    assert proposal.grant.accelerator is None
+
+
+async def test_a_profile_without_devices_asks_for_none(spawner_with: SpawnerWith) -> None:
+    proposal = await _tried(spawner_with(profile_list=[CPU, GPU]), CPU_PROFILE)
+
+    assert proposal.grant.accelerator is None
+    assert proposal.pod["spec"]["containers"]
+
+
+async def test_of_several_devices_the_gpu_is_what_is_told(spawner_with: SpawnerWith) -> None:
+    both = {"extra_resource_limits": {"example.com/rdma": "1", "nvidia.com/mig-1g.5gb": "2"}}
+    gpus_too = {"extra_resource_limits": {"example.com/rdma": "1", "amd.com/gpu": "2"}}
+
+    rdma = await _tried(spawner_with(profile_list=[{**GPU, "kubespawner_override": both}]))
+    amd = await _tried(spawner_with(profile_list=[{**GPU, "kubespawner_override": gpus_too}]))
+
+    assert amd.grant.accelerator
+    assert amd.grant.accelerator.display_name == "GPU"
+    assert rdma.grant.accelerator
+    assert rdma.grant.accelerator.resource == "example.com/rdma"
+
+
+async def test_the_namespace_may_be_the_profile_s(spawner_with: SpawnerWith) -> None:
+    elsewhere = {**GPU, "kubespawner_override": {"namespace": "research"}}
+
+    assert (await _tried(spawner_with(profile_list=[elsewhere]))).namespace == "research"

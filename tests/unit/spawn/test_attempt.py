@@ -1,0 +1,111 @@
+"""A start that is under way: what it says, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpuspawner.offers import Accelerator, ScaleUp
+from gpuspawner.options import Gone
+from gpuspawner.policy import Grant
+from gpuspawner.preflight.decision import AfterPreemption, CanScaleUp, Start, Wait
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.spawn.attempt import Attempt, Phase
+from gpuspawner.spawn.source import NoChoice
+from tests.unit.preflight.worlds import A100, node
+from tests.unit.spawn.hubs import A100 as OFFERED
+from tests.unit.spawn.hubs import StillHub
+from tests.unit.spawn.profiles.lists import GPU
+
+
+async def _begun(hub: StillHub, options: dict[str, Any], **traits: Any) -> Attempt:
+    """An attempt as the second gate makes it."""
+    spawner = hub.spawner(**traits)
+    spawner.user_options = options
+    assert spawner.run_pre_spawn_hook() is None
+    attempt = spawner.gates.attempt
+    assert attempt is not None
+    return attempt
+
+
+@pytest.mark.parametrize(
+    ("phase", "printed"),
+    [
+        (Phase.ADMITTED, "phase=<Phase.ADMITTED: 'admitted'>"),
+        (Phase.SENT, "phase=<Phase.SENT: 'sent'>"),
+    ],
+)
+async def test_printed_it_says_options_grant_decision_and_phase(
+    phase: Phase, printed: str, hub_with: Callable[..., StillHub]
+) -> None:
+    hub = hub_with(("Node", node("a", 2)))
+    options = {"accelerator": "a100", "gpus": 2, "image": None, "memory": None, "cpu": None}
+    attempt = await _begun(hub, options, accelerators={"a100": OFFERED})
+    assert attempt.phase is Phase.ADMITTED
+
+    text = str(replace(attempt, phase=phase))
+
+    grant = f"Grant(accelerator={attempt.choice.proposal.grant.accelerator}, gpus=2"
+    assert "Accelerator(key='a100'" in grant
+    assert f"options={options}" in text
+    assert f"grant={grant}" in text
+    assert f"decision=Start(grant={grant}" in text
+    assert printed in text
+
+
+async def test_printed_it_says_which_profile_was_chosen(hub_with: Callable[..., StillHub]) -> None:
+    hub = hub_with(("Node", node("a", 2)))
+
+    text = str(await _begun(hub, {"profile": "gpu", "gpus": "two"}, profile_list=[GPU]))
+
+    assert "options={'profile': 'gpu', 'gpus': 'two'}" in text
+    assert "grant=Grant(accelerator=Accelerator(key='gpu'" in text
+    assert "decision=Start(grant=Grant(accelerator=Accelerator(key='gpu'" in text
+    assert "phase=<Phase.ADMITTED: 'admitted'>" in text
+
+
+def _attempt(decision: Start | Wait, gone: tuple[Gone, ...] = ()) -> Attempt:
+    choice = NoChoice(Proposal("jhub", "jupyter-alice", {}, decision.grant))
+    return Attempt(choice, decision, gone)
+
+
+@pytest.mark.parametrize(
+    ("decision", "is_promised"),
+    [
+        (Start(Grant(A100, 1)), True),
+        (Start(Grant()), True),
+        (Start(Grant(A100, 1), (AfterPreemption(),)), False),
+        (Wait(Grant(A100, 1), CanScaleUp(1, 2, 8)), False),
+    ],
+    ids=["a GPU", "no GPU", "a doubt", "a new node"],
+)
+def test_only_what_starts_without_a_doubt_is_a_promise(
+    decision: Start | Wait, is_promised: bool
+) -> None:
+    assert _attempt(decision).is_promised is is_promised
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "seconds"),
+    [(None, 0), (A100, 0), (replace(A100, scale_up=ScaleUp(2, 2.5)), 300)],
+    ids=["no GPU", "no new node", "a new node"],
+)
+def test_a_new_node_has_twice_the_time_that_it_usually_takes(
+    accelerator: Accelerator | None, seconds: int
+) -> None:
+    assert _attempt(Start(Grant(accelerator, 1))).seconds_for_a_node == seconds
+
+
+def test_what_is_gone_is_news_before_what_is_waited_for() -> None:
+    waiting = Wait(Grant(A100, 1), CanScaleUp(1, 2, 8))
+
+    [new_node] = _attempt(waiting).news()
+    [gone, then] = _attempt(waiting, (Gone("image", "old"),)).news()
+
+    assert "8 minutes" in new_node.text
+    assert "image none in place of image old" in gone.text
+    assert then == new_node
+    assert _attempt(Start(Grant())).news() == ()

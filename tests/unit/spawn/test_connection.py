@@ -1,0 +1,163 @@
+"""A spawner can be made whatever is wrong with the way to the cluster, and finds it later."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from kubespawner import KubeSpawner
+from kubespawner.clients import load_config
+from traitlets import TraitError
+
+from gpuspawner import GPUSpawner
+from gpuspawner.compat import kubespawner
+from gpuspawner.spawn.connection import IfConnected
+from tests.unit.spawn.hubs import Script, StillHub
+
+EXEC_PLUGIN = """
+current-context: here
+contexts: [{name: here, context: {cluster: it, user: me}}]
+clusters: [{name: it, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: me, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: no-such}}}]
+"""
+TOKEN = """
+current-context: here
+contexts: [{name: here, context: {cluster: it, user: me}}]
+clusters: [{name: it, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: me, user: {token: abc}}]
+"""
+
+
+@pytest.fixture
+def make(hub_with: Callable[..., StillHub]) -> Callable[..., GPUSpawner]:
+    """Make a spawner as a hub does, without a client."""
+    return partial(GPUSpawner, _mock=True, hub=hub_with())
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], object]:
+    """Write the kubeconfig; until then there is none."""
+    load_config.cache_clear()  # it keeps what was read once, for good
+    monkeypatch.setattr(
+        "kubernetes_asyncio.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION",
+        str(tmp_path / "config"),
+    )
+    return (tmp_path / "config").write_text
+
+
+@pytest.mark.parametrize("text", [None, "", "just text", "{broken: [", EXEC_PLUGIN])
+async def test_a_configuration_that_cannot_be_read_is_an_outage(
+    write: Callable[[str], object], make: Callable[..., GPUSpawner], text: str | None
+) -> None:
+    if text is not None:
+        write(text)
+
+    spawner = make()
+
+    assert not kubespawner.connect(spawner)
+    assert await spawner.poll() == 1
+    write(TOKEN)
+    assert kubespawner.connect(spawner)
+
+
+async def test_without_a_configuration_nobody_is_asked_what_admission_makes_of_a_pod(
+    write: Callable[[str], object], make: Callable[..., GPUSpawner]
+) -> None:
+    asked = Script()
+    asked.answer = lambda pod: pod
+    admission = IfConnected(make(), asked)
+
+    assert await admission.admit("jhub", {"spec": {}}) is None
+    assert asked.asked == []
+    write(TOKEN)
+    assert await admission.admit("jhub", {"spec": {}}) == {"spec": {}}
+
+
+async def test_what_is_wrong_with_a_trait_is_no_outage(
+    write: Callable[[str], object], make: Callable[..., GPUSpawner]
+) -> None:
+    write(TOKEN)
+
+    with pytest.raises(TraitError):
+        make(start_timeout="soon")
+
+
+async def test_what_is_wrong_with_a_trait_is_no_outage_without_a_configuration_either(
+    write: Callable[[str], object], make: Callable[..., GPUSpawner]
+) -> None:
+    del write  # there is none
+
+    with pytest.raises(TraitError):
+        make(start_timeout="soon")
+
+
+async def test_a_trait_that_kubespawner_has_renamed_is_no_outage(
+    write: Callable[[str], object],
+    make: Callable[..., GPUSpawner],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spawner = make()
+    write(TOKEN)
+    monkeypatch.delattr(KubeSpawner, "k8s_api_host")
+
+    with pytest.raises(AttributeError):
+        kubespawner.connect(spawner)
+
+
+class Failing:
+    """A reflector whose first list fails."""
+
+    def __init__(self, **_: object) -> None:
+        self.first_load_future: asyncio.Future[None] = asyncio.Future()
+
+    async def start(self) -> None:
+        """Begin to list, and fail."""
+        self.first_load_future.set_exception(ConnectionError())
+
+
+async def test_a_reflector_whose_first_list_fails_is_begun_anew_by_the_next_start(
+    write: Callable[[str], object],
+    make: Callable[..., GPUSpawner],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write(TOKEN)
+    monkeypatch.setattr(KubeSpawner, "reflectors", {})
+
+    with pytest.raises(ConnectionError):
+        await make()._start_reflector("pods", Failing)
+
+    assert KubeSpawner.reflectors == {}
+
+
+class Listing:
+    """A reflector whose first list takes as long as a test lets it."""
+
+    def __init__(self, **_: object) -> None:
+        self.first_load_future: asyncio.Future[None] = asyncio.Future()
+
+    async def start(self) -> None:
+        """Begin to list."""
+
+
+async def test_a_start_that_is_cancelled_during_the_first_list_cancels_no_other(
+    write: Callable[[str], object],
+    make: Callable[..., GPUSpawner],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write(TOKEN)
+    monkeypatch.setattr(KubeSpawner, "reflectors", {})
+    first, second = make(), make()
+    starts = [asyncio.ensure_future(it._start_reflector("pods", Listing)) for it in (first, second)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+    starts[1].cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starts[1]
+    [reflector] = KubeSpawner.reflectors.values()
+    reflector.first_load_future.set_result(None)
+
+    assert await starts[0] is reflector

@@ -1,0 +1,109 @@
+"""The preflight's answer about a start; tests/hub/test_gates.py has it in a hub."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pytest
+
+from gpuspawner.admission.dry_run import Admission
+from gpuspawner.config import ENFORCE, OFF, WARN
+from gpuspawner.messages import Message, OnForm
+from gpuspawner.policy import Grant
+from gpuspawner.preflight.decision import (
+    Decision,
+    Overruled,
+    Reason,
+    Refuse,
+    Start,
+    UnknownRules,
+)
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.spawn.decisions import Question, decide
+from gpuspawner.spawn.refusal import Refusal
+from gpuspawner.spawn.source import NoChoice
+from tests.unit.spawn.hubs import Script, StillHub
+
+CHOICE = NoChoice(Proposal("default", "jupyter-alice", {}, Grant()))
+FULL = Refuse(Grant(), Reason.BUSY)
+
+
+@pytest.fixture
+def spawner(hub_with: Callable[..., StillHub]) -> Any:
+    return hub_with().spawner(preflight=ENFORCE)
+
+
+async def _fails_late(proposal: Proposal) -> Decision:
+    raise ZeroDivisionError(proposal)
+
+
+def _fails(proposal: Proposal) -> Decision:
+    raise ZeroDivisionError(proposal)
+
+
+@pytest.mark.parametrize("question", [_fails, _fails_late])
+async def test_a_fault_of_the_preflight_is_logged_and_the_start_goes_on(
+    spawner: Any, question: Question, caplog: pytest.LogCaptureFixture
+) -> None:
+    decision = await decide(spawner, CHOICE, question, Script())
+
+    assert decision == Start(Grant(), (UnknownRules(("the preflight itself failed",)),))
+    assert "ZeroDivisionError" in caplog.text
+    assert "jupyter-alice" in caplog.text
+
+
+async def test_a_question_can_ask_what_admission_makes_of_a_pod(spawner: Any) -> None:
+    admission = Script()
+    admission.answer = lambda pod: {"admitted": pod}
+
+    async def question(proposal: Proposal, admission: Script) -> Decision:
+        assert await admission.admit(proposal.namespace, {"spec": {}}) == {"admitted": {"spec": {}}}
+        return Start(proposal.grant, (UnknownRules(("it was asked",)),))
+
+    decision = await decide(spawner, CHOICE, partial(question, admission=admission), admission)
+
+    assert decision == Start(Grant(), (UnknownRules(("it was asked",)),))
+    assert admission.asked == [("default", {"spec": {}})]
+
+
+async def test_a_refusal_says_why(spawner: Any) -> None:
+    with pytest.raises(Refusal, match=r"machines are full right now") as raised:
+        await decide(spawner, CHOICE, lambda _: FULL, Script())
+
+    assert raised.value.slug == "busy"
+
+
+@dataclass(frozen=True)
+class _Speechless(NoChoice):
+    """A choice for which nothing can be found instead."""
+
+    async def explain(self, refusal: Refuse, admission: Admission) -> tuple[Message, OnForm]:
+        raise ZeroDivisionError((refusal, admission))
+
+
+async def test_a_refusal_stands_even_if_nothing_can_be_found_instead(
+    spawner: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(Refusal, match=r"machines are full right now") as raised:
+        await decide(spawner, _Speechless(CHOICE.proposal), lambda _: FULL, Script())
+
+    assert raised.value.slug == "busy"
+    assert "Nothing could be found for jupyter-alice instead" in caplog.text
+    assert "ZeroDivisionError" in caplog.text
+
+
+async def test_with_only_a_warning_a_refusal_is_noted_on_the_start(spawner: Any) -> None:
+    spawner.preflight = WARN
+
+    decision = await decide(spawner, CHOICE, lambda _: FULL, Script())
+
+    assert decision == Start(Grant(), (Overruled(FULL),))
+
+
+async def test_switched_off_nobody_is_asked(spawner: Any) -> None:
+    spawner.preflight = OFF
+
+    assert await decide(spawner, CHOICE, _fails, Script()) == Start(Grant())

@@ -1,0 +1,52 @@
+"""The pods that grants make for one person."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuspawner.kube.manifest import Manifest
+from gpuspawner.kube.objects import Odd
+from gpuspawner.manifest import ManifestError, PodRules
+from gpuspawner.offers import Offers
+from gpuspawner.options import GPURequest
+from gpuspawner.policy import Grant, Person
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.spawn.pod_builder import PodBuilder
+
+OFFERS = Offers.parse(accelerators={"t4": {"node_selector": {"pool": "gpu"}, "counts": [1, 2]}})
+
+
+def building(**spec: object) -> PodBuilder:
+    stock: Manifest = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "n"}], **spec}}
+    return PodBuilder(Person("alice"), OFFERS, PodRules(), stock)
+
+
+def test_another_request_comes_with_its_own_pod() -> None:
+    builder = building()
+
+    variant = builder.variant(GPURequest("t4", 2))
+
+    assert variant is not None
+    grant, pod = variant
+    assert grant == Grant(OFFERS.accelerators["t4"], 2)
+    assert pod["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "2"}
+    assert builder.stock is not None
+    assert "resources" not in builder.stock["spec"]["containers"][0]
+
+
+def test_what_is_not_on_offer_is_no_alternative() -> None:
+    assert building().variant(GPURequest("h100", 1)) is None
+
+
+def test_what_contradicts_the_hub_s_configuration_is_no_alternative_and_no_pod() -> None:
+    builder = building(nodeSelector={"pool": "users"})
+
+    assert builder.variant(GPURequest("t4", 1)) is None
+    with pytest.raises(ManifestError, match="pool=users"):
+        builder.pod(Grant(OFFERS.accelerators["t4"], 1))
+
+
+def test_without_a_stock_pod_nothing_can_be_judged() -> None:
+    builder = PodBuilder(Person("alice"), OFFERS, PodRules(), None)
+
+    assert isinstance(Proposal("hub", "p", builder.pod(Grant()), Grant()).subject, Odd)

@@ -1,0 +1,130 @@
+"""What a refusal says, and to whom; tests/hub/test_refusals.py has it in a hub."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import pytest
+from jupyterhub import orm
+
+from gpuspawner.messages import Message, OnForm
+from gpuspawner.spawn import drafts
+from gpuspawner.spawn import refusal as module
+from gpuspawner.spawn.refusal import Refusal, reporting
+from tests.unit.spawn.hubs import StillHub
+
+
+@pytest.fixture
+def refusal() -> Refusal:
+    return Refusal(Message.of("100 % of the T4s are in use."), reason="busy")
+
+
+def _is_kept(text: str, *args: object, error: BaseException | None = None) -> bool:
+    exc_info = (type(error), error, None) if error else None
+    record = logging.makeLogRecord({"msg": text, "args": args, "exc_info": exc_info})
+    return bool(module._no_echo.filter(record))
+
+
+def test_no_line_of_others_about_a_refusal_is_kept(refusal: Refusal) -> None:
+    assert not _is_kept("It failed", error=refusal)
+    assert not _is_kept(f"Error starting alice's server: {refusal}")
+    assert not _is_kept("Error starting %s's server: %s", "alice", refusal)
+    assert not _is_kept("%d %s: %s", 409, "POST /hub/spawn", refusal.get_message())
+
+
+def test_a_line_that_only_says_the_same_is_kept(refusal: Refusal) -> None:
+    assert _is_kept("Not starting %s (%s): %s", "alice", "busy", refusal.text)
+    assert _is_kept(refusal.text)
+
+
+def test_a_line_that_cannot_be_written_raises_nothing_where_it_was_logged(
+    refusal: Refusal,
+) -> None:
+    assert _is_kept("%d of %d", 1), refusal
+
+
+def test_people_are_told_nothing_but_the_text(refusal: Refusal) -> None:
+    assert str(refusal) == refusal.text == refusal.jupyterhub_message
+    assert refusal.get_message() == refusal.text
+
+
+def test_a_server_s_name_makes_no_line_of_its_own_in_the_log(
+    hub_with: Callable[..., StillHub], caplog: pytest.LogCaptureFixture
+) -> None:
+    """JupyterHub 5 takes any name; 6 refuses such names."""
+    spawner = hub_with().spawner()
+    spawner.orm_spawner = orm.Spawner(name="lab\r\n[I] Starting bob\x1b[31m\u2028\u202e")
+    caplog.set_level(logging.INFO)
+
+    with pytest.raises(Refusal), reporting(spawner):
+        raise Refusal(Message.of("It is in use."), reason="busy")
+
+    [line] = caplog.messages
+    assert line == "Not starting alice:lab [I] Starting bob [31m (busy): It is in use."
+
+
+def test_the_log_has_details_that_nobody_else_reads(
+    hub_with: Callable[..., StillHub], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    with pytest.raises(Refusal) as raised, reporting(hub_with().spawner()):
+        raise Refusal(Message.of("It is in use."), reason="busy", details="of 4 nodes, 3 are full")
+
+    assert caplog.messages == [
+        "Not starting alice (busy): It is in use. [of 4 nodes, 3 are full]",
+    ]
+    assert "nodes" not in str(raised.value)
+
+
+async def test_a_refusal_that_nobody_raises_is_neither_logged_nor_shown(
+    refusal: Refusal, hub_with: Callable[..., StillHub], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    draft = drafts.keep({})
+
+    with reporting(hub_with().spawner()):
+        assert not refusal.is_reported
+
+    assert caplog.messages == []
+    assert draft.refused is None
+
+
+async def test_a_refusal_that_leaves_several_gates_is_reported_once(
+    refusal: Refusal, hub_with: Callable[..., StillHub], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    spawner = hub_with().spawner()
+
+    with pytest.raises(Refusal), reporting(spawner), reporting(spawner):
+        raise refusal
+
+    assert caplog.messages == ["Not starting alice (busy): 100 % of the T4s are in use."]
+
+
+async def test_the_form_shows_what_is_meant_for_it_or_else_the_message(
+    refusal: Refusal, hub_with: Callable[..., StillHub]
+) -> None:
+    spawner, draft = hub_with().spawner(), drafts.keep({})
+    shown = OnForm(Message.of("None is free."))
+
+    for refused, on_form in (
+        (refusal, OnForm(Message.of("100 % of the T4s are in use."))),
+        (Refusal(Message.of("It is in use."), reason="busy", on_form=shown), shown),
+    ):
+        with pytest.raises(Refusal), reporting(spawner):
+            raise refused
+
+        assert draft.refused == on_form
+
+
+def test_what_is_no_refusal_is_not_reported(
+    hub_with: Callable[..., StillHub], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    with pytest.raises(ZeroDivisionError), reporting(hub_with().spawner()):
+        raise ZeroDivisionError
+
+    assert caplog.messages == []
