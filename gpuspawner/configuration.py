@@ -22,12 +22,12 @@ from traitlets.utils.importstring import import_item
 
 from gpuspawner import manifest, runtime
 from gpuspawner.compat.requirements import IncompatibleError
-from gpuspawner.config import OFFERS
 from gpuspawner.manifest import ManifestError
 from gpuspawner.offers import OfferError, Offers
 from gpuspawner.quoting import did_you_mean
 from gpuspawner.spawn.profiles import trial
 from gpuspawner.spawner import GPUSpawner
+from gpuspawner.traits import OFFERS
 from gpuspawner.web.serving import serve
 
 # Near enough to be a slip (GPUSpawnr, GpuSpawner), too far for another spawner (DockerSpawner).

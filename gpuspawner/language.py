@@ -17,7 +17,7 @@ ENGLISH = "en"
 # The least weight that a language may have; with 0 it is not wanted (RFC 9110, 12.4.2).
 _LEAST = 0.001
 
-_spoken: ContextVar[tuple[str, NullTranslations]] = ContextVar(
+_current: ContextVar[tuple[str, NullTranslations]] = ContextVar(
     "gpuspawner_language",
     default=(ENGLISH, NullTranslations()),
 )
@@ -25,26 +25,26 @@ _spoken: ContextVar[tuple[str, NullTranslations]] = ContextVar(
 
 def gettext(text: str) -> str:
     """A sentence in the language of the person who is served."""
-    return _spoken.get()[1].gettext(text)
+    return _current.get()[1].gettext(text)
 
 
 def ngettext(one: str, many: str, count: int) -> str:
     """A sentence about a number of things, in the form that the language has for that number."""
-    return _spoken.get()[1].ngettext(one, many, count)
+    return _current.get()[1].ngettext(one, many, count)
 
 
-def spoken() -> str:
+def language_tag() -> str:
     """The language's tag, for HTML."""
-    return _spoken.get()[0]
+    return _current.get()[0]
 
 
-def speak(accepted: str) -> None:
+def set_locale(accepted: str) -> None:
     """Speak the first language wanted that there is; English else. It lasts for this task.
 
     Args:
         accepted: What a browser sends as ``Accept-Language`` (RFC 9110, 12.5.4), or a single tag.
     """
-    _spoken.set(_catalogue(_choose(accepted)))
+    _current.set(_catalogue(_choose(accepted)))
 
 
 def _choose(accepted: str) -> str:

@@ -16,13 +16,13 @@ from gpuspawner.availability import Surveys
 from gpuspawner.cluster.client import Client, load_configuration
 from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.view import ClusterView
-from gpuspawner.config import OFFERS
 from gpuspawner.discovery import discover
 from gpuspawner.manifest import PodRules
 from gpuspawner.offers import Offers
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.scheduling import Rules
+from gpuspawner.traits import OFFERS
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class Runtime:
     Attributes:
         view: The live view.
         dry_runs: Ask the API server what admission makes of pods.
-        preflight: Judges pods as admission leaves them against the view, and keeps the seats.
+        preflight: Judges pods as admission leaves them, and keeps the reservations.
         surveys: How it stands with the accelerators, for each pod that asks.
 
     Raises:

@@ -12,7 +12,7 @@ from kubespawner import KubeSpawner
 from traitlets import Any as AnyTrait
 from traitlets import Bunch, default, validate
 
-from gpuspawner import config
+from gpuspawner import traits
 from gpuspawner.compat.kubespawner import Stock, copy_of
 from gpuspawner.spawn import connection, request_options
 from gpuspawner.spawn.accelerators import apply_nothing
@@ -23,21 +23,21 @@ from gpuspawner.spawn.profiles import loading
 class GPUSpawner(KubeSpawner):  # type: ignore[misc]
     """KubeSpawner with a choice of GPUs, which starts a pod only if the cluster can hold it."""
 
-    accelerators = config.accelerators
-    default_accelerator = config.default_accelerator
-    images = config.images
-    memory_choices = config.memory_choices
-    cpu_choices = config.cpu_choices
-    unlisted_image = config.unlisted_image
-    unlisted_memory = config.unlisted_memory
-    memory_requested = config.memory_requested
-    cpu_requested = config.cpu_requested
-    cpu_environment = config.cpu_environment
-    keep_cpu_servers_off_accelerators = config.keep_cpu_servers_off_accelerators
-    preflight = config.preflight
-    language = config.language
-    scheduler_version = config.scheduler_version
-    default_filter_schedulers = config.default_filter_schedulers
+    accelerators = traits.accelerators
+    default_accelerator = traits.default_accelerator
+    images = traits.images
+    memory_choices = traits.memory_choices
+    cpu_choices = traits.cpu_choices
+    unlisted_image = traits.unlisted_image
+    unlisted_memory = traits.unlisted_memory
+    memory_requested = traits.memory_requested
+    cpu_requested = traits.cpu_requested
+    cpu_environment = traits.cpu_environment
+    keep_cpu_servers_off_accelerators = traits.keep_cpu_servers_off_accelerators
+    preflight = traits.preflight
+    language = traits.language
+    scheduler_version = traits.scheduler_version
+    default_filter_schedulers = traits.default_filter_schedulers
 
     # JupyterHub 5 stores any JSON that a REST body holds and hands it over again at every later
     # page; what is no object is refused at the gate and must not break the making of a spawner.

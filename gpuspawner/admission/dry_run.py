@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Protocol
 from urllib.parse import quote
 
-from gpuspawner.admission.reading import message, read
 from gpuspawner.admission.rejection import Missing, Of, Rejection, WebhookFailed
+from gpuspawner.admission.rejection_parser import message, read
 from gpuspawner.cluster.client import Client, RequestError
 from gpuspawner.kube.manifest import Manifest
 from gpuspawner.quoting import one_line

@@ -14,9 +14,9 @@ from gpuspawner.cluster.client import GONE, RequestError, Status
 from gpuspawner.cluster.pages import ListMeta
 from gpuspawner.kube.objects import (
     KINDS,
-    ODDITIES,
+    UNDECODABLE,
     KubeObject,
-    Odd,
+    Undecodable,
     decode,
     without_managed_fields,
 )
@@ -48,7 +48,7 @@ class Change:
     """
 
     type: str
-    object: KubeObject | Odd
+    object: KubeObject | Undecodable
     version: str = ""
 
 
@@ -107,7 +107,7 @@ _decode_status = msgspec.json.Decoder(Status).decode
 
 
 def read_event(kind: str, line: bytes) -> Change:
-    """Read one line of a watch; an object that cannot be understood becomes an `Odd`.
+    """Read one line of a watch; an object that cannot be understood becomes an `Undecodable`.
 
     Raises:
         RequestError: The line was an ERROR event, or no event at all.
@@ -116,7 +116,7 @@ def read_event(kind: str, line: bytes) -> Change:
         return _beheaded(kind, line)
     try:
         event = _DECODERS[kind].decode(line)
-    except ODDITIES:
+    except UNDECODABLE:
         return _read_slowly(kind, line)
     metadata = event.object.metadata
     if event.type == "ERROR" or (event.type != "BOOKMARK" and not metadata.name):
@@ -127,7 +127,7 @@ def read_event(kind: str, line: bytes) -> Change:
 def _read_slowly(kind: str, line: bytes) -> Change:
     try:
         event = _raw_event(line)
-    except ODDITIES as error:
+    except UNDECODABLE as error:
         raise _unreadable(f"the answer is no watch event: {error}") from None
     if event.type == "ERROR":
         raise _error(event.object)
@@ -148,8 +148,10 @@ def _beheaded(kind: str, head: Head) -> Change:
     said = {
         name: (value or b"").decode(errors="replace") for name, value in found.groupdict().items()
     }
-    odd = Odd(kind, said["namespace"], said["name"], None, "it is longer than any object can be")
-    return Change(said["type"], odd, said["version"])
+    undecodable = Undecodable(
+        kind, said["namespace"], said["name"], None, "it is longer than any object can be"
+    )
+    return Change(said["type"], undecodable, said["version"])
 
 
 def _unreadable(text: str) -> RequestError:
@@ -160,13 +162,13 @@ def _unreadable(text: str) -> RequestError:
 def _version(encoded: msgspec.Raw) -> str:
     try:
         return _decode_version(encoded).metadata.resource_version
-    except ODDITIES:
+    except UNDECODABLE:
         return ""
 
 
 def _error(encoded: msgspec.Raw) -> RequestError:
     try:
         status = _decode_status(encoded)
-    except ODDITIES:
+    except UNDECODABLE:
         status = Status()
     return RequestError(f"the watch ended: {status.message or 'no reason given'}", status.code)

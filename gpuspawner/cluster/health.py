@@ -4,7 +4,11 @@ A verdict counts only while the view is `Live`. Every other state makes it *unkn
 spawn go on; none of them opens a policy.
 """
 
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from gpuspawner.cluster.reflector import Reflector
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +71,65 @@ class Unreachable:
 
 
 Health = Reading | Live | Stale | Forbidden | Unreachable
+
+# A broken watch is usually taken up again within a second; only then is the picture called stale.
+STALE_AFTER = 10.0
+
+
+def health_of(reflectors: Sequence[Reflector], since: float, silence: float) -> Health:
+    """How far what the required kinds hold can be trusted.
+
+    Args:
+        reflectors: Those of the required kinds.
+        since: When reading began, by ``time.monotonic``.
+        silence: Seconds without a word after which a watch is taken up anew.
+    """
+    now = time.monotonic()
+    return (
+        _forbidden(reflectors)
+        or _unread(reflectors, now - since)
+        or _freshness(reflectors, now, silence + STALE_AFTER)
+    )
+
+
+def is_forbidden(reflector: Reflector) -> bool:
+    """Whether the API server refuses this kind to the hub."""
+    return reflector.error is not None and reflector.error.status == 403
+
+
+def is_open(reflector: Reflector) -> bool:
+    """Whether it has yet to turn out if this kind can be read."""
+    return not reflector.listed and reflector.error is None
+
+
+def _forbidden(reflectors: Sequence[Reflector]) -> Forbidden | None:
+    errors = {
+        reflector.kind.plural: reflector.error
+        for reflector in reflectors
+        if is_forbidden(reflector)
+    }
+    if not errors:
+        return None
+    return Forbidden(tuple(errors), str(next(iter(errors.values()))))
+
+
+def _unread(reflectors: Sequence[Reflector], seconds: float) -> Reading | Unreachable | None:
+    unread = [reflector for reflector in reflectors if not reflector.listed]
+    if not unread:
+        return None
+    errors = [reflector.error for reflector in unread if reflector.error]
+    return Unreachable(str(errors[0])) if errors else Reading(seconds)
+
+
+def _freshness(reflectors: Sequence[Reflector], now: float, longest_silence: float) -> Live | Stale:
+    age = max((now - reflector.confirmed for reflector in reflectors), default=0.0)
+    for reflector in reflectors:
+        if reflector.error is not None and now - reflector.confirmed > STALE_AFTER:
+            return Stale(age, str(reflector.error))
+        if reflector.gap:
+            return Stale(
+                age, f"changes of {reflector.kind.plural} were missed; they are read again"
+            )
+    if age > longest_silence:
+        return Stale(age, "the API server has fallen silent")
+    return Live(age)

@@ -12,7 +12,7 @@ from contextlib import suppress
 import msgspec
 
 from gpuspawner.cluster.client import Client, RequestError
-from gpuspawner.kube.objects import ODDITIES, without_managed_fields
+from gpuspawner.kube.objects import UNDECODABLE, without_managed_fields
 
 # client-go's default; at 6 kB a pod a page is about 3 MB.
 _PAGE_SIZE = 500
@@ -111,7 +111,7 @@ def _fitting(limit: int, size: int) -> int:
 def _decoded(body: bytes) -> ListPage:
     try:
         return _decode_page(body)
-    except ODDITIES as error:
+    except UNDECODABLE as error:
         raise RequestError(f"the answer is no Kubernetes list: {error}") from None
 
 

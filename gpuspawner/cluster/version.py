@@ -6,7 +6,7 @@ from collections.abc import Callable
 import msgspec
 
 from gpuspawner.cluster.client import Client, RequestError
-from gpuspawner.cluster.watch import Pace
+from gpuspawner.cluster.watch import Backoff
 
 _PATH = "/version"
 # Answers that no retry changes: the path is closed to this client, or the server has none.
@@ -17,12 +17,14 @@ class _Version(msgspec.Struct, gc=False, rename="camel"):
     git_version: str = ""
 
 
-async def server_version(client: Client, pace: Pace, lost: Callable[[RequestError], None]) -> str:
+async def server_version(
+    client: Client, backoff: Backoff, lost: Callable[[RequestError], None]
+) -> str:
     """Ask until there is an answer.
 
     Args:
         client: Whom to ask.
-        pace: How soon to ask again.
+        backoff: How soon to ask again.
         lost: Told of every failure, after which it is tried again.
 
     Returns:
@@ -31,14 +33,14 @@ async def server_version(client: Client, pace: Pace, lost: Callable[[RequestErro
     failures = 0
     while True:
         try:
-            async with client.get(_PATH, {}, pace.page) as response:
+            async with client.get(_PATH, {}, backoff.page) as response:
                 return _decoded(await response.read())
         except RequestError as error:
             if error.status in _FINAL:
                 return ""
             failures += 1
             lost(error)
-            await asyncio.sleep(max(error.retry_after, pace.before_retry(failures)))
+            await asyncio.sleep(max(error.retry_after, backoff.before_retry(failures)))
 
 
 def _decoded(body: bytes) -> str:

@@ -16,13 +16,12 @@ from gpuspawner.cluster.client import (
     RequestError,
     load_configuration,
 )
-from gpuspawner.cluster.feed import Feed
-from gpuspawner.cluster.health import Health, Live, Reading, Unreachable
+from gpuspawner.cluster.health import Health, Live, Reading, Unreachable, health_of, is_open
 from gpuspawner.cluster.kinds import KINDS, Kind
-from gpuspawner.cluster.standing import is_open, standing
-from gpuspawner.cluster.telling import Teller
+from gpuspawner.cluster.log import HealthLog
+from gpuspawner.cluster.reflector import Reflector
 from gpuspawner.cluster.version import server_version
-from gpuspawner.cluster.watch import Pace, Watcher
+from gpuspawner.cluster.watch import Backoff, Watcher
 from gpuspawner.scheduling.rules import DEFAULT_RULES, Rules
 from gpuspawner.scheduling.state import ClusterState
 
@@ -37,7 +36,7 @@ class ClusterView:
     Args:
         load: Makes the client's configuration; the default finds it as KubeSpawner does.
         kinds: What to follow.
-        pace: Time-outs and back-off.
+        backoff: Time-outs and back-off.
         rules: Whose rules decide: those of which version, and of which schedulers. A callable
             makes them of the API server's version, which is then asked for before all else.
 
@@ -49,19 +48,19 @@ class ClusterView:
         self,
         load: ConfigurationFactory = load_configuration,
         kinds: tuple[Kind, ...] = KINDS,
-        pace: Pace | None = None,
+        backoff: Backoff | None = None,
         rules: Rules | Callable[[str], Rules] = DEFAULT_RULES,
     ) -> None:
         self.state = ClusterState(rules if isinstance(rules, Rules) else DEFAULT_RULES)
         self._rules = rules
-        self._pace = pace or Pace()
+        self._backoff = backoff or Backoff()
         self._load = load
-        self._feeds = [Feed(kind, self.state, self.wake) for kind in kinds]
+        self._reflectors = [Reflector(kind, self.state, self.wake) for kind in kinds]
         self._tasks: list[asyncio.Task[None]] = []
         self._started = time.monotonic()
         self._change = asyncio.Event()
         self._listeners: list[Callable[[], None]] = []
-        self._teller = Teller(self._feeds)
+        self._health_log = HealthLog(self._reflectors)
 
     def start(self) -> None:
         """Begin to read; a second call does nothing.
@@ -74,7 +73,9 @@ class ClusterView:
         loop = asyncio.get_running_loop()
         self._started = time.monotonic()
         ruled = loop.create_task(self._learn_rules())
-        following = [loop.create_task(self._follow(feed, ruled)) for feed in self._feeds]
+        following = [
+            loop.create_task(self._follow(reflector, ruled)) for reflector in self._reflectors
+        ]
         self._tasks = [ruled, *following, loop.create_task(self._tell_health())]
 
     async def stop(self) -> None:
@@ -91,15 +92,17 @@ class ClusterView:
         """How far the state can be trusted at this moment."""
         if not self._tasks:
             return Unreachable("the view is not running")
-        required = [feed for feed in self._feeds if feed.kind.required]
-        return standing(required, self._started, self._pace.silence)
+        required = [reflector for reflector in self._reflectors if reflector.kind.required]
+        return health_of(required, self._started, self._backoff.silence)
 
     def in_touch(self) -> bool:
         """Whether nothing that is required is being asked for again, contact having been lost.
 
         A picture may be live for some seconds without: what exists is known, what ended is not.
         """
-        return all(feed.error is None for feed in self._feeds if feed.kind.required)
+        return all(
+            reflector.error is None for reflector in self._reflectors if reflector.kind.required
+        )
 
     async def first_list(self, timeout: float) -> bool:  # noqa: ASYNC109 - a gate's patience
         """Wait until the first list of every kind is whole: True if the view is live.
@@ -115,7 +118,7 @@ class ClusterView:
                     await self._change.wait()
         return isinstance(self.health(), Live)
 
-    async def changed(self, timeout: float) -> bool:  # noqa: ASYNC109 - a waiting seat's patience
+    async def changed(self, timeout: float) -> bool:  # noqa: ASYNC109 - a waiting reservation's patience
         """Wait for the next change of the state or of the health; False after `timeout` seconds."""
         change = self._change
         await asyncio.sleep(0)  # what has to wait says so first (see gpuspawner.spawn.at_once)
@@ -144,31 +147,31 @@ class ClusterView:
             return
         client = Client(self._load)
         try:
-            version = await server_version(client, self._pace, self._without_version)
+            version = await server_version(client, self._backoff, self._without_version)
             self.state.rules = self._rules(version)
         finally:
             await client.close()
 
     def _without_version(self, error: RequestError) -> None:
-        for feed in self._feeds:
-            feed.error = error
+        for reflector in self._reflectors:
+            reflector.error = error
         self.wake()
 
-    async def _follow(self, feed: Feed, ruled: asyncio.Task[None]) -> None:
-        """Feed one kind for ever: a fault of ours must not end the view, let alone the hub."""
+    async def _follow(self, reflector: Reflector, ruled: asyncio.Task[None]) -> None:
+        """Reflector one kind for ever: a fault of ours must not end the view, let alone the hub."""
         await asyncio.wait([ruled])
         client = Client(self._load)
-        pace = self._pace if feed.kind.required else self._pace.unhurried()
+        backoff = self._backoff if reflector.kind.required else self._backoff.unhurried()
         try:
             while True:
-                watcher = Watcher(client, feed.kind, pace)
+                watcher = Watcher(client, reflector.kind, backoff)
                 try:
-                    await feed.run(watcher)
+                    await reflector.run(watcher)
                 except Exception:
-                    log.exception("Reading %s failed and begins anew", feed.kind.plural)
-                    feed.doubt()
+                    log.exception("Reading %s failed and begins anew", reflector.kind.plural)
+                    reflector.doubt()
                     self.wake()
-                await asyncio.sleep(self._pace.last_retry)
+                await asyncio.sleep(self._backoff.last_retry)
         finally:
             await client.close()
 
@@ -180,11 +183,11 @@ class ClusterView:
 
     def _tell(self) -> None:
         if self._tasks:
-            self._teller.tell(self.health())
+            self._health_log.tell(self.health())
 
     def _is_reading(self) -> bool:
         """Whether patience may help: nothing has failed, and something is not read yet."""
         health = self.health()
         if isinstance(health, Live):
-            return any(map(is_open, self._feeds))
+            return any(map(is_open, self._reflectors))
         return isinstance(health, Reading)

@@ -39,7 +39,7 @@ _SHORTEST_WATCH = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class Backoff:
     """How long things may take and how soon they are tried again, in seconds.
 
     Attributes:
@@ -61,7 +61,7 @@ class Pace:
     first_retry: float = 0.5
     last_retry: float = 8.0
 
-    def unhurried(self) -> "Pace":
+    def unhurried(self) -> "Backoff":
         """For what may well be forbidden for good, so that it does not fill the server's logs."""
         return replace(self, last_retry=10 * self.last_retry)
 
@@ -118,14 +118,14 @@ class Watcher:
     Args:
         client: Where to ask.
         kind: Which objects, and where they are.
-        pace: Time-outs and back-off.
+        backoff: Time-outs and back-off.
     """
 
-    def __init__(self, client: Client, kind: Kind, pace: Pace | None = None) -> None:
+    def __init__(self, client: Client, kind: Kind, backoff: Backoff | None = None) -> None:
         self._client = client
         self._kind = kind
         self._query = {"fieldSelector": kind.field_selector} if kind.field_selector else {}
-        self._pace = pace or Pace()
+        self._backoff = backoff or Backoff()
         # Where the next watch starts; None where only a list can tell.
         self._version: str | None = None
         self._failures = 0
@@ -145,7 +145,7 @@ class Watcher:
                 lost = self._lost(error)
             if lost is not None:
                 yield lost
-                wait = self._pace.before_retry(self._failures)
+                wait = self._backoff.before_retry(self._failures)
                 await asyncio.sleep(max(lost.error.retry_after, wait))
 
     def _lost(self, error: RequestError) -> Lost:
@@ -166,7 +166,7 @@ class Watcher:
     async def _list(self) -> AsyncGenerator[Signal, None]:
         version, first = "", True
         async with aclosing(
-            pages(self._client, self._kind.path, self._query, self._pace.page)
+            pages(self._client, self._kind.path, self._query, self._backoff.page)
         ) as parts:
             async for page in parts:
                 yield Page(page.items or [], first)
@@ -178,7 +178,7 @@ class Watcher:
         yield Listed()
 
     async def _watch(self, version: str) -> AsyncGenerator[Signal, None]:
-        seconds = self._pace.catch_up if self._is_behind else self._pace.watch
+        seconds = self._backoff.catch_up if self._is_behind else self._backoff.watch
         query = {
             **self._query,
             "watch": "true",
@@ -187,7 +187,7 @@ class Watcher:
             "timeoutSeconds": str(round(seconds)),
         }
         started = time.monotonic()
-        async with self._client.get(self._kind.path, query, self._pace.silence) as response:
+        async with self._client.get(self._kind.path, query, self._backoff.silence) as response:
             yield Confirmed([], not self._is_behind)
             arriving = Lines()
             async for chunk in response.content.iter_any():

@@ -1,7 +1,7 @@
 """The spawn form: fields for the hub's own `<form>`, rendered on the server."""
 
-from gpuspawner.form.instead import pressed
+from gpuspawner.form.alternative_button import pressed
 from gpuspawner.form.render import render
-from gpuspawner.form.view import STATIC, Live
+from gpuspawner.form.view_model import STATIC, Live
 
 __all__ = ["STATIC", "Live", "pressed", "render"]

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from traitlets.config import Application
 
 from gpuspawner.compat.jupyterhub import has_handler
-from gpuspawner.form.view import STATIC, Live
+from gpuspawner.form.view_model import STATIC, Live
 
 _PREFIX = "gpuspawner"
 

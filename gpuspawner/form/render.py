@@ -8,10 +8,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from gpuspawner.availability import Availability
-from gpuspawner.form.build import build
 from gpuspawner.form.questions import never, not_free
-from gpuspawner.form.view import MOST_LAMPS, Live, View
-from gpuspawner.language import gettext, ngettext, spoken
+from gpuspawner.form.view_builder import build
+from gpuspawner.form.view_model import MOST_LAMPS, Live, View
+from gpuspawner.language import gettext, language_tag, ngettext
 from gpuspawner.messages import OnForm
 from gpuspawner.messages.corrections import replaced
 from gpuspawner.offers import Offers
@@ -37,7 +37,7 @@ def render(
     """
     if told is None:
         kept, gone = fall_back({} if chosen is None else chosen, offers)
-        view, fields = _untried(offers, tuple(rows), kept, spoken())
+        view, fields = _untried(offers, tuple(rows), kept, language_tag())
         told_first = (*map(replaced, gone), *view.notices)
         view = replace(view, notices=told_first, live=live)
     else:
@@ -45,7 +45,12 @@ def render(
         fields = _fields(view)
     template = _environment().get_template("form.html")
     return template.render(
-        view=view, fields=fields, style=_style(), spoken=spoken, not_free=not_free, never=never
+        view=view,
+        fields=fields,
+        style=_style(),
+        language_tag=language_tag,
+        not_free=not_free,
+        never=never,
     )
 
 

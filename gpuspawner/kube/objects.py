@@ -1,7 +1,7 @@
 """The kinds of objects that decide where a pod can run, decoded from JSON or from plain dicts.
 
 Unknown fields are skipped, so newer versions do no harm; an object that cannot be understood
-becomes an `Odd`, never an exception.
+becomes an `Undecodable`, never an exception.
 """
 
 import re
@@ -60,7 +60,7 @@ KINDS: dict[str, type[KubeObject]] = {
 CLUSTER_SCOPED = frozenset(KINDS) - {"Pod", "PersistentVolumeClaim", "CSIStorageCapacity"}
 
 
-class Odd(msgspec.Struct, gc=False, frozen=True):
+class Undecodable(msgspec.Struct, gc=False, frozen=True):
     """An object that cannot be understood. What depends on it is unknown."""
 
     kind: str
@@ -73,7 +73,7 @@ class Odd(msgspec.Struct, gc=False, frozen=True):
     """Whether it may keep other pods away from other nodes too (a pod with affinity)."""
 
 
-ODDITIES = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
+UNDECODABLE = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
 """All that decoding and converting may raise."""
 
 _DECODERS: dict[str, msgspec.json.Decoder[KubeObject]] = {
@@ -100,32 +100,34 @@ def without_managed_fields(encoded: bytes) -> bytes:
     return b"".join((*kept, encoded[at:]))
 
 
-def decode(kind: str, raw: bytes | bytearray | memoryview | msgspec.Raw) -> KubeObject | Odd:
-    """Decode one object's JSON; what cannot be understood becomes an `Odd`, never an exception."""
+def decode(
+    kind: str, raw: bytes | bytearray | memoryview | msgspec.Raw
+) -> KubeObject | Undecodable:
+    """Decode one object's JSON; return an `Undecodable` if it can't be read. Never raises."""
     try:
         return _named(kind, _DECODERS[kind].decode(raw))
-    except ODDITIES as error:
+    except UNDECODABLE as error:
         problem = str(error)
     try:
         plain: object = msgspec.json.decode(raw)
-    except ODDITIES:
+    except UNDECODABLE:
         plain = None
-    return _odd(kind, plain, problem)
+    return _undecodable(kind, plain, problem)
 
 
-def convert(kind: str, plain: object) -> KubeObject | Odd:
-    """Convert a plain API dict; what cannot be understood becomes an `Odd`, never an exception."""
+def convert(kind: str, plain: object) -> KubeObject | Undecodable:
+    """Convert a plain API dict; return an `Undecodable` if it can't be read. Never raises."""
     try:
         return _named(kind, strict_convert(plain, KINDS[kind]))
-    except ODDITIES as error:
-        return _odd(kind, plain, str(error))
+    except UNDECODABLE as error:
+        return _undecodable(kind, plain, str(error))
 
 
 def strict_convert(plain: object, type_: type[_T]) -> _T:
     """Convert a plain object.
 
     Raises:
-        ODDITIES: it is of another shape, or has text that no JSON can hold (lone surrogates).
+        UNDECODABLE: it is of another shape, or has text that no JSON can hold (lone surrogates).
     """
     parsed = msgspec.convert(plain, type_)
     msgspec.json.encode(parsed)
@@ -138,8 +140,8 @@ def _named(kind: str, parsed: KubeObject) -> KubeObject:
     return parsed
 
 
-def _odd(kind: str, plain: object, problem: str) -> Odd:
-    return Odd(
+def _undecodable(kind: str, plain: object, problem: str) -> Undecodable:
+    return Undecodable(
         kind=kind,
         namespace=_text(plain, "metadata", "namespace") or "",
         name=_text(plain, "metadata", "name") or "",

@@ -6,6 +6,7 @@ from gpuspawner.messages.administrators import (
     explain_refusal,
     explain_unknown,
 )
+from gpuspawner.messages.availability import StateText, state_text
 from gpuspawner.messages.corrections import correction, correction_at_fields
 from gpuspawner.messages.message import Message
 from gpuspawner.messages.on_form import Button, OnForm, button
@@ -24,14 +25,13 @@ from gpuspawner.messages.refusals import (
     refusal,
     unreachable,
 )
-from gpuspawner.messages.saved import gone_at_start, gone_from_form
-from gpuspawner.messages.states import Standing, standing
+from gpuspawner.messages.stored_options import gone_at_start, gone_from_form
 
 __all__ = [
     "Button",
     "Message",
     "OnForm",
-    "Standing",
+    "StateText",
     "already_started",
     "button",
     "correction",
@@ -51,6 +51,6 @@ __all__ = [
     "profile_refused",
     "progress",
     "refusal",
-    "standing",
+    "state_text",
     "unreachable",
 ]

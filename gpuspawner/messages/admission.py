@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from gpuspawner.admission.reading import unit_of
 from gpuspawner.admission.rejection import (
     Bound,
     Breach,
@@ -18,6 +17,7 @@ from gpuspawner.admission.rejection import (
     Use,
     WebhookFailed,
 )
+from gpuspawner.admission.rejection_parser import unit_of
 from gpuspawner.language import gettext as _
 from gpuspawner.messages import words
 from gpuspawner.policy import Grant

@@ -14,7 +14,7 @@ from gpuspawner.admission.dry_run import Admission, Answer
 from gpuspawner.admission.rejection import OutOfRange, OverQuota, QuotaUncounted, Rejection
 from gpuspawner.admission.slots import TooManyDryRunsError
 from gpuspawner.policy import Grant
-from gpuspawner.preflight.alternatives import Variants, asked_for
+from gpuspawner.preflight.alternatives import Variants, request_for
 from gpuspawner.preflight.decision import Alternative, Decision, Reason, Refuse
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
@@ -30,15 +30,15 @@ class AdmittedPreflight:
     """Decides as :class:`Preflight` does, with the API server's admission before it.
 
     Args:
-        preflight: Judges pods and keeps the seats.
+        preflight: Judges pods and keeps the reservations.
 
     Attributes:
-        seats: Its seats.
+        reservations: Its reservations.
     """
 
     def __init__(self, preflight: Preflight) -> None:
         self._preflight = preflight
-        self.seats = preflight.seats
+        self.reservations = preflight.reservations
         self._changes: dict[str | None, bool] = {}
         """By accelerator, whether admission has changed anybody's pod of it. It may look at who
         asks, so this is no answer about the next pod: only whether it may have changed devices."""
@@ -152,7 +152,7 @@ class AdmittedPreflight:
         """The nearest that fit and that the API server takes."""
 
         async def is_taken(grant: Grant) -> bool:
-            made = variants.variant(asked_for(grant, variants.offers))
+            made = variants.variant(request_for(grant, variants.offers))
             if made is None:
                 return False
             _, pod = made

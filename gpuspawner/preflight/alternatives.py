@@ -52,7 +52,7 @@ def nearest(grant: Grant, offers: Offers, fitting: Fitting) -> tuple[Alternative
         fitting: Judges one variant.
     """
     judged = _at_most(_MOST_JUDGED, fitting)
-    asked = asked_for(grant, offers)
+    asked = request_for(grant, offers)
     smaller = list(_smaller(asked, grant, offers))
     found = [*_first(_fewer(asked, grant), judged), *_first(smaller, judged)]
     if not found:
@@ -73,7 +73,7 @@ def _first(variants: Iterable[Variant], fitting: Fitting) -> list[Alternative]:
     return list(islice(fits, 1))
 
 
-def asked_for(grant: Grant, offers: Offers) -> GPURequest:
+def request_for(grant: Grant, offers: Offers) -> GPURequest:
     """The request that this grant answers, in the words of the offers."""
     choices = offers.choices(grant.accelerator)
     return GPURequest(

@@ -13,7 +13,7 @@ from gpuspawner.scheduling.requests import PODS, Amounts
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Demand:
     """The room that a pod on its way may take at any moment.
 
     Attributes:
@@ -27,14 +27,14 @@ class Claim:
     nodes: frozenset[str] | None
     simple: bool = True
 
-    def touches(self, other: "Claim") -> bool:
+    def touches(self, other: "Demand") -> bool:
         """Whether there may be a node that both can land on."""
         if self.nodes is None or other.nodes is None:
             return True
         return not self.nodes.isdisjoint(other.nodes)
 
-    def covers(self, other: "Claim") -> bool:
-        """Whether a promise to this claim is one to the other as well."""
+    def covers(self, other: "Demand") -> bool:
+        """Whether a promise to this demand is one to the other as well."""
         return (
             self.nodes is not None
             and self.nodes == other.nodes
@@ -48,8 +48,8 @@ def requests_with_pod(asked: Amounts) -> Amounts:
     return {PODS: 1, **{resource: amount for resource, amount in asked.items() if amount > 0}}
 
 
-def is_certain(claim: Claim, others: Iterable[Claim], nodes: Mapping[str, NodeInfo]) -> bool:
-    """Whether the claim keeps a node however the others land.
+def is_certain(demand: Demand, others: Iterable[Demand], nodes: Mapping[str, NodeInfo]) -> bool:
+    """Whether the demand keeps a node however the others land.
 
     To keep a pod off a node, others must take so much of one resource there that less than it asks
     is left. Fewer others than nodes cannot do that everywhere. Else each resource they ask for is a
@@ -57,25 +57,25 @@ def is_certain(claim: Claim, others: Iterable[Claim], nodes: Mapping[str, NodeIn
     is left. This never promises too much: in truth a budget can rarely be spent that well.
 
     Args:
-        claim: A simple claim whose nodes are known.
-        others: All other claims that may land before it.
+        demand: A simple demand whose nodes are known.
+        others: All other demands that may land before it.
         nodes: What is free on each node now.
     """
-    near = [other for other in others if claim.touches(other)]
+    near = [other for other in others if demand.touches(other)]
     if not near:
         return True
-    if claim.nodes is None or not claim.simple or not all(other.simple for other in near):
+    if demand.nodes is None or not demand.simple or not all(other.simple for other in near):
         return False
-    if len(near) < len(claim.nodes):
+    if len(near) < len(demand.nodes):
         return True
     filled = sum(
         _most_filled(
-            [nodes[name].free.get(resource, 0) - asked + 1 for name in claim.nodes],
+            [nodes[name].free.get(resource, 0) - asked + 1 for name in demand.nodes],
             sum(other.requests.get(resource, 0) for other in near),
         )
-        for resource, asked in claim.requests.items()
+        for resource, asked in demand.requests.items()
     )
-    return filled < len(claim.nodes)
+    return filled < len(demand.nodes)
 
 
 def _most_filled(prices: list[int], budget: int) -> int:

@@ -13,11 +13,11 @@ from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.labels import SelectorError
 from gpuspawner.scheduling.node_affinity import node_choice
 from gpuspawner.scheduling.node_info import NodeInfo
-from gpuspawner.scheduling.outlook import AWAY_TAINTS
+from gpuspawner.scheduling.outcome import AWAY_TAINTS
 from gpuspawner.scheduling.priority import BUILT_IN, priority_of
-from gpuspawner.scheduling.requests import CPU, MEMORY, asked, is_extended
+from gpuspawner.scheduling.requests import CPU, MEMORY, is_extended, pod_requests
 from gpuspawner.scheduling.state import ClusterState
-from gpuspawner.scheduling.taints import untolerated
+from gpuspawner.scheduling.taint_toleration import untolerated
 
 
 def candidates(state: ClusterState, pod: Pod) -> list[NodeInfo]:
@@ -61,7 +61,7 @@ def shortage(
         QuantityError: The pod's requests are no quantities; such a pod has no verdict either.
     """
     order = (first, MEMORY, CPU)
-    requests = requests_with_pod(asked(pod, state.rules))
+    requests = requests_with_pod(pod_requests(pod, state.rules))
     known = [resource for resource in order if resource in requests]
     for resource in [*known, *sorted(requests.keys() - set(known))]:
         amount = requests[resource]
@@ -86,7 +86,7 @@ def could_replace(state: ClusterState, key: str, pod: Pod) -> bool:
         return False
     return all(
         node.free.get(resource, 0) + there.requested.get(resource, 0) >= amount
-        for resource, amount in asked(pod, state.rules).items()
+        for resource, amount in pod_requests(pod, state.rules).items()
     )
 
 
@@ -97,7 +97,7 @@ def lacks_devices(state: ClusterState, pod: Pod) -> bool:
     pods for this one, so where there are classes for that, nothing can be said.
     """
     try:
-        requests = asked(pod, state.rules)
+        requests = pod_requests(pod, state.rules)
     except QuantityError:
         return False
     return not _could_be_raised(state, pod) and any(

@@ -3,12 +3,12 @@
 Three gates ask, in this order:
 
 - `Preflight.check`, for the form's answer, changes nothing and keeps nothing.
-- `Preflight.begin`, before the start, takes a seat in the tick of the verdict.
-- `Preflight.confirm`, for the pod that is really sent, judges that pod and moves the seat to it.
+- `Preflight.begin`, before the start, takes a reservation in the tick of the verdict.
+- `Preflight.confirm` judges the pod that is really sent, and moves the reservation to it.
 
-`Preflight.release` ends the seat; `Preflight.until_taken` sees to a pod that lost its place all the
-same. All is keyed by namespace and pod name, so the gates may run on different spawner objects, as
-they do in JupyterHub 6.1 after a failed start.
+`Preflight.release` ends the reservation. `Preflight.until_taken` notices a pod that has lost its
+place all the same. Everything is keyed by namespace and pod name, so the gates may run on different
+spawner objects, as they do in JupyterHub 6.1 after a failed start.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ from dataclasses import replace
 
 from gpuspawner.cluster.health import Live, Stale
 from gpuspawner.cluster.view import ClusterView
-from gpuspawner.kube.objects import Odd
+from gpuspawner.kube.objects import Undecodable
 from gpuspawner.policy import Grant
 from gpuspawner.preflight import facts
 from gpuspawner.preflight.alternatives import Variants
-from gpuspawner.preflight.deciding import Decider
+from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import (
     Alternative,
     Decision,
@@ -32,11 +32,11 @@ from gpuspawner.preflight.decision import (
     UnknownRules,
     ViewNotLive,
 )
-from gpuspawner.preflight.judge import Judge, Subject
-from gpuspawner.preflight.line import Line, Place
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.preflight.seats import Seats
-from gpuspawner.preflight.waiting import is_unschedulable
+from gpuspawner.preflight.reservations import Reservations
+from gpuspawner.preflight.unschedulable import is_unschedulable
+from gpuspawner.preflight.verdicts import Subject, Verdicts
+from gpuspawner.preflight.wait_queue import Waiter, WaitQueue
 from gpuspawner.scheduling.verdict import Outcome
 
 # How long a start waits for each thing that is not known yet, in seconds: the first list, contact
@@ -67,7 +67,7 @@ class Preflight:
         look_every: Seconds between two looks of `until_taken`.
 
     Attributes:
-        seats: The promises that the view does not show yet.
+        reservations: The promises that the view does not show yet.
     """
 
     def __init__(
@@ -81,11 +81,11 @@ class Preflight:
         self._patience = patience
         self._lag = lag
         self._look_every = look_every
-        self._judge = Judge(view.state)
-        self._decider = Decider(view.state, self._judge)
-        self._line = Line(view.wake)
-        self.seats = Seats(view.state, self._judge, view.wake)
-        view.listen(self.seats.look)
+        self._verdicts = Verdicts(view.state)
+        self._decider = Decider(view.state, self._verdicts)
+        self._queue = WaitQueue(view.wake)
+        self.reservations = Reservations(view.state, self._verdicts, view.wake)
+        view.listen(self.reservations.look)
 
     def check(self, proposal: Proposal) -> Decision:
         """Decide at this moment; nothing is changed, nothing is kept.
@@ -108,38 +108,42 @@ class Preflight:
 
     def fits(self, proposal: Proposal) -> bool:
         """Whether a node has room for the pod at this moment."""
-        return not isinstance(proposal.subject, Odd) and self._decider.fits(proposal.subject)
+        return not isinstance(proposal.subject, Undecodable) and self._decider.fits(
+            proposal.subject
+        )
 
     def lacks_devices(self, proposal: Proposal) -> bool:
         """Whether no node has enough devices for the pod, whatever its selectors and the like."""
         subject = proposal.subject
-        return not isinstance(subject, Odd) and facts.lacks_devices(self._view.state, subject.pod)
+        return not isinstance(subject, Undecodable) and facts.lacks_devices(
+            self._view.state, subject.pod
+        )
 
     def try_again(self, proposal: Proposal) -> Refuse:
         """Refuse for a few seconds, because nobody can tell in time."""
         return self._decider.try_again(proposal, 0.0)
 
     async def begin(self, proposal: Proposal) -> Decision:
-        """Decide and, for a start, take a seat; waits where others' pods are on their way.
+        """Decide and, for a start, take a reservation; waits where others' pods are on their way.
 
         A refusal is immediate where the pod does not fit even now. Where it fits, but pods that
         were promised a place or wait for the scheduler might take it, it waits in line for the
         view to show where they went, and is refused with ``try-again`` when that takes too long.
-        A `Wait` takes no seat: nothing that exists is promised.
+        A `Wait` takes no reservation: nothing that exists is promised.
         """
         await self._view.first_list(self._patience)
         await self._catch_up(proposal)
-        with self._line.place() as place:
-            return await self._settle(proposal, lambda: self._sit(proposal, place))
+        with self._queue.join() as waiter:
+            return await self._settle(proposal, lambda: self._sit(proposal, waiter))
 
     async def confirm(self, proposal: Proposal) -> Decision:
-        """Decide about the pod that is really sent, its own seat not counted against it.
+        """Decide about the pod that is really sent, its own reservation not counted against it.
 
-        A start keeps the seat, now for this pod; any other decision ends it. Without a seat (none
-        is taken while the view is not live, or it has ended) one is taken as in `begin`. It never
-        waits in line: those who wait there may wait for this very pod.
+        A start keeps the reservation, now for this pod; any other decision ends it. If there is no
+        reservation (none is taken while the view isn't live, or it has ended), one is taken as in
+        `begin`. It never joins the wait queue: those who wait there may wait for this very pod.
         """
-        if self.seats.find(proposal.key) is None:
+        if self.reservations.find(proposal.key) is None:
             return await self.begin(proposal)
         await self._catch_up(proposal)
         decision = await self._settle(proposal, lambda: self._move(proposal))
@@ -148,8 +152,8 @@ class Preflight:
         return decision
 
     def release(self, namespace: str, name: str) -> None:
-        """The start is over, and with it the pod's seat, if it has one. Never raises."""
-        self.seats.release((namespace, name))
+        """The start is over, and with it the pod's reservation, if it has one. Never raises."""
+        self.reservations.release((namespace, name))
 
     async def until_taken(self, proposal: Proposal) -> Refuse:
         """Wait until the pod, which exists, has lost its place; for ever where it does not.
@@ -174,7 +178,7 @@ class Preflight:
         waiting = self._view.state.unbound_pods.get("/".join(proposal.key))
         if waiting is None or not self._view.in_touch() or not is_unschedulable(waiting):
             return None
-        if self._judge.verdict(Subject(waiting)).outcome not in _NO_ROOM:
+        if self._verdicts.verdict(Subject(waiting)).outcome not in _NO_ROOM:
             return None
         decision = self.check(proposal)
         if not isinstance(decision, Refuse):
@@ -193,7 +197,7 @@ class Preflight:
         if not isinstance(decision, Refuse) or decision.reason is not Reason.BUSY:
             return False
         subject = proposal.subject
-        return not isinstance(subject, Odd) and facts.could_replace(
+        return not isinstance(subject, Undecodable) and facts.could_replace(
             self._view.state, "/".join(proposal.key), subject.pod
         )
 
@@ -231,36 +235,36 @@ class Preflight:
             return self._decider.try_again(proposal, health.age)
         return decision
 
-    def _sit(self, proposal: Proposal, place: Place) -> Decision | None:
-        """Decide, and take the seat in the same tick; None where only time can tell."""
-        if place.is_blocked():
+    def _sit(self, proposal: Proposal, waiter: Waiter) -> Decision | None:
+        """Decide, and take the reservation in the same tick; None where only time can tell."""
+        if waiter.is_blocked():
             return None
         decision, subject = self._look(proposal), proposal.subject
-        if decision is None or not _needs_seat(decision) or isinstance(subject, Odd):
+        if decision is None or not _needs_reservation(decision) or isinstance(subject, Undecodable):
             return decision
-        claim = place.claim = self._judge.claim(subject)
-        if claim and (place.is_blocked() or not self.seats.has_room(proposal.key, claim)):
+        demand = waiter.demand = self._verdicts.demand(subject)
+        if demand and (waiter.is_blocked() or not self.reservations.has_room(proposal.key, demand)):
             return None
-        self.seats.take(proposal.key, subject)
+        self.reservations.take(proposal.key, subject)
         return decision
 
     def _move(self, proposal: Proposal) -> Decision | None:
-        """Decide, and let the seat stand for this pod; None where only time can tell."""
-        seat = self.seats.find(proposal.key)
+        """Decide, and let the reservation stand for this pod; None where only time can tell."""
+        reservation = self.reservations.find(proposal.key)
         decision, subject = self._look(proposal), proposal.subject
-        if decision is None or not _needs_seat(decision) or isinstance(subject, Odd):
+        if decision is None or not _needs_reservation(decision) or isinstance(subject, Undecodable):
             return decision
-        if seat is None:
+        if reservation is None:
             return decision
-        claim, held = self._judge.claim(subject), self._judge.claim(seat.subject)
-        covered = claim and held and held.covers(claim) and not seat.unknown
-        if claim and not covered and not self.seats.has_room(proposal.key, claim):
+        demand, held = self._verdicts.demand(subject), self._verdicts.demand(reservation.subject)
+        covered = demand and held and held.covers(demand) and not reservation.unknown
+        if demand and not covered and not self.reservations.has_room(proposal.key, demand):
             return None
-        self.seats.move(seat, subject)
+        self.reservations.move(reservation, subject)
         return decision
 
 
-def _needs_seat(decision: Decision) -> bool:
+def _needs_reservation(decision: Decision) -> bool:
     """Whether the pod may be created on the strength of a live view."""
     return isinstance(decision, Start) and not any(
         isinstance(note, ViewNotLive) for note in decision.notes

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from gpuspawner.kube.manifest import Manifest
-from gpuspawner.kube.objects import Odd, convert
+from gpuspawner.kube.objects import Undecodable, convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.policy import Grant
-from gpuspawner.preflight.judge import Subject
-from gpuspawner.preflight.strangers import Key
+from gpuspawner.preflight.pending_pods import Key
+from gpuspawner.preflight.verdicts import Subject
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,16 @@ class Proposal:
         return self.namespace, self.name
 
     @cached_property
-    def subject(self) -> Subject | Odd:
-        """What is evaluated; an `Odd` if the pod can't be read."""
+    def subject(self) -> Subject | Undecodable:
+        """What is evaluated; an `Undecodable` if the pod can't be read."""
         metadata = self.pod.get("metadata")
         place = {"namespace": self.namespace, "name": self.name}
         named = {**(metadata if isinstance(metadata, Mapping) else {}), **place}
         pod = convert("Pod", {**self.pod, "metadata": named})
         if isinstance(pod, Pod):
             return Subject(pod, self.new_claims)
-        return pod if isinstance(pod, Odd) else Odd("Pod", *self.key, "", "it is no pod")
+        return (
+            pod
+            if isinstance(pod, Undecodable)
+            else Undecodable("Pod", *self.key, "", "it is no pod")
+        )

@@ -12,10 +12,10 @@ from gpuspawner.offers import Accelerator
 from gpuspawner.offers.frozen import thaw
 from gpuspawner.scheduling.node_affinity import node_choice
 from gpuspawner.scheduling.node_info import NodeInfo
-from gpuspawner.scheduling.outlook import AWAY_TAINTS
-from gpuspawner.scheduling.requests import Amounts, asked
+from gpuspawner.scheduling.outcome import AWAY_TAINTS
+from gpuspawner.scheduling.requests import Amounts, pod_requests
 from gpuspawner.scheduling.state import ClusterState
-from gpuspawner.scheduling.taints import untolerated
+from gpuspawner.scheduling.taint_toleration import untolerated
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def can_scale_up(
     declared = accelerator.scale_up
     if len(pool) >= declared.max_nodes:
         return None
-    wanted = {r: n for r, n in asked(pod, state.rules).items() if r != accelerator.resource}
+    wanted = {r: n for r, n in pod_requests(pod, state.rules).items() if r != accelerator.resource}
     if pool and not any(_would_hold(node, pod, wanted) for node in pool):
         return None
     return CanScaleUp(len(pool), declared.max_nodes, declared.minutes)

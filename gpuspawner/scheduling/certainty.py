@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 
-from gpuspawner.kube.objects import Odd
+from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.storage import PersistentVolumeClaim
 
-from .claims import claim_name, missing_kinds
 from .filters import Filters
 from .node_info import NodeInfo
+from .pod_claims import claim_name, missing_kinds
 from .requests import is_extended
 from .rules import DEFAULT_SCHEDULER
 from .state import ClusterState
@@ -49,8 +49,8 @@ def uncertain(state: ClusterState, node: NodeInfo) -> Unknown | None:
         return Unknown(Why.ODD_OBJECT, f"Node {node.name}: {node.problem}", may_admit=True)
     for key, problem in node.unreadable.items():
         return Unknown(Why.ODD_OBJECT, f"Pod {key}: {problem}")
-    for odd in state.odd_pods(node.name):
-        return Unknown(Why.ODD_OBJECT, _describe(odd))
+    for undecodable in state.odd_pods(node.name):
+        return Unknown(Why.ODD_OBJECT, _describe(undecodable))
     return None
 
 
@@ -142,50 +142,52 @@ def _has_plugin(state: ClusterState, resource: str) -> bool:
 
 
 def _odd_objects(filters: Filters) -> Iterable[Unknown]:
-    """Return one doubt of a kind and effect: should all pods be odd, one tells enough."""
+    """Return one doubt of a kind and effect: should all pods be undecodable, one tells enough."""
     found: dict[tuple[str, bool, bool], Unknown] = {}
-    for odd in filters.state.odd:
-        for doubt in _odd(odd, filters):
-            found.setdefault((odd.kind, doubt.may_admit, doubt.may_refuse), doubt)
+    for undecodable in filters.state.undecodable:
+        for doubt in _undecodable(undecodable, filters):
+            found.setdefault((undecodable.kind, doubt.may_admit, doubt.may_refuse), doubt)
     return found.values()
 
 
-def _odd(odd: Odd, filters: Filters) -> Iterator[Unknown]:
+def _undecodable(undecodable: Undecodable, filters: Filters) -> Iterator[Unknown]:
     related = filters.related
-    if odd.kind == "Node":
-        yield Unknown(Why.ODD_OBJECT, _describe(odd), may_admit=True, may_refuse=related)
-    elif odd.kind == "Pod":
+    if undecodable.kind == "Node":
+        yield Unknown(Why.ODD_OBJECT, _describe(undecodable), may_admit=True, may_refuse=related)
+    elif undecodable.kind == "Pod":
         # One with a node that can be read concerns that node alone (see `uncertain`).
-        if odd.repels or not odd.node or related:
-            yield Unknown(Why.ODD_OBJECT, _describe(odd), may_admit=related)
-    elif odd.kind == "Namespace":
+        if undecodable.repels or not undecodable.node or related:
+            yield Unknown(Why.ODD_OBJECT, _describe(undecodable), may_admit=related)
+    elif undecodable.kind == "Namespace":
         if filters.by_namespace_label:
-            yield Unknown(Why.ODD_OBJECT, _describe(odd), may_admit=True)
-    elif odd.kind in ("DeviceClass", "PriorityClass"):
-        if _may_help(odd, filters):
-            yield Unknown(Why.ODD_OBJECT, _describe(odd), may_admit=True, may_refuse=False)
-    elif _concerns(odd, filters):
-        yield Unknown(Why.ODD_OBJECT, _describe(odd), may_admit=True)
+            yield Unknown(Why.ODD_OBJECT, _describe(undecodable), may_admit=True)
+    elif undecodable.kind in ("DeviceClass", "PriorityClass"):
+        if _may_help(undecodable, filters):
+            yield Unknown(Why.ODD_OBJECT, _describe(undecodable), may_admit=True, may_refuse=False)
+    elif _concerns(undecodable, filters):
+        yield Unknown(Why.ODD_OBJECT, _describe(undecodable), may_admit=True)
 
 
-def _may_help(odd: Odd, filters: Filters) -> bool:
-    """Tell whether an odd class may serve the pod's devices or raise its priority."""
-    if odd.kind == "DeviceClass":
+def _may_help(undecodable: Undecodable, filters: Filters) -> bool:
+    """Tell whether an undecodable class may serve the pod's devices or raise its priority."""
+    if undecodable.kind == "DeviceClass":
         return any(is_extended(resource) for resource, _ in filters.asked)
     spec = filters.pod.spec
-    return spec.priority is None and spec.priority_class_name in ("", odd.name)
+    return spec.priority is None and spec.priority_class_name in ("", undecodable.name)
 
 
-def _concerns(odd: Odd, filters: Filters) -> bool:
-    """Tell whether an odd object of storage may be one that the pod needs."""
+def _concerns(undecodable: Undecodable, filters: Filters) -> bool:
+    """Tell whether an undecodable object of storage may be one that the pod needs."""
     pod = filters.pod
     names = {claim_name(pod, volume) for volume in pod.spec.volumes or ()} - {None}
-    if not names or odd.kind != "PersistentVolumeClaim":
+    if not names or undecodable.kind != "PersistentVolumeClaim":
         return bool(names or filters.limits.drivers)
-    mine = odd.namespace == pod.metadata.namespace and odd.name in names
-    return mine or not odd.name or bool(filters.limits.drivers)
+    mine = undecodable.namespace == pod.metadata.namespace and undecodable.name in names
+    return mine or not undecodable.name or bool(filters.limits.drivers)
 
 
-def _describe(odd: Odd) -> str:
-    name = f"{odd.namespace}/{odd.name}" if odd.namespace else odd.name
-    return f"{odd.kind} {name}: {odd.problem}"
+def _describe(undecodable: Undecodable) -> str:
+    name = (
+        f"{undecodable.namespace}/{undecodable.name}" if undecodable.namespace else undecodable.name
+    )
+    return f"{undecodable.kind} {name}: {undecodable.problem}"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from gpuspawner.kube.objects import ODDITIES, strict_convert
+from gpuspawner.kube.objects import UNDECODABLE, strict_convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.storage import PersistentVolumeClaim
@@ -13,14 +13,14 @@ from gpuspawner.kube.storage import PersistentVolumeClaim
 from .certainty import doubts, uncertain, unknown_storage
 from .failures import Excluded, Failures
 from .filters import Filters
+from .fit_error import count_reasons
 from .labels import SelectorError
-from .message import count_reasons
 from .node_info import NodeInfo, pod_info
-from .outlook import Outlook, outlook
+from .node_resources_fit import fits
+from .outcome import CouldHold, could_hold
 from .preemption import Preemption, preempt
-from .resources import fits
-from .screening import Screen, Unfit
 from .state import ClusterState
+from .static_filters import Screen, Unfit
 from .unknowns import Unknown, Why
 from .verdict import Outcome, Verdict
 
@@ -238,7 +238,7 @@ def _refused(filters: Filters, found: _Found, unknown: tuple[Unknown, ...]) -> V
     if screen is None:
         failures = _everywhere(filters)
         counts: Mapping[str, int] = {}
-        preemption, could = Preemption(None, ""), Outlook((), ())
+        preemption, could = Preemption(None, ""), CouldHold((), ())
         if rejected is not None and rejected.passing:
             doubtful += (Unknown(Why.NEW_VOLUME, rejected.claim, may_admit=True),)
     else:
@@ -248,7 +248,7 @@ def _refused(filters: Filters, found: _Found, unknown: tuple[Unknown, ...]) -> V
             counts = unfit.reasons + Counter(screen.reasons)
         else:
             counts = count_reasons(failures.values())
-        preemption, could = preempt(filters, unfit.freeable), outlook(filters, screen)
+        preemption, could = preempt(filters, unfit.freeable), could_hold(filters, screen)
     if preemption.doubt is not None:
         doubtful += (preemption.doubt,)
     if preemption.node is not None:
@@ -287,7 +287,7 @@ def _parsed(pod: PlainOrPod) -> Pod | str:
         return pod
     try:
         return strict_convert(pod, Pod)
-    except ODDITIES as error:
+    except UNDECODABLE as error:
         return str(error)
 
 
@@ -296,7 +296,7 @@ def _claim(claim: PlainOrClaim) -> PersistentVolumeClaim | str:
         return claim
     try:
         return strict_convert(claim, PersistentVolumeClaim)
-    except ODDITIES as error:
+    except UNDECODABLE as error:
         return str(error)
 
 

@@ -13,9 +13,7 @@ from gpuspawner.kube.nodes import Namespace
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.storage import PersistentVolumeClaim
 
-from . import disks, ports, resources
-from .binding import Binding
-from .claims import PodClaims, pod_claims
+from . import node_ports, node_resources_fit, volume_restrictions
 from .failures import (
     ClaimInUse,
     Cordoned,
@@ -25,17 +23,19 @@ from .failures import (
     Rejected,
     Unselected,
 )
+from .inter_pod_affinity import Nearness, pod_choice
 from .node_affinity import CONFLICT, named_nodes, node_choice
 from .node_info import NodeInfo, PodInfo, host_ports, pod_key
-from .pod_affinity import Nearness, pod_choice
+from .node_volume_limits import VolumeLimits
+from .pod_claims import PodClaims, pod_claims
+from .pod_topology_spread import Spread, compile_constraints, domains
 from .priority import priority_of
-from .requests import PODS, Amounts, asked
+from .requests import PODS, Amounts, pod_requests
 from .rules import DEFAULT_SCHEDULER
-from .screening import Judge, Screen
-from .spread import Spread, compile_constraints, domains
 from .state import ClusterState
-from .taints import UNSCHEDULABLE, any_tolerates, untolerated
-from .volume_limits import VolumeLimits
+from .static_filters import Judge, Screen
+from .taint_toleration import UNSCHEDULABLE, any_tolerates, untolerated
+from .volume_binding import Binding
 
 Pods = tuple[PodInfo, ...]
 
@@ -65,11 +65,11 @@ class Filters:
         self.state = state
         self.pod = pod
         self.priority = priority_of(pod, state.storage, all_known=state.known("PriorityClass"))
-        self.asked = resources.wanted(asked(pod, state.rules))
+        self.asked = node_resources_fit.wanted(pod_requests(pod, state.rules))
         self.choice = node_choice(pod.spec)
         self.names = named_nodes(pod.spec)
         self.ports = host_ports(pod)
-        self.disks = disks.restricted(pod.spec.volumes)
+        self.disks = volume_restrictions.restricted(pod.spec.volumes)
         claims = pod_claims(pod, state.storage, new_claims)
         self.rejected: Rejected | None = None
         """What keeps the pod from every node, whatever the nodes have."""
@@ -143,12 +143,12 @@ class Filters:
     def _failures(self, node: NodeInfo, added: Pods, removed: Pods) -> Failures:
         here = self._here(node) + added
         if self.ports:
-            taken = ports.taken(self.ports, _pods(node.ported, here, removed))
+            taken = node_ports.taken(self.ports, _pods(node.ported, here, removed))
             if taken is not None:
                 return (taken,)
         free = node.free if not here and not removed else _free(node, here, removed)
-        if not resources.fits(self.asked, free):
-            return resources.lacking(self.asked, free, node.allocatable)
+        if not node_resources_fit.fits(self.asked, free):
+            return node_resources_fit.lacking(self.asked, free, node.allocatable)
         return self._later_failures(node, added, removed)
 
     def _later_failures(self, node: NodeInfo, added: Pods, removed: Pods) -> Failures:
@@ -167,7 +167,7 @@ class Filters:
     def _volume_failures(self, node: NodeInfo, added: Pods, removed: Pods) -> Failures:
         here = self._here(node) + added
         if self.disks:
-            in_use = disks.in_use(self.disks, _pods(node.claimants, here, removed))
+            in_use = volume_restrictions.in_use(self.disks, _pods(node.claimants, here, removed))
             if in_use is not None:
                 return (in_use,)
         # Without a use and a disk the scheduler skips the plugin, whoever is nominated.

@@ -11,7 +11,7 @@ from gpuspawner.kube.pods import Pod, Volume
 from gpuspawner.kube.quantity import QuantityError
 
 from .labels import SelectorError
-from .pod_terms import PodTerm, anti_affinity_of, required_terms
+from .pod_affinity_terms import PodTerm, anti_affinity_of, required_terms
 from .requests import PODS, Amounts, allocatable, held, restarts
 from .rules import Rules
 

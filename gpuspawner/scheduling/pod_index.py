@@ -6,7 +6,7 @@ from itertools import chain
 
 from .labels import Labels
 from .node_info import PodInfo
-from .pod_terms import PodTerm
+from .pod_affinity_terms import PodTerm
 from .tallies import Tallies, Tally
 
 Repelling = dict[PodTerm, Counter[str]]

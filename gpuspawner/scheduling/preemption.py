@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from .certainty import uncertain
 from .filters import Filters, Pods
-from .message import NO_VICTIMS, preemption_text
+from .fit_error import NO_VICTIMS, preemption_text
 from .node_info import NodeInfo
 from .unknowns import Unknown, Why
 

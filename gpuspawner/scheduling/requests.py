@@ -32,7 +32,7 @@ _QUALIFIED = re.compile(
 )
 
 
-def asked(pod: Pod, rules: Rules) -> Amounts:
+def pod_requests(pod: Pod, rules: Rules) -> Amounts:
     """Return what a pod that is still to be placed asks for; its spec decides.
 
     Where it has a limit and no request the limit is the request, as the API server will have it.

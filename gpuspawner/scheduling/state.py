@@ -12,13 +12,13 @@ import msgspec
 
 from gpuspawner.kube.manifest import Manifest
 from gpuspawner.kube.nodes import Node
-from gpuspawner.kube.objects import CLUSTER_SCOPED, KubeObject, Odd, convert
+from gpuspawner.kube.objects import CLUSTER_SCOPED, KubeObject, Undecodable, convert
 from gpuspawner.kube.pods import Pod
 
 from .node_info import NodeInfo, Nominated, PodInfo, pod_info, pod_key
 from .pod_index import PodIndex
 from .rules import DEFAULT_RULES, Rules
-from .screening import Screening
+from .static_filters import Screening
 from .storage_index import StorageIndex, object_key
 
 ENDED = ("Succeeded", "Failed")
@@ -45,8 +45,8 @@ class ClusterState:
         self._homeless: dict[str, NodeInfo] = {}
         """Pods of nodes that are not known (yet)."""
         self._unbound: dict[str, Pod] = {}
-        self._odd: dict[tuple[str, str], Odd] = {}
-        self._odd_pods: dict[str | None, dict[str, Odd]] = {}
+        self._undecodable: dict[tuple[str, str], Undecodable] = {}
+        self._odd_pods: dict[str | None, dict[str, Undecodable]] = {}
         """By node."""
         self.screening = Screening()
         """Results kept between evaluations."""
@@ -128,18 +128,18 @@ class ClusterState:
         return bool(self._nominated)
 
     @property
-    def odd(self) -> Iterable[Odd]:
+    def undecodable(self) -> Iterable[Undecodable]:
         """All objects that could not be understood."""
-        return self._odd.values()
+        return self._undecodable.values()
 
-    def odd_pods(self, node: str) -> Iterable[Odd]:
+    def odd_pods(self, node: str) -> Iterable[Undecodable]:
         """Return the pods on a node that could not be understood."""
         return self._odd_pods.get(node, {}).values()
 
     @property
     def has_oddities(self) -> bool:
         """Whether any object could not be understood."""
-        return bool(self._odd)
+        return bool(self._undecodable)
 
     def find(self, kind: str, namespace: str, name: str) -> KubeObject | None:
         """Return an object of a kind other than Node and Pod (see `nodes`, `pods`)."""
@@ -154,7 +154,7 @@ class ClusterState:
 
         The state may not change in this kind until the last one.
         """
-        for odd_kind, key in self._odd:
+        for odd_kind, key in self._undecodable:
             if odd_kind == kind:
                 yield _split(kind, key)
         for key in self._understood(kind):
@@ -179,19 +179,19 @@ class ClusterState:
         self._known.discard(kind)
         self.version += 1
 
-    def put(self, thing: KubeObject | Odd) -> None:
+    def put(self, thing: KubeObject | Undecodable) -> None:
         """Take the newest version of an object."""
         if isinstance(thing, Pod):
             self._put_pod(thing)
         elif isinstance(thing, Node):
             self._put_node(thing)
-        elif isinstance(thing, Odd):
+        elif isinstance(thing, Undecodable):
             key = object_key(thing.kind, thing.namespace, thing.name)
-            other = None if thing.name else self._odd.get((thing.kind, key))
+            other = None if thing.name else self._undecodable.get((thing.kind, key))
             if other is not None and other.node != thing.node:
                 thing = msgspec.structs.replace(thing, node=None)  # of two at least
             self.remove(thing.kind, thing.namespace, thing.name)
-            self._odd[thing.kind, key] = thing
+            self._undecodable[thing.kind, key] = thing
             if thing.kind == "Pod":
                 self._odd_pods.setdefault(thing.node, {})[key] = thing
             self.version += 1
@@ -214,15 +214,15 @@ class ClusterState:
             self.version += 1
 
     def _drop_odd(self, kind: str, key: str) -> None:
-        odd = self._odd.pop((kind, key), None)
-        if odd is None:
+        undecodable = self._undecodable.pop((kind, key), None)
+        if undecodable is None:
             return
         self.version += 1
         if kind == "Pod":
-            pods = self._odd_pods[odd.node]
+            pods = self._odd_pods[undecodable.node]
             del pods[key]
             if not pods:
-                del self._odd_pods[odd.node]
+                del self._odd_pods[undecodable.node]
 
     def _put_pod(self, pod: Pod) -> None:
         key = pod_key(pod.metadata.namespace, pod.metadata.name)

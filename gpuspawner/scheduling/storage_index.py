@@ -13,7 +13,7 @@ from gpuspawner.kube.storage import (
     VolumeAttachment,
 )
 
-from .migration import migrated_plugins
+from .csi_migration import migrated_plugins
 
 T = TypeVar("T", bound=KubeObject)
 

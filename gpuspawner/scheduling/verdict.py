@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
-from . import message
+from . import fit_error
 from .failures import Excluded, Failures, Rejected
 from .unknowns import Unknown
 
@@ -72,11 +72,11 @@ class Verdict:
         """The scheduler's own message, without what it says of preemption; "" if a node fits."""
         if self.feasible or (self.nodes and not self.failures):
             return ""
-        return message.fit_error(self.nodes, self.rejected, self.reason_counts)
+        return fit_error.fit_error(self.nodes, self.rejected, self.reason_counts)
 
     @cached_property
     def condition_message(self) -> str:
         """The whole message of the pod's condition PodScheduled; "" if a node fits."""
         if not self.message:
             return ""
-        return message.condition(self.message, self.rejected, self.preemption)
+        return fit_error.condition(self.message, self.rejected, self.preemption)

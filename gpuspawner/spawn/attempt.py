@@ -7,7 +7,7 @@ from gpuspawner import messages
 from gpuspawner.messages import Message
 from gpuspawner.options import Gone
 from gpuspawner.preflight.decision import Start, Wait
-from gpuspawner.preflight.strangers import Key
+from gpuspawner.preflight.pending_pods import Key
 from gpuspawner.spawn.source import Choice
 
 

@@ -23,7 +23,6 @@ from gpuspawner import form, messages, options, runtime
 from gpuspawner.admission.dry_run import Admission
 from gpuspawner.compat import jupyterhub, kubespawner
 from gpuspawner.compat.kubespawner import Stock
-from gpuspawner.config import ENFORCE
 from gpuspawner.options import FieldError
 from gpuspawner.pods import plain as plain_pod
 from gpuspawner.policy import Grant
@@ -44,6 +43,7 @@ from gpuspawner.spawn.refusal import Refusal, invalid, misconfigured, reporting
 from gpuspawner.spawn.reservation import HeldReservation
 from gpuspawner.spawn.source import Choice, NoChoice, Source, Stored
 from gpuspawner.spawn.stored_options import restoring
+from gpuspawner.traits import ENFORCE
 
 FORM_PATIENCE = 3.0
 """How long a page waits for the first list of a hub that has just started, in seconds."""
@@ -66,7 +66,7 @@ class Controller:
         self._runtime = runtime.current(spawner)
         self._accelerators = Accelerators(spawner, stock, self._runtime)
         self._profiles = Profiles(spawner, stock, self._runtime)
-        self._held = HeldReservation(spawner, stock, self._runtime.preflight.seats)
+        self._held = HeldReservation(spawner, stock, self._runtime.preflight.reservations)
         self._begun = asyncio.Event()
         self.attempt: Attempt | None = None
 
@@ -276,7 +276,7 @@ class Controller:
     async def stop(self, now: bool) -> None:
         """Stop as KubeSpawner does, which returns when the pod is gone."""
         await self._stock.stop(now)
-        self._runtime.preflight.seats.see_out(self._choice().proposal.key)
+        self._runtime.preflight.reservations.see_out(self._choice().proposal.key)
 
     async def progress(self) -> AsyncIterator[dict[str, Any]]:
         """KubeSpawner's progress, after what is worth knowing about this start."""
@@ -292,6 +292,6 @@ class Controller:
         """Forget the start that has ended; the hub calls this after every end, good or bad."""
         self._stock.clear_state()
         if self.attempt is not None:
-            self._runtime.preflight.seats.release(self.attempt.key)
+            self._runtime.preflight.reservations.release(self.attempt.key)
         self.attempt = None
         self._begun.clear()

@@ -8,10 +8,9 @@ from kubernetes_asyncio.client.rest import ApiException
 
 from gpuspawner import messages
 from gpuspawner.admission.dry_run import Admission
-from gpuspawner.admission.reading import read
 from gpuspawner.admission.rejection import Of
+from gpuspawner.admission.rejection_parser import read
 from gpuspawner.admission.slots import TooManyDryRunsError
-from gpuspawner.config import OFF, WARN
 from gpuspawner.messages import OnForm
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.admitted import rejected
@@ -21,6 +20,7 @@ from gpuspawner.quoting import one_line
 from gpuspawner.spawn.host import Host
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.source import Choice
+from gpuspawner.traits import OFF, WARN
 
 Question = Callable[[Proposal], Decision | Awaitable[Decision]]
 """One of the questions that the preflight answers."""

@@ -17,6 +17,6 @@ def set_locale(spawner: Host, handler: web.RequestHandler | None = None) -> None
         handler: What serves the request; None for the one that the hub has given the spawner.
     """
     if spawner.language:
-        language.speak(spawner.language)
+        language.set_locale(spawner.language)
     elif serving := handler or spawner.handler:
-        language.speak(serving.request.headers.get("Accept-Language", ""))
+        language.set_locale(serving.request.headers.get("Accept-Language", ""))

@@ -4,7 +4,6 @@ from dataclasses import replace
 from functools import partial
 
 from gpuspawner import options, policy
-from gpuspawner.config import OFF
 from gpuspawner.offers import Offers
 from gpuspawner.options import FieldError, GPURequest
 from gpuspawner.policy import Denial
@@ -13,6 +12,7 @@ from gpuspawner.quoting import one_line
 from gpuspawner.spawn.accelerators import Accelerators
 from gpuspawner.spawn.decisions import answer
 from gpuspawner.spawn.pod_builder import PodBuilder
+from gpuspawner.traits import OFF
 
 Found = Decision | Denial | tuple[FieldError, ...]
 

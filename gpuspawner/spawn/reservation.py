@@ -8,8 +8,8 @@ from typing import Any
 from kubernetes_asyncio.client import V1DeleteOptions
 
 from gpuspawner.compat.kubespawner import Stock
-from gpuspawner.preflight.seats import Seats
-from gpuspawner.preflight.strangers import Key
+from gpuspawner.preflight.pending_pods import Key
+from gpuspawner.preflight.reservations import Reservations
 from gpuspawner.quoting import one_line
 from gpuspawner.spawn.host import Host
 
@@ -20,13 +20,13 @@ class HeldReservation:
     Args:
         spawner: The server's spawner.
         stock: The same as KubeSpawner has it.
-        seats: All reservations of this hub.
+        reservations: All reservations of this hub.
     """
 
-    def __init__(self, spawner: Host, stock: Stock, seats: Seats) -> None:
+    def __init__(self, spawner: Host, stock: Stock, reservations: Reservations) -> None:
         self._spawner = spawner
         self._stock = stock
-        self._seats = seats
+        self._reservations = reservations
         self._key: Key = ("", "")
         self._was_sent = False
 
@@ -46,7 +46,7 @@ class HeldReservation:
                 await asyncio.shield(self._leave_no_pod())
             raise
         finally:
-            self._seats.release(self._key)
+            self._reservations.release(self._key)
 
     async def send(self, key: Key, pod: Any, request_timeout: float) -> bool:
         """Send the pod, and let nothing cut that off.
@@ -54,7 +54,7 @@ class HeldReservation:
         A request that is given up half-way may be carried out all the same, after everything that
         was done to undo it.
         """
-        self._seats.send(key)
+        self._reservations.send(key)
         self._key, self._was_sent = key, True
         request = self._stock.create_pod(pod, request_timeout)
         sending: asyncio.Future[bool] = asyncio.ensure_future(request)
@@ -65,7 +65,7 @@ class HeldReservation:
                 await asyncio.wait_for(sending, request_timeout)
             raise
         if not made:
-            self._seats.send_again(key)
+            self._reservations.send_again(key)
         return made
 
     async def _leave_no_pod(self) -> None:
@@ -83,7 +83,7 @@ class HeldReservation:
             self._spawner.log.warning("Whether %s has left a pod is not known: %r", pod, error)
             return
         if gone:
-            self._seats.vacate(self._key)
+            self._reservations.vacate(self._key)
 
 
 async def _unless(lost: Awaitable[None], start: Awaitable[Any]) -> Any:

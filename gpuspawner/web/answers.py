@@ -4,12 +4,12 @@ from dataclasses import asdict
 
 from gpuspawner import messages
 from gpuspawner.availability import Availability, State, Trials
-from gpuspawner.machines import machines
+from gpuspawner.largest_fit import machines
 from gpuspawner.messages.preview import preview
 from gpuspawner.offers import Offers
 from gpuspawner.options import FieldError, user_options
 from gpuspawner.policy import Denial
-from gpuspawner.preflight.alternatives import asked_for
+from gpuspawner.preflight.alternatives import request_for
 from gpuspawner.preflight.decision import Alternative, Decision, Refuse, Start, Wait
 from gpuspawner.scheduling import ClusterState
 from gpuspawner.spawn.accelerators import Accelerators
@@ -31,7 +31,7 @@ async def states(accelerators: Accelerators) -> JSON:
 
 
 def _row(row: Availability, state: ClusterState, trials: Trials | None) -> JSON:
-    words = messages.standing(row)
+    words = messages.state_text(row)
     # Where a node can still come, or nothing is known, no choice is out of question.
     known = row.state in (State.FREE, State.BUSY) and trials is not None
     largest = machines(state, trials, row.accelerator) if known and trials else None
@@ -74,7 +74,7 @@ def _decided(found: Decision, offers: Offers) -> JSON:
 
 def _alternative(alternative: Alternative, offers: Offers) -> JSON:
     words = messages.button(alternative)
-    chosen = user_options(asked_for(alternative.grant, offers))
+    chosen = user_options(request_for(alternative.grant, offers))
     return {"options": chosen, "label": words.label, "details": list(words.details)}
 
 

@@ -21,7 +21,7 @@ from gpuspawner.spawn.accelerators import Accelerators
 from gpuspawner.spawn.locale import set_locale
 from gpuspawner.spawn.preview import preview
 from gpuspawner.web.answers import decision, states
-from gpuspawner.web.questions import Questions, TooManyQuestionsError
+from gpuspawner.web.request_limits import Questions, TooManyQuestionsError
 
 MOST_BYTES = 64 * 1024
 """Of a question; the options of a form are some hundred."""

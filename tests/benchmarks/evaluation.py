@@ -14,7 +14,7 @@ from pathlib import Path
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.scheduling import ClusterState, Verdict, evaluate
-from gpuspawner.scheduling.screening import Screening
+from gpuspawner.scheduling.static_filters import Screening
 from tests.benchmarks.clusters import cluster, gpu_request, running_pod, with_home, worst_request
 
 SIZES = ((500, 100, 15_000), (2_000, 400, 60_000), (5_000, 1_000, 150_000))

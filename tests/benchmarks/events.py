@@ -167,9 +167,9 @@ def _changed(number: int, nodes: int) -> Object:
 
 async def _listed_anew(view: ClusterView) -> None:
     """Wait until the pods of a view that was started again are listed to the end."""
-    [feed] = [feed for feed in view._feeds if feed.kind is PODS]
-    before = feed.confirmed
-    while feed.confirmed == before:
+    [reflector] = [reflector for reflector in view._reflectors if reflector.kind is PODS]
+    before = reflector.confirmed
+    while reflector.confirmed == before:
         await view.changed(1)
 
 

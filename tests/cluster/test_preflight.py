@@ -152,7 +152,7 @@ async def test_of_many_who_ask_for_one_exactly_as_many_start_as_there_are_gpus(
     assert len(started(decisions)) == 15
     assert {decision.reason for decision in refused} == {Reason.BUSY}
     assert all((await aside(lambda: statuses(cluster, hub.namespace))).values())
-    assert len(hub.preflight.seats) == 0
+    assert len(hub.preflight.reservations) == 0
 
 
 async def test_of_many_who_ask_for_different_numbers_all_accepted_run_and_no_refused_would(
@@ -174,7 +174,7 @@ async def test_of_many_who_ask_for_different_numbers_all_accepted_run_and_no_ref
     ]
     assert refused
     await assert_all_stay_pending(cluster, hub, refused)
-    assert len(hub.preflight.seats) == 0
+    assert len(hub.preflight.reservations) == 0
 
 
 async def test_a_gpu_that_is_freed_goes_to_the_next_who_asks(hub: Hub) -> None:
@@ -203,7 +203,7 @@ async def test_people_who_come_and_go_are_never_promised_what_is_not_there(hub: 
 
     await asyncio.wait_for(asyncio.gather(*(person(number) for number in range(15))), 60)
 
-    assert len(hub.preflight.seats) == 0
+    assert len(hub.preflight.reservations) == 0
     await until(hub.view, lambda: not any(hub.namespace in key for key in hub.view.state.pods))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpuspawner.cluster.health import Forbidden, Live, Stale, Unreachable
-from gpuspawner.cluster.watch import Pace
+from gpuspawner.cluster.watch import Backoff
 from localcluster import Fleet, LocalCluster, NodeGroup
 from localcluster import kubeconfig as kubeconfigs
 from tests.cluster.views import aside, until, until_current, viewing
@@ -70,7 +70,7 @@ async def test_a_watch_that_expires_again_and_again_loses_nothing(
     cluster: LocalCluster, namespace: str, add_nodes: AddNodes
 ) -> None:
     nodes = add_nodes(Fleet((NodeGroup("expiry", 2, ROOM),)))
-    async with viewing(cluster.kubeconfig, Pace(watch=1.0)) as view:
+    async with viewing(cluster.kubeconfig, Backoff(watch=1.0)) as view:
         assert await view.first_list(PATIENCE)
         await aside(lambda: churn(cluster, namespace, nodes, seed=7, steps=150))
 
@@ -87,7 +87,7 @@ async def test_what_changed_while_the_api_server_was_down_is_seen_when_it_is_bac
     async with viewing(cluster.kubeconfig) as view:
         assert await view.first_list(PATIENCE)
         await aside(lambda: churn(cluster, namespace, nodes, seed=8, steps=60))
-        monkeypatch.setattr("gpuspawner.cluster.standing.STALE_AFTER", 0.5)
+        monkeypatch.setattr("gpuspawner.cluster.health.STALE_AFTER", 0.5)
         await aside(cluster.plane.stop_apiserver)
         await until(view, lambda: isinstance(view.health(), Stale))
         await aside(cluster.plane.start_apiserver)

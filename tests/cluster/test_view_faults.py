@@ -93,7 +93,7 @@ async def test_after_a_gap_that_no_watch_can_bridge_everything_is_listed_anew(
         line.cut()
         await aside(pass_over)
         line.held = False
-        await until(view, lambda: any(feed.gap for feed in view._feeds))
+        await until(view, lambda: any(reflector.gap for reflector in view._reflectors))
 
         await until_current(view, cluster)
         await until(view, lambda: isinstance(view.health(), Live))
@@ -236,7 +236,7 @@ async def test_all_odd_objects_that_the_api_server_takes_are_understood(
         await aside(lambda: create(watched))
 
         await until_current(view, cluster)
-        assert not list(view.state.odd)
+        assert not list(view.state.undecodable)
         seen = {*view.state.pods, *view.state.unbound_pods}
         assert seen >= {f"{namespace}/{name}" for name in odd}
 

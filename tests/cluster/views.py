@@ -14,7 +14,7 @@ from kubernetes_asyncio import config
 from kubernetes_asyncio.client import Configuration
 
 from gpuspawner.cluster.view import ClusterView
-from gpuspawner.cluster.watch import Pace
+from gpuspawner.cluster.watch import Backoff
 from gpuspawner.scheduling.state import ClusterState
 from localcluster import LocalCluster
 from tests.waiting import PATIENCE
@@ -25,7 +25,7 @@ NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
 
 #: Failures are tried again sooner than in a hub, so that tests are quick.
-PACE = Pace(first_retry=0.1, last_retry=0.5)
+BACKOFF = Backoff(first_retry=0.1, last_retry=0.5)
 
 
 async def load(kubeconfig: Path) -> Configuration:
@@ -36,9 +36,9 @@ async def load(kubeconfig: Path) -> Configuration:
 
 
 @asynccontextmanager
-async def viewing(kubeconfig: Path, pace: Pace = PACE) -> AsyncIterator[ClusterView]:
+async def viewing(kubeconfig: Path, backoff: Backoff = BACKOFF) -> AsyncIterator[ClusterView]:
     """A started view as this kubeconfig's user."""
-    view = ClusterView(partial(load, kubeconfig), pace=pace)
+    view = ClusterView(partial(load, kubeconfig), backoff=backoff)
     view.start()
     try:
         yield view

@@ -137,7 +137,7 @@ def _nobody_is_pending(hub: RunningHub) -> bool:
     return not any(server["pending"] for each in servers for server in each.values())
 
 
-def test_a_hook_that_fails_gives_the_seat_back(
+def test_a_hook_that_fails_gives_the_reservation_back(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))

@@ -16,8 +16,9 @@ import pytest_asyncio
 from jupyterhub.utils import maybe_future
 from traitlets.config import Config
 
-from gpuspawner import GPUSpawner, config, runtime
+from gpuspawner import GPUSpawner, runtime
 from gpuspawner.spawn.refusal import Refusal
+from gpuspawner.traits import ENFORCE, WARN
 from localcluster import Fleet, LocalCluster
 from tests.hub.in_process import hub_in_process
 from tests.hub.option_sets import FLEET, GPU, OFFERS, OptionSet, as_form, option_sets
@@ -84,18 +85,18 @@ class Gates:
         return await _answer(lambda: self._spawner.run_options_from_form(form))
 
     async def start(self, options: OptionSet) -> str:
-        """The second gate's answer; a start's seat is kept."""
+        """The second gate's answer; a start's reservation is kept."""
         self._spawner.user_options = dict(options) or {"accelerator": None}
         return await _answer(self._spawner.run_pre_spawn_hook)
 
     async def pod(self, options: OptionSet, second: str) -> str:
         """The third gate's answer, which is asked even where the second has refused."""
         if second != STARTS:
-            self._spawner.preflight = config.WARN
+            self._spawner.preflight = WARN
             try:
                 assert await self.start(options) == STARTS
             finally:
-                self._spawner.preflight = config.ENFORCE
+                self._spawner.preflight = ENFORCE
         pod = await self._spawner.get_pod_manifest()
         answer = await _answer(lambda: self._spawner._make_create_pod_request(pod, 30))
         if answer == STARTS:

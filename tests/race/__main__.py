@@ -25,7 +25,7 @@ _COLUMNS = (
     "again",
     "failed",
     "fitting",
-    "seats",
+    "reservations",
     "seconds",
 )
 
@@ -70,7 +70,7 @@ def main() -> int:
             results = [run(race, set_up, asked.people, seed + i) for i in range(asked.rounds)]
             print(_row(race, results), f"(seed {seed})", flush=True)
             for number, result in enumerate(results):
-                wrong |= bool(result.pending or result.fitting or result.seats)
+                wrong |= bool(result.pending or result.fitting or result.reservations)
                 for fitting in result.fitting:
                     print(f"  seed {seed + number}: {fitting}", flush=True)
     print("WRONG" if wrong else "0 accepted pods Pending, 0 refusals that would have fitted")

@@ -54,7 +54,7 @@ class Result:
         running: Servers that are up at the end.
         pending: Pods of people's servers that have no node at the end.
         fitting: Refused requests for which the twin's scheduler finds a node.
-        seats: Seats that are left when all is over.
+        reservations: Reservations that are left when all is over.
         seconds: How long it took.
     """
 
@@ -67,7 +67,7 @@ class Result:
     running: int = 0
     pending: int = 0
     fitting: list[Misjudged] = field(default_factory=list)
-    seats: int = 0
+    reservations: int = 0
     seconds: float = 0.0
 
 
@@ -179,8 +179,8 @@ def run(race: Race, stage: Stage, people: int, seed: int) -> Result:
     result.pending = sum(not pod["spec"].get("nodeName") for pod in ours)
     result.running = sum(person.is_up() for person in persons)
     _clear(stage, persons)
-    wait_for(lambda: stage.seats() == 0, timeout=60)
-    result.seats = stage.seats()
+    wait_for(lambda: stage.reservations() == 0, timeout=60)
+    result.reservations = stage.reservations()
     result.fitting = stage.twin.would_have_fitted(stage.lines(), since)
     return result
 
@@ -256,7 +256,7 @@ def _count(lines: list[Line]) -> Result:
     last: dict[str, str] = {}
     for line in lines:
         what, name = line["what"], line["name"]
-        if what in ("seats", "bound") or last.get(name) == what:
+        if what in ("reservations", "bound") or last.get(name) == what:
             continue
         last[name] = what
         if what == "refused" and line["reason"] == "try-again":

@@ -98,9 +98,9 @@ class Recorder:
             self._looking = asyncio.get_running_loop().create_task(self._look(preflight))
 
     async def _look(self, preflight: Preflight) -> None:
-        """Write how many seats there are, now and then."""
+        """Write how many reservations there are, now and then."""
         while True:
-            self._write("seats", "", gpus=len(preflight.seats))
+            self._write("reservations", "", gpus=len(preflight.reservations))
             await asyncio.sleep(0.2)
 
     def _write(self, what: str, name: str, **more: object) -> None:
@@ -123,14 +123,17 @@ def _saw(preflight: Preflight) -> dict[str, object]:
     return {
         "free": {name: node.free.get(GPU, 0) for name, node in sorted(view.state.nodes.items())},
         "waiting": sorted(view.state.unbound_pods),
-        "seats": sorted(f"{name}: {seat.phase.name}" for (_, name), seat in _seats(preflight)),
+        "reservations": sorted(
+            f"{name}: {reservation.phase.name}"
+            for (_, name), reservation in _reservations(preflight)
+        ),
         "health": str(view.health()),
         "in touch": view.in_touch(),
     }
 
 
-def _seats(preflight: Preflight) -> list[Any]:
-    return list(preflight.seats._seats.items())
+def _reservations(preflight: Preflight) -> list[Any]:
+    return list(preflight.reservations._reservations.items())
 
 
 def _key(thing: Any) -> str:

@@ -28,7 +28,7 @@ from kubernetes_asyncio.config import kube_config
 from traitlets.config import Config
 
 from gpuspawner import GPUSpawner, runtime
-from gpuspawner.preflight.seats import Seats
+from gpuspawner.preflight.reservations import Reservations
 from gpuspawner.spawn.refusal import Refusal
 from localcluster import Fleet, LocalCluster, NodeGroup, Pods
 from localcluster.client import ApiError
@@ -55,14 +55,14 @@ class Outcome:
 
     Attributes:
         ends: How starts ended, by their fate and the exception's class.
-        seats: Seats that are left.
+        reservations: Reservations that are left.
         pods: Pods that are left.
         memory: Resident memory of the process in MB, at ten points of the way.
         seconds: How long it took.
     """
 
     ends: Counter[str] = field(default_factory=Counter)
-    seats: int = 0
+    reservations: int = 0
     pods: int = 0
     memory: list[float] = field(default_factory=list)
     seconds: float = 0.0
@@ -96,8 +96,8 @@ async def soak(running: LocalCluster, spawns: int, seed: int) -> Outcome:
 
     await asyncio.gather(*(person(f"p{i}") for i in range(PEOPLE)))
     outcome.seconds = time.monotonic() - began
-    await _until_none(running, played.seats)
-    outcome.seats = len(played.seats)
+    await _until_none(running, played.reservations)
+    outcome.reservations = len(played.reservations)
     outcome.pods = len(running.api.items(_PODS))
     gc.collect()
     outcome.memory.append(_resident())
@@ -126,9 +126,9 @@ class Hub:
         self._free = asyncio.Condition()
 
     @property
-    def seats(self) -> Seats:
-        """The seats of the hub as it is now."""
-        return runtime.current(self._spawner("nobody", "served")).preflight.seats
+    def reservations(self) -> Reservations:
+        """The reservations of the hub as it is now."""
+        return runtime.current(self._spawner("nobody", "served")).preflight.reservations
 
     async def visit(self, name: str) -> str:
         """Start a server, and stop it again if it came up; return how that went."""
@@ -226,11 +226,11 @@ def _spoil(_spawner: object, pod: Any) -> Any:
     return pod
 
 
-async def _until_none(running: LocalCluster, seats: Seats) -> None:
+async def _until_none(running: LocalCluster, reservations: Reservations) -> None:
     """Wait until the view has seen the last of it, for so long as that may take."""
     with suppress(TimeoutError):
         async with asyncio.timeout(60):
-            while len(seats) or bool(await asyncio.to_thread(running.api.items, _PODS)):  # noqa: ASYNC110
+            while len(reservations) or bool(await asyncio.to_thread(running.api.items, _PODS)):  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
 
 
@@ -252,8 +252,8 @@ def main() -> int:
         print(f"{count:6d}  {end}")
     print(f"{spawns} spawns in {outcome.seconds:.0f} s (seed {seed})")
     print("resident MB, every tenth:", " ".join(f"{value:.0f}" for value in outcome.memory))
-    print(f"left: {outcome.seats} seats, {outcome.pods} pods")
-    return int(outcome.seats > 0 or outcome.pods > 0)
+    print(f"left: {outcome.reservations} reservations, {outcome.pods} pods")
+    return int(outcome.reservations > 0 or outcome.pods > 0)
 
 
 if __name__ == "__main__":

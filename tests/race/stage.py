@@ -69,9 +69,9 @@ class Stage:
         """How many lines the hub has recorded."""
         return self.recording.read_bytes().count(b"\n")
 
-    def seats(self) -> int:
-        """How many seats there were when the hub last looked."""
-        return next((x["gpus"] for x in reversed(self.lines()) if x["what"] == "seats"), 0)
+    def reservations(self) -> int:
+        """How many reservations there were when the hub last looked."""
+        return next((x["gpus"] for x in reversed(self.lines()) if x["what"] == "reservations"), 0)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ def test_of_many_who_ask_for_one_gpu_exactly_as_many_start_as_there_are(set_up: 
     result = run(race, set_up, PEOPLE, seed=1)
 
     assert result.running == 15
-    assert result.pending == result.seats == 0
+    assert result.pending == result.reservations == 0
     assert result.fitting == []
 
 
@@ -38,6 +38,6 @@ def test_of_mixed_requests_all_accepted_run_and_no_refused_would_have_fitted(
     result = run(race, set_up, PEOPLE, seed=2)
 
     assert result.running == result.accepted > 0
-    assert result.pending == result.seats == 0
+    assert result.pending == result.reservations == 0
     assert result.refused > 0
     assert result.fitting == []

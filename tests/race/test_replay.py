@@ -17,7 +17,12 @@ def test_a_refusal_is_given_on_what_was_seen_before_it_and_not_after() -> None:
 
 
 def test_refusals_between_two_changes_share_a_moment() -> None:
-    recording = [bound("a"), refused("x"), {"what": "seats", "name": "", "gpus": 0}, refused("y")]
+    recording = [
+        bound("a"),
+        refused("x"),
+        {"what": "reservations", "name": "", "gpus": 0},
+        refused("y"),
+    ]
 
     (moment,) = moments(recording)
 

@@ -71,11 +71,11 @@ class Pseudo(NullTranslations):
 
 @contextmanager
 def speaking(tag: str, catalogue: NullTranslations) -> Iterator[None]:
-    token = language._spoken.set((tag, catalogue))
+    token = language._current.set((tag, catalogue))
     try:
         yield
     finally:
-        language._spoken.reset(token)
+        language._current.reset(token)
 
 
 def untranslated(text: str) -> str:
@@ -188,12 +188,12 @@ def german(tmp_path, monkeypatch):
     yield
     language._known.cache_clear()
     language._catalogue.cache_clear()
-    language.speak("")
+    language.set_locale("")
 
 
 @pytest.mark.usefixtures("german")
 @pytest.mark.parametrize(
-    ("accepted", "spoken"),
+    ("accepted", "language_tag"),
     [
         ("de", "de"),
         ("de-AT,en;q=0.5", "de"),
@@ -207,18 +207,18 @@ def german(tmp_path, monkeypatch):
         ("de;q=nonsense,;;=,,", "de"),
     ],
 )
-def test_the_language_is_the_first_wanted_that_there_is(accepted, spoken):
-    language.speak(accepted)
+def test_the_language_is_the_first_wanted_that_there_is(accepted, language_tag):
+    language.set_locale(accepted)
 
-    assert language.spoken() == spoken
-    assert gettext("Free") == ("Frei" if spoken == "de" else "Free")
+    assert language.language_tag() == language_tag
+    assert gettext("Free") == ("Frei" if language_tag == "de" else "Free")
     assert ngettext("{count} core", "{count} cores", 2) == (
-        "{count} Kerne" if spoken == "de" else "{count} cores"
+        "{count} Kerne" if language_tag == "de" else "{count} cores"
     )
 
 
 @given(st.text(max_size=40))
 def test_whatever_a_browser_sends_there_is_a_language(accepted):
-    language.speak(accepted)
+    language.set_locale(accepted)
 
-    assert language.spoken() == "en"
+    assert language.language_tag() == "en"

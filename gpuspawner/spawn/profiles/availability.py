@@ -45,7 +45,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Standings:
+class ProfileAvailability:
     """How it stands with one profile.
 
     Attributes:
@@ -64,7 +64,7 @@ Look = Callable[[Chosen], Awaitable[Judged]]
 """Finds out how it stands with a choice."""
 
 
-async def look_at(profile: Profile, look: Look) -> Standings:
+async def look_at(profile: Profile, look: Look) -> ProfileAvailability:
     """Find out how it stands with a profile and with those of its choices that matter."""
     default = of_profile(profile)
     usual = await look(default)
@@ -77,7 +77,7 @@ async def look_at(profile: Profile, look: Look) -> Standings:
         specs = [_spec(it) for it in judged.values()]
         if any(spec != specs[0] for spec in specs):
             choices |= {(option.name, key): it.row for key, it in judged.items() if it.row}
-    return Standings(profile, usual.row, choices)
+    return ProfileAvailability(profile, usual.row, choices)
 
 
 def availability(decision: Decision, room: Room | None) -> Availability:

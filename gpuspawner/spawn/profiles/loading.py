@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuspawner.compat.kubespawner import Stock
-from gpuspawner.config import OFFERS
 from gpuspawner.spawn.host import Host
 from gpuspawner.spawn.profiles.choosing import check_written
 from gpuspawner.spawn.profiles.profile_list import Complete, read, without_patterns
 from gpuspawner.spawn.refusal import misconfigured
+from gpuspawner.traits import OFFERS
 
 
 def validate_user_options(spawner: Host, stock: Stock, profiles: Complete | None) -> None:

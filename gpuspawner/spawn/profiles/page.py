@@ -13,8 +13,8 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from gpuspawner.availability import Availability, State
-from gpuspawner.messages import Message, profile_choice, standing
-from gpuspawner.spawn.profiles.availability import Standings
+from gpuspawner.messages import Message, profile_choice, state_text
+from gpuspawner.spawn.profiles.availability import ProfileAvailability
 from gpuspawner.spawn.profiles.profile_list import WRITTEN_IN, Complete, Profile
 
 _COLOURS = {
@@ -29,7 +29,7 @@ _COLOURS = {
 """Bootstrap's names; the words say the same."""
 
 _STATE = Markup(
-    '<span class="gpuspawner-standing"><span class="badge text-bg-{colour}">{word}</span>'
+    '<span class="gpuspawner-availability"><span class="badge text-bg-{colour}">{word}</span>'
     " {detail}</span>"
 )
 _NOTICE = Markup('<div class="gpuspawner-message alert alert-info" role="status">{text}</div>\n')
@@ -53,20 +53,22 @@ _WRITE_IN_AGAIN = Markup("""
 """)
 
 
-def with_states(listed: Complete, standings: Sequence[Standings]) -> list[dict[str, Any]]:
+def with_states(
+    listed: Complete, availabilities: Sequence[ProfileAvailability]
+) -> list[dict[str, Any]]:
     """The profiles, told with how it stands with them.
 
     Args:
         listed: The profiles with slugs and defaults; they are not changed.
-        standings: How it stands with each, in the same order.
+        availabilities: How it stands with each, in the same order.
     """
     told = copy.deepcopy(list(map(dict, listed)))
-    for profile, standings_of in zip(told, standings, strict=True):
-        if standings_of.row is not None:
+    for profile, found in zip(told, availabilities, strict=True):
+        if found.row is not None:
             about = profile.get("description") or ""
-            state = _state(standings_of.row)
+            state = _state(found.row)
             profile["description"] = f"{about}<br>{state}" if about else str(state)
-        for (option, key), row in standings_of.choices.items():
+        for (option, key), row in found.choices.items():
             choice = profile["profile_options"][option]["choices"][key]
             name = choice.get("display_name", key)
             choice["display_name"] = profile_choice(str(name), str(escape(_words(row))))
@@ -108,12 +110,12 @@ def notice(message: Message) -> Markup:
 
 
 def _state(row: Availability) -> Markup:
-    words = standing(row)
+    words = state_text(row)
     return _STATE.format(colour=_COLOURS[row.state], word=words.word, detail=words.detail)
 
 
 def _words(row: Availability) -> str:
-    words = standing(row)
+    words = state_text(row)
     return f"{words.word}: {words.detail}" if words.detail else words.word
 
 

@@ -22,7 +22,7 @@ from gpuspawner.policy import Grant
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.quoting import one_line
 from gpuspawner.scheduling import Rules
-from gpuspawner.scheduling.requests import asked, is_extended
+from gpuspawner.scheduling.requests import is_extended, pod_requests
 from gpuspawner.spawn.host import Host
 from gpuspawner.spawn.pod_builder import home_of
 from gpuspawner.spawn.profiles.choosing import Chosen
@@ -88,7 +88,7 @@ def _grant(proposal: Proposal, profile: Profile | None, rules: Rules) -> Grant:
     """What the pod asks for, in the terms of the rest; of its devices the GPUs count first."""
     pod = getattr(proposal.subject, "pod", None)
     try:
-        amounts = asked(pod, rules) if isinstance(pod, Pod) else {}
+        amounts = pod_requests(pod, rules) if isinstance(pod, Pod) else {}
     except QuantityError:
         return Grant()
     devices = [name for name, amount in amounts.items() if amount > 0 and is_extended(name)]

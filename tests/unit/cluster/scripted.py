@@ -9,11 +9,11 @@ from aiohttp import web
 from kubernetes_asyncio.client import Configuration
 
 from gpuspawner.cluster.client import Client
-from gpuspawner.cluster.watch import Pace
+from gpuspawner.cluster.watch import Backoff
 
 Step = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-FAST = Pace(page=1, watch=5, silence=1, first_retry=0.01, last_retry=0.02)
+FAST = Backoff(page=1, watch=5, silence=1, first_retry=0.01, last_retry=0.02)
 
 
 class ScriptedServer:

@@ -8,7 +8,7 @@ import pytest
 
 from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.events import LONGEST_LINE, Head, Lines, read_event
-from gpuspawner.kube.objects import Odd
+from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.pods import Pod
 from tests.unit.cluster.scripted import event, obj
 
@@ -64,7 +64,7 @@ def test_a_head_tells_which_object_it_is_of() -> None:
     change = read_event("Pod", Head(line[:-10]))
 
     assert (change.type, change.version) == ("MODIFIED", "9")
-    assert isinstance(change.object, Odd)
+    assert isinstance(change.object, Undecodable)
     assert (change.object.namespace, change.object.name) == ("x", "large")
     assert change.object.node is None
 
@@ -72,7 +72,7 @@ def test_a_head_tells_which_object_it_is_of() -> None:
 def test_a_head_of_what_has_no_namespace_tells_its_name() -> None:
     change = read_event("Node", Head(as_go_writes("ADDED", name="n1", resourceVersion="9")))
 
-    assert isinstance(change.object, Odd)
+    assert isinstance(change.object, Undecodable)
     assert (change.object.kind, change.object.namespace, change.object.name) == ("Node", "", "n1")
 
 
@@ -81,7 +81,7 @@ def test_a_name_that_is_no_text_is_quoted_and_raises_nothing() -> None:
 
     change = read_event("Node", head)
 
-    assert isinstance(change.object, Odd)
+    assert isinstance(change.object, Undecodable)
 
 
 def test_a_head_of_no_object_is_an_error() -> None:

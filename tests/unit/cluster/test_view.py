@@ -13,7 +13,7 @@ from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
 from gpuspawner.cluster.kinds import NODES, PODS, Kind
 from gpuspawner.cluster.view import ClusterView
-from gpuspawner.kube.objects import KubeObject, Odd
+from gpuspawner.kube.objects import KubeObject, Undecodable
 from tests.unit.cluster.scripted import (
     FAST,
     ScriptedServer,
@@ -150,7 +150,7 @@ async def test_without_configuration_the_view_is_unreachable_and_says_why() -> N
     async def none() -> Configuration:
         raise RequestError("no usable Kubernetes configuration: no file")
 
-    view = ClusterView(none, pace=FAST)
+    view = ClusterView(none, backoff=FAST)
     view.start()
     assert not await view.first_list(PATIENCE)
     health = view.health()
@@ -171,7 +171,7 @@ async def test_expired_credentials_are_loaded_anew() -> None:
 
 
 async def test_contact_lost_for_long_makes_the_view_stale(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpuspawner.cluster.standing.STALE_AFTER", 0.2)
+    monkeypatch.setattr("gpuspawner.cluster.health.STALE_AFTER", 0.2)
     async with viewing(nodes=[page(), failure(500, "etcd is gone")]) as (view, _):
 
         def is_stale_by_age() -> bool:
@@ -184,7 +184,7 @@ async def test_contact_lost_for_long_makes_the_view_stale(monkeypatch: pytest.Mo
 async def test_a_silent_api_server_makes_the_view_stale_and_it_is_said(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("gpuspawner.cluster.standing.STALE_AFTER", -0.8)
+    monkeypatch.setattr("gpuspawner.cluster.health.STALE_AFTER", -0.8)
     monkeypatch.setattr("gpuspawner.cluster.view._LOOK_AT_HEALTH_EVERY", 0.05)
     async with viewing() as (view, _):
         await until(view, lambda: any("fallen silent" in r.message for r in caplog.records))
@@ -252,7 +252,7 @@ async def test_an_odd_object_neither_stops_the_view_nor_hides_the_others(
         assert await view.first_list(PATIENCE)
 
         assert list(view.state.pods) == ["jhub/a"]
-        assert len(list(view.state.odd)) == 2
+        assert len(list(view.state.undecodable)) == 2
     assert sum("cannot be understood" in record.message for record in caplog.records) == 1
 
 
@@ -284,7 +284,7 @@ async def test_after_an_error_of_our_own_an_optional_kind_is_unknown_until_it_is
     async with viewing((NODES, PODS, claims), claims=script) as (view, _):
         put = view.state.put
 
-        def fail_on_second(thing: KubeObject | Odd) -> None:
+        def fail_on_second(thing: KubeObject | Undecodable) -> None:
             if "second" in str(thing):
                 raise KeyError(thing)
             put(thing)

@@ -7,18 +7,18 @@ import msgspec
 import pytest
 
 from gpuspawner.cluster.kinds import Kind
-from gpuspawner.cluster.watch import Confirmed, Listed, Lost, Pace, Page, Signal, Watcher
-from gpuspawner.kube.objects import KubeObject, Odd
+from gpuspawner.cluster.watch import Backoff, Confirmed, Listed, Lost, Page, Signal, Watcher
+from gpuspawner.kube.objects import KubeObject, Undecodable
 from tests.unit.cluster.scripted import FAST, ScriptedServer, event, failure, obj, page, raw, watch
 from tests.waiting import PATIENCE
 
 THINGS = Kind("Pod", "things", "/things")
 
 
-async def signals_of(server: ScriptedServer, count: int, pace: Pace = FAST) -> list[Signal]:
-    """The first signals of a watcher of things that this server feeds."""
+async def signals_of(server: ScriptedServer, count: int, backoff: Backoff = FAST) -> list[Signal]:
+    """The first signals of a watcher of things that this server reflectors."""
     async with server.serving() as client:
-        return await first(Watcher(client, THINGS, pace).signals(), count)
+        return await first(Watcher(client, THINGS, backoff).signals(), count)
 
 
 async def first(signals: AsyncIterator[Signal], count: int) -> list[Signal]:
@@ -42,8 +42,8 @@ def names(signal: Signal) -> list[str]:
     raise AssertionError(signal)
 
 
-def _name(parsed: KubeObject | Odd) -> str:
-    return parsed.name if isinstance(parsed, Odd) else parsed.metadata.name
+def _name(parsed: KubeObject | Undecodable) -> str:
+    return parsed.name if isinstance(parsed, Undecodable) else parsed.metadata.name
 
 
 async def test_a_list_comes_in_pages_and_ends_with_listed() -> None:
@@ -110,7 +110,7 @@ async def test_a_line_longer_than_any_object_is_that_objects_problem_alone() -> 
 
     assert (names(large), names(other)) == (["MODIFIED large"], ["ADDED b"])
     assert isinstance(large, Confirmed)
-    assert isinstance(large.changes[0].object, Odd)
+    assert isinstance(large.changes[0].object, Undecodable)
     assert server.queries[2]["resourceVersion"] == "2"
 
 
@@ -205,7 +205,7 @@ async def test_a_right_withdrawn_means_listing_again_once_it_is_back() -> None:
 async def test_a_watch_that_falls_silent_is_given_up() -> None:
     server = ScriptedServer(things=[page(), watch(hold=True)])
 
-    *_, lost = await signals_of(server, 3, Pace(silence=0.05, first_retry=0.01))
+    *_, lost = await signals_of(server, 3, Backoff(silence=0.05, first_retry=0.01))
 
     assert isinstance(lost, Lost)
     assert "no answer within" in str(lost.error)
@@ -284,9 +284,9 @@ async def test_lists_may_come_packed_and_watches_may_not() -> None:
 
 
 def test_retries_come_later_and_later_and_never_in_step() -> None:
-    pace = Pace(first_retry=1, last_retry=8)
+    backoff = Backoff(first_retry=1, last_retry=8)
 
     for failures, longest in [(1, 1), (2, 2), (3, 4), (4, 8), (5, 8), (10_000, 8)]:
-        waits = {pace.before_retry(failures) for _ in range(20)}
+        waits = {backoff.before_retry(failures) for _ in range(20)}
         assert all(longest / 4 <= wait <= longest for wait in waits)
         assert len(waits) > 1

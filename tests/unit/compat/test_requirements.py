@@ -27,6 +27,8 @@ from gpuspawner.compat.requirements import (
 DELETE = "self, pod_name, delete_options, grace_seconds, request_timeout"
 VERSIONS = f"JupyterHub {jupyterhub.__version__} and KubeSpawner {kubespawner.__version__}"
 
+NAMED = "host=..., ssl_ca_cert=..., verify_ssl=..."
+
 
 def _does_nothing(*_: object) -> None:
     """Take whatever a method takes."""
@@ -69,10 +71,7 @@ def test_each_name_that_is_gone_is_named(
         (
             clients,
             "load_config",
-            (
-                "there is no kubespawner.clients.load_config"
-                "(host=..., ssl_ca_cert=..., verify_ssl=...)"
-            ),
+            f"there is no kubespawner.clients.load_config({NAMED})",
         ),
     ],
 )

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.kube.objects import KINDS, Odd, convert, decode
+from gpuspawner.kube.objects import KINDS, Undecodable, convert, decode
 from gpuspawner.kube.pods import Pod
 
 POD = {
@@ -43,20 +43,20 @@ def test_structs_are_outside_the_garbage_collector():
 
 def test_an_object_of_the_wrong_shape_is_odd_and_says_what_it_is():
     odd = convert("Pod", {**POD, "status": {"conditions": "none"}})
-    assert isinstance(odd, Odd)
+    assert isinstance(odd, Undecodable)
     assert (odd.kind, odd.namespace, odd.name, odd.node) == ("Pod", "hub", "jupyter-ann", "gpu-1")
     assert "conditions" in odd.problem
 
 
 def test_an_object_whose_node_cannot_be_read_concerns_all_nodes():
     odd = convert("Pod", {"metadata": {"name": "x"}, "spec": {"nodeName": 7}})
-    assert isinstance(odd, Odd)
+    assert isinstance(odd, Undecodable)
     assert odd.node is None
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"null", b"[]", b"\xff", b"[" * 100_000, b'"x"'])
 def test_what_is_no_object_is_odd(raw):
-    assert isinstance(decode("Node", raw), Odd)
+    assert isinstance(decode("Node", raw), Undecodable)
 
 
 anything = st.recursive(

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.admission.reading import read
 from gpuspawner.admission.rejection import (
     Bound,
     Breach,
@@ -24,6 +23,7 @@ from gpuspawner.admission.rejection import (
     Use,
     WebhookFailed,
 )
+from gpuspawner.admission.rejection_parser import read
 from gpuspawner.messages import OnForm, explain_refusal, refusal
 from gpuspawner.messages.preview import preview
 from gpuspawner.offers import Accelerator

@@ -229,16 +229,16 @@ async def test_what_fits_only_as_it_is_sent_is_not_offered() -> None:
     assert await instead(preflight, decision, choosing(4), admission) == []
 
 
-async def test_a_pod_that_admission_does_not_take_keeps_no_seat() -> None:
+async def test_a_pod_that_admission_does_not_take_keeps_no_reservation() -> None:
     view = StillView(("Node", node("n", 4)))
     inner = Preflight(view)
     admission = Scripted()
     await AdmittedPreflight(inner).begin(choosing(4), admission)
-    assert len(inner.seats) == 1
+    assert len(inner.reservations) == 1
     admission.refused = {4}
 
     assert isinstance(await AdmittedPreflight(inner).confirm(choosing(4), admission), Refuse)
-    assert len(inner.seats) == 0
+    assert len(inner.reservations) == 0
 
 
 async def test_without_an_answer_the_pod_is_judged_as_it_is_sent() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.preflight.contention import Claim, is_certain, requests_with_pod
+from gpuspawner.preflight.contention import Demand, is_certain, requests_with_pod
 from gpuspawner.scheduling.node_info import NodeInfo
 
 Free = dict[str, dict[str, int]]
@@ -32,12 +32,12 @@ def fitting(asked: Mapping[str, int], free: Free) -> frozenset[str]:
     return frozenset(n for n, left in free.items() if all(left[r] >= a for r, a in asked.items()))
 
 
-def claim_of(asked: dict[str, int], free: Free) -> Claim:
+def claim_of(asked: dict[str, int], free: Free) -> Demand:
     counted = requests_with_pod(asked)
-    return Claim(counted, fitting(counted, free))
+    return Demand(counted, fitting(counted, free))
 
 
-def landings(pods: list[Claim], free: Free) -> Iterator[Free]:
+def landings(pods: list[Demand], free: Free) -> Iterator[Free]:
     """What is left after every order and place in which some of the pods could land."""
     yield free
     for i, pod in enumerate(pods):
@@ -52,10 +52,10 @@ def landings(pods: list[Claim], free: Free) -> Iterator[Free]:
 def test_what_is_certain_fits_however_the_others_land(
     free: Free, mine: dict[str, int], theirs: list[dict[str, int]]
 ) -> None:
-    claim = claim_of(mine, free)
+    demand = claim_of(mine, free)
     others = [other for other in (claim_of(their, free) for their in theirs) if other.nodes]
-    if claim.nodes and is_certain(claim, others, nodes_of(free)):
-        assert all(fitting(claim.requests, left) for left in landings(others, free))
+    if demand.nodes and is_certain(demand, others, nodes_of(free)):
+        assert all(fitting(demand.requests, left) for left in landings(others, free))
 
 
 @given(st.lists(st.integers(1, 8), min_size=1, max_size=6), st.integers(1, 40))
@@ -63,16 +63,16 @@ def test_of_pods_that_are_all_alike_exactly_as_many_are_certain_as_there_is_room
     sizes: list[int], people: int
 ) -> None:
     free = {str(i): {"nvidia.com/gpu": n, "pods": 110} for i, n in enumerate(sizes)}
-    claim = claim_of({"nvidia.com/gpu": 1}, free)
+    demand = claim_of({"nvidia.com/gpu": 1}, free)
 
-    certain = is_certain(claim, [claim] * (people - 1), nodes_of(free))
+    certain = is_certain(demand, [demand] * (people - 1), nodes_of(free))
 
     assert certain == (people <= sum(sizes))
 
 
 def test_nothing_is_certain_beside_a_pod_that_changes_more_than_amounts() -> None:
     free = {"a": {"pods": 110}, "b": {"pods": 110}}
-    simple, spreading = claim_of({}, free), Claim({"pods": 1}, frozenset("ab"), simple=False)
+    simple, spreading = claim_of({}, free), Demand({"pods": 1}, frozenset("ab"), simple=False)
 
     assert not is_certain(simple, [spreading], nodes_of(free))
     assert not is_certain(spreading, [simple], nodes_of(free))
@@ -82,7 +82,7 @@ def test_nothing_is_certain_beside_a_pod_that_changes_more_than_amounts() -> Non
 def test_what_can_land_nowhere_near_does_not_matter() -> None:
     free = {"a": {"nvidia.com/gpu": 1, "pods": 110}, "b": {"pods": 110, "nvidia.com/gpu": 0}}
     gpu = claim_of({"nvidia.com/gpu": 1}, free)
-    elsewhere = Claim({"pods": 1, "nvidia.com/gpu": 1}, frozenset("b"))
+    elsewhere = Demand({"pods": 1, "nvidia.com/gpu": 1}, frozenset("b"))
 
     assert is_certain(gpu, [elsewhere], nodes_of(free))
 
@@ -91,7 +91,7 @@ def test_what_may_land_anywhere_counts_everywhere() -> None:
     free = {"a": {"nvidia.com/gpu": 1, "pods": 110}}
     gpu = claim_of({"nvidia.com/gpu": 1}, free)
 
-    assert not is_certain(gpu, [Claim(gpu.requests, None)], nodes_of(free))
+    assert not is_certain(gpu, [Demand(gpu.requests, None)], nodes_of(free))
 
 
 def test_a_request_of_zero_needs_no_room() -> None:

@@ -35,7 +35,7 @@ async def test_where_an_older_pod_of_the_name_may_be_all_that_is_in_the_way_noth
     assert is_unknown(preflight.check(proposal("ann")))
     assert is_unknown(await preflight.begin(proposal("ann")))
     assert is_unknown(await preflight.confirm(proposal("ann")))
-    assert len(preflight.seats) == 1
+    assert len(preflight.reservations) == 1
 
 
 async def test_for_anybody_else_it_is_in_the_way() -> None:
@@ -76,9 +76,9 @@ async def test_where_the_view_is_only_late_a_start_waits_until_it_has_gone() -> 
 
 async def deleted(view: StillView, preflight: Preflight) -> None:
     """What KubeSpawner does when a pod of the name is in the way."""
-    preflight.seats.send(KEY)
+    preflight.reservations.send(KEY)
     view.remove_pod("ann")
-    preflight.seats.send_again(KEY)
+    preflight.reservations.send_again(KEY)
 
 
 async def test_once_it_is_deleted_the_new_one_is_judged() -> None:
@@ -118,12 +118,12 @@ async def test_a_pod_that_was_made_though_no_answer_came_keeps_its_owner_from_no
     preflight = Preflight(view, patience=3600, lag=0.01)
     await preflight.begin(proposal("ann"))
     await preflight.confirm(proposal("ann"))
-    preflight.seats.send(KEY)
-    preflight.seats.send_again(KEY)
+    preflight.reservations.send(KEY)
+    preflight.reservations.send_again(KEY)
     view.put("Pod", pod("ann", on=on))
 
     assert isinstance(await preflight.confirm(proposal("ann")), Start)
-    assert len(preflight.seats) == 1
+    assert len(preflight.reservations) == 1
 
     await deleted(view, preflight)
     bobs = asyncio.ensure_future(preflight.begin(proposal("bob")))

@@ -38,7 +38,9 @@ from tests.waiting import PATIENCE
     "health",
     [Reading(2), Stale(30, "HTTP 500"), Forbidden(("pods",), "no"), Unreachable("no file")],
 )
-async def test_without_a_live_view_nothing_is_refused_and_no_seat_is_taken(health: Health) -> None:
+async def test_without_a_live_view_nothing_is_refused_and_no_reservation_is_taken(
+    health: Health,
+) -> None:
     view = StillView()
     view.now = health
     preflight = Preflight(view, patience=0.01)
@@ -47,17 +49,17 @@ async def test_without_a_live_view_nothing_is_refused_and_no_seat_is_taken(healt
     assert preflight.check(what) == Start(what.grant, (ViewNotLive(health),))
     assert await preflight.begin(what) == Start(what.grant, (ViewNotLive(health),))
     assert await preflight.confirm(what) == Start(what.grant, (ViewNotLive(health),))
-    assert len(preflight.seats) == 0
+    assert len(preflight.reservations) == 0
 
 
-async def test_a_pool_that_can_grow_lets_the_pod_wait_and_takes_no_seat() -> None:
+async def test_a_pool_that_can_grow_lets_the_pod_wait_and_takes_no_reservation() -> None:
     pool = Grant(growing(max_nodes=2), 1)
     full = [("Node", node("n", 1)), ("Pod", pod("x", 1, on="n"))]
     what = Proposal(NAMESPACE, "a", pod("a"), pool)
     preflight = preflight_on(*full)
 
     assert await preflight.begin(what) == Wait(pool, CanScaleUp(1, 2, 8))
-    assert len(preflight.seats) == 0
+    assert len(preflight.reservations) == 0
 
 
 async def test_what_does_not_fit_even_now_is_refused_without_waiting() -> None:
@@ -71,7 +73,7 @@ async def test_what_does_not_fit_even_now_is_refused_without_waiting() -> None:
     assert decision.reason is Reason.BUSY
 
 
-async def test_the_seat_is_taken_in_the_tick_of_the_verdict() -> None:
+async def test_the_reservation_is_taken_in_the_tick_of_the_verdict() -> None:
     preflight = preflight_on(*ONE_FREE)
     first = asyncio.ensure_future(preflight.begin(proposal("first")))
     second = asyncio.ensure_future(preflight.begin(proposal("second")))
@@ -180,7 +182,7 @@ async def test_the_next_in_line_tries_as_soon_as_the_one_before_leaves() -> None
     assert isinstance(await asyncio.wait_for(small, PATIENCE), Start)
 
 
-async def test_a_pod_that_is_seen_and_not_bound_yet_counts_once_with_its_seat() -> None:
+async def test_a_pod_that_is_seen_and_not_bound_yet_counts_once_with_its_reservation() -> None:
     view = StillView(("Node", node("n", 2)))
     preflight = Preflight(view, patience=0.05)
     await preflight.begin(proposal("first"))
@@ -232,21 +234,21 @@ async def test_somebody_elses_pod_that_may_wait_for_ever_is_not_waited_for(
     assert isinstance(await preflight.begin(proposal("a")), Start)
 
 
-async def test_the_pod_really_sent_is_judged_without_its_own_seat_against_it() -> None:
+async def test_the_pod_really_sent_is_judged_without_its_own_reservation_against_it() -> None:
     preflight = preflight_on(*ONE_FREE)
     await preflight.begin(proposal("a"))
 
     assert isinstance(await preflight.confirm(proposal("a")), Start)
     assert isinstance(await preflight.confirm(proposal("a")), Start)
-    assert len(preflight.seats) == 1
+    assert len(preflight.reservations) == 1
 
 
-async def test_a_pod_that_admission_made_too_large_is_refused_and_its_seat_ends() -> None:
+async def test_a_pod_that_admission_made_too_large_is_refused_and_its_reservation_ends() -> None:
     preflight = preflight_on(*ONE_FREE)
     await preflight.begin(proposal("a", 1))
 
     assert isinstance(await preflight.confirm(proposal("a", 2)), Refuse)
-    assert len(preflight.seats) == 0
+    assert len(preflight.reservations) == 0
 
 
 async def test_a_pod_that_grew_does_not_take_what_was_promised_to_another() -> None:
@@ -261,7 +263,7 @@ async def test_a_pod_that_grew_does_not_take_what_was_promised_to_another() -> N
     assert isinstance(await preflight.confirm(proposal("b", 1)), Start)
 
 
-async def test_a_cancelled_start_leaves_neither_a_seat_nor_a_place_in_line() -> None:
+async def test_a_cancelled_start_leaves_neither_a_reservation_nor_a_place_in_line() -> None:
     preflight = preflight_on(*ONE_FREE, patience=60)
     await preflight.begin(proposal("first"))
     second = asyncio.ensure_future(preflight.begin(proposal("second")))
@@ -273,7 +275,7 @@ async def test_a_cancelled_start_leaves_neither_a_seat_nor_a_place_in_line() -> 
     assert isinstance(await asyncio.wait_for(third, PATIENCE), Start)
     preflight.release(NAMESPACE, "third")
 
-    assert len(preflight.seats) == 0
+    assert len(preflight.reservations) == 0
 
 
 def test_releasing_what_was_never_taken_does_nothing() -> None:
@@ -284,7 +286,7 @@ async def test_a_pod_that_came_and_went_while_nobody_asked_holds_nothing() -> No
     view = StillView(("Node", node("n", 1)))
     preflight = Preflight(view, patience=0.05)
     await preflight.begin(proposal("first"))
-    preflight.seats.send((NAMESPACE, "first"))
+    preflight.reservations.send((NAMESPACE, "first"))
     view.put("Pod", pod("first", on="n"))
     view.remove_pod("first")
 

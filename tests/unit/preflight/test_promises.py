@@ -29,7 +29,7 @@ class Promises(RuleBasedStateMachine):
 
     The model is the true cluster beside the view: whoever was promised a place must be bound there
     in the end, unless the start ended before, and with it the promise. When all is over and seen no
-    seat may be left.
+    reservation may be left.
     """
 
     @initialize(nodes=st.lists(st.sampled_from([1, 2, 4]), min_size=1, max_size=4))
@@ -84,7 +84,7 @@ class Promises(RuleBasedStateMachine):
         gpus = int(name.rpartition("-")[2])
         assert isinstance(self.run(self.preflight.confirm(proposal(name, gpus))), Start)
         self.promised.remove(name)
-        self.preflight.seats.send((NAMESPACE, name))
+        self.preflight.reservations.send((NAMESPACE, name))
         self.world.create(name, gpus)
         self.sent.add(name)
 
@@ -118,7 +118,7 @@ class Promises(RuleBasedStateMachine):
         self.world.delete(name)
         self.preflight.release(NAMESPACE, name)
         if data.draw(st.booleans()):
-            self.preflight.seats.see_out((NAMESPACE, name))
+            self.preflight.reservations.see_out((NAMESPACE, name))
         self.run(settle())
 
     @rule(data=st.data())
@@ -147,7 +147,7 @@ class Promises(RuleBasedStateMachine):
             self.preflight.release(NAMESPACE, name)
         while self.world.is_behind():
             self.see(1)
-        assert len(self.preflight.seats) == 0
+        assert len(self.preflight.reservations) == 0
         self.loop.close()
 
 
@@ -164,7 +164,7 @@ async def test_a_newcomer_that_could_take_the_place_of_somebody_promised_waits()
     await settle()
     assert not newcomer.done()
 
-    preflight.seats.send((NAMESPACE, "two"))
+    preflight.reservations.send((NAMESPACE, "two"))
     world.create("two", 2, on="n0")
     world.see()
     assert isinstance(await newcomer, Start)
@@ -191,7 +191,7 @@ def test_of_many_who_ask_for_one_at_once_exactly_as_many_start_as_there_are(
         assert not decided(asking, Refuse)
 
         for name in started:
-            preflight.seats.send((NAMESPACE, name))
+            preflight.reservations.send((NAMESPACE, name))
             world.create(name, 1)
         while bindable := world.bindable():
             world.bind(*dice.choice(bindable))
@@ -204,6 +204,6 @@ def test_of_many_who_ask_for_one_at_once_exactly_as_many_start_as_there_are(
             for task in asking.values()
             if isinstance(task.result(), Refuse)
         )
-        assert len(preflight.seats) == 0
+        assert len(preflight.reservations) == 0
 
     asyncio.run(check())

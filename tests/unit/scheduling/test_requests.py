@@ -2,7 +2,7 @@ import pytest
 
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.scheduling.requests import allocatable, asked, held, is_extended, is_scalar
+from gpuspawner.scheduling.requests import allocatable, held, is_extended, is_scalar, pod_requests
 from gpuspawner.scheduling.rules import DEFAULT_RULES, Rules
 from tests.unit.scheduling.objects import pod
 
@@ -17,7 +17,7 @@ def parsed(**spec):
 
 
 def cpu_of(**spec):
-    return asked(parsed(**spec), DEFAULT_RULES).get("cpu")
+    return pod_requests(parsed(**spec), DEFAULT_RULES).get("cpu")
 
 
 def test_containers_are_summed_exactly_and_rounded_once():
@@ -41,12 +41,12 @@ def test_overhead_comes_on_top():
 def test_resources_of_the_whole_pod_replace_the_sum():
     spec = {"containers": [container("1")], "resources": {"requests": {"cpu": "3"}}}
     assert cpu_of(**spec) == 3000
-    assert asked(parsed(**spec), Rules.of_version("1.33"))["cpu"] == 1000
+    assert pod_requests(parsed(**spec), Rules.of_version("1.33"))["cpu"] == 1000
 
 
 def test_a_limit_without_a_request_is_the_request():
     spec = {"containers": [container(limits={"cpu": "2", "nvidia.com/gpu": "1"})]}
-    assert asked(parsed(**spec), DEFAULT_RULES) == {"cpu": 2000, "nvidia.com/gpu": 1}
+    assert pod_requests(parsed(**spec), DEFAULT_RULES) == {"cpu": 2000, "nvidia.com/gpu": 1}
 
 
 def test_a_request_that_is_no_quantity_is_an_error():
@@ -153,5 +153,5 @@ def test_a_limit_of_the_pod_is_its_request_where_no_container_asks():
     assert cpu_of(containers=[container("1")], resources=both) == 2000
     huge = {"requests": {"hugepages-2Mi": "2Mi"}}
     spec = parsed(containers=[{"name": "c", "resources": huge}], resources=limits)
-    assert asked(spec, DEFAULT_RULES)["hugepages-2Mi"] == 4 * 2**20
-    assert "cpu" not in asked(spec, Rules.of_version("1.33"))
+    assert pod_requests(spec, DEFAULT_RULES)["hugepages-2Mi"] == 4 * 2**20
+    assert "cpu" not in pod_requests(spec, Rules.of_version("1.33"))

@@ -112,10 +112,10 @@ def test_a_pod_with_an_unreadable_request_leaves_its_node_unknown_and_no_other(s
 
 def test_an_odd_object_is_remembered_until_a_good_one_comes(state):
     put(state, "Pod", {"metadata": {"name": "p", "namespace": "hub"}, "spec": 5})
-    assert [odd.name for odd in state.odd] == ["p"]
+    assert [odd.name for odd in state.undecodable] == ["p"]
     assert not state.pods
     put(state, "Pod", pod())
-    assert not list(state.odd)
+    assert not list(state.undecodable)
 
 
 def test_a_kind_is_known_once_it_was_given(state):

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from gpuspawner.admission.dry_run import Admission
-from gpuspawner.config import ENFORCE, OFF, WARN
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.decision import (
@@ -25,6 +24,7 @@ from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.spawn.decisions import Question, decide
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.source import NoChoice
+from gpuspawner.traits import ENFORCE, OFF, WARN
 from tests.unit.spawn.hubs import Script, StillHub
 
 CHOICE = NoChoice(Proposal("default", "jupyter-alice", {}, Grant()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuspawner.kube.manifest import Manifest
-from gpuspawner.kube.objects import Odd
+from gpuspawner.kube.objects import Undecodable
 from gpuspawner.manifest import ManifestError, PodRules
 from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest
@@ -49,4 +49,4 @@ def test_what_contradicts_the_hub_s_configuration_is_no_alternative_and_no_pod()
 def test_without_a_stock_pod_nothing_can_be_judged() -> None:
     builder = PodBuilder(Person("alice"), OFFERS, PodRules(), None)
 
-    assert isinstance(Proposal("hub", "p", builder.pod(Grant()), Grant()).subject, Odd)
+    assert isinstance(Proposal("hub", "p", builder.pod(Grant()), Grant()).subject, Undecodable)

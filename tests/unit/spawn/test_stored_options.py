@@ -1,4 +1,4 @@
-"""What of the stored options a refusal leaves; tests/hub/test_saved_options.py has it in a hub."""
+"""What of the stored options a refusal leaves; tests/hub/test_stored_options.py has it in a hub."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from .labels import NOTHING, Labels, Requirement, Selector, compile_selector
 from .node_affinity import NodeChoice
 from .node_info import NodeInfo, PodInfo
 from .pod_index import PodIndex
-from .taints import untolerated
+from .taint_toleration import untolerated
 from .tallies import Meant, Tally
 
 _NO_DOMAIN = 2**31 - 1

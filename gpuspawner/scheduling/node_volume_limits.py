@@ -11,10 +11,10 @@ from gpuspawner.kube.storage import (
     VolumeSpec,
 )
 
-from .claims import PodClaims
+from .csi_migration import AWS_EBS, AZURE_DISK, CINDER, GCE_PD, plugin_of
 from .failures import TooManyVolumes
-from .migration import AWS_EBS, AZURE_DISK, CINDER, GCE_PD, plugin_of
 from .node_info import NodeInfo, PodInfo
+from .pod_claims import PodClaims
 from .storage_index import StorageIndex, class_of_claim
 
 MIGRATED = {

@@ -11,7 +11,7 @@ import msgspec
 
 from gpuspawner.kube.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
-from .claims import NO_PROVISIONER, PodClaims
+from .csi_migration import plugin_of, translated, translates
 from .failures import (
     Failure,
     Failures,
@@ -21,13 +21,13 @@ from .failures import (
     VolumeElsewhere,
     VolumeGone,
 )
-from .free_volumes import Candidates, Reach, candidates, capacities, reach_of, size_of
 from .labels import Labels, Selector
-from .migration import plugin_of, translated, translates
 from .node_info import NodeInfo
-from .screening import Screening
+from .pod_claims import NO_PROVISIONER, PodClaims
+from .static_filters import Screening
 from .storage_index import StorageIndex, class_of_claim
 from .topology_terms import matches_any, topology_terms
+from .volume_candidates import Candidates, Reach, candidates, capacities, reach_of, size_of
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 

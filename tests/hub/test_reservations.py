@@ -18,7 +18,7 @@ from tests.waiting import wait_for
 PEOPLE = """
 c.JupyterHub.tornado_settings = {"slow_spawn_timeout": 1}
 c.GPUSpawner.accelerators = {"t4": {
-    "display_name": "Tesla T4", "node_selector": {"gpu": "seats"}}}
+    "display_name": "Tesla T4", "node_selector": {"gpu": "reservations"}}}
 
 def hook(spawner):
     if spawner.user.name.startswith("impatient"):
@@ -38,7 +38,7 @@ async def send_late(self, key, pod, request_timeout):
     if spawner.user.name == "unlucky":
         asked = {"limits": {"nvidia.com/gpu": "1"}}
         spec = {"containers": [{"name": "x", "image": "x", "resources": asked}]}
-        spec["nodeName"] = "seats-0"
+        spec["nodeName"] = "reservations-0"
         stranger = {"metadata": {"name": "stranger"}, "spec": spec}
         await spawner.api.create_namespaced_pod(spawner.namespace, stranger)
     return await send(self, key, pod, request_timeout)
@@ -57,7 +57,7 @@ def one_gpu(add_nodes: AddNodes, leave_no_server: None) -> None:
     # Servers are gone before their node: fixtures end in the reverse order.
     del leave_no_server
     amounts = {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "1"}
-    add_nodes(Fleet((NodeGroup("seats", 1, amounts, labels={"gpu": "seats"}),)))
+    add_nodes(Fleet((NodeGroup("reservations", 1, amounts, labels={"gpu": "reservations"}),)))
 
 
 def one_more_starts(hub: RunningHub) -> None:

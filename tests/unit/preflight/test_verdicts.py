@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from gpuspawner.preflight import judge as judge_module
-from gpuspawner.preflight.contention import Claim
-from gpuspawner.preflight.judge import Judge, Subject, is_simple
+from gpuspawner.preflight import verdicts as judge_module
+from gpuspawner.preflight.contention import Demand
+from gpuspawner.preflight.verdicts import Subject, Verdicts, is_simple
 from gpuspawner.scheduling.verdict import Outcome
 from tests.unit.preflight.worlds import GPU, StillView, node, pod, proposal
 
@@ -36,9 +36,9 @@ def evaluations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     evaluate = judge_module.evaluate
 
-    def counted(state: object, pod: object, **claims: object) -> object:
+    def counted(state: object, pod: object, **demands: object) -> object:
         names.append(pod.metadata.name)  # type: ignore[attr-defined]
-        return evaluate(state, pod, **claims)  # type: ignore[arg-type]
+        return evaluate(state, pod, **demands)  # type: ignore[arg-type]
 
     monkeypatch.setattr(judge_module, "evaluate", counted)
     return names
@@ -46,7 +46,7 @@ def evaluations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_pods_alike_are_evaluated_once_until_the_state_changes(evaluations: list[str]) -> None:
     view = StillView(("Node", node("n", 2)))
-    judge = Judge(view.state)
+    judge = Verdicts(view.state)
 
     for name in ("a", "b", "c"):
         judge.verdict(subject(name))
@@ -58,7 +58,7 @@ def test_pods_alike_are_evaluated_once_until_the_state_changes(evaluations: list
 
 
 def test_pods_that_ask_for_different_things_are_evaluated_each(evaluations: list[str]) -> None:
-    judge = Judge(StillView(("Node", node("n", 2))).state)
+    judge = Verdicts(StillView(("Node", node("n", 2))).state)
 
     assert judge.verdict(subject("a", 1)).outcome is Outcome.FITS
     assert judge.verdict(subject("b", 4)).outcome is Outcome.IMPOSSIBLE
@@ -68,7 +68,7 @@ def test_pods_that_ask_for_different_things_are_evaluated_each(evaluations: list
 def test_generated_names_of_volumes_that_never_decide_make_no_difference(
     evaluations: list[str],
 ) -> None:
-    judge = Judge(StillView(("Node", node("n", 2))).state)
+    judge = Verdicts(StillView(("Node", node("n", 2))).state)
 
     judge.verdict(subject("a", volumes=[{"name": "kube-api-access-1", "projected": {}}]))
     judge.verdict(subject("b", volumes=[{"name": "kube-api-access-2", "projected": {}}]))
@@ -83,44 +83,44 @@ def test_labels_make_a_difference_where_a_running_pod_keeps_others_away() -> Non
         "name": "n",
         "labels": {"gpu": "a100", HOSTNAME: "n"},
     }
-    judge = Judge(StillView(("Node", host), ("Pod", loner)).state)
+    judge = Verdicts(StillView(("Node", host), ("Pod", loner)).state)
 
     assert judge.verdict(labelled("b", "b")).outcome is Outcome.FITS
     assert judge.verdict(labelled("a", "a")).outcome is Outcome.BUSY
 
 
-def test_equal_claims_of_different_pods_are_one_object() -> None:
-    judge = Judge(StillView(("Node", node("n", 2))).state)
+def test_equal_demands_of_different_pods_are_one_object() -> None:
+    judge = Verdicts(StillView(("Node", node("n", 2))).state)
 
-    one = judge.claim(subject("a", volumes=[{"name": "x", "ephemeral": None}]))
-    two = judge.claim(subject("b", tolerations=[{"key": "k", "operator": "Exists"}]))
+    one = judge.demand(subject("a", volumes=[{"name": "x", "ephemeral": None}]))
+    two = judge.demand(subject("b", tolerations=[{"key": "k", "operator": "Exists"}]))
 
     assert one is two
-    assert one == Claim({"pods": 1, GPU: 1, "memory": 2**30}, frozenset({"n"}))
+    assert one == Demand({"pods": 1, GPU: 1, "memory": 2**30}, frozenset({"n"}))
 
 
-def test_what_fits_nowhere_claims_nothing() -> None:
-    judge = Judge(StillView(("Node", node("n", 2))).state)
+def test_what_fits_nowhere_demands_nothing() -> None:
+    judge = Verdicts(StillView(("Node", node("n", 2))).state)
 
-    assert judge.claim(subject("a", 4)) is None
+    assert judge.demand(subject("a", 4)) is None
 
 
 def test_what_preempts_may_land_anywhere() -> None:
     placeholder = pod("placeholder", on="n", priority=-1)
-    judge = Judge(StillView(("Node", node("n", 1)), ("Pod", placeholder)).state)
+    judge = Verdicts(StillView(("Node", node("n", 1)), ("Pod", placeholder)).state)
 
-    claim = judge.claim(subject("a"))
+    demand = judge.demand(subject("a"))
 
-    assert claim is not None
-    assert (claim.nodes, claim.simple) == (None, False)
+    assert demand is not None
+    assert (demand.nodes, demand.simple) == (None, False)
 
 
 def test_what_nobody_can_judge_is_counted_anywhere() -> None:
-    judge = Judge(StillView().state)
+    judge = Verdicts(StillView().state)
     unreadable = subject("a", overhead={"cpu": "many"})
 
-    assert judge.claim_anywhere(subject("b")).requests == {"pods": 1, GPU: 1, "memory": 2**30}
-    assert judge.claim_anywhere(unreadable) == Claim({}, None, simple=False)
+    assert judge.demand_anywhere(subject("b")).requests == {"pods": 1, GPU: 1, "memory": 2**30}
+    assert judge.demand_anywhere(unreadable) == Demand({}, None, simple=False)
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 from gpuspawner.kube.nodes import Taint
 
-from . import disks, ports
+from . import node_ports, volume_restrictions
 from .failures import Cordoned, Untolerated
 from .filters import Filters
 from .node_info import NodeInfo, PodInfo
 from .requests import PODS, Amounts, is_extended
-from .screening import Screen
-from .taints import untolerated
+from .static_filters import Screen
+from .taint_toleration import untolerated
 
 AWAY_TAINTS = frozenset(
     {
@@ -34,7 +34,7 @@ AWAY_TAINTS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class CouldHold:
     """Nodes that could hold the pod after a change, by name."""
 
     busy: tuple[str, ...]
@@ -43,12 +43,12 @@ class Outlook:
     """If they were back as well: uncordoned, ready, their devices healthy."""
 
 
-def outlook(filters: Filters, screen: Screen) -> Outlook:
+def could_hold(filters: Filters, screen: Screen) -> CouldHold:
     """Find the nodes that could hold the pod after a change."""
-    busy = [n.name for n in screen.able if _could_hold(filters, n, n.allocatable)]
+    busy = [n.name for n in screen.able if _holds(filters, n, n.allocatable)]
     gone = [*screen.weak, *away(filters, screen)]
-    back = [node.name for node in gone if _could_hold(filters, node, healthy(node))]
-    return Outlook(tuple(busy), tuple(sorted(back)))
+    back = [node.name for node in gone if _holds(filters, node, healthy(node))]
+    return CouldHold(tuple(busy), tuple(sorted(back)))
 
 
 def away(filters: Filters, screen: Screen) -> list[NodeInfo]:
@@ -64,7 +64,7 @@ def away(filters: Filters, screen: Screen) -> list[NodeInfo]:
     ]
 
 
-def _could_hold(filters: Filters, node: NodeInfo, allocatable: Amounts) -> bool:
+def _holds(filters: Filters, node: NodeInfo, allocatable: Amounts) -> bool:
     """Tell whether the pod would fit beside the pods that never end."""
     staying = node.staying_requested
     for resource, amount in filters.asked:
@@ -72,9 +72,12 @@ def _could_hold(filters: Filters, node: NodeInfo, allocatable: Amounts) -> bool:
             return False
     if node.staying + 1 > allocatable.get(PODS, 0):
         return False
-    if filters.ports and ports.taken(filters.ports, _staying(node.ported)) is not None:
+    if filters.ports and node_ports.taken(filters.ports, _staying(node.ported)) is not None:
         return False
-    if filters.disks and disks.in_use(filters.disks, _staying(node.claimants)) is not None:
+    if (
+        filters.disks
+        and volume_restrictions.in_use(filters.disks, _staying(node.claimants)) is not None
+    ):
         return False
     if filters.pod.spec.volumes and _never_reaches(filters, node):
         return False

@@ -12,7 +12,7 @@ from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.events import Change
 from gpuspawner.cluster.kinds import Kind
 from gpuspawner.cluster.watch import Confirmed, Listed, Lost, Page, Signal, Watcher
-from gpuspawner.kube.objects import KubeObject, Odd, decode
+from gpuspawner.kube.objects import KubeObject, Undecodable, decode
 from gpuspawner.scheduling.state import ClusterState
 
 log = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 _TURN_SECONDS = 0.002
 
 
-class Feed:
+class Reflector:
     """One kind of object in the cluster state, and the only writer of it.
 
     Args:
@@ -34,7 +34,7 @@ class Feed:
         gap: Whether history was lost since, so that the state may hold what no longer exists.
         confirmed: When the API server last said that the state is current (``time.monotonic``).
         error: What is wrong now, None where nothing is.
-        odd: How many objects could not be understood since the start.
+        undecodable: How many objects could not be understood since the start.
     """
 
     def __init__(self, kind: Kind, state: ClusterState, notify: Callable[[], None]) -> None:
@@ -43,7 +43,7 @@ class Feed:
         self.gap = False
         self.confirmed = time.monotonic()
         self.error: RequestError | None = None
-        self.odd = 0
+        self.undecodable = 0
         self._state = state
         self._notify = notify
         self._unconfirmed: set[tuple[str, str]] = set()
@@ -130,20 +130,20 @@ class Feed:
                 # An API that the server does not have (device classes before 1.34) has no objects.
                 self._state.mark_known(self.kind.name)
 
-    def _put(self, parsed: KubeObject | Odd) -> tuple[str, str]:
-        if isinstance(parsed, Odd):
+    def _put(self, parsed: KubeObject | Undecodable) -> tuple[str, str]:
+        if isinstance(parsed, Undecodable):
             self._count(parsed)
         self._state.put(parsed)
         return _key(parsed)
 
-    def _count(self, odd: Odd) -> None:
-        self.odd += 1
-        if self.odd == 1:
+    def _count(self, undecodable: Undecodable) -> None:
+        self.undecodable += 1
+        if self.undecodable == 1:
             log.warning(
                 "A %s of the cluster cannot be understood (%s); what depends on it is unknown. "
                 "Further ones are counted, not logged.",
                 self.kind.name,
-                odd.problem[:200],
+                undecodable.problem[:200],
             )
 
 
@@ -159,7 +159,7 @@ class _Turn:
             self._started = time.perf_counter()
 
 
-def _key(parsed: KubeObject | Odd) -> tuple[str, str]:
-    if isinstance(parsed, Odd):
+def _key(parsed: KubeObject | Undecodable) -> tuple[str, str]:
+    if isinstance(parsed, Undecodable):
         return parsed.namespace, parsed.name
     return parsed.metadata.namespace, parsed.metadata.name

@@ -13,8 +13,8 @@ from gpuspawner.kube.pods import Pod
 from .failures import Failure, NotNear, Repelled, TooNear
 from .labels import NOTHING, Labels
 from .node_info import NodeInfo, PodInfo
+from .pod_affinity_terms import NO_LABELS, PodTerm, anti_affinity_of, required_terms
 from .pod_index import PodIndex
-from .pod_terms import NO_LABELS, PodTerm, anti_affinity_of, required_terms
 from .storage_index import StorageIndex
 from .tallies import Meant, Tally
 

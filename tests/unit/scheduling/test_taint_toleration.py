@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from gpuspawner.kube.nodes import Taint
 from gpuspawner.kube.pods import Toleration
 from gpuspawner.scheduling.failures import Cordoned, Untolerated
-from gpuspawner.scheduling.taints import tolerates, untolerated
+from gpuspawner.scheduling.taint_toleration import tolerates, untolerated
 from tests.unit.scheduling.objects import judge, node, pod
 
 GPU = Taint(key="nvidia.com/gpu", value="present", effect="NoSchedule")

@@ -17,8 +17,8 @@ from gpuspawner.offers import Accelerator
 from gpuspawner.scheduling import ClusterState
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.labels import SelectorError
-from gpuspawner.scheduling.outlook import away, healthy
-from gpuspawner.scheduling.requests import CPU, MEMORY, Amounts, asked
+from gpuspawner.scheduling.outcome import away, healthy
+from gpuspawner.scheduling.requests import CPU, MEMORY, Amounts, pod_requests
 
 Sizes: TypeAlias = tuple[int, int, int]
 """GPUs, bytes and millicores."""
@@ -73,7 +73,7 @@ def machines(
         return None
     try:
         filters = Filters(state, pod)
-        screen, wanted = filters.screen(), asked(huge, state.rules)
+        screen, wanted = filters.screen(), pod_requests(huge, state.rules)
     except (QuantityError, SelectorError):
         return None
     if any(node.doubtful for node in screen.passing):

@@ -11,8 +11,8 @@ from typing import TypeVar, cast
 
 from .failures import Failure, Failures, resolvable
 from .node_info import NodeInfo
+from .node_resources_fit import Asked, lacking
 from .requests import Amounts
-from .resources import Asked, lacking
 
 _T = TypeVar("_T")
 

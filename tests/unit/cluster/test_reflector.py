@@ -10,8 +10,8 @@ import pytest
 
 from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.events import Change
-from gpuspawner.cluster.feed import Feed
 from gpuspawner.cluster.kinds import PODS
+from gpuspawner.cluster.reflector import Reflector
 from gpuspawner.cluster.watch import Confirmed, Listed, Lost, Page, Signal
 from gpuspawner.kube.objects import decode
 from gpuspawner.scheduling.state import ClusterState
@@ -44,7 +44,7 @@ def pods(count: int) -> list[msgspec.Raw]:
 async def test_other_work_goes_on_while_much_is_taken_in(
     signals: list[Signal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpuspawner.cluster.feed._TURN_SECONDS", 0.0)
+    monkeypatch.setattr("gpuspawner.cluster.reflector._TURN_SECONDS", 0.0)
     state = ClusterState()
     turns = 0
 
@@ -55,7 +55,7 @@ async def test_other_work_goes_on_while_much_is_taken_in(
             turns += 1
 
     other = asyncio.create_task(other_work())
-    await Feed(PODS, state, lambda: None).run(Scripted(*signals))  # type: ignore[arg-type]
+    await Reflector(PODS, state, lambda: None).run(Scripted(*signals))  # type: ignore[arg-type]
     other.cancel()
 
     assert len(state.unbound_pods) == 200
@@ -65,10 +65,10 @@ async def test_other_work_goes_on_while_much_is_taken_in(
 async def test_other_work_goes_on_while_a_new_list_takes_the_place_of_much(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("gpuspawner.cluster.feed._TURN_SECONDS", 0.0)
+    monkeypatch.setattr("gpuspawner.cluster.reflector._TURN_SECONDS", 0.0)
     state = ClusterState()
-    feed = Feed(PODS, state, lambda: None)
-    await feed.run(Scripted(Page(pods(200), first=True), Listed()))  # type: ignore[arg-type]
+    reflector = Reflector(PODS, state, lambda: None)
+    await reflector.run(Scripted(Page(pods(200), first=True), Listed()))  # type: ignore[arg-type]
     turns = 0
 
     async def other_work() -> None:
@@ -78,7 +78,7 @@ async def test_other_work_goes_on_while_a_new_list_takes_the_place_of_much(
             turns += 1
 
     other = asyncio.create_task(other_work())
-    await feed.run(Scripted(Page(pods(1), first=True), Listed()))  # type: ignore[arg-type]
+    await reflector.run(Scripted(Page(pods(1), first=True), Listed()))  # type: ignore[arg-type]
     other.cancel()
 
     assert len(state.unbound_pods) == 1
@@ -88,20 +88,20 @@ async def test_other_work_goes_on_while_a_new_list_takes_the_place_of_much(
 async def test_everybody_is_notified_once_a_signal_not_once_an_object() -> None:
     notified: list[int] = []
     state = ClusterState()
-    feed = Feed(PODS, state, lambda: notified.append(len(state.unbound_pods)))
+    reflector = Reflector(PODS, state, lambda: notified.append(len(state.unbound_pods)))
 
-    await feed.run(Scripted(Page(pods(3), first=True), Listed()))  # type: ignore[arg-type]
+    await reflector.run(Scripted(Page(pods(3), first=True), Listed()))  # type: ignore[arg-type]
 
     assert notified == [3, 3]
 
 
 async def test_a_gap_ends_with_the_list_that_follows_it() -> None:
-    feed = Feed(PODS, ClusterState(), lambda: None)
+    reflector = Reflector(PODS, ClusterState(), lambda: None)
     listing: list[Signal] = [Page(pods(1), first=True), Listed()]
     gone = Lost(RequestError("gone", 410), gap=True)
 
-    await feed.run(Scripted(*listing, gone))  # type: ignore[arg-type]
-    assert feed.gap
-    await feed.run(Scripted(*listing))  # type: ignore[arg-type]
-    assert not feed.gap
-    assert feed.error is None
+    await reflector.run(Scripted(*listing, gone))  # type: ignore[arg-type]
+    assert reflector.gap
+    await reflector.run(Scripted(*listing))  # type: ignore[arg-type]
+    assert not reflector.gap
+    assert reflector.error is None

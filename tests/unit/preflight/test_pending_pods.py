@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.preflight.judge import Judge
-from gpuspawner.preflight.strangers import Strangers
+from gpuspawner.preflight.pending_pods import PendingPods
+from gpuspawner.preflight.verdicts import Verdicts
 from tests.unit.preflight.worlds import NAMESPACE, StillView, node, pod
 
 
-def strangers(view: StillView, patience: float = 60) -> Strangers:
-    return Strangers(view.state, Judge(view.state), patience)
+def pending(view: StillView, patience: float = 60) -> PendingPods:
+    return PendingPods(view.state, Verdicts(view.state), patience)
 
 
 @pytest.mark.parametrize(
@@ -31,30 +31,30 @@ def test_only_pods_that_the_scheduler_may_bind_now_count(
 ) -> None:
     view = StillView(("Node", node("n", 2)), ("Pod", stranger))
 
-    assert len(strangers(view).claims(())) == counted
+    assert len(pending(view).demands(())) == counted
 
 
 def test_pods_that_are_known_are_no_strangers() -> None:
     view = StillView(("Node", node("n", 2)), ("Pod", pod("mine")), ("Pod", pod("theirs")))
 
-    assert len(strangers(view).claims({(NAMESPACE, "mine")})) == 1
+    assert len(pending(view).demands({(NAMESPACE, "mine")})) == 1
 
 
 def test_a_pod_that_fits_for_long_and_is_not_bound_holds_nobody_up_for_ever() -> None:
     view = StillView(("Node", node("n", 2)), ("Pod", pod("stuck")))
-    waiting = strangers(view, patience=0)
+    waiting = pending(view, patience=0)
 
-    assert len(waiting.claims(())) == 1
-    assert waiting.claims(()) == []
+    assert len(waiting.demands(())) == 1
+    assert waiting.demands(()) == []
 
 
 def test_a_pod_that_fitted_before_and_fits_again_counts_anew() -> None:
     view = StillView(("Node", node("n", 1)), ("Pod", pod("stuck")))
-    waiting = strangers(view, patience=0)
-    waiting.claims(())
+    waiting = pending(view, patience=0)
+    waiting.demands(())
 
     view.put("Pod", pod("other", on="n"))
-    assert waiting.claims(()) == []
+    assert waiting.demands(()) == []
     view.remove_pod("other")
 
-    assert len(waiting.claims(())) == 1
+    assert len(waiting.demands(())) == 1

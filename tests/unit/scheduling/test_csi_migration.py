@@ -2,7 +2,7 @@ import pytest
 
 from gpuspawner.kube.objects import convert
 from gpuspawner.scheduling import ClusterState, Outcome, evaluate
-from gpuspawner.scheduling.migration import translated, translates
+from gpuspawner.scheduling.csi_migration import translated, translates
 from tests.unit.scheduling.objects import judge, node, pod
 from tests.unit.scheduling.storage import WAIT, claim, uses, volume
 

@@ -15,7 +15,7 @@ _MIG = re.compile(r"nvidia\.com/mig-[0-9]+g\.([0-9]+)gb(?:\.[a-z.]+)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StateText:
     """What is told about an accelerator before it is chosen.
 
     Attributes:
@@ -39,26 +39,26 @@ def sharing(accelerator: Accelerator) -> str:
     return _("A slice of a GPU, with {count} GB of memory of its own.").format(count=told[1])
 
 
-def standing(row: Availability) -> Standing:
+def state_text(row: Availability) -> StateText:
     """A state in words. Plain text, not yet escaped for HTML."""
     match row.state:
         case State.FREE:
-            return Standing(_("Free"), _free(row.gpus) if row.gpus else "")
+            return StateText(_("Free"), _free(row.gpus) if row.gpus else "")
         case State.BUSY:
             return _busy(row.gpus)
         case State.CAN_SCALE_UP if row.scale_up is not None:
             usual = words.minutes(row.scale_up.minutes)
-            return Standing(_("New machine"), _("ready in {time}").format(time=usual))
+            return StateText(_("New machine"), _("ready in {time}").format(time=usual))
         case State.CAN_SCALE_UP:
-            return Standing(_("New machine"))
+            return StateText(_("New machine"))
         case State.AWAY:
-            return Standing(_("Away"), _("its machines are out of service right now"))
+            return StateText(_("Away"), _("its machines are out of service right now"))
         case State.ABSENT:
-            return Standing(_("Not here"), _("no machine here has it at the moment"))
+            return StateText(_("Not here"), _("no machine here has it at the moment"))
         case State.READING:
-            return Standing(_("Looking"), _("still reading the cluster"))
+            return StateText(_("Looking"), _("still reading the cluster"))
         case State.UNKNOWN:
-            return Standing(_("Unknown"), _("whether it is free cannot be told right now"))
+            return StateText(_("Unknown"), _("whether it is free cannot be told right now"))
 
 
 def _free(gpus: Room) -> str:
@@ -73,15 +73,15 @@ def _free(gpus: Room) -> str:
     return text.format(count=gpus.free, total=gpus.total, most=gpus.most_free)
 
 
-def _busy(gpus: Room | None) -> Standing:
+def _busy(gpus: Room | None) -> StateText:
     if gpus is None:
-        return Standing(_("Full"), _("no machine has room right now"))
+        return StateText(_("Full"), _("no machine has room right now"))
     if gpus.most_free >= gpus.asked:
         text = _("{figures}, but too little memory or CPU beside them")
-        return Standing(_("Full"), text.format(figures=_free(gpus)))
+        return StateText(_("Full"), text.format(figures=_free(gpus)))
     if gpus.free:
-        return Standing(_("In use"), _free(gpus))
+        return StateText(_("In use"), _free(gpus))
     if gpus.total == 0:
-        return Standing(_("In use"), _("none is free right now"))
+        return StateText(_("In use"), _("none is free right now"))
     text = ngettext("the only one is in use", "all {count} are in use", gpus.total)
-    return Standing(_("In use"), text.format(count=gpus.total))
+    return StateText(_("In use"), text.format(count=gpus.total))

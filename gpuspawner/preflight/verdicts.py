@@ -11,10 +11,10 @@ from msgspec import msgpack, structs
 from gpuspawner.kube.manifest import Manifest
 from gpuspawner.kube.pods import Affinity, Pod, Volume
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.preflight.contention import Claim, requests_with_pod
+from gpuspawner.preflight.contention import Demand, requests_with_pod
 from gpuspawner.scheduling.evaluate import evaluate
 from gpuspawner.scheduling.node_info import host_ports
-from gpuspawner.scheduling.requests import asked
+from gpuspawner.scheduling.requests import pod_requests
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome, Verdict
 
@@ -36,7 +36,7 @@ class Subject:
     new_claims: tuple[Manifest, ...] = ()
 
 
-class Judge:
+class Verdicts:
     """Evaluates pods against a state.
 
     Args:
@@ -47,8 +47,8 @@ class Judge:
         self._state = state
         self._version = -1
         self._verdicts: dict[_Shape, Verdict] = {}
-        self._claims: dict[_Shape, Claim | None] = {}
-        self._alike: dict[object, Claim] = {}
+        self._demands: dict[_Shape, Demand | None] = {}
+        self._alike: dict[object, Demand] = {}
         self._repelling = False
         """Whether a pod that runs keeps others away by its anti-affinity."""
 
@@ -61,33 +61,33 @@ class Judge:
             self._verdicts[shape] = verdict
         return verdict
 
-    def claim(self, subject: Subject) -> Claim | None:
+    def demand(self, subject: Subject) -> Demand | None:
         """The room that the pod may take at this moment; None where it fits nowhere.
 
-        Equal claims are one object, whatever else their pods differ in.
+        Equal demands are one object, whatever else their pods differ in.
         """
         shape = self._shape(subject)
-        if shape not in self._claims:
-            self._claims[shape] = self._claim(subject)
-        return self._claims[shape]
+        if shape not in self._demands:
+            self._demands[shape] = self._demand(subject)
+        return self._demands[shape]
 
-    def claim_anywhere(self, subject: Subject) -> Claim:
+    def demand_anywhere(self, subject: Subject) -> Demand:
         """What a pod may take of which nobody knows where it goes."""
         try:
-            return Claim(requests_with_pod(asked(subject.pod, self._state.rules)), None)
+            return Demand(requests_with_pod(pod_requests(subject.pod, self._state.rules)), None)
         except QuantityError:
-            return Claim({}, None, simple=False)
+            return Demand({}, None, simple=False)
 
-    def _claim(self, subject: Subject) -> Claim | None:
+    def _demand(self, subject: Subject) -> Demand | None:
         verdict, pod = self.verdict(subject), subject.pod
         match verdict.outcome:
             case Outcome.FITS:
-                requests = requests_with_pod(asked(pod, self._state.rules))
-                claim = Claim(requests, frozenset(verdict.feasible), is_simple(pod))
-                value = (frozenset(requests.items()), claim.nodes, claim.simple)
-                return self._alike.setdefault(value, claim)
+                requests = requests_with_pod(pod_requests(pod, self._state.rules))
+                demand = Demand(requests, frozenset(verdict.feasible), is_simple(pod))
+                value = (frozenset(requests.items()), demand.nodes, demand.simple)
+                return self._alike.setdefault(value, demand)
             case Outcome.FITS_AFTER_PREEMPTION:
-                return Claim({}, None, simple=False)
+                return Demand({}, None, simple=False)
             case _:
                 return None
 
@@ -110,7 +110,7 @@ class Judge:
         if self._version == self._state.version:
             return
         self._version = self._state.version
-        for kept in (self._verdicts, self._claims, self._alike):
+        for kept in (self._verdicts, self._demands, self._alike):
             kept.clear()
         self._repelling = any(info.repelling for info in self._state.nodes.values())
 

@@ -9,7 +9,7 @@ import pytest
 
 from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.view import ClusterView
-from gpuspawner.kube.objects import Odd, decode
+from gpuspawner.kube.objects import Undecodable, decode
 from tests.unit.cluster.scripted import Step, event, obj, page, raw, watch
 from tests.unit.cluster.test_view import NODE, POD, until, viewing
 from tests.waiting import PATIENCE
@@ -81,7 +81,7 @@ async def test_among_the_items_of_a_list_it_is_odd_and_the_others_are_seen(odd: 
     async with viewing(nodes=[page(NODE), watch(hold=True)], pods=pods) as (view, _):
         await until(view, lambda: sees(view))
 
-        assert list(view.state.odd)
+        assert list(view.state.undecodable)
 
 
 @pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
@@ -90,7 +90,7 @@ async def test_as_an_event_it_is_odd_and_those_after_it_are_seen(odd: bytes) -> 
     async with viewing(pods=[page(), events]) as (view, _):
         await until(view, lambda: sees(view))
 
-        assert list(view.state.odd)
+        assert list(view.state.undecodable)
 
 
 @pytest.mark.parametrize("item", UNDERSTOOD.values(), ids=UNDERSTOOD)
@@ -99,7 +99,7 @@ async def test_what_is_strange_and_clear_is_understood(item: bytes) -> None:
     async with viewing(pods=[listing(item, encoded), watch(hold=True)]) as (view, _):
         await until(view, lambda: sees(view))
 
-        assert not list(view.state.odd)
+        assert not list(view.state.undecodable)
         assert len(view.state.pods) + len(view.state.unbound_pods) == 2
 
 
@@ -109,7 +109,7 @@ async def test_an_odd_pod_that_goes_or_mends_is_odd_no_more() -> None:
     for last in (event("DELETED", {**odd, "spec": 5}), event("MODIFIED", good)):
         async with viewing(pods=[page(odd, POD), watch(last, hold=True)]) as (view, _):
             assert await view.first_list(PATIENCE)
-            await until(view, lambda view=view: not list(view.state.odd))
+            await until(view, lambda view=view: not list(view.state.undecodable))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ async def test_an_odd_pod_that_goes_or_mends_is_odd_no_more() -> None:
 def test_what_is_odd_is_not_quoted(spec: object) -> None:
     odd = decode("Pod", json.dumps(obj("o", namespace="x", spec=spec)).encode())
 
-    assert isinstance(odd, Odd)
+    assert isinstance(odd, Undecodable)
     assert "s3cret" not in repr(odd)
 
 
@@ -139,7 +139,7 @@ async def test_a_thousand_odd_objects_are_one_line_in_the_log(
     async with viewing(pods=[page(*odd, POD), watch(hold=True)]) as (view, _):
         assert await view.first_list(PATIENCE)
 
-        assert len(list(view.state.odd)) == 1_000
+        assert len(list(view.state.undecodable)) == 1_000
     assert sum("understood" in record.message for record in caplog.records) == 1
     assert max(len(record.message) for record in caplog.records) < 500
 
@@ -150,7 +150,7 @@ async def test_as_an_event_it_is_understood_and_those_after_it_are_seen(item: by
     async with viewing(pods=[page(), events]) as (view, server):
         await until(view, lambda: sees(view))
 
-        assert not list(view.state.odd)
+        assert not list(view.state.undecodable)
         assert len(view.state.pods) + len(view.state.unbound_pods) == 2
         lists = [query for query in server.queries if "limit" in query]
         assert len(lists) == 2  # nodes and pods, each once

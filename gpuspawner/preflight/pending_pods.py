@@ -7,8 +7,8 @@ import time
 from collections.abc import Container
 
 from gpuspawner.kube.pods import Pod
-from gpuspawner.preflight.contention import Claim
-from gpuspawner.preflight.judge import Judge, Subject
+from gpuspawner.preflight.contention import Demand
+from gpuspawner.preflight.verdicts import Subject, Verdicts
 from gpuspawner.scheduling.state import ClusterState
 
 Key = tuple[str, str]
@@ -19,41 +19,41 @@ Key = tuple[str, str]
 PATIENCE_SECONDS = 30.0
 
 
-class Strangers:
+class PendingPods:
     """Other people's unbound pods, for as long as they may well be bound soon.
 
     Args:
         state: What is known of the cluster; read only.
-        judge: Evaluates pods against it.
+        verdicts: Evaluates pods against it.
         patience: Seconds that a pod which fits is counted.
     """
 
     def __init__(
-        self, state: ClusterState, judge: Judge, patience: float = PATIENCE_SECONDS
+        self, state: ClusterState, verdicts: Verdicts, patience: float = PATIENCE_SECONDS
     ) -> None:
         self._state = state
-        self._judge = judge
+        self._verdicts = verdicts
         self._patience = patience
         self._fitting_since: dict[tuple[Key, str], float] = {}
 
-    def claims(self, known: Container[Key]) -> list[Claim]:
+    def demands(self, known: Container[Key]) -> list[Demand]:
         """What they may take at this moment.
 
         Args:
-            known: Pods that are no strangers.
+            known: Pods that are no pending pods.
         """
         now = time.monotonic()
         fitting: dict[tuple[Key, str], float] = {}
-        found: list[Claim] = []
+        found: list[Demand] = []
         for pod in self._state.unbound_pods.values():
             key = (pod.metadata.namespace, pod.metadata.name)
-            claim = self._judge.claim(Subject(pod)) if _may_be_bound(pod) else None
-            if claim is None or key in known:
+            demand = self._verdicts.demand(Subject(pod)) if _may_be_bound(pod) else None
+            if demand is None or key in known:
                 continue
             since = self._fitting_since.get((key, pod.metadata.uid), now)
             fitting[key, pod.metadata.uid] = since
             if now - since <= self._patience:
-                found.append(claim)
+                found.append(demand)
         self._fitting_since = fitting
         return found
 

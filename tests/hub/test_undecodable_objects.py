@@ -1,4 +1,4 @@
-"""Odd objects in the cluster stop no hub, and no verdict that they cannot matter to."""
+"""Undecodable objects in the cluster stop no hub, and no verdict that they cannot matter to."""
 
 from __future__ import annotations
 

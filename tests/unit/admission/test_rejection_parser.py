@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.admission.reading import message, read, unit_of
 from gpuspawner.admission.rejection import (
     Bound,
     Breach,
@@ -26,6 +25,7 @@ from gpuspawner.admission.rejection import (
     Use,
     WebhookFailed,
 )
+from gpuspawner.admission.rejection_parser import message, read, unit_of
 
 GI = 2**30
 GPU = "nvidia.com/gpu"

@@ -3,23 +3,31 @@
 import logging
 from collections.abc import Sequence
 
-from gpuspawner.cluster.feed import Feed
-from gpuspawner.cluster.health import Forbidden, Health, Live, Reading, Stale, Unreachable
-from gpuspawner.cluster.standing import is_forbidden, is_open
+from gpuspawner.cluster.health import (
+    Forbidden,
+    Health,
+    Live,
+    Reading,
+    Stale,
+    Unreachable,
+    is_forbidden,
+    is_open,
+)
+from gpuspawner.cluster.reflector import Reflector
 
 log = logging.getLogger(__name__)
 
 
-class Teller:
+class HealthLog:
     """Says what has changed, once, and not how often it was tried or how long it has been so.
 
     Args:
-        feeds: All kinds of the view.
+        reflectors: All kinds of the view.
     """
 
-    def __init__(self, feeds: Sequence[Feed]) -> None:
-        self._required = [feed for feed in feeds if feed.kind.required]
-        self._optional = [feed for feed in feeds if not feed.kind.required]
+    def __init__(self, reflectors: Sequence[Reflector]) -> None:
+        self._required = [reflector for reflector in reflectors if reflector.kind.required]
+        self._optional = [reflector for reflector in reflectors if not reflector.kind.required]
         self._said: tuple[object, ...] = ()
 
     def tell(self, health: Health) -> None:
@@ -34,7 +42,7 @@ class Teller:
             self._tell_missing()
 
     def _tell_missing(self) -> None:
-        missing = [feed.kind.plural for feed in self._optional if is_forbidden(feed)]
+        missing = [reflector.kind.plural for reflector in self._optional if is_forbidden(reflector)]
         if missing:
             log.warning(
                 "The hub may not list and watch %s; pods whose place depends on them start "
@@ -50,7 +58,7 @@ class Teller:
 
     def _is_expired(self, health: Health) -> bool:
         """Whether credentials are what is wrong; the wording of others varies from try to try."""
-        errors = [feed.error for feed in self._required if feed.error]
+        errors = [reflector.error for reflector in self._required if reflector.error]
         return isinstance(health, Stale | Unreachable) and any(e.status == 401 for e in errors)
 
 

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.scheduling.failures import Insufficient
-from gpuspawner.scheduling.resources import fits, lacking, wanted
+from gpuspawner.scheduling.node_resources_fit import fits, lacking, wanted
 from tests.unit.scheduling.objects import judge, node, pod, texts
 
 amounts = st.dictionaries(

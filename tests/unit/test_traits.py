@@ -9,9 +9,9 @@ import pytest
 from kubespawner import KubeSpawner
 from traitlets import TraitType
 
-from gpuspawner import GPUSpawner, config
+from gpuspawner import GPUSpawner, traits
 
-TRAITS = {name: it for name, it in vars(config).items() if isinstance(it, TraitType)}
+TRAITS = {name: it for name, it in vars(traits).items() if isinstance(it, TraitType)}
 
 
 def test_the_spawner_has_every_trait_as_its_own() -> None:
@@ -29,7 +29,7 @@ def test_every_trait_says_since_when_there_is_it(name: str) -> None:
 
 
 def test_offers_are_traits() -> None:
-    assert set(config.OFFERS) <= TRAITS.keys()
+    assert set(traits.OFFERS) <= TRAITS.keys()
 
 
 def test_importing_the_package_imports_no_hub_and_no_client() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.availability import Trials
-from gpuspawner.machines import Machine, largest, machines
+from gpuspawner.largest_fit import Machine, largest, machines
 from gpuspawner.manifest import PodRules
 from gpuspawner.manifest.apply import EVERYWHERE
 from gpuspawner.offers import Offers

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from gpuspawner.availability import Availability, State
-from gpuspawner.form import instead
+from gpuspawner.form import alternative_button
 from gpuspawner.form.questions import CPUS, IMAGES, MEMORIES, AnyQuestion, counts
-from gpuspawner.form.view import MOST_LAMPS, Button, Card, Choice, Field, Live, Text, View
+from gpuspawner.form.view_model import MOST_LAMPS, Button, Card, Choice, Field, Live, Text, View
 from gpuspawner.language import gettext as _
-from gpuspawner.messages import OnForm, button, standing
+from gpuspawner.messages import OnForm, button, state_text
+from gpuspawner.messages.availability import sharing
 from gpuspawner.messages.corrections import replaced, sentence
-from gpuspawner.messages.states import sharing
 from gpuspawner.offers import Choices, Offers
 from gpuspawner.offers.references import LONGEST
 from gpuspawner.options import (
@@ -31,7 +31,7 @@ from gpuspawner.options import (
     user_options,
 )
 from gpuspawner.options.forms import UNLISTED
-from gpuspawner.preflight.alternatives import asked_for
+from gpuspawner.preflight.alternatives import request_for
 from gpuspawner.preflight.decision import Alternative, Room
 
 
@@ -94,7 +94,7 @@ class _Builder:
         own: list[AnyQuestion] = [*self._own]
         if accelerator is not None:
             own.insert(0, counts(row))
-        words = standing(row)
+        words = state_text(row)
         return Card(
             value=key or "",
             name=accelerator.display_name if accelerator else _("No GPU"),
@@ -112,8 +112,8 @@ class _Builder:
 
     def _alternative(self, alternative: Alternative) -> Button:
         words = button(alternative)
-        sent = instead.value(asked_for(alternative.grant, self._offers))
-        return Button(instead.INSTEAD, sent, words.label, " · ".join(words.details))
+        sent = alternative_button.value(request_for(alternative.grant, self._offers))
+        return Button(alternative_button.INSTEAD, sent, words.label, " · ".join(words.details))
 
     def _fields(
         self,

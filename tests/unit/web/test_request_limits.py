@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from gpuspawner.web.questions import (
+from gpuspawner.web.request_limits import (
     A_SECOND,
     MOST_AT_ONCE,
     SAVED_UP,

@@ -3,11 +3,10 @@
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
-from gpuspawner.kube.objects import Odd
+from gpuspawner.kube.objects import Undecodable
 from gpuspawner.policy import Grant
 from gpuspawner.preflight import facts
 from gpuspawner.preflight.alternatives import Variant, Variants, nearest
-from gpuspawner.preflight.claims import waits_for_a_claim
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     Alternative,
@@ -18,8 +17,9 @@ from gpuspawner.preflight.decision import (
     UnknownRules,
     Wait,
 )
-from gpuspawner.preflight.judge import Judge, Subject
+from gpuspawner.preflight.missing_claims import waits_for_a_claim
 from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.verdicts import Subject, Verdicts
 from gpuspawner.scaling.declared import can_scale_up
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.unknowns import Unknown
@@ -31,12 +31,12 @@ class Decider:
 
     Args:
         state: What is known of the cluster; read only.
-        judge: Evaluates pods against it.
+        verdicts: Evaluates pods against it.
     """
 
-    def __init__(self, state: ClusterState, judge: Judge) -> None:
+    def __init__(self, state: ClusterState, verdicts: Verdicts) -> None:
         self._state = state
-        self._judge = judge
+        self._verdicts = verdicts
 
     def decide(self, proposal: Proposal, age: float) -> Decision:
         """Decide about the pod that is asked for.
@@ -46,9 +46,9 @@ class Decider:
             age: Seconds since the API server last confirmed the state.
         """
         subject = proposal.subject
-        if isinstance(subject, Odd):
+        if isinstance(subject, Undecodable):
             return Start(proposal.grant, (UnknownRules((subject.problem,)),))
-        verdict = self._judge.verdict(subject)
+        verdict = self._verdicts.verdict(subject)
         if waits_for_a_claim(self._state, proposal.namespace, verdict):
             return Start(proposal.grant, (UnknownRules((verdict.message,)),))
         match verdict.outcome:
@@ -64,7 +64,9 @@ class Decider:
     def try_again(self, proposal: Proposal, age: float) -> Refuse:
         """Refuse what fits at this moment, because it cannot be known for whom."""
         subject = proposal.subject
-        nodes = [] if isinstance(subject, Odd) else facts.candidates(self._state, subject.pod)
+        nodes = (
+            [] if isinstance(subject, Undecodable) else facts.candidates(self._state, subject.pod)
+        )
         return Refuse(
             proposal.grant,
             Reason.TRY_AGAIN,
@@ -86,7 +88,7 @@ class Decider:
 
     def fits(self, subject: Subject) -> bool:
         """Whether a node has room for it at this moment."""
-        return self._judge.verdict(subject).outcome is Outcome.FITS
+        return self._verdicts.verdict(subject).outcome is Outcome.FITS
 
     def _wait_or_refuse(
         self, proposal: Proposal, subject: Subject, verdict: Verdict, age: float
@@ -118,7 +120,7 @@ class Decider:
             return None
         grant, plain = made
         subject = replace(proposal, pod=plain).subject
-        if isinstance(subject, Odd) or not self.fits(subject):
+        if isinstance(subject, Undecodable) or not self.fits(subject):
             return None
         nodes = facts.candidates(self._state, subject.pod)
         gpus = facts.gpus(nodes, grant.accelerator, grant.gpus)

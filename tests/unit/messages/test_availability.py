@@ -1,0 +1,58 @@
+"""What is told about an accelerator before it is chosen."""
+
+import pytest
+
+from gpuspawner.availability import Availability, State
+from gpuspawner.messages import StateText, state_text
+from gpuspawner.offers import Accelerator
+from gpuspawner.preflight.decision import CanScaleUp, Room
+
+T4 = Accelerator("t4", "T4", "nvidia.com/gpu")
+
+
+def gpus(most_free, free, total, asked=1):
+    return Room("nvidia.com/gpu", asked, most_free, free, 4, total)
+
+
+SENTENCES = [
+    (Availability(T4, State.FREE, gpus(4, 4, 4)), StateText("Free", "4 of 4 free")),
+    (
+        Availability(T4, State.FREE, gpus(2, 5, 8)),
+        StateText("Free", "5 of 8 free, at most 2 on one machine"),
+    ),
+    (Availability(None, State.FREE), StateText("Free")),
+    (Availability(T4, State.BUSY, gpus(0, 0, 1)), StateText("In use", "the only one is in use")),
+    (Availability(T4, State.BUSY, gpus(0, 0, 4)), StateText("In use", "all 4 are in use")),
+    (Availability(T4, State.BUSY, gpus(0, 0, 0)), StateText("In use", "none is free right now")),
+    (
+        Availability(T4, State.BUSY, gpus(1, 3, 8, asked=2)),
+        StateText("In use", "3 of 8 free, at most 1 on one machine"),
+    ),
+    (
+        Availability(T4, State.BUSY, gpus(2, 2, 4)),
+        StateText("Full", "2 of 4 free, but too little memory or CPU beside them"),
+    ),
+    (Availability(None, State.BUSY), StateText("Full", "no machine has room right now")),
+    (
+        Availability(T4, State.CAN_SCALE_UP, gpus(0, 0, 0), CanScaleUp(0, 4, 8)),
+        StateText("New machine", "ready in about 8 minutes"),
+    ),
+    (
+        Availability(T4, State.AWAY, gpus(0, 0, 0)),
+        StateText("Away", "its machines are out of service right now"),
+    ),
+    (
+        Availability(T4, State.ABSENT, gpus(0, 0, 0)),
+        StateText("Not here", "no machine here has it at the moment"),
+    ),
+    (Availability(T4, State.READING), StateText("Looking", "still reading the cluster")),
+    (
+        Availability(T4, State.UNKNOWN),
+        StateText("Unknown", "whether it is free cannot be told right now"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("row", "words"), SENTENCES, ids=range(len(SENTENCES)))
+def test_a_state_is_told_in_a_word_and_in_figures(row, words):
+    assert state_text(row) == words

@@ -1,0 +1,208 @@
+"""A reservation ends once, on every way out, and never while its pod may take room unseen."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuspawner.preflight.reservations import Reservations
+from gpuspawner.preflight.verdicts import Verdicts
+from tests.unit.preflight.worlds import NAMESPACE, Plain, StillView, node, pod, proposal
+
+KEY = (NAMESPACE, "a")
+
+
+def on_its_way_out(plain: Plain) -> Plain:
+    metadata = plain["metadata"]
+    assert isinstance(metadata, dict)
+    return {**plain, "metadata": {**metadata, "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+
+
+class Desk:
+    """Reservations before one node of two GPUs, and how often they told that one had ended."""
+
+    def __init__(self, *objects: tuple[str, Plain], lifetime: float = 60) -> None:
+        self.told = 0
+        self.view = StillView(("Node", node("n", 2)), *objects)
+        state = self.view.state
+        self.reservations = Reservations(state, Verdicts(state), self.tell, lifetime)
+
+    def tell(self) -> None:
+        self.told += 1
+
+    def take(self, **spec: object) -> None:
+        subject = proposal("a", **spec).subject
+        assert not hasattr(subject, "problem")
+        self.reservations.take(KEY, subject)  # type: ignore[arg-type]
+
+    def send(self, **spec: object) -> None:
+        self.take(**spec)
+        self.reservations.send(KEY)
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+def test_a_start_that_sent_no_pod_gives_its_reservation_up_at_once(desk: Desk) -> None:
+    desk.take()
+
+    desk.reservations.release(KEY)
+    assert len(desk.reservations) == 0
+
+    desk.reservations.release(KEY)
+    assert desk.told == 1
+
+
+def test_a_reservation_ends_when_the_view_shows_its_pod_bound(desk: Desk) -> None:
+    desk.send()
+    desk.view.put("Pod", pod("a"))
+    assert len(desk.reservations) == 1
+
+    desk.view.put("Pod", pod("a", on="n"))
+    assert len(desk.reservations) == 0
+
+
+def test_a_start_that_is_over_before_the_view_sees_its_pod_leaves_the_reservation_until_then(
+    desk: Desk,
+) -> None:
+    desk.send()
+    desk.reservations.release(KEY)
+    assert len(desk.reservations) == 1
+
+    desk.view.put("Pod", pod("a", on="n"))
+    assert len(desk.reservations) == 0
+
+
+def test_a_pod_that_waits_when_its_start_is_over_is_a_stranger(desk: Desk) -> None:
+    desk.send()
+    desk.view.put("Pod", pod("a"))
+    desk.reservations.release(KEY)
+
+    assert len(desk.reservations) == 0
+
+
+def test_a_pod_that_was_stopped_before_the_view_showed_it_leaves_no_reservation(desk: Desk) -> None:
+    desk.send()
+    desk.reservations.release(KEY)
+
+    desk.reservations.see_out(KEY)
+
+    assert len(desk.reservations) == 0
+
+
+def test_stopping_an_older_pod_does_not_end_the_reservation_of_a_start_under_way(
+    desk: Desk,
+) -> None:
+    desk.send()
+
+    desk.reservations.see_out(KEY)
+
+    assert len(desk.reservations) == 1
+
+
+def test_a_reservation_ends_where_the_api_server_knows_of_no_pod(desk: Desk) -> None:
+    desk.send()
+    desk.reservations.release(KEY)
+
+    desk.reservations.vacate(KEY)
+    desk.reservations.vacate(KEY)
+
+    assert len(desk.reservations) == 0
+    assert desk.told == 1
+
+
+def test_a_reservation_ends_when_its_pod_was_seen_and_is_gone(desk: Desk) -> None:
+    desk.send()
+    desk.view.put("Pod", pod("a"))
+    assert len(desk.reservations) == 1
+
+    desk.view.remove_pod("a")
+    assert len(desk.reservations) == 0
+
+
+def test_what_runs_under_the_name_before_a_pod_was_sent_does_not_end_the_reservation() -> None:
+    desk = Desk(("Pod", pod("a", on="n")))
+    desk.take()
+
+    assert len(desk.reservations) == 1
+
+
+def test_an_older_pod_of_the_same_name_does_not_end_a_reservation() -> None:
+    desk = Desk(("Pod", pod("a", on="n")))
+    desk.send()
+    assert len(desk.reservations) == 1
+
+    desk.view.put("Pod", on_its_way_out(pod("a", on="n")))
+    assert len(desk.reservations) == 1
+    desk.view.remove_pod("a")
+    assert len(desk.reservations) == 1
+
+    desk.view.put("Pod", pod("a", on="n"))
+    assert len(desk.reservations) == 0
+
+
+def test_the_reservation_is_kept_while_an_older_pod_makes_way_and_the_new_one_is_sent_again() -> (
+    None
+):
+    desk = Desk(("Pod", pod("a")))
+    desk.send()
+    assert len(desk.reservations) == 1
+    desk.view.remove_pod("a")
+    assert len(desk.reservations) == 1
+    desk.reservations.send_again(KEY)
+
+    desk.reservations.send(KEY)
+    assert len(desk.reservations) == 1
+    desk.view.put("Pod", pod("a", on="n"))
+    assert len(desk.reservations) == 0
+
+
+def test_a_pod_that_is_seen_only_on_its_way_out_ends_the_reservation_of_a_start_that_is_over(
+    desk: Desk,
+) -> None:
+    desk.send()
+    desk.reservations.release(KEY)
+    desk.view.put("Pod", on_its_way_out(pod("a", on="n")))
+
+    assert len(desk.reservations) == 0
+
+
+def test_a_reservation_ends_after_its_lifetime() -> None:
+    desk = Desk(lifetime=0.0)
+    desk.take()
+
+    assert len(desk.reservations) == 0
+
+
+def test_a_preempting_pod_keeps_its_reservation_until_it_has_a_node_in_view() -> None:
+    desk = Desk(*(("Pod", pod(f"p{i}", on="n", priority=-10)) for i in range(2)))
+    desk.send()
+    desk.view.put("Pod", pod("a"))
+    assert len(desk.reservations) == 1
+
+    desk.view.put("Pod", {**pod("a"), "status": {"nominatedNodeName": "n"}})
+    assert len(desk.reservations) == 0
+
+
+def test_what_nobody_can_judge_keeps_its_reservation_until_it_is_seen(desk: Desk) -> None:
+    desk.send(schedulerName="volcano")
+    assert len(desk.reservations) == 1
+
+    desk.view.put("Pod", pod("a", schedulerName="volcano"))
+    assert len(desk.reservations) == 0
+
+
+def test_giving_up_what_was_never_taken_does_nothing(desk: Desk) -> None:
+    reservations = desk.reservations
+    for give_up in (
+        reservations.release,
+        reservations.vacate,
+        reservations.send,
+        reservations.send_again,
+        reservations.see_out,
+    ):
+        give_up(KEY)
+
+    assert len(desk.reservations) == 0
+    assert desk.told == 0
