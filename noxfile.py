@@ -1,4 +1,4 @@
-"""The project's checks, each in an environment of its own (`make help` lists the ways in)."""
+"""The project's checks, each in its own environment (`make help` lists the commands)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ nox.needs_version = ">=2025.10.14"
 nox.options.default_venv_backend = "uv"
 nox.options.reuse_venv = "yes"
 nox.options.download_python = "never"
-nox.options.error_on_missing_interpreters = False  # "every Python that the machine has"
+nox.options.error_on_missing_interpreters = False  # use the Pythons that the machine has
 nox.options.sessions = ["lint", "docs", "unit", "hub", "cluster"]
 
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 
 HUBS = {
-    # What the newest release of the Zero-to-JupyterHub chart runs (4.4.0, images/hub).
+    # The versions in the newest release of the Zero-to-JupyterHub chart (4.4.0, images/hub).
     "5.5": ("jupyterhub==5.5.0", "jupyterhub-kubespawner==7.0.0"),
     "6.1": ("jupyterhub==6.1.1", "jupyterhub-kubespawner==7.1.0"),
 }
 NEWEST_HUB = HUBS["6.1"]
-LINT = ".[lint,nvml,test,browser]"  # mypy reads the tests' fixtures, and what these import
+LINT = ".[lint,nvml,test,browser]"  # mypy checks the tests' fixtures and their imports
 
 UNIT = ("tests/unit", "tests/scheduling")
 CLUSTER = (
@@ -38,14 +38,14 @@ CLUSTER = (
     "tests/race",
 )
 
-# Neighbours stay together as long as all workers have work: they share hubs and clusters.
+# worksteal keeps neighbouring tests on one worker, so that they share hubs and clusters.
 TWO_AT_ONCE = ("-n", "2", "--dist", "worksteal")
-# Hub and cluster often wait for each other. A third worker uses that time on two cores.
+# Hub and cluster often wait for each other; on two cores a third worker uses that time.
 THREE_AT_ONCE = ("-n", "3", "--dist", "worksteal")
 SLOWEST = ("--durations=10", "--durations-min=1")
 
-# Each hub and each server is a process. Without compiled modules KubeSpawner alone takes one of
-# them 9 s to import, and the tests start hundreds.
+# The tests start hundreds of hubs and servers as processes. Without compiled modules, each needs
+# 9 s to import KubeSpawner alone.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
@@ -61,12 +61,12 @@ def _show_pyenv_pythons() -> None:
 
 
 _show_pyenv_pythons()
-# Tests marked `one_python` run on this one.
+# Tests with the mark `one_python` run on this one.
 FIRST_PYTHON = next((version for version in PYTHONS if shutil.which(f"python{version}")), None)
 
 
 def _pytest(session: nox.Session, *arguments: str, tests: Sequence[str], without: str = "") -> None:
-    """Run these tests but for those with the mark, or those that stand after `--`."""
+    """Run these tests except those with the mark, or the tests named after `--`."""
     names_some = any(Path(word.partition("::")[0]).exists() for word in session.posargs)
     chosen = session.posargs if names_some else [*tests, *session.posargs]
     left_out = ("-m", f"not {without}") if without and not names_some else ()
@@ -81,20 +81,20 @@ def _lint(session: nox.Session) -> None:
 
 
 def _build_control_plane(session: nox.Session) -> None:
-    """Build it before the tests: with its progress to be seen, and outside their time limits."""
+    """Build it before the tests, to show its progress and to keep it out of their time limits."""
     session.run("python", "-m", "localcluster", "build")
 
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style, types and layers."""
+    """Check style, types and layers."""
     session.install("-e", LINT)
     _lint(session)
 
 
 @nox.session
 def check(session: nox.Session) -> None:
-    """The inner loop: style, types, layers, and the pure rooms without their longest tests."""
+    """The quick check: style, types, layers, and the unit tests without the longest."""
     session.install("-e", LINT)
     _lint(session)
     _pytest(session, *TWO_AT_ONCE, tests=UNIT, without="one_python")
@@ -102,7 +102,7 @@ def check(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The documentation, every warning an error."""
+    """Build the documentation; warnings are errors."""
     session.install("-e", ".[docs,nvml]")
     session.run("sphinx-build", "-n", "-W", "--keep-going", "-q", "docs", "docs/_build/html")
     session.log("see %s", Path("docs/_build/html/index.html").absolute())
@@ -110,7 +110,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS)
 def unit(session: nox.Session) -> None:
-    """The pure rooms, on every Python that the machine has."""
+    """Run the unit tests on every Python that the machine has."""
     session.install("-e", ".[test]")
     without = "" if session.python == FIRST_PYTHON else "one_python"
     _pytest(session, *TWO_AT_ONCE, tests=UNIT, without=without)
@@ -119,7 +119,7 @@ def unit(session: nox.Session) -> None:
 @nox.session
 @nox.parametrize("hub", [nox.param(version, id=version) for version in HUBS])
 def hub(session: nox.Session, hub: str) -> None:
-    """A real JupyterHub on the local control plane."""
+    """Run the tests with a real JupyterHub on the local control plane."""
     session.install("-e", ".[test]", *HUBS[hub])
     _build_control_plane(session)
     without = "" if HUBS[hub] == NEWEST_HUB else "one_hub"
@@ -128,9 +128,9 @@ def hub(session: nox.Session, hub: str) -> None:
 
 @nox.session
 def cluster(session: nox.Session) -> None:
-    """The local control plane itself, Chromium, and what is shipped.
+    """Run the tests with the local control plane or Chromium, and those of the package.
 
-    In one run: it takes two cores to its end, and each of these alone would not.
+    One run of all keeps two cores busy to the end; separate runs would not.
     """
     session.install("-e", ".[test,browser]", *NEWEST_HUB)
     session.env["CHROMIUM"] = _chromium(session)
@@ -140,7 +140,7 @@ def cluster(session: nox.Session) -> None:
 
 @nox.session
 def screenshots(session: nox.Session) -> None:
-    """The documentation's pictures, taken anew."""
+    """Take the documentation's screenshots again."""
     session.install("-e", ".[demo,browser]", *NEWEST_HUB)
     session.env["CHROMIUM"] = _chromium(session)
     _build_control_plane(session)
@@ -149,7 +149,7 @@ def screenshots(session: nox.Session) -> None:
 
 @nox.session
 def live(session: nox.Session) -> None:
-    """The long comparison with the real kube-scheduler."""
+    """Run the long comparison with the real kube-scheduler."""
     session.install("-e", ".[test]", *NEWEST_HUB)
     _build_control_plane(session)
     _pytest(session, "-s", tests=["tests/live"])
@@ -157,9 +157,9 @@ def live(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS)
 def fuzz(session: nox.Session) -> None:
-    """Hostile bodies by the way that REST takes, on every Python, since their limits differ.
+    """Send hostile REST bodies, on every Python, since their limits differ.
 
-    JupyterHub 5 hands on whatever is JSON; JupyterHub 6 refuses a third of it by itself.
+    JupyterHub 5 passes on all valid JSON; JupyterHub 6 itself refuses a third of the bodies.
     """
     session.install("-e", ".[test]", *HUBS["5.5"])
     _build_control_plane(session)
@@ -168,7 +168,7 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def attack(session: nox.Session) -> None:
-    """A thousand hostile requests to a hub, and another person's start beside them."""
+    """Send a thousand hostile requests to a hub while another user starts a server."""
     session.install("-e", ".[test]", *NEWEST_HUB)
     _build_control_plane(session)
     session.run("python", "-m", "tests.attack", *session.posargs)
@@ -176,7 +176,7 @@ def attack(session: nox.Session) -> None:
 
 @nox.session
 def race(session: nox.Session) -> None:
-    """A hundred people before fifteen GPUs, and what can go wrong meanwhile; half an hour."""
+    """Let a hundred users race for fifteen GPUs while things go wrong; takes half an hour."""
     session.install("-e", ".[test]", *NEWEST_HUB)
     _build_control_plane(session)
     session.run("python", "-m", "tests.race", *session.posargs)
@@ -184,7 +184,7 @@ def race(session: nox.Session) -> None:
 
 @nox.session
 def soak(session: nox.Session) -> None:
-    """Ten thousand spawns with faults, and what is left of them."""
+    """Run ten thousand spawns with faults, and check that they leave nothing."""
     session.install("-e", ".[test]", *NEWEST_HUB)
     _build_control_plane(session)
     session.run("python", "-m", "tests.race.soak", *session.posargs)
@@ -192,7 +192,7 @@ def soak(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Figures beside a baseline measured in the same run."""
+    """Run the benchmarks, next to a baseline measured in the same run."""
     session.install("-e", ".[test]", *NEWEST_HUB)
     _build_control_plane(session)
     session.run("python", "-m", "tests.benchmarks", *session.posargs)
@@ -201,8 +201,8 @@ def bench(session: nox.Session) -> None:
 @nox.session
 @nox.parametrize("hub", [nox.param(version, id=version) for version in HUBS])
 def kubespawner(session: nox.Session, hub: str) -> None:
-    """KubeSpawner's own tests, which GPUSpawner passes as KubeSpawner does."""
-    # As old as their fixtures need: later ones change how objects are written and loops are run.
+    """Run KubeSpawner's own tests with GPUSpawner, which passes those that KubeSpawner passes."""
+    # As old as their fixtures require: later versions write objects and run loops differently.
     theirs = ("kubernetes<33", "kubernetes-asyncio<33", "pytest<8", "pytest-asyncio<0.23")
     session.install("-e", ".[demo]", *HUBS[hub], *theirs, "pytest-timeout")
     _build_control_plane(session)
@@ -211,12 +211,12 @@ def kubespawner(session: nox.Session, hub: str) -> None:
 
 @nox.session
 def demo(session: nox.Session) -> None:
-    """The demo's environment; `make demo` then runs it."""
+    """Install the demo's environment; `make demo` then runs the demo."""
     session.install("-e", ".[demo]", *NEWEST_HUB)
     _build_control_plane(session)
 
 
 def _chromium(session: nox.Session) -> str:
-    """The browser's path; tools/chromium.py installs one where it may."""
+    """Return the browser's path; tools/chromium.py installs one if it can."""
     found = session.run("python", "tools/chromium.py", silent=True)
     return found.strip().splitlines()[-1]

@@ -30,7 +30,7 @@ autodoc_member_order = "bysource"
 # Other projects' inventories would need the network at every build.
 OTHERS = "collections enum fractions jupyterhub kubespawner msgspec tornado traitlets types typing"
 nitpick_ignore_regex = [("py:.*", rf"({'|'.join(OTHERS.split())}|t)\..*")]
-# Named in docstrings by their short names, which are clear to people.
+# Docstrings use the short names of these.
 nitpick_ignore = [("py:attr", "user_options"), ("py:exc", "OfferError")]
 
 html_theme = "pydata_sphinx_theme"
@@ -44,12 +44,12 @@ copybutton_only_copy_prompt_lines = True
 
 
 def setup(app: Sphinx) -> None:
-    """Document of the traits only our own: KubeSpawner's documentation has the others."""
+    """Document only our own traits: KubeSpawner's documentation has the others."""
     app.connect("autodoc-skip-member", skip_inherited_traits)
 
 
 def skip_inherited_traits(*event: object) -> bool:
-    """Whether a member is left out."""
+    """Return whether to leave a member out."""
     _app, _kind, _name, member, skip, _options = event
     if isinstance(member, TraitType):
         return member.name not in GPUSpawner.class_own_traits(config=True)

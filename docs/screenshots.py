@@ -1,4 +1,4 @@
-"""Takes the documentation's pictures: `make screenshots`."""
+"""Takes the documentation's screenshots: `make screenshots`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PHONE = {"width": 390, "height": 844}
 
 
 def main() -> None:
-    """Take every picture anew."""
+    """Take all screenshots again."""
     IMAGES.mkdir(exist_ok=True)
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         browser = playwright.chromium.launch(
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def take_the_demo(browser: Browser, url: str) -> None:
-    """Alice sees the form and takes the T4; bob asks for it too."""
+    """Take the form as alice starts with the T4, and bob's refusal when he asks for it too."""
     alice, bob = log_in(window(browser), url, "alice"), log_in(window(browser), url, "bob")
     picture(alice, "form")
     start(alice, "NVIDIA Tesla T4")
@@ -43,7 +43,7 @@ def take_the_demo(browser: Browser, url: str) -> None:
 
 
 def take_the_states(browser: Browser, folder: Path) -> None:
-    """The form with an accelerator in every state, by day, by night and on a phone."""
+    """Take the form with an accelerator in every state: light, dark and on a phone."""
     (folder / "hub").mkdir()
     with LocalCluster(folder / "cluster", pods=Pods.REPORT) as cluster:
         cluster.api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
@@ -61,12 +61,12 @@ def take_the_states(browser: Browser, folder: Path) -> None:
 def window(
     browser: Browser, size: Mapping[str, int] = WINDOW, theme: str = "light"
 ) -> BrowserContext:
-    """A browser of somebody's own."""
+    """Return a new browser context, so that each user has their own cookies."""
     return browser.new_context(viewport=dict(size), color_scheme=theme, device_scale_factor=1.5)
 
 
 def log_in(context: BrowserContext, url: str, name: str) -> Page:
-    """The spawn form of a person."""
+    """Log in and return the page with the spawn form."""
     page = context.new_page()
     page.goto(f"{url}/hub/spawn")
     page.fill("#username_input", name)

@@ -1,8 +1,8 @@
 """GPUSpawner: a KubeSpawner that asks the cluster before it promises a GPU.
 
-``gpuspawner.GPUSpawner`` is the spawner, ``gpuspawner.configure`` the one line of a JupyterHub
-configuration that sets it up. Both are imported when they are asked for: JupyterHub imports this
-package for every ``--help-all``, and :mod:`gpuspawner.scheduling` serves programs without a hub.
+``gpuspawner.GPUSpawner`` is the spawner; ``gpuspawner.configure`` sets it up with one line of a
+JupyterHub configuration. Both are imported on first use, because JupyterHub imports this package
+for every ``--help-all``, and :mod:`gpuspawner.scheduling` also serves programs without a hub.
 """
 
 from typing import TYPE_CHECKING, Any

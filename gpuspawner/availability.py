@@ -1,7 +1,7 @@
-"""How it stands with each accelerator right now, for the form and the API.
+"""The current availability of each accelerator, for the form and the API.
 
-A state is what the scheduler would say to the smallest server with that accelerator; figures alone
-could not tell, since GPUs may be free where no memory is left beside them.
+The state of an accelerator is the scheduler's verdict on the smallest server with it. Counting free
+GPUs isn't enough, because a node with free GPUs may have no free memory.
 """
 
 from collections.abc import Mapping
@@ -27,44 +27,44 @@ ANY_POD: Mapping[str, Any] = {
     "metadata": {"name": "any", "namespace": "default"},
     "spec": {"containers": [{"name": "notebook", "image": "any"}]},
 }
-"""A pod that asks for nothing and may run anywhere."""
+"""A pod that requests nothing and can run anywhere."""
 
 
 _RUNTIME_ONLY = ("args", "command", "env", "lifecycle", "securityContext")
-"""What of a container matters only where it runs."""
+"""Fields of a container that don't affect scheduling."""
 
 _MOST_KEPT = 256
 
 
 class State(StrEnum):
-    """How it stands with an accelerator, or with servers without one."""
+    """The availability of an accelerator, or of servers without one."""
 
     FREE = "free"
     """The smallest server would start now."""
     BUSY = "busy"
-    """It would start once others have ended."""
+    """It would start once other servers end."""
     CAN_SCALE_UP = "can-scale-up"
-    """It would start on a node that can still come."""
+    """It would start on a new node that can be added."""
     AWAY = "away"
-    """Its nodes are cordoned, not ready, or their GPUs unhealthy."""
+    """Its nodes are cordoned or not ready, or their GPUs are unhealthy."""
     ABSENT = "absent"
-    """No node present could ever hold it."""
+    """No existing node can ever hold it."""
     READING = "reading"
-    """The cluster is still being read."""
+    """The hub is still reading the cluster."""
     UNKNOWN = "unknown"
-    """It cannot be told."""
+    """The availability is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """How it stands with one accelerator.
+    """The availability of one accelerator.
 
     Attributes:
-        accelerator: Which one; None for servers without an accelerator.
-        state: In a word.
-        gpus: In figures, on the nodes where such a server could run, asked being the smallest
-            count; None where there are none: without an accelerator, or where nothing is known.
-        scale_up: The node that can still come; only where `state` says so.
+        accelerator: The accelerator; None for servers without one.
+        state: The availability in one word.
+        gpus: GPU counts of the nodes on which the smallest server could run; its `asked` is the
+            smallest count. None without an accelerator, or if the state is unknown.
+        scale_up: The nodes that can be added; only if the state is CAN_SCALE_UP.
     """
 
     accelerator: Accelerator | None
@@ -80,16 +80,16 @@ def survey(
     pod: Mapping[str, Any] | None = ANY_POD,
     rules: PodRules = PodRules(),  # noqa: B008, it is frozen
 ) -> tuple[Availability, ...]:
-    """Tell how it stands with every accelerator on offer, and at last with servers without one.
+    """Return the availability of each offered accelerator, and last of servers without one.
 
     Args:
-        state: What is known of the cluster.
-        health: How far that can be trusted.
-        offers: What is offered.
-        pod: KubeSpawner's pod for the person who looks, so that the administrator's selectors and
-            tolerations count. Its claims are left out: they may not exist yet. None where the
-            pod is not known yet, so that nothing can be told.
-        rules: What holds for every pod.
+        state: The known state of the cluster.
+        health: The health of the connection to the cluster.
+        offers: The administrator's offers.
+        pod: KubeSpawner's pod for the current user, so that the administrator's selectors and
+            tolerations count. Its claims are omitted, because they may not exist yet. None if the
+            pod isn't known yet; then every availability is unknown.
+        rules: Rules that apply to every pod.
     """
     accelerators = (*offers.accelerators.values(), None)
     if pod is None or not isinstance(health, Live):
@@ -100,10 +100,10 @@ def survey(
 
 
 class Surveys:
-    """Surveys that were made, each kept for as long as nothing changes in the cluster.
+    """A cache of surveys, cleared when the state of the cluster changes.
 
     Args:
-        state: What is known of the cluster.
+        state: The known state of the cluster.
     """
 
     def __init__(self, state: ClusterState) -> None:
@@ -114,7 +114,7 @@ class Surveys:
     def survey(
         self, health: Health, offers: Offers, pod: Mapping[str, Any] | None, rules: PodRules
     ) -> tuple[Availability, ...]:
-        """Do as `survey` does; offers and rules only change with the state."""
+        """Return the result of `survey`. Offers and rules change only together with the state."""
         if pod is None or not isinstance(health, Live):
             return survey(self._state, health, offers, pod, rules)
         if self._version != self._state.version or len(self._kept) >= _MOST_KEPT:
@@ -127,12 +127,12 @@ class Surveys:
 
 
 class Trials:
-    """Pods that nobody creates, to see what there would be room for.
+    """Makes trial pods, which nobody creates, to find out which choices fit.
 
     Args:
-        offers: What is offered.
-        pod: KubeSpawner's pod for the person who looks.
-        rules: What holds for every pod.
+        offers: The administrator's offers.
+        pod: KubeSpawner's pod for the current user.
+        rules: Rules that apply to every pod.
     """
 
     def __init__(self, offers: Offers, pod: Mapping[str, Any], rules: PodRules) -> None:
@@ -141,7 +141,7 @@ class Trials:
         self.rules = rules
 
     def smallest(self, accelerator: Accelerator | None) -> Grant:
-        """The least that a person can choose with this accelerator."""
+        """Return the smallest choice with an accelerator."""
         choices = self._offers.choices(accelerator)
         return Grant(
             accelerator=accelerator,
@@ -151,7 +151,7 @@ class Trials:
         )
 
     def pod(self, grant: Grant) -> Pod | None:
-        """The pod that a grant makes; None for one that cannot be judged."""
+        """Return the pod for a grant; None if the grant contradicts KubeSpawner's pod."""
         try:
             made = convert("Pod", apply(self._base, grant, self.rules))
         except ManifestError:
@@ -183,9 +183,9 @@ def _look(state: ClusterState, trials: Trials, accelerator: Accelerator | None) 
 
 
 def _what_decides(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """The pod without what no rule looks at; rules read it once for every accelerator.
+    """Return the pod without the fields that no rule reads, because each accelerator reads it.
 
-    There is scratch space in place of its claims, which KubeSpawner has yet to make.
+    An emptyDir volume replaces each claim, because KubeSpawner may not have created the claim yet.
     """
     spec = pod["spec"]
     volumes = [

@@ -1,8 +1,8 @@
 """``gpuspawner.configure(c)``: checks a hub's whole configuration before anybody logs in.
 
-Left to themselves, JupyterHub and traitlets ignore a misspelt section without a word, warn of an
-unknown trait only once a spawner is made, and answer every page with HTTP 500 where a trait has a
-value of the wrong type. A hub that does not start is the kinder way to be told.
+By default, JupyterHub and traitlets silently ignore a misspelt section, warn about an unknown trait
+only when a spawner is created, and answer every page with HTTP 500 if a trait's value has the wrong
+type. With this check, the hub refuses to start and names the mistake.
 """
 
 import asyncio
@@ -30,28 +30,28 @@ from gpuspawner.spawner import GPUSpawner
 from gpuspawner.traits import OFFERS
 from gpuspawner.web.serving import serve
 
-# Near enough to be a slip (GPUSpawnr, GpuSpawner), too far for another spawner (DockerSpawner).
-_A_SLIP = 0.85
+# Matches a typo (GPUSpawnr, GpuSpawner), but not another spawner (DockerSpawner).
+_TYPO_SIMILARITY = 0.85
 
 
 class ConfigurationError(ValueError):
-    """The hub's configuration contradicts itself or names what there is not."""
+    """The hub's configuration contradicts itself or names something that doesn't exist."""
 
 
 def configure(c: Config) -> None:
-    """Use GPUSpawner, check its configuration, and begin to read the cluster with the hub.
+    """Use GPUSpawner, check its configuration, and start reading the cluster with the hub.
 
-    One line of ``jupyterhub_config.py``, where Zero-to-JupyterHub takes it one of
-    ``hub.extraConfig``. What comes after the line is checked too, once the whole configuration
-    has been read; a mistake there ends the hub just as one before it.
+    Call it in ``jupyterhub_config.py``, or in ``hub.extraConfig`` with Zero-to-JupyterHub. It also
+    checks the lines that come after it, as soon as the hub has read the whole configuration; a
+    mistake in them stops the hub too.
 
     Args:
-        c: What ``get_config()`` gives.
+        c: The configuration object that ``get_config()`` returns.
 
     Raises:
         ConfigurationError: A section or trait is misspelt, a value has the wrong type, or two
             traits exclude each other.
-        OfferError: What is offered is not usable.
+        OfferError: The offers aren't usable.
     """
     spawner = _spawner_class(c)
     c.JupyterHub.spawner_class = spawner
@@ -60,8 +60,8 @@ def configure(c: Config) -> None:
         loop = asyncio.get_running_loop()
     except RuntimeError:  # a command such as `jupyterhub token` reads the file and starts no hub
         return
-    # The hub reads its configuration in one go, so this runs when all of it has been read: what
-    # another file or the command line adds is then in the application's own configuration.
+    # The hub reads its configuration without yielding to the event loop, so this call runs after
+    # that. The application's own configuration then includes other files and the command line.
     loop.call_soon(_begin, c, spawner)
 
 
@@ -81,20 +81,20 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
 def _check_used(used: type[object]) -> None:
     if not issubclass(used, GPUSpawner):
         raise ConfigurationError(
-            f"JupyterHub.spawner_class became {used.__name__} after gpuspawner.configure(c); "
-            "leave the later line out, or derive the class from gpuspawner.GPUSpawner"
+            f"JupyterHub.spawner_class was set to {used.__name__} after gpuspawner.configure(c); "
+            "remove that line, or derive the class from gpuspawner.GPUSpawner"
         )
 
 
 def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
-    """Check all of a configuration that concerns *spawner*.
+    """Check every part of a configuration that concerns *spawner*.
 
     Returns:
-        An object with every configurable trait of *spawner* as attribute, as *c* sets it.
+        An object with every configurable trait of *spawner* as an attribute, as *c* sets it.
 
     Raises:
         ConfigurationError: See :func:`configure`.
-        OfferError: What is offered is not usable.
+        OfferError: The offers aren't usable.
     """
     _check_sections(c, spawner)
     _check_names(c, spawner)
@@ -104,7 +104,7 @@ def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
     if chosen and settings.profile_list:
         raise ConfigurationError(
             f"GPUSpawner.{chosen[0]} and KubeSpawner.profile_list are both set; "
-            "a person would have to choose twice, so keep one of them"
+            "users would have to choose twice, so keep only one of them"
         )
     _check_overrides(settings)
     _check_profiles(settings)
@@ -113,11 +113,11 @@ def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
 
 
 def offered(c: Config) -> Offers:
-    """What a whole configuration offers, without the models that a hub discovers.
+    """Check a whole configuration and return its offers, without accelerators the hub discovers.
 
     Raises:
         ConfigurationError: See :func:`configure`.
-        OfferError: What is offered is not usable.
+        OfferError: The offers aren't usable.
     """
     return _offers(check(c, _spawner_class(c)))
 
@@ -135,31 +135,33 @@ def _spawner_class(c: Config) -> type[GPUSpawner]:
         found = import_item(given) if isinstance(given, str) else given
     except ImportError:
         found = given
-    if found is KubeSpawner:  # Zero-to-JupyterHub's own
+    if found is KubeSpawner:  # as Zero-to-JupyterHub sets it
         return GPUSpawner
     if isinstance(found, type) and issubclass(found, GPUSpawner):
         return found
     raise ConfigurationError(
-        f"JupyterHub.spawner_class is {given!r}, which is no GPUSpawner; "
-        "leave the line out, or derive the class from gpuspawner.GPUSpawner"
+        f"JupyterHub.spawner_class is {given!r}, which isn't a GPUSpawner; "
+        "remove that line, or derive the class from gpuspawner.GPUSpawner"
     )
 
 
 def _check_sections(c: Config, spawner: type[GPUSpawner]) -> None:
     ours = [name for name in spawner.section_names() if name.endswith("Spawner")]
-    by_small_letters = {name.lower(): name for name in ours}
+    by_lower_case = {name.lower(): name for name in ours}
     known = {cls.__name__ for cls in _subclasses(Configurable)}
     for section in c:
         if section in known:
             continue
-        near = difflib.get_close_matches(section.lower(), by_small_letters, n=1, cutoff=_A_SLIP)
+        near = difflib.get_close_matches(
+            section.lower(), by_lower_case, n=1, cutoff=_TYPO_SIMILARITY
+        )
         if near:
-            meant = by_small_letters[near[0]]
+            meant = by_lower_case[near[0]]
             raise ConfigurationError(f"There is no section {section}; did you mean c.{meant}?")
 
 
 def _check_names(c: Config, spawner: type[GPUSpawner]) -> None:
-    """Misspelt traits of ours are mistakes; those of the classes above are only warned of."""
+    """Refuse misspelt traits of our sections; the hub warns about those of its own classes."""
     traits = spawner.class_trait_names(config=True)
     stock = KubeSpawner.section_names()
     for section in [name for name in spawner.section_names() if name not in stock and name in c]:
@@ -170,7 +172,7 @@ def _check_names(c: Config, spawner: type[GPUSpawner]) -> None:
 
 
 def _settings(c: Config, spawner: type[GPUSpawner]) -> Any:
-    """The traits alone, without the spawner around them: that would need a user and a cluster."""
+    """Read the traits without creating a spawner, which would need a user and a cluster."""
     traits = {name: copy.copy(trait) for name, trait in spawner.class_traits(config=True).items()}
     sections = classmethod(lambda _: spawner.section_names())
     holder = type(spawner.__name__, (LoggingConfigurable,), {**traits, "section_names": sections})
@@ -181,7 +183,7 @@ def _settings(c: Config, spawner: type[GPUSpawner]) -> Any:
 
 
 def _check_overrides(settings: Any) -> None:
-    """Offers are the same for everybody, so nothing that differs by person may set them."""
+    """Refuse offers that a group, a profile or an option sets: offers hold for the whole hub."""
     for place, overridden in _overrides(settings):
         offers = sorted(set(OFFERS).intersection(overridden))
         if offers:
@@ -200,7 +202,7 @@ def _check_nodes_to_avoid(settings: Any, offers: Offers) -> None:
 
 
 def _overrides(settings: Any) -> Iterator[tuple[str, Iterable[str]]]:
-    """Where traits are set for one person, and which; what is a callable cannot be looked into."""
+    """Yield each place that sets traits for some users, and those traits; callables stay opaque."""
     groups = settings.group_overrides
     for name, group in _mapping(groups).items():
         yield (
@@ -221,15 +223,15 @@ def _overrides(settings: Any) -> Iterator[tuple[str, Iterable[str]]]:
 
 
 def _check_profiles(settings: Any) -> None:
-    """Profiles that KubeSpawner could not show would be HTTP 500 for everybody."""
+    """Refuse profiles that KubeSpawner can't show: every user would get HTTP 500."""
     try:
         trial.check(settings.profile_list)
     except (AttributeError, KeyError, TypeError, re.error) as error:
-        raise ConfigurationError(f"KubeSpawner.profile_list cannot be read: {error!r}") from error
+        raise ConfigurationError(f"KubeSpawner.profile_list can't be read: {error!r}") from error
 
 
 def _mapping(value: object) -> Mapping[Any, Any]:
-    """The value if it is a mapping; what else it may be is KubeSpawner's to judge."""
+    """The value if it is a mapping, else an empty one: KubeSpawner judges other values."""
     return value if isinstance(value, Mapping) else {}
 
 

@@ -1,7 +1,7 @@
-"""Accelerators told by the nodes themselves, where the administrator configured none.
+"""Discovers accelerators from the nodes if the administrator configured none.
 
-Labels and taints are those of NVIDIA's GPU feature discovery, GKE, Karpenter and EKS; nodes whose
-labels name no model (as on AKS and in EKS node groups) are told apart by their instance type.
+It reads the labels and taints of NVIDIA's GPU feature discovery, GKE, Karpenter and EKS. If no
+label names the model (as on AKS and in EKS node groups), it distinguishes nodes by instance type.
 """
 
 import re
@@ -23,7 +23,7 @@ RESOURCES = (
     "gpu.intel.com/xe",
 )
 MIG = "nvidia.com/mig-"
-"""What the resources of MIG slices begin with where the device plugin's strategy is mixed."""
+"""The prefix of MIG resources if the device plugin uses the mixed strategy."""
 
 MODEL_LABELS = (
     "nvidia.com/gpu.product",
@@ -32,29 +32,29 @@ MODEL_LABELS = (
     "eks.amazonaws.com/instance-gpu-name",
     "k8s.amazonaws.com/accelerator",
 )
-"""Labels whose value names the model, the most exact first."""
+"""Labels that name the model, the most exact first."""
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 SHARED_MEMORY = 8 * 2**30
-"""Size of /dev/shm in bytes: room for the workers of a PyTorch DataLoader, which die on 64 MB."""
+"""Size of /dev/shm in bytes. The workers of a PyTorch DataLoader crash with only 64 MB."""
 
 SHARED = "-SHARED"
-"""How the product label ends where a GPU is shared in time."""
+"""The suffix of the product label if a GPU is time-sliced."""
 
 _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 _GB = re.compile(r"^(\d+)gb$", re.IGNORECASE)
 _MEBIBYTES = re.compile(r"[0-9]{1,7}")
 _MOST = 64
-"""No machine has more GPUs; a node that says so must not make the form endless."""
+"""The largest GPU count to offer, so that a wrong number on a node can't fill the form."""
 
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """What the nodes tell.
+    """The result of the discovery.
 
     Attributes:
-        accelerators: In the order of their keys.
-        note: What to tell the administrator about it, in one line.
+        accelerators: The accelerators, sorted by key.
+        note: A message for the administrator, in one line.
     """
 
     accelerators: tuple[Accelerator, ...]
@@ -63,7 +63,7 @@ class Discovery:
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """What makes nodes offer the same: a label (empty where none tells) and a resource."""
+    """Nodes with the same label (empty if no label names the model) and resource form a model."""
 
     label: str
     value: str
@@ -71,23 +71,23 @@ class _Model:
 
 
 def discover(state: ClusterState) -> Discovery:
-    """Find the accelerators of the nodes in a state; the same nodes always give the same keys."""
+    """Find the accelerators of the nodes. The same nodes always get the same keys."""
     nodes: dict[tuple[str, str, str], list[NodeInfo]] = {}
     for node in state.nodes.values():
         for resource in _gpus(node):
             label, value = _label(node)
             nodes.setdefault((label, value, resource), []).append(node)
     found: dict[str, Accelerator] = {}
-    for told in sorted(nodes):
-        model = _Model(*told)
+    for group in sorted(nodes):
+        model = _Model(*group)
         key = _free_key(_key(model), found)
-        found[key] = _accelerator(key, model, nodes[told])
+        found[key] = _accelerator(key, model, nodes[group])
     accelerators = tuple(found[key] for key in sorted(found))
     return Discovery(accelerators, _note(accelerators))
 
 
 def _gpus(node: NodeInfo) -> Iterator[str]:
-    # A node whose GPUs are all unhealthy still has them in its capacity.
+    # If all GPUs of a node are unhealthy, they still count in its capacity.
     for resource in node.capacity.keys() | node.allocatable.keys():
         is_gpu = resource in RESOURCES or resource.startswith(MIG)
         if is_gpu and node.capacity.get(resource, 0) + node.allocatable.get(resource, 0) > 0:
@@ -124,7 +124,7 @@ def _accelerator(key: str, model: _Model, nodes: list[NodeInfo]) -> Accelerator:
         display_name=_display_name(model, shared=shared),
         description=_memory(model.resource.removesuffix(".shared"), nodes),
         resource=model.resource,
-        # A device plugin may refuse more than one share, and it is no more than one GPU anyway.
+        # A device plugin may refuse several shares, and they don't give more than one GPU anyway.
         counts=(1,) if shared else tuple(range(1, min(max(most, 1), _MOST) + 1)),
         node_selector=MappingProxyType({model.label: model.value} if model.label else {}),
         node_affinity=() if model.label else (_UNLABELLED,),
@@ -135,10 +135,10 @@ def _accelerator(key: str, model: _Model, nodes: list[NodeInfo]) -> Accelerator:
 
 
 def _memory(resource: str, nodes: list[NodeInfo]) -> str:
-    """How much memory each GPU has, if all these nodes tell the same."""
+    """Return the memory of each GPU as text; "" if the labels of the nodes differ."""
     labels = (f"{resource}.memory", "karpenter.k8s.aws/instance-gpu-memory")
-    told = {next(filter(None, map(node.labels.get, labels)), "") for node in nodes}
-    mebibytes = told.pop() if len(told) == 1 else ""
+    sizes = {next(filter(None, map(node.labels.get, labels)), "") for node in nodes}
+    mebibytes = sizes.pop() if len(sizes) == 1 else ""
     return f"{int(mebibytes) / 1024:.3g} GiB of memory" if _MEBIBYTES.fullmatch(mebibytes) else ""
 
 
@@ -152,7 +152,7 @@ _UNLABELLED: Frozen = freeze(
 
 
 def _tolerations(resource: str, nodes: list[NodeInfo]) -> tuple[Frozen, ...]:
-    """Tolerations of the taints that keep others off GPUs; an administrator's own stay in force."""
+    """Return tolerations only for taints that reserve nodes for GPU pods."""
     found = {
         (taint.key, "" if _is_for_gpus(taint.key, resource) else taint.value, taint.effect)
         for node in nodes
@@ -172,7 +172,7 @@ def _toleration(key: str, value: str, effect: str) -> dict[str, str]:
 
 
 def _display_name(model: _Model, *, shared: bool) -> str:
-    """A name made of the label's own words; what the label does not say is not made up."""
+    """Return a name from the words of the label only."""
     vendor = _VENDORS.get(model.resource.split(".com/")[0].rpartition(".")[2], "")
     if model.label in ("", INSTANCE_TYPE):
         where = f" ({model.value})" if model.value else ""
@@ -193,7 +193,7 @@ def _words(value: str) -> list[str]:
 
 
 def _is_name(word: str) -> bool:
-    """Whether a word is written in capitals, as T4, H100 and RTX are."""
+    """Return whether a word is a name in capital letters, such as T4, H100 or RTX."""
     return len(word) <= 3 or any(character.isdigit() for character in word)
 
 

@@ -1,10 +1,11 @@
-"""The language in which people are told: English as written in the source, or a catalogue of it.
+"""The language of the sentences that people read: English, or a translation from a catalogue.
 
-Sentences are marked with `gettext` where they are made; `locale/gpuspawner.pot` has them all, and a
-language is a compiled catalogue beside it, ``locale/de/LC_MESSAGES/gpuspawner.mo``. What
+The source marks each sentence with `gettext`, and `locale/gpuspawner.pot` lists them all. A
+language is a compiled catalogue beside that list: ``locale/de/LC_MESSAGES/gpuspawner.mo``. What
 administrators read, in logs and in errors of their configuration, stays English.
 """
 
+from collections.abc import Sequence
 from contextvars import ContextVar
 from functools import cache
 from gettext import NullTranslations, translation
@@ -14,7 +15,7 @@ DOMAIN = "gpuspawner"
 LOCALES = Path(__file__).parent / "locale"
 ENGLISH = "en"
 
-# The least weight that a language may have; with 0 it is not wanted (RFC 9110, 12.4.2).
+# The least weight of a language that is wanted at all; 0 excludes it (RFC 9110, 12.4.2).
 _LEAST = 0.001
 
 _current: ContextVar[tuple[str, NullTranslations]] = ContextVar(
@@ -24,22 +25,47 @@ _current: ContextVar[tuple[str, NullTranslations]] = ContextVar(
 
 
 def gettext(text: str) -> str:
-    """A sentence in the language of the person who is served."""
+    """Translate a sentence into the language of the current request."""
     return _current.get()[1].gettext(text)
 
 
 def ngettext(one: str, many: str, count: int) -> str:
-    """A sentence about a number of things, in the form that the language has for that number."""
+    """Translate a sentence about *count* things, in the language's plural form for this number."""
     return _current.get()[1].ngettext(one, many, count)
 
 
+def N_(text: str) -> str:  # noqa: N802, the usual name of this mark
+    """Mark a text for the catalogues without translating it yet."""
+    return text
+
+
+def one_of(things: Sequence[str]) -> str:
+    """Join things to choose from: `a`, `a or b`, `a, b or c`."""
+    return _joined(things, gettext("{things} or {last}"))
+
+
+def all_of(things: Sequence[str]) -> str:
+    """Join things that come together: `a`, `a and b`, `a, b and c`."""
+    return _joined(things, gettext("{things} and {last}"))
+
+
+def _joined(things: Sequence[str], text: str) -> str:
+    head, last = things[:-1], things[-1]
+    return text.format(things=", ".join(head), last=last) if head else last
+
+
+def sentence(text: str) -> str:
+    """Give a text, such as an administrator's, a capital at its start and a period at its end."""
+    return f"{text[0].upper()}{text[1:]}" + ("" if text.endswith((".", "!", "?", "…")) else ".")
+
+
 def language_tag() -> str:
-    """The language's tag, for HTML."""
+    """Return the current language's tag, for HTML."""
     return _current.get()[0]
 
 
 def set_locale(accepted: str) -> None:
-    """Speak the first language wanted that there is; English else. It lasts for this task.
+    """Use the first wanted language that has a catalogue, or English, for the rest of this task.
 
     Args:
         accepted: What a browser sends as ``Accept-Language`` (RFC 9110, 12.5.4), or a single tag.
@@ -54,7 +80,7 @@ def _choose(accepted: str) -> str:
         language = tag.strip().replace("-", "_")
         if language and (weight := _weight(quality)) > 0:
             wanted.append((weight, language))
-    for _weight_of, language in sorted(wanted, key=lambda it: -it[0]):
+    for _rank, language in sorted(wanted, key=lambda it: -it[0]):
         base = language.partition("_")[0].lower()
         known = {it.lower(): it for it in _known()}
         if base == ENGLISH:

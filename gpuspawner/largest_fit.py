@@ -1,7 +1,7 @@
-"""What one machine can hold, for choices that depend on each other.
+"""Finds the largest servers that fit on one node, for form fields that depend on each other.
 
-A server runs on one machine, so that GPUs, memory and CPU have to be there together. Of all
-machines only those matter here that no other one surpasses in everything.
+A server runs on one node, so that node needs enough GPUs, memory and CPU at the same time. Here, a
+node counts only if no other node has at least as much of everything.
 """
 
 import math
@@ -25,15 +25,15 @@ Sizes: TypeAlias = tuple[int, int, int]
 
 _NOTHING: Amounts = {}
 _HUGE = 2**50
-"""More memory in bytes, and more CPU in millicores, than anything else that a pod asks for."""
+"""More bytes of memory, and more millicores of CPU, than any other request of a pod."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The most that can be chosen on one machine.
+    """The largest choice that fits on one node.
 
     Attributes:
-        gpus: Of the accelerator's resource.
+        gpus: Units of the accelerator's resource.
         memory: Bytes.
         cpu: Millicores.
     """
@@ -45,11 +45,11 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """The largest machines, as they are now and as they are at most.
+    """The largest choices that fit now, and the largest choices that can ever fit.
 
     Attributes:
-        free: With what is free on them now.
-        whole: With all that they have beside pods that never end; machines that are away count.
+        free: For the resources that are free now.
+        whole: For all resources except those of pods that never end. Includes away nodes.
     """
 
     free: tuple[Machine, ...] = ()
@@ -59,12 +59,12 @@ class Machines:
 def machines(
     state: ClusterState, trials: Trials, accelerator: Accelerator | None
 ) -> Machines | None:
-    """Find the largest machines for servers with an accelerator; None where it cannot be told.
+    """Return the largest choices with an accelerator; None if they are unknown.
 
     Args:
-        state: What is known of the cluster.
-        trials: Makes the pods that are tried.
-        accelerator: Which one; None for servers without.
+        state: The known state of the cluster.
+        trials: Makes the trial pods.
+        accelerator: The accelerator; None for servers without one.
     """
     smallest = trials.smallest(accelerator)
     pod = trials.pod(smallest)
@@ -87,7 +87,7 @@ def machines(
 
 
 def largest(found: Iterable[Sizes]) -> list[Sizes]:
-    """Those that no other one surpasses, in falling order of the first size."""
+    """Return the sizes that no other one surpasses, in descending order of the first size."""
     kept: list[Sizes] = []
     for it in sorted(found, reverse=True):
         _, memory, cpu = it
@@ -97,21 +97,21 @@ def largest(found: Iterable[Sizes]) -> list[Sizes]:
 
 
 class _Scale:
-    """From what a machine has to what can be chosen on it."""
+    """Converts the resources of a node to the largest choice that fits on it."""
 
     def __init__(self, accelerator: Accelerator | None, wanted: Amounts, rules: PodRules) -> None:
         self._resource = accelerator.resource if accelerator else ""
         parts = {MEMORY: rules.memory_requested, CPU: rules.cpu_requested}
-        # The decimals that were configured; the nearest binary fraction may be above them.
+        # Use the configured decimals, because the nearest binary fraction may be larger.
         self._part = {name: Fraction(str(part)) for name, part in parts.items()}
-        # What a pod requests beside the choices: sidecars, and the overhead of a runtime class.
-        # With a smaller choice an init container could hide that.
+        # The pod's other requests: sidecars, and the overhead of a runtime class. With a smaller
+        # choice, the requests of an init container could hide them.
         self._beside = {
             name: wanted.get(name, 0) - math.ceil(_HUGE * part) for name, part in self._part.items()
         }
 
     def sizes(self, has: Amounts, kept: Amounts = _NOTHING) -> Sizes:
-        """What there is of what can be chosen, less what is kept from it."""
+        """Return the GPUs, memory and CPU in `has` minus those in `kept`."""
         gpus = self._resource
         return (
             has.get(gpus, 0) - kept.get(gpus, 0),
@@ -120,7 +120,7 @@ class _Scale:
         )
 
     def largest(self, every: Iterable[Sizes]) -> tuple[Machine, ...]:
-        """The largest machines; only those are scaled, since that leaves their order as it is."""
+        """Return the largest choices. Scaling keeps the order, so it comes last."""
         return tuple(
             Machine(max(0, gpus), self._most(memory, MEMORY), self._most(cpu, CPU))
             for gpus, memory, cpu in largest(every)

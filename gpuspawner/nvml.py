@@ -1,18 +1,18 @@
-"""The GPUs that a server really got: `python -m gpuspawner.nvml [--expect N]`.
+"""Check the GPUs that a server really got: `python -m gpuspawner.nvml [--expect N]`.
 
-Run inside a user's server. NVML (the NVIDIA Management Library, libnvidia-ml.so.1, read through the
-package nvidia-ml-py) says which GPUs the container sees; the spawner says in the environment
-variable `GPUSPAWNER_GPUS` how many were asked for. The answer is one JSON object on standard output
-and an exit status:
+Run it inside a user's server. NVML (the NVIDIA Management Library, libnvidia-ml.so.1, read through
+the package nvidia-ml-py) lists the GPUs that the container sees. The spawner sets the environment
+variable `GPUSPAWNER_GPUS` to the number of GPUs requested. The command prints one JSON object and
+returns an exit status:
 
-- 0: as many GPUs as asked for, or nothing was asked and NVML answers;
-- 1: another number of them;
-- 2: cannot be told, because NVML is not usable here or the number asked for is not a number.
+- 0: the container sees as many GPUs as requested, or no number is known and NVML answers;
+- 1: the container sees another number of GPUs;
+- 2: unknown, because NVML isn't usable here or the number requested isn't a number.
 
-Where none were asked for, a container without the driver is as it should be: status 0.
+If 0 GPUs were requested, a container without the driver is fine: status 0.
 
-This module needs no other part of gpuspawner and no hub, so the wheel alone, with nvidia-ml-py
-beside it, is enough in a user's image.
+This module needs no hub and no other part of gpuspawner, so a user's image only needs the
+gpuspawner wheel and nvidia-ml-py.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Handle = Any  # NVML's opaque pointer, a ctypes object
 
 @dataclass(frozen=True)
 class Device:
-    """One GPU, or one MIG slice of a GPU; None is what NVML does not tell.
+    """One GPU, or one MIG slice of a GPU; a field is None if NVML doesn't report it.
 
     Memory is in bytes, utilisation in percent of NVML's last sample period.
     """
@@ -54,15 +54,15 @@ class Device:
 
 @dataclass(frozen=True)
 class Report:
-    """What was asked for beside what is there.
+    """The GPUs requested, compared with the GPUs that the container sees.
 
     Attributes:
-        expected: the number of GPUs asked for; None where nothing says it.
+        expected: the number of GPUs requested; None if unknown.
         devices: the GPUs and MIG slices that the container can use.
         driver: the driver's version.
-        problems: what NVML refused to tell about single devices.
-        failure: why nothing could be asked at all.
-        no_driver: that failure is the lack of a driver, as a server without GPUs has it.
+        problems: NVML's errors about single devices.
+        failure: why NVML couldn't be asked at all.
+        no_driver: whether *failure* is a missing driver, which is normal without GPUs.
     """
 
     expected: int | None
@@ -81,14 +81,14 @@ class Report:
 
     @property
     def message(self) -> str:
-        """One plain sentence for the person who reads the output."""
+        """One plain sentence for the user."""
         if self.status == CANNOT_TELL:
             return f"Cannot tell which GPUs are here: {self.failure}"
         asked = "an unknown number" if self.expected is None else self.expected
         return f"GPUs asked for: {asked}, visible: {len(self.devices)}."
 
     def as_json(self) -> str:
-        """The object that is printed, in ASCII."""
+        """The report as the JSON text that `main` prints, in ASCII."""
         answer = {
             "status": self.status,
             "message": self.message,
@@ -105,13 +105,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the report and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m gpuspawner.nvml",
-        description="Which GPUs does this container see, and are they as many as were asked for?",
-        epilog="Exit status: 0 as asked, 1 another number, 2 cannot be told.",
+        description="List the GPUs that this container sees, and check their number.",
+        epilog="Exit status: 0 as requested, 1 another number, 2 unknown.",
     )
     parser.add_argument(
         "--expect",
         metavar="N",
-        help=f"how many there should be; without it, the variable {EXPECTED_VARIABLE} says so",
+        help=f"the number of GPUs expected; the default is the variable {EXPECTED_VARIABLE}",
     )
     options = parser.parse_args(arguments)
     report = check(options.expect, os.environ)
@@ -120,11 +120,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def check(expect: str | None, environment: Mapping[str, str]) -> Report:
-    """Compare what NVML sees with what was asked for.
+    """Compare the GPUs that NVML sees with the number requested.
 
     Args:
-        expect: the number asked for, as the command line gives it; None to take it from
-            `environment`.
+        expect: the number requested, from the command line; None to read it from `environment`.
         environment: the process's environment variables.
     """
     source, text = "--expect", expect
@@ -139,26 +138,26 @@ def check(expect: str | None, environment: Mapping[str, str]) -> Report:
 
 
 def visible(expected: int | None) -> Report:
-    """Ask NVML for every GPU and MIG slice of this container; its faults are told, never raised."""
+    """Ask NVML for every GPU and MIG slice of this container; its errors go into the report."""
     try:
         import pynvml
     except ImportError:
-        failure = "the package nvidia-ml-py is not installed; gpuspawner[nvml] brings it."
+        failure = "the package nvidia-ml-py is not installed; install gpuspawner[nvml]."
         return Report(expected, failure=failure)
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError_LibraryNotFound:
-        failure = "there is no libnvidia-ml.so.1, so this container was given no NVIDIA driver."
+        failure = "there is no libnvidia-ml.so.1, so this container has no NVIDIA driver."
         return Report(expected, failure=failure, no_driver=True)
     except pynvml.NVMLError_DriverNotLoaded:
-        failure = "NVML is here, but no NVIDIA driver is loaded on this machine."
+        failure = "NVML is installed, but no NVIDIA driver is loaded on this machine."
         return Report(expected, failure=failure, no_driver=True)
     except pynvml.NVMLError as error:
         return Report(expected, failure=f"NVML does not start: {error}.")
     inventory = _Inventory(pynvml)
     try:
         devices = tuple(inventory.devices())
-        driver: str | None = inventory.told("driver", pynvml.nvmlSystemGetDriverVersion)
+        driver: str | None = inventory.ask("driver", pynvml.nvmlSystemGetDriverVersion)
     except pynvml.NVMLError as error:
         return Report(expected, failure=f"NVML cannot count the GPUs: {error}.")
     finally:
@@ -167,41 +166,39 @@ def visible(expected: int | None) -> Report:
 
 
 class _Inventory:
-    """Goes through NVML's devices and notes what it refuses to tell."""
+    """Goes through NVML's devices and notes its errors."""
 
     def __init__(self, nvml: ModuleType) -> None:
         self._nvml = nvml
         self.problems: list[str] = []
 
     def devices(self) -> Iterator[Device]:
-        """What can be used: each GPU, or the slices of a GPU that is cut into some.
+        """Yield each GPU, or its slices instead if MIG is on.
 
         Raises:
-            pynvml.NVMLError: the GPUs cannot even be counted.
+            pynvml.NVMLError: NVML can't count the GPUs.
         """
         nvml = self._nvml
         for index in range(nvml.nvmlDeviceGetCount()):
             about = f"GPU {index}"
-            gpu = self.told(about, nvml.nvmlDeviceGetHandleByIndex, index)
+            gpu = self.ask(about, nvml.nvmlDeviceGetHandleByIndex, index)
             if gpu is None:
                 continue
-            if self.told(f"{about}, MIG mode", self._is_cut, gpu):
+            if self.ask(f"{about}, MIG mode", self._has_mig, gpu):
                 yield from self._slices(gpu, about)
             else:
                 yield self._device("gpu", gpu, about)
 
-    def told(
-        self, about: str, question: Callable[..., Answer], *arguments: object
-    ) -> Answer | None:
-        """The answer, or None with a note of what NVML said instead."""
+    def ask(self, about: str, question: Callable[..., Answer], *arguments: object) -> Answer | None:
+        """Return NVML's answer, or note its error and return None."""
         try:
             return question(*arguments)
         except self._nvml.NVMLError as error:
             self.problems.append(f"{about}: {error}")
             return None
 
-    def _is_cut(self, gpu: Handle) -> bool:
-        """Whether MIG is on; GPUs and drivers from before MIG do not know the question."""
+    def _has_mig(self, gpu: Handle) -> bool:
+        """Whether MIG is on; GPUs and drivers from before MIG don't support the question."""
         try:
             current, _pending = self._nvml.nvmlDeviceGetMigMode(gpu)
         except (self._nvml.NVMLError_NotSupported, self._nvml.NVMLError_FunctionNotFound):
@@ -209,15 +206,15 @@ class _Inventory:
         return bool(current == self._nvml.NVML_DEVICE_MIG_ENABLE)
 
     def _slices(self, gpu: Handle, about: str) -> Iterator[Device]:
-        places = self.told(f"{about}, MIG slices", self._nvml.nvmlDeviceGetMaxMigDeviceCount, gpu)
+        places = self.ask(f"{about}, MIG slices", self._nvml.nvmlDeviceGetMaxMigDeviceCount, gpu)
         for place in range(places or 0):
             about_slice = f"{about}, MIG slice {place}"
-            part = self.told(about_slice, self._slice, gpu, place)
+            part = self.ask(about_slice, self._slice, gpu, place)
             if part is not None:
                 yield self._device("mig", part, about_slice)
 
     def _slice(self, gpu: Handle, place: int) -> Handle | None:
-        """The slice at a place; empty places, and those of other containers, hold none."""
+        """The slice at an index; None if the index is empty or belongs to another container."""
         try:
             return self._nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, place)
         except self._nvml.NVMLError_NotFound:
@@ -225,14 +222,14 @@ class _Inventory:
 
     def _device(self, kind: Literal["gpu", "mig"], device: Handle, about: str) -> Device:
         nvml = self._nvml
-        memory = self.told(f"{about}, memory", nvml.nvmlDeviceGetMemoryInfo, device)
+        memory = self.ask(f"{about}, memory", nvml.nvmlDeviceGetMemoryInfo, device)
         rates = None
-        if kind == "gpu":  # of a slice NVML knows none, so that asking would look like a fault
-            rates = self.told(f"{about}, utilisation", nvml.nvmlDeviceGetUtilizationRates, device)
+        if kind == "gpu":  # NVML reports none for a slice; asking would look like a problem
+            rates = self.ask(f"{about}, utilisation", nvml.nvmlDeviceGetUtilizationRates, device)
         return Device(
             kind=kind,
-            name=self.told(f"{about}, name", nvml.nvmlDeviceGetName, device),
-            uuid=self.told(f"{about}, uuid", nvml.nvmlDeviceGetUUID, device),
+            name=self.ask(f"{about}, name", nvml.nvmlDeviceGetName, device),
+            uuid=self.ask(f"{about}, uuid", nvml.nvmlDeviceGetUUID, device),
             memory_total_bytes=memory and int(memory.total),
             memory_used_bytes=memory and int(memory.used),
             utilisation_percent=rates and int(rates.gpu),

@@ -1,8 +1,8 @@
-"""Administrators' regular expressions, matched with what anybody sends, in bounded time.
+"""Administrators' regular expressions, matched against untrusted text in bounded time.
 
-An expression such as ``(a|aa)+$`` takes `re` longer than the hub lives, for sixty characters, and
-`re` lets no other thread run meanwhile. The package `regex` reads the same expressions and gives
-up after a time. It counts the processor's time, so a busy machine refuses nobody.
+For an expression like ``(a|aa)+$`` and sixty characters, `re` takes longer than the hub lives, and
+no other thread runs meanwhile. The package `regex` reads the same expressions and has a timeout. It
+counts processor time, so a busy machine doesn't make it refuse a text.
 """
 
 import re
@@ -10,20 +10,20 @@ import re
 import regex
 
 LONGEST = 1000
-"""Characters that can be written in."""
+"""The longest text to match, in characters."""
 
 _SECONDS = 0.05
 
 
 class TooLongError(Exception):
-    """It cannot be said in time whether a text matches."""
+    """The text is too long, or matching it takes too long."""
 
 
 def check(pattern: str) -> None:
-    """Check an administrator's expression: it has to be one for `re` too, as it is for KubeSpawner.
+    """Check that both `regex` and `re`, which KubeSpawner uses, can read an expression.
 
     Raises:
-        re.error: It is none.
+        re.error: One of them can't.
     """
     re.compile(pattern)
     try:
@@ -33,10 +33,10 @@ def check(pattern: str) -> None:
 
 
 def begins(pattern: str, text: str) -> bool:
-    """Whether a text matches from its beginning, as `re.match` has it.
+    """Whether a text matches from its beginning, as with `re.match`.
 
     Raises:
-        re.error: The pattern is no regular expression.
+        re.error: The pattern is not a regular expression.
         TooLongError: The text is too long, or makes the expression take too long.
     """
     check(pattern)

@@ -1,7 +1,7 @@
-"""A pod on its way to the API server: KubeSpawner's models and the plain objects of the rest.
+"""Converts a pod between KubeSpawner's models and plain objects.
 
-The rooms below know pods as the API writes them, with camelCase names; KubeSpawner and its
-administrators' ``modify_pod_hook`` know the classes of kubernetes_asyncio.
+Other modules of gpuspawner read pods as the API writes them, with camelCase names. KubeSpawner and
+an administrator's ``modify_pod_hook`` use the classes of kubernetes_asyncio.
 """
 
 import re
@@ -14,13 +14,13 @@ from gpuspawner.kube.manifest import Manifest
 _LIST = re.compile(r"list\[(.+)\]")
 _DICT = re.compile(r"dict\(str, (.+)\)")
 
-# Whether a pod is valid is for the API server to say, which knows more than the client's classes.
+# The API server validates pods; it knows more fields than the client's classes do.
 _UNCHECKED = client.Configuration()
 _UNCHECKED.client_side_validation = False
 
 
 class _Unconnected:
-    """All that ``sanitize_for_serialization`` needs of a client; a real one opens connections."""
+    """What ``sanitize_for_serialization`` uses of a client; a real one opens connections."""
 
     PRIMITIVE_TYPES = client.ApiClient.PRIMITIVE_TYPES
     sanitize_for_serialization = client.ApiClient.sanitize_for_serialization
@@ -30,7 +30,7 @@ _UNCONNECTED = _Unconnected()
 
 
 def plain(pod: Any) -> dict[str, Any]:
-    """The pod as a client would send it: from a model, or half model, half plain."""
+    """Return the pod as a client would send it; *pod* may mix models and plain objects."""
     written: dict[str, Any] = client.ApiClient.sanitize_for_serialization(
         cast("client.ApiClient", _UNCONNECTED), pod
     )
@@ -38,10 +38,10 @@ def plain(pod: Any) -> dict[str, Any]:
 
 
 def model(pod: Manifest) -> Any:
-    """The pod as a ``V1Pod`` that is written back to exactly the same object.
+    """Return the pod as a ``V1Pod`` that `plain` turns back into exactly the same object.
 
-    What the client's classes do not know, a field newer than they are, stays a plain object, as it
-    does where KubeSpawner takes a part of the pod from the configuration.
+    An object with a field that is newer than the client's classes stays a plain object, as it does
+    when KubeSpawner takes a part of the pod from the configuration.
     """
     return _model(pod, "V1Pod")
 

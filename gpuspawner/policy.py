@@ -1,4 +1,4 @@
-"""Whether a person may have what was asked for, and what exactly that is."""
+"""Policy: grants or denies a request."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,11 +9,11 @@ from gpuspawner.options import GPURequest
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """For whom a server starts: its owner, never the administrator who starts it for them.
+    """The server's owner, even when an administrator starts it.
 
     Attributes:
-        name: Name in JupyterHub.
-        groups: Names of the groups in JupyterHub.
+        name: User name in JupyterHub.
+        groups: Names of the user's groups in JupyterHub.
     """
 
     name: str
@@ -25,9 +25,9 @@ class Grant:
     """What a server gets, resolved to the administrator's own entries.
 
     Attributes:
-        accelerator: The accelerator; None: a server without a GPU.
-        gpus: How many of its resource; 0 exactly where there is no accelerator.
-        image: The image; None keeps KubeSpawner's.
+        accelerator: The accelerator; None for a server without a GPU.
+        gpus: How many of its resource; 0 if and only if there is no accelerator.
+        image: The image; None keeps KubeSpawner's image.
         memory: Bytes, requested and limited; None keeps KubeSpawner's.
         cpu: Millicores, requested and limited; None keeps KubeSpawner's.
     """
@@ -40,14 +40,14 @@ class Grant:
 
 
 class DenialReason(StrEnum):
-    """Why a person may not have something, whatever is free."""
+    """Why policy denies a request, no matter what is free."""
 
     NOT_OFFERED = "not-offered"
 
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """A person may not have what was asked for.
+    """A denied request.
 
     Attributes:
         reason: Why.
@@ -59,9 +59,9 @@ class Denial:
 
 
 def decide(request: GPURequest, person: Person, offers: Offers) -> Grant | Denial:  # noqa: ARG001
-    """Grant a request that is on offer; every person may have everything on offer.
+    """Grant a request that is on offer, else deny it; every person has the same offers.
 
-    A request that was parsed against other offers, or made by hand, is denied rather than trusted.
+    The request isn't trusted: it may have been parsed against other offers, or made by hand.
     """
     accelerator = offers.accelerators.get(request.accelerator or "")
     if (accelerator is None) != (request.accelerator is None):

@@ -1,19 +1,19 @@
-"""Short, harmless quotes of what people and clusters sent, for error texts."""
+"""Short, harmless quotes of untrusted values, for error texts."""
 
 import difflib
 from collections.abc import Iterable
 
 LONGEST = 40
-"""How many characters of a foreign text an error repeats."""
+"""How many characters of an untrusted text an error repeats."""
 
 _LARGEST = 10**15
 
 
 def quote(value: object) -> str:
-    """Name a foreign value so that the result is short, printable ASCII.
+    """Quote an untrusted value as short, printable ASCII.
 
-    Texts are escaped and cut to `LONGEST` characters; lists and objects are named by their kind,
-    since walking through them could take as long as whoever sent them wished.
+    Texts are escaped and cut to `LONGEST` characters. Lists and objects are only named by their
+    type, because the sender decides how long walking through them takes.
     """
     match value:
         case None:
@@ -37,9 +37,9 @@ def quote(value: object) -> str:
 
 
 def one_line(text: str, longest: int = 300) -> str:
-    """The text with white space and control characters as single spaces, cut where it is longer.
+    """Replace white space and control characters by single spaces, and cut to *longest* characters.
 
-    Only the first `4 * longest` characters are looked at.
+    It reads only the first `4 * longest` characters.
     """
     printable = "".join(c if c.isprintable() else " " for c in text[: 4 * longest])
     line = " ".join(printable.split())
@@ -47,12 +47,18 @@ def one_line(text: str, longest: int = 300) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """` (did you mean 'x'?)` with the nearest known word, or an empty text."""
+    """Return ` (did you mean 'x'?)` with the nearest known word, or an empty text."""
+    near = nearest(word, known)
+    return f" (did you mean {near}?)" if near else ""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return a quote of the known word that is most like *word*, or an empty text."""
     near = difflib.get_close_matches(word[:LONGEST], list(known), n=1)
-    return f" (did you mean {quote(near[0])}?)" if near else ""
+    return quote(near[0]) if near else ""
 
 
 def listing(words: Iterable[str]) -> str:
-    """Words as in a sentence: `1, 2 or 4`."""
+    """Join words as in a sentence: `1, 2 or 4`."""
     *head, last = list(words) or [""]
     return f"{', '.join(head)} or {last}" if head else last

@@ -1,19 +1,19 @@
-"""How often something may happen: so many times a second, with some saved up."""
+"""A rate limit."""
 
 import time
 from collections.abc import Callable
 
 Clock = Callable[[], float]
-"""What tells the time, in seconds."""
+"""Returns the time in seconds."""
 
 
 class Bucket:
-    """Turns that come back with time, and are saved up to a number; full at first.
+    """A token bucket; full at first.
 
     Args:
-        a_second: How many come back a second.
-        most: How many can be saved up.
-        clock: What tells the time, in seconds.
+        a_second: How many tokens it gains a second.
+        most: How many tokens it can hold.
+        clock: Returns the time in seconds.
     """
 
     def __init__(self, a_second: float, most: int, clock: Clock = time.monotonic) -> None:
@@ -24,7 +24,7 @@ class Bucket:
         self._since = self._clock()
 
     def take(self, leaving: float = 0) -> bool:
-        """Take one if at least *leaving* remain; tell whether one was taken."""
+        """Take a token if at least *leaving* remain after that; return whether it was taken."""
         self._refill()
         if self._left < leaving + 1:
             return False
@@ -32,7 +32,7 @@ class Bucket:
         return True
 
     def is_full(self) -> bool:
-        """Whether there are as many as can be saved up."""
+        """Whether the bucket holds as many tokens as it can."""
         self._refill()
         return self._left >= self._most
 

@@ -1,6 +1,6 @@
-"""What a hub process has once: the offers, the live view and the preflight.
+"""The objects that a hub process has once: the offers, the live view and the preflight.
 
-Spawner objects come and go, several to a person; they only refer to this.
+Spawner objects come and go, several per user; they only refer to these.
 """
 
 import asyncio
@@ -26,12 +26,12 @@ from gpuspawner.traits import OFFERS
 
 log = logging.getLogger(__name__)
 
-# How long a dry run may take before the pod is judged as it is, in seconds.
+# How long a dry run may take before the preflight judges the pod without it, in seconds.
 DRY_RUN_PATIENCE = 2.0
 
 
 class Settings(Protocol):
-    """The traits of GPUSpawner, on a spawner or read from a configuration."""
+    """GPUSpawner's traits, on a spawner or read from a configuration."""
 
     log: logging.Logger
     memory_requested: float
@@ -46,19 +46,19 @@ class Settings(Protocol):
 
 
 class Runtime:
-    """The hub's one view of the cluster, and what is offered on it.
+    """The hub's one view of the cluster, and the offers on it.
 
     Args:
-        settings: The traits, as they are configured for everybody.
+        settings: The traits, as configured for the whole hub.
 
     Attributes:
         view: The live view.
-        dry_runs: Ask the API server what admission makes of pods.
-        preflight: Judges pods as admission leaves them, and keeps the reservations.
-        surveys: How it stands with the accelerators, for each pod that asks.
+        dry_runs: Send pods to the API server as dry runs, to learn what admission makes of them.
+        preflight: Judges pods as admission returns them, and keeps the reservations.
+        surveys: The availability of the accelerators for a given pod.
 
     Raises:
-        OfferError: What is offered is not usable.
+        OfferError: The offers aren't usable.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -84,10 +84,10 @@ class Runtime:
         self.surveys = Surveys(self.view.state)
         self._discovered = self._configured
         self._discovered_at = -1
-        self._said = ""
+        self._last_note = ""
 
     def start(self) -> None:
-        """Begin to read the cluster, and tell the log what is discovered there.
+        """Start reading the cluster, and log which accelerators are discovered.
 
         Raises:
             RuntimeError: No event loop is running.
@@ -101,7 +101,7 @@ class Runtime:
             _ = self.offers
 
     async def _close_at_the_end(self) -> None:
-        """Close the connections when the hub ends: it cancels all tasks."""
+        """Close the connections when the hub ends, which cancels all tasks."""
         try:
             await asyncio.Event().wait()
         finally:
@@ -109,12 +109,12 @@ class Runtime:
 
     @property
     def discovers(self) -> bool:
-        """Whether accelerators are discovered, so that there are none before the first list."""
+        """Whether accelerators are discovered; if so, there are none before the first list."""
         return not self._configured.accelerators
 
     @property
     def offers(self) -> Offers:
-        """What is offered: as configured, or else as the nodes' labels tell at this moment."""
+        """The offers as configured, or as discovered from the nodes' current labels."""
         if not self.discovers:
             return self._configured
         if self._discovered_at != self.view.state.version:
@@ -125,12 +125,12 @@ class Runtime:
         self._discovered_at = self.view.state.version
         discovery = discover(self.view.state)
         self._discovered = self._configured.with_accelerators(discovery.accelerators)
-        if discovery.note != self._said and isinstance(self.view.health(), Live):
-            self._said = discovery.note
+        if discovery.note != self._last_note and isinstance(self.view.health(), Live):
+            self._last_note = discovery.note
             log.info("%s", discovery.note)
 
     def pod_rules(self, offers: Offers) -> PodRules:
-        """What holds for every pod while *offers* are on offer."""
+        """The rules for every pod while *offers* are on offer."""
         accelerators = tuple(offers.accelerators.values())
         avoided = accelerators if self._keep_off else ()
         return replace(self._rules, accelerators=accelerators, cpu_avoids=avoided)
@@ -140,11 +140,11 @@ _runtime: Runtime | None = None
 
 
 def current(settings: Settings) -> Runtime:
-    """The runtime of this process; the first call makes it from *settings* and starts the view.
+    """Return this process's runtime; the first call makes it from *settings* and starts the view.
 
     Raises:
         IncompatibleError: The installed JupyterHub or KubeSpawner can't be used.
-        OfferError: What is offered is not usable.
+        OfferError: The offers aren't usable.
         RuntimeError: No event loop is running.
     """
     global _runtime  # noqa: PLW0603, there is one per process and this is it
@@ -153,14 +153,14 @@ def current(settings: Settings) -> Runtime:
 
         requirements.check()
         made = Runtime(settings)
-        _speak_with_the_hub(settings.log)
+        _log_through_the_hub(settings.log)
         made.start()
         _runtime = made
     return _runtime
 
 
-def _speak_with_the_hub(log: logging.Logger) -> None:
-    """Let the package's loggers write where and how the hub writes, as the hub does for tornado."""
+def _log_through_the_hub(log: logging.Logger) -> None:
+    """Send the package's log lines to the hub's log, as the hub does with tornado's."""
     ours = logging.getLogger("gpuspawner")
     ours.parent = log
     ours.setLevel(log.level)

@@ -13,15 +13,17 @@ from gpuspawner.configuration import ConfigurationError, offered
 from gpuspawner.offers import OfferError
 
 DISCOVERED = (
-    "GPUSpawner.accelerators is empty, so the models are read from the cluster while the hub runs; "
-    "they are not in this schema."
+    "GPUSpawner.accelerators is empty, so the running hub discovers the GPU models; "
+    "this schema doesn't list them."
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the schema; 2 where the configuration is not one that a hub would start with."""
+    """Print the schema and return 0; return 2 if the configuration would stop a hub."""
     parser = argparse.ArgumentParser(prog="python -m gpuspawner.schema", description=__doc__)
-    parser.add_argument("configuration", type=Path, help="the hub's configuration, which is run")
+    parser.add_argument(
+        "configuration", type=Path, help="the hub's configuration file; it is executed"
+    )
     path: Path = parser.parse_args(arguments).configuration
     try:
         offers = offered(PyFileConfigLoader(path.name, str(path.parent)).load_config())

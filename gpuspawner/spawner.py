@@ -1,8 +1,8 @@
 """GPUSpawner: a KubeSpawner whose gates ask the cluster before a pod exists.
 
-It only overrides what the hub and KubeSpawner call; `gpuspawner.spawn` has the rules. The gates are
-methods, never the traits ``apply_user_options``, ``options_from_form`` and ``options_form``, which
-are the administrator's.
+This class only overrides the methods that the hub and KubeSpawner call; `gpuspawner.spawn` has the
+rules. The gates are methods, because the traits ``apply_user_options``, ``options_from_form`` and
+``options_form`` belong to the administrator.
 """
 
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ from gpuspawner.spawn.profiles import loading
 
 
 class GPUSpawner(KubeSpawner):  # type: ignore[misc]
-    """KubeSpawner with a choice of GPUs, which starts a pod only if the cluster can hold it."""
+    """A KubeSpawner that offers GPUs, and starts a pod only if the cluster can hold it."""
 
     accelerators = traits.accelerators
     default_accelerator = traits.default_accelerator
@@ -39,28 +39,28 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
     scheduler_version = traits.scheduler_version
     default_filter_schedulers = traits.default_filter_schedulers
 
-    # JupyterHub 5 stores any JSON that a REST body holds and hands it over again at every later
-    # page; what is no object is refused at the gate and must not break the making of a spawner.
-    user_options = AnyTrait(help="What was asked for: hostile until gpuspawner.options has read it")
+    # JupyterHub 5 stores any JSON of a REST body and passes it to the spawner on every later page.
+    # The gate refuses JSON that isn't an object; it must not break the creation of a spawner.
+    user_options = AnyTrait(help="Options as sent; untrusted until gpuspawner.options reads them")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         connection.make(self, lambda: super(GPUSpawner, self).__init__(*args, **kwargs))
         self.take_charge()
 
     def copied(self) -> "GPUSpawner":
-        """A copy whose traits can be changed without changing this one's."""
+        """Return a copy whose traits can change without changing this spawner's."""
         copied = copy_of(self)
         copied.take_charge()
         return copied
 
     def take_charge(self) -> None:
-        """Put the gates before KubeSpawner's methods of this very object."""
+        """Put the gates in front of this object's KubeSpawner methods."""
         self.stock = Stock(super(), self)
         self.gates = Controller(self, self.stock)
 
     @validate("user_options")
     def _keep_what_can_be_read(self, proposal: Bunch) -> object:
-        """JupyterHub writes these options into its answers about servers."""
+        """Replace options that are too deep or too large: the hub writes them into its answers."""
         return request_options.readable(proposal.value)
 
     @default("user_options")
@@ -80,19 +80,19 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
         return self.gates.source.reads_form
 
     async def draw_form(self) -> str:
-        """The fields of the spawn form, as HTML."""
+        """Render the fields of the spawn form as HTML."""
         return await self.gates.form()
 
     def run_options_from_form(self, form_data: dict[str, list[object]]) -> Any:
-        """Gate 1, for a form."""
+        """Run gate 1 for a form."""
         return self.gates.check_form(form_data)
 
     def options_from_query(self, query_data: dict[str, list[str]]) -> Any:
-        """Gate 1, for a query."""
+        """Run gate 1 for a query."""
         return self.gates.check_query(query_data)
 
     def run_pre_spawn_hook(self) -> Any:
-        """Gate 2, and then the administrator's hook."""
+        """Run gate 2, then the administrator's hook."""
         return self.gates.begin()
 
     async def load_user_options(self) -> None:
@@ -106,11 +106,11 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
         loading.apply_overrides(self.stock, spawner_override)
 
     async def get_pod_manifest(self) -> Any:
-        """KubeSpawner's pod, with what was granted to this start."""
+        """Return KubeSpawner's pod with this start's grant applied."""
         return await self.gates.pod_manifest()
 
     async def _make_create_pod_request(self, pod: Any, request_timeout: float) -> bool:
-        """Gate 3."""
+        """Run gate 3."""
         return await self.gates.create_pod(pod, request_timeout)
 
     async def _make_create_pvc_request(self, pvc: Any, request_timeout: float) -> Any:
@@ -135,7 +135,7 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
         return await connection.poll(self, self.stock)
 
     async def progress(self) -> AsyncIterator[dict[str, Any]]:
-        """KubeSpawner's progress, after what is worth knowing about this start."""
+        """Yield our messages about this start, then KubeSpawner's progress."""
         async for event in self.gates.progress():
             yield event
 

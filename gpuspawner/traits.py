@@ -1,6 +1,5 @@
-"""The traits of GPUSpawner; their help text is the reference documentation.
+"""The traits of GPUSpawner. Their help texts are the reference documentation.
 
-They stand here and not in the class, so that each can be read beside its neighbours;
 :class:`gpuspawner.spawner.GPUSpawner` takes them over by name.
 """
 
@@ -15,17 +14,17 @@ OFFERS = (
     "unlisted_image",
     "unlisted_memory",
 )
-"""The traits that are offers: the same for everybody, and unchanging once the hub has started."""
+"""The traits that are offers: the same for all users, and fixed once the hub has started."""
 
 ENFORCE, WARN, OFF = "enforce", "warn", "off"
 
 accelerators = Dict(
     help="""
-    The GPU models on offer, each under a key of its own.
+    The GPU models on offer, each with its own key.
 
-    The key is what :attr:`user_options` and the REST API call the model: up to 63 letters, digits,
+    The key is the model's name in :attr:`user_options` and the REST API: up to 63 letters, digits,
     ``-``, ``_`` and ``.``. A model needs ``node_selector`` or ``node_affinity``, which say on
-    which nodes it is; everything else may be left out::
+    which nodes it is. Everything else is optional::
 
         c.GPUSpawner.accelerators = {
             "a100": {
@@ -42,40 +41,40 @@ accelerators = Dict(
         }
 
     ``display_name``, ``description``
-        What people read on the form.
+        The texts on the form.
     ``resource``
-        The resource that the device plugin reports; ``nvidia.com/gpu`` where left out. Limit and
-        request are set to the number chosen, as Kubernetes demands for devices.
+        The resource that the device plugin reports; by default ``nvidia.com/gpu``. Its request
+        and limit are both the chosen number, as Kubernetes requires for devices.
     ``counts``
-        How many one server may have, in the order of the form; ``[1]`` where left out.
+        The numbers that one server may have, in the order of the form; by default ``[1]``.
     ``node_selector``
-        Labels that a node must have, beside those of ``KubeSpawner.node_selector``.
+        Labels that a node must have, in addition to those of ``KubeSpawner.node_selector``.
     ``node_affinity``
-        Node selector terms, of which a node must match one. Where ``KubeSpawner`` requires
-        terms too, a node must match one of each: the two lists are multiplied.
+        Node selector terms; a node must match at least one of them. If ``KubeSpawner`` requires
+        terms too, a node must match one of each: the pod gets every combination.
     ``tolerations``
         Added to ``KubeSpawner.tolerations``.
     ``environment``, ``volumes``, ``volume_mounts``, ``runtime_class``
-        Added to the pod for this model only.
+        Added to the pod, for this model only.
     ``shared_memory``
-        The size of ``/dev/shm``, which is 64 MB where left out: too little for a PyTorch
-        ``DataLoader`` with workers. What a program puts there counts as its memory.
+        The size of ``/dev/shm``; by default 64 MB, which is too little for a PyTorch
+        ``DataLoader`` with workers. Its content counts as the server's memory.
     ``memory_choices``, ``cpu_choices``
-        As :attr:`memory_choices` and :attr:`cpu_choices`, for this model instead of those.
+        Replace :attr:`memory_choices` and :attr:`cpu_choices` for this model.
     ``default``
-        What is taken for ``gpus``, ``image``, ``memory`` and ``cpu`` where a person leaves them
-        out; for each the first on offer where it is not named here.
+        The values of ``gpus``, ``image``, ``memory`` and ``cpu`` if a user leaves them out; by
+        default the first one on offer.
     ``scale_up``
         For a pool of nodes that an autoscaler grows: ``{"max_nodes": 4, "minutes": 8}``. While
-        fewer than ``max_nodes`` of its nodes exist, a pod that finds no room is created all the
-        same, since a pending pod is what wakes the autoscaler, and the person is told how long a
-        node usually takes. Twice these minutes are added to ``start_timeout``.
+        fewer than ``max_nodes`` of its nodes exist, the hub creates a pod even if it has no room,
+        because a pending pod makes the autoscaler add a node. The user reads how long a node
+        usually takes. Twice these minutes are added to ``start_timeout``.
 
-    Where this is empty the models are discovered from the labels of the nodes that there are. A
-    pool that can be empty has no nodes to be discovered by: configure it.
+    If this is empty, the hub discovers the models from the labels of the nodes. It can't discover
+    a pool that has no nodes: configure a pool that can be empty.
 
-    The offers are the same for everybody and do not change while the hub runs. Profiles and
-    ``group_overrides`` cannot change them, and ``profile_list`` cannot be set beside them.
+    The offers are the same for all users and don't change while the hub runs. Profiles and
+    ``group_overrides`` can't change them, and you can't set ``profile_list`` together with them.
 
     .. versionadded:: 0.1
     """,
@@ -85,10 +84,10 @@ default_accelerator = Unicode(
     None,
     allow_none=True,
     help="""
-    Key of the model that is chosen where a person names none; ``""`` for none of them.
+    Key of the model for users who don't choose one; ``""`` for a server without a GPU.
 
-    Where it is left out this is the first of :attr:`accelerators`, as ``KubeSpawner`` takes its
-    first profile. Of models that were discovered none is chosen.
+    By default this is the first of :attr:`accelerators`, as ``KubeSpawner`` takes its first
+    profile. A discovered model is never the default.
 
     .. versionadded:: 0.1
     """,
@@ -96,7 +95,7 @@ default_accelerator = Unicode(
 
 images = Dict(
     help="""
-    The container images on offer, each under a key of its own::
+    The container images on offer, each with its own key::
 
         c.GPUSpawner.images = {
             "base": {"display_name": "Python", "image": "quay.io/jupyter/base-notebook:2026-10-05"},
@@ -107,9 +106,9 @@ images = Dict(
             },
         }
 
-    ``accelerators`` ties an image to models by their keys, ``None`` among them standing for a
-    server without a GPU; an image without it goes with everything. Where this is empty the image
-    is ``KubeSpawner.image`` and no choice.
+    ``accelerators`` restricts an image to the models with these keys; ``None`` in it stands for a
+    server without a GPU. An image without ``accelerators`` is offered with every model and without
+    one. If this is empty, users can't choose the image, which is ``KubeSpawner.image``.
 
     .. versionadded:: 0.1
     """,
@@ -117,12 +116,12 @@ images = Dict(
 
 memory_choices: List[object] = List(
     help="""
-    The sizes of memory on offer, as Kubernetes writes them: ``["8Gi", "16Gi"]``.
+    The memory sizes on offer, as Kubernetes writes them: ``["8Gi", "16Gi"]``.
 
-    The size chosen is the limit, and requested as far as :attr:`memory_requested` says: by default
-    all of it. Where this is empty memory is no choice and
-    ``KubeSpawner.mem_limit`` and ``mem_guarantee`` hold. Mind that ``8G`` is 8·10⁹ bytes here,
-    and 8·2³⁰ in JupyterHub's own traits.
+    The chosen size is the limit. The request is the part of it that :attr:`memory_requested` says,
+    by default all of it. If this is empty, users can't choose the memory, and
+    ``KubeSpawner.mem_limit`` and ``mem_guarantee`` apply. Note that ``8G`` is 8·10⁹ bytes here, but
+    8·2³⁰ bytes in JupyterHub's own traits.
 
     .. versionadded:: 0.1
     """,
@@ -132,9 +131,9 @@ cpu_choices: List[object] = List(
     help="""
     The numbers of CPU cores on offer: ``[2, 4]``, or ``["500m", 2]``.
 
-    The number chosen is the limit, and requested as far as :attr:`cpu_requested` says: by default
-    all of it. Where this is empty CPU is no choice and
-    ``KubeSpawner.cpu_limit`` and ``cpu_guarantee`` hold.
+    The chosen number is the limit. The request is the part of it that :attr:`cpu_requested` says,
+    by default all of it. If this is empty, users can't choose the CPU, and
+    ``KubeSpawner.cpu_limit`` and ``cpu_guarantee`` apply.
 
     .. versionadded:: 0.1
     """,
@@ -142,7 +141,7 @@ cpu_choices: List[object] = List(
 
 unlisted_image = Dict(
     help=r"""
-    Images that may be written in beside :attr:`images`; none where this is empty::
+    Images that users may enter in addition to :attr:`images`; by default none::
 
         c.GPUSpawner.unlisted_image = {
             "display_name": "Another image",
@@ -151,10 +150,11 @@ unlisted_image = Dict(
         }
 
     The keys are those of ``unlisted_choice`` in KubeSpawner's profiles. The expression has to match
-    the *whole* reference, which KubeSpawner asks of its beginning only. What is written in is run:
-    leave no part of the registry's name open. Write the expression as Python and JavaScript both
-    read it, since the options' JSON Schema repeats it. It is matched with what anybody sends, up to
-    500 characters. What takes longer than 50 ms is refused.
+    the *whole* reference; in KubeSpawner, matching its beginning is enough. The server runs the
+    image, so leave no part of the registry's name open. Write an expression that means the same in
+    Python and JavaScript, because the options' JSON Schema repeats it. The hub matches it with all
+    values that users send, up to 500 characters. If that takes longer than 50 ms, the hub refuses
+    the image.
 
     .. versionadded:: 0.1
     """,
@@ -162,12 +162,13 @@ unlisted_image = Dict(
 
 unlisted_memory = Dict(
     help="""
-    Sizes of memory that may be written in beside :attr:`memory_choices`; none where it is empty::
+    Memory sizes that users may enter in addition to :attr:`memory_choices`; by default none::
 
         c.GPUSpawner.unlisted_memory = {"min": "2Gi", "max": "64Gi", "step": "2Gi"}
 
-    ``step`` is ``1Gi`` where it is left out; it counts from ``min``, and makes at most 256 sizes.
-    ``display_name`` is what the form calls it. The sizes hold for every accelerator.
+    The sizes go from ``min`` to ``max`` in steps of ``step``, by default ``1Gi``; there can be at
+    most 256 of them. ``display_name`` is the label of the field on the form. The sizes are offered
+    with every accelerator.
 
     .. versionadded:: 0.1
     """,
@@ -178,10 +179,10 @@ memory_requested = Float(
     min=0.01,
     max=1.0,
     help="""
-    Which part of the memory chosen is requested; the limit is always all of it.
+    The part of the chosen memory that a server requests; its limit is always all of it.
 
-    With ``0.5`` a server of ``16Gi`` requests ``8Gi``. Twice as many fit on a node then, and where
-    all of them use what they may, Kubernetes ends some.
+    With ``0.5``, a server of ``16Gi`` requests ``8Gi``. Then twice as many servers fit on a node,
+    and if all of them use as much as they may, Kubernetes ends some.
 
     .. versionadded:: 0.1
     """,
@@ -192,7 +193,7 @@ cpu_requested = Float(
     min=0.01,
     max=1.0,
     help="""
-    Which part of the CPU chosen is requested; the limit is always all of it.
+    The part of the chosen CPU that a server requests; its limit is always all of it.
 
     .. versionadded:: 0.1
     """,
@@ -201,11 +202,10 @@ cpu_requested = Float(
 language = Unicode(
     "",
     help="""
-    The language in which people are told, as a tag such as ``"de"``.
+    The language of the form and messages, as a tag such as ``"de"``.
 
-    Empty, as it is by default: the first one that a person's browser wants and that there is. The
-    languages are the folders of ``gpuspawner/locale``; where there is none, it is English. What
-    administrators read, in logs, is always English, and so are the hub's own pages.
+    By default, it is the first language in the browser's preferences that has a folder in
+    ``gpuspawner/locale``, or English. Logs are always in English, and so are the hub's own pages.
 
     .. versionadded:: 0.1
     """,
@@ -218,8 +218,8 @@ cpu_environment = Dict(
     help="""
     Environment variables of servers without a GPU.
 
-    Where the NVIDIA runtime is a node's default, a container without ``NVIDIA_VISIBLE_DEVICES``
-    sees every GPU of the node, though it was given none.
+    If the NVIDIA runtime is a node's default, a container without ``NVIDIA_VISIBLE_DEVICES`` sees
+    every GPU of the node, although it has none.
 
     .. versionadded:: 0.1
     """,
@@ -228,10 +228,10 @@ cpu_environment = Dict(
 keep_cpu_servers_off_accelerators = Bool(
     False,
     help="""
-    Whether servers without a GPU stay off the nodes of every one of :attr:`accelerators`.
+    Whether servers without a GPU stay off the nodes of all :attr:`accelerators`.
 
-    For clusters whose GPU nodes have no taint, where such a server could take the memory and CPU
-    that a GPU server will need.
+    Set it if the cluster's GPU nodes have no taint. Otherwise a server without a GPU could take the
+    memory and CPU that a GPU server needs.
 
     .. versionadded:: 0.1
     """,
@@ -241,20 +241,20 @@ preflight = Enum(
     [ENFORCE, WARN, OFF],
     ENFORCE,
     help="""
-    What comes of it where the cluster cannot hold a server.
+    What to do when the cluster has no room for a server.
 
     ``"enforce"``
-        The server does not start, and its owner is told why and what there is instead.
+        The server doesn't start, and its owner reads why, and what they can have instead.
     ``"warn"``
-        Everything is asked as with ``"enforce"``. What would have been refused is a warning in the
-        hub's log and a sentence on the progress page, and the server is started all the same. So
-        an administrator can watch the verdicts for a while before they count.
+        The hub checks as with ``"enforce"``, but starts the server even if it would refuse it. The
+        refusal is a warning in the hub's log and a sentence on the progress page, so an
+        administrator can watch the verdicts for a while before they count.
     ``"off"``
-        Nothing is asked, neither the view of the cluster nor the API server by a dry run: a server
-        starts as with ``KubeSpawner``. The form still tells what is free.
+        The hub checks nothing, neither in the view of the cluster nor by a dry run of the API
+        server: a server starts as with ``KubeSpawner``. The form still shows what is free.
 
-    In each case a choice that is not on offer is refused, and so is a pod or a home directory
-    that the API server itself does not take: for a quota, say.
+    In each case the hub refuses a choice that isn't on offer, and a pod or a home directory that
+    the API server itself rejects: for example, because of a quota.
 
     .. versionadded:: 0.1
     """,
@@ -264,10 +264,10 @@ scheduler_version = Unicode(
     None,
     allow_none=True,
     help="""
-    The version of kube-scheduler, such as ``"1.36"``, where it is not that of the API server.
+    The version of kube-scheduler, such as ``"1.36"``, if it differs from the API server's.
 
-    How much a pod holds that is resized while it runs depends on it. A text that is no version
-    stands for the newest whose rules are known.
+    It determines how much a pod holds that is resized while it runs. A text that isn't a version
+    stands for the newest version whose rules are known.
 
     .. versionadded:: 0.1
     """,
@@ -276,11 +276,11 @@ scheduler_version = Unicode(
 default_filter_schedulers: List[str] = List(
     Unicode(),
     help="""
-    Names of more schedulers that filter nodes as kube-scheduler does by default.
+    Names of other schedulers that filter nodes as kube-scheduler does by default.
 
-    A pod for any other scheduler is *unknown*, and starts unchecked. Zero-to-JupyterHub's
-    user-scheduler is a kube-scheduler that changes only the scores: where it is used, list the
-    name that the chart gives to ``KubeSpawner.scheduler_name``.
+    The verdict on a pod for any other scheduler is *unknown*, and the pod starts unchecked. The
+    user-scheduler of Zero to JupyterHub is a kube-scheduler that changes only the scores. If you
+    use it, list the name that the chart gives to ``KubeSpawner.scheduler_name``.
 
     .. versionadded:: 0.1
     """,

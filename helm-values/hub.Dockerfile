@@ -7,8 +7,8 @@ FROM quay.io/jupyterhub/k8s-hub:${CHART}
 
 USER root
 COPY dist/gpuspawner-*.whl /tmp/
-# The versions that the chart was tested with stay: what is missing is added, nothing is upgraded.
+# Keep the versions that the chart was tested with: install what is missing, upgrade nothing.
 RUN pip install --no-cache-dir --upgrade-strategy only-if-needed /tmp/gpuspawner-*.whl \
  && rm /tmp/gpuspawner-*.whl
-# By number: the chart's pod has runAsNonRoot, and a kubelet cannot verify that of a name.
+# A number: the chart's pod has runAsNonRoot, which a kubelet can't verify for a user name.
 USER 1000

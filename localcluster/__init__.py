@@ -1,6 +1,6 @@
-"""A real Kubernetes control plane on this machine, with pretend GPU nodes.
+"""A real Kubernetes control plane on this machine, with simulated GPU nodes.
 
-The demo and the tests stand on it; gpuspawner itself never imports it.
+The demo and the tests use it; gpuspawner itself never imports it.
 """
 
 from localcluster.client import ApiError, Client

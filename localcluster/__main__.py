@@ -1,4 +1,4 @@
-"""``python -m localcluster``: a cluster for a person or a script."""
+"""The commands of ``python -m localcluster``: build, up and demo."""
 
 import argparse
 import signal
@@ -12,8 +12,8 @@ from localcluster.cluster import LocalCluster, Pods
 from localcluster.errors import LocalClusterError
 
 
-class _EndedBySignal(Exception):  # noqa: N818  (no error: someone asked for it)
-    """SIGINT or SIGTERM came."""
+class _EndedBySignal(Exception):  # noqa: N818  (not an error: the user asked for it)
+    """The process received SIGINT or SIGTERM."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,14 +34,14 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m localcluster", description=__doc__)
     commands = parser.add_subparsers(title="commands", required=True)
 
-    build = commands.add_parser("build", help="build and fetch what clusters need, once")
+    build = commands.add_parser("build", help="build and download the programs of a cluster, once")
     build.set_defaults(run=_build)
 
     up = commands.add_parser("up", help="run a cluster until Ctrl-C")
     up.add_argument(
         "--fleet",
         default="demo",
-        help=f"its nodes: a file, or one of {', '.join(fleet.names())}; %(default)s if left out",
+        help=f"its nodes: a file, or one of {', '.join(fleet.names())}; default: %(default)s",
     )
     up.add_argument("--dir", type=Path, required=True, help="for kubeconfig, logs and data")
     up.add_argument(
@@ -50,14 +50,16 @@ def _parser() -> argparse.ArgumentParser:
         action="store_const",
         const=Pods.REPORT,
         default=Pods.RUN,
-        help="report bound pods Running without starting processes",
+        help="report bound pods as Running; start no processes",
     )
     up.set_defaults(run=_up)
 
     show = commands.add_parser("demo", help="run a JupyterHub on a cluster until Ctrl-C")
     show.add_argument("--fleet", default="demo", help="as for up")
-    show.add_argument("--port", type=_port, default=8000, help="%(default)s; 0 for a free one")
-    show.add_argument("--dir", type=Path, help="for its files; they go with it if left out")
+    show.add_argument(
+        "--port", type=_port, default=8000, help="default: %(default)s; 0: a free one"
+    )
+    show.add_argument("--dir", type=Path, help="directory for its files; default: a temporary one")
     show.set_defaults(run=_demo)
     return parser
 
@@ -88,7 +90,7 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _end(_number: int, _frame: object) -> None:
-    # A second Ctrl-C must not cut the orderly stop short; that is bounded.
+    # A second Ctrl-C must not interrupt the orderly stop, which takes bounded time.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     raise _EndedBySignal

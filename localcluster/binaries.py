@@ -1,8 +1,7 @@
-"""The programs a local cluster runs, built or fetched once into the cache.
+"""The programs that a local cluster runs, built or downloaded once into the cache.
 
-The control plane is one file built from the Go module beside this one; see its
-``main.go``. configurable-http-proxy, which stands before the demo's JupyterHub,
-comes from npm.
+The control plane is one program, built from the Go module in ``go/``; see its ``main.go``.
+configurable-http-proxy, the proxy of the demo's JupyterHub, comes from npm.
 """
 
 import contextlib
@@ -25,7 +24,7 @@ _VERSION_PACKAGE = "k8s.io/component-base/version"
 
 
 def controlplane() -> Path:
-    """Return the program that is etcd, kube-apiserver, ... by its first argument.
+    """Return the program that runs etcd, kube-apiserver, ... as its first argument names it.
 
     Raises:
         LocalClusterError: there is no Go toolchain, or the build failed.
@@ -52,7 +51,7 @@ def proxy() -> Path:
             subprocess.run(command, check=True, env=runtime.environment())
         except (OSError, subprocess.CalledProcessError) as error:
             raise LocalClusterError(f"npm could not install {PROXY}: {error}") from error
-        # One directory to put on PATH, whatever Node the machine has.
+        # So that PATH needs only this directory, with whichever Node the machine has.
         (directory / "node_modules" / ".bin" / "node").symlink_to(runtime.command)
 
     made = made_once(f"proxy/{key(PROXY, str(runtime.command))}", make)
@@ -88,7 +87,7 @@ def _build_controlplane(directory: Path) -> None:
 
 
 def _count_packages(command: Path, environment: dict[str, str]) -> int:
-    """Return how many packages the build has, after fetching the modules that hold them."""
+    """Download the modules of the build and return how many packages it has."""
     done = subprocess.run(
         [command, "list", "-deps", "."],
         cwd=_MODULE,
@@ -103,7 +102,7 @@ def _count_packages(command: Path, environment: dict[str, str]) -> int:
 
 
 def _show_progress(lines: Iterator[str], total: int) -> list[str]:
-    """Count packages as ``go build -v`` names them; return what it said."""
+    """Show progress as ``go build -v`` names packages; return its output."""
     said: list[str] = []
     started = shown = time.monotonic()
     on_terminal = sys.stderr.isatty()

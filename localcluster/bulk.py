@@ -1,8 +1,8 @@
-"""Puts many objects into a cluster at once: past the API server, straight into its etcd.
+"""Writes many objects straight into a cluster's etcd, past its API server.
 
-A benchmark wants 150,000 pods that run. Created one by one, each would be admitted, defaulted and
-then patched to run; this takes them as they are, some thousands a second, and the API server shows
-them like all others. So they have to be whole and valid: nothing is checked or defaulted.
+A benchmark needs 150,000 running pods. The API server would admit, default and then patch each one.
+This writes some thousands a second, and the API server serves them like any others. Nothing checks
+or defaults them, so they must be complete and valid.
 """
 
 import itertools
@@ -22,15 +22,15 @@ _SAY_EVERY: Final = 5.0
 
 
 def put(etcd_url: str, objects: Iterable[Object], total: int) -> None:
-    """Put objects as they are, each with ``apiVersion``, ``kind`` and a uid.
+    """Write objects as they are, each with ``apiVersion``, ``kind`` and a uid.
 
     Args:
         etcd_url: `ControlPlane.etcd_url`.
         objects: Nodes and pods.
-        total: how many there will be, to say how far it is.
+        total: how many objects there are, for the progress messages.
 
     Raises:
-        LocalClusterError: etcd refused some.
+        LocalClusterError: etcd refused some of them.
     """
     etcd = Gateway(etcd_url)
     done, shown = 0, time.monotonic()
@@ -55,7 +55,7 @@ def _put_operation(thing: Object) -> Object:
 
 
 def _key(thing: Object) -> str:
-    """Where the API server keeps an object (the resource prefixes of its storage factory)."""
+    """Return the etcd key of an object (prefixes as in the API server's storage factory)."""
     name = thing["metadata"]["name"]
     if thing["kind"] == "Node":
         return f"/registry/minions/{name}"

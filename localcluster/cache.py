@@ -1,7 +1,7 @@
-"""The cache directory, and how something is made in it exactly once.
+"""The cache directory for what localcluster builds and downloads, each made exactly once.
 
-Nothing is built or downloaded into the work tree. What is made appears in the
-cache whole or not at all, and two processes that want it at once make it once.
+Nothing goes into the work tree. An entry appears in the cache complete or not at all. If two
+processes need the same entry at the same time, one makes it and the other waits.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ def cache_directory() -> Path:
 
 
 def key(*parts: str | bytes) -> str:
-    """Return a short name for what depends on exactly these parts."""
+    """Return a short name for an entry that depends on exactly these parts."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -33,13 +33,13 @@ def key(*parts: str | bytes) -> str:
 
 
 def made_once(name: str, make: Callable[[Path], None]) -> Path:
-    """Return the cached directory of this name, made first if it is not there.
+    """Return the cached directory of this name; make it first if it doesn't exist.
 
     Args:
-        name: Path below the cache directory, such as ``nvml/0123``. What it holds
-            must depend on nothing that the name does not tell.
-        make: Fills the empty directory it is given. When it raises, nothing is
-            kept and the next caller tries again.
+        name: Path below the cache directory, such as ``nvml/0123``. It must change whenever
+            the content would.
+        make: Fills an empty directory. If it raises, nothing is kept and the next caller
+            tries again.
     """
     target = cache_directory() / name
     if target.is_dir():
@@ -60,7 +60,7 @@ def made_once(name: str, make: Callable[[Path], None]) -> Path:
 
 @contextlib.contextmanager
 def _only_one(lock: Path) -> Iterator[None]:
-    """Hold the lock file; the kernel frees it however its holder ends."""
+    """Hold the lock file; the kernel releases it even if this process is killed."""
     with lock.open("w") as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

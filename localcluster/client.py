@@ -1,4 +1,4 @@
-"""A small synchronous client of the API server, for what starts and tests clusters."""
+"""A small synchronous client of the API server, for localcluster and the tests."""
 
 import http.client
 import json
@@ -20,7 +20,7 @@ class ApiError(LocalClusterError):
 
     Attributes:
         status: the HTTP status, such as 404.
-        reason: the machine's word for it, such as ``NotFound``.
+        reason: the reason as Kubernetes writes it, such as ``NotFound``.
     """
 
     def __init__(self, status: int, reason: str, message: str) -> None:
@@ -30,11 +30,11 @@ class ApiError(LocalClusterError):
 
 
 class Client:
-    """Speaks to one API server as one user.
+    """A client of one API server, as one user.
 
     Args:
         url: such as ``https://127.0.0.1:21001``.
-        ca: file with the certificate that the server's is checked against.
+        ca: file with the certificate of the server's CA.
         token: the user's bearer token.
     """
 
@@ -45,7 +45,7 @@ class Client:
         self._connection: http.client.HTTPSConnection | None = None
 
     def get(self, path: str) -> Object:
-        """Read what is at this path, with its query."""
+        """Read the object or list at this path, which may have a query."""
         return self._request("GET", path)
 
     def items(self, path: str) -> list[Object]:
@@ -66,12 +66,12 @@ class Client:
         return self._request("PATCH", path, body)
 
     def delete(self, path: str, grace: int | None = None) -> Object:
-        """Delete an object, with ``grace`` seconds if given."""
+        """Delete an object; ``grace`` is its grace period in seconds."""
         options = {} if grace is None else {"gracePeriodSeconds": grace}
         return self._request("DELETE", path, options)
 
     def is_ready(self) -> bool:
-        """Say whether the API server answers that it is ready."""
+        """Return whether the API server answers that it is ready."""
         try:
             self._send("GET", "/readyz", None)
         except (OSError, http.client.HTTPException, ApiError):
@@ -97,7 +97,7 @@ class Client:
             connection.close()
             if not reused:
                 raise
-            # The server may have closed a kept connection, when it restarted say.
+            # The server may have closed the connection, for example when it restarted.
             return self._send(method, path, body)
         self._connection = connection
         if response.status >= 400:

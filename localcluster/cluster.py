@@ -1,4 +1,4 @@
-"""A whole local cluster: a control plane, pretend nodes and the agent that keeps them."""
+"""A whole local cluster: a control plane, simulated nodes and the agent that keeps them Ready."""
 
 import fcntl
 import os
@@ -27,7 +27,7 @@ _READY_TIMEOUT = 120.0
 
 
 class Pods(Enum):
-    """What becomes of pods that are bound to the cluster's nodes."""
+    """What the agent does with pods that are bound to the cluster's nodes."""
 
     RUN = "their containers run as local processes"
     REPORT = "they are reported Running, and no process starts"
@@ -35,14 +35,14 @@ class Pods(Enum):
 
 
 class LocalCluster:
-    """A Kubernetes cluster on this machine, for as long as the context is open.
+    """A Kubernetes cluster on this machine, which runs while the context is open.
 
-    Start it from a thread that stays: everything ends with this process.
+    Start it from a thread that stays alive. Everything ends with this process.
 
     Args:
-        directory: for its files. One that an earlier cluster left is cleared first.
+        directory: for its files. If an earlier cluster left files in it, they are deleted first.
         fleet: the nodes to begin with: a `Fleet`, a shipped fleet's name, or a file.
-        pods: what becomes of bound pods.
+        pods: what the agent does with bound pods.
         controllers: controllers to run; with none, no controller manager starts.
         flags: more flags, by program: ``{"kube-apiserver": ["--v=4"]}``.
     """
@@ -82,7 +82,7 @@ class LocalCluster:
         """Start everything and return when every node is Ready.
 
         Raises:
-            LocalClusterError: the directory is in use or not ours, or a program
+            LocalClusterError: the directory is in use or holds other files, or a program
                 ended or did not become ready in time.
         """
         binary = binaries.controlplane()
@@ -103,7 +103,7 @@ class LocalCluster:
             raise
 
     def stop(self) -> None:
-        """End every process, in order and in bounded time, and free the directory."""
+        """End every process, in order and in bounded time, and unlock the directory."""
         if self._agent:
             self._agent.stop()
             self._agent = None
@@ -111,7 +111,7 @@ class LocalCluster:
             self._plane.stop()
             self._plane = None
         if self._lock is not None:
-            # etcd keeps 125 MB ready for a log that nobody will read.
+            # etcd preallocates 125 MB for a log that nobody will read.
             shutil.rmtree(self.directory / "etcd", ignore_errors=True)
             os.close(self._lock)
             self._lock = None
@@ -130,7 +130,7 @@ class LocalCluster:
 
     @property
     def api(self) -> Client:
-        """A client with every right. Not for two threads at once."""
+        """A client with every right. Only one thread at a time may use it."""
         if not self._client:
             raise LocalClusterError("the cluster does not run")
         return self._client
@@ -142,12 +142,12 @@ class LocalCluster:
 
     @property
     def url(self) -> str:
-        """Where the API server answers."""
+        """The API server's address."""
         return self.plane.url
 
     @property
     def ca(self) -> Path:
-        """The certificate that the API server's is checked against."""
+        """The file with the certificate of the API server's CA."""
         return self.plane.ca
 
     @property
@@ -159,7 +159,7 @@ class LocalCluster:
         """Run kubectl as administrator and return what it prints.
 
         Raises:
-            LocalClusterError: kubectl failed; the text is what it said.
+            LocalClusterError: kubectl failed; the text is its output.
         """
         done = subprocess.run(
             [self.plane.binary, "kubectl", "--kubeconfig", self.kubeconfig, *arguments],
@@ -175,9 +175,9 @@ class LocalCluster:
     def service_account_kubeconfig(self, namespace: str, name: str = "hub") -> Path:
         """Return a kubeconfig whose user is exactly this service account.
 
-        The account is made if it is not there; its rights are those that roles give
-        it. The token lasts a day, or until the account is deleted (the API server
-        may remember it 10 s longer).
+        It creates the account if it doesn't exist. The account has only the rights that roles
+        give it. The token lasts a day, or until the account is deleted (the API server may
+        accept it for 10 s longer).
         """
         accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
         try:
@@ -196,7 +196,7 @@ class LocalCluster:
         )
 
     def add_nodes(self, fleet: Fleet | str | Path) -> list[str]:
-        """Add a fleet's nodes and return their names when all can take pods."""
+        """Add a fleet's nodes, wait until all accept pods, and return their names."""
         wanted = fleet if isinstance(fleet, Fleet) else load(fleet)
         for node in node_objects(wanted):
             created = self.api.create(_NODES, node)
@@ -212,7 +212,7 @@ class LocalCluster:
         return names
 
     def remove_nodes(self, names: Iterable[str]) -> None:
-        """Remove nodes at once, and the pods on them."""
+        """Remove nodes and the pods on them immediately."""
         for name in names:
             for pod in self.api.items(f"/api/v1/pods?fieldSelector=spec.nodeName={name}"):
                 self._delete(_path(pod), grace=0)
@@ -230,7 +230,7 @@ class LocalCluster:
         self.api.patch(f"{_NODES}/{node['metadata']['name']}", {"spec": {"taints": taints}})
 
     def _are_ready(self, names: list[str]) -> bool:
-        """Say whether the nodes exist, are Ready, untainted and kept by the agent."""
+        """Return whether the nodes exist, are Ready, untainted and kept by the agent."""
         if not names:
             return True
         nodes = {node["metadata"]["name"]: node for node in self.api.items(_NODES)}
@@ -246,7 +246,7 @@ class LocalCluster:
                 raise
 
     def _write_kubectl(self) -> None:
-        """Write a kubectl for people that needs no further setting."""
+        """Write a kubectl for users that needs no further settings."""
         words = [str(self.plane.binary), "kubectl", "--kubeconfig", str(self.kubeconfig)]
         script = self.directory / "kubectl"
         script.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
@@ -257,14 +257,14 @@ class LocalCluster:
         command += ["--kubeconfig", self.kubeconfig, "--dir", self.directory]
         if self._pods is Pods.REPORT:
             command.append("--report-only")
-        # Found whatever the current directory is.
+        # An absolute path, so that it works from any directory.
         paths = [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
         paths = [path for path in paths if path]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
         return Process("agent", command, self.directory / "agent.log", environment)
 
     def _take_directory(self) -> None:
-        """Lock the directory and clear what an earlier cluster left in it."""
+        """Lock the directory and delete what an earlier cluster left in it."""
         directory, lock = self.directory, self.directory / _LOCK
         if directory.exists() and not lock.exists() and any(directory.iterdir()):
             raise LocalClusterError(f"{directory} holds files that no local cluster made")

@@ -14,7 +14,7 @@ from localcluster.etcd import Gateway
 from localcluster.ports import free_ports
 from localcluster.processes import Process, undisturbed, wait_until
 
-#: Those that quota, node health, namespaces, volumes and owned objects need.
+#: The controllers for quota, node health, namespaces, volumes and owned objects.
 CONTROLLERS = (
     "garbage-collector-controller",
     "namespace-controller",
@@ -26,7 +26,7 @@ CONTROLLERS = (
     "taint-eviction-controller",
 )
 
-#: Extra flags by the name of the program that gets them.
+#: Extra flags, by the name of the program.
 Flags = Mapping[str, Sequence[str]]
 
 # A loaded machine takes many times the usual 3 s, and 150,000 pods in etcd take minutes to read.
@@ -67,12 +67,12 @@ class ControlPlane:
 
     @property
     def url(self) -> str:
-        """Where the API server answers."""
+        """The API server's address."""
         return f"https://127.0.0.1:{self._api_port}"
 
     @property
     def etcd_url(self) -> str:
-        """Where its etcd answers, with its JSON gateway below ``/v3``."""
+        """The address of its etcd, which has a JSON gateway below ``/v3``."""
         return f"http://127.0.0.1:{self._etcd_port}"
 
     def client(self) -> Client:
@@ -80,7 +80,7 @@ class ControlPlane:
         return Client(self.url, self.ca, self.token)
 
     def processes(self) -> list[Process]:
-        """Return the processes in the order in which they have to be stopped."""
+        """Return the processes in the order in which to stop them."""
         servers = [process for process in (self._apiserver, self._etcd) if process]
         return [*reversed(self._others), *servers]
 
@@ -97,7 +97,7 @@ class ControlPlane:
                 break
             except LocalClusterError as error:
                 self.stop()
-                # Another process took a port between its choice and its use.
+                # Another process took a port between our choice and our use of it.
                 if _PORT_TAKEN not in str(error) or attempt == 2:
                     raise
         kubeconfig.write(self.kubeconfig, url=self.url, ca=self.ca, token=self.token)
@@ -106,8 +106,7 @@ class ControlPlane:
     def stop(self) -> None:
         """End every process, clients of the API server first, etcd last.
 
-        The API server waits for its etcd when that goes first, so it is not asked
-        once etcd is gone.
+        If etcd has ended already, the API server would wait for it, so it is killed.
         """
         for process in self.processes():
             is_asked = process is self._etcd or not self._etcd or self._etcd.is_alive()
@@ -133,7 +132,7 @@ class ControlPlane:
     def stop_apiserver(self) -> None:
         """Stop only the API server, as for an outage.
 
-        Asked to end, it would wait long for the watches of its clients.
+        It is killed: on SIGTERM it would wait long for the watches of its clients.
         """
         if self._apiserver:
             self._apiserver.stop(grace=0)
@@ -142,7 +141,7 @@ class ControlPlane:
     def start_apiserver(self) -> None:
         """Start the API server again after `stop_apiserver`.
 
-        Scheduler and controllers too: they would wait up to 30 s before they look again.
+        Start scheduler and controllers again too: they would retry only after up to 30 s.
         """
         for process in self._others:
             process.stop(grace=0)
@@ -162,7 +161,7 @@ class ControlPlane:
             "--authorization-mode=RBAC",
             "--service-cluster-ip-range=10.0.0.0/24",
             "--allow-privileged",
-            # Pods here get no token, and need no account that a controller makes.
+            # Pods here get no token, so they need no account made by a controller.
             "--disable-admission-plugins=ServiceAccount",
         )
         with undisturbed():

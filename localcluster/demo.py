@@ -1,4 +1,4 @@
-"""A JupyterHub with the repository's configuration on a local cluster, for people to try."""
+"""A JupyterHub with the repository's configuration on a local cluster, to try gpuspawner."""
 
 import contextlib
 import json
@@ -34,13 +34,13 @@ _HUB_GRACE = 20.0
 
 
 class Demo:
-    """A demo, running as long as the context is open.
+    """A demo, which runs while the context is open.
 
     Args:
         directory: for all files of cluster and hub.
         fleet: the cluster's nodes: a shipped fleet's name, or a file.
-        port: where people find it on 127.0.0.1; 0 for a free one.
-        configuration: what JupyterHub is configured by, before ``demo_config.py``.
+        port: its port on 127.0.0.1; 0 picks a free one.
+        configuration: JupyterHub's configuration file, loaded before ``demo_config.py``.
     """
 
     def __init__(
@@ -73,11 +73,11 @@ class Demo:
 
     @property
     def url(self) -> str:
-        """Where people find the hub."""
+        """The hub's address for users."""
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Start cluster and hub, and return when people can log in.
+        """Start cluster and hub, and return when users can log in.
 
         Raises:
             LocalClusterError: a part ended or did not become ready in time.
@@ -91,7 +91,7 @@ class Demo:
 
     def _start(self, proxy: Path) -> None:
         self.cluster.start()
-        # The cluster is new, and so is the hub: what an earlier one knew is gone.
+        # The cluster is new, so the hub must not keep an earlier demo's database.
         for name in ("jupyterhub.log", "jupyterhub.sqlite"):
             (self.directory / name).unlink(missing_ok=True)
         self.cluster.api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
@@ -137,11 +137,11 @@ class Demo:
             self._hub.check()
 
     def _is_ready(self) -> bool:
-        # The hub before the proxy, which logs an error for each try until then.
+        # The hub before the proxy: until the hub answers, the proxy logs an error for each request.
         return all(_answers(port) for port in (self._hub_port, self.port))
 
     def _kill_proxy(self) -> None:
-        """Kill the proxy if the hub ended without stopping it, and removing this file."""
+        """Kill the proxy if the hub ended without stopping it and without removing this file."""
         with contextlib.suppress(OSError, ValueError):
             pid = int((self.directory / "proxy.pid").read_text())
             if b"configurable-http-proxy" in Path(f"/proc/{pid}/cmdline").read_bytes():
@@ -149,7 +149,7 @@ class Demo:
 
 
 def run(directory: Path | None, *, fleet: str, port: int) -> None:
-    """Run a demo until it is interrupted; without a directory nothing of it stays."""
+    """Run a demo until it is interrupted; without a directory, delete its files at the end."""
     with _directory(directory) as place:
         demo = Demo(place, fleet=fleet, port=port)
         names = ", ".join(load(fleet).node_names())
@@ -200,7 +200,7 @@ def _environment_of_no_cluster() -> dict[str, str]:
 
 def _answers(port: int) -> bool:
     try:
-        # Loopback: a proxy that the environment names has no business here.
+        # Requests to loopback must not go to a proxy that the environment names.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(f"http://127.0.0.1:{port}/hub/health", timeout=2) as answer:
             return bool(answer.status == 200)

@@ -1,7 +1,7 @@
-"""What the demo adds to the repository's jupyterhub_config.py.
+"""The demo's additions to the repository's jupyterhub_config.py.
 
-Only who may log in, the addresses of this machine, and what follows from pods
-that are processes of it. JupyterHub reads this file; `localcluster.demo` starts it.
+They set who may log in, the addresses of this machine, and what differs because pods are
+processes here. `localcluster.demo` starts JupyterHub with this file.
 """
 
 import json
@@ -29,10 +29,10 @@ c.JupyterHub.db_url = f"sqlite:///{directory}/jupyterhub.sqlite"
 c.JupyterHub.cookie_secret_file = str(directory / "jupyterhub_cookie_secret")
 
 c.KubeSpawner.namespace = demo["namespace"]
-# A process has no image whose command would start it.
+# A process has no image to take a command from.
 c.KubeSpawner.cmd = ["jupyterhub-singleuser"]
 c.KubeSpawner.args = [
-    # Nothing here may wait for the internet.
+    # The demo must work without the internet.
     "--LabApp.news_url=None",
     "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     "--LanguageServerManager.autodetect=False",

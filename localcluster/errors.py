@@ -1,4 +1,4 @@
-"""What goes wrong here, as errors whose text tells a person what to do."""
+"""The package's errors; their text tells the user what to do."""
 
 
 class LocalClusterError(Exception):

@@ -1,4 +1,4 @@
-"""etcd by its JSON gateway, for what no API server does."""
+"""A client of etcd's JSON gateway, for what the API server doesn't offer."""
 
 import base64
 import http.client
@@ -12,7 +12,7 @@ _TIMEOUT = 60.0
 
 
 class Gateway:
-    """Speaks to one etcd. Not for two threads at once.
+    """A client of one etcd. Only one thread at a time may use it.
 
     Args:
         url: such as ``http://127.0.0.1:21002``.
@@ -36,15 +36,15 @@ class Gateway:
         return answer
 
     def revision(self) -> str:
-        """Return the number of the last change."""
+        """Return the revision of the last change."""
         answer = self.ask("kv/range", {"key": encoded("/registry/"), "limit": "1"})
         return str(answer["header"]["revision"])
 
     def close(self) -> None:
-        """Close the connection; a later request opens it anew."""
+        """Close the connection; a later request opens it again."""
         self._connection.close()
 
 
 def encoded(text: str) -> str:
-    """Return a key or a value as the gateway wants it."""
+    """Return a key or a value in base64, as the gateway expects it."""
     return base64.b64encode(text.encode()).decode()

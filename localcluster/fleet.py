@@ -1,6 +1,6 @@
-"""A fleet file: the nodes a local cluster has.
+"""Fleets: the nodes of a local cluster, and the file format that describes them.
 
-The file is YAML with one key, ``nodes``, a list of groups of like nodes::
+The file is YAML with one key, ``nodes``, a list of groups of identical nodes::
 
     nodes:
       - name: t4
@@ -22,7 +22,7 @@ import yaml
 from localcluster.errors import LocalClusterError
 
 FLEETS = Path(__file__).parent / "fleets"
-#: Kubernetes itself promises to work up to this many nodes.
+#: Kubernetes supports up to this many nodes.
 LARGEST = 5000
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
@@ -35,7 +35,7 @@ _QUANTITY = re.compile(r"\d+(\.\d+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?")
 
 
 class FleetError(LocalClusterError):
-    """A fleet that cannot be used; the text names the field and what it may be."""
+    """An invalid fleet; the text names the field and its allowed values."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Taint:
 
 @dataclass(frozen=True)
 class NodeGroup:
-    """Like nodes, ``count`` of them, named ``name-0``, ``name-1`` and so on."""
+    """``count`` identical nodes, named ``name-0``, ``name-1`` and so on."""
 
     name: str
     count: int
@@ -64,7 +64,7 @@ class NodeGroup:
 
 @dataclass(frozen=True)
 class Fleet:
-    """All nodes of a cluster, as groups of like ones."""
+    """All nodes of a cluster, in groups of identical ones."""
 
     groups: tuple[NodeGroup, ...] = ()
 
@@ -74,7 +74,7 @@ class Fleet:
 
 
 def load(name_or_file: str | Path) -> Fleet:
-    """Read a fleet: one of those that come with this package by name, or a file.
+    """Read a fleet: a file, or the name of a fleet that this package ships.
 
     Raises:
         FleetError: there is no such fleet, or the file is not a fleet.
@@ -95,15 +95,15 @@ def load(name_or_file: str | Path) -> Fleet:
 
 
 def names() -> list[str]:
-    """Return the names of the fleets that come with this package, sorted."""
+    """Return the names of the fleets that this package ships, sorted."""
     return sorted(path.stem for path in FLEETS.glob("*.yaml"))
 
 
 def parse(data: object) -> Fleet:
-    """Make a fleet of plain data, as YAML gives it.
+    """Make a fleet from plain data, as YAML gives it.
 
     Raises:
-        FleetError: a field is missing, unknown, or not what it has to be.
+        FleetError: a field is missing, unknown or has an invalid value.
     """
     items = _fields("fleet", data, required=("nodes",))["nodes"]
     groups = tuple(
@@ -141,7 +141,7 @@ def _allocatable(where: str, data: object) -> dict[str, str]:
     quantities: dict[str, str] = {}
     for resource, quantity in _mapping(where, data).items():
         _qualified_name(where, resource)
-        # YAML reads an unquoted 8 as a number; it says the same.
+        # YAML reads an unquoted 8 as a number; it means the same.
         is_number = isinstance(quantity, int | float) and not isinstance(quantity, bool)
         text = str(quantity) if is_number else quantity
         if not isinstance(text, str) or not _QUANTITY.fullmatch(text):

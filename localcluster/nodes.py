@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from localcluster.binaries import KUBERNETES_VERSION
 from localcluster.fleet import Fleet, NodeGroup
 
-#: The agent keeps the nodes that carry this annotation, and leaves others alone.
+#: The agent keeps only the nodes with this annotation Ready.
 KEPT = "localcluster/kept"
 #: With the value "true" the agent stops renewing the node's Lease: the node dies.
 SILENT = "localcluster/silent"

@@ -1,15 +1,14 @@
-"""A stand-in for libnvidia-ml.so.1, so that pretend pods see pretend GPUs.
+"""A stand-in for libnvidia-ml.so.1, so that processes see simulated GPUs.
 
-The library is compiled once from ``nvml_stub.c``. A process uses it when it is
-started with the variables of `environment`: the loader reads LD_LIBRARY_PATH only
-then. ``LOCALCLUSTER_GPUS`` holds a line for each GPU, and after it a line for each
-of its MIG slices::
+The library is compiled once from ``nvml_stub.c``. A process uses it if it starts with the
+variables of `environment`: the loader reads LD_LIBRARY_PATH only at the start.
+``LOCALCLUSTER_GPUS`` has a line for each GPU, followed by a line for each of its MIG slices::
 
     gpu|NVIDIA A100-SXM4-40GB|GPU-0f5c...|42949672960|0|0
     mig|NVIDIA A100-SXM4-40GB MIG 1g.5gb|MIG-77d1...|5100273664|0|0
 
 with name, UUID, memory and used memory in bytes, and utilization in percent.
-Unset, there is no driver. ``LOCALCLUSTER_NVML_ERROR`` makes nvmlInit fail with
+If it is unset, there is no driver. ``LOCALCLUSTER_NVML_ERROR`` makes nvmlInit fail with
 that number.
 """
 
@@ -42,10 +41,10 @@ class Gpu:
 
 
 def build() -> Path:
-    """Return the directory that holds the library, compiled first if need be.
+    """Return the directory of the library; compile it first if it isn't in the cache.
 
     Raises:
-        LocalClusterError: no C compiler could be had, or it failed.
+        LocalClusterError: there is no C compiler and none could be installed, or it failed.
     """
     return made_once(f"nvml/{key(SOURCE.read_bytes())}", _compile)
 
@@ -58,7 +57,7 @@ def environment(
     Args:
         directory: the one that `build` returned.
         gpus: in the order of their index.
-        inherited: the process's other variables; of LD_LIBRARY_PATH is kept.
+        inherited: the process's other variables; their LD_LIBRARY_PATH stays, after ours.
     """
     before = (inherited or {}).get("LD_LIBRARY_PATH")
     paths = [str(directory), *([before] if before else [])]

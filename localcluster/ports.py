@@ -3,15 +3,15 @@
 import random
 import socket
 
-# Below the range from which the kernel gives ports to outgoing connections, so
-# that a port stays free while its server restarts.
+# Below the range that the kernel uses for outgoing connections, so that a port stays free while
+# its server restarts.
 _RANGE = range(20000, 32000)
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports that nothing listens on now, all different.
+    """Return ports that nothing listens on, all different.
 
-    Another process may take one before its server starts: start it again then.
+    Another process may take one before the server starts. The caller then tries again.
     """
     found: list[int] = []
     for port in random.sample(_RANGE, len(_RANGE)):

@@ -1,4 +1,4 @@
-"""Child processes that are started, watched and ended by their own ids."""
+"""Child processes: starting them, watching them and ending them."""
 
 import contextlib
 import ctypes
@@ -13,30 +13,29 @@ from pathlib import Path
 
 from localcluster.errors import LocalClusterError
 
-# Loaded before any fork: between fork and exec little is allowed.
+# Loaded before any fork: few calls are safe between fork and exec.
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 _PR_SET_PDEATHSIG = 1
 
-#: Set in a child that is to end when its standard input is closed.
+#: Set in children: end when standard input is closed.
 LIFELINE = "LOCALCLUSTER_LIFELINE"
 
 
 class Process:
-    """One child in a session of its own, its output in a log file.
+    """A child process in its own session, with its output in a log file.
 
-    The session keeps a terminal's Ctrl-C from reaching the child, which is ended
-    in order instead. Its standard input is a pipe from this process: a child that
-    heeds `LIFELINE` ends when this process is gone, even by SIGKILL. One that does
-    not may be sent a signal by the kernel then, on Linux.
+    The session keeps a terminal's Ctrl-C from reaching the child; `stop` ends it instead. Its
+    standard input is a pipe from this process: a child that supports `LIFELINE` ends when this
+    process ends, even by SIGKILL. For other children, on Linux, the kernel can send a signal.
 
     Args:
-        name: what messages call it.
+        name: its name in messages.
         command: the program and its arguments.
         log: the file to which its output is appended.
         environment: its variables; this process's own if left out.
-        directory: where it runs; here if left out.
-        signal_at_our_end: for a child that does not heed `LIFELINE`. The kernel
-            sends it when the thread that started the child ends.
+        directory: its working directory; the current one if left out.
+        signal_at_our_end: for a child that does not support `LIFELINE`. The kernel sends it when
+            the thread that started the child ends.
     """
 
     def __init__(
@@ -61,7 +60,7 @@ class Process:
                 start_new_session=True,
                 cwd=directory,
                 env={**(os.environ if environment is None else environment), LIFELINE: "1"},
-                # It takes no lock, so other threads cannot have left one taken.
+                # It takes no lock, so no other thread can hold one that it needs.
                 preexec_fn=at_end,  # noqa: PLW1509
             )
 
@@ -71,7 +70,7 @@ class Process:
         return self._child.pid
 
     def is_alive(self) -> bool:
-        """Say whether the process runs."""
+        """Return whether the process runs."""
         return self._child.poll() is None
 
     def check(self) -> None:
@@ -102,10 +101,9 @@ class Process:
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """Put SIGINT and SIGTERM off until the block's end.
+    """Delay SIGINT and SIGTERM until the end of the block.
 
-    A child that was started just when one came, and that nobody knows yet, would
-    not be stopped.
+    Otherwise nobody would stop a child that was just started and isn't registered yet.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -125,7 +123,7 @@ def undisturbed() -> Iterator[None]:
 
 
 def signal_at_parents_end(number: signal.Signals) -> Callable[[], None]:
-    """Return what a child calls before its program to be signalled when its parent is gone."""
+    """Return a function for the child to call before exec: a signal when its parent ends."""
 
     def ask_the_kernel() -> None:
         if _libc:
@@ -137,10 +135,10 @@ def signal_at_parents_end(number: signal.Signals) -> Callable[[], None]:
 def wait_until(
     ready: Callable[[], bool], processes: Sequence[Process], timeout: float, what: str
 ) -> None:
-    """Wait until ``ready()`` is true, as long as every process lives.
+    """Wait until ``ready()`` is true; fail if a process ends first.
 
     Raises:
-        LocalClusterError: a process ended, or ``timeout`` seconds went by.
+        LocalClusterError: a process ended, or ``timeout`` seconds passed.
     """
     deadline = time.monotonic() + timeout
     while not ready():

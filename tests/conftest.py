@@ -1,10 +1,10 @@
-"""What holds for every test."""
+"""Settings and fixtures of all tests."""
 
 from hypothesis import HealthCheck, settings
 
-import tests.quick_imports  # noqa: F401, for what it does to later imports
+import tests.quick_imports  # noqa: F401, it speeds up later imports
 
-# A machine that is busy with other tests is slow, not wrong.
+# Other tests may slow the machine down; that must not fail a test.
 settings.register_profile("gpuspawner", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("gpuspawner")
 
@@ -13,4 +13,5 @@ pytest_plugins = [
     "tests.fixtures.bare_cluster",
     "tests.fixtures.cluster",
     "tests.fixtures.skips",
+    "tests.fixtures.webhooks",
 ]

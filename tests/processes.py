@@ -1,4 +1,4 @@
-"""The processes of this machine, as /proc tells of them."""
+"""The processes of this machine, from /proc."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 
 def processes_of(directory: Path) -> list[str]:
-    """Return the command lines of the processes that name a directory in it or in a variable."""
+    """Return the command lines of processes with a directory in it or in their environment."""
     wanted = str(directory).encode()
     found = []
     for entry in Path("/proc").iterdir():
-        # One that has just ended, or is another user's, cannot be read.
+        # A process that has just ended, or is another user's, can't be read.
         with suppress(OSError):
             if entry.name.isdigit():
                 line = (entry / "cmdline").read_bytes()

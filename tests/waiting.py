@@ -9,14 +9,14 @@ from typing import TypeVar
 T = TypeVar("T")
 
 PATIENCE = 60.0
-"""Seconds until a test gives up what is to come at once; a busy machine may stand still."""
+"""Seconds until a test gives up waiting; a busy machine may stand still for a while."""
 
 
 def wait_for(condition: Callable[[], T | None], timeout: float = PATIENCE) -> T:
-    """Return the first true answer of a condition; None is none.
+    """Wait until a condition returns a true value, and return that value.
 
     Raises:
-        TimeoutError: there was none within ``timeout`` seconds.
+        TimeoutError: it returned none within ``timeout`` seconds.
     """
     deadline = time.monotonic() + timeout
     while not (answer := condition()):

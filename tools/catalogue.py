@@ -1,7 +1,7 @@
-"""Writes locale/gpuspawner.pot, the list of all sentences to translate: `tools/catalogue.py`.
+"""Writes locale/gpuspawner.pot, the catalogue of all messages: `python tools/catalogue.py`.
 
-A translation begins with `pybabel init -i gpuspawner/locale/gpuspawner.pot -d gpuspawner/locale
--D gpuspawner -l de`, and is used once `pybabel compile -d gpuspawner/locale -D gpuspawner` has run.
+To start a translation, run `pybabel init -i gpuspawner/locale/gpuspawner.pot -d gpuspawner/locale
+-D gpuspawner -l de`; to use it, run `pybabel compile -d gpuspawner/locale -D gpuspawner`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KEYWORDS = {"_": None, "N_": None, "gettext": None, "ngettext": (1, 2)}
 
 
 def catalogue() -> str:
-    """The file as it should be, whatever the day."""
+    """Return the content of the file; it depends on the messages only, not on the date."""
     found = Catalog(project="gpuspawner", copyright_holder="The gpuspawner developers")
     options = {"**/templates/**.html": {"trimmed": "true", "silent": "false"}}
     places = extract_from_dir(str(PACKAGE), METHODS, options_map=options, keywords=KEYWORDS)

@@ -1,7 +1,7 @@
-"""Prints the path of a Chromium for the browser tests, and installs one where it may.
+"""Prints the path of a Chromium for the browser tests, and installs one if it can.
 
-In this order: the path in the variable CHROMIUM; a Chromium or Chrome on PATH; Debian's package,
-as root; Playwright's own build. Whatever the installers say goes to standard error.
+It tries, in this order, the path in the variable CHROMIUM, a Chromium or Chrome on PATH, Debian's
+package (as root), and Playwright's own build. The installers' output goes to standard error.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ HELP = (
 
 
 def main() -> int:
-    """Print the path, or say what to do and return 1."""
+    """Print the path and return 0, or print what to do and return 1."""
     path = configured() or on_path() or from_apt() or from_playwright()
     print(path or HELP, file=sys.stdout if path else sys.stderr)
     return 0 if path else 1
 
 
 def configured() -> str | None:
-    """What CHROMIUM names; a path that does not start is the caller's mistake to read about."""
+    """Return the path in CHROMIUM, unchecked: if it is wrong, the caller sees the error."""
     return os.environ.get("CHROMIUM") or None
 
 
 def on_path() -> str | None:
-    """A browser that is installed already."""
+    """Return the path of a browser that is already on PATH."""
     found = (path for name in NAMES if (path := shutil.which(name)))
     return next((path for path in found if _starts(path)), None)
 
 
 def from_apt() -> str | None:
-    """Debian's package, for whoever may install it; Ubuntu's of that name needs snapd."""
+    """Install Debian's package if we are root; Ubuntu's package of that name needs snapd."""
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         return None
     _install("apt-get", "update", "--quiet")
@@ -46,7 +46,7 @@ def from_apt() -> str | None:
 
 
 def from_playwright() -> str | None:
-    """The build that Playwright downloads into its own cache."""
+    """Download Playwright's build into Playwright's cache."""
     if not _install(sys.executable, "-m", "playwright", "install", "chromium"):
         return None
     from playwright.sync_api import sync_playwright
@@ -63,7 +63,7 @@ def _install(*command: str) -> bool:
 
 
 def _starts(path: str) -> bool:
-    """Whether it runs at all: Ubuntu's chromium may only say to install a snap."""
+    """Return whether it runs: Ubuntu's chromium may only print a hint to install a snap."""
     try:
         answer = subprocess.run([path, "--version"], capture_output=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):

@@ -1,1 +1,1 @@
-"""Admission: what the API server makes of a pod before it exists, or why it does not take it."""
+"""Admission: how the API server would change a pod, or why it rejects the pod."""

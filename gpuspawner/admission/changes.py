@@ -1,17 +1,17 @@
-"""Whether admission changed in a pod what decides where it can run."""
+"""Compares a pod before and after admission."""
 
 from collections.abc import Mapping
 from fractions import Fraction
 
 from gpuspawner.kube.quantity import QuantityError, parse_quantity
 
-# DefaultTolerationSeconds adds these to every pod; they let it stay on a node and not go there.
+# DefaultTolerationSeconds adds these to every pod; they let it stay on a node, not be placed there.
 _OF_EVERY_POD = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
 _AS_WRITTEN = ("nodeSelector", "affinity", "overhead", "priorityClassName", "runtimeClassName")
 
 
 def changes(sent: object, admitted: object) -> bool:
-    """Whether the two pods, as the API writes them, differ in what the scheduler goes by."""
+    """Whether two pods, as the API writes them, differ in a field that the scheduler uses."""
     try:
         return _deciding(sent) != _deciding(admitted)
     except QuantityError:
@@ -35,7 +35,7 @@ def _is_of_every_pod(toleration: Mapping[str, object]) -> bool:
 
 
 def _requests(container: Mapping[str, object]) -> dict[str, Fraction]:
-    """What is requested; a limit without a request is one."""
+    """Return what the container requests; a limit without a request counts as one."""
     resources = _mapping(container.get("resources"))
     stated = {**_mapping(resources.get("limits")), **_mapping(resources.get("requests"))}
     return {str(name): parse_quantity(str(quantity)) for name, quantity in stated.items()}

@@ -1,4 +1,4 @@
-"""A server-side dry run of a pod's creation: all of admission, and nothing is made."""
+"""A server-side dry run of a pod's creation: it runs all of admission, and creates nothing."""
 
 import asyncio
 import json
@@ -18,34 +18,34 @@ log = logging.getLogger(__name__)
 _MOST_SAID = 100
 
 Answer = Manifest | Rejection | None
-"""The pod as admission leaves it, its refusal, or None if neither is known."""
+"""The pod as admission leaves it, its rejection, or None if neither is known."""
 
 
 class Admission(Protocol):
-    """Whoever can say what the API server's admission makes of a pod."""
+    """Runs a pod through the API server's admission."""
 
     async def admit(self, namespace: str, pod: Manifest) -> Answer:
-        """Return the pod as admission leaves it, or why there will be none.
+        """Return the pod as admission leaves it, or why admission rejects it.
 
         Args:
-            namespace: Where the pod will be created.
-            pod: As the API writes it; without a spec while it cannot be made.
+            namespace: The namespace that the pod will be created in.
+            pod: As the API writes it; without a spec if it can't be made yet.
 
         Raises:
-            TooManyDryRunsError: There was no turn for it, so nothing is known.
+            TooManyDryRunsError: No dry run was possible in time, so nothing is known.
         """
 
 
 class DryRun:
-    """Asks the API server what admission makes of pods. One for the whole hub.
+    """Asks the API server how admission changes pods. One for the whole hub.
 
-    Admission fills in what the scheduler goes by: requests from a LimitRange, the tolerations, the
-    node selector and the overhead of a RuntimeClass, a priority, whatever a webhook adds. It is
-    asked under a generated name, since an old pod of the same name may still be there.
+    Admission fills in fields that the scheduler uses: requests from a LimitRange, the tolerations,
+    node selector and overhead of a RuntimeClass, a priority, and anything that a webhook adds. The
+    dry run uses a generated name, since an old pod of the same name may still exist.
 
     Args:
-        client: Asks the API server; not KubeSpawner's, whose connections are for pods.
-        seconds: How long one pod may take.
+        client: Sends the requests; not KubeSpawner's, whose connections are for real pods.
+        seconds: How long one dry run may take.
     """
 
     def __init__(self, client: Client, seconds: float) -> None:
@@ -54,15 +54,15 @@ class DryRun:
         self._said: set[str] = set()
 
     async def admit(self, namespace: str, pod: Manifest) -> Answer:
-        """The pod as admission leaves it, or why there will be none.
+        """Return the pod as admission leaves it, or why admission rejects it.
 
         Args:
-            namespace: Where the pod will be created.
-            pod: As the API writes it; without a spec while it cannot be made.
+            namespace: The namespace that the pod will be created in.
+            pod: As the API writes it; without a spec if it can't be made yet.
 
         Returns:
-            None where neither can be had, as from an API server that is away or a webhook that
-            supports no dry run; the log says so once.
+            None if the dry run fails: the API server doesn't answer, say, or a webhook doesn't
+            support dry runs. The log gives each reason once.
         """
         if not pod.get("spec"):
             return None
@@ -88,7 +88,7 @@ class DryRun:
             return
         self._said.add(why)
         log.warning(
-            "No dry run could be had, so that pods are judged as they are sent, without what "
+            "A dry run failed, so the hub checks pods for room as it sends them, without what "
             "admission adds to them: %s",
             why,
         )
@@ -103,9 +103,9 @@ def _unnamed(pod: Manifest) -> Manifest:
 
 
 def _may_pass(rejection: Rejection) -> bool:
-    """Whether it may be over when the pod is created: only that says."""
+    """Whether the cause may be gone by the time the pod is created."""
     match rejection.cause:
-        case Missing("Namespace"):  # KubeSpawner makes a person's own when the server starts
+        case Missing("Namespace"):  # KubeSpawner may create a user's own when the server starts
             return True
         case WebhookFailed():
             return True

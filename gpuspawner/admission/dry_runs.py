@@ -1,4 +1,4 @@
-"""Who may ask for a dry run, and when: starts first, pages and open forms with what they share."""
+"""Limits dry runs: starts have their own slots; pages and open forms share slots and answers."""
 
 import asyncio
 import hashlib
@@ -14,21 +14,21 @@ from gpuspawner.admission.slots import Budget, Slots, TooManyDryRunsError
 from gpuspawner.kube.manifest import Manifest
 from gpuspawner.rate_limit import Clock
 
-# A class that starts together finds a slot in time even where each webhook takes a tenth of a
-# second; a refusal asks about three alternatives at the same time.
+# With these, a class that starts together gets slots in time even if each webhook takes 0.1 s; a
+# refusal asks about three alternatives at the same time.
 _STARTS, _STARTS_OF_ONE = 24, 3
 _PREVIEWS, _PREVIEWS_OF_ONE = 4, 1
 CONNECTIONS = _STARTS + _PREVIEWS
 
-# In seconds. A hundred starts find their turns in ten, each of two; a page is to be drawn at once.
+# In seconds. A hundred starts get their turns in ten seconds, two each; a page must not wait long.
 _PATIENCE_OF_STARTS = 10.0
 _PATIENCE_OF_PREVIEWS = 2.0
 
-# What admission makes of a pod changes when an administrator changes it, or a quota is used up.
+# Seconds. Admission's answer changes when an administrator changes a rule or a quota is used up.
 _FRESH = 10.0
 _USABLE = 60.0
 
-# Of all open forms together: each asks every 10 s, and needs an answer of its own once in _USABLE.
+# For all open forms together: each asks every 10 s, and needs a dry run of its own once in _USABLE.
 _A_SECOND, _SAVED_UP = 4.0, 8
 
 
@@ -41,13 +41,13 @@ class _Known:
 class DryRuns:
     """Dry runs for a whole hub.
 
-    A start always has its own, made at that moment. What is only shown may be up to a minute old,
-    and like questions share one answer: the same pod, to the last label, in the same namespace.
+    A start always makes its own dry run. A page or a form may get an answer that is up to a minute
+    old, and those that ask about the same pod, to the last label, in the same namespace share it.
 
     Args:
-        dry_run: Makes one.
-        patience: Seconds that what is only shown waits for its turn.
-        clock: What tells the time, in seconds.
+        dry_run: Makes one dry run.
+        patience: Seconds that a page or a form waits for its turn.
+        clock: Returns the time in seconds.
     """
 
     def __init__(
@@ -65,15 +65,15 @@ class DryRuns:
         self._asked: dict[bytes, asyncio.Task[Answer]] = {}
 
     def for_start(self, person: str) -> Admission:
-        """As `DryRun`, for a start of this person's."""
+        """Dry runs for a server that this user starts."""
         return _Turn(partial(self._start, person))
 
     def for_page(self, person: str) -> Admission:
-        """The same for a page that is being drawn."""
+        """Dry runs for a page that the hub renders for this user."""
         return _Turn(partial(self._shared, person, lambda: True))
 
     def for_form(self, person: str) -> Admission:
-        """The same for a form that stays open and asks again and again."""
+        """Dry runs for a form that this user keeps open and that asks again and again."""
         return _Turn(partial(self._shared, person, lambda: self._budget.take(person)))
 
     async def _start(self, person: str, namespace: str, pod: Manifest) -> Answer:
@@ -93,7 +93,7 @@ class DryRuns:
                     return known.answer
                 raise TooManyDryRunsError
             self._begin(key, self._ask(person, namespace, pod))
-        # Who asked first may go away; the others still wait for the answer.
+        # The request that asked first may be cancelled; others still wait for the answer.
         return await asyncio.shield(self._asked[key])
 
     def _begin(self, key: bytes, asking: Awaitable[Answer]) -> None:
@@ -118,18 +118,18 @@ class DryRuns:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """Somebody's turn to ask."""
+    """Dry runs for one user and one purpose."""
 
     ask: Callable[[str, Manifest], Awaitable[Answer]]
 
     async def admit(self, namespace: str, pod: Manifest) -> Answer:
-        """As `Admission`."""
+        """As `Admission.admit`."""
         if not pod.get("spec"):
             return None
-        await asyncio.sleep(0)  # what has to wait says so first (see gpuspawner.spawn.at_once)
+        await asyncio.sleep(0)  # our waits begin so (see gpuspawner.spawn.at_once)
         return await self.ask(namespace, pod)
 
 
 def _key(namespace: str, pod: Manifest) -> bytes:
-    """All that the API server is sent decides its answer; a pod holds secrets, its hash none."""
+    """Hash everything that the API server gets: it decides the answer, and may hold secrets."""
     return hashlib.sha256(msgspec.json.encode([namespace, pod])).digest()

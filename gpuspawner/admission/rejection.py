@@ -1,7 +1,7 @@
-"""Why the API server does not take an object, as frozen facts; sentences are made elsewhere.
+"""Why the API server rejects an object, as facts; `gpuspawner.messages` makes the sentences.
 
-Units: millicores for CPU, bytes for memory, disk and storage, else whole numbers. Resources are
-named as the rule names them: ``requests.nvidia.com/gpu``, ``limits.memory``, ``pods``.
+Units: millicores for CPU, bytes for memory, disk and storage, else whole numbers. Resources have
+the names that the rule uses: ``requests.nvidia.com/gpu``, ``limits.memory``, ``pods``.
 """
 
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from enum import StrEnum
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One resource of a quota.
+    """The use of one resource of a quota.
 
     Attributes:
         resource: As the quota names it.
-        asked: What the object would take.
-        used: What is taken in the namespace.
-        limit: What may be taken.
+        asked: How much the object would use.
+        used: How much the namespace uses.
+        limit: How much the namespace may use.
     """
 
     resource: str
@@ -30,7 +30,7 @@ class OverQuota:
     """A ResourceQuota leaves too little.
 
     Attributes:
-        uses: The resources of which there is too little; never empty.
+        uses: The resources that are short; never empty.
     """
 
     uses: tuple[Use, ...]
@@ -38,10 +38,10 @@ class OverQuota:
 
 @dataclass(frozen=True, slots=True)
 class QuotaDemands:
-    """A ResourceQuota counts resources of which the object does not say how much it takes.
+    """A ResourceQuota requires the object to specify resources, and it doesn't.
 
     Attributes:
-        resources: Which they are; never empty.
+        resources: The resources; never empty.
     """
 
     resources: tuple[str, ...]
@@ -49,11 +49,11 @@ class QuotaDemands:
 
 @dataclass(frozen=True, slots=True)
 class QuotaUncounted:
-    """A ResourceQuota is so new that nobody has counted yet what is taken."""
+    """A ResourceQuota is so new that its use has not been counted yet."""
 
 
 class Bound(StrEnum):
-    """Which end of a LimitRange."""
+    """An end of a LimitRange."""
 
     MAXIMUM = "maximum"
     MINIMUM = "minimum"
@@ -61,13 +61,13 @@ class Bound(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """One bound that an object does not keep.
+    """One bound that an object violates.
 
     Attributes:
         resource: ``memory``, ``cpu``, ``nvidia.com/gpu``, ``storage``.
         bound: Which end.
         limit: The bound.
-        asked: What was asked; None where nothing was said.
+        asked: How much the object asks for; None if it doesn't say.
     """
 
     resource: str
@@ -78,10 +78,10 @@ class Breach:
 
 @dataclass(frozen=True, slots=True)
 class OutOfRange:
-    """A LimitRange does not allow so much or so little.
+    """A LimitRange doesn't allow so much or so little.
 
     Attributes:
-        breaches: What it is about; never empty.
+        breaches: The bounds that the object violates; never empty.
     """
 
     breaches: tuple[Breach, ...]
@@ -100,7 +100,7 @@ class Insecure:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Something that the object names does not exist.
+    """An object that this one refers to doesn't exist.
 
     Attributes:
         kind: ``RuntimeClass``, ``PriorityClass``, ``ServiceAccount`` or ``Namespace``.
@@ -113,10 +113,10 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """A webhook or a ValidatingAdmissionPolicy said no.
+    """A webhook or a ValidatingAdmissionPolicy denied the object.
 
     Attributes:
-        said: What it gave as its reason; may be empty. Short and printable.
+        said: The reason that it gave; may be empty. Short and printable.
     """
 
     said: str
@@ -124,7 +124,7 @@ class Denied:
 
 @dataclass(frozen=True, slots=True)
 class WebhookFailed:
-    """A webhook that has to be asked does not answer.
+    """A required webhook doesn't answer.
 
     Attributes:
         name: Its name.
@@ -135,7 +135,7 @@ class WebhookFailed:
 
 @dataclass(frozen=True, slots=True)
 class Unexplained:
-    """Whatever else: an invalid field, a right that the hub lacks, a plugin that is not known."""
+    """Any other cause: an invalid field, a right that the hub lacks, an unknown plugin."""
 
 
 Cause = (
@@ -152,21 +152,21 @@ Cause = (
 
 
 class Of(StrEnum):
-    """What was not taken."""
+    """The rejected object."""
 
     POD = "pod"
     HOME = "home"
-    """The PersistentVolumeClaim of a person's home directory."""
+    """The PersistentVolumeClaim of a user's home directory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """The API server's no.
+    """The API server rejected an object.
 
     Attributes:
-        of: What it did not take.
+        of: The object.
         cause: Why.
-        text: What it said, for administrators: printable, one line, cut where it is very long.
+        text: What the API server said, for administrators: one printable line, cut if very long.
     """
 
     of: Of

@@ -1,10 +1,10 @@
-"""The API server's answers, read: a rejection with its figures, or no answer about the object.
+"""Parses the API server's answer: a rejection with its figures, or nothing about the object.
 
 The texts are those of Kubernetes 1.36.2, seen on its API server: quota (apiserver/pkg/admission/
 plugin/resourcequota/controller.go), LimitRange (plugin/pkg/admission/limitranger/admission.go),
-RuntimeClass, Priority, PodSecurity, webhooks and policies. Those of a missing ServiceAccount and
-of a quota that nobody has counted yet are read in the source (plugin/pkg/admission/serviceaccount/
-admission.go, and the first). Whatever is not known is a rejection without figures.
+RuntimeClass, Priority, PodSecurity, webhooks and policies. The texts of a missing ServiceAccount
+and of a quota that isn't counted yet come from the source (plugin/pkg/admission/serviceaccount/
+admission.go, and the first). An unknown text is a rejection without figures.
 """
 
 import json
@@ -31,7 +31,7 @@ from gpuspawner.admission.rejection import (
 from gpuspawner.kube.quantity import QuantityError, cpu_millis, whole
 from gpuspawner.quoting import one_line
 
-# Texts are read in one line. A webhook may say a whole page; PodSecurity names every container.
+# In characters. A webhook may send a whole page; PodSecurity names every container.
 _LONGEST_TEXT = 2000
 
 _WEBHOOK = re.compile(
@@ -40,7 +40,7 @@ _WEBHOOK = re.compile(
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '[^']*' with binding '[^']*' denied request: (.*)")
 _NO_DRY_RUN = re.compile(r'admission webhook "[^"]*" does not support dry run')
 _WEBHOOK_FAILED = re.compile(r'failed calling webhook "([^"]*)"')
-_SAID_OF_IT = re.compile(r'\S+(?: "[^"]*")? is forbidden: (.*)')
+_FORBIDDEN = re.compile(r'\S+(?: "[^"]*")? is forbidden: (.*)')
 _QUOTA = re.compile(r"exceeded quota: \S+, requested: (\S+), used: (\S+), limited: (\S+)")
 _QUOTA_DEMANDS = re.compile(r"failed quota: \S+: must specify (.+)")
 _DEMANDED = re.compile(r"(\S+) for: ")
@@ -56,25 +56,25 @@ _MISSING = (
     ("ServiceAccount", re.compile(r'error looking up service account \S+: .* "([^"]*)" not found')),
 )
 _NAMESPACE = re.compile(r'namespaces "([^"]*)" not found')
-# The client is not known, something is in the way, or there is too much to do.
+# The client is unknown, a time-out or a conflict, or the server is too busy.
 _NOT_ABOUT_THE_OBJECT = {401, 408, 409, 429}
 _IN_BYTES = ("memory", "storage", "ephemeral-storage")
 
 
 def read(status: int, body: object, of: Of) -> Rejection | None:
-    """Read an answer that is not the created object.
+    """Parse an answer that isn't the created object.
 
     Args:
-        status: Of HTTP.
-        body: The ``Status`` object, or its JSON, or anything: it is not trusted.
-        of: What was to be created.
+        status: The HTTP status.
+        body: The ``Status`` object, or its JSON, or anything else: it isn't trusted.
+        of: The object in the request.
 
     Returns:
-        The rejection; None where the answer says nothing about the object: the API server or its
-        etcd is in trouble, is too busy, does not know the client, or cannot do a dry run.
+        The rejection; None if the answer says nothing about the object: the API server or its etcd
+        has a fault, is too busy, doesn't know the client, or can't do a dry run.
     """
     text = message(body)
-    # A webhook chooses the status of its answer, and its own words may look like anything.
+    # A webhook chooses the status of its answer, and its text may look like any other.
     if denied := _WEBHOOK.match(text):
         return Rejection(of, Denied(one_line(denied[1] or "")), text)
     if _NO_DRY_RUN.fullmatch(text):
@@ -88,7 +88,7 @@ def read(status: int, body: object, of: Of) -> Rejection | None:
 
 
 def message(body: object) -> str:
-    """What the API server says in a ``Status``, or in whatever else it sent; may be empty."""
+    """Return the message in a ``Status``, or in anything else that was sent; may be empty."""
     if isinstance(body, bytes):
         return message(body.decode(errors="replace"))
     if isinstance(body, str):
@@ -108,7 +108,7 @@ def _message_of_text(text: str) -> str:
 def _cause(text: str) -> Cause:
     if namespace := _NAMESPACE.fullmatch(text):
         return Missing("Namespace", namespace[1])
-    forbidden = _SAID_OF_IT.match(text)
+    forbidden = _FORBIDDEN.match(text)
     return _forbidden(forbidden[1]) if forbidden else Unexplained()
 
 
@@ -148,10 +148,11 @@ def _amount(resource: str) -> Callable[[str], int]:
 
 
 def unit_of(resource: str) -> str:
-    """The unit of a resource however a rule names it: ``cpu``, ``memory``, ``storage`` or "".
+    """Return the unit of a resource as any rule names it; "" for one that is merely counted.
 
-    ``limits.memory`` is counted in bytes as ``memory`` is, and so is
-    ``gold.storageclass.storage.k8s.io/requests.storage`` as ``storage``.
+    ``limits.memory`` has the unit ``memory``, and
+    ``gold.storageclass.storage.k8s.io/requests.storage`` has the unit ``storage``. The others are
+    ``cpu`` and ``ephemeral-storage``.
     """
     name = resource.rpartition("/")[2] if "storageclass." in resource else resource
     name = name.removeprefix("requests.").removeprefix("limits.")

@@ -1,4 +1,4 @@
-"""Limits on concurrent calls and on calls per second, so that nobody blocks others."""
+"""Limits how many dry runs go on at once and start a second, fairly among users."""
 
 import time
 from asyncio import Semaphore, timeout
@@ -10,15 +10,15 @@ from gpuspawner.rate_limit import Bucket, Clock
 
 
 class TooManyDryRunsError(Exception):
-    """There was no turn for a dry run in time. It was not made, so nothing is known."""
+    """A dry run got no turn in time. It was not made, so nothing is known."""
 
 
 class Slots:
-    """At most `most` at the same time, and `of_one` for one person; first come, first served.
+    """Slots that are held for a while: first come, first served.
 
     Args:
-        most: How many in all.
-        of_one: How many of one person.
+        most: How many can be held at the same time.
+        of_one: How many of them one user can hold.
         seconds: How long to wait for one.
     """
 
@@ -33,7 +33,7 @@ class Slots:
         """Hold a slot.
 
         Raises:
-            TooManyDryRunsError: There was none in time.
+            TooManyDryRunsError: No slot became free in time.
         """
         theirs = self._persons.get(person)
         if theirs is None:
@@ -49,15 +49,15 @@ class Slots:
 
 
 class Budget:
-    """A rate limit. Half of the saved-up turns is reserved for people who had none lately.
+    """A rate limit that keeps half of its saved-up turns for users who had none lately.
 
-    So everybody gets a turn in that time, and others share what is left over.
+    So every user gets a turn in that time, and the others share the rest.
 
     Args:
-        a_second: How many a second.
-        most: How many can be saved up.
-        lately: Seconds for which somebody who had one has to leave that half.
-        clock: What tells the time, in seconds.
+        a_second: How many turns it gains a second.
+        most: How many turns it can save up.
+        lately: Seconds in which a user who had a turn can't use that half.
+        clock: Returns the time in seconds.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Budget:
         self._had: dict[str, float] = {}
 
     def take(self, person: str) -> bool:
-        """Whether there was one for this person, who has it now."""
+        """Take a turn for this user if there is one; return whether it was taken."""
         now = self._clock()
         self._had = {name: at for name, at in self._had.items() if now - at < self._lately}
         if not self._bucket.take(leaving=self._reserved if person in self._had else 0):

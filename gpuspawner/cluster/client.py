@@ -1,9 +1,9 @@
-"""Raw requests to the API server, by clients of our own.
+"""Raw requests to the API server, by clients that KubeSpawner doesn't share.
 
 KubeSpawner's ``load_config`` writes the process-wide default configuration of kubernetes_asyncio,
-and its clients live as long as the hub. One of them, with 100 connections, makes and deletes
-everybody's pods. The view and the dry runs keep their own clients instead: they can be closed,
-and rebuilt when credentials have expired, and they take no connection from a start.
+and its clients live as long as the hub. One of them, with 100 connections, creates and deletes all
+pods. The view and the dry runs have their own clients instead. These can be closed, and rebuilt
+when credentials expire, and they take no connection from a server that is starting.
 """
 
 import asyncio
@@ -21,23 +21,23 @@ from kubernetes_asyncio.config import ConfigException
 from gpuspawner.quoting import one_line
 
 GONE = 410
-"""The status that says that the history since a version is lost."""
+"""The HTTP status for a version whose later history is lost."""
 
 ConfigurationFactory = Callable[[], Awaitable[Configuration]]
 
 _CONNECT_SECONDS = 10.0
-# What is asked for by a proxy's page for maintenance may be an hour, and keeps nobody waiting.
+# A proxy's maintenance page may ask for an hour, and the API server is back long before.
 _LONGEST_WAIT = 60.0
 # An error's body is a Status object of a few hundred bytes; a proxy's error page may be anything.
 _ERROR_BYTES = 16 * 1024
 
 
 class RequestError(Exception):
-    """A request that brought no usable answer.
+    """A request got no usable answer.
 
     Attributes:
-        status: The HTTP status (for an ERROR event its code), None where there was no answer.
-        retry_after: Seconds that the server asked to wait, a minute at most; 0 for none.
+        status: The HTTP status (for an ERROR event, its code); None if there was no answer.
+        retry_after: Seconds that the server asked to wait, at most 60; 0 if it didn't ask.
     """
 
     def __init__(self, text: str, status: int | None = None, retry_after: float = 0.0) -> None:
@@ -46,12 +46,12 @@ class RequestError(Exception):
         self.retry_after = retry_after
 
     def alone(self) -> "RequestError":
-        """The same error without cause and traceback, whose frames hold what was being read."""
+        """Return the error without cause and traceback, whose frames hold the data being read."""
         return RequestError(str(self), self.status, self.retry_after)
 
 
 class Status(msgspec.Struct, gc=False):
-    """The fields we read of a ``meta/v1`` Status object."""
+    """The fields of a ``meta/v1`` Status object that we read."""
 
     message: str = ""
     code: int | None = None
@@ -66,7 +66,7 @@ async def load_configuration(
     ``k8s_api_verify_ssl``; an empty one keeps what was found.
 
     Raises:
-        RequestError: There is neither, or it cannot be read.
+        RequestError: There is neither, or it can't be read.
     """
     configuration = Configuration()
     try:
@@ -89,15 +89,15 @@ async def load_configuration(
 
 
 class Client:
-    """Requests with a pool of connections of their own.
+    """Sends requests over its own connection pool.
 
-    Each kind has a client of its own, so that renewing the credentials of one cuts no other.
+    Each kind of object has its own client, so renewing the credentials of one breaks no other.
 
     Args:
-        load: Makes the configuration; called for the first request and again after a 401, which
-            is how expired tokens of a kubeconfig are renewed. (A service account's token file
-            is read again every minute by the configuration itself.)
-        connections: How many there are at most; None for what the configuration has.
+        load: Makes the configuration. The client calls it for the first request and again after
+            a 401, which renews an expired token of a kubeconfig. (The configuration itself
+            rereads a service account's token file every minute.)
+        connections: The most connections at a time; None for the configuration's own limit.
     """
 
     def __init__(
@@ -112,19 +112,19 @@ class Client:
     async def get(
         self, path: str, query: Mapping[str, str], silence: float, encoding: str = "identity"
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """A successful answer, its body unread; the connection is given back on leaving.
+        """Yield a successful response, its body unread; leaving the context closes it.
 
-        The caller reads one at a time.
+        The caller reads one response at a time.
 
         Args:
             path: The absolute path, such as ``/api/v1/nodes``.
             query: Query parameters.
             silence: Seconds without a byte after which reading fails.
-            encoding: How the body may be packed; aiohttp unpacks it.
+            encoding: How the body may be compressed; aiohttp decompresses it.
 
         Raises:
-            RequestError: No contact, a status other than 2xx, or the connection broke or fell
-                silent while the caller read.
+            RequestError: There was no contact or a status other than 2xx, or the connection broke
+                or fell silent while the caller read.
         """
         try:
             response = await self._get(path, query, silence, encoding)
@@ -142,12 +142,12 @@ class Client:
     async def post(
         self, path: str, query: Mapping[str, str], body: Mapping[str, object]
     ) -> tuple[int, bytes]:
-        """The status and the body of the answer, whatever it says.
+        """Return the status and the body of the answer, even if it is an error.
 
-        It is asked again with new credentials after a 401. Several may wait at the same time.
+        After a 401 the request is sent again with new credentials. Requests may run in parallel.
 
         Raises:
-            RequestError: No contact, or the connection broke.
+            RequestError: There was no contact, or the connection broke.
         """
         for renewed in (False, True):
             api = await self._connected()
@@ -165,7 +165,7 @@ class Client:
         return status, answer
 
     async def close(self) -> None:
-        """Close all connections; a later request opens them anew."""
+        """Close all connections; a later request opens new ones."""
         api, self._api = self._api, None
         if api is not None:
             await api.close()

@@ -1,7 +1,7 @@
-"""The events of a watch: what arrives is cut into lines, and each line is decoded at one go.
+"""Cuts the stream of a watch into lines, and decodes each line into an event.
 
-One decoding gives the type, the version and what we keep of the object. So nothing else of the
-object, such as its environment variables, outlives the line.
+A line is decoded once, into the type, the version and the fields of the object that we keep. So
+nothing else of the object, such as its environment variables, outlives the line.
 """
 
 import re
@@ -21,10 +21,10 @@ from gpuspawner.kube.objects import (
     without_managed_fields,
 )
 
-# The API server's client of etcd sends 2 MiB at most, and JSON writes a byte of it as six at most:
-# `<` as \u003c. So an object has at most 12 MiB in JSON, and a longer line is no object.
+# The API server's etcd client sends at most 2 MiB, and JSON needs at most six bytes for one of them
+# (`<` as \u003c). So an object has at most 12 MiB in JSON, and a longer line is no object.
 LONGEST_LINE = 16 * 1024 * 1024
-# Holds the fields that `_HEAD` looks for: names have at most 253 characters.
+# Enough for the fields that `_HEAD` matches: a name has at most 253 characters.
 _HEAD_LENGTH = 4096
 # The API server writes the fields of an event and of its metadata in this order.
 _HEAD = re.compile(
@@ -39,12 +39,12 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One event: ``ADDED``, ``MODIFIED``, ``DELETED`` or ``BOOKMARK``, and its object.
+    """One event of a watch.
 
     Attributes:
-        type: Which of them.
-        object: What we keep of the object; of a bookmark it says nothing.
-        version: The object's resourceVersion, "" where it has none.
+        type: ``ADDED``, ``MODIFIED``, ``DELETED`` or ``BOOKMARK``.
+        object: The fields of the object that we keep; a bookmark has none of interest.
+        version: The object's resourceVersion; "" if it has none.
     """
 
     type: str
@@ -57,7 +57,7 @@ class Head(bytes):
 
 
 class Lines:
-    """Cuts what arrives into lines; of a line longer than any object it keeps only the head."""
+    """Cuts a stream into lines; keeps only the head of a line that is longer than any object."""
 
     def __init__(self) -> None:
         self._begun: list[bytes] = []
@@ -107,10 +107,10 @@ _decode_status = msgspec.json.Decoder(Status).decode
 
 
 def read_event(kind: str, line: bytes) -> Change:
-    """Read one line of a watch; an object that cannot be understood becomes an `Undecodable`.
+    """Read one line of a watch; an object that can't be decoded becomes an `Undecodable`.
 
     Raises:
-        RequestError: The line was an ERROR event, or no event at all.
+        RequestError: The line is an ERROR event, or no event at all.
     """
     if isinstance(line, Head):
         return _beheaded(kind, line)
@@ -155,7 +155,7 @@ def _beheaded(kind: str, head: Head) -> Change:
 
 
 def _unreadable(text: str) -> RequestError:
-    """What was to be read here would come again, the same, at the next watch: so list instead."""
+    """The error for a line that the next watch would repeat; its status makes us list instead."""
     return RequestError(text, GONE)
 
 

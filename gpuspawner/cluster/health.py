@@ -1,7 +1,7 @@
-"""How far the live view can be trusted, as frozen facts.
+"""The health of the live view: how far it can be trusted.
 
-A verdict counts only while the view is `Live`. Every other state makes it *unknown*, which lets a
-spawn go on; none of them opens a policy.
+A verdict counts only while the view is `Live`. In every other state it is *unknown*, and the server
+starts unchecked; policy still applies.
 """
 
 import time
@@ -13,10 +13,10 @@ from gpuspawner.cluster.reflector import Reflector
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The first list is still under way: nothing is known to be absent.
+    """The first list isn't complete yet, so nothing is known to be absent.
 
     Attributes:
-        seconds: How long it has been going on.
+        seconds: How long the view has been reading.
     """
 
     seconds: float
@@ -24,7 +24,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """Everything is listed and followed.
+    """Everything is listed and watched.
 
     Attributes:
         age: Seconds since the API server last confirmed the least recently confirmed kind.
@@ -35,11 +35,11 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """It was live, and the API server has confirmed nothing for too long.
+    """The view was live, but it may be out of date now.
 
     Attributes:
         age: Seconds since the last confirmation.
-        why: What happened, on one line: a status, an error's text or a silence.
+        why: What happened, on one line: an HTTP status, an error's text or the server's silence.
     """
 
     age: float
@@ -48,11 +48,11 @@ class Stale:
 
 @dataclass(frozen=True, slots=True)
 class Forbidden:
-    """The API server answered that this client may not list or watch.
+    """The API server doesn't allow the hub to list or watch something.
 
     Attributes:
-        kinds: The resources asked for, as RBAC names them: ``("nodes", "pods")``.
-        text: The API server's own message, on one line.
+        kinds: The resources, as RBAC names them: ``("nodes", "pods")``.
+        text: The API server's message, on one line.
     """
 
     kinds: tuple[str, ...]
@@ -72,17 +72,17 @@ class Unreachable:
 
 Health = Reading | Live | Stale | Forbidden | Unreachable
 
-# A broken watch is usually taken up again within a second; only then is the picture called stale.
+# Seconds. A broken watch usually resumes within one, and until then the view isn't called stale.
 STALE_AFTER = 10.0
 
 
 def health_of(reflectors: Sequence[Reflector], since: float, silence: float) -> Health:
-    """How far what the required kinds hold can be trusted.
+    """The health of a view that follows these kinds.
 
     Args:
-        reflectors: Those of the required kinds.
+        reflectors: Follow the required kinds.
         since: When reading began, by ``time.monotonic``.
-        silence: Seconds without a word after which a watch is taken up anew.
+        silence: Seconds without a byte after which a watch is given up and started again.
     """
     now = time.monotonic()
     return (
@@ -93,12 +93,12 @@ def health_of(reflectors: Sequence[Reflector], since: float, silence: float) -> 
 
 
 def is_forbidden(reflector: Reflector) -> bool:
-    """Whether the API server refuses this kind to the hub."""
+    """Whether the API server doesn't allow the hub to read this kind."""
     return reflector.error is not None and reflector.error.status == 403
 
 
 def is_open(reflector: Reflector) -> bool:
-    """Whether it has yet to turn out if this kind can be read."""
+    """Whether reading this kind has neither succeeded nor failed yet."""
     return not reflector.listed and reflector.error is None
 
 

@@ -1,18 +1,18 @@
-"""Which kinds of objects the view follows. One more kind is one more row."""
+"""The kinds of objects that the view follows."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One collection of the API.
+    """A kind of object, and its collection in the API.
 
     Attributes:
-        name: As in the objects' ``kind``.
-        plural: As RBAC names it.
-        path: The collection over all namespaces.
-        field_selector: Which of them, "" for all.
-        required: Whether no verdict is possible without it.
+        name: The objects' ``kind``.
+        plural: The resource, as RBAC names it.
+        path: The path of the collection in all namespaces.
+        field_selector: Selects the objects to follow; "" for all.
+        required: Whether every verdict needs this kind.
     """
 
     name: str
@@ -27,12 +27,12 @@ PODS = Kind(
     "Pod",
     "pods",
     "/api/v1/pods",
-    # The pods that kube-scheduler itself counts (pkg/scheduler/scheduler.go, newPodInformer): a
-    # pod that ends arrives as DELETED.
+    # The same selector as kube-scheduler's (pkg/scheduler/scheduler.go, newPodInformer): a pod
+    # that ends arrives as DELETED.
     field_selector="status.phase!=Succeeded,status.phase!=Failed",
 )
 _STORAGE = "/apis/storage.k8s.io/v1"
-# Without the right to read these only the pods whose placement depends on them become unknown.
+# If the hub may not read one of these, only pods whose placement depends on it become unknown.
 _OPTIONAL = (
     Kind("Namespace", "namespaces", "/api/v1/namespaces", required=False),
     Kind(
@@ -52,14 +52,14 @@ _OPTIONAL = (
         required=False,
     ),
     Kind("VolumeAttachment", "volumeattachments", f"{_STORAGE}/volumeattachments", required=False),
-    # Only where admission has not written the priority into the pod, as when its dry run failed.
+    # Needed only if admission hasn't written the priority into the pod: if its dry run failed, say.
     Kind(
         "PriorityClass",
         "priorityclasses",
         "/apis/scheduling.k8s.io/v1/priorityclasses",
         required=False,
     ),
-    # Of version v1 since Kubernetes 1.34.
+    # In version v1 since Kubernetes 1.34.
     Kind("DeviceClass", "deviceclasses", "/apis/resource.k8s.io/v1/deviceclasses", required=False),
 )
 KINDS = (NODES, PODS, *_OPTIONAL)

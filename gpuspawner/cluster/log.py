@@ -1,4 +1,4 @@
-"""One clear line in the log for each change of the view's health."""
+"""Logs each change of the view's health in one line."""
 
 import logging
 from collections.abc import Sequence
@@ -19,10 +19,10 @@ log = logging.getLogger(__name__)
 
 
 class HealthLog:
-    """Says what has changed, once, and not how often it was tried or how long it has been so.
+    """Logs a change once, no matter how often reading is retried or how long the state lasts.
 
     Args:
-        reflectors: All kinds of the view.
+        reflectors: Follow all kinds of the view.
     """
 
     def __init__(self, reflectors: Sequence[Reflector]) -> None:
@@ -31,7 +31,7 @@ class HealthLog:
         self._said: tuple[object, ...] = ()
 
     def tell(self, health: Health) -> None:
-        """Log this health, if it is news and no further answer is being waited for."""
+        """Log the health if it has changed and no answer is missing for the line."""
         what = (type(health), getattr(health, "kinds", ()), self._is_expired(health))
         if what == self._said or self._is_half_known(health):
             return
@@ -45,19 +45,19 @@ class HealthLog:
         missing = [reflector.kind.plural for reflector in self._optional if is_forbidden(reflector)]
         if missing:
             log.warning(
-                "The hub may not list and watch %s; pods whose place depends on them start "
-                "unchecked until a ClusterRole grants it.",
+                "The hub isn't allowed to list and watch %s; it starts servers whose placement "
+                "depends on them without checking for room until a ClusterRole grants it.",
                 ", ".join(missing),
             )
 
     def _is_half_known(self, health: Health) -> bool:
-        """Whether a moment later more can be said in the same line."""
+        """Whether the same line could say more a moment later."""
         if isinstance(health, Reading):
             return False
         return any(map(is_open, self._optional if isinstance(health, Live) else self._required))
 
     def _is_expired(self, health: Health) -> bool:
-        """Whether credentials are what is wrong; the wording of others varies from try to try."""
+        """Whether the credentials are wrong; the texts of other errors vary from try to try."""
         errors = [reflector.error for reflector in self._required if reflector.error]
         return isinstance(health, Stale | Unreachable) and any(e.status == 401 for e in errors)
 
@@ -67,16 +67,19 @@ def _sentence(health: Health) -> str:
         case Live():
             return "The view of the cluster is live."
         case Reading():
-            return "Reading nodes and pods of the cluster for the first time."
+            return "Reading the cluster's nodes and pods for the first time."
         case Stale(age, why):
             return (
-                f"The view of the cluster is {age:.0f} s old ({why}); spawns go on unchecked until "
-                "it is live again."
+                f"The view of the cluster is {age:.0f} s old ({why}); the hub starts servers "
+                "without checking for room until the view is live again."
             )
         case Forbidden(kinds, text):
             return (
-                f"The hub may not list and watch {' and '.join(kinds)} ({text}); spawns go on "
-                "unchecked until a ClusterRole grants it."
+                f"The hub isn't allowed to list and watch {' and '.join(kinds)} ({text}); it "
+                "starts servers without checking for room until a ClusterRole grants it."
             )
         case Unreachable(text):
-            return f"The cluster cannot be read ({text}); spawns go on unchecked until it can."
+            return (
+                f"The hub can't read the cluster ({text}); it starts servers without checking for "
+                "room until it can."
+            )

@@ -1,7 +1,7 @@
-"""A whole collection, page by page; the next page is on its way while this one is taken in.
+"""Reads a whole collection page by page, and fetches the next page while one is processed.
 
 See "retrieving large results sets in chunks" in the Kubernetes documentation. Reading ahead costs
-the memory of one page more, and lets the API server work while we do.
+the memory of one more page, and lets the API server work while we do.
 """
 
 import asyncio
@@ -16,10 +16,10 @@ from gpuspawner.kube.objects import UNDECODABLE, without_managed_fields
 
 # client-go's default; at 6 kB a pod a page is about 3 MB.
 _PAGE_SIZE = 500
-# A page is decoded at one go, at about 1 ms a megabyte: of larger objects we ask for fewer.
+# A page is decoded without a break, at about 1 ms a megabyte; we ask for fewer large objects.
 _PAGE_BYTES = 6 * 1024 * 1024
-# Longer pages are not read to their end but asked for in smaller ones: 500 pods of the largest kind
-# are 6 GB, and the hub keeps a whole page in memory.
+# We stop reading a longer page and ask for a smaller one: 500 pods of the largest size are 6 GB,
+# and the hub keeps a whole page in memory.
 _LONGEST_PAGE = 4 * _PAGE_BYTES
 
 
@@ -34,7 +34,7 @@ class ListPage(msgspec.Struct, gc=False):
     """One page: objects of the collection, still encoded."""
 
     metadata: ListMeta
-    # A server that has none writes null.
+    # A server without objects writes null.
     items: list[msgspec.Raw] | None = None
 
 
@@ -44,16 +44,16 @@ _decode = msgspec.json.Decoder(ListPage).decode
 async def pages(
     client: Client, path: str, query: Mapping[str, str], silence: float
 ) -> AsyncGenerator[ListPage, None]:
-    """All pages of a collection, the last one without ``continue``.
+    """Yield all pages of a collection; the last one has no ``continue``.
 
     Args:
-        client: Whom to ask.
+        client: Sends the requests.
         path: The collection, such as ``/api/v1/pods``.
         query: Query parameters of the whole list.
-        silence: Seconds without a byte after which a page is given up.
+        silence: Seconds without a byte after which reading a page fails.
 
     Raises:
-        RequestError: A page did not come, or is none.
+        RequestError: A page didn't come, or isn't a list.
     """
     asked = dict(query)
     coming = asyncio.ensure_future(_fetch(client, path, asked, _PAGE_SIZE, silence))
@@ -79,7 +79,7 @@ async def pages(
 async def _fetch(
     client: Client, path: str, query: Mapping[str, str], limit: int, silence: float
 ) -> tuple[bytes, int]:
-    """One page, and the limit that it was asked for with; too long a page is asked for anew."""
+    """Return a page and the limit it was asked for with; retry a page that is too long."""
     while True:
         longest = _LONGEST_PAGE if limit > 1 else math.inf  # one object cannot be divided
         body = await _body(client, path, {**query, "limit": str(limit)}, silence, longest)
@@ -91,9 +91,9 @@ async def _fetch(
 async def _body(
     client: Client, path: str, query: Mapping[str, str], silence: float, longest: float
 ) -> bytes:
-    """The page, or its beginning, which is longer than the *longest* that may be kept."""
+    """Return the page; if it is longer than *longest*, stop soon after that many bytes."""
     parts, size = [], 0
-    # Unpacking costs the event loop a third of what decrypting the same page unpacked does.
+    # Decompressing costs the event loop a third of decrypting the same page uncompressed.
     async with client.get(path, query, silence, encoding="gzip") as response:
         async for part in response.content.iter_any():
             parts.append(part)

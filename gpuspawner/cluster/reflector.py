@@ -1,4 +1,4 @@
-"""Keeps one kind of object in the cluster state as its watch tells, and knows how fresh it is."""
+"""Keeps one kind of object in the cluster state up to date, and knows how fresh it is."""
 
 import asyncio
 import logging
@@ -17,24 +17,24 @@ from gpuspawner.scheduling.state import ClusterState
 
 log = logging.getLogger(__name__)
 
-# How long the hub's event loop may be held at a time while a list or a burst is taken in.
+# The longest that processing a list or a burst of changes may hold the hub's event loop.
 _TURN_SECONDS = 0.002
 
 
 class Reflector:
-    """One kind of object in the cluster state, and the only writer of it.
+    """Writes one kind of object into the cluster state; nobody else writes that kind.
 
     Args:
-        kind: What is followed.
-        state: Where it is kept.
-        notify: Called after every change of the state or of the freshness.
+        kind: What to follow.
+        state: Where to keep it.
+        notify: Called after every change of the state or of its freshness.
 
     Attributes:
-        listed: Whether a list was ever whole.
-        gap: Whether history was lost since, so that the state may hold what no longer exists.
+        listed: Whether a list was ever complete.
+        gap: Whether history was lost since, so the state may hold objects that no longer exist.
         confirmed: When the API server last said that the state is current (``time.monotonic``).
-        error: What is wrong now, None where nothing is.
-        undecodable: How many objects could not be understood since the start.
+        error: What is wrong now; None if nothing is.
+        undecodable: How many objects could not be decoded since the start.
     """
 
     def __init__(self, kind: Kind, state: ClusterState, notify: Callable[[], None]) -> None:
@@ -49,7 +49,7 @@ class Reflector:
         self._unconfirmed: set[tuple[str, str]] = set()
 
     async def run(self, watcher: Watcher) -> None:
-        """Follow the watcher for ever."""
+        """Follow the watcher forever."""
         async with aclosing(watcher.signals()) as signals:
             async for signal in signals:
                 await self._take(signal)
@@ -57,10 +57,10 @@ class Reflector:
                 self._notify()
 
     def doubt(self) -> None:
-        """What is kept may be wrong until the next list is whole."""
+        """Mark this kind as possibly wrong until the next list is complete."""
         self.gap = True
         if not self.kind.required:
-            # The health says nothing of optional kinds, so what may be wrong must not be used.
+            # The health doesn't cover optional kinds, so nothing may use what may be wrong.
             self._state.mark_unknown(self.kind.name)
 
     async def _take(self, signal: Signal) -> None:
@@ -79,8 +79,8 @@ class Reflector:
     async def _take_page(self, items: Iterable[msgspec.Raw], *, first: bool) -> None:
         self.error = None
         if first:
-            # What no page of the new list shows does not exist any more. The first list of all
-            # begins with nothing to confirm, so it keeps no keys.
+            # An object that no page of the new list shows no longer exists. The very first list
+            # starts with an empty state, so it has no keys to confirm.
             self._unconfirmed = await self._keys()
         turn = _Turn()
         for item in items:
@@ -127,7 +127,7 @@ class Reflector:
         if not self.kind.required:
             await self._drop(await self._keys())
             if error.status == 404:
-                # An API that the server does not have (device classes before 1.34) has no objects.
+                # An API that the server lacks (device classes before 1.34) has no objects.
                 self._state.mark_known(self.kind.name)
 
     def _put(self, parsed: KubeObject | Undecodable) -> tuple[str, str]:
@@ -148,7 +148,7 @@ class Reflector:
 
 
 class _Turn:
-    """The time that this task has held the event loop for."""
+    """How long this task has held the event loop."""
 
     def __init__(self) -> None:
         self._started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Which version the API server is of: by default the scheduler's, whose rules decide."""
+"""Asks for the API server's version, which by default selects the scheduling rules."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from gpuspawner.cluster.client import Client, RequestError
 from gpuspawner.cluster.watch import Backoff
 
 _PATH = "/version"
-# Answers that no retry changes: the path is closed to this client, or the server has none.
+# Answers that no retry changes: this client may not read the path, or the server has none.
 _FINAL = (403, 404)
 
 
@@ -20,15 +20,15 @@ class _Version(msgspec.Struct, gc=False, rename="camel"):
 async def server_version(
     client: Client, backoff: Backoff, lost: Callable[[RequestError], None]
 ) -> str:
-    """Ask until there is an answer.
+    """Ask for the version until there is an answer.
 
     Args:
-        client: Whom to ask.
+        client: Sends the requests.
         backoff: How soon to ask again.
-        lost: Told of every failure, after which it is tried again.
+        lost: Called with every failure; then the question is asked again.
 
     Returns:
-        The version as the server writes it (``v1.36.2``); "" where it does not tell.
+        The version as the server writes it (``v1.36.2``); "" if it doesn't say.
     """
     failures = 0
     while True:

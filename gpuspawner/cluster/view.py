@@ -1,7 +1,7 @@
-"""The live view: one for the whole hub, the only reader and the only writer of its state.
+"""The live view of the cluster: one for the whole hub, and the only writer of its state.
 
-Everything happens on the event loop that called `ClusterView.start`. An evaluation that does not
-await therefore sees one consistent moment, without locks or copies.
+Everything runs on the event loop that called `ClusterView.start`. So an evaluation that doesn't
+await sees one consistent moment, without locks or copies.
 """
 
 import asyncio
@@ -31,17 +31,17 @@ _LOOK_AT_HEALTH_EVERY = 1.0
 
 
 class ClusterView:
-    """Nodes and pods as they are now, and how far that can be trusted.
+    """The cluster's objects as they are now, and how far they can be trusted.
 
     Args:
         load: Makes the client's configuration; the default finds it as KubeSpawner does.
         kinds: What to follow.
         backoff: Time-outs and back-off.
-        rules: Whose rules decide: those of which version, and of which schedulers. A callable
-            makes them of the API server's version, which is then asked for before all else.
+        rules: The scheduling rules: of which version, and of which schedulers. A callable makes
+            them from the API server's version, which the view then asks for first.
 
     Attributes:
-        state: What is known; only the view writes it.
+        state: What is known of the cluster; only the view writes it.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class ClusterView:
         self._health_log = HealthLog(self._reflectors)
 
     def start(self) -> None:
-        """Begin to read; a second call does nothing.
+        """Start reading; a second call does nothing.
 
         Raises:
             RuntimeError: No event loop is running.
@@ -79,7 +79,7 @@ class ClusterView:
         self._tasks = [ruled, *following, loop.create_task(self._tell_health())]
 
     async def stop(self) -> None:
-        """End reading and close the connections; the state stays as it was."""
+        """Stop reading and close the connections; the state stays as it was."""
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -89,39 +89,40 @@ class ClusterView:
         self.wake()
 
     def health(self) -> Health:
-        """How far the state can be trusted at this moment."""
+        """The health of the view at this moment."""
         if not self._tasks:
             return Unreachable("the view is not running")
         required = [reflector for reflector in self._reflectors if reflector.kind.required]
         return health_of(required, self._started, self._backoff.silence)
 
     def in_touch(self) -> bool:
-        """Whether nothing that is required is being asked for again, contact having been lost.
+        """Whether the view has an unbroken connection for every required kind.
 
-        A picture may be live for some seconds without: what exists is known, what ended is not.
+        Without one the view may stay live for some seconds: it knows what exists, but not what has
+        ended since.
         """
         return all(
             reflector.error is None for reflector in self._reflectors if reflector.kind.required
         )
 
     async def first_list(self, timeout: float) -> bool:  # noqa: ASYNC109 - a gate's patience
-        """Wait until the first list of every kind is whole: True if the view is live.
+        """Wait until the first list of every kind is complete; return whether the view is live.
 
-        False after `timeout` seconds, and at once where the list has failed (it is tried again,
-        but nobody should be kept waiting for an API server that forbids it or is not there).
+        The wait ends after `timeout` seconds, or as soon as a list fails: the view tries again, but
+        nobody should wait for an API server that forbids the list or can't be reached.
         """
         if self._is_reading():
-            await asyncio.sleep(0)  # what has to wait says so first (see gpuspawner.spawn.at_once)
+            await asyncio.sleep(0)  # our waits begin so (see gpuspawner.spawn.at_once)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 while self._is_reading():
                     await self._change.wait()
         return isinstance(self.health(), Live)
 
-    async def changed(self, timeout: float) -> bool:  # noqa: ASYNC109 - a waiting reservation's patience
-        """Wait for the next change of the state or of the health; False after `timeout` seconds."""
+    async def changed(self, timeout: float) -> bool:  # noqa: ASYNC109 - a start's patience
+        """Wait for the next change of the state or the health; return False after `timeout` s."""
         change = self._change
-        await asyncio.sleep(0)  # what has to wait says so first (see gpuspawner.spawn.at_once)
+        await asyncio.sleep(0)  # our waits begin so (see gpuspawner.spawn.at_once)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 await change.wait()
@@ -129,20 +130,20 @@ class ClusterView:
         return False
 
     def listen(self, call: Callable[[], None]) -> None:
-        """Call at every change of the state or of the health, in its tick."""
+        """Call *call* at every change of the state or the health, in the same tick."""
         self._listeners.append(call)
 
     def wake(self) -> None:
-        """Let everybody look again who waits in `changed` or `first_list`, or listens."""
+        """Call all listeners, and wake every task that waits in `changed` or `first_list`."""
         for call in self._listeners:
             call()
-        # Whoever waits holds the old event; whoever comes next waits for the next change.
+        # Waiting tasks hold the old event; later ones wait for the next change.
         change, self._change = self._change, asyncio.Event()
         change.set()
         self._tell()
 
     async def _learn_rules(self) -> None:
-        """Settle whose rules decide; what a pod holds depends on them, so before any is read."""
+        """Settle the rules before any pod is read: what a pod holds depends on them."""
         if isinstance(self._rules, Rules):
             return
         client = Client(self._load)
@@ -158,7 +159,7 @@ class ClusterView:
         self.wake()
 
     async def _follow(self, reflector: Reflector, ruled: asyncio.Task[None]) -> None:
-        """Reflector one kind for ever: a fault of ours must not end the view, let alone the hub."""
+        """Follow one kind forever: an error of ours must not end the view, let alone the hub."""
         await asyncio.wait([ruled])
         client = Client(self._load)
         backoff = self._backoff if reflector.kind.required else self._backoff.unhurried()
@@ -168,7 +169,7 @@ class ClusterView:
                 try:
                     await reflector.run(watcher)
                 except Exception:
-                    log.exception("Reading %s failed and begins anew", reflector.kind.plural)
+                    log.exception("Reading %s failed; starting again", reflector.kind.plural)
                     reflector.doubt()
                     self.wake()
                 await asyncio.sleep(self._backoff.last_retry)
@@ -176,7 +177,7 @@ class ClusterView:
             await client.close()
 
     async def _tell_health(self) -> None:
-        """Time alone makes a view stale, so look now and then."""
+        """Look at the health now and then: a view becomes stale by the passing of time alone."""
         while True:
             await asyncio.sleep(_LOOK_AT_HEALTH_EVERY)
             self._tell()
@@ -186,7 +187,7 @@ class ClusterView:
             self._health_log.tell(self.health())
 
     def _is_reading(self) -> bool:
-        """Whether patience may help: nothing has failed, and something is not read yet."""
+        """Whether waiting may help: nothing has failed, and something isn't read yet."""
         health = self.health()
         if isinstance(health, Live):
             return any(map(is_open, self._reflectors))

@@ -1,17 +1,16 @@
-"""List, then watch, for ever: one kind of object as a stream of signals.
+"""Lists, then watches one kind of object forever, and turns it into a stream of signals.
 
-The protocol is that of the Kubernetes documentation, "Kubernetes API Concepts" (efficient
+The protocol is the one in the Kubernetes documentation, "Kubernetes API Concepts" (efficient
 detection of changes, bookmarks, retrieving large results sets in chunks, 410 Gone):
 
 - A list comes in pages; the next watch starts at the list's resourceVersion.
-- A watch that ends (the server's time-out, a broken connection, a restarted server) is taken up at
-  the last version seen, without a list; bookmarks keep that version young.
-- 410 Gone, as a status or as an ERROR event, means that the history is lost: list again. Whoever
-  consumes the signals then drops what the new list no longer has, so a gap loses nothing.
+- When a watch ends (the server's time-out, a broken connection, a restarted server), the next one
+  starts at the last version seen, without a list; bookmarks keep that version recent.
+- 410 Gone, as a status or as an ERROR event, means that the history is lost: list again. The
+  consumer of the signals then drops objects that the new list no longer has.
 
-`signals` contains the two endless halves `_list` and `_watch`, and these contain the reading of
-pages (`cluster/pages.py`) and of events (`cluster/events.py`). Nothing here knows what a Node or a
-Pod is.
+`Watcher.signals` alternates between `_list`, which reads pages (`cluster/pages.py`), and `_watch`,
+which reads events (`cluster/events.py`). Nothing here knows what a Node or a Pod is.
 """
 
 import asyncio
@@ -28,30 +27,30 @@ from gpuspawner.cluster.events import Change, Lines, read_event
 from gpuspawner.cluster.kinds import Kind
 from gpuspawner.cluster.pages import pages
 
-# 410: the version is too old. 403: a right was withdrawn; whatever it covered must be read anew.
+# 410: the version is too old. 403: a right was withdrawn, so its objects must be listed again.
 _HISTORY_LOST = (403, GONE)
-# A server that answers, and yet so often in a row with an error, may not know the version at all:
-# its data was restored from an older copy, say. One that does not answer loses no history by that.
+# A server that answers with an error so many times in a row may not know the version at all: its
+# data was restored from an older copy, say. A server that doesn't answer hasn't lost history.
 _MOST_FAILURES = 10
-# A watch that ends sooner and has brought nothing is a failure: asking again at once would be a
+# Seconds. A watch that ends sooner without an event is a failure: asking again at once would be a
 # tight loop.
 _SHORTEST_WATCH = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How long things may take and how soon they are tried again, in seconds.
+    """Time-outs, and waits before a retry, in seconds.
 
     Attributes:
-        page: Silence after which a page is given up.
-        watch: What the server is asked to end a watch after. Short, so that every connection is
-            proved to be alive at least that often; taking up a watch costs next to nothing.
-        catch_up: The same for the first watch after contact was lost. Its end says that what was
-            missed has been sent. So does a bookmark, which API servers that have seen a change of
-            this kind send two seconds earlier.
-        silence: Silence after which a watch is given up; longer than `watch`.
+        page: Silence after which reading a page fails.
+        watch: When the server should end a watch. It is short, so that every connection proves that
+            it is alive at least that often; starting the next watch costs next to nothing.
+        catch_up: The same for the first watch after contact was lost. Its end means that the server
+            has sent all missed changes. So does a bookmark, which an API server that has seen a
+            change of this kind sends two seconds earlier.
+        silence: Silence after which a watch fails; longer than `watch`.
         first_retry: The longest wait after a first failure; doubled with each further one.
-        last_retry: What that doubling ends at.
+        last_retry: The limit of that doubling.
     """
 
     page: float = 30.0
@@ -62,13 +61,13 @@ class Backoff:
     last_retry: float = 8.0
 
     def unhurried(self) -> "Backoff":
-        """For what may well be forbidden for good, so that it does not fill the server's logs."""
+        """Return slower retries for what may be forbidden for good, to spare the server's logs."""
         return replace(self, last_retry=10 * self.last_retry)
 
     def before_retry(self, failures: int) -> float:
-        """Seconds to wait after so many failures in a row, with full jitter.
+        """Return the seconds to wait after so many failures in a row, with jitter.
 
-        Many hubs and a restarting API server must not meet in step.
+        Many hubs must not reach a restarting API server in step.
         """
         longest = min(self.last_retry, self.first_retry * 2.0 ** min(failures - 1, 16))
         return random.uniform(longest / 4, longest)  # noqa: S311 - jitter is no secret
@@ -76,7 +75,7 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some objects of a list, still encoded; `first` where a new list begins."""
+    """Some objects of a list, still encoded; `first` for the first page of a list."""
 
     items: list[msgspec.Raw]
     first: bool
@@ -84,14 +83,14 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The list is whole: what was in none of its pages does not exist."""
+    """The list is complete: an object that was on none of its pages doesn't exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
     """The API server has sent these changes.
 
-    With `caught_up` none is missing any more that happened while contact was lost.
+    `caught_up`: it has sent all changes that happened while contact was lost.
     """
 
     changes: list[Change]
@@ -100,9 +99,9 @@ class Confirmed:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Contact was lost: `error` says how. It is being tried again.
+    """Contact was lost: `error` says how. The watcher tries again.
 
-    With a `gap` the history is lost too, so the next signal is the first page of a new list.
+    `gap`: the history is lost too, so the watcher lists again.
     """
 
     error: RequestError
@@ -116,7 +115,7 @@ class Watcher:
     """Follows all objects of one kind.
 
     Args:
-        client: Where to ask.
+        client: Sends the requests.
         kind: Which objects, and where they are.
         backoff: Time-outs and back-off.
     """
@@ -126,14 +125,14 @@ class Watcher:
         self._kind = kind
         self._query = {"fieldSelector": kind.field_selector} if kind.field_selector else {}
         self._backoff = backoff or Backoff()
-        # Where the next watch starts; None where only a list can tell.
+        # Where the next watch starts; None if a list must come first.
         self._version: str | None = None
         self._failures = 0
-        # Whether changes that happened while contact was lost may still be on their way.
+        # Whether the server may not have sent all changes yet that happened while contact was lost.
         self._is_behind = False
 
     async def signals(self) -> AsyncGenerator[Signal, None]:
-        """Everything that happens, for ever; every failure becomes a `Lost`."""
+        """Yield everything that happens, forever; every failure becomes a `Lost`."""
         while True:
             lost = None
             try:
@@ -156,7 +155,7 @@ class Watcher:
         return Lost(error.alone(), gap=self._version is None)
 
     def _has_lost_history(self, error: RequestError) -> bool:
-        # At every tenth: where lists can be had and watches cannot, each list costs its time again.
+        # Only at every tenth failure: if lists work and watches don't, each list costs time again.
         in_vain = error.status is not None and self._failures % _MOST_FAILURES == 0
         return error.status in _HISTORY_LOST or in_vain
 
@@ -200,14 +199,14 @@ class Watcher:
                 del chunk, lines  # it may be long until the next ones
         if self._version == version and time.monotonic() - started < _SHORTEST_WATCH:
             raise RequestError("the watch ended at once")
-        # The server had a whole watch to send what was missed.
+        # The server had a whole watch to send the missed changes.
         self._failures, self._is_behind = 0, False
 
     def _changes(self, lines: list[bytes]) -> list[Change]:
-        """The events on these lines; moves the version to the last of them.
+        """Return the changes on these lines, and move the version to the last of them.
 
         Raises:
-            RequestError: One of them was an ERROR event, or no event at all.
+            RequestError: A line is an ERROR event, or no event at all.
         """
         events = [read_event(self._kind.name, line) for line in lines]
         self._version = events[-1].version or self._version

@@ -1,5 +1,5 @@
-"""What gpuspawner uses of JupyterHub and KubeSpawner that neither promises to keep.
+"""The unofficial names of JupyterHub and KubeSpawner that gpuspawner uses.
 
-No other room imports or names any of it. `gpuspawner.compat.requirements` checks all of it once,
-when the hub starts.
+No other package imports or names any of them. When the hub starts,
+`gpuspawner.compat.requirements` checks them all once.
 """

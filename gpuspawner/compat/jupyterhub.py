@@ -1,7 +1,7 @@
-"""JupyterHub's unofficial names, and what differs between JupyterHub 5 and 6.
+"""JupyterHub's unofficial names, and the differences between JupyterHub 5 and 6.
 
 Read in ``jupyterhub/handlers/base.py`` (``spawn_single_user``), ``handlers/pages.py``, ``user.py``
-and ``app.py`` of 5.5.0 and 6.1.1, and established by running both.
+and ``app.py`` of 5.5.0 and 6.1.1, and checked by running both.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ COUNTS_REFUSALS = SpawnException is None
 """Whether this hub counts a refused start as a failure of its own: JupyterHub 5 does, 6 doesn't."""
 
 SpawnError: Any = SpawnException or web.HTTPError
-"""What a hub shows to people if a start raises it."""
+"""The exception whose message the hub shows to users if a start raises it."""
 
 
 def spawn_error_arguments(
@@ -29,11 +29,11 @@ def spawn_error_arguments(
     """The arguments of `SpawnError`.
 
     Args:
-        text: What people read.
+        text: The message to users.
         html: The same as safe HTML.
         reason: A short fixed slug.
         status: The HTTP status.
-        logged: What tornado logs of it.
+        logged: The text that tornado logs.
     """
     if COUNTS_REFUSALS:
         return (status, "%s", logged), {}
@@ -41,7 +41,7 @@ def spawn_error_arguments(
 
 
 def log_name(spawner: Spawner) -> str:
-    """The user and the server as the hub logs them; they may hold anything."""
+    """The user and the server as the hub logs them; the names may contain any character."""
     name: str = spawner._log_name  # noqa: SLF001
     return name
 
@@ -55,7 +55,7 @@ def forgive(spawner: Spawner) -> None:
     """
     future, handler = spawner._spawn_future, spawner.handler  # noqa: SLF001
     if not COUNTS_REFUSALS or handler is None or future is None or future.done():
-        return  # what is refused before it begins is not counted
+        return  # JupyterHub doesn't count a start that is refused before it begins
     limit = spawner.consecutive_failure_limit
     settings = handler.settings
 
@@ -73,8 +73,8 @@ def store_options(spawner: Spawner, options: object) -> None:
     if spawner.orm_spawner is None:
         return
     spawner.orm_spawner.user_options = options
-    # All requests share one session, and the next one to end rolls back what is open in it.
-    # So the hub commits before it waits for anything, and nothing of it is open here.
+    # All requests share one session, and the next one to end rolls back its open changes. So the
+    # hub commits before it waits for anything, and has no open changes here.
     if session := object_session(spawner.orm_spawner):
         session.commit()
 
@@ -84,19 +84,19 @@ Handler = tuple[Any, ...]
 
 
 def has_handler(hub: Any, path: str) -> bool:
-    """Whether the hub serves *path* besides its own pages."""
+    """Whether *path* is among the handlers added to the hub's own."""
     return any(entry[0] == path for entry in getattr(hub, "extra_handlers", ()))
 
 
 def add_handlers(hub: Any, handlers: Sequence[Handler]) -> None:
     """Add handlers to those of a hub.
 
-    The hub makes its web application out of ``extra_handlers`` at some time of its start, before or
-    after this. Both are filled in place: whoever sets that trait has the hub log a warning.
+    The hub makes its web application from ``extra_handlers`` during its start, before or after this
+    call. So this adds to both, in place, because the hub logs a warning if that trait is set.
 
     Args:
         hub: The `JupyterHub` of this process.
-        handlers: Their paths are below the hub's own prefix.
+        handlers: The handlers; their paths are below the hub's own prefix.
     """
     hub.extra_handlers.extend(handlers)
     application = getattr(hub, "tornado_application", None)

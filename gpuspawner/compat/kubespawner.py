@@ -13,7 +13,7 @@ from kubespawner.clients import load_config, shared_client
 
 AnySpawner = TypeVar("AnySpawner")
 
-# The hub's whole configuration, and what KubeSpawner itself copies before it completes it.
+# The hub's whole configuration, and the profiles, which KubeSpawner copies before it changes them.
 _NEVER_CHANGED = frozenset({"config", "profile_list"})
 
 
@@ -30,7 +30,7 @@ class Stock:
         self._spawner = spawner
 
     def options_from_form(self) -> Any:
-        """What reads a form of profiles."""
+        """Return the function that reads a form of profiles."""
         return self._below._options_from_form_default()  # noqa: SLF001
 
     def run_options_from_form(self, form_data: object) -> Any:
@@ -62,7 +62,7 @@ class Stock:
         return await self._below.get_pod_manifest()
 
     async def poll(self) -> int | None:
-        """None while the server runs, else how it ended."""
+        """Return None while the server runs, else its exit status."""
         status: int | None = await self._below.poll()
         return status
 
@@ -75,20 +75,20 @@ class Stock:
         self._below.clear_state()
 
     def progress(self) -> AsyncIterator[dict[str, Any]]:
-        """What happens while the server starts."""
+        """Return the events of the server's start."""
         events: AsyncIterator[dict[str, Any]] = self._below.progress()
         return events
 
     def start(self) -> Any:
-        """Begin to start in a task of its own."""
+        """Start the server in a task of its own."""
         return self._below.start()
 
     async def run_start(self) -> Any:
-        """What that task does."""
+        """Run the steps of that task."""
         return await self._below._start()  # noqa: SLF001
 
     async def create_pod(self, pod: Any, request_timeout: float) -> bool:
-        """Send the pod; False if it is to be sent again."""
+        """Send the pod; return False if KubeSpawner has to send it again."""
         made: bool = await self._below._make_create_pod_request(pod, request_timeout)  # noqa: SLF001
         return made
 
@@ -97,7 +97,7 @@ class Stock:
         return await self._below._make_create_pvc_request(pvc, request_timeout)  # noqa: SLF001
 
     async def delete_pod(self, options: Any, grace_seconds: int) -> bool:
-        """Ask to delete the pod; whether there is none any more."""
+        """Delete the pod; return whether it is gone."""
         spawner = self._spawner
         gone: bool = await self._below._make_delete_pod_request(  # noqa: SLF001
             spawner.pod_name, options, grace_seconds, spawner.k8s_api_request_timeout
@@ -105,16 +105,16 @@ class Stock:
         return gone
 
     def knows_pod(self) -> bool:
-        """Whether KubeSpawner has seen the pod, so that it stops it by itself."""
+        """Whether KubeSpawner has seen the pod, so that it stops it itself."""
         spawner = self._spawner
         return f"{spawner.namespace}/{spawner.pod_name}" in spawner.pod_reflector.pods
 
     async def start_reflector(self, kind: str, *args: Any, **kwargs: Any) -> Any:
-        """Begin to follow the pods or events of a namespace, once for all spawners."""
+        """Start following the pods or events of a namespace, once for all spawners."""
         return await self._below._start_reflector(kind, *args, **kwargs)  # noqa: SLF001
 
     def drop_reflector(self, kind: str) -> None:
-        """Have the next start begin a reflector anew."""
+        """Drop a reflector, so that the next start makes a new one."""
         key = self._spawner._get_reflector_key(kind)  # noqa: SLF001
         self._spawner.reflectors.pop(key, None)
 
@@ -153,7 +153,7 @@ def copy_of(spawner: AnySpawner) -> AnySpawner:
 
 
 def connect(spawner: Any) -> bool:
-    """Give KubeSpawner its client if it has none; False while there is no configuration for one."""
+    """Give KubeSpawner its client if it has none; return False if there is no configuration."""
     if spawner.api is None:
         try:
             load_config(
@@ -164,15 +164,15 @@ def connect(spawner: Any) -> bool:
         except Exception as error:
             if not is_of_configuration(error):
                 raise
-            return False  # the view says in the log what it is
+            return False  # the view logs the error
         spawner.api = shared_client("CoreV1Api")
     return True
 
 
 def is_of_configuration(error: Exception) -> bool:
-    """Whether KubeSpawner failed to read how to reach the cluster.
+    """Whether *error* comes from reading the Kubernetes configuration.
 
-    It raises what YAML, the file system and exec plugins raise, so the type says nothing.
+    It may be any error of YAML, the file system or an exec plugin, so its type tells nothing.
     """
     reading = load_config.__wrapped__.__code__
     return any(frame.f_code is reading for frame, _ in walk_tb(error.__traceback__))

@@ -1,7 +1,7 @@
-"""Whether the installed JupyterHub and KubeSpawner have what `gpuspawner.compat` uses of them.
+"""Check that the installed JupyterHub and KubeSpawner have the names that gpuspawner uses.
 
-A gate that is silently not called would be the worst way to find out. So a name has to be there,
-take what is passed to it, and be used by the method that is to reach it.
+Otherwise they might silently stop calling a gate. So a name has to exist, accept the arguments that
+are passed to it, and be used by the class that has to call it.
 """
 
 import dis
@@ -18,12 +18,13 @@ from jupyterhub.handlers.base import BaseHandler
 from jupyterhub.handlers.pages import SpawnHandler
 from jupyterhub.spawner import Spawner
 from jupyterhub.user import User
-from kubespawner import KubeSpawner, clients
+from kubespawner import clients
+from kubespawner.spawner import KubeSpawner
 from traitlets import HasTraits
 
 
 class IncompatibleError(Exception):
-    """The installed JupyterHub or KubeSpawner lacks what gpuspawner uses of it."""
+    """The installed JupyterHub or KubeSpawner lacks something that gpuspawner uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,8 @@ class Requirement:
     Attributes:
         owner: The class or module that has it.
         name: The name.
-        takes: The parameters that are passed to it by position; None if it isn't called so.
-        named: The parameters that are passed to it by name.
+        takes: The parameters passed to it by position; None if it isn't called with any.
+        named: The parameters passed to it by name.
         used_in: The class that has to use it; None if only gpuspawner does.
     """
 
@@ -49,7 +50,7 @@ class Requirement:
         return f"{self.owner.__name__}.{self.name}{self._arguments() if is_called else ''}"
 
     def missing(self) -> str:
-        """What the installed version lacks; empty if nothing."""
+        """Describe what the installed version lacks; empty if nothing."""
         if not self._is_there():
             return f"there is no {self}"
         if not self._can_be_called():
@@ -81,12 +82,12 @@ class Requirement:
 
 
 REQUIREMENTS = (
-    # JupyterHub calls the gates.
+    # JupyterHub calls these gates.
     Requirement(Spawner, "run_options_from_form", ("self", "form_data"), SpawnHandler),
     Requirement(Spawner, "options_from_query", ("self", "query_data"), SpawnHandler),
     Requirement(Spawner, "run_pre_spawn_hook", ("self",), User),
     Requirement(Spawner, "clear_state", ("self",), User),
-    # KubeSpawner goes through its steps of a start, which are gates as well.
+    # KubeSpawner calls these steps of a start, which are gates too.
     Requirement(KubeSpawner, "_start", ("self",), KubeSpawner),
     Requirement(KubeSpawner, "load_user_options", ("self",), KubeSpawner),
     Requirement(KubeSpawner, "_validate_user_options", ("self", "profile_list"), KubeSpawner),
@@ -100,7 +101,7 @@ REQUIREMENTS = (
         KubeSpawner, "_make_create_pvc_request", ("self", "pvc", "request_timeout"), KubeSpawner
     ),
     Requirement(KubeSpawner, "_start_reflector", ("self", "kind", "reflector"), KubeSpawner),
-    # The rest is called or read by gpuspawner itself.
+    # gpuspawner itself calls or reads the rest.
     Requirement(KubeSpawner, "_get_reflector_key", ("self", "kind")),
     Requirement(KubeSpawner, "reflectors"),
     Requirement(KubeSpawner, "pod_reflector"),

@@ -1,6 +1,6 @@
-"""Where a server's form finds what the hub serves for it.
+"""The addresses of the files and data that the hub serves for a form.
 
-Apart from the handlers, whose import brings in the whole hub: a spawner is imported without one.
+They are not with the handlers, whose import needs the whole hub: a spawner is imported without it.
 """
 
 import hashlib
@@ -22,12 +22,12 @@ FILES = rf"/{_PREFIX}/static/(form\.(?:css|js))"
 
 
 def is_served(hub: Any) -> bool:
-    """Whether the hub has our handlers among those that are added to its own."""
+    """Whether our handlers are among those that the configuration adds to the hub's own."""
     return has_handler(hub, STATES)
 
 
 def live(spawner: Any) -> Live | None:
-    """Where a server's form finds what makes it live; None where the hub does not serve it."""
+    """Return the addresses for a server's live form; None if the hub doesn't serve them."""
     if not Application.initialized() or not is_served(Application.instance()):
         return None
     base = f"{spawner.hub.base_url}{_PREFIX}"
@@ -42,5 +42,5 @@ def live(spawner: Any) -> Live | None:
 
 @cache
 def version(name: str) -> str:
-    """Changes with the file, so that browsers may keep each version for good."""
+    """Return a hash of the file, so that browsers may cache each version forever."""
     return hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:16]

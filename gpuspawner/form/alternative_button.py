@@ -1,7 +1,7 @@
-"""The button of an alternative: one field that stands for all the choices that it starts.
+"""The button of an alternative: one field that stands for all choices of the alternative.
 
-A button sends its own value with the whole form around it. So it carries the choices as a query,
-and where one was pressed they count in place of the form's own.
+A browser sends the value of the pressed button together with all fields of the form. The value
+holds the choices as a query, and they replace the fields' own.
 """
 
 from collections.abc import Mapping
@@ -15,15 +15,15 @@ INSTEAD = "instead"
 
 
 def value(request: GPURequest) -> str:
-    """What the button of a request sends."""
+    """Return the value of a request's button."""
     chosen = {name: it for name, it in user_options(request).items() if it is not None}
     return urlencode({ACCELERATOR: "", **chosen})
 
 
 def pressed(form: Mapping[str, list[object]]) -> dict[str, list[object]]:
-    """The fields of a form, with the choices of the button that was pressed, if it was one.
+    """Return a form's fields; if an alternative's button was pressed, with its choices.
 
-    What comes back is as hostile as what came; fields that are no choices of ours stay.
+    The result is as untrusted as the form. Fields that aren't our options stay.
     """
     buttons = form.get(INSTEAD)
     if not buttons:

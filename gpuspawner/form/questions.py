@@ -1,10 +1,11 @@
-"""The options as the form asks for them."""
+"""The form's questions: an option, its label, and its choices in words."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
 from gpuspawner.availability import Availability, State
+from gpuspawner.language import N_
 from gpuspawner.language import gettext as _
 from gpuspawner.messages.words import cores, memory
 from gpuspawner.offers import Choices, Image, Memory
@@ -18,28 +19,28 @@ class Line:
     """A choice.
 
     Attributes:
-        sent: What is sent.
+        sent: The value that the browser sends.
         plain: The choice in words.
-        told: The same with what is known of it at the moment.
-        amount: How much it asks for: bytes, millicores or GPUs; None for what has no amount.
+        label: The same with its current availability.
+        amount: How much it requests: bytes, millicores or GPUs; None for an image.
     """
 
     sent: Written
     plain: str
-    told: str
+    label: str
     amount: int | None
 
 
 @dataclass(frozen=True)
 class Question(Generic[T]):
-    """An option as the form asks for it.
+    """A question of the form.
 
     Attributes:
-        option: The option.
-        asked: What is asked, to be translated.
-        say: A choice in words.
-        amount: How much a choice asks for; None for what has no amount.
-        remark: A choice in words with what is known of it at the moment.
+        option: The option that it asks for.
+        asked: Its label in English, to be translated.
+        say: Returns a choice in words.
+        amount: Returns how much a choice requests; None for an image.
+        remark: Returns a choice in words with its current availability.
     """
 
     option: Option[T]
@@ -50,15 +51,15 @@ class Question(Generic[T]):
 
     @property
     def label(self) -> str:
-        """What is asked."""
+        """The label in the language of the current request."""
         return _(self.asked)
 
     def lines(self, choices: Choices) -> tuple[Line, ...]:
-        """The choices."""
+        """Return the choices."""
         return tuple(self._line(it) for it in self.option.choices(choices))
 
     def taken(self, choices: Choices) -> Written:
-        """What is chosen before anybody has chosen."""
+        """Return the default choice."""
         taken = self.option.default(choices)
         return None if taken is None else self.option.write(taken)
 
@@ -71,11 +72,6 @@ class Question(Generic[T]):
 AnyQuestion: TypeAlias = Question[int] | Question[Image] | Question[Memory]
 
 
-def N_(text: str) -> str:  # noqa: N802, the usual name of a mark for what is translated later
-    """Mark a text for the catalogues."""
-    return text
-
-
 IMAGES: Question[Image] = Question(
     IMAGE, N_("Image"), lambda image: image.display_name, lambda _image: None
 )
@@ -86,7 +82,7 @@ CPUS: Question[int] = Question(CPU, N_("CPU"), cores, lambda millicores: millico
 
 
 def counts(row: Availability) -> Question[int]:
-    """How many GPUs of an accelerator; a growing pool can yet bring what is not free."""
+    """Ask for the number of GPUs. If the pool can grow, no number is marked as not free."""
     most = row.gpus.most_free if row.gpus and row.state is not State.CAN_SCALE_UP else None
 
     def remark(count: int, plain: str) -> str:
@@ -96,10 +92,10 @@ def counts(row: Availability) -> Question[int]:
 
 
 def not_free(choice: str) -> str:
-    """A choice that nothing is free for at the moment."""
+    """Mark a choice as not free right now."""
     return _("{choice} (not free now)").format(choice=choice)
 
 
 def never(choice: str) -> str:
-    """A choice that no machine has together with the other choices."""
+    """Mark a choice that no machine has together with the other choices."""
     return _("{choice} (no machine has it)").format(choice=choice)

@@ -1,4 +1,4 @@
-"""The view of the form to HTML."""
+"""Renders the form as HTML."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,15 +25,15 @@ def render(
     told: OnForm | None = None,
     live: Live | None = None,
 ) -> str:
-    """Draw the fields of the spawn form; JupyterHub puts its own `<form>` around them.
+    """Render the fields of the spawn form; JupyterHub puts its own `<form>` around them.
 
     Args:
-        offers: What is offered.
-        rows: How it stands with each accelerator, from `gpuspawner.availability.survey`.
-        chosen: Options to begin with: those just sent, or those of the last start. They are
-            hostile; of them is kept what is on offer.
-        told: Why the last try did not start, and what would.
-        live: Where the hub serves what makes the form live; None where it does not.
+        offers: The offers.
+        rows: The availability of each accelerator, from `gpuspawner.availability.survey`.
+        chosen: The options to select first: those just sent, or those of the last start. They are
+            untrusted; those that aren't offered are dropped.
+        told: The texts of a refusal; None if nothing was refused.
+        live: The addresses for a live form; None if the hub doesn't serve them.
     """
     if told is None:
         kept, gone = fall_back({} if chosen is None else chosen, offers)
@@ -58,7 +58,7 @@ def render(
 def _untried(
     offers: Offers, rows: tuple[Availability, ...], chosen: GPURequest, _language: str
 ) -> tuple[View, Markup]:
-    """The form of whoever has not tried yet: until something changes, the same for many."""
+    """Render the form of users without a refusal; it is often the same for many of them."""
     view = build(offers, rows, user_options(chosen))
     return view, _fields(view)
 

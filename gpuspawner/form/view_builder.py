@@ -1,8 +1,8 @@
-"""Facts to the view of the form.
+"""Builds the view of the form from the offers, their availability, and the user's choices.
 
-Without a script a form cannot make one field depend on another. So what differs from accelerator
-to accelerator, as counts do, stands in each accelerator's card, with its own choices and a name
-such as `gpus--a100`; what is the same for all stands once, below.
+Without a script, a form can't make one field depend on another. So if the choices of a field
+depend on the accelerator, as counts do, each accelerator's card has the field, with its own choices
+and a name such as `gpus--a100`. The other fields are below the cards, once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,9 +14,10 @@ from gpuspawner.form import alternative_button
 from gpuspawner.form.questions import CPUS, IMAGES, MEMORIES, AnyQuestion, counts
 from gpuspawner.form.view_model import MOST_LAMPS, Button, Card, Choice, Field, Live, Text, View
 from gpuspawner.language import gettext as _
+from gpuspawner.language import sentence
 from gpuspawner.messages import OnForm, button, state_text
 from gpuspawner.messages.availability import sharing
-from gpuspawner.messages.corrections import replaced, sentence
+from gpuspawner.messages.corrections import replaced
 from gpuspawner.offers import Choices, Offers
 from gpuspawner.offers.references import LONGEST
 from gpuspawner.options import (
@@ -31,6 +32,7 @@ from gpuspawner.options import (
     user_options,
 )
 from gpuspawner.options.forms import UNLISTED
+from gpuspawner.options.wording import unlisted_hint, unlisted_name
 from gpuspawner.preflight.alternatives import request_for
 from gpuspawner.preflight.decision import Alternative, Room
 
@@ -42,20 +44,20 @@ def build(
     told: OnForm | None = None,
     live: Live | None = None,
 ) -> View:
-    """Make the view of the form.
+    """Build the view of the form.
 
     Args:
-        offers: What is offered.
-        rows: How it stands with each accelerator, and with none.
-        chosen: Options to begin with, hostile and perhaps of another time.
-        told: Why they did not start; None where nothing was tried.
-        live: Where the hub serves what makes the form live; None where it does not.
+        offers: The offers.
+        rows: The availability of each accelerator, and of servers without one.
+        chosen: The options to select first; they are untrusted, and may be outdated.
+        told: The texts of a refusal; None if nothing was refused.
+        live: The addresses for a live form; None if the hub doesn't serve them.
     """
     return _Builder(offers, rows, chosen, told).view(live)
 
 
 class _Builder:
-    """Holds what each part of one view needs."""
+    """The inputs that each part of one view needs."""
 
     def __init__(
         self, offers: Offers, rows: Sequence[Availability], chosen: object, told: OnForm | None
@@ -130,21 +132,21 @@ class _Builder:
             if lines:
                 error = self._error(name) if chosen and name not in self._written else ""
                 drawn = tuple(
-                    Choice(str(it.sent), it.told, it.sent == wanted, it.plain, it.amount)
+                    Choice(str(it.sent), it.label, it.sent == wanted, it.plain, it.amount)
                     for it in lines
                 )
                 fields.append(Field(name, f"{name}{of}", question.label, drawn, error))
         return tuple(fields)
 
     def _texts(self, choices: Choices) -> list[Text]:
-        """What can be written in; alike with every accelerator, since it is the hub's."""
+        """Return the fields for values that aren't listed; accelerators don't affect them."""
         image, memory = choices.unlisted_image, choices.unlisted_memory
         return [
             Text(
                 option=name,
                 name=f"{UNLISTED}{name}",
-                label=unlisted.display_name,
-                hint=sentence(unlisted.message),
+                label=unlisted_name(unlisted),
+                hint=sentence(unlisted_hint(unlisted)),
                 value=self._written.get(name, ""),
                 error=self._error(name) if name in self._written else "",
             )
@@ -153,7 +155,7 @@ class _Builder:
         ]
 
     def _written_in(self, sent: object) -> dict[str, str]:
-        """What was written in; what has just been refused as it was sent, to be corrected."""
+        """Return the entered values; a value that was just refused stays, to be corrected."""
         accelerator = self._offers.accelerators.get(str(self._chosen[ACCELERATOR]))
         choices = self._offers.choices(accelerator)
         allowed = {IMAGE.name: choices.unlisted_image, MEMORY.name: choices.unlisted_memory}
@@ -171,7 +173,7 @@ class _Builder:
         }
 
     def _replaced(self) -> tuple[str, ...]:
-        """What was chosen at another time and is not on offer any more; errors tell it else."""
+        """Name stored choices that are no longer offered, if no message does so already."""
         return () if self._told else tuple(map(replaced, self._gone))
 
     def _error(self, name: str) -> str:
@@ -180,7 +182,7 @@ class _Builder:
 
 
 def lamps(gpus: Room | None) -> tuple[bool, ...]:
-    """A lamp for each GPU, lit where it is free; none where figures say it better."""
+    """Return a lamp for each GPU, lit if it is free; none if there are too many GPUs."""
     if gpus is None or gpus.total > MOST_LAMPS:
         return ()
     return tuple(number < gpus.free for number in range(gpus.total))
@@ -191,12 +193,12 @@ def _differs(question: AnyQuestion, everything: Sequence[Choices]) -> bool:
 
 
 def _notice(rows: Sequence[Availability]) -> str:
-    """What to say where no accelerator is on offer; none configured, and none discovered yet."""
+    """Say why there is no accelerator to choose; empty if there is one."""
     if any(row.accelerator is not None for row in rows):
         return ""
     states = {row.state for row in rows}
     if State.READING in states:
-        return _("The cluster is still being read. Load this page again in a moment.")
+        return _("The hub is still reading the cluster. Reload this page in a moment.")
     if State.UNKNOWN in states:
-        return _("Which GPUs there are cannot be told right now.")
-    return _("There is no GPU to choose here at the moment.")
+        return _("We can't check which GPUs there are right now.")
+    return _("There are no GPUs to choose from right now.")

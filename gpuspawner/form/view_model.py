@@ -1,4 +1,4 @@
-"""What the template draws: plain texts, nothing left to decide or to compute."""
+"""The data that the templates draw: plain texts, with nothing left to decide or compute."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ STATIC = Path(__file__).parent / "static"
 """The folder of the style sheet and the script."""
 
 MOST_LAMPS = 16
-"""With more GPUs than this the figures say more than a row of lamps."""
+"""With more GPUs than this, a row of lamps is hard to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +17,11 @@ class Choice:
     """One line of a select.
 
     Attributes:
-        value: What the browser sends.
-        label: What the person reads.
-        selected: Whether it is chosen.
-        plain: The label without what is known of it at the moment.
-        amount: How much it asks for, in the base unit of its kind; None where that is nothing.
+        value: The value that the browser sends.
+        label: The choice with its current availability.
+        selected: Whether it is selected.
+        plain: The choice alone.
+        amount: How much it requests: bytes, millicores or GPUs; None for an image.
     """
 
     value: str
@@ -38,9 +38,9 @@ class Field:
     Attributes:
         option: Name of the option that it asks for.
         name: Its name in the form, such as `memory` or `gpus--a100`.
-        label: What it asks.
-        choices: What there is to choose from.
-        error: What was wrong with what was sent; empty for nothing.
+        label: Its label.
+        choices: Its choices.
+        error: The error in the value that was sent; empty for none.
     """
 
     option: str
@@ -52,15 +52,15 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text beside a select, for what is not listed there.
+    """A text field beside a select, for values that aren't listed there.
 
     Attributes:
-        option: Name of the option that it stands for.
+        option: Name of the option that it asks for.
         name: Its name in the form, such as `unlisted_image`.
-        label: What it asks.
-        hint: What can be written in.
-        value: What is in it.
-        error: What was wrong with what was sent; empty for nothing.
+        label: Its label.
+        hint: A description of the allowed values.
+        value: Its content.
+        error: The error in the value that was sent; empty for none.
     """
 
     option: str
@@ -73,21 +73,21 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """An accelerator to choose, or none.
+    """An accelerator to choose, or no accelerator.
 
     Attributes:
         value: Key of the accelerator; empty for none.
-        name: Its name for people.
-        description: What it is good for; may be empty.
-        sharing: What others have of the same GPU; empty for a whole one.
-        shared: Whether others have its memory too, which is not to be overlooked.
-        state: The state's own word, for the style sheet and the icon.
+        name: Its display name.
+        description: Its description; may be empty.
+        sharing: What other servers have of the same GPU; empty for a whole GPU.
+        shared: Whether other servers share its memory; the form stresses this.
+        state: The state as a constant, for the style sheet and the icon.
         word: The state in words.
-        detail: Its figures; may be empty.
-        lamps: One for each GPU, true where it is free; empty where there are none or too many.
+        detail: The figures; may be empty.
+        lamps: One for each GPU, true if it is free; empty if there are none or too many.
         checked: Whether it is chosen.
-        fields: What is to be chosen with this one only.
-        error: Why it cannot be had, if that was tried; may be empty.
+        fields: The fields of this accelerator only.
+        error: The reason why it was refused; may be empty.
     """
 
     value: str
@@ -106,13 +106,13 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """A button that starts something else than what is chosen in the fields.
+    """A button that starts an alternative to the choices in the fields.
 
     Attributes:
         name: Its name in the form.
-        value: What the browser sends.
-        label: What it starts.
-        details: All that comes with it; may be empty.
+        value: The value that the browser sends.
+        label: The server that it starts.
+        details: The other choices that come with it; may be empty.
     """
 
     name: str
@@ -123,12 +123,12 @@ class Button:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """Where the hub serves what makes the form live; all addresses without a host.
+    """The addresses for a live form, without a host.
 
     Attributes:
         style: The style sheet.
         script: The script.
-        states: How it stands with each accelerator, as JSON.
+        states: The availability of each accelerator, as JSON.
         decision: Whether choices could start now, as JSON.
     """
 
@@ -144,13 +144,13 @@ class View:
 
     Attributes:
         cards: The accelerators, servers without one last.
-        fields: What is to be chosen with each of them alike.
-        texts: What can be written in, with each of them alike.
-        message: What is told above it all, as safe HTML; empty for nothing.
-        alternatives: What would start right now; only with a message.
-        notices: What is worth knowing before choosing.
-        error: What was wrong with the accelerator that was sent; empty for nothing.
-        live: What makes it live; None for a form that stays as it is.
+        fields: The fields that don't depend on the accelerator.
+        texts: The text fields for values that aren't listed.
+        message: The message above the form, as safe HTML; empty for none.
+        alternatives: Options that would start right now; only with a message.
+        notices: Notices above the form.
+        error: The error in the accelerator that was sent; empty for none.
+        live: The addresses for a live form; None for a form that doesn't change.
     """
 
     cards: tuple[Card, ...]

@@ -1,4 +1,4 @@
-"""The vocabulary of Kubernetes: exact quantities and the few fields of its objects that decide.
+"""Kubernetes' vocabulary: exact quantities, and structs with the few fields that decide.
 
 No I/O: bytes or plain dicts come in, frozen structs go out.
 """

@@ -1,7 +1,7 @@
-"""Objects as the API writes them."""
+"""The type of plain API objects."""
 
 from collections.abc import Mapping
 from typing import Any
 
 Manifest = Mapping[str, Any]
-"""An object with the API's own names (camelCase), before anything of it has been read."""
+"""A plain object with the API's field names (camelCase), not decoded yet."""

@@ -1,8 +1,8 @@
-"""What the objects of Kubernetes share: metadata, selectors, conditions, amounts and disks.
+"""Structs that Kubernetes' objects share: metadata, selectors, conditions, amounts and disks.
 
-Structs are outside Python's garbage collection (gc=False): 150,000 of them would make every full
-collection a visible pause, and none is part of a cycle. Null stands for an absent list or mapping,
-as in the API.
+Python's garbage collector ignores these structs (gc=False): with 150,000 of them, every full
+collection would cause a noticeable pause, and none is part of a cycle. As in the API, null means an
+absent list or mapping.
 """
 
 import msgspec
@@ -12,11 +12,11 @@ Quantities = dict[str, Quantity]
 
 
 class KubeStruct(msgspec.Struct, gc=False, frozen=True, rename="camel", omit_defaults=True):
-    """Base of all: frozen, camelCase names in JSON, defaults left out."""
+    """Base class of all structs: frozen, camelCase names in JSON, defaults omitted."""
 
 
 class OwnerReference(KubeStruct, frozen=True):
-    """The object that made this one, such as a DaemonSet."""
+    """The object that owns this one, such as a DaemonSet."""
 
     kind: str = ""
     name: str = ""
@@ -25,7 +25,7 @@ class OwnerReference(KubeStruct, frozen=True):
 
 
 class BareMeta(KubeStruct, frozen=True):
-    """What every object carries, without its annotations."""
+    """The metadata of every object, without annotations."""
 
     name: str = ""
     namespace: str = ""
@@ -37,13 +37,13 @@ class BareMeta(KubeStruct, frozen=True):
 
 
 class ObjectMeta(BareMeta, frozen=True):
-    """What every object carries."""
+    """The metadata of every object."""
 
     annotations: dict[str, str] | None = None
 
 
 class LabelSelectorRequirement(KubeStruct, frozen=True):
-    """One `matchExpressions` of a label selector, node selector or topology selector."""
+    """One item of `matchExpressions` in a label selector, node selector or topology selector."""
 
     key: str = ""
     operator: str = ""
@@ -51,21 +51,21 @@ class LabelSelectorRequirement(KubeStruct, frozen=True):
 
 
 class LabelSelector(KubeStruct, frozen=True):
-    """Labels that all must match; empty matches everything."""
+    """Labels and expressions that must all match; an empty selector matches everything."""
 
     match_labels: dict[str, str] | None = None
     match_expressions: list[LabelSelectorRequirement] | None = None
 
 
 class NodeSelectorTerm(KubeStruct, frozen=True):
-    """Expressions and fields that all must match; an empty term matches nothing."""
+    """Expressions and fields that must all match; an empty term matches nothing."""
 
     match_expressions: list[LabelSelectorRequirement] | None = None
     match_fields: list[LabelSelectorRequirement] | None = None
 
 
 class NodeSelector(KubeStruct, frozen=True):
-    """Terms of which one must match."""
+    """Terms; at least one must match."""
 
     node_selector_terms: list[NodeSelectorTerm] | None = None
 
@@ -86,7 +86,7 @@ class ResourceRequirements(KubeStruct, frozen=True):
     limits: Quantities | None = None
 
 
-# Volumes that pods and PersistentVolumes name alike.
+# Volumes that pods and PersistentVolumes describe in the same way.
 
 
 class CSISource(KubeStruct, frozen=True):

@@ -4,7 +4,7 @@ from .meta import Condition, KubeStruct, ObjectMeta, Quantities
 
 
 class Taint(KubeStruct, frozen=True):
-    """What keeps pods away from a node; effects NoSchedule and NoExecute decide."""
+    """A taint, which keeps pods away from a node; effects NoSchedule and NoExecute decide."""
 
     key: str = ""
     value: str = ""
@@ -12,14 +12,14 @@ class Taint(KubeStruct, frozen=True):
 
 
 class NodeSpec(KubeStruct, frozen=True):
-    """What an administrator wants of a node."""
+    """The settings of a node: its cordon and its taints."""
 
     unschedulable: bool = False
     taints: list[Taint] | None = None
 
 
 class NodeStatus(KubeStruct, frozen=True):
-    """What a node has; quantities as the API writes them."""
+    """The resources and conditions of a node; quantities as in the API."""
 
     allocatable: Quantities | None = None
     capacity: Quantities | None = None
@@ -27,7 +27,7 @@ class NodeStatus(KubeStruct, frozen=True):
 
 
 class Node(KubeStruct, frozen=True):
-    """A machine."""
+    """A node."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: NodeSpec = NodeSpec()
@@ -35,7 +35,7 @@ class Node(KubeStruct, frozen=True):
 
 
 class Namespace(KubeStruct, frozen=True):
-    """A namespace; its labels decide about `namespaceSelector`."""
+    """A namespace; a `namespaceSelector` matches its labels."""
 
     metadata: ObjectMeta = ObjectMeta()
 
@@ -47,14 +47,14 @@ class DeviceClassSpec(KubeStruct, frozen=True):
 
 
 class DeviceClass(KubeStruct, frozen=True):
-    """A kind of device."""
+    """A class of devices (dynamic resource allocation)."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: DeviceClassSpec = DeviceClassSpec()
 
 
 class PriorityClass(KubeStruct, frozen=True):
-    """A priority by name."""
+    """A named priority for pods."""
 
     metadata: ObjectMeta = ObjectMeta()
     value: int = 0

@@ -1,6 +1,6 @@
-"""The kinds of objects that decide where a pod can run, decoded from JSON or from plain dicts.
+"""Decodes the kinds of objects that decide where a pod can run, from JSON or plain dicts.
 
-Unknown fields are skipped, so newer versions do no harm; an object that cannot be understood
+Unknown fields are skipped, so that newer API versions work. An object that can't be decoded
 becomes an `Undecodable`, never an exception.
 """
 
@@ -55,40 +55,40 @@ KINDS: dict[str, type[KubeObject]] = {
         PriorityClass,
     )
 }
-"""Every kind that decides, by its name in the API."""
+"""The kinds that decide where a pod can run, by their names in the API."""
 
 CLUSTER_SCOPED = frozenset(KINDS) - {"Pod", "PersistentVolumeClaim", "CSIStorageCapacity"}
 
 
 class Undecodable(msgspec.Struct, gc=False, frozen=True):
-    """An object that cannot be understood. What depends on it is unknown."""
+    """An object that can't be decoded. Every verdict that depends on it is unknown."""
 
     kind: str
     namespace: str
     name: str
     node: str | None
-    """The node it concerns: "" for none yet, None when even that is unreadable."""
+    """The node of a pod: "" if it has none, None if that is unreadable too."""
     problem: str
     repels: bool = True
-    """Whether it may keep other pods away from other nodes too (a pod with affinity)."""
+    """Whether it may exclude other pods from other nodes too (a pod with affinity)."""
 
 
 UNDECODABLE = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
-"""All that decoding and converting may raise."""
+"""All exceptions that decoding and converting may raise."""
 
 _DECODERS: dict[str, msgspec.json.Decoder[KubeObject]] = {
     kind: msgspec.json.Decoder(type_) for kind, type_ in KINDS.items()
 }
-# As the API server writes it: a string cannot contain what ends it here, since the server escapes
-# each quotation mark in a string, and a string's own end is followed by no letter.
+# These match the API server's output. No string can contain the end marker: the server escapes
+# quotation marks inside strings, and no letter follows the quotation mark that ends a string.
 _MANAGED_FIELDS = b',"managedFields":['
 _THEIR_END = re.compile(rb'\]\},"[a-z]')
 
 
 def without_managed_fields(encoded: bytes) -> bytes:
-    """Leave out the one part of objects that anybody may nest deeper than a decoder goes.
+    """Remove `managedFields`, which anyone can nest too deeply for a decoder.
 
-    It takes about a millisecond a megabyte.
+    This takes about a millisecond per megabyte.
     """
     kept, at = [], 0
     while (begin := encoded.find(_MANAGED_FIELDS, at)) >= 0:
@@ -124,10 +124,11 @@ def convert(kind: str, plain: object) -> KubeObject | Undecodable:
 
 
 def strict_convert(plain: object, type_: type[_T]) -> _T:
-    """Convert a plain object.
+    """Convert a plain object to a type.
 
     Raises:
-        UNDECODABLE: it is of another shape, or has text that no JSON can hold (lone surrogates).
+        UNDECODABLE: it has another shape, or contains text that isn't valid in JSON (lone
+            surrogates).
     """
     parsed = msgspec.convert(plain, type_)
     msgspec.json.encode(parsed)
@@ -152,7 +153,7 @@ def _undecodable(kind: str, plain: object, problem: str) -> Undecodable:
 
 
 def _text(plain: Any, *path: str) -> str | None:
-    """Return the text at the path, "" when it is absent, None when something else is there."""
+    """Return the text at the path, "" if it is absent, None if the value isn't a text."""
     for key in path:
         if plain is None:
             return ""

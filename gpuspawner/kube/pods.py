@@ -1,4 +1,4 @@
-"""Pods: only the fields that decide where one can run."""
+"""Pods: only the fields that decide where a pod can run."""
 
 import msgspec
 
@@ -22,7 +22,7 @@ from .storage import ClaimSpec
 
 
 class ContainerPort(KubeStruct, frozen=True):
-    """A port; only those with `hostPort` decide."""
+    """A port; only host ports decide."""
 
     host_port: int = 0
     container_port: int = 0
@@ -47,19 +47,19 @@ class Container(KubeStruct, frozen=True):
 
 
 class ClaimSource(KubeStruct, frozen=True):
-    """A volume that is a PersistentVolumeClaim."""
+    """The PersistentVolumeClaim of a volume."""
 
     claim_name: str = ""
 
 
 class ClaimTemplate(KubeStruct, frozen=True):
-    """The claim that will be made with the pod."""
+    """The template of an ephemeral volume's claim."""
 
     spec: ClaimSpec = ClaimSpec()
 
 
 class EphemeralSource(KubeStruct, frozen=True):
-    """A volume whose claim is made with the pod."""
+    """An ephemeral volume: Kubernetes creates its claim for the pod."""
 
     volume_claim_template: ClaimTemplate = ClaimTemplate()
 
@@ -80,7 +80,7 @@ class Volume(KubeStruct, frozen=True):
 
 
 class NodeAffinity(KubeStruct, frozen=True):
-    """Only what is required; preferences never refuse."""
+    """The required node affinity. Preferences never exclude a node."""
 
     required: NodeSelector | None = msgspec.field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
@@ -88,7 +88,7 @@ class NodeAffinity(KubeStruct, frozen=True):
 
 
 class PodAffinityTerm(KubeStruct, frozen=True):
-    """Other pods, and the topology they are looked for in."""
+    """Which other pods to match, and over which topology key."""
 
     label_selector: LabelSelector | None = None
     namespaces: list[str] | None = None
@@ -99,7 +99,7 @@ class PodAffinityTerm(KubeStruct, frozen=True):
 
 
 class PodAffinity(KubeStruct, frozen=True):
-    """Affinity or anti-affinity to other pods; only what is required."""
+    """The required affinity or anti-affinity to other pods."""
 
     required: list[PodAffinityTerm] | None = msgspec.field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
@@ -115,7 +115,7 @@ class Affinity(KubeStruct, frozen=True):
 
 
 class Toleration(KubeStruct, frozen=True):
-    """A taint that the pod bears."""
+    """A toleration of a taint."""
 
     key: str = ""
     operator: str = ""
@@ -124,7 +124,7 @@ class Toleration(KubeStruct, frozen=True):
 
 
 class TopologySpreadConstraint(KubeStruct, frozen=True):
-    """How evenly pods spread over domains; `DoNotSchedule` ones decide."""
+    """How evenly pods must spread over domains; only `DoNotSchedule` constraints decide."""
 
     max_skew: int = 0
     topology_key: str = ""
@@ -137,7 +137,7 @@ class TopologySpreadConstraint(KubeStruct, frozen=True):
 
 
 class SchedulingGate(KubeStruct, frozen=True):
-    """Until it is removed no scheduler looks at the pod."""
+    """A scheduling gate: no scheduler considers the pod until all gates are removed."""
 
     name: str = ""
 
@@ -149,13 +149,13 @@ class ResourceClaim(KubeStruct, frozen=True):
 
 
 class SchedulingGroup(KubeStruct, frozen=True):
-    """The group that a pod is scheduled with."""
+    """The pod group with which a pod is scheduled."""
 
     pod_group_name: str | None = None
 
 
 class PodSpec(KubeStruct, frozen=True):
-    """What a pod wants."""
+    """The specification of a pod."""
 
     node_name: str = ""
     scheduler_name: str = ""
@@ -179,7 +179,7 @@ class PodSpec(KubeStruct, frozen=True):
 
 
 class ContainerStatus(KubeStruct, frozen=True):
-    """What a container runs with; differs from its spec while it is resized."""
+    """A container's actual resources; they differ from the spec during a resize."""
 
     name: str = ""
     resources: ResourceRequirements | None = None
@@ -187,7 +187,7 @@ class ContainerStatus(KubeStruct, frozen=True):
 
 
 class PodStatus(KubeStruct, frozen=True):
-    """Where a pod stands."""
+    """The status of a pod."""
 
     phase: str = ""
     nominated_node_name: str = ""
@@ -199,7 +199,7 @@ class PodStatus(KubeStruct, frozen=True):
 
 
 class PodAnnotations(KubeStruct, frozen=True):
-    """Only those that decide: others may hold secrets, such as the whole pod that was applied."""
+    """The annotations that decide. Others may hold secrets, such as the last applied manifest."""
 
     mirror: str | None = msgspec.field(default=None, name="kubernetes.io/config.mirror")
 

@@ -1,8 +1,8 @@
-"""Quantities of Kubernetes, exact.
+"""Parses and formats Kubernetes' quantities, exactly.
 
-The rules are those of apimachinery's `ParseQuantity` (pkg/api/resource/quantity.go, v0.36.2), its
-oddities included: "." and "Ki" are zero, what is finer than a billionth is rounded away from zero,
-and a binary quantity stops at 2**63-1. White space around one is trimmed, as in JSON.
+The rules are those of apimachinery's `ParseQuantity` (pkg/api/resource/quantity.go, v0.36.2), with
+its quirks: "." and "Ki" are zero, parts finer than a billionth are rounded away from zero, and
+binary quantities stop at 2**63-1. White space around a quantity is trimmed, as in JSON.
 """
 
 import re
@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 NANOS = 10**9
-"""Quantities have no finer part than this many in one."""
+"""The number of billionths in one unit. Quantities have no finer parts."""
 
 INT64_MAX = 2**63 - 1
 
@@ -22,19 +22,19 @@ _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)")
 _DECIMAL = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
-# What Go takes for white space and trims before it undoes JSON's escapes, so no control characters.
+# Go trims this white space before it decodes JSON's escapes, so control characters aren't in it.
 _SPACE = (
     " \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
 )
 
-# No cluster holds 10**1000 of anything; beyond it numbers only cost time and memory.
+# No cluster has 10**1000 of anything. Larger numbers would only cost time and memory.
 _LONGEST_TEXT = 1000
 _LARGEST_EXPONENT = 1000
 
 
 class QuantityError(ValueError):
-    """A text is no quantity, or stands for a number that no cluster can hold."""
+    """A text isn't a quantity, or its number is too large."""
 
 
 def parse_quantity(text: str) -> Fraction:
@@ -50,7 +50,7 @@ def cpu_millis(text: str) -> int:
     """Return millicores, rounded up, as kube-scheduler counts CPU.
 
     Raises:
-        QuantityError: the text is no quantity, or beyond 64 bits.
+        QuantityError: the text isn't a quantity, or exceeds 64 bits.
     """
     return millis_of(parse_nanos(text))
 
@@ -59,7 +59,7 @@ def whole(text: str) -> int:
     """Return whole units (bytes, devices), rounded up, as kube-scheduler counts all but CPU.
 
     Raises:
-        QuantityError: the text is no quantity, or beyond 64 bits.
+        QuantityError: the text isn't a quantity, or exceeds 64 bits.
     """
     return whole_of(parse_nanos(text))
 
@@ -68,7 +68,7 @@ def millis_of(nanos: int) -> int:
     """Round billionths up to thousandths.
 
     Raises:
-        QuantityError: beyond 64 bits.
+        QuantityError: the result exceeds 64 bits.
     """
     return _int64(_round_away(nanos, 10**6))
 
@@ -77,14 +77,14 @@ def whole_of(nanos: int) -> int:
     """Round billionths up to whole units.
 
     Raises:
-        QuantityError: beyond 64 bits.
+        QuantityError: the result exceeds 64 bits.
     """
     return _int64(_round_away(nanos, NANOS))
 
 
 @lru_cache(maxsize=16384)
 def parse_nanos(text: str) -> int:
-    """Return the value of a quantity in billionths; no quantity has a finer part.
+    """Return the value of a quantity in billionths; no quantity has finer parts.
 
     Raises:
         QuantityError: the API server would refuse the text.
@@ -97,7 +97,7 @@ def parse_nanos(text: str) -> int:
     digits = whole_part + part
     if suffix in _BINARY:
         exponent = _BINARY[suffix]
-        # Without a digit only the int64 path of ParseQuantity answers zero.
+        # For a text without digits, only the int64 path of ParseQuantity returns zero.
         if not digits and exponent > _BINARY["Ti"]:
             raise QuantityError(f"{text[:40]!r} has no digit")
         nanos = min(
@@ -113,7 +113,7 @@ def parse_nanos(text: str) -> int:
 
 
 def format_bytes(count: int) -> str:
-    """Write a number of bytes for people, in the largest binary unit: "16Gi", "15.5Gi", "512Mi"."""
+    """Format bytes for people, rounded, in the largest binary unit: "16Gi", "15.5Gi", "512Mi"."""
     for suffix, exponent in reversed(_BINARY.items()):
         unit = 2**exponent
         if abs(count) >= unit:
@@ -122,7 +122,7 @@ def format_bytes(count: int) -> str:
 
 
 def exact_bytes(count: int) -> str:
-    """Write a number of bytes exactly, in the largest binary unit without a fraction: "1536Mi"."""
+    """Format bytes exactly, in the largest binary unit without a fraction: "1536Mi"."""
     for suffix, exponent in reversed(_BINARY.items()):
         if count and count % 2**exponent == 0:
             return f"{count // 2**exponent}{suffix}"
@@ -145,7 +145,7 @@ def _scaled(number: int, exponent: int) -> int:
     if exponent >= 0:
         return int(number * 10**exponent)
     if number == 0 or -exponent > 2 * _LONGEST_TEXT:
-        return min(number, 1)  # what is not zero keeps at least the smallest part
+        return min(number, 1)  # rounds away from zero, without a huge power
     return _round_away(number, 10**-exponent)
 
 

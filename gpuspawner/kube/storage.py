@@ -1,4 +1,4 @@
-"""Claims, volumes, storage classes and what CSI says about nodes."""
+"""Claims, volumes, storage classes and CSI objects."""
 
 import msgspec
 
@@ -20,7 +20,7 @@ from .meta import (
 
 
 class ClaimReference(KubeStruct, frozen=True):
-    """The claim that a volume is kept for."""
+    """The claim for which a volume is reserved."""
 
     namespace: str = ""
     name: str = ""
@@ -28,7 +28,7 @@ class ClaimReference(KubeStruct, frozen=True):
 
 
 class ClaimSpec(KubeStruct, frozen=True):
-    """What a claim asks for."""
+    """The specification of a claim."""
 
     access_modes: list[str] | None = None
     storage_class_name: str | None = None
@@ -46,7 +46,7 @@ class PhaseStatus(KubeStruct, frozen=True):
 
 
 class PersistentVolumeClaim(KubeStruct, frozen=True):
-    """A claim."""
+    """A PersistentVolumeClaim."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ClaimSpec = ClaimSpec()
@@ -60,7 +60,7 @@ class VolumeNodeAffinity(KubeStruct, frozen=True):
 
 
 class VolumeSpec(KubeStruct, frozen=True):
-    """What a volume is."""
+    """The specification of a volume."""
 
     access_modes: list[str] | None = None
     capacity: Quantities | None = None
@@ -77,7 +77,7 @@ class VolumeSpec(KubeStruct, frozen=True):
 
 
 class PersistentVolume(KubeStruct, frozen=True):
-    """A volume."""
+    """A PersistentVolume."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: VolumeSpec = VolumeSpec()
@@ -85,13 +85,13 @@ class PersistentVolume(KubeStruct, frozen=True):
 
 
 class TopologySelectorTerm(KubeStruct, frozen=True):
-    """Labels that a node needs so that a volume can be made for it."""
+    """Node labels with which a storage class can provision a volume."""
 
     match_label_expressions: list[LabelSelectorRequirement] | None = None
 
 
 class StorageClass(KubeStruct, frozen=True):
-    """A kind of volume."""
+    """A StorageClass."""
 
     metadata: ObjectMeta = ObjectMeta()
     provisioner: str = ""
@@ -101,7 +101,7 @@ class StorageClass(KubeStruct, frozen=True):
 
 
 class VolumeNodeResources(KubeStruct, frozen=True):
-    """How many volumes of a driver a node takes."""
+    """A node's limit on the volumes of a driver."""
 
     count: int | None = None
 
@@ -121,14 +121,14 @@ class CSINodeSpec(KubeStruct, frozen=True):
 
 
 class CSINode(KubeStruct, frozen=True):
-    """What CSI knows about the node of the same name."""
+    """The CSI data of the node with the same name."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: CSINodeSpec = CSINodeSpec()
 
 
 class CSIDriverSpec(KubeStruct, frozen=True):
-    """Switches of a driver."""
+    """The specification of a driver."""
 
     storage_capacity: bool | None = None
     prevent_pod_scheduling_if_missing: bool | None = None
@@ -142,7 +142,7 @@ class CSIDriver(KubeStruct, frozen=True):
 
 
 class CSIStorageCapacity(KubeStruct, frozen=True):
-    """How much a class can still make in a part of the cluster."""
+    """The space that a storage class has left for the nodes of a topology."""
 
     metadata: ObjectMeta = ObjectMeta()
     storage_class_name: str = ""
@@ -159,7 +159,7 @@ class AttachmentSource(KubeStruct, frozen=True):
 
 
 class VolumeAttachmentSpec(KubeStruct, frozen=True):
-    """A volume on its way to a node."""
+    """Which volume is attached to which node."""
 
     attacher: str = ""
     node_name: str = ""
@@ -167,7 +167,7 @@ class VolumeAttachmentSpec(KubeStruct, frozen=True):
 
 
 class VolumeAttachment(KubeStruct, frozen=True):
-    """A volume that is, or will be, attached to a node."""
+    """A volume that is attached to a node, or will be."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()

@@ -1,4 +1,4 @@
-"""Writes a grant into the pod that KubeSpawner made."""
+"""Writes a grant into KubeSpawner's pod."""
 
 from gpuspawner.manifest.apply import PodRules, apply
 from gpuspawner.manifest.avoiding import off

@@ -1,7 +1,7 @@
-"""A pod and a grant, to the pod with what was granted.
+"""Writes a grant into a pod.
 
-Nothing is set on the spawner and nothing remembered: each spawn starts from the pod KubeSpawner
-made, so no server carries what an earlier one was given.
+Nothing is set on the spawner or remembered: each spawn starts from KubeSpawner's own pod, so a
+server keeps nothing of an earlier grant.
 """
 
 import math
@@ -27,16 +27,16 @@ def _void() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class PodRules:
-    """What the administrator decides for every pod, whatever was granted.
+    """What the administrator configures for all pods, independent of the grant.
 
     Attributes:
-        accelerators: All on offer. A pod asks for the resource of its own and of no other, even if
-            `KubeSpawner.extra_resource_limits` names one.
-        cpu_environment: Environment of servers without a GPU. Where the NVIDIA runtime is a node's
-            default, a container without `NVIDIA_VISIBLE_DEVICES` sees every GPU of it.
+        accelerators: All on offer. A pod requests only its own accelerator's resource, even if
+            `KubeSpawner.extra_resource_limits` names another one's.
+        cpu_environment: Environment of servers without a GPU. If the NVIDIA runtime is a node's
+            default, a container without `NVIDIA_VISIBLE_DEVICES` sees every GPU of the node.
         cpu_avoids: Accelerators whose nodes servers without a GPU stay away from.
-        memory_requested: Which part of the memory granted is requested; the limit is all of it.
-        cpu_requested: Which part of the CPU granted is requested; the limit is all of it.
+        memory_requested: The fraction of the granted memory to request; the limit is all of it.
+        cpu_requested: The fraction of the granted CPU to request; the limit is all of it.
     """
 
     accelerators: tuple[Accelerator, ...] = ()
@@ -50,16 +50,16 @@ EVERYWHERE = PodRules()
 
 
 def apply(pod: Mapping[str, Any], grant: Grant, rules: PodRules = EVERYWHERE) -> dict[str, Any]:
-    """Return a new pod with what was granted; the pod given is not changed.
+    """Return a new pod with the grant written into it; leave the given pod as it is.
 
-    A refusal tries dozens of grants, so both pods share what no grant changes: change neither in
-    place.
+    The two pods share the parts that no grant changes, because a refusal tries dozens of grants. So
+    change neither pod in place.
 
     Args:
         pod: KubeSpawner's pod as the API has it (plain data, camelCase); its first container is
             the server's.
-        grant: What was granted.
-        rules: What holds for every pod.
+        grant: What to write into it.
+        rules: What applies to every pod.
 
     Raises:
         ManifestError: The accelerator contradicts what the pod already has.
@@ -85,7 +85,7 @@ def apply(pod: Mapping[str, Any], grant: Grant, rules: PodRules = EVERYWHERE) ->
 
 
 def _ask_for(server: dict[str, Any], grant: Grant, rules: PodRules) -> None:
-    """Request and limit what was granted; for devices Kubernetes demands that both be the same."""
+    """Set requests and limits; for devices, Kubernetes requires both to be equal."""
     amounts = {
         "limits": _amounts(grant, 1.0, 1.0),
         "requests": _amounts(grant, rules.memory_requested, rules.cpu_requested),
@@ -110,7 +110,7 @@ def _amounts(grant: Grant, memory_part: float, cpu_part: float) -> dict[str, str
 
 
 def _part(amount: int, part: float) -> int:
-    # The decimal that was configured, and not the nearest binary fraction, which may be above it.
+    # Use the configured decimal, not the nearest binary fraction, which may be above it.
     return math.ceil(amount * Fraction(str(part)))
 
 
@@ -120,7 +120,7 @@ def _set_environment(server: dict[str, Any], variables: Mapping[str, str]) -> No
 
 
 def _place(spec: dict[str, Any], accelerator: Accelerator) -> None:
-    """Lead the pod to the accelerator's nodes; all that the pod already asks for still holds."""
+    """Send the pod to the accelerator's nodes; keep all its own constraints."""
     selector = spec.get("nodeSelector") or {}
     for key, value in accelerator.node_selector.items():
         if selector.get(key, value) != value:
@@ -154,7 +154,7 @@ def _require(spec: dict[str, Any], terms: node_affinity.Terms) -> None:
 
 
 def _meaning(toleration: Any) -> dict[str, Any]:
-    """A toleration with its defaults left out, to compare."""
+    """Return a toleration without its defaults, to compare it."""
     meant = {key: value for key, value in toleration.items() if value not in (None, "")}
     if meant.get("operator") == "Equal":
         del meant["operator"]

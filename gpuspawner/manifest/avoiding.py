@@ -1,4 +1,4 @@
-"""Nodes that servers without a GPU stay off."""
+"""Keeps servers without a GPU off the accelerators' nodes."""
 
 from collections.abc import Iterable
 
@@ -7,17 +7,17 @@ from gpuspawner.manifest.errors import ManifestError
 from gpuspawner.offers import Accelerator
 
 MOST_TERMS = 64
-"""More node selector terms than this in every pod would slow down the scheduler and the hub."""
+"""More node selector terms than this in every pod would slow the scheduler and the hub down."""
 
 
 def off(accelerators: Iterable[Accelerator]) -> node_affinity.Terms:
-    """Node selector terms for a node on which none of these accelerators could run.
+    """Return node selector terms that match the nodes that none of these accelerators selects.
 
-    There are none where there is no accelerator. Only their own selectors are negated: a label such
-    as the one for a GPU's product may well be on nodes whose GPUs nobody is offered.
+    Without accelerators there are no terms. Only the accelerators' own selectors are negated, not,
+    for example, every label for a GPU product: a node may have GPUs that aren't on offer.
 
-    A selector of two labels is negated to two terms, "not this or not that", so that ten such
-    selectors come to 2^10 terms, unless they share a label or accelerators are told by one alone.
+    The negation of a selector with two labels has two terms, "not this or not that". So ten such
+    selectors give 2^10 terms, unless they share a label or each accelerator has one label only.
 
     Raises:
         ManifestError: There would be more than `MOST_TERMS`.

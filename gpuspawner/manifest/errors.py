@@ -1,14 +1,14 @@
-"""What can be wrong between an accelerator and the pod it is written into."""
+"""The error for an accelerator that contradicts the pod."""
 
 
 class ManifestError(ValueError):
     """An accelerator and the hub's other configuration contradict each other.
 
-    It is the administrator who can mend this, so the text names traits.
+    The administrator can fix this, so the text names traits.
 
     Attributes:
         accelerator: Key of the accelerator.
-        reason: What is in the way.
+        reason: The contradiction.
     """
 
     def __init__(self, accelerator: str, reason: str) -> None:

@@ -1,9 +1,9 @@
-"""Node selector terms as logic: and, not.
+"""Combines node selector terms by "and" and by "not".
 
 A list of terms is a disjunction of conjunctions. So "these terms and those" is their cross product,
-and the negation is the product of each term's negated requirements. The meaning of the operators is
-that of k8s.io/component-helpers `scheduling/corev1/nodeaffinity` (v1.36): an empty term matches
-nothing, NotIn and DoesNotExist match where the label is absent, Gt and Lt need an integer.
+and the negation is the product of each term's negated requirements. The operators have the meaning
+of k8s.io/component-helpers `scheduling/corev1/nodeaffinity` (v1.36): an empty term matches
+nothing, NotIn and DoesNotExist match if the label is absent, Gt and Lt need an integer.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,12 +17,12 @@ _OPPOSITE = {"In": "NotIn", "NotIn": "In", "Exists": "DoesNotExist", "DoesNotExi
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One line of a term.
+    """One requirement of a term.
 
     Attributes:
-        among: The list it stands in, `matchExpressions` or `matchFields`.
+        among: The list that contains it, `matchExpressions` or `matchFields`.
         key: Key of a label, or name of a field.
-        operator: As Kubernetes names it.
+        operator: As Kubernetes writes it.
         values: The operator's values.
     """
 
@@ -36,11 +36,11 @@ Term: TypeAlias = tuple[Requirement, ...]
 Terms: TypeAlias = tuple[Term, ...]
 
 NEVER: Terms = ((),)
-"""Matches no node: an empty term does not."""
+"""Matches no node, because an empty term matches none."""
 
 
 def read(terms: Iterable[Any]) -> Terms:
-    """Terms from the API's form."""
+    """Return terms that were read from the API's form."""
     return tuple(
         tuple(
             Requirement(among, line["key"], line["operator"], tuple(line.get("values") or ()))
@@ -52,7 +52,7 @@ def read(terms: Iterable[Any]) -> Terms:
 
 
 def write(terms: Terms) -> list[dict[str, Any]]:
-    """Terms in the API's form."""
+    """Return terms in the API's form."""
     return [
         {
             among: [_line(requirement) for requirement in term if requirement.among == among]
@@ -64,21 +64,21 @@ def write(terms: Terms) -> list[dict[str, Any]]:
 
 
 def from_labels(labels: Mapping[str, str]) -> Terms:
-    """The one term that a node selector stands for."""
+    """Return the single term that means the same as a node selector."""
     return (tuple(Requirement("matchExpressions", k, "In", (v,)) for k, v in labels.items()),)
 
 
 def both(one: Terms, other: Terms) -> Terms:
-    """Terms that a node matches exactly if it matches both lists."""
+    """Return terms that a node matches if and only if it matches both lists."""
     pairs = product((t for t in one if t), (t for t in other if t))
     return _shortest(tuple(dict.fromkeys(a + b)) for a, b in pairs) or NEVER
 
 
 def neither(terms: Terms) -> Terms:
-    """Terms that a node matches exactly if it matches none of a list that is not `NEVER`.
+    """Return terms that a node matches if and only if it matches none of *terms*.
 
-    With one exception, that errs to the safe side: a node whose label is no integer matches neither
-    Gt nor Lt, nor their negation here.
+    *terms* must not be `NEVER`. There is one exception, on the safe side: a node whose label isn't
+    an integer matches neither Gt nor Lt, nor their negation here.
     """
     every, *others = (_negated(term) for term in terms if term)
     for negated in others:
@@ -101,10 +101,10 @@ def _opposites(line: Requirement) -> Iterable[Requirement]:
 
 
 def _shortest(terms: Iterable[Term]) -> Terms:
-    """Drop the terms that ask for all that another one asks for, and more.
+    """Drop each term that contains all requirements of another one, and more.
 
-    It changes no meaning, keeps products small, and makes `both` give the same list when it is
-    applied twice.
+    This doesn't change the meaning. It keeps products small, and makes `both` give the same list
+    when applied twice.
     """
     found = list(dict.fromkeys(terms))
     sets = [frozenset(term) for term in found]

@@ -1,4 +1,4 @@
-"""An accelerator's volumes and shared memory, added to a pod."""
+"""Adds an accelerator's volumes and shared memory to a pod."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ def add_volumes(spec: dict[str, Any], accelerator: Accelerator) -> None:
     """Add the accelerator's volumes to the pod and its mounts to the server's container.
 
     Raises:
-        ManifestError: A volume or path is taken by something else, or a mount has no volume.
+        ManifestError: The pod already uses the volume's name or the path, or a mount has no volume.
     """
     for volume in accelerator.volumes:
         _add_volume(spec, thaw(volume), accelerator)
@@ -27,11 +27,11 @@ def add_volumes(spec: dict[str, Any], accelerator: Accelerator) -> None:
 
 
 def add_shared_memory(spec: dict[str, Any], grant: Grant) -> None:
-    """Give the server a /dev/shm of the accelerator's size.
+    """Give the server a /dev/shm of the size that the accelerator sets.
 
-    What is written there counts as memory of the container that wrote it, so it asks for no more
-    memory, and never promises more than the server has. A size that nobody configured gives way to
-    whatever is mounted there.
+    Data in /dev/shm counts as memory of the container that wrote it. So it needs no extra memory
+    request, and its size is never above the server's memory. If the administrator set no size, a
+    volume that is already mounted there stays.
 
     Raises:
         ManifestError: Something else is mounted there.

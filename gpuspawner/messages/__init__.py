@@ -1,4 +1,4 @@
-"""Facts to sentences: the only place where decisions are put into words."""
+"""Turns decisions and facts into sentences for users and administrators."""
 
 from gpuspawner.messages.administrators import (
     explain_health,
@@ -7,7 +7,12 @@ from gpuspawner.messages.administrators import (
     explain_unknown,
 )
 from gpuspawner.messages.availability import StateText, state_text
-from gpuspawner.messages.corrections import correction, correction_at_fields
+from gpuspawner.messages.corrections import (
+    correction,
+    correction_at_fields,
+    too_large,
+    unreadable_body,
+)
 from gpuspawner.messages.message import Message
 from gpuspawner.messages.on_form import Button, OnForm, button
 from gpuspawner.messages.profiles import (
@@ -52,5 +57,7 @@ __all__ = [
     "progress",
     "refusal",
     "state_text",
+    "too_large",
     "unreachable",
+    "unreadable_body",
 ]

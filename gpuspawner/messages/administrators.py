@@ -1,4 +1,4 @@
-"""What administrators read in the hub's log: one line, with the terms of Kubernetes."""
+"""Lines for administrators in the hub's log, in the terms of Kubernetes and always in English."""
 
 from gpuspawner.cluster.health import Forbidden, Health, Live, Reading, Stale, Unreachable
 from gpuspawner.preflight.decision import (
@@ -11,33 +11,34 @@ from gpuspawner.preflight.decision import (
     Wait,
 )
 
-UNCHECKED = "Until then servers start without being checked."
+UNCHECKED = "Until then, servers start unchecked."
 
 
 def explain_health(health: Health) -> str:
-    """How far the view of the cluster can be trusted, and what to do where it cannot."""
+    """Describe the health of the view, with what to do if the view isn't live."""
     match health:
         case Live(age):
-            return f"The cluster is in view; last confirmed {age:.0f} s ago."
+            return f"The view of the cluster is live; last confirmed {age:.0f} s ago."
         case Reading(seconds):
-            return f"Still reading the cluster, for {seconds:.0f} s now. {UNCHECKED}"
+            return f"The hub is still reading the cluster, for {seconds:.0f} s so far. {UNCHECKED}"
         case Stale(age, why):
             return (
-                f"The view of the cluster is stale: nothing was confirmed for {age:.0f} s ({why}). "
-                f"It is being retried. {UNCHECKED}"
+                f"The view of the cluster is stale: last confirmed {age:.0f} s ago ({why}). "
+                f"The hub keeps trying. {UNCHECKED}"
             )
         case Forbidden(kinds, text):
             return (
-                f"The API server does not let the hub watch {' and '.join(kinds)}; its service "
-                "account needs get, list and watch on them in the whole cluster "
-                f"(helm-values/rbac.yaml). It is being retried. {UNCHECKED} It said: {text}"
+                f"The API server doesn't let the hub watch {' and '.join(kinds)}. "
+                "The hub's service account needs list and watch on them in the whole cluster "
+                f"(helm-values/rbac.yaml). The hub keeps trying. {UNCHECKED} "
+                f"The API server said: {text}"
             )
         case Unreachable(text):
-            return f"The API server cannot be reached: {text}. It is being retried. {UNCHECKED}"
+            return f"The hub can't reach the API server: {text}. The hub keeps trying. {UNCHECKED}"
 
 
 def explain_unknown(decision: Start) -> tuple[str, ...]:
-    """Why it could not be told whether a server that starts has room."""
+    """Explain why it is unknown whether a server that starts has room."""
     lines = []
     for note in decision.notes:
         match note:
@@ -51,12 +52,12 @@ def explain_unknown(decision: Start) -> tuple[str, ...]:
 
 
 def explain_refusal(decision: Refuse) -> str:
-    """Why a pod was not created, in kube-scheduler's words, with the taints that it leaves out."""
+    """Explain a refusal in kube-scheduler's words, with the taints that these leave out."""
     grant = decision.grant
     asked = f"{grant.gpus} × {grant.accelerator.key}" if grant.accelerator else "no accelerator"
     taints = "".join(
         f"; {taint.nodes} node(s) have the taint {taint.key}={taint.value}:{taint.effect}, which "
-        "the pod does not tolerate"
+        "the pod doesn't tolerate"
         for taint in decision.taints
     )
     said = decision.rejection.text if decision.rejection else decision.scheduler_message
@@ -64,7 +65,7 @@ def explain_refusal(decision: Refuse) -> str:
 
 
 def explain_overruled(decision: Start | Wait) -> tuple[str, ...]:
-    """What would have been refused, were ``GPUSpawner.preflight`` not ``"warn"``."""
+    """Explain the refusals that ``GPUSpawner.preflight = "warn"`` overrules."""
     if isinstance(decision, Wait):
         return ()
     refusals = [note.refusal for note in decision.notes if isinstance(note, Overruled)]

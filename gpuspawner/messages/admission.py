@@ -1,4 +1,4 @@
-"""Why the API server does not take a server, told to the person whose server it is."""
+"""Why the API server rejects a server, for the server's owner."""
 
 from collections.abc import Iterable
 
@@ -24,14 +24,14 @@ from gpuspawner.policy import Grant
 
 
 def why(rejection: Rejection, grant: Grant) -> str:
-    """What is in the way: for figures, a sentence for each that matters."""
+    """Explain a rejection; one with figures gets a sentence for each figure that matters."""
     match rejection.cause:
         case OverQuota(uses):
             return _each(_over_quota(use, grant, rejection.of) for use in uses)
         case QuotaDemands(resources):
             return _each(_undemanded(resource, grant) for resource in resources)
         case QuotaUncounted():
-            return _("The cluster is still counting what its quota leaves.")
+            return _("The cluster is still counting how much of its quota is in use.")
         case OutOfRange(breaches):
             return _each(_breach(breach, grant, rejection.of) for breach in breaches)
         case _:
@@ -39,29 +39,32 @@ def why(rejection: Rejection, grant: Grant) -> str:
 
 
 def _rule(rejection: Rejection) -> str:
-    """What is in the way where there are no figures."""
+    """Explain a rejection that has no figures."""
     match rejection.cause:
         case Insecure(level):
-            text = _("The cluster's Pod Security level, {level}, does not allow such a server.")
+            text = _("The cluster's Pod Security level, {level}, doesn't allow this server.")
             return text.format(level=level)
         case Missing(kind, name):
-            text = _("Your server needs the {kind} {name}, and the cluster has none.")
+            text = _("Your server needs the {kind} {name}, but the cluster doesn't have it.")
             return text.format(kind=kind, name=name)
         case Denied(""):
-            return _("A rule of the cluster does not allow this server.")
+            return _("One of the cluster's rules doesn't allow this server.")
         case Denied(said):
-            text = _("A rule of the cluster does not allow this server: “{said}”")
+            text = _("One of the cluster's rules doesn't allow this server: “{said}”.")
             return text.format(said=said)
         case WebhookFailed():
-            return _("The cluster takes no servers at the moment: a check of its own is away.")
+            return _(
+                "The cluster can't accept servers right now: one of its admission checks isn't "
+                "responding."
+            )
         case _ if rejection.of is Of.HOME:
-            return _("The cluster does not accept your home directory as it is set up.")
+            return _("The cluster doesn't accept the settings of your home directory.")
         case _:
-            return _("The cluster does not accept this server as it is set up.")
+            return _("The cluster doesn't accept the settings of this server.")
 
 
 def way_out(rejection: Rejection) -> str:
-    """What somebody can do who has no alternative."""
+    """Say what a user without an alternative can do."""
     match rejection.cause:
         case OverQuota(uses) if rejection.of is Of.POD and _may_be_freed(uses):
             return _("Please try again when others have stopped their servers.")
@@ -72,11 +75,11 @@ def way_out(rejection: Rejection) -> str:
         case WebhookFailed():
             return _("Please try again later, or tell your administrator.")
         case _:
-            return _("Please tell your administrator; the hub's log says what it is.")
+            return _("Please tell your administrator. The hub's log has the details.")
 
 
 def _each(sentences: Iterable[str]) -> str:
-    """Sentences that differ: a quota often has the same of requests and of limits."""
+    """Join different sentences: requests and limits often give the same one."""
     return " ".join(dict.fromkeys(sentences))
 
 
@@ -86,18 +89,18 @@ def _may_be_freed(uses: tuple[Use, ...]) -> bool:
 
 def _over_quota(use: Use, grant: Grant, of: Of) -> str:
     if use.asked > use.limit and of is Of.HOME:
-        text = _("The quota of {what} is {limit} in all, and your home directory needs {asked}.")
+        text = _("The quota for {what} is {limit} in total, but your home directory needs {asked}.")
     elif use.asked > use.limit:
-        text = _("The quota of {what} is {limit} in all, and your server needs {asked}.")
+        text = _("The quota for {what} is {limit} in total, but your server needs {asked}.")
     elif of is Of.HOME:
         text = _(
-            "The quota of {what} leaves too little: {used} of {limit} are in use, and your home "
-            "directory needs {asked}."
+            "The quota for {what} doesn't leave enough: {used} of {limit} are in use, and your "
+            "home directory needs {asked}."
         )
     else:
         text = _(
-            "The quota of {what} leaves too little: {used} of {limit} are in use, and your server "
-            "needs {asked}."
+            "The quota for {what} doesn't leave enough: {used} of {limit} are in use, and your "
+            "server needs {asked}."
         )
     return text.format(
         what=_thing(use.resource, grant),
@@ -118,9 +121,9 @@ def _breach(breach: Breach, grant: Grant, of: Of) -> str:
 def _bound(breach: Breach, of: Of) -> str:
     at_most = breach.bound is Bound.MAXIMUM
     if breach.asked is None and at_most:
-        return _("A server may have at most {limit} ({what}); this one does not say how much.")
+        return _("A server may have at most {limit} ({what}); this one doesn't say how much.")
     if breach.asked is None:
-        return _("A server must have at least {limit} ({what}); this one does not say how much.")
+        return _("A server must have at least {limit} ({what}); this one doesn't say how much.")
     if of is Of.HOME and at_most:
         return _("A home directory may have at most {limit} ({what}); yours needs {asked}.")
     if of is Of.HOME:
@@ -131,12 +134,12 @@ def _bound(breach: Breach, of: Of) -> str:
 
 
 def _undemanded(resource: str, grant: Grant) -> str:
-    text = _("The quota of {what} demands that a server says how much it takes; this one does not.")
+    text = _("The quota requires every server to request {what}; this one doesn't.")
     return text.format(what=_thing(resource, grant))
 
 
 def _thing(resource: str, grant: Grant) -> str:
-    """What a resource of a rule is for a person: ``requests.memory`` is memory."""
+    """Name a rule's resource for users: ``requests.memory`` is memory."""
     name = resource.removeprefix("requests.").removeprefix("limits.").removeprefix("count/")
     match unit_of(resource):
         case "cpu":

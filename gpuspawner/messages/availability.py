@@ -1,4 +1,4 @@
-"""How it stands with an accelerator, in a word and in figures."""
+"""The availability of an accelerator, as a state and in figures."""
 
 import re
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from gpuspawner.offers import Accelerator
 from gpuspawner.preflight.decision import Room
 
 _MIG = re.compile(r"nvidia\.com/mig-[0-9]+g\.([0-9]+)gb(?:\.[a-z.]+)?")
-"""How the device plugin names slices: ``nvidia.com/mig-1g.10gb``."""
+"""The resource of a MIG slice in NVIDIA's device plugin: ``nvidia.com/mig-1g.10gb``."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateText:
-    """What is told about an accelerator before it is chosen.
+    """The text of an accelerator's availability, before a user chooses it.
 
     Attributes:
         word: The state, in a word or two.
-        detail: Its figures; may be empty.
+        detail: The figures; may be empty.
     """
 
     word: str
@@ -28,19 +28,19 @@ class StateText:
 
 
 def sharing(accelerator: Accelerator) -> str:
-    """What others have of the same GPU; empty where it is whole. Plain text."""
+    """Say what other servers have of the same GPU, as plain text; empty for a whole GPU."""
     if accelerator.is_shared:
-        return _("Shared with others at the same time; its memory is not isolated.")
+        return _("Shared with other servers at the same time; its memory isn't isolated.")
     if not accelerator.is_slice:
         return ""
-    told = _MIG.fullmatch(accelerator.resource)
-    if told is None:
-        return _("A slice of a GPU, with memory of its own.")
-    return _("A slice of a GPU, with {count} GB of memory of its own.").format(count=told[1])
+    matched = _MIG.fullmatch(accelerator.resource)
+    if matched is None:
+        return _("A slice of a GPU, with its own memory.")
+    return _("A slice of a GPU, with its own {count} GB of memory.").format(count=matched[1])
 
 
 def state_text(row: Availability) -> StateText:
-    """A state in words. Plain text, not yet escaped for HTML."""
+    """Describe an availability, as plain text that isn't escaped for HTML yet."""
     match row.state:
         case State.FREE:
             return StateText(_("Free"), _free(row.gpus) if row.gpus else "")
@@ -52,13 +52,13 @@ def state_text(row: Availability) -> StateText:
         case State.CAN_SCALE_UP:
             return StateText(_("New machine"))
         case State.AWAY:
-            return StateText(_("Away"), _("its machines are out of service right now"))
+            return StateText(_("Offline"), _("its machines are out of service right now"))
         case State.ABSENT:
-            return StateText(_("Not here"), _("no machine here has it at the moment"))
+            return StateText(_("Not available"), _("no machine here has it right now"))
         case State.READING:
-            return StateText(_("Looking"), _("still reading the cluster"))
+            return StateText(_("Checking"), _("still reading the cluster"))
         case State.UNKNOWN:
-            return StateText(_("Unknown"), _("whether it is free cannot be told right now"))
+            return StateText(_("Unknown"), _("we can't check right now"))
 
 
 def _free(gpus: Room) -> str:
@@ -77,7 +77,7 @@ def _busy(gpus: Room | None) -> StateText:
     if gpus is None:
         return StateText(_("Full"), _("no machine has room right now"))
     if gpus.most_free >= gpus.asked:
-        text = _("{figures}, but too little memory or CPU beside them")
+        text = _("{figures}, but with too little memory or CPU")
         return StateText(_("Full"), text.format(figures=_free(gpus)))
     if gpus.free:
         return StateText(_("In use"), _free(gpus))

@@ -1,4 +1,4 @@
-"""A message for people, as plain text and as HTML."""
+"""A message for users, as plain text and as HTML."""
 
 from dataclasses import dataclass
 
@@ -7,11 +7,11 @@ from markupsafe import Markup, escape
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What is told to a person.
+    """A message for users.
 
     Attributes:
-        text: Plain text; it stands alone, since some of the hub's pages show no HTML.
-        html: The same as safe HTML, of inline elements only.
+        text: The whole message as plain text, because some of the hub's pages show no HTML.
+        html: The whole message as safe HTML with only inline elements.
     """
 
     text: str
@@ -19,7 +19,7 @@ class Message:
 
     @classmethod
     def of(cls, lead: str, *rest: str) -> "Message":
-        """A message of sentences in plain text, the first of which says what matters most."""
+        """Make a message of plain sentences; the first one is the most important."""
         following = [sentence for sentence in rest if sentence]
         html = Markup("<strong>{}</strong>").format(lead)
         return cls(" ".join([lead, *following]), Markup(" ").join([html, *map(escape, following)]))

@@ -1,4 +1,4 @@
-"""What a form that is drawn again tells: above it, at its fields, and what to start instead."""
+"""Texts on a form that is drawn again: its message, its errors, and its buttons."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from gpuspawner.preflight.decision import Alternative, Reason, Refuse, Room
 
 @dataclass(frozen=True, slots=True)
 class OnForm:
-    """What is told on a form, to a person whose last try did not start.
+    """The texts on a form whose options didn't start a server.
 
     Attributes:
-        message: Why, above the form.
-        errors: The same at the fields that it is about; none where it is about no field.
-        alternatives: What would start right now, each with a button of its own.
+        message: The reason, above the form.
+        errors: The reason at the fields that it is about, if it is about any.
+        alternatives: The options that would start right now, each with its own button.
     """
 
     message: Message
@@ -28,25 +28,25 @@ class OnForm:
 
     @classmethod
     def of_errors(cls, errors: Sequence[FieldError]) -> "OnForm":
-        """Options that could not be read."""
+        """Show errors in the options."""
         return cls(correction_at_fields(errors), tuple(errors))
 
     @classmethod
     def of_refusal(cls, decision: Refuse) -> "OnForm":
-        """A refusal; where there are alternatives, their buttons are the way out."""
+        """Show a refusal; buttons for the alternatives replace the sentence about them."""
         message = Message.of(why(decision)) if decision.alternatives else refusal(decision)
-        # The API server's no is about the whole server.
+        # A rejection by the API server is about the whole server, not a field.
         errors = () if decision.rejection else (_at_field(decision),)
         return cls(message, errors, decision.alternatives)
 
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """What is written on the button of an alternative.
+    """The texts on the button of an alternative.
 
     Attributes:
-        label: What it starts.
-        details: All else that comes with it; may be empty.
+        label: The server that it starts.
+        details: The other choices that come with it; may be empty.
     """
 
     label: str
@@ -54,7 +54,7 @@ class Button:
 
 
 def button(alternative: Alternative) -> Button:
-    """An alternative in words. Plain text, not yet escaped for HTML."""
+    """Describe an alternative, as plain text that isn't escaped for HTML yet."""
     grant = alternative.grant
     if grant.accelerator is None:
         label = _("Start without a GPU")
@@ -69,7 +69,7 @@ def button(alternative: Alternative) -> Button:
 
 
 def _at_field(decision: Refuse) -> FieldError:
-    """Where a smaller choice would help, at that field; else at the accelerator."""
+    """Return the error at the field where a smaller choice helps, or at the accelerator."""
     gpus, shortage = decision.gpus, decision.shortage
     now = decision.reason is Reason.BUSY
     if decision.reason in (Reason.BUSY, Reason.IMPOSSIBLE):
@@ -80,7 +80,7 @@ def _at_field(decision: Refuse) -> FieldError:
             most = _most(shortage, now=now)
             amount = words.amount(shortage.resource, most)
             return FieldError(shortage.resource, _limit(amount, most, now=now))
-    return FieldError(ACCELERATOR, _("cannot be had right now"))
+    return FieldError(ACCELERATOR, _("Not available right now."))
 
 
 def _most(room: Room, *, now: bool) -> int:
@@ -89,7 +89,7 @@ def _most(room: Room, *, now: bool) -> int:
 
 def _limit(amount: str, most: int, *, now: bool) -> str:
     if now:
-        text = _("the most on one machine is {amount} right now") if most else _("none is free")
+        text = _("The most on one machine is {amount} right now.") if most else _("None is free.")
     else:
-        text = _("the most on one machine is {amount}") if most else _("no machine here has it")
+        text = _("The most on one machine is {amount}.") if most else _("No machine here has it.")
     return text.format(amount=amount)

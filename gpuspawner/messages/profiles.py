@@ -1,16 +1,16 @@
-"""Profiles of the administrator's in words: what they ask for, and why they do not start."""
+"""Sentences about KubeSpawner's profiles: what they request, and why one can't start."""
 
 from collections.abc import Sequence
 
 from gpuspawner.language import gettext as _
-from gpuspawner.messages import words
+from gpuspawner.language import one_of
 from gpuspawner.messages.message import Message
 from gpuspawner.messages.refusals import refusal, why
 from gpuspawner.preflight.decision import Refuse
 
 
 def device(resource: str) -> str:
-    """An extended resource as people call it: `GPU` for ``nvidia.com/gpu``."""
+    """Name an extended resource for users: `GPU` for ``nvidia.com/gpu``."""
     vendor, _slash, name = resource.partition("/")
     if name == "gpu" or vendor.startswith("gpu."):
         return _("GPU")
@@ -22,7 +22,7 @@ def device(resource: str) -> str:
 
 
 def profile_named(profile: str, *choices: str) -> str:
-    """A profile, with what is chosen within it where that is said."""
+    """Name a profile, and the choices within it if there are any."""
     if choices:
         chosen = ", ".join(_("“{choice}”").format(choice=choice) for choice in choices)
         return _("“{profile}” with {choices}").format(profile=profile, choices=chosen)
@@ -30,30 +30,30 @@ def profile_named(profile: str, *choices: str) -> str:
 
 
 def profile_choice(choice: str, state: str) -> str:
-    """A choice within a profile, told with how it stands."""
+    """Name a choice within a profile, with its availability."""
     return _("{choice} ({state})").format(choice=choice, state=state)
 
 
 def profile_refused(decision: Refuse, profile: str, others: Sequence[str]) -> Message:
-    """Why a profile does not start, and which others would.
+    """Explain why a profile can't start, and name others that would.
 
     Args:
         decision: The refusal.
-        profile: The profile, as `profile_named` has it; empty where there is none to choose from.
-        others: What would start now, likewise, the nearest first.
+        profile: The profile, as `profile_named` returns it; empty if there are no profiles.
+        others: The profiles that would start now, named in the same way, nearest first.
     """
     if not profile:
         return refusal(decision)
-    lead = _("{profile} cannot start right now.").format(profile=profile)
+    lead = _("{profile} can't start right now.").format(profile=profile)
     if not others:
         return Message.of(lead, refusal(decision).text)
-    instead = _("You can start {profiles} instead.").format(profiles=words.one_of(others))
+    instead = _("You can start {profiles} instead.").format(profiles=one_of(others))
     return Message.of(lead, why(decision), instead)
 
 
 def no_longer_offered() -> Message:
-    """What was chosen at the last start is not to be had any more."""
+    """Say that some choices of the last start are no longer offered."""
     return Message.of(
-        _("Some of what you chose last time is no longer on offer."),
+        _("Some of your last choices are no longer offered."),
         _("Please choose again."),
     )

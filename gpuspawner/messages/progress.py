@@ -1,4 +1,4 @@
-"""What is told to a person while the server starts."""
+"""Messages while a server starts."""
 
 from gpuspawner.language import gettext as _
 from gpuspawner.messages import words
@@ -8,24 +8,24 @@ from gpuspawner.preflight.decision import AfterPreemption, Note, Overruled, Star
 
 
 def progress(decision: Start | Wait) -> tuple[Message, ...]:
-    """What is worth knowing about a start; empty for a plain yes."""
+    """Return the messages about a start; none if it simply starts."""
     if isinstance(decision, Wait):
         return (_new_machine(decision),)
-    # Whatever could not be checked matters to the person only once.
+    # Several unknowns give the same sentence.
     return tuple(dict.fromkeys(_note(note) for note in decision.notes))
 
 
 def _new_machine(decision: Wait) -> Message:
     usual = words.minutes(decision.scale_up.minutes)
-    text = _("A new machine is being started for you; this usually takes {time}.")
+    text = _("A new machine is starting for you; this usually takes {time}.")
     return Message.of(text.format(time=usual))
 
 
 def _note(note: Note) -> Message:
     if isinstance(note, Overruled):
-        return Message.of(why(note.refusal), _("Your server is tried all the same."))
+        return Message.of(why(note.refusal), _("Starting your server anyway."))
     if isinstance(note, AfterPreemption):
-        text = _("A place is being cleared for your server; that takes a moment longer.")
+        text = _("Making room for your server; this takes a moment longer.")
     else:
-        text = _("Whether there is room could not be checked, so your server is simply tried.")
+        text = _("We couldn't check for free GPUs; starting your server anyway.")
     return Message.of(text)

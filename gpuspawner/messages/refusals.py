@@ -1,54 +1,54 @@
-"""Why a server does not start, and what can be had instead."""
+"""Why a server can't start, and what the user can have instead."""
 
+from gpuspawner.language import all_of, ngettext, one_of
 from gpuspawner.language import gettext as _
-from gpuspawner.language import ngettext
 from gpuspawner.messages import admission, words
 from gpuspawner.messages.message import Message
 from gpuspawner.policy import Denial, Grant
 from gpuspawner.preflight.decision import Alternative, Difference, Reason, Refuse, Room
 
 PODS = "pods"
-"""What Kubernetes counts on a machine beside its resources: no word for people."""
+"""A resource that Kubernetes counts on each node, and whose name users don't know."""
 
 
 def refusal(decision: Refuse) -> Message:
-    """What was asked, what there is right now, and the nearest things that fit."""
+    """Say what the user asked for, what there is, and the nearest alternatives."""
     return Message.of(why(decision), _way_out(decision))
 
 
 def denied(denial: Denial) -> Message:
-    """A choice that this person may not have, whatever is free."""
+    """Say that a choice isn't offered to this user."""
     asked = denial.request.accelerator
     again = _("Please choose again.")
     if asked is None:
-        return Message.of(_("This choice is not on offer."), again)
-    lead = _("{accelerator} is not on offer in this way.").format(accelerator=asked)
+        return Message.of(_("This choice isn't available."), again)
+    lead = _("{accelerator} isn't available with these options.").format(accelerator=asked)
     return Message.of(lead, again, _ask())
 
 
 def misconfigured() -> Message:
-    """A choice that the hub's own configuration stands in the way of."""
+    """Say that the hub's configuration, or a function in it, keeps a server from starting."""
     return Message.of(
-        _("This choice cannot be started: something in the hub's settings contradicts it."),
-        _("Please tell your administrator; the hub's log says what it is."),
+        _("Your server can't start because of an error in the hub's configuration."),
+        _("Please tell your administrator. The hub's log has the details."),
     )
 
 
 def already_started() -> Message:
-    """Another request for the same server came first."""
-    return Message.of(_("Your server has been started already."), _("Its page is on its way."))
+    """Say that another request has already started the server."""
+    return Message.of(_("Your server is already starting."))
 
 
 def unreachable() -> Message:
-    """Nothing can start: the hub does not know where the cluster is."""
+    """Say that the hub has no configuration for reaching a cluster."""
     return Message.of(
-        _("No server can be started at the moment: the hub cannot reach the cluster."),
+        _("The hub can't start servers right now: it isn't connected to a cluster."),
         _("Please try again later, or tell your administrator."),
     )
 
 
 def why(decision: Refuse) -> str:
-    """The first sentence of a refusal."""
+    """Return the first sentence of a refusal: the reason."""
     if decision.rejection is not None:
         return admission.why(decision.rejection, decision.grant)
     name = _name(decision.grant)
@@ -56,17 +56,17 @@ def why(decision: Refuse) -> str:
         case Reason.BUSY:
             return _busy(decision)
         case Reason.TRY_AGAIN if name:
-            text = _("Others are starting right now, and the last {name} may go to them.")
+            text = _("Other servers are starting right now, and may take the last {name}.")
         case Reason.TRY_AGAIN:
-            text = _("Others are starting right now, and the last place may go to them.")
+            text = _("Other servers are starting right now, and may take the last free space.")
         case Reason.TAKEN if name:
-            text = _("Somebody else took the last {name} just before your server got it.")
+            text = _("Someone else took the last {name} just before your server got it.")
         case Reason.TAKEN:
-            text = _("Somebody else took the last place just before your server got it.")
+            text = _("Someone else took the last free space just before your server got it.")
         case Reason.AWAY if name:
-            text = _("The machines with {name} are away right now, for maintenance perhaps.")
+            text = _("The machines with {name} are offline right now, perhaps for maintenance.")
         case Reason.AWAY:
-            text = _("The machines are away right now, for maintenance perhaps.")
+            text = _("The machines are offline right now, perhaps for maintenance.")
         case _:
             return _impossible(decision)
     return text.format(name=name)
@@ -84,10 +84,8 @@ def _busy(decision: Refuse) -> str:
         text = _("No machine has {asked} free right now; the most is {most}.")
     else:
         text = ngettext(
-            "{gpus} is free right now, but not together with {asked}; the most beside them is "
-            "{most}.",
-            "{gpus} are free right now, but not together with {asked}; the most beside them is "
-            "{most}.",
+            "{gpus} is free right now, but not together with {asked}; the most is {most}.",
+            "{gpus} are free right now, but not together with {asked}; the most is {most}.",
             grant.gpus,
         )
     return text.format(
@@ -110,8 +108,8 @@ def _gpus_busy(grant: Grant, gpus: Room) -> str:
         return text.format(name=name, count=gpus.total)
     if gpus.free < gpus.asked and gpus.most_free == gpus.free:
         text = ngettext(
-            "You asked for {gpus}, and {count} is free right now.",
-            "You asked for {gpus}, and {count} are free right now.",
+            "You asked for {gpus}, but only {count} is free right now.",
+            "You asked for {gpus}, but only {count} are free right now.",
             gpus.free,
         )
         return text.format(gpus=asked, count=gpus.free)
@@ -130,8 +128,8 @@ def _impossible(decision: Refuse) -> str:
     name = _name(grant)
     if gpus is not None and gpus.most == 0:
         if decision.taints:
-            return _("The machines with {name} do not take servers from here.").format(name=name)
-        return _("There is no {name} here at the moment.").format(name=name)
+            return _("This hub can't use the {name} machines.").format(name=name)
+        return _("No machine here has {name} right now.").format(name=name)
     if gpus is not None and gpus.most < gpus.asked:
         text = _("No machine here has {gpus}; the most is {most}.")
         return text.format(gpus=words.gpus(grant), most=gpus.most)
@@ -144,7 +142,7 @@ def _impossible(decision: Refuse) -> str:
         asked = words.amount(shortage.resource, shortage.asked)
         most = words.amount(shortage.resource, shortage.most)
         return text.format(name=name, asked=asked, most=most)
-    text = _("No machine here can hold {gpus} as you asked for it.")
+    text = _("No machine here can provide {gpus} with these options.")
     return text.format(gpus=words.gpus(grant))
 
 
@@ -154,7 +152,7 @@ def _way_out(decision: Refuse) -> str:
     if not gpus and plain and decision.grant.accelerator is not None:
         return _("You can start without a GPU.")
     if gpus or plain:
-        others = words.one_of([_alternative(it) for it in gpus or plain])
+        others = one_of([_alternative(it) for it in gpus or plain])
         if gpus and plain:
             return _("You can have {others}, or start without a GPU.").format(others=others)
         return _("You can have {others}.").format(others=others)
@@ -179,7 +177,7 @@ def _alternative(alternative: Alternative) -> str:
     described = words.gpus(grant)
     if less:
         text = _("{gpus} with {amounts}")
-        described = text.format(gpus=described, amounts=words.all_of(less))
+        described = text.format(gpus=described, amounts=all_of(less))
     elsewhere = Difference.OTHER_ACCELERATOR in alternative.differences
     free = alternative.gpus.free if alternative.gpus and elsewhere else 0
     if not free:
@@ -189,7 +187,7 @@ def _alternative(alternative: Alternative) -> str:
 
 
 def _name(grant: Grant) -> str:
-    """The accelerator's; empty for none."""
+    """Return the accelerator's name; empty for none."""
     return grant.accelerator.display_name if grant.accelerator else ""
 
 

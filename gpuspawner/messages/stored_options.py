@@ -1,4 +1,4 @@
-"""Choices of an earlier start that are not on offer any more."""
+"""Messages about choices of an earlier start that are no longer offered."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,28 +8,23 @@ from gpuspawner.options import Gone
 
 
 def gone_from_form(gone: Sequence[Gone]) -> Message:
-    """What a form that begins with the last choices could not begin with."""
+    """Name the last choices that the form can't select."""
+    choices = ", ".join(f"{it.field} {it.value}" for it in gone)
     return Message.of(
-        _("Not all of your last choices are on offer any more."),
-        _("What you cannot choose now: {choices}.").format(choices=_choices(gone)),
-        _("Please look at the choices before you start."),
+        _("Some of your last choices are no longer offered: {choices}.").format(choices=choices),
+        _("Please check your choices before you start."),
     )
 
 
 def gone_at_start(gone: Sequence[Gone], granted: Mapping[str, object]) -> Message:
-    """What a start that asked for the last choices gets instead."""
-    instead = ", ".join(f"{it.field} {_value(granted.get(it.field))}" for it in gone)
+    """Name what a start with the last choices gets instead."""
     return Message.of(
-        _("Not all of your last choices are on offer any more."),
-        _("Your server starts with {instead} in place of {choices}.").format(
-            instead=instead, choices=_choices(gone)
-        ),
+        _("Some of your last choices are no longer offered, so your server starts with others."),
+        *(_instead(it, granted.get(it.field)) for it in gone),
     )
 
 
-def _choices(gone: Sequence[Gone]) -> str:
-    return ", ".join(f"{it.field} {it.value}" for it in gone)
-
-
-def _value(chosen: object) -> str:
-    return _("none") if chosen is None else str(chosen)
+def _instead(gone: Gone, granted: object) -> str:
+    text = _("{option}: {granted} instead of {chosen}.")
+    value = _("none") if granted is None else str(granted)
+    return text.format(option=gone.field, granted=value, chosen=gone.value)

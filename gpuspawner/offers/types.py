@@ -143,12 +143,14 @@ class UnlistedImage:
     """Images that are on no list and may be written in.
 
     Attributes:
-        display_name: What the choice is called.
-        allowed: Finds references that may be written in, and only whole ones.
-        message: What may be written in, in words.
+        display_name: The administrator's name for the choice; may be empty.
+        regex: The administrator's expression, which has to match a whole reference.
+        allowed: Matches only whole references that may be written in.
+        message: The administrator's description of these images; may be empty.
     """
 
     display_name: str
+    regex: str
     allowed: re.Pattern[str]
     message: str
 
@@ -170,14 +172,14 @@ class UnlistedMemory:
     """Sizes of memory that are on no list and may be written in.
 
     Attributes:
-        display_name: What the choice is called.
+        display_name: The administrator's name for the choice; may be empty.
         sizes: All of them, from the least to the most.
-        message: What may be written in, in words.
+        step: The difference between two sizes, as Kubernetes writes it.
     """
 
     display_name: str
     sizes: tuple[Memory, ...]
-    message: str
+    step: str
 
 
 @dataclass(frozen=True, slots=True)

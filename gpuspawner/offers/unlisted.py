@@ -33,11 +33,11 @@ def unlisted_image(at: At) -> UnlistedImage | None:
     except re.error as error:
         why = f"{quote(regex)} is not a regular expression: {error}"
         raise fields["validation_regex"].error(why) from None
-    told = fields["validation_message"].text() if "validation_message" in fields else ""
     return UnlistedImage(
-        display_name=_display_name(fields, "Another image"),
+        display_name=_text(fields, "display_name"),
+        regex=regex,
         allowed=allowed,
-        message=told or f"an image whose whole reference matches {regex}",
+        message=_text(fields, "validation_message"),
     )
 
 
@@ -58,11 +58,9 @@ def unlisted_memory(at: At) -> UnlistedMemory | None:
         raise at.error(f"that makes {len(sizes)} sizes; use a step with at most {_MOST_SIZES}")
     named = tuple(Memory(exact_bytes(size), size) for size in sizes)
     return UnlistedMemory(
-        display_name=_display_name(fields, "Another size"),
-        sizes=named,
-        message=f"from {named[0].text} to {named[-1].text} in steps of {exact_bytes(step)}",
+        display_name=_text(fields, "display_name"), sizes=named, step=exact_bytes(step)
     )
 
 
-def _display_name(fields: Fields, otherwise: str) -> str:
-    return fields["display_name"].text() if "display_name" in fields else otherwise
+def _text(fields: Fields, name: str) -> str:
+    return fields[name].text() if name in fields else ""

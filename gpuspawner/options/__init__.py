@@ -1,8 +1,8 @@
-"""What a person chose, from form, query or REST, read into a `GPURequest`.
+"""Reads the options of a form, query or REST request into a `GPURequest`.
 
-Each option is declared once, in `gpuspawner.options.declared`; form, check, stored options and JSON
-Schema all follow from it. What arrives here is hostile until it has been read: every value that
-gets through is one of the administrator's, or one that the administrator lets people write in.
+`gpuspawner.options.declared` declares each option once. The form, the parser, the stored options
+and the JSON Schema follow from it. Options are untrusted until they have been parsed: each value of
+a request is one that the administrator lists, or one that the administrator lets users enter.
 """
 
 from gpuspawner.options.declared import (

@@ -1,4 +1,4 @@
-"""The options, each declared once."""
+"""The declaration of each option: its values, its default, and how a value can be written."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,24 +6,24 @@ from typing import Generic, Literal, TypeVar
 
 from gpuspawner.offers import Choices, Image, Memory
 from gpuspawner.offers.references import LONGEST, REFERENCE, whole
+from gpuspawner.options import wording
 from gpuspawner.options.request import FieldError, Written
-from gpuspawner.options.spelling import Key, Number, Schema, Size, Spelling
-from gpuspawner.quoting import listing, quote
+from gpuspawner.options.spelling import Key, Number, Schema, Size, Spelling, is_number
 
 T = TypeVar("T")
 
 ACCELERATOR = "accelerator"
-ABOUT_ACCELERATOR = "Key of an accelerator on offer; null for a server without a GPU."
+ABOUT_ACCELERATOR = "Key of an offered accelerator; null for a server without a GPU."
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenIn(Generic[T]):
-    """Choices that are on no list.
+    """Choices that aren't listed, but can be entered.
 
     Attributes:
-        find: The choice that a value stands for; None for none.
-        schema: What accepts exactly the values that stand for one.
-        hint: What can be written in, in words.
+        find: Returns the choice that a value stands for; None if it stands for none.
+        schema: The JSON Schema that accepts exactly the values that stand for a choice.
+        hint: A description of these values for the user.
     """
 
     find: Callable[[object], T | None]
@@ -33,17 +33,17 @@ class WrittenIn(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Option(Generic[T]):
-    """One choice among those that come with an accelerator.
+    """An option whose choices depend on the accelerator.
 
     Attributes:
-        name: Its name in form, query, REST body and `user_options`.
-        type: Which JSON values stand for it.
-        help: What it is, in a sentence.
-        choices: What is listed to choose from.
-        unlisted: What else may be written in; None for nothing.
-        default: What is taken when it is left out.
-        write: A choice as it stands in `user_options`.
-        spelled: How a listed choice can be written.
+        name: Its name in the form, query, REST body and `user_options`.
+        type: The JSON type of its values.
+        help: Its description in the JSON Schema.
+        choices: The listed choices.
+        unlisted: The choices that aren't listed; None if there are none.
+        default: The choice if the option is left out.
+        write: Returns a choice as `user_options` holds it.
+        spelled: The ways to write a listed choice.
     """
 
     name: str
@@ -55,21 +55,23 @@ class Option(Generic[T]):
     write: Callable[[T], Written]
     spelled: Callable[[T], Spelling]
 
-    def read(self, given: object, choices: Choices, company: str) -> Written | FieldError:
-        """The choice that a value stands for, as written, or why there is none.
+    def read(self, given: object, choices: Choices, accelerator: str) -> Written | FieldError:
+        """Return the choice that a value stands for, as `user_options` holds it, or an error.
 
         Args:
-            given: What was sent; None stands for left out.
-            choices: What can be chosen.
-            company: With what, for the sentence: `with NVIDIA A100`.
+            given: The value that was sent; None if the option was left out.
+            choices: The choices with the accelerator.
+            accelerator: The accelerator's name for users; empty for none.
         """
         found = self.default(choices) if given is None else self._find(given, choices)
         if found is not None:
             return self.write(found)
-        return None if given is None else FieldError(self.name, self._why(given, choices, company))
+        if given is None:
+            return None
+        return FieldError(self.name, self._why(given, choices, accelerator))
 
     def schema(self, choices: Choices) -> Schema:
-        """What accepts exactly the values that `read` takes, null for left out among them."""
+        """Return the JSON Schema that accepts exactly the values that `read` takes, and null."""
         listed = [self.spelled(choice).schema() for choice in self.choices(choices)]
         unlisted = self.unlisted(choices)
         taken = self.default(choices)
@@ -85,23 +87,21 @@ class Option(Generic[T]):
         unlisted = self.unlisted(choices)
         return unlisted.find(given) if unlisted else None
 
-    def _why(self, given: object, choices: Choices, company: str) -> str:
+    def _why(self, given: object, choices: Choices, accelerator: str) -> str:
         listed, unlisted = self.choices(choices), self.unlisted(choices)
-        ways = []
-        if listed:
-            ways.append(f"choose {listing(str(self.write(choice)) for choice in listed)}")
-        if unlisted:
-            ways.append(f"write in {unlisted.hint}")
-        if not ways:
-            return f"there is no choice of {self.name} {company}; leave it out"
-        kinds = {"number": (int, float), "string": (str,)}[self.type]
-        is_kind = isinstance(given, kinds) and not isinstance(given, bool)
-        noun = {"number": "a number", "string": "text"}[self.type]
-        problem = f"not on offer {company}" if is_kind else f"not {noun}"
-        return f"{quote(given)} is {problem}; {', or '.join(ways)}"
+        if not listed and unlisted is None:
+            return wording.no_choice_with(accelerator)
+        if self.type == "number" and not is_number(given):
+            problem = wording.not_a_number(given)
+        elif self.type == "string" and not isinstance(given, str):
+            problem = wording.not_text(given)
+        else:
+            problem = wording.not_offered_with(given, accelerator)
+        offered = [str(self.write(choice)) for choice in listed]
+        return f"{problem} {wording.choose(offered, unlisted.hint if unlisted else '')}"
 
 
-def _nothing_else(_: Choices) -> None:
+def _nothing_else(_choices: Choices) -> None:
     return None
 
 
@@ -120,9 +120,9 @@ def _images_written_in(choices: Choices) -> WrittenIn[Image] | None:
             "type": "string",
             "maxLength": LONGEST,
             "allOf": [{"pattern": pattern} for pattern in patterns],
-            "title": allowed.display_name,
+            "title": wording.unlisted_name(allowed),
         },
-        hint=allowed.message,
+        hint=wording.unlisted_hint(allowed),
     )
 
 
@@ -135,15 +135,18 @@ def _sizes_written_in(choices: Choices) -> WrittenIn[Memory] | None:
         find=lambda given: next(
             (memory for size, memory in spelled if size.stands_in(given)), None
         ),
-        schema={"anyOf": [size.schema() for size, _ in spelled], "title": allowed.display_name},
-        hint=allowed.message,
+        schema={
+            "anyOf": [size.schema() for size, _memory in spelled],
+            "title": wording.unlisted_name(allowed),
+        },
+        hint=wording.unlisted_hint(allowed),
     )
 
 
 GPUS: Option[int] = Option(
     name="gpus",
     type="number",
-    help="How many GPUs; 0 exactly where there is no accelerator.",
+    help="Number of GPUs; 0 without an accelerator, and only then.",
     choices=lambda choices: choices.counts,
     unlisted=_nothing_else,
     default=lambda choices: choices.default.gpus,
@@ -153,7 +156,7 @@ GPUS: Option[int] = Option(
 IMAGE: Option[Image] = Option(
     name="image",
     type="string",
-    help="Key of an image that goes with the accelerator.",
+    help="Key of an image that is offered with the accelerator.",
     choices=lambda choices: choices.images,
     unlisted=_images_written_in,
     default=lambda choices: choices.image(choices.default.image or ""),
@@ -163,7 +166,7 @@ IMAGE: Option[Image] = Option(
 MEMORY: Option[Memory] = Option(
     name="memory",
     type="string",
-    help="A size of memory, such as 16Gi.",
+    help="A memory size, such as 16Gi.",
     choices=lambda choices: choices.memory,
     unlisted=_sizes_written_in,
     default=lambda choices: choices.default.memory,
@@ -173,7 +176,7 @@ MEMORY: Option[Memory] = Option(
 CPU: Option[int] = Option(
     name="cpu",
     type="number",
-    help="A number of CPU cores.",
+    help="Number of CPU cores.",
     choices=lambda choices: choices.cpu,
     unlisted=_nothing_else,
     default=lambda choices: choices.default.cpu,
@@ -182,6 +185,6 @@ CPU: Option[int] = Option(
 )
 
 OPTIONS: tuple[Option[int] | Option[Image] | Option[Memory], ...] = (GPUS, IMAGE, MEMORY, CPU)
-"""All options but the accelerator, on which they depend."""
+"""All options except the accelerator, on which they depend."""
 
 NAMES = (ACCELERATOR, *(option.name for option in OPTIONS))

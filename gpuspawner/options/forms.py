@@ -1,4 +1,4 @@
-"""Options out of the fields of a form, and out of a query."""
+"""Reads options from the fields of a form, and from a query."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,10 +7,10 @@ from gpuspawner.offers.entries import same_key
 from gpuspawner.options.declared import ACCELERATOR, NAMES, OPTIONS
 
 OF = "--"
-"""In a form, `gpus--a100` is the option `gpus` where the accelerator `a100` is chosen."""
+"""In a form, `gpus--a100` is the option `gpus` if the accelerator `a100` is chosen."""
 
 UNLISTED = "unlisted_"
-"""In a form, `unlisted_image` is a text beside the list `image`; unless empty, it is the image."""
+"""In a form, `unlisted_image` is the text field beside the list `image`, and takes precedence."""
 
 _WHOLE = re.compile(r"[0-9]{1,9}")
 _DECIMAL = re.compile(r"[0-9]{1,9}\.[0-9]{1,3}")
@@ -18,10 +18,10 @@ _NUMBERS = frozenset(option.name for option in OPTIONS if option.type == "number
 
 
 def from_form(form: Mapping[str, Sequence[object]]) -> dict[str, object]:
-    """Options as `parse` reads them, from the fields of a form or query as JupyterHub gives them.
+    """Convert the fields of a form or query, as JupyterHub provides them, to options for `parse`.
 
-    Only here numbers are texts. A field such as `gpus--a100` counts where its accelerator is the
-    one chosen; JupyterHub's own `_xsrf` is left out.
+    Only here are numbers texts. A field such as `gpus--a100` counts if its accelerator is the
+    chosen one. JupyterHub's own `_xsrf` is left out.
     """
     fields = {name: _single(values) for name, values in form.items() if name != "_xsrf"}
     accelerator = fields.get(ACCELERATOR)

@@ -1,23 +1,23 @@
-"""What comes out of reading options."""
+"""The results of reading options: a request, or errors."""
 
 from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
 Written: TypeAlias = str | int | float | None
-"""A choice as it stands in `user_options`."""
+"""A choice as `user_options` holds it."""
 
 
 @dataclass(frozen=True, slots=True)
 class GPURequest:
-    """What a person asks for, every part of it on offer.
+    """A request of a user, in which every value is offered.
 
     Attributes:
-        accelerator: Key of an accelerator; None: a server without a GPU.
-        gpus: How many GPUs; 0 exactly where there is no accelerator.
-        image: Key of an image, or a reference that was written in; None where the image is not a
-            choice.
-        memory: Text of a memory size on offer; None where memory is not a choice.
-        cpu: Cores; None where CPU is not a choice.
+        accelerator: Key of an accelerator; None for a server without a GPU.
+        gpus: Number of GPUs; 0 without an accelerator, and only then.
+        image: Key of an image, or the reference of an image that isn't listed; None if users can't
+            choose the image.
+        memory: Text of an offered memory size; None if users can't choose the memory.
+        cpu: Cores; None if users can't choose the CPU.
     """
 
     accelerator: str | None = None
@@ -29,11 +29,12 @@ class GPURequest:
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """Why an option cannot be had.
+    """An error at an option.
 
     Attributes:
-        field: Name of the option; empty where it is the request as a whole.
-        text: A sentence: what was wrong and what is allowed. Plain text, not yet escaped for HTML.
+        field: Name of the option; empty if the error is about the request as a whole.
+        text: Whole sentences in the user's language: what is wrong, and what is allowed. Plain
+            text, not yet escaped for HTML.
     """
 
     field: str
@@ -41,5 +42,5 @@ class FieldError:
 
 
 def user_options(request: GPURequest) -> dict[str, Written]:
-    """A request as JupyterHub stores it; read again, it is the same request."""
+    """Return a request as JupyterHub stores it. `parse` reads it as the same request."""
     return asdict(request)

@@ -1,6 +1,6 @@
-"""The options as a JSON Schema, for programs that ask for servers and for forms of others.
+"""The options as a JSON Schema, for programs that start servers and for other people's forms.
 
-What it accepts is exactly what `gpuspawner.options.parse` takes for a request.
+It accepts exactly the options that `gpuspawner.options.parse` reads into a request.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema(offers: Offers) -> Schema:
-    """The JSON Schema (draft 2020-12) of the options while these offers hold, as plain data."""
+    """Return the JSON Schema (draft 2020-12) of the options for these offers, as plain data."""
     about = {
         ACCELERATOR: {"type": ["string", "null"], "description": ABOUT_ACCELERATOR},
         **{it.name: {"type": [it.type, "null"], "description": it.help} for it in OPTIONS},
@@ -29,7 +29,7 @@ def schema(offers: Offers) -> Schema:
 
 
 def _named(offers: Offers) -> Iterator[Schema]:
-    """One case for each accelerator that is chosen by its key, and one for none."""
+    """Yield a case for each accelerator that is chosen by its key, and one for none."""
     for accelerator in offers.accelerators.values():
         key = Key(accelerator.key, accelerator.display_name).schema()
         yield _case(offers, accelerator, {ACCELERATOR: key}, required=[ACCELERATOR])
@@ -38,7 +38,7 @@ def _named(offers: Offers) -> Iterator[Schema]:
 
 
 def _unnamed(offers: Offers) -> Iterator[Schema]:
-    """What is meant where the accelerator is left out."""
+    """Yield the cases in which the accelerator is left out."""
     chosen = offers.accelerators.get(offers.default_accelerator or "")
     if chosen is not None:
         yield _without_word(_case(offers, chosen, {}))

@@ -1,4 +1,4 @@
-"""Which values stand for a choice: asked of what was sent, and told by a JSON Schema, alike."""
+"""The values that stand for a choice, as a check of what was sent and as a JSON Schema."""
 
 import re
 from dataclasses import dataclass
@@ -20,44 +20,43 @@ _UNITS = {
 
 
 class Spelling(Protocol):
-    """How a choice can be written."""
+    """The ways to write a choice."""
 
     def stands_in(self, given: object) -> bool:
-        """Whether a value is this choice; values of another type never are."""
+        """Whether a value stands for this choice; a value of another type never does."""
 
     def schema(self) -> Schema:
-        """What accepts exactly the values that are this choice."""
+        """Return the JSON Schema that accepts exactly the values that stand for this choice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number, whether or not it is written with a decimal point."""
+    """A number, written with or without a decimal point."""
 
     value: int | float
 
     def stands_in(self, given: object) -> bool:
-        """Whether a value is the number; no truth value is."""
-        is_number = isinstance(given, int | float) and not isinstance(given, bool)
-        return is_number and given == self.value
+        """Whether a value is this number; a boolean never is."""
+        return is_number(given) and given == self.value
 
     def schema(self) -> Schema:
-        """The number alone."""
+        """Return a schema that accepts only this number."""
         return {"const": self.value}
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of the administrator's, whatever its capitals, with `_` for `-` or the reverse."""
+    """An administrator's key, in upper or lower case, with `_` for `-` or the reverse."""
 
     key: str
     title: str
 
     def stands_in(self, given: object) -> bool:
-        """Whether a value is the key as `gpuspawner.offers.entries.same_key` has it."""
+        """Whether a value is the same key for `gpuspawner.offers.entries.same_key`."""
         return isinstance(given, str) and _expression(self.key).search(given) is not None
 
     def schema(self) -> Schema:
-        """A pattern, and the key as it is stored."""
+        """Return a pattern, with the key as it is stored for an example."""
         pattern = _expression(self.key).pattern
         return {
             "type": "string",
@@ -69,7 +68,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A size of memory, as the administrator wrote it or as a whole number of any unit."""
+    """A memory size, as the administrator wrote it or as a whole number of any unit."""
 
     memory: Memory
 
@@ -78,8 +77,13 @@ class Size:
         return isinstance(given, str) and given in _texts(self.memory)
 
     def schema(self) -> Schema:
-        """All the ways to write it, the administrator's first."""
+        """List all ways to write it, the administrator's first."""
         return {"enum": list(_texts(self.memory))}
+
+
+def is_number(value: object) -> bool:
+    """Whether a JSON value is a number; to Python, booleans are numbers too."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @lru_cache(maxsize=1024)

@@ -1,1 +1,1 @@
-"""The answer before a pod exists: start, wait for a node, or refuse, with facts."""
+"""Decides before a pod exists: start it, let it wait for a new node, or refuse it."""

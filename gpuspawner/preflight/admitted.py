@@ -1,8 +1,8 @@
-"""The preflight's three questions, asked about the pod that admission makes of the one sent.
+"""The preflight's three gates, asked about the pod as admission changes it.
 
-Admission may add what a pod needs, a toleration say, as well as what it then has to have, and it
-may do so for one person alone. So a pod is refused as it was sent only where no node has enough
-devices, which admission does not give.
+Admission may add what lets a pod fit, such as a toleration, or a further demand, and it may do so
+for one user alone. So a pod is refused without asking admission only if no node has enough devices,
+which admission can't give.
 """
 
 import asyncio
@@ -20,69 +20,69 @@ from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
 
 Question = Callable[[Proposal], Awaitable[Decision]]
-"""One of the preflight's questions about a pod, without admission."""
+"""One of the preflight's gates, without admission."""
 
-# Each round asks about at most three; what the API server refuses gives way to what comes next.
+# Each round asks about at most three alternatives; the next round replaces those it rejects.
 _ROUNDS = 4
 
 
 class AdmittedPreflight:
-    """Decides as :class:`Preflight` does, with the API server's admission before it.
+    """Decides as :class:`Preflight` does, but about the pod after the API server's admission.
 
     Args:
         preflight: Judges pods and keeps the reservations.
 
     Attributes:
-        reservations: Its reservations.
+        reservations: The preflight's reservations.
     """
 
     def __init__(self, preflight: Preflight) -> None:
         self._preflight = preflight
         self.reservations = preflight.reservations
         self._changes: dict[str | None, bool] = {}
-        """By accelerator, whether admission has changed anybody's pod of it. It may look at who
-        asks, so this is no answer about the next pod: only whether it may have changed devices."""
+        """By accelerator, whether admission has ever changed a pod that uses it. Admission may look
+        at the user, so this says nothing about the next pod but whether it may change devices."""
 
     def check(self, proposal: Proposal) -> Decision:
         """As `Preflight.check`, without admission."""
         return self._preflight.check(proposal)
 
     async def foretell(self, proposal: Proposal, admission: Admission) -> Decision:
-        """As `Preflight.check`, for choices that change while a form is open.
+        """Like `check`, for an open form whose choices change: ask admission only about a no.
 
-        What is in view says yes by itself; only a no is asked about, as in `begin`. If admission
-        leaves the pod as it is, the alternatives are those in view.
+        As in `begin`, a yes needs no dry run. If admission leaves the pod as it is, the
+        alternatives need none either.
 
         Raises:
-            TooManyDryRunsError: There was no turn, so nothing is known.
+            TooManyDryRunsError: No dry run got its turn in time, so nothing is known.
         """
         decision = self.check(proposal)
-        if not self._may_be_saved(proposal, decision):
+        if not self._may_become_yes(proposal, decision):
             return decision
         admitted = await admission.admit(proposal.namespace, proposal.pod)
-        decision = self.check(proposal)  # as it is after the wait
+        decision = self.check(proposal)  # the view may have changed during the wait
         if _is_left_alone(proposal, admitted):
             self._learn(proposal, admitted)
             return decision
         return await self._judged(proposal, admitted, self._check)
 
     async def examine(self, proposal: Proposal, admission: Admission) -> Decision:
-        """As `Preflight.check`."""
+        """As `Preflight.check`, after admission."""
         return await self._after_admission(proposal, admission, self._check)
 
     async def begin(self, proposal: Proposal, admission: Admission) -> Decision:
-        """As `Preflight.begin`.
+        """As `Preflight.begin`; ask admission only about a no that it could turn into a yes.
 
-        A yes is given in the tick in which it is asked for; `confirm` sees to the rest. So is a no
-        for want of devices.
+        So a yes comes in the tick of the question, and `confirm` asks admission later. A no for
+        lack of devices also comes in that tick.
         """
         decision = await self._preflight.begin(proposal)
-        if not self._may_be_saved(proposal, decision):
+        if not self._may_become_yes(proposal, decision):
             return decision
         return await self._after_admission(proposal, admission, self._preflight.begin)
 
     async def confirm(self, proposal: Proposal, admission: Admission) -> Decision:
-        """As `Preflight.confirm`."""
+        """As `Preflight.confirm`, after admission."""
         decision = await self._after_admission(proposal, admission, self._preflight.confirm)
         if isinstance(decision, Refuse):
             self.release(*proposal.key)
@@ -99,11 +99,11 @@ class AdmittedPreflight:
     async def with_alternatives(
         self, refusal: Refuse, proposal: Proposal, variants: Variants, admission: Admission
     ) -> Refuse:
-        """The refusal with what the same person could have now, nearest first.
+        """Return the refusal with alternatives that this user can have now, nearest first.
 
-        If the refusal comes after admission, so does what is offered instead.
+        If admission was asked for the refusal, it is asked for the alternatives too.
         """
-        if refusal.reason is Reason.TRY_AGAIN:  # nobody knows yet whom there is room for
+        if refusal.reason is Reason.TRY_AGAIN:  # it isn't known yet who gets the room
             return refusal
         if not refusal.after_admission:
             return replace(refusal, alternatives=self._preflight.alternatives(proposal, variants))
@@ -113,8 +113,8 @@ class AdmittedPreflight:
     async def _check(self, proposal: Proposal) -> Decision:
         return self._preflight.check(proposal)
 
-    def _may_be_saved(self, proposal: Proposal, decision: Decision) -> bool:
-        """Whether admission may make a yes of a no."""
+    def _may_become_yes(self, proposal: Proposal, decision: Decision) -> bool:
+        """Whether the decision is a no that admission may turn into a yes."""
         if not isinstance(decision, Refuse) or decision.reason is Reason.TRY_AGAIN:
             return False
         changed = self._changes.get(_model(proposal.grant), True)
@@ -149,27 +149,27 @@ class AdmittedPreflight:
     async def _admitted_alternatives(
         self, proposal: Proposal, variants: Variants, admission: Admission
     ) -> tuple[Alternative, ...]:
-        """The nearest that fit and that the API server takes."""
+        """Return the nearest alternatives that fit and that the API server accepts."""
 
-        async def is_taken(grant: Grant) -> bool:
+        async def is_accepted(grant: Grant) -> bool:
             made = variants.variant(request_for(grant, variants.offers))
             if made is None:
                 return False
             _, pod = made
-            return await self._is_taken(replace(proposal, grant=grant, pod=pod), admission)
+            return await self._is_accepted(replace(proposal, grant=grant, pod=pod), admission)
 
         refused: list[Grant] = []
-        taken: list[Alternative] = []
+        accepted: list[Alternative] = []
         for _ in range(_ROUNDS):
             found = self._preflight.alternatives(proposal, variants, besides=refused)
-            answers = await asyncio.gather(*(is_taken(it.grant) for it in found))
-            taken = [it for it, yes in zip(found, answers, strict=True) if yes]
-            if len(taken) == len(found):
+            answers = await asyncio.gather(*(is_accepted(it.grant) for it in found))
+            accepted = [it for it, yes in zip(found, answers, strict=True) if yes]
+            if len(accepted) == len(found):
                 break
-            refused += [it.grant for it in found if it not in taken]
-        return tuple(taken)
+            refused += [it.grant for it in found if it not in accepted]
+        return tuple(accepted)
 
-    async def _is_taken(self, proposal: Proposal, admission: Admission) -> bool:
+    async def _is_accepted(self, proposal: Proposal, admission: Admission) -> bool:
         try:
             admitted = await admission.admit(proposal.namespace, proposal.pod)
         except TooManyDryRunsError:
@@ -188,7 +188,7 @@ def _model(grant: Grant) -> str | None:
 
 
 def rejected(grant: Grant, rejection: Rejection) -> Refuse:
-    """The refusal because of what the API server said."""
+    """Return the refusal for a pod that the API server rejects."""
     return Refuse(grant, _reason(rejection), rejection=rejection, after_admission=True)
 
 

@@ -1,4 +1,4 @@
-"""What fits now and is near to what was asked, each judged as the request itself was."""
+"""Finds alternatives to a refused request; each is judged just as the request was."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -12,20 +12,20 @@ from gpuspawner.policy import Grant
 from gpuspawner.preflight.decision import Alternative, Difference
 
 MOST = 3
-# A refusal is made within one tick of the hub, and one evaluation may take a millisecond.
+# The hub makes a refusal in one tick, and one evaluation may take a millisecond.
 _MOST_JUDGED = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Another request, and in what it differs from the one that does not fit."""
+    """Another request, and how it differs from the one that doesn't fit."""
 
     request: GPURequest
     differences: tuple[Difference, ...]
 
 
 class Variants(Protocol):
-    """What else the same person could have."""
+    """The other requests that policy allows this user."""
 
     @property
     def offers(self) -> Offers:
@@ -36,18 +36,18 @@ class Variants(Protocol):
 
 
 Fitting = Callable[[Variant], Alternative | None]
-"""What a variant would get, if policy grants it and it fits now."""
+"""Returns a variant as an alternative if policy grants it and it fits now, else None."""
 
 
 def nearest(grant: Grant, offers: Offers, fitting: Fitting) -> tuple[Alternative, ...]:
-    """At most three variants that fit now, nearest first.
+    """Return at most three variants that fit now, nearest first.
 
-    They are looked for in this order, and of each way the one that gives up least is taken: fewer
-    GPUs of the same model; less memory or CPU beside the same GPUs; both, where neither helped;
+    The search has these steps, and takes from each the variant that gives up least: fewer GPUs of
+    the same model; less memory or CPU with the same GPUs; both, if neither step found anything;
     another model; no GPU.
 
     Args:
-        grant: What was asked for and does not fit.
+        grant: The grant that doesn't fit.
         offers: What else is offered.
         fitting: Judges one variant.
     """
@@ -74,7 +74,7 @@ def _first(variants: Iterable[Variant], fitting: Fitting) -> list[Alternative]:
 
 
 def request_for(grant: Grant, offers: Offers) -> GPURequest:
-    """The request that this grant answers, in the words of the offers."""
+    """Return the request that leads to this grant, with the offers' keys and texts."""
     choices = offers.choices(grant.accelerator)
     return GPURequest(
         accelerator=grant.accelerator.key if grant.accelerator else None,
@@ -107,7 +107,7 @@ def _smaller(asked: GPURequest, grant: Grant, offers: Offers) -> Iterator[Varian
 
 
 def _others(asked: GPURequest, grant: Grant, offers: Offers) -> Iterator[Variant]:
-    """Other models: as many GPUs first, then as many as come near."""
+    """Other models: first with as many GPUs, then with fewer."""
     if grant.accelerator is None:
         return
     others = [a for a in offers.accelerators.values() if a.key != grant.accelerator.key]
@@ -132,7 +132,7 @@ def _without_gpu(asked: GPURequest, grant: Grant, offers: Offers) -> Iterator[Va
 def _moved(
     asked: GPURequest, accelerator: Accelerator | None, gpus: int, grant: Grant, offers: Offers
 ) -> GPURequest:
-    """The request with another accelerator: what is not offered with it becomes its default."""
+    """Move the request to another accelerator; a choice it doesn't offer becomes its default."""
     choices = offers.choices(accelerator)
     default = choices.default
     sizes = {memory.text for memory in choices.sizes}
@@ -147,7 +147,7 @@ def _moved(
 
 
 def _cores(millicores: int | None) -> int | float | None:
-    """Cores as `user_options` has them: whole where they are."""
+    """Return cores as `user_options` has them: an int if the number is whole."""
     if millicores is None:
         return None
     return millicores // 1000 if millicores % 1000 == 0 else millicores / 1000

@@ -1,8 +1,8 @@
-"""Whether pods that are on their way can take each other's room.
+"""Whether unbound pods can take each other's room.
 
-Where the scheduler will put a pod that is not bound yet is its own affair (scoring, ties and order
-are not known here). So a promise is made only where it holds wherever the others land: assume that
-they do their worst, and see whether a node is left.
+We can't predict where the scheduler puts an unbound pod: its scoring, its ties and its order aren't
+known here. So a promise is made only if it holds wherever the others land: assume the worst
+placement of the others, and see whether a node is left.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,13 +14,13 @@ from gpuspawner.scheduling.requests import PODS, Amounts
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """The room that a pod on its way may take at any moment.
+    """The room that an unbound pod may take at any moment.
 
     Attributes:
-        requests: What it asks for, itself as one of ``pods`` included.
-        nodes: The names of the nodes it fits on now; None where that is not known.
-        simple: Whether its landing changes nothing for other pods but the amounts it takes. Host
-            ports, affinity to pods, spread and preemption are not simple.
+        requests: What it requests, including 1 of ``pods`` for itself.
+        nodes: The names of the nodes it fits on now; None if that isn't known.
+        simple: Whether its binding affects other pods only by the amounts it takes. Pods with host
+            ports, pod affinity, topology spread or preemption aren't simple.
     """
 
     requests: Amounts
@@ -28,13 +28,13 @@ class Demand:
     simple: bool = True
 
     def touches(self, other: "Demand") -> bool:
-        """Whether there may be a node that both can land on."""
+        """Whether there may be a node that both fit on."""
         if self.nodes is None or other.nodes is None:
             return True
         return not self.nodes.isdisjoint(other.nodes)
 
     def covers(self, other: "Demand") -> bool:
-        """Whether a promise to this demand is one to the other as well."""
+        """Whether a promise to this demand also covers the other."""
         return (
             self.nodes is not None
             and self.nodes == other.nodes
@@ -44,21 +44,22 @@ class Demand:
 
 
 def requests_with_pod(asked: Amounts) -> Amounts:
-    """What the scheduler compares: the requests that are not zero, and one place for a pod."""
+    """Return what the scheduler compares: the requests above zero, and 1 of ``pods``."""
     return {PODS: 1, **{resource: amount for resource, amount in asked.items() if amount > 0}}
 
 
 def is_certain(demand: Demand, others: Iterable[Demand], nodes: Mapping[str, NodeInfo]) -> bool:
-    """Whether the demand keeps a node however the others land.
+    """Whether a node is left for the demand wherever the others land.
 
-    To keep a pod off a node, others must take so much of one resource there that less than it asks
-    is left. Fewer others than nodes cannot do that everywhere. Else each resource they ask for is a
-    budget, and the nodes that are cheapest to fill are filled first: if even so not all can be, one
-    is left. This never promises too much: in truth a budget can rarely be spent that well.
+    To keep a pod off a node, others must take so much of one resource there that less than the pod
+    requests is left. If there are fewer others than nodes, they can't do that on every node. If
+    not, treat the others' sum of each resource as a budget, and fill the cheapest nodes first: if
+    even that doesn't fill all nodes, one is left. This never promises too much, because a real
+    budget can rarely be spent that well.
 
     Args:
-        demand: A simple demand whose nodes are known.
-        others: All other demands that may land before it.
+        demand: The demand to promise.
+        others: All other demands that may be bound before it.
         nodes: What is free on each node now.
     """
     near = [other for other in others if demand.touches(other)]
@@ -79,7 +80,7 @@ def is_certain(demand: Demand, others: Iterable[Demand], nodes: Mapping[str, Nod
 
 
 def _most_filled(prices: list[int], budget: int) -> int:
-    """How many nodes a budget can fill at most, each at its price."""
+    """The largest number of nodes that a budget can fill, each at its price."""
     filled = 0
     for price in sorted(prices):
         budget -= price

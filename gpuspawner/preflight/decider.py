@@ -1,4 +1,4 @@
-"""From a verdict to a decision: what can still scale up, what is short, what fits instead."""
+"""Turns a verdict into a decision, with the facts and alternatives of a refusal."""
 
 from collections.abc import Container, Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ from gpuspawner.scheduling.verdict import Outcome, Verdict
 
 
 class Decider:
-    """Decides by what is known at one moment; changes nothing.
+    """Decides about pods at one moment; changes nothing.
 
     Args:
         state: What is known of the cluster; read only.
@@ -39,7 +39,7 @@ class Decider:
         self._verdicts = verdicts
 
     def decide(self, proposal: Proposal, age: float) -> Decision:
-        """Decide about the pod that is asked for.
+        """Decide about a proposed pod.
 
         Args:
             proposal: The pod.
@@ -57,12 +57,12 @@ class Decider:
             case Outcome.FITS_AFTER_PREEMPTION:
                 return Start(proposal.grant, (AfterPreemption(),))
             case Outcome.UNKNOWN:
-                return Start(proposal.grant, (UnknownRules(_told(verdict.unknown)),))
+                return Start(proposal.grant, (UnknownRules(_texts(verdict.unknown)),))
             case Outcome.BUSY | Outcome.IMPOSSIBLE:
                 return self._wait_or_refuse(proposal, subject, verdict, age)
 
     def try_again(self, proposal: Proposal, age: float) -> Refuse:
-        """Refuse what fits at this moment, because it cannot be known for whom."""
+        """Refuse a pod that fits now, because others may get the room."""
         subject = proposal.subject
         nodes = (
             [] if isinstance(subject, Undecodable) else facts.candidates(self._state, subject.pod)
@@ -78,7 +78,7 @@ class Decider:
     def alternatives(
         self, proposal: Proposal, variants: Variants, besides: Container[Grant] = ()
     ) -> tuple[Alternative, ...]:
-        """What fits now and is near to the proposal, *besides* some things."""
+        """Return what fits now and is near to the proposal, without the grants in *besides*."""
 
         def fitting(variant: Variant) -> Alternative | None:
             found = self._fitting(proposal, variants, variant)
@@ -87,7 +87,7 @@ class Decider:
         return nearest(proposal.grant, variants.offers, fitting)
 
     def fits(self, subject: Subject) -> bool:
-        """Whether a node has room for it at this moment."""
+        """Whether a node has room for the pod at this moment."""
         return self._verdicts.verdict(subject).outcome is Outcome.FITS
 
     def _wait_or_refuse(
@@ -114,7 +114,7 @@ class Decider:
     def _fitting(
         self, proposal: Proposal, variants: Variants, variant: Variant
     ) -> Alternative | None:
-        """The variant, if policy grants it to this person and it fits now."""
+        """Return the variant as an alternative if policy grants it to this user and it fits now."""
         made = variants.variant(variant.request)
         if made is None:
             return None
@@ -135,5 +135,5 @@ def _reason(verdict: Verdict) -> Reason:
     return Reason.BUSY if verdict.outcome is Outcome.BUSY else Reason.IMPOSSIBLE
 
 
-def _told(unknown: Sequence[Unknown]) -> tuple[str, ...]:
+def _texts(unknown: Sequence[Unknown]) -> tuple[str, ...]:
     return tuple(f"{fact.why}: {fact.detail}" for fact in unknown)

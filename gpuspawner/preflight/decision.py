@@ -1,10 +1,10 @@
-"""What the preflight decided, as frozen facts; `gpuspawner.messages` makes the sentences.
+"""The preflight's decisions, as facts; `gpuspawner.messages` makes the sentences.
 
 A `Decision` is one of three:
 
-- `Start`: the pod may be created; notes tell what is less than certain about it.
-- `Wait`: the pod may be created and stays Pending until a node has come.
-- `Refuse`: no pod is created, and the facts say why and what fits instead.
+- `Start`: the hub may create the pod; notes say what is less than certain.
+- `Wait`: the hub may create the pod; it stays Pending until a new node has joined.
+- `Refuse`: the hub creates no pod; the facts say why, and what fits instead.
 
 No fact names another user or another user's pod.
 """
@@ -19,28 +19,28 @@ from gpuspawner.scaling.declared import CanScaleUp
 
 
 class Reason(StrEnum):
-    """Why a pod was refused: a short fixed list, fit for a Prometheus label."""
+    """Why a pod was refused. The list is short and fixed, so it can be a Prometheus label."""
 
     BUSY = "busy"
     """It would fit if other pods had ended."""
     TRY_AGAIN = "try-again"
-    """Others were starting at the same moment and it did not become clear in time who fits."""
+    """Other servers were starting, and it didn't become clear in time whether it still fits."""
     TAKEN = "taken"
-    """It had a place, and somebody who does not ask here took it before the pod was bound."""
+    """It had room, but a pod that this hub didn't start took it before the pod was bound."""
     AWAY = "away"
     """The nodes that could hold it are cordoned, not ready or have unhealthy GPUs."""
     IMPOSSIBLE = "impossible"
-    """No present node can ever hold it."""
+    """No existing node can ever hold it."""
     QUOTA = "quota"
     """A ResourceQuota of its namespace leaves too little."""
     LIMIT_RANGE = "limit-range"
-    """A LimitRange of its namespace does not allow so much, or so little."""
+    """A LimitRange of its namespace doesn't allow so much, or so little."""
     NOT_ADMITTED = "not-admitted"
-    """The API server does not take it, for a reason that is an administrator's."""
+    """The API server rejects it, for a reason that an administrator must fix."""
 
 
 class Difference(StrEnum):
-    """In what an alternative differs from what was asked."""
+    """How an alternative differs from the request."""
 
     FEWER_GPUS = "fewer_gpus"
     LESS_MEMORY = "less_memory"
@@ -51,15 +51,15 @@ class Difference(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AfterPreemption:
-    """Pods of lower priority (placeholders, say) are ended first."""
+    """The scheduler ends pods of lower priority first (placeholders, say)."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownRules:
-    """Rules that the evaluation does not know decide about this pod.
+    """The evaluation doesn't know rules that decide about this pod.
 
     Attributes:
-        facts: What they are, for people who know Kubernetes; never empty.
+        facts: The rules, for people who know Kubernetes; never empty.
     """
 
     facts: tuple[str, ...]
@@ -67,10 +67,10 @@ class UnknownRules:
 
 @dataclass(frozen=True, slots=True)
 class ViewNotLive:
-    """The picture of the cluster could not be trusted, so nothing was judged.
+    """The view of the cluster couldn't be trusted, so nothing was judged.
 
     Attributes:
-        health: What was wrong with it; never `Live`.
+        health: The view's health; never `Live`.
     """
 
     health: Health
@@ -78,10 +78,10 @@ class ViewNotLive:
 
 @dataclass(frozen=True, slots=True)
 class Overruled:
-    """It would have been refused, had the administrator not asked only to be warned.
+    """The preflight refused the pod, but the administrator has set refusals to warnings only.
 
     Attributes:
-        refusal: What would have been told.
+        refusal: The refusal.
     """
 
     refusal: "Refuse"
@@ -92,7 +92,7 @@ Note = AfterPreemption | UnknownRules | ViewNotLive | Overruled
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How much of one resource there is for a pod, on a set of nodes.
+    """How much of one resource a set of nodes has for a pod.
 
     Units: millicores for ``cpu``, bytes for ``memory`` and ``ephemeral-storage``, else whole
     numbers.
@@ -100,10 +100,10 @@ class Room:
     Attributes:
         resource: As the pod names it: ``nvidia.com/gpu``, ``memory``, ``cpu``, ``pods``.
         asked: What the pod requests.
-        most_free: The most that is free on one node; 0 where nodes are over-committed.
-        free: What is free on all the nodes together.
-        most: The most that one node has, were it empty (allocatable).
-        total: What all the nodes have, were they empty.
+        most_free: The largest free amount on one node; 0 if all nodes are over-committed.
+        free: The free amount on all nodes together.
+        most: The largest allocatable amount of one node.
+        total: The allocatable amount of all nodes together.
     """
 
     resource: str
@@ -120,9 +120,9 @@ class TaintedNodes:
 
     Attributes:
         key: The taint's key.
-        value: The taint's value, "" for none.
+        value: The taint's value; "" if it has none.
         effect: ``NoSchedule`` or ``NoExecute``.
-        nodes: How many nodes carry it.
+        nodes: How many nodes have it.
     """
 
     key: str
@@ -133,11 +133,11 @@ class TaintedNodes:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Something near to what was asked that fits now.
+    """A choice near to the request that fits now.
 
     Attributes:
-        grant: What would be granted for it: policy has agreed to it.
-        differences: In what it differs from what was asked; never empty.
+        grant: The grant that policy makes for it.
+        differences: How it differs from the request; never empty.
         gpus: How many of its GPUs there are; None for a choice without GPUs.
     """
 
@@ -148,10 +148,10 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The pod may be created.
+    """The hub may create the pod.
 
     Attributes:
-        grant: What was granted by policy and judged.
+        grant: The grant that was judged.
         notes: What is less than certain; empty for a plain yes.
     """
 
@@ -161,11 +161,11 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The pod may be created and will be Pending until a new node has come.
+    """The hub may create the pod; it stays Pending until a new node has joined.
 
     Attributes:
-        grant: What was granted by policy and judged.
-        scale_up: What can still come, and how long that takes.
+        grant: The grant that was judged.
+        scale_up: How many nodes can still join, and how long that takes.
     """
 
     grant: Grant
@@ -174,24 +174,24 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """No pod is created: it would stay Pending, or the API server would not take it.
+    """The hub creates no pod: it would stay Pending, or the API server would reject it.
 
-    Candidates are the nodes that the pod's selectors and tolerations allow and that are not away.
+    Candidates are the nodes that the pod's selectors and tolerations allow and that aren't away.
 
     Attributes:
-        grant: What was granted by policy and judged.
+        grant: The grant that was judged.
         reason: Why, as a slug.
-        gpus: How many of the asked GPUs the candidates have; None for a choice without GPUs.
-        shortage: The first of GPU, memory, CPU and the rest of which no candidate has enough,
-            counted on those candidates alone that have enough of the ones before it; None where
-            resources are not what is in the way.
+        gpus: How many of the requested GPUs the candidates have; None for a choice without GPUs.
+        shortage: The first resource (GPU, memory, CPU, then the rest) that no candidate has enough
+            of. It counts only candidates that have enough of the resources before it. None if
+            another rule than resources is in the way.
         taints: Untolerated taints on nodes that the selectors allow, most frequent first.
         candidates: How many candidates there are.
-        away: How many nodes it would fit on, were they not cordoned, not ready or unhealthy.
+        away: How many nodes it would fit on if they weren't cordoned, not ready or unhealthy.
         alternatives: At most three things that fit now, nearest first.
-        view_age: Seconds since the API server last confirmed the picture that was judged.
+        view_age: Seconds since the API server last confirmed the view.
         scheduler_message: kube-scheduler's own text for this pod, for administrators.
-        rejection: Why the API server does not take it; None where it was not its no.
+        rejection: Why the API server rejects the pod; None if it doesn't.
         after_admission: Whether the API server's admission was asked first.
     """
 
@@ -210,10 +210,10 @@ class Refuse:
 
     @property
     def http_status(self) -> int:
-        """The status of a REST answer.
+        """The HTTP status of a refusal.
 
-        Always 409 (Conflict): the request is well formed and the cluster's present state is in
-        its way. It is below 500, so that the hub never counts it as a failure of its own.
+        Always 409 (Conflict): the request is well formed, but conflicts with the cluster's present
+        state. It is below 500, so the hub never counts it as a failure of its own.
         """
         return 409
 

@@ -1,4 +1,4 @@
-"""The facts of a refusal, counted on the nodes at the moment of the verdict."""
+"""Counts the facts of a refusal on the nodes at the moment of the verdict."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ from gpuspawner.scheduling.taint_toleration import untolerated
 
 
 def candidates(state: ClusterState, pod: Pod) -> list[NodeInfo]:
-    """The nodes that the pod's selectors and tolerations allow and that are not away.
+    """Return the nodes that the pod's selectors and tolerations allow and that aren't away.
 
-    They are those that the evaluation keeps for pods of this kind; none for a pod whose requests
-    or selectors cannot be read, which has no verdict either.
+    These are the nodes that pass the evaluation's static filters. A pod whose requests or selectors
+    can't be read has none, and no verdict either.
     """
     try:
         return list(Filters(state, pod).screen().passing)
@@ -33,7 +33,7 @@ def candidates(state: ClusterState, pod: Pod) -> list[NodeInfo]:
 
 
 def room(nodes: Sequence[NodeInfo], resource: str, amount: int) -> Room:
-    """How much of a resource these nodes have, against the amount asked."""
+    """Return how much of a resource these nodes have, next to the amount that is asked for."""
     free = [max(0, node.free.get(resource, 0)) for node in nodes]
     there = [node.allocatable.get(resource, 0) for node in nodes]
     return Room(
@@ -42,23 +42,25 @@ def room(nodes: Sequence[NodeInfo], resource: str, amount: int) -> Room:
 
 
 def gpus(nodes: Sequence[NodeInfo], accelerator: Accelerator | None, count: int) -> Room | None:
-    """How many of an accelerator's GPUs these nodes have; None without an accelerator."""
+    """Return how many of an accelerator's GPUs these nodes have; None without one."""
     return None if accelerator is None else room(nodes, accelerator.resource, count)
 
 
 def shortage(
     state: ClusterState, pod: Pod, nodes: Sequence[NodeInfo], first: str | None
 ) -> Room | None:
-    """The first resource of which no node has enough free that has enough of those before it.
+    """Return the first resource that no node has enough of; None if resources aren't short.
+
+    For each resource, only nodes count that have enough of the resources before it.
 
     Args:
         state: What is known of the cluster.
-        pod: What asks.
+        pod: The pod to place.
         nodes: Its candidates.
-        first: The resource to begin with, the accelerator's; then come memory, CPU and the rest.
+        first: The accelerator's resource, looked at first; then come memory, CPU and the rest.
 
     Raises:
-        QuantityError: The pod's requests are no quantities; such a pod has no verdict either.
+        QuantityError: The pod's requests aren't quantities; it has no verdict either.
     """
     order = (first, MEMORY, CPU)
     requests = requests_with_pod(pod_requests(pod, state.rules))
@@ -73,12 +75,12 @@ def shortage(
 
 
 def could_replace(state: ClusterState, key: str, pod: Pod) -> bool:
-    """Whether the pod of this key is on a node that has enough for another one without it.
+    """Whether the other pod would fit, by its requests, on this pod's node in its place.
 
     Args:
         state: What is known of the cluster.
-        key: Namespace and name of a pod, with a slash between them.
-        pod: The other one, whose requests are quantities.
+        key: ``namespace/name`` of a pod.
+        pod: The other pod; its requests must be quantities.
     """
     there = state.pods.get(key)
     node = state.nodes.get(there.node) if there else None
@@ -91,10 +93,10 @@ def could_replace(state: ClusterState, key: str, pod: Pod) -> bool:
 
 
 def lacks_devices(state: ClusterState, pod: Pod) -> bool:
-    """Whether no node at all has as many devices free as the pod asks for.
+    """Whether no node has as many devices free as the pod requests.
 
-    Selectors and tolerations, other requests and volumes are left out. A higher priority could end
-    pods for this one, so where there are classes for that, nothing can be said.
+    Selectors, tolerations, other requests and volumes don't count here. Admission could raise the
+    pod's priority, which ends other pods; if the cluster has a class for that, return False.
     """
     try:
         requests = pod_requests(pod, state.rules)
@@ -109,7 +111,7 @@ def lacks_devices(state: ClusterState, pod: Pod) -> bool:
 
 
 def _could_be_raised(state: ClusterState, pod: Pod) -> bool:
-    """Whether a PriorityClass of the cluster's own is above the pod's priority."""
+    """Whether a PriorityClass that isn't built in is above the pod's priority."""
     all_known = state.known("PriorityClass")
     priority = priority_of(pod, state.storage, all_known=all_known)
     return not (all_known and priority.known) or any(
@@ -120,7 +122,7 @@ def _could_be_raised(state: ClusterState, pod: Pod) -> bool:
 
 
 def taints(state: ClusterState, pod: Pod) -> tuple[TaintedNodes, ...]:
-    """The taints that keep the pod off nodes that its selectors allow, most frequent first."""
+    """Return the taints that keep the pod off nodes it selects, most frequent first."""
     tolerations = pod.spec.tolerations or ()
     found: Counter[tuple[str, str, str]] = Counter()
     for node in _selected(state, pod):

@@ -1,14 +1,14 @@
-"""Claims that are about to be made: when to keep quiet about them."""
+"""PersistentVolumeClaims that don't exist yet."""
 
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Verdict
 
 
 def waits_for_a_claim(state: ClusterState, namespace: str, verdict: Verdict) -> bool:
-    """Whether the pod is kept from all nodes by a claim that does not exist yet.
+    """Whether the verdict rejects the pod because of a PersistentVolumeClaim not yet in view.
 
-    The spawner or an administrator's hook may be about to make it, or has made it a moment ago
-    without the view having seen it; whether it will be bound nobody can tell before.
+    The spawner or an administrator's hook may be about to create it, or may have just created it.
+    Nobody can tell yet whether it will be bound.
     """
     rejected = verdict.rejected
     return (

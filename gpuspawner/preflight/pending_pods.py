@@ -1,6 +1,6 @@
-"""Pods that nobody here promised anything, and that the scheduler may bind at any moment.
+"""Pending pods: unbound pods without a reservation that the scheduler may bind at any moment.
 
-After a restart of the hub its own pods are among them, so promises need not be kept on disk.
+After a restart the hub's own pods are among them, so reservations needn't be kept on disk.
 """
 
 import time
@@ -14,18 +14,18 @@ from gpuspawner.scheduling.state import ClusterState
 Key = tuple[str, str]
 """Namespace and name of a pod."""
 
-# The scheduler binds what fits within a second, and looks again at what did not fit within ten.
-# What fits for longer and is not bound waits for something that cannot be seen from here.
+# The scheduler binds a pod that fits within a second, and retries one that didn't fit within ten. A
+# pod that fits for longer and isn't bound waits for something that the hub can't see.
 PATIENCE_SECONDS = 30.0
 
 
 class PendingPods:
-    """Other people's unbound pods, for as long as they may well be bound soon.
+    """Pods without a reservation, for as long as the scheduler may well bind them soon.
 
     Args:
         state: What is known of the cluster; read only.
         verdicts: Evaluates pods against it.
-        patience: Seconds that a pod which fits is counted.
+        patience: Seconds for which a pod that fits counts.
     """
 
     def __init__(
@@ -37,10 +37,10 @@ class PendingPods:
         self._fitting_since: dict[tuple[Key, str], float] = {}
 
     def demands(self, known: Container[Key]) -> list[Demand]:
-        """What they may take at this moment.
+        """Return what these pods may take at this moment.
 
         Args:
-            known: Pods that are no pending pods.
+            known: Pods with a reservation; they don't count here.
         """
         now = time.monotonic()
         fitting: dict[tuple[Key, str], float] = {}
@@ -59,7 +59,7 @@ class PendingPods:
 
 
 def _may_be_bound(pod: Pod) -> bool:
-    """Whether a scheduler looks at the pod, and the evaluation does not count it already."""
+    """Whether the scheduler considers the pod, and the evaluation doesn't count it already."""
     return (
         not pod.spec.scheduling_gates
         and not pod.status.nominated_node_name

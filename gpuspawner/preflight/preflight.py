@@ -1,14 +1,14 @@
-"""The preflight: whether a pod would start, before it exists.
+"""The preflight: decides whether a pod would start, before it exists.
 
-Three gates ask, in this order:
+It has three gates, in this order:
 
-- `Preflight.check`, for the form's answer, changes nothing and keeps nothing.
-- `Preflight.begin`, before the start, takes a reservation in the tick of the verdict.
-- `Preflight.confirm` judges the pod that is really sent, and moves the reservation to it.
+- `Preflight.check` answers the form, and changes nothing.
+- `Preflight.begin` comes before the start, and takes a reservation in the tick of the verdict.
+- `Preflight.confirm` judges the pod that KubeSpawner sends, and moves the reservation to it.
 
-`Preflight.release` ends the reservation. `Preflight.until_taken` notices a pod that has lost its
-place all the same. Everything is keyed by namespace and pod name, so the gates may run on different
-spawner objects, as they do in JupyterHub 6.1 after a failed start.
+`Preflight.release` ends the reservation. `Preflight.until_taken` notices a pod that loses its room
+in spite of the reservation. The key is the namespace and the pod name, so the gates may run on
+different spawner objects, as they do in JupyterHub 6.1 after a failed start.
 """
 
 import asyncio
@@ -39,16 +39,16 @@ from gpuspawner.preflight.verdicts import Subject, Verdicts
 from gpuspawner.preflight.wait_queue import Waiter, WaitQueue
 from gpuspawner.scheduling.verdict import Outcome
 
-# How long a start waits for each thing that is not known yet, in seconds: the first list, contact
-# that was lost, where others' pods go. A binding is seen within a fraction of a second of the pod's
-# creation; the rest is for a busy hub, or a scheduler that has been restarted.
+# How long a start waits, in seconds, for each thing that isn't known yet: the first list, lost
+# contact, the nodes of others' pods. The view shows a binding within a fraction of a second of the
+# pod's creation; the rest is for a busy hub, or a scheduler that was restarted.
 START_PATIENCE = 30.0
 
-# How far the view may be behind KubeSpawner, which has seen a pod go, in seconds.
+# How far the view may lag behind KubeSpawner, which has seen a pod go, in seconds.
 _LAG = 2.0
 
-# A pod that has lost its place is looked at so often before that is told: a scheduler may have
-# looked before it knew of what has just ended, and looks again.
+# How often in a row a pod must seem to have lost its room: the scheduler may have tried it before
+# it knew of a pod that had just ended, and then tries again.
 _LOOKS = 3
 _LOOK_EVERY = 1.0
 
@@ -62,12 +62,12 @@ class Preflight:
 
     Args:
         view: The live view.
-        patience: Seconds that `begin` and `confirm` wait for what is not known yet.
+        patience: Seconds that `begin` and `confirm` wait for facts that aren't known yet.
         lag: Seconds that they wait for a pod of the same name to leave the view.
-        look_every: Seconds between two looks of `until_taken`.
+        look_every: Seconds between two checks in `until_taken`.
 
     Attributes:
-        reservations: The promises that the view does not show yet.
+        reservations: The promises that the view doesn't show yet.
     """
 
     def __init__(
@@ -88,10 +88,10 @@ class Preflight:
         view.listen(self.reservations.look)
 
     def check(self, proposal: Proposal) -> Decision:
-        """Decide at this moment; nothing is changed, nothing is kept.
+        """Decide at this moment; change nothing.
 
-        A pod of the same name may be all that is in the way: KubeSpawner deletes it when it sends
-        the new one, so until then nothing is known.
+        If only an older pod of the same name may be in the way, the answer is unknown: KubeSpawner
+        deletes that pod when it sends the new one.
         """
         decision = self._decide(proposal)
         if self._may_be_its_own(proposal, decision):
@@ -101,7 +101,7 @@ class Preflight:
     def alternatives(
         self, proposal: Proposal, variants: Variants, besides: Container[Grant] = ()
     ) -> tuple[Alternative, ...]:
-        """What fits now and is near to the proposal, *besides* some; none without a live view."""
+        """Return what fits now, is near to the proposal and not in *besides*; none unless live."""
         if not isinstance(self._view.health(), Live):
             return ()
         return self._decider.alternatives(proposal, variants, besides)
@@ -113,31 +113,31 @@ class Preflight:
         )
 
     def lacks_devices(self, proposal: Proposal) -> bool:
-        """Whether no node has enough devices for the pod, whatever its selectors and the like."""
+        """Whether no node has enough free devices for the pod, leaving its other fields aside."""
         subject = proposal.subject
         return not isinstance(subject, Undecodable) and facts.lacks_devices(
             self._view.state, subject.pod
         )
 
     def try_again(self, proposal: Proposal) -> Refuse:
-        """Refuse for a few seconds, because nobody can tell in time."""
+        """Refuse the pod for the moment, because the answer isn't known in time."""
         return self._decider.try_again(proposal, 0.0)
 
     async def begin(self, proposal: Proposal) -> Decision:
-        """Decide and, for a start, take a reservation; waits where others' pods are on their way.
+        """Decide and, for a start, take a reservation; wait if other pods may take the room.
 
-        A refusal is immediate where the pod does not fit even now. Where it fits, but pods that
-        were promised a place or wait for the scheduler might take it, it waits in line for the
-        view to show where they went, and is refused with ``try-again`` when that takes too long.
-        A `Wait` takes no reservation: nothing that exists is promised.
+        If the pod doesn't fit even now, the refusal is immediate. If it fits, but pods with a
+        reservation or pending pods might take the room, it waits in the wait queue until the view
+        shows where they went. If that takes too long, the refusal is ``try-again``. A `Wait` takes
+        no reservation, because it promises no existing room.
         """
         await self._view.first_list(self._patience)
         await self._catch_up(proposal)
         with self._queue.join() as waiter:
-            return await self._settle(proposal, lambda: self._sit(proposal, waiter))
+            return await self._settle(proposal, lambda: self._try_to_take(proposal, waiter))
 
     async def confirm(self, proposal: Proposal) -> Decision:
-        """Decide about the pod that is really sent, its own reservation not counted against it.
+        """Decide about the pod that KubeSpawner sends, without counting its own reservation.
 
         A start keeps the reservation, now for this pod; any other decision ends it. If there is no
         reservation (none is taken while the view isn't live, or it has ended), one is taken as in
@@ -146,21 +146,21 @@ class Preflight:
         if self.reservations.find(proposal.key) is None:
             return await self.begin(proposal)
         await self._catch_up(proposal)
-        decision = await self._settle(proposal, lambda: self._move(proposal))
+        decision = await self._settle(proposal, lambda: self._try_to_move(proposal))
         if not isinstance(decision, Start):
             self.release(*proposal.key)
         return decision
 
     def release(self, namespace: str, name: str) -> None:
-        """The start is over, and with it the pod's reservation, if it has one. Never raises."""
+        """End the pod's reservation, if it has one: the start is over. Never raises."""
         self.reservations.release((namespace, name))
 
     async def until_taken(self, proposal: Proposal) -> Refuse:
-        """Wait until the pod, which exists, has lost its place; for ever where it does not.
+        """Wait until the existing pod has lost its room, forever if it doesn't; return why.
 
-        Whoever does not ask here, another program or a person with kubectl, may come between the
-        promise and the binding. What the scheduler says by itself is not enough: it may have
-        looked a moment too early.
+        Another program, or a person with kubectl, may take the room between the promise and the
+        binding. The scheduler's condition alone doesn't prove it: the scheduler may have tried the
+        pod a moment too early.
         """
         looks = 0
         while True:
@@ -171,9 +171,9 @@ class Preflight:
                 return refusal
 
     def _lost(self, proposal: Proposal) -> Refuse | None:
-        """Why the pod that is seen waiting has no place any more, by the scheduler's word and ours.
+        """Return why the pending pod has lost its room, if the scheduler and our verdict agree.
 
-        None while it has one, or nobody can tell.
+        None if it still has room, or if that isn't known.
         """
         waiting = self._view.state.unbound_pods.get("/".join(proposal.key))
         if waiting is None or not self._view.in_touch() or not is_unschedulable(waiting):
@@ -193,7 +193,7 @@ class Preflight:
         return self._decider.decide(proposal, health.age)
 
     def _may_be_its_own(self, proposal: Proposal, decision: Decision) -> bool:
-        """Whether it is a no for what a pod of the same name takes, perhaps."""
+        """Whether the decision may be a no only because of an older pod of the same name."""
         if not isinstance(decision, Refuse) or decision.reason is not Reason.BUSY:
             return False
         subject = proposal.subject
@@ -202,9 +202,9 @@ class Preflight:
         )
 
     async def _catch_up(self, proposal: Proposal) -> None:
-        """Wait a moment for an older pod of the name to go, where only the view may be late.
+        """Wait a moment for the view to lose an older pod of the name that is already gone.
 
-        One that stays is there: nobody deletes it before the new one is sent.
+        A pod that stays in view still exists: nobody deletes it before the new one is sent.
         """
         deadline = time.monotonic() + self._lag
         while self._may_be_its_own(proposal, self._decide(proposal)):
@@ -212,7 +212,7 @@ class Preflight:
                 return
 
     async def _settle(self, proposal: Proposal, attempt: Callable[[], Decision | None]) -> Decision:
-        """Try at every change until there is a decision or patience is at an end."""
+        """Try at every change of the view until there is a decision or time is up."""
         deadline = time.monotonic() + self._patience
         while (decision := attempt()) is None:
             if not await self._view.changed(deadline - time.monotonic()):
@@ -220,9 +220,9 @@ class Preflight:
         return decision
 
     def _look(self, proposal: Proposal) -> Decision | None:
-        """Decide at this moment; None where the view is about to know better.
+        """Decide at this moment; None if the view will soon know better.
 
-        Contact is seldom lost for longer than a moment, and what ended meanwhile is not seen.
+        Contact is seldom lost for longer than a moment, and hides what ended in the meantime.
         """
         decision = self.check(proposal)
         if isinstance(self._view.health(), Stale):
@@ -235,8 +235,8 @@ class Preflight:
             return self._decider.try_again(proposal, health.age)
         return decision
 
-    def _sit(self, proposal: Proposal, waiter: Waiter) -> Decision | None:
-        """Decide, and take the reservation in the same tick; None where only time can tell."""
+    def _try_to_take(self, proposal: Proposal, waiter: Waiter) -> Decision | None:
+        """Decide, and take the reservation in the same tick; None if the start must wait."""
         if waiter.is_blocked():
             return None
         decision, subject = self._look(proposal), proposal.subject
@@ -248,8 +248,8 @@ class Preflight:
         self.reservations.take(proposal.key, subject)
         return decision
 
-    def _move(self, proposal: Proposal) -> Decision | None:
-        """Decide, and let the reservation stand for this pod; None where only time can tell."""
+    def _try_to_move(self, proposal: Proposal) -> Decision | None:
+        """Decide, and move the reservation to this pod; None if the start must wait."""
         reservation = self.reservations.find(proposal.key)
         decision, subject = self._look(proposal), proposal.subject
         if decision is None or not _needs_reservation(decision) or isinstance(subject, Undecodable):
@@ -265,7 +265,7 @@ class Preflight:
 
 
 def _needs_reservation(decision: Decision) -> bool:
-    """Whether the pod may be created on the strength of a live view."""
+    """Whether the decision lets the pod start, and comes from a live view."""
     return isinstance(decision, Start) and not any(
         isinstance(note, ViewNotLive) for note in decision.notes
     )

@@ -1,4 +1,4 @@
-"""A pod that somebody wants to start, before it exists."""
+"""A pod that a user wants to start, before it exists."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class Proposal:
     """What the preflight decides about.
 
     Attributes:
-        namespace: Where the pod will be created.
+        namespace: The namespace that the pod will be created in.
         name: The pod's name there.
         pod: The pod that the grant makes, as the API writes it.
         grant: What policy granted.
@@ -38,7 +38,7 @@ class Proposal:
 
     @cached_property
     def subject(self) -> Subject | Undecodable:
-        """What is evaluated; an `Undecodable` if the pod can't be read."""
+        """The pod to evaluate; an `Undecodable` if it can't be read."""
         metadata = self.pod.get("metadata")
         place = {"namespace": self.namespace, "name": self.name}
         named = {**(metadata if isinstance(metadata, Mapping) else {}), **place}

@@ -1,12 +1,12 @@
-"""Reservations: promises to pods that the view does not show as bound yet.
+"""Reservations: promises to pods that the view doesn't show as bound yet.
 
-N people, K GPUs: exactly K get a yes. Between a yes and the binding in the view, the room is
-taken, but no node counts it; the reservation does. Nothing here waits. The rule for promising room
-beside other reservations is in `gpuspawner.preflight.contention`.
+If N users ask for K GPUs, exactly K get a yes. Between the yes and the binding in the view, no node
+counts the promised room; the reservation does. Nothing here waits.
+`gpuspawner.preflight.contention` decides when there is room for another promise.
 
-Once a pod has been sent to the API server, the hub can't know that it doesn't exist: an answer may
-be lost, and the view lags. So the reservation outlasts the start, until the view shows the pod or
-the API server says that there is none.
+Once the hub has sent a pod to the API server, it can't know that the pod doesn't exist: an answer
+may be lost, and the view lags. So the reservation outlasts the start, until the view shows the pod
+or the API server says that there is none.
 """
 
 import time
@@ -20,26 +20,26 @@ from gpuspawner.preflight.verdicts import Subject, Verdicts
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome
 
-# A start in spite of any other verdict is one about which something is not known.
+# If a pod starts with any other verdict, something about it is unknown.
 _KNOWN = (Outcome.FITS, Outcome.FITS_AFTER_PREEMPTION)
 
 # Every way out of a start ends its reservation; this is for a promise whose start never began.
 LIFETIME_SECONDS = 300.0
-# And this for a pod that came and went within one answer of a watch, and was never in view.
+# And this is for a pod that came and went in one answer of a watch, so the view never showed it.
 LEFT_SECONDS = 30.0
 
 
 class Phase(Enum):
-    """How far the start has come that a reservation belongs to."""
+    """How far a reservation's start has come."""
 
     PROMISED = auto()
-    """No pod was sent, so there is none."""
+    """No pod was sent, so none exists."""
     SENT = auto()
-    """A pod was sent; whether there is one yet, only the view can tell."""
+    """A pod was sent; only the view can tell whether it exists."""
     AGAIN = auto()
-    """It was not made, an older pod of its name being in the way, and will be sent again."""
+    """An older pod of its name was in the way, or no answer came; the pod will be sent again."""
     LEFT = auto()
-    """The start is over, and the view has not shown what became of its pod."""
+    """The start is over, but the view hasn't shown yet what became of its pod."""
 
 
 @dataclass(slots=True)
@@ -47,13 +47,13 @@ class Reservation:
     """A promise to one pod.
 
     Attributes:
-        key: Whose it is.
-        subject: What was promised to.
-        since: When its start last went on, by ``time.monotonic``.
-        unknown: Whether the verdict was unknown, so that nothing was promised but room may be
-            taken all the same.
+        key: The pod's namespace and name.
+        subject: The pod.
+        since: When its start last made progress, by ``time.monotonic``.
+        unknown: Whether the verdict was unknown, so nothing was promised, but the pod may still
+            take room.
         phase: How far its start has come.
-        alone: Whether a pod of this name in the view is the one that was sent, and no older one.
+        alone: Whether a pod of this name in the view is the one that was sent, not an older one.
         seen: Whether the view has shown the pod that was sent.
     """
 
@@ -72,7 +72,7 @@ class Reservations:
     Args:
         state: What is known of the cluster; read only.
         verdicts: Evaluates pods against it.
-        notify: Called when a reservation ends otherwise than by the view, so that others may try.
+        notify: Called when a reservation ends without a change of the view, so others can try.
         lifetime: Seconds after which a reservation is given up.
     """
 
@@ -95,12 +95,12 @@ class Reservations:
         return len(self._reservations)
 
     def find(self, key: Key) -> Reservation | None:
-        """The reservation of this pod, if it has one."""
+        """Return the reservation of this pod; None if it has none."""
         self.look()
         return self._reservations.get(key)
 
     def look(self) -> None:
-        """End the reservations that the view has made superfluous; to be called when it changes."""
+        """End the reservations that the view makes superfluous; call this when the view changes."""
         now = time.monotonic()
         for reservation in list(self._reservations.values()):
             lifetime = LEFT_SECONDS if reservation.phase is Phase.LEFT else self._lifetime
@@ -108,18 +108,18 @@ class Reservations:
                 del self._reservations[reservation.key]
 
     def take(self, key: Key, subject: Subject) -> None:
-        """Promise to the pod; a reservation of an earlier start of the same name ends."""
+        """Take a reservation for the pod; it replaces one of an earlier start of the same name."""
         unknown = self._is_unknown(subject)
         self._reservations[key] = Reservation(key, subject, time.monotonic(), unknown)
 
     def move(self, reservation: Reservation, subject: Subject) -> None:
-        """Let the reservation stand for this pod, the one that is really sent."""
+        """Move the reservation to the pod that KubeSpawner sends."""
         reservation.subject = subject
         reservation.unknown = self._is_unknown(subject)
         reservation.since = time.monotonic()
 
     def send(self, key: Key) -> None:
-        """The pod is about to be sent: from now on there may be one."""
+        """Note that the pod is about to be sent: from now on it may exist."""
         if (reservation := self._reservations.get(key)) is not None:
             reservation.phase, reservation.alone, reservation.seen = (
                 Phase.SENT,
@@ -128,14 +128,14 @@ class Reservations:
             )
 
     def send_again(self, key: Key) -> None:
-        """The pod was not made, or no answer came: what there is of it goes before the next try."""
+        """Note that sending failed: any pod that exists goes before the next try."""
         if (
             reservation := self._reservations.get(key)
         ) is not None and reservation.phase is Phase.SENT:
             reservation.phase = Phase.AGAIN
 
     def release(self, key: Key) -> None:
-        """The start is over: end the reservation if no pod was sent.
+        """Note that the start is over; end the reservation if no pod was sent.
 
         Otherwise it stays until the view shows what became of the pod. Never raises, and does
         nothing the second time.
@@ -149,23 +149,23 @@ class Reservations:
             reservation.phase, reservation.since = Phase.LEFT, time.monotonic()
 
     def see_out(self, key: Key) -> None:
-        """The pod has been stopped: what a start that is over has left of its reservation ends."""
+        """Note that the pod was stopped; end its reservation if its start is over."""
         if (
             reservation := self._reservations.get(key)
         ) is not None and reservation.phase is Phase.LEFT:
             self.vacate(key)
 
     def vacate(self, key: Key) -> None:
-        """End the reservation at once: there is no pod, and none is on its way. Never raises."""
+        """End the reservation at once: no pod exists, and none is being created. Never raises."""
         if self._reservations.pop(key, None) is not None:
             self._notify()
 
     def has_room(self, key: Key, demand: Demand) -> bool:
-        """Whether promising this demand too keeps every promise, wherever the pods land.
+        """Whether every promise, this one included, holds wherever the pods land.
 
         Args:
-            key: Whose demand it is; what it holds already is not counted against it.
-            demand: What it would take.
+            key: The pod that makes the demand; its own reservation doesn't count against it.
+            demand: The room that it would take.
         """
         self.look()
         mine = [
@@ -173,7 +173,7 @@ class Reservations:
             *(c for other in self._reservations if other != key and (c := self._demand(other))),
         ]
         everyone = mine + self._pending.demands({key, *self._reservations})
-        # Of equal demands, which are one object, one speaks for all.
+        # Equal demands are the same object, so it is enough to look at one.
         return all(
             is_certain(one, _all_but(one, everyone), self._state.nodes)
             for one in {id(one): one for one in mine}.values()
@@ -189,7 +189,7 @@ class Reservations:
         return self._verdicts.verdict(subject).outcome not in _KNOWN
 
     def _settled(self, reservation: Reservation) -> bool:
-        """Whether the view itself shows what the reservation stood for."""
+        """Whether the view itself now shows what became of the pod."""
         if reservation.phase in (Phase.PROMISED, Phase.AGAIN):
             return False
         place, over = "/".join(reservation.key), reservation.phase is Phase.LEFT
@@ -202,16 +202,16 @@ class Reservations:
         if not reservation.alone:
             return over
         reservation.seen = True
-        # Once its start is over it is a pending pod; a nominated node is counted by the evaluation;
-        # what is unknown stays so, perhaps for long.
+        # Once its start is over, it is a pending pod. The evaluation counts a nominated node. An
+        # unknown verdict may stay unknown for long.
         return over or reservation.unknown or bool(waiting.status.nominated_node_name)
 
     def _shows(self, key: Key) -> bool:
-        """Whether the view shows a pod of this name that waits for a node or runs."""
+        """Whether the view shows a pod of this name that is unbound or runs."""
         return "/".join(key) in self._state.unbound_pods or self._runs(key)
 
     def _runs(self, key: Key) -> bool:
-        """Whether the view shows a pod of this name on a node, and not about to go."""
+        """Whether the view shows a pod of this name on a node that isn't being deleted."""
         pod = self._state.pods.get("/".join(key))
         return pod is not None and not pod.terminating
 

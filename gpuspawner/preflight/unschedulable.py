@@ -1,13 +1,13 @@
-"""What the scheduler has said of a pod that waits."""
+"""The scheduler's condition of a pending pod."""
 
 from gpuspawner.kube.pods import Pod
 
 
 def is_unschedulable(pod: Pod) -> bool:
-    """Whether the scheduler has looked, found no node and makes room on none.
+    """Whether the scheduler has found no node for the pod and isn't clearing one for it.
 
-    It writes the condition ``PodScheduled`` with status ``False`` and reason ``Unschedulable``
-    (Kubernetes documentation, "Pod Lifecycle", pod conditions).
+    The scheduler writes the condition ``PodScheduled`` with status ``False`` and reason
+    ``Unschedulable`` (Kubernetes documentation, "Pod Lifecycle", pod conditions).
     """
     return not pod.status.nominated_node_name and any(
         condition.type == "PodScheduled"

@@ -1,6 +1,6 @@
-"""Verdicts for many pods at one moment, each shape of pod evaluated once.
+"""Verdicts for many pods at one moment; pods that are alike are evaluated once.
 
-A class that starts together sends many pods alike; between two changes of the state all of them
+A class that starts together sends many equal pods. Between two changes of the state, all of them
 have the same verdict.
 """
 
@@ -25,11 +25,11 @@ _Shape = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is judged.
+    """The pod to evaluate.
 
     Attributes:
         pod: The pod.
-        new_claims: PersistentVolumeClaims, as the API writes them, that will exist before it.
+        new_claims: PersistentVolumeClaims, as the API writes them, that will exist before the pod.
     """
 
     pod: Pod
@@ -50,10 +50,10 @@ class Verdicts:
         self._demands: dict[_Shape, Demand | None] = {}
         self._alike: dict[object, Demand] = {}
         self._repelling = False
-        """Whether a pod that runs keeps others away by its anti-affinity."""
+        """Whether a running pod keeps others away by its anti-affinity."""
 
     def verdict(self, subject: Subject) -> Verdict:
-        """What kube-scheduler would do with the pod at this moment."""
+        """Return what kube-scheduler would do with the pod at this moment."""
         shape = self._shape(subject)
         verdict = self._verdicts.get(shape)
         if verdict is None:
@@ -62,9 +62,9 @@ class Verdicts:
         return verdict
 
     def demand(self, subject: Subject) -> Demand | None:
-        """The room that the pod may take at this moment; None where it fits nowhere.
+        """Return the room that the pod may take at this moment; None if it fits nowhere.
 
-        Equal demands are one object, whatever else their pods differ in.
+        Equal demands are the same object, even if their pods differ otherwise.
         """
         shape = self._shape(subject)
         if shape not in self._demands:
@@ -72,7 +72,7 @@ class Verdicts:
         return self._demands[shape]
 
     def demand_anywhere(self, subject: Subject) -> Demand:
-        """What a pod may take of which nobody knows where it goes."""
+        """Return the room that a pod may take if nobody knows on which node."""
         try:
             return Demand(requests_with_pod(pod_requests(subject.pod, self._state.rules)), None)
         except QuantityError:
@@ -92,10 +92,10 @@ class Verdicts:
                 return None
 
     def _shape(self, subject: Subject) -> _Shape:
-        """All that the verdict can depend on.
+        """Return everything that the verdict can depend on.
 
-        Labels matter where pods look at each other's. Volumes of other kinds carry generated names
-        (service account tokens do) and never decide.
+        Labels count only if pods select each other by them. Volumes of kinds that we don't read
+        have generated names (service account tokens, say) and never decide.
         """
         self._forget_if_changed()
         pod = subject.pod
@@ -116,10 +116,10 @@ class Verdicts:
 
 
 def is_simple(pod: Pod) -> bool:
-    """Whether the pod's landing changes nothing for others but the amounts it takes.
+    """Whether the pod's binding affects other pods only by the amounts it takes.
 
-    Limits on attached volumes are left out: their drivers allow dozens a node, and a pod that meets
-    them waits for no more than another pod's end.
+    Limits on attached volumes don't count: drivers allow dozens a node, and a pod that hits
+    the limit only waits until another pod ends.
     """
     affinity = pod.spec.affinity or Affinity()
     return not (

@@ -1,4 +1,4 @@
-"""Who waits first for room that only a binding can settle: first in, first out."""
+"""The wait queue of starts that wait until other pods are bound: first in, first out."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,10 +7,10 @@ from gpuspawner.preflight.contention import Demand
 
 
 class WaitQueue:
-    """Starts that wait, in the order in which they came.
+    """Starts that wait, in their order of arrival.
 
     Args:
-        notify: Called when one leaves, so that the next can try.
+        notify: Called when a start leaves, so the next one can try.
     """
 
     def __init__(self, notify: Callable[[], None]) -> None:
@@ -19,7 +19,7 @@ class WaitQueue:
 
     @contextmanager
     def join(self) -> "Iterator[Waiter]":
-        """Wait at the end of the queue until the context ends, however it ends."""
+        """Join the end of the queue; leaving the context leaves the queue."""
         waiter = Waiter(self)
         self._waiters.append(waiter)
         try:
@@ -30,7 +30,7 @@ class WaitQueue:
                 self._notify()
 
     def ahead_of(self, waiter: "Waiter") -> "list[Waiter]":
-        """Those that came before."""
+        """Return the starts ahead of this one."""
         return self._waiters[: self._waiters.index(waiter)]
 
 
@@ -38,7 +38,7 @@ class Waiter:
     """One start in the queue.
 
     Attributes:
-        demand: The room that it waits for; None until it is known.
+        demand: The room that it waits for; None until that is known.
     """
 
     def __init__(self, queue: WaitQueue) -> None:
@@ -46,9 +46,9 @@ class Waiter:
         self.demand: Demand | None = None
 
     def is_blocked(self) -> bool:
-        """Whether one ahead waits for room that this one needs as well.
+        """Whether a start ahead waits for room that this one needs too.
 
-        Letting others pass would starve those that need much.
+        If small starts could pass, large ones would starve.
         """
         demand = self.demand
         return demand is not None and any(

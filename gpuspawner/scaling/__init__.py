@@ -1,1 +1,1 @@
-"""What no present node can tell: the nodes that could still come."""
+"""Nodes that don't exist yet but can be added."""

@@ -1,7 +1,7 @@
-"""Pools of nodes that an administrator declares to grow: ``"scale_up"`` of an accelerator.
+"""Node pools for which an administrator declares autoscaling: ``"scale_up"`` of an accelerator.
 
-An autoscaler acts on Pending pods alone, so a refusal would never wake it. Where a new node would
-help, the pod must therefore be created, and the person be told how long that usually takes.
+An autoscaler reacts only to Pending pods, so a refusal never triggers it. If a new node would help,
+the spawner must therefore create the pod, and tell the user how long that usually takes.
 """
 
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from gpuspawner.scheduling.taint_toleration import untolerated
 
 @dataclass(frozen=True, slots=True)
 class CanScaleUp:
-    """Nodes that can still come for an accelerator.
+    """The nodes that can be added for an accelerator.
 
     Attributes:
-        nodes: How many of its nodes exist now, those away included.
-        max_nodes: How many there can be; always more than `nodes`.
-        minutes: How long a new node usually takes.
+        nodes: How many of its nodes exist now, including away nodes.
+        max_nodes: The maximum number of nodes; always more than `nodes`.
+        minutes: How many minutes a new node usually takes.
     """
 
     nodes: int
@@ -36,21 +36,21 @@ class CanScaleUp:
 def can_scale_up(
     state: ClusterState, accelerator: Accelerator | None, pod: Pod
 ) -> CanScaleUp | None:
-    """Whether a new node can still come on which the pod would fit.
+    """Return how the accelerator's pool can grow if the pod would fit on a new node; else None.
 
-    A new node is taken to be like one of the accelerator's present ones, and empty but for
-    DaemonSets. Only the number of its GPUs is the administrator's word, since a pool's first nodes
-    may still be starting, with none allocatable yet, and since larger counts are offered on
-    purpose. Of a pool without nodes nothing else is known, so the administrator's word holds for
-    all of it.
+    This assumes that a new node equals one of the accelerator's existing nodes, and runs only
+    DaemonSets. It trusts the administrator about the number of GPUs, because the first nodes of a
+    pool may still be starting, without allocatable GPUs, and because the administrator offers the
+    larger counts on purpose. If the pool has no nodes, it trusts the administrator about all
+    resources.
 
     Args:
-        state: What is known of the cluster.
-        accelerator: What the pod gets; None for a pod without one.
-        pod: A pod that has no room now.
+        state: The known state of the cluster.
+        accelerator: The pod's accelerator; None for a pod without one.
+        pod: A pod that doesn't fit now.
 
     Raises:
-        QuantityError: The pod's requests are no quantities; such a pod has no verdict either.
+        QuantityError: A request of the pod isn't a quantity. Its verdict is unknown too.
     """
     if accelerator is None or accelerator.scale_up is None:
         return None
@@ -65,11 +65,11 @@ def can_scale_up(
 
 
 def _pool(state: ClusterState, accelerator: Accelerator) -> list[NodeInfo]:
-    """The nodes that the accelerator's own selector and affinity select."""
-    anyone = convert("Pod", _selecting(accelerator))
-    if not isinstance(anyone, Pod):  # terms that no API server would take select nothing
+    """Return the nodes that the accelerator's own selector and affinity select."""
+    selecting = convert("Pod", _selecting(accelerator))
+    if not isinstance(selecting, Pod):  # invalid affinity terms select nothing
         return []
-    choice = node_choice(anyone.spec)
+    choice = node_choice(selecting.spec)
     return [node for node in state.nodes.values() if choice.matches(node.labels, node.name)]
 
 

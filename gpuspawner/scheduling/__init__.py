@@ -1,4 +1,4 @@
-"""What kube-scheduler would do with a pod, without asking it: pure, no hub, no I/O.
+"""Predicts what kube-scheduler would do with a pod. Pure functions: no hub, no I/O.
 
     state = ClusterState.from_objects(nodes=nodes, pods=pods)
     verdict = evaluate(state, pod)

@@ -1,6 +1,6 @@
 """`python -m gpuspawner.scheduling NODES.json PODS.json POD.json`: print a verdict.
 
-The files are what `kubectl get -o json` prints: a List or one object; other kinds may be given too.
+Each file holds the output of `kubectl get -o json`: a List or one object. Options name more kinds.
 """
 
 import argparse
@@ -26,20 +26,20 @@ KINDS = {
     "deviceClasses": "DeviceClass",
     "priorityClasses": "PriorityClass",
 }
-"""Further kinds by the name that `ClusterState.from_objects` has for them."""
+"""Further kinds, by the name of their argument of `ClusterState.from_objects`."""
 
 Objects = list[dict[str, object]]
 
 
 class FileError(ValueError):
-    """A file that is not what `kubectl get -o json` prints."""
+    """A file that doesn't contain what `kubectl get -o json` prints."""
 
 
 def read_objects(path: Path) -> Objects:
-    """Read a List or one object.
+    """Read the objects of a file that contains a List or one object.
 
     Raises:
-        FileError: the file cannot be read or is neither.
+        FileError: the file can't be read, or contains neither.
     """
     try:
         plain: object = msgspec.json.decode(path.read_bytes())
@@ -52,7 +52,7 @@ def read_objects(path: Path) -> Objects:
 
 
 def describe(verdict: Verdict) -> str:
-    """Write a verdict for people at a terminal."""
+    """Format a verdict for a terminal."""
     lines = [f"outcome: {verdict.outcome}"]
     if verdict.feasible:
         lines.append(f"feasible: {' '.join(verdict.feasible)}")
@@ -67,7 +67,7 @@ def describe(verdict: Verdict) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the verdict; return 0 if the pod fits, 1 if not, 2 if that is unknown, 3 on errors."""
+    """Print the verdict; return 0 if the pod fits, 1 if not, 2 if unknown, 3 on errors."""
     parser = argparse.ArgumentParser(
         prog="python -m gpuspawner.scheduling",
         description="Tell what kube-scheduler would do with a pod. All files are what"

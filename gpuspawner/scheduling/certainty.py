@@ -1,4 +1,4 @@
-"""What is not known and could change the answer for this very pod."""
+"""Finds missing or undecodable objects that could change the verdict for one pod."""
 
 from collections.abc import Iterable, Iterator
 
@@ -17,13 +17,13 @@ from .unknowns import Unknown, Why
 IMPLICIT_DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
 
 COUNTED_KINDS = ("PersistentVolumeClaim", "PersistentVolume", "StorageClass", "VolumeAttachment")
-"""What tells how many volumes a node has already."""
+"""The kinds from which the volumes of a node are counted."""
 
 
 def unknown_storage(
     state: ClusterState, pod: Pod, new_claims: Iterable[PersistentVolumeClaim]
 ) -> tuple[Unknown, ...]:
-    """Return the kinds without which nothing can be said about the pod's claims."""
+    """Return the unknown kinds on which the pod's claims depend."""
     kinds = missing_kinds(pod, state.storage, new_claims)
     return tuple(
         Unknown(Why.NOT_KNOWN, kind, may_admit=True)
@@ -33,18 +33,18 @@ def unknown_storage(
 
 
 def doubts(filters: Filters) -> tuple[Unknown, ...]:
-    """Return all else that is not known and could change the answer."""
+    """Return everything else that is unknown and could change the verdict."""
     return (
         *_other_deciders(filters.state, filters.pod),
         *_missing_kinds(filters),
         *_missing_storage(filters),
         *_device_classes(filters),
-        *_odd_objects(filters),
+        *_undecodable_objects(filters),
     )
 
 
 def uncertain(state: ClusterState, node: NodeInfo) -> Unknown | None:
-    """Return why it is unknown what a node has or holds, if it is."""
+    """Return why a node's resources or pods are unknown; None if they are known."""
     if node.problem:
         return Unknown(Why.ODD_OBJECT, f"Node {node.name}: {node.problem}", may_admit=True)
     for key, problem in node.unreadable.items():
@@ -82,7 +82,7 @@ def _missing_kinds(filters: Filters) -> Iterator[Unknown]:
     if not state.known("Pod"):
         yield Unknown(Why.NOT_KNOWN, "Pod", may_admit=related)
     if not filters.priority.known and state.has_nominations:
-        # Room is kept for pods of the same or higher priority. (See `preemption` for the rest.)
+        # Nominations of pods with the same or higher priority count. `preemption` does the rest.
         yield Unknown(Why.NOT_KNOWN, "PriorityClass", may_admit=True)
     if not state.known("Namespace") and filters.by_namespace_label:
         yield Unknown(Why.NOT_KNOWN, "Namespace", may_admit=True)
@@ -108,7 +108,7 @@ def _missing_storage(filters: Filters) -> Iterator[Unknown]:
 
 
 def _limited(filters: Filters) -> bool:
-    """Tell whether any node limits how many of the pod's volumes it takes."""
+    """Return whether any node limits the number of volumes for one of the pod's drivers."""
     storage = filters.state.storage
     return any(
         not filters.limits.drivers.isdisjoint(storage.volume_limits(name))
@@ -117,7 +117,7 @@ def _limited(filters: Filters) -> bool:
 
 
 def _device_classes(filters: Filters) -> Iterator[Unknown]:
-    """Device classes may serve an extended resource on nodes without a device plugin for it."""
+    """Yield a doubt if a device class may serve a resource on nodes without its device plugin."""
     state = filters.state
     if not state.rules.device_plugin_by_claim:
         return
@@ -130,7 +130,7 @@ def _device_classes(filters: Filters) -> Iterator[Unknown]:
         if resource in served:
             yield Unknown(Why.DEVICE_CLAIM, resource, may_admit=True, may_refuse=False)
         elif not state.known("DeviceClass") and not _has_plugin(state, resource):
-            # Where a device plugin serves a resource, no class is taken to do so as well.
+            # If a device plugin serves a resource, we assume that no device class serves it too.
             yield Unknown(Why.NOT_KNOWN, "DeviceClass", may_admit=True, may_refuse=False)
 
 
@@ -141,8 +141,8 @@ def _has_plugin(state: ClusterState, resource: str) -> bool:
     )
 
 
-def _odd_objects(filters: Filters) -> Iterable[Unknown]:
-    """Return one doubt of a kind and effect: should all pods be undecodable, one tells enough."""
+def _undecodable_objects(filters: Filters) -> Iterable[Unknown]:
+    """Return one doubt per kind and effect, because thousands of pods may be undecodable."""
     found: dict[tuple[str, bool, bool], Unknown] = {}
     for undecodable in filters.state.undecodable:
         for doubt in _undecodable(undecodable, filters):
@@ -155,7 +155,7 @@ def _undecodable(undecodable: Undecodable, filters: Filters) -> Iterator[Unknown
     if undecodable.kind == "Node":
         yield Unknown(Why.ODD_OBJECT, _describe(undecodable), may_admit=True, may_refuse=related)
     elif undecodable.kind == "Pod":
-        # One with a node that can be read concerns that node alone (see `uncertain`).
+        # If its node is readable, it concerns that node only (see `uncertain`).
         if undecodable.repels or not undecodable.node or related:
             yield Unknown(Why.ODD_OBJECT, _describe(undecodable), may_admit=related)
     elif undecodable.kind == "Namespace":
@@ -169,7 +169,7 @@ def _undecodable(undecodable: Undecodable, filters: Filters) -> Iterator[Unknown
 
 
 def _may_help(undecodable: Undecodable, filters: Filters) -> bool:
-    """Tell whether an undecodable class may serve the pod's devices or raise its priority."""
+    """Return whether an undecodable class may serve the pod's devices or raise its priority."""
     if undecodable.kind == "DeviceClass":
         return any(is_extended(resource) for resource, _ in filters.asked)
     spec = filters.pod.spec
@@ -177,7 +177,7 @@ def _may_help(undecodable: Undecodable, filters: Filters) -> bool:
 
 
 def _concerns(undecodable: Undecodable, filters: Filters) -> bool:
-    """Tell whether an undecodable object of storage may be one that the pod needs."""
+    """Return whether the pod may need an undecodable storage object."""
     pod = filters.pod
     names = {claim_name(pod, volume) for volume in pod.spec.volumes or ()} - {None}
     if not names or undecodable.kind != "PersistentVolumeClaim":

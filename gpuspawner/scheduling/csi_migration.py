@@ -1,7 +1,7 @@
-"""In-tree volumes that a node serves through their CSI driver.
+"""CSI migration: in-tree volumes that a node serves through a CSI driver.
 
-There the volume's topology is that of the driver. Sources: `tryTranslatePVToCSI` in
-volumebinding/binder.go (v1.36.2), csi-translation-lib plugins/in_tree_volume.go (v0.36.2).
+On such a node, the volume's topology uses the labels of the driver. Sources: `tryTranslatePVToCSI`
+in volumebinding/binder.go (v1.36.2), csi-translation-lib plugins/in_tree_volume.go (v0.36.2).
 """
 
 import re
@@ -39,13 +39,13 @@ _CSI_ZONES = {
     GCE_PD: "topology.gke.io/zone",
     CINDER: "topology.cinder.csi.openstack.org/zone",
 }
-"""The label of zones of each plugin's driver; Azure's volumes keep theirs."""
+"""In-tree plugin to the zone label of its CSI driver. Azure's volumes keep their own label."""
 
 _AWS_URL = re.compile(r"aws://[^/?#]*/+vol-[^/?#]*/*")
 
 
 class Disk(Protocol):
-    """What names an in-tree disk: a volume of a pod, or a PersistentVolume's spec."""
+    """A reference to an in-tree disk: a volume of a pod, or the spec of a PersistentVolume."""
 
     @property
     def aws_elastic_block_store(self) -> AWSElasticBlockStore | None:
@@ -65,7 +65,7 @@ class Disk(Protocol):
 
 
 def plugin_of(disk: Disk) -> str | None:
-    """Return the name of the in-tree plugin of a disk; None for all that does not migrate."""
+    """Return the in-tree plugin of a disk; None if no plugin that can migrate serves it."""
     if disk.aws_elastic_block_store:
         return AWS_EBS
     if disk.gce_persistent_disk:
@@ -81,7 +81,7 @@ def migrated_plugins(annotations: Mapping[str, str] | None) -> frozenset[str]:
 
 
 def translated(volume: PersistentVolume) -> PersistentVolume:
-    """Return a volume with the node affinity that it has on nodes that migrated its plugin."""
+    """Return a volume with the node affinity that counts on nodes that migrated its plugin."""
     csi_zone = _CSI_ZONES.get(plugin_of(volume.spec) or "")
     if csi_zone is None:
         return volume
@@ -109,7 +109,7 @@ def translated(volume: PersistentVolume) -> PersistentVolume:
 
 
 def translates(volume: PersistentVolume) -> bool:
-    """Tell whether a volume has a CSI form; the scheduler stumbles over one without."""
+    """Return whether a volume has a CSI form. The scheduler fails on a volume without one."""
     spec = volume.spec
     if spec.aws_elastic_block_store:
         name = spec.aws_elastic_block_store.volume_id
@@ -126,7 +126,7 @@ def translates(volume: PersistentVolume) -> bool:
 
 
 def _labels_in_use(terms: Iterable[NodeSelectorTerm], labels: Mapping[str, str]) -> tuple[str, str]:
-    """Return the labels of zone and region that a volume speaks of."""
+    """Return the zone label and the region label that a volume uses."""
     keys = {e.key for term in terms for e in term.match_expressions or ()}
     for named in (keys, labels):
         if ZONE in named:

@@ -1,4 +1,4 @@
-"""Would this pod be placed now? The scheduler's answer, or that it is unknown."""
+"""Evaluates whether kube-scheduler would place a pod now."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -31,14 +31,14 @@ PlainOrClaim = Mapping[str, object] | PersistentVolumeClaim
 def evaluate(
     state: ClusterState, pod: PlainOrPod, *, new_claims: Iterable[PlainOrClaim] = ()
 ) -> Verdict:
-    """Tell what kube-scheduler would do with a pod. Never raises, changes nothing.
+    """Return what kube-scheduler would do with a pod. Never raises, and changes nothing.
 
     Args:
         state: the cluster.
-        pod: the pod to place, as a plain API dict or decoded; best what a server-side dry run of
-            its creation returned, so that admission has had its say.
-        new_claims: PersistentVolumeClaims that do not exist yet but will before the pod does; each
-            counts by its StorageClass.
+        pod: the pod to place, as a plain API dict or decoded. Best is the pod that a server-side
+            dry run returned, because it includes the changes of admission.
+        new_claims: PersistentVolumeClaims that don't exist yet, and that are created before the
+            pod. Each counts by its StorageClass.
     """
     return _judged(state, pod, new_claims, _no_failures)
 
@@ -46,16 +46,16 @@ def evaluate(
 def explain(
     state: ClusterState, pod: PlainOrPod, *, new_claims: Iterable[PlainOrClaim] = ()
 ) -> Verdict:
-    """Do as `evaluate` does, but give the failures of the other nodes even if a node fits."""
+    """Evaluate a pod, and list the failures of all other nodes even if a node fits."""
     return _judged(state, pod, new_claims, _all_failures)
 
 
 def fits_somewhere(state: ClusterState, pod: PlainOrPod) -> bool:
-    """Tell whether `evaluate` would find that a pod fits; quicker, since one node is enough.
+    """Return whether a pod fits. Faster than `evaluate`, because it stops at the first node.
 
     Args:
         state: the cluster.
-        pod: the pod to place; its claims, if it has any, have to exist.
+        pod: the pod to place. Its claims must exist.
     """
     parsed = _parsed(pod)
     if isinstance(parsed, str) or unknown_storage(state, parsed, ()):
@@ -78,13 +78,13 @@ def fits_somewhere(state: ClusterState, pod: PlainOrPod) -> bool:
 def fits_on(
     state: ClusterState, node: str, pod: PlainOrPod, extra_pods: Iterable[PlainOrPod] = ()
 ) -> bool | None:
-    """Tell whether a pod fits on a node with more pods on it; None if that is unknown.
+    """Return whether a pod fits on a node beside further pods; None if that is unknown.
 
     Args:
         state: the cluster.
         node: the node's name.
         pod: the pod to place.
-        extra_pods: pods to count as if they were on the node.
+        extra_pods: pods to count as if they ran on the node.
     """
     info = state.nodes.get(node)
     if info is None:
@@ -113,10 +113,10 @@ class _Found(msgspec.Struct, frozen=True):
 
     nodes: int
     screen: Screen | None
-    """None if the pod is kept from every node alike."""
+    """None if one reason rejects the pod on every node."""
     feasible: tuple[str, ...] = ()
     uncertain: tuple[Unknown, ...] = ()
-    """Nodes that would fit if only what cannot be read were good."""
+    """Why nodes that otherwise fit are uncertain."""
 
 
 def _judged(
@@ -137,7 +137,7 @@ def _judged(
     try:
         unknown = unknown_storage(state, parsed, claims)
         if unknown:
-            # Whatever the claims are, they cannot admit the pod where the other rules refuse it.
+            # If the other rules refuse the pod, its claims can't change that.
             filters = Filters(state, _without_volumes(parsed))
             found = _search(filters)
             if not found.feasible:
@@ -170,7 +170,7 @@ def _search(filters: Filters) -> _Found:
 
 
 def _candidates(filters: Filters, screen: Screen) -> list[NodeInfo]:
-    """Return the nodes that hold the pod as far as known."""
+    """Return the nodes that fit, and the nodes whose resources are unknown."""
     nodes: Iterable[NodeInfo] = screen.able
     if filters.names is not None:
         nodes = [node for node in nodes if node.name in filters.names]
@@ -186,7 +186,7 @@ def _no_failures(_filters: Filters, _found: _Found) -> dict[str, Failures]:
 
 
 def _all_failures(filters: Filters, found: _Found) -> Mapping[str, Failures]:
-    """Return the failures of all nodes that do not fit."""
+    """Return the failures of all nodes that don't fit."""
     if found.screen is None:
         return _everywhere(filters)
     return _joined(filters, found.screen, _unfit(filters, found.screen))
@@ -198,7 +198,7 @@ def _everywhere(filters: Filters) -> Mapping[str, Failures]:
 
 
 def _unfit(filters: Filters, screen: Screen) -> Unfit:
-    """Return the nodes that pass the screen and do not fit."""
+    """Return the nodes that pass the screen but don't fit."""
     simple = filters.simple and not filters.state.has_nominations
     if simple and filters.names is None:
         return screen.lacking(filters.asked)
@@ -282,7 +282,7 @@ def _not_understood(state: ClusterState, problem: str) -> Verdict:
 
 
 def _parsed(pod: PlainOrPod) -> Pod | str:
-    """Return the pod, or why it cannot be understood; it needs no name yet."""
+    """Return the pod, or why it can't be decoded. It needs no name."""
     if isinstance(pod, Pod):
         return pod
     try:

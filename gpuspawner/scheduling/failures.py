@@ -1,6 +1,6 @@
-"""Why a pod cannot run on a node: frozen facts, each with kube-scheduler's own text (v1.36).
+"""Why a pod can't run on a node: frozen types, each with kube-scheduler's own text (v1.36).
 
-The texts are `.reason`; the other fields are what people need and the texts lack.
+`.reason` is the scheduler's text. The other fields hold details that the text omits.
 """
 
 from typing import ClassVar
@@ -13,11 +13,11 @@ from .requests import PODS
 
 
 class Failure(msgspec.Struct, frozen=True, gc=False):
-    """Base of all facts."""
+    """Base class of all failures."""
 
     resolvable: ClassVar[bool] = False
-    """Whether pods could go (preemption) so that it holds no more; `Unschedulable` in Kubernetes'
-    terms, `UnschedulableAndUnresolvable` otherwise."""
+    """Whether removing pods (preemption) could resolve it. The scheduler calls these failures
+    `Unschedulable`, and all others `UnschedulableAndUnresolvable`."""
 
     @property
     def reason(self) -> str:
@@ -44,7 +44,7 @@ class OtherNode(Failure, frozen=True):
 
 
 class Untolerated(Failure, frozen=True):
-    """A taint of the node that the pod does not tolerate: the first of them."""
+    """The first taint of the node that the pod doesn't tolerate."""
 
     key: str
     value: str
@@ -62,7 +62,7 @@ class Untolerated(Failure, frozen=True):
 
 
 class Unselected(Failure, frozen=True):
-    """The pod's nodeSelector or required node affinity does not select the node."""
+    """The pod's nodeSelector or required node affinity doesn't select the node."""
 
     @property
     def reason(self) -> str:
@@ -71,7 +71,7 @@ class Unselected(Failure, frozen=True):
 
 
 class Excluded(Failure, frozen=True):
-    """The pod's node affinity names nodes by `metadata.name`, and this is none of them."""
+    """The pod's node affinity names nodes by `metadata.name`, but not this node."""
 
     @property
     def reason(self) -> str:
@@ -80,7 +80,7 @@ class Excluded(Failure, frozen=True):
 
 
 class PortTaken(Failure, frozen=True):
-    """A host port that a pod on the node already has."""
+    """A pod on the node already uses a host port that the pod wants."""
 
     resolvable: ClassVar[bool] = True
     protocol: str
@@ -93,17 +93,17 @@ class PortTaken(Failure, frozen=True):
 
 
 class Insufficient(Failure, frozen=True):
-    """Too little of a resource; millicores for `cpu`, whole units (bytes, devices, pods) else."""
+    """Too little of a resource, in millicores for `cpu`, else in bytes, devices or pods."""
 
     resource: str
     asked: int
     free: int
-    """Negative where the node is over-committed."""
+    """Negative if the node is over-committed."""
     allocatable: int
 
     @property
     def resolvable(self) -> bool:  # type: ignore[override]
-        """Whether the node has it at all."""
+        """Whether the allocatable amount is enough; always true for `pods`."""
         return self.asked <= self.allocatable or self.resource == PODS
 
     @property
@@ -113,7 +113,7 @@ class Insufficient(Failure, frozen=True):
 
 
 class DiskInUse(Failure, frozen=True):
-    """An in-tree disk that a pod on the node already has."""
+    """A pod on the node already uses an in-tree disk that the pod wants."""
 
     resolvable: ClassVar[bool] = True
     volume: str
@@ -125,7 +125,7 @@ class DiskInUse(Failure, frozen=True):
 
 
 class ClaimInUse(Failure, frozen=True):
-    """A ReadWriteOncePod claim that another pod uses."""
+    """Another pod uses a ReadWriteOncePod claim of the pod."""
 
     resolvable: ClassVar[bool] = True
     claims: tuple[str, ...]
@@ -140,7 +140,7 @@ class ClaimInUse(Failure, frozen=True):
 
 
 class TooManyVolumes(Failure, frozen=True):
-    """The node takes no more volumes of a CSI driver."""
+    """The pod's volumes exceed the node's limit for a CSI driver."""
 
     resolvable: ClassVar[bool] = True
     driver: str
@@ -153,7 +153,7 @@ class TooManyVolumes(Failure, frozen=True):
 
 
 class VolumeElsewhere(Failure, frozen=True):
-    """A volume that the node cannot reach, by the volume's node affinity."""
+    """The node affinity of a volume excludes the node."""
 
     claim: str
     volume: str
@@ -165,7 +165,7 @@ class VolumeElsewhere(Failure, frozen=True):
 
 
 class NoVolume(Failure, frozen=True):
-    """No volume is free, or can be made, on the node for a claim."""
+    """On this node, no volume is free for a claim, and none can be provisioned."""
 
     claim: str
 
@@ -176,7 +176,7 @@ class NoVolume(Failure, frozen=True):
 
 
 class NoStorage(Failure, frozen=True):
-    """The storage that the node reaches has too little space for a claim."""
+    """The storage that the node can reach has too little space for a claim."""
 
     claim: str
 
@@ -187,7 +187,7 @@ class NoStorage(Failure, frozen=True):
 
 
 class VolumeGone(Failure, frozen=True):
-    """A claim is bound to a volume that is not there."""
+    """A claim is bound to a volume that doesn't exist."""
 
     claim: str
 
@@ -198,7 +198,7 @@ class VolumeGone(Failure, frozen=True):
 
 
 class OtherZone(Failure, frozen=True):
-    """A volume whose zone or region label is not the node's."""
+    """The zone or region label of a volume differs from the node's."""
 
     volume: str
     label: str
@@ -211,7 +211,7 @@ class OtherZone(Failure, frozen=True):
 
 
 class Uneven(Failure, frozen=True):
-    """The pod would be spread too unevenly."""
+    """The node would exceed the `maxSkew` of a topology spread constraint."""
 
     resolvable: ClassVar[bool] = True
     topology_key: str
@@ -223,7 +223,7 @@ class Uneven(Failure, frozen=True):
 
 
 class NoTopology(Failure, frozen=True):
-    """The node lacks the label that the pod is spread over."""
+    """The node lacks the label that a topology spread constraint names."""
 
     topology_key: str
 
@@ -234,7 +234,7 @@ class NoTopology(Failure, frozen=True):
 
 
 class NotNear(Failure, frozen=True):
-    """The pods that the pod wants to be near are not there."""
+    """The pods that the pod's affinity requires aren't in the node's topology domain."""
 
     @property
     def reason(self) -> str:
@@ -243,7 +243,7 @@ class NotNear(Failure, frozen=True):
 
 
 class TooNear(Failure, frozen=True):
-    """Pods that the pod wants to be away from are there."""
+    """The pod's anti-affinity matches a pod in the node's topology domain."""
 
     resolvable: ClassVar[bool] = True
 
@@ -254,7 +254,7 @@ class TooNear(Failure, frozen=True):
 
 
 class Repelled(Failure, frozen=True):
-    """Pods that are there want to be away from the pod."""
+    """The anti-affinity of a pod in the node's topology domain matches the pod."""
 
     resolvable: ClassVar[bool] = True
 
@@ -265,13 +265,13 @@ class Repelled(Failure, frozen=True):
 
 
 class Rejected(Failure, frozen=True):
-    """The pod cannot run on any node, whatever the nodes have; the text says why."""
+    """The pod can't run on any node; `text` says why."""
 
     text: str
     claim: str = ""
-    """The claim that is to blame, if one is."""
+    """The claim that causes it, if any."""
     passing: bool = False
-    """Whether it will pass by itself: a claim is still to be bound, say."""
+    """Whether it passes without a change, for example once a claim is bound."""
 
     @property
     def reason(self) -> str:
@@ -280,11 +280,11 @@ class Rejected(Failure, frozen=True):
 
 
 Failures = tuple[Failure, ...]
-"""All facts of the first rule that failed on a node."""
+"""All failures of the first rule that failed on a node."""
 
 
 def resolvable(failures: Failures) -> bool:
-    """Tell whether removing pods could help: no fact may be beyond that."""
+    """Return whether removing pods could resolve all failures."""
     for failure in failures:  # noqa: SIM110 (all() costs three times the time)
         if not failure.resolvable:
             return False

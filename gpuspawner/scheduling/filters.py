@@ -1,7 +1,7 @@
 """All filter rules of kube-scheduler's default profile for one pod, in the scheduler's order.
 
-A `Filters` is made for one evaluation and holds what the scheduler calculates in PreFilter; nothing
-here changes the state.
+A `Filters` serves one evaluation and holds the results that the scheduler calculates in PreFilter.
+Nothing here changes the state.
 """
 
 from collections.abc import Iterable
@@ -50,17 +50,17 @@ class Filters:
         new_claims: Iterable[PersistentVolumeClaim] = (),
         assumed: Pods = (),
     ) -> None:
-        """Prepare.
+        """Compile the pod's requirements.
 
         Args:
             state: the cluster.
             pod: the pod to place.
-            new_claims: claims that do not exist yet but will before the pod does.
-            assumed: pods to count as if they were on their nodes.
+            new_claims: claims that don't exist yet, and that are created before the pod.
+            assumed: pods to count as if they ran on their nodes.
 
         Raises:
-            QuantityError: a request of the pod is no quantity.
-            SelectorError: the pod has a selector that the scheduler cannot use.
+            QuantityError: a request of the pod isn't a quantity.
+            SelectorError: the pod has a selector that the scheduler can't use.
         """
         self.state = state
         self.pod = pod
@@ -72,7 +72,7 @@ class Filters:
         self.disks = volume_restrictions.restricted(pod.spec.volumes)
         claims = pod_claims(pod, state.storage, new_claims)
         self.rejected: Rejected | None = None
-        """What keeps the pod from every node, whatever the nodes have."""
+        """Why the pod can't run on any node, if one reason holds for all."""
         if self.names is not None and not self.names:
             self.rejected = Rejected(CONFLICT)
         elif isinstance(claims, Rejected):
@@ -82,17 +82,17 @@ class Filters:
         self._in_use = self._claims_in_use()
         self.limits = VolumeLimits(pod, self.claims, state.storage)
         self.pods = pod_choice(pod, state.storage)
-        """What the pod requires of other pods."""
+        """The pod's required affinity and anti-affinity."""
         self.binding = Binding(self.claims, state.storage, state.screening)
         self._volumes_decide = bool(self.disks or self.claims.all or self.limits.needed)
         self.spread = self._spread()
         self.nearness = self._nearness()
         self.simple = not (self.ports or self._volumes_decide or self.spread or self.nearness)
-        """Whether on nodes that pass the screen only resources decide."""
+        """Whether only resources decide on nodes that pass the screen."""
 
     @property
     def by_namespace_label(self) -> bool:
-        """Whether labels of namespaces decide."""
+        """Whether the labels of namespaces can change the verdict."""
         meta = self.pod.metadata
         return self.pods.by_namespace_label or self.state.bound.repels_by_namespace_label(
             meta.namespace, meta.labels or {}
@@ -100,11 +100,11 @@ class Filters:
 
     @property
     def related(self) -> bool:
-        """Whether more pods elsewhere could admit the pod."""
+        """Whether further pods on other nodes could make the pod fit."""
         return self.spread is not None or bool(self.pods.near)
 
     def screen(self) -> Screen:
-        """Return the nodes sorted by what is fixed about them."""
+        """Return the nodes, sorted by the static rules."""
         spec = self.pod.spec
         devices = tuple(item for item in self.asked if "/" in item[0])
         affinity = spec.affinity.node_affinity if spec.affinity else None
@@ -114,25 +114,25 @@ class Filters:
         return self.state.screening.screen(signature, self.state.nodes, self._judge, devices)
 
     def fixed_failure(self, node: NodeInfo) -> Failure | None:
-        """Return what is fixed about a node and keeps the pod from it."""
+        """Return why the static rules exclude a node; None if they don't."""
         return self._judge()(node)
 
     def admits(self, node: NodeInfo) -> bool:
-        """Tell whether a node that passes the screen and has the resources holds the pod."""
+        """Return whether the pod fits on a node that passes the screen and has the resources."""
         if self.ports or self._assumed or self.state.has_nominations:
             return not self.failures(node)
         return not self._later_failures(node, (), ())
 
     def failures(self, node: NodeInfo) -> Failures:
-        """Return what keeps the pod from a node that passes the screen; empty if nothing does.
+        """Return why the pod doesn't fit on a node that passes the screen; empty if it fits.
 
-        Pods that the scheduler keeps room for count as if they were there, and as if they were
-        not: the pod must fit both ways (`RunFilterPluginsWithNominatedPods`).
+        The pod must fit both with and without the pods that are nominated to the node
+        (`RunFilterPluginsWithNominatedPods`).
         """
         return self.failures_without(node, ())
 
     def failures_without(self, node: NodeInfo, removed: Pods) -> Failures:
-        """Return the failures, with pods of the node imagined gone."""
+        """Return the failures of a node as if some of its pods were removed."""
         nominated = self._nominated(node) if self.state.has_nominations else ()
         if nominated:
             failures = self._failures(node, nominated, removed)
@@ -152,7 +152,7 @@ class Filters:
         return self._later_failures(node, added, removed)
 
     def _later_failures(self, node: NodeInfo, added: Pods, removed: Pods) -> Failures:
-        """The rules after NodeResourcesFit."""
+        """Apply the rules after NodeResourcesFit."""
         if self._volumes_decide:
             failures = self._volume_failures(node, added, removed)
             if failures:
@@ -170,7 +170,8 @@ class Filters:
             in_use = volume_restrictions.in_use(self.disks, _pods(node.claimants, here, removed))
             if in_use is not None:
                 return (in_use,)
-        # Without a use and a disk the scheduler skips the plugin, whoever is nominated.
+        # If no claim is in use and the pod has no disks, the scheduler skips the plugin even if
+        # pods are nominated.
         if (self._in_use or self.disks) and self._one_pod_conflict(added, removed):
             return (ClaimInUse(tuple(sorted(self.claims.one_pod))),)
         if self.limits.needed:
@@ -185,7 +186,7 @@ class Filters:
         return tuple(pod for pod in self._assumed if pod.node == node.name)
 
     def _one_pod_conflict(self, added: Pods, removed: Pods) -> bool:
-        """Count uses as the plugin does: by the claim's name, in any namespace."""
+        """Return whether a claim is in use, counted by name in any namespace like the plugin."""
         one_pod = self.claims.one_pod
         uses = len(self._in_use)
         for pods, sign in ((added, 1), (removed, -1)):
@@ -224,13 +225,13 @@ class Filters:
         )
 
     def _judge(self) -> Judge:
-        """Return the rules about what is fixed of a node: the first four plugins."""
+        """Return the static rules: the first four plugins."""
         spec, choice = self.pod.spec, self.choice
         tolerations = tuple(spec.tolerations or ())
-        bears_cordons = any_tolerates(tolerations, UNSCHEDULABLE)
+        tolerates_cordons = any_tolerates(tolerations, UNSCHEDULABLE)
 
         def judge(node: NodeInfo) -> Failure | None:
-            if not bears_cordons and node.node is not None and node.node.spec.unschedulable:
+            if not tolerates_cordons and node.node is not None and node.node.spec.unschedulable:
                 return Cordoned()
             if spec.node_name and spec.node_name != node.name:
                 return OtherNode()

@@ -1,7 +1,7 @@
-"""The scheduler's message, word for word (v1.36).
+"""The scheduler's fit error, word for word (v1.36).
 
 Sources: `FitError.Error` in framework/types.go, `RunPostFilterPlugins`, and the PostFilter parts of
-DynamicResources and DefaultPreemption. The condition PodScheduled of a pod that waits has it whole.
+DynamicResources and DefaultPreemption. The PodScheduled condition of a pending pod shows all of it.
 """
 
 from collections import Counter
@@ -16,12 +16,12 @@ NO_CLAIMS = "no new claims to deallocate"
 
 
 def fit_error(nodes: int, rejected: Rejected | None, reasons: Mapping[str, int]) -> str:
-    """Write why no node fits, without what preemption has to say.
+    """Return the text why no node fits, without the part about preemption.
 
     Args:
-        nodes: how many nodes there are.
-        rejected: what keeps the pod from every node alike, if anything does.
-        reasons: how many nodes each reason is true of.
+        nodes: the number of nodes.
+        rejected: why the pod can't run on any node, if one reason holds for all.
+        reasons: the number of nodes for each reason.
     """
     if not nodes:
         return NO_NODES
@@ -31,38 +31,38 @@ def fit_error(nodes: int, rejected: Rejected | None, reasons: Mapping[str, int])
 
 
 def count_reasons(failures: Iterable[Failures]) -> Counter[str]:
-    """Count how many nodes each reason is true of."""
+    """Count the nodes for each reason."""
     return Counter(fact.reason for facts in failures for fact in facts)
 
 
 def histogram(nodes: int, reasons: Mapping[str, int]) -> str:
-    """Write how often each reason occurs, sorted as text."""
+    """Return the text that counts each reason, sorted as text."""
     parts = sorted(f"{number} {reason}" for reason, number in reasons.items() if number)
     return f"0/{nodes} nodes are available:" + (f" {', '.join(parts)}." if parts else "")
 
 
 def preemption_text(nodes: int, reasons: Mapping[str, int], tried: int) -> str:
-    """Write why preemption would not help.
+    """Return the text why preemption wouldn't help.
 
     Args:
-        nodes: how many nodes there are.
-        reasons: how often each reason occurs on the nodes that were tried.
-        tried: how many nodes that were.
+        nodes: the number of nodes.
+        reasons: how often each reason occurs on the nodes that preemption tried.
+        tried: the number of nodes that preemption tried.
     """
     return histogram(nodes, {**reasons, NOT_HELPFUL: nodes - tried})
 
 
 def condition(error: str, rejected: Rejected | None, preemption: str) -> str:
-    """Join all parts as the pod's condition has them.
+    """Join all parts as in the pod's condition.
 
     Args:
         error: why no node fits.
-        rejected: what keeps the pod from every node alike, if anything does.
-        preemption: why preemption would not help, or "" where it does.
+        rejected: why the pod can't run on any node, if one reason holds for all.
+        preemption: why preemption wouldn't help, or "" if it helps.
     """
     if error == NO_NODES:
         return error
     if rejected is not None:
-        # DynamicResources had no turn before, and stumbles over that.
+        # After a rejection, DynamicResources didn't run its PreFilter, so its PostFilter fails.
         return f"{error} not found"
     return f"{error} {NO_CLAIMS}, preemption: {preemption}" if preemption else error

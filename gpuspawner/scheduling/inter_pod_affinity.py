@@ -1,7 +1,7 @@
-"""Nearness of pods: plugin InterPodAffinity (v1.36.2).
+"""Affinity between pods: plugin InterPodAffinity (v1.36.2).
 
-Required affinity and anti-affinity of the pod to place, and the required anti-affinity of the pods
-that are there.
+Covers the required affinity and anti-affinity of the pod to place, and the required anti-affinity
+of existing pods.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,27 +19,30 @@ from .storage_index import StorageIndex
 from .tallies import Meant, Tally
 
 _Counts = dict[tuple[str, str], int]
-"""How many matching pods there are per topology key and value."""
+"""The number of matching pods for each topology key and value."""
 
 
 class PodChoice(NamedTuple):
-    """What a pod requires of other pods, compiled, namespace selectors resolved."""
+    """A pod's required affinity (`near`) and anti-affinity (`away`), compiled.
+
+    Namespace selectors are resolved to names.
+    """
 
     near: tuple[PodTerm, ...]
     away: tuple[PodTerm, ...]
     by_namespace_label: bool
-    """Whether labels of namespaces decide."""
+    """Whether the labels of namespaces can change the verdict."""
 
 
 def pod_choice(pod: Pod, storage: StorageIndex) -> PodChoice:
-    """Compile what a pod requires of other pods.
+    """Compile a pod's required affinity and anti-affinity.
 
     Args:
         pod: the pod to place.
-        storage: has the namespaces that selectors may mean.
+        storage: contains the namespaces.
 
     Raises:
-        SelectorError: a selector that the scheduler cannot use.
+        SelectorError: a selector that the scheduler can't use.
     """
     affinity = pod.spec.affinity
     namespace, labels = pod.metadata.namespace, pod.metadata.labels or {}
@@ -56,7 +59,7 @@ def pod_choice(pod: Pod, storage: StorageIndex) -> PodChoice:
 
 
 class Nearness:
-    """Which pods a pod must be near to or away from, counted per topology at one moment."""
+    """Counts of the pods that matter to a pod's affinity, per topology domain, at one moment."""
 
     def __init__(
         self,
@@ -65,11 +68,11 @@ class Nearness:
         namespace_labels: Labels,
         nodes: Mapping[str, NodeInfo],
     ) -> None:
-        """Start with no other pod.
+        """Start with empty counts.
 
         Args:
             pod: the pod to place.
-            choice: what it requires of other pods.
+            choice: its affinity and anti-affinity.
             namespace_labels: the labels of its namespace.
             nodes: all nodes.
         """
@@ -83,11 +86,11 @@ class Nearness:
         self._repelling: _Counts = {}
 
     def count(self, pods: PodIndex, assumed: Iterable[PodInfo] = ()) -> None:
-        """Count the pods that are on nodes.
+        """Count the pods on nodes.
 
         Args:
-            pods: all of them.
-            assumed: pods to count as if they were on their nodes.
+            pods: all pods on nodes.
+            assumed: pods to count as if they ran on their nodes.
         """
         if self._choice.near:
             found = pods.count(Tally(tuple(map(_meant, self._choice.near)), ending_too=True))
@@ -107,18 +110,18 @@ class Nearness:
 
     @property
     def needed(self) -> bool:
-        """Whether it can refuse any node."""
+        """Whether the counts can exclude any node."""
         return bool(self._choice.near or self._choice.away or self._repelling)
 
     def failure(
         self, node: NodeInfo, added: Iterable[PodInfo] = (), removed: Iterable[PodInfo] = ()
     ) -> Failure | None:
-        """Return what keeps the pod from a node, if anything does.
+        """Return why the rule excludes a node; None if it doesn't.
 
         Args:
             node: the node.
-            added: pods to imagine on it.
-            removed: pods to imagine gone from it.
+            added: pods to count as if they ran on it.
+            removed: pods of the node to leave out.
         """
         near, away, repelling = self._near, self._away, self._repelling
         if added or removed:
@@ -139,7 +142,7 @@ class Nearness:
         return None
 
     def missing_label(self, node: NodeInfo) -> bool:
-        """Tell whether the node can never be near to anything, wherever pods are."""
+        """Return whether the node lacks a topology label of the pod's affinity."""
         return any(term.topology_key not in node.labels for term in self._choice.near)
 
     def _is_near(self, node: NodeInfo, near: _Counts) -> bool:
@@ -152,7 +155,7 @@ class Nearness:
                 exist = False
         if exist:
             return True
-        # The first of pods that want to be near to each other may go anywhere.
+        # The first of several pods with affinity for each other may run anywhere.
         return not near and self._means_itself()
 
     def _means_itself(self) -> bool:
@@ -187,7 +190,7 @@ class Nearness:
 
 
 def _meant(term: PodTerm) -> Meant:
-    """Return the pods that a term of the pod to place means."""
+    """Return which pods a term of the pod to place matches."""
     return Meant(term.selector, None if term.namespace_selector.empty else term.namespaces)
 
 

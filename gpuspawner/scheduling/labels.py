@@ -1,4 +1,4 @@
-"""Label and node selectors, compiled once and matched often.
+"""Label selectors and node selectors, compiled once and matched often.
 
 Sources: apimachinery `labels/selector.go` and `LabelSelectorAsSelector`, component-helpers
 `nodeaffinity/nodeaffinity.go` (v0.36.2).
@@ -37,20 +37,20 @@ _Labelled = TypeVar("_Labelled", bound=HasLabels)
 
 
 class SelectorError(ValueError):
-    """A selector that the scheduler cannot use."""
+    """A selector that the scheduler can't use."""
 
 
 class Requirement(NamedTuple):
-    """One thing that labels must fulfil."""
+    """One condition on labels."""
 
     key: str
     operator: str
     values: frozenset[str]
     number: int = 0
-    """The value of Gt and Lt."""
+    """The value for Gt and Lt."""
 
     def matches(self, labels: Labels) -> bool:
-        """Tell whether the labels fulfil it."""
+        """Return whether the labels meet it."""
         value = labels.get(self.key)
         match self.operator:
             case "In":
@@ -68,13 +68,13 @@ class Requirement(NamedTuple):
 
 
 class Selector(NamedTuple):
-    """Requirements that all must be fulfilled; without any it matches everything."""
+    """Requirements that must all match. Without requirements, it matches everything."""
 
     requirements: tuple[Requirement, ...]
     nothing: bool = False
 
     def matches(self, labels: Labels) -> bool:
-        """Tell whether the labels are selected."""
+        """Return whether it selects the labels."""
         if self.nothing:
             return False
         for requirement in self.requirements:  # noqa: SIM110 (all() costs twice the time)
@@ -83,7 +83,7 @@ class Selector(NamedTuple):
         return True
 
     def select(self, things: Iterable[_Labelled]) -> list[_Labelled]:
-        """Return those whose labels are selected; made for 150,000 of them."""
+        """Return the things whose labels it selects. Fast enough for 150,000 of them."""
         if self.nothing:
             return []
         found: Iterable[_Labelled] = things
@@ -98,7 +98,7 @@ class Selector(NamedTuple):
 
     @property
     def empty(self) -> bool:
-        """Whether it selects everything, as an empty selector does."""
+        """Whether it selects everything."""
         return not self.requirements and not self.nothing
 
 
@@ -107,10 +107,10 @@ EVERYTHING = Selector(())
 
 
 def compile_selector(selector: LabelSelector | None) -> Selector:
-    """Compile a label selector; an absent one matches nothing, an empty one everything.
+    """Compile a label selector; None matches nothing, an empty selector matches everything.
 
     Raises:
-        SelectorError: an operator, a key or values that the API does not know.
+        SelectorError: the API server would refuse an operator, a key or a value.
     """
     if selector is None:
         return NOTHING
@@ -129,10 +129,10 @@ class NodeTerm(NamedTuple):
 
     labels: Selector
     fields: tuple[tuple[str, bool, str], ...]
-    """Field, whether it must be equal, and to what."""
+    """For each field: its name, whether it must be equal, and the value."""
 
     def matches(self, labels: Labels, name: str) -> bool:
-        """Tell whether a node with these labels and this name is selected."""
+        """Return whether it selects a node with these labels and this name."""
         for field, equal, value in self.fields:
             if ((name if field == "metadata.name" else "") == value) is not equal:
                 return False
@@ -140,9 +140,9 @@ class NodeTerm(NamedTuple):
 
 
 def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
-    """Compile a node selector, of which one term must match.
+    """Compile the terms of a node selector; a node needs to match one of them.
 
-    Empty terms match nothing and terms that are not understood never match, so both are left out.
+    The result omits empty terms and invalid terms, because they never match.
     """
     terms = []
     for term in selector.node_selector_terms or ():
@@ -156,7 +156,7 @@ def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
 
 
 def int64(text: str) -> int | None:
-    """Read a 64-bit number as Go's `strconv.ParseInt` does; None if it is none."""
+    """Parse a 64-bit number like Go's `strconv.ParseInt`; None if the text isn't one."""
     if not _INT.fullmatch(text):
         return None
     number = int(text)

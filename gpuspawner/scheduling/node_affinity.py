@@ -1,4 +1,4 @@
-"""The nodes that a pod selects: plugin NodeAffinity (v1.36.2)."""
+"""Node affinity and nodeSelector: plugin NodeAffinity (v1.36.2)."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -15,10 +15,10 @@ class NodeChoice(NamedTuple):
 
     labels: Mapping[str, str]
     terms: tuple[NodeTerm, ...] | None
-    """None without required affinity; without a term nothing matches."""
+    """None without required affinity. An empty tuple matches no node."""
 
     def matches(self, labels: Labels, name: str) -> bool:
-        """Tell whether a node with these labels and this name is selected."""
+        """Return whether it selects a node with these labels and this name."""
         for key, value in self.labels.items():
             if labels.get(key) != value:
                 return False
@@ -28,7 +28,7 @@ class NodeChoice(NamedTuple):
 
 
 def node_choice(spec: PodSpec) -> NodeChoice:
-    """Compile what a pod's spec says of nodes."""
+    """Compile a pod's nodeSelector and required node affinity."""
     affinity = spec.affinity.node_affinity if spec.affinity else None
     required = affinity.required if affinity else None
     return NodeChoice(
@@ -38,9 +38,9 @@ def node_choice(spec: PodSpec) -> NodeChoice:
 
 
 def named_nodes(spec: PodSpec) -> frozenset[str] | None:
-    """Return the nodes that every affinity term names by metadata.name; None means any node.
+    """Return the nodes that the affinity terms name by metadata.name; None means any node.
 
-    An empty set means that each term names several nodes at once, which nothing can fulfil.
+    An empty set means that each term requires several names at once, so no node can match.
     """
     affinity = spec.affinity.node_affinity if spec.affinity else None
     required = affinity.required if affinity else None

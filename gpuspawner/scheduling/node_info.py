@@ -1,4 +1,4 @@
-"""A node with all that runs on it, summed so that one pod's coming or going costs O(1)."""
+"""A node and its pods, with sums. Adding or removing a pod costs O(1)."""
 
 import itertools
 import sys
@@ -24,7 +24,7 @@ HostPort = tuple[str, str, int]
 
 
 class PodInfo(msgspec.Struct, gc=False, frozen=True):
-    """What is kept of a pod on a node; there may be 150,000 of them."""
+    """The fields of a pod on a node that decide. There may be 150,000 of these objects."""
 
     key: str
     """namespace/name"""
@@ -32,18 +32,18 @@ class PodInfo(msgspec.Struct, gc=False, frozen=True):
     labels: dict[str, str]
     priority: int
     requested: Amounts
-    """What it holds of its node; empty when `problem` is set."""
+    """The resources that it holds on its node; empty if `problem` is set."""
     terminating: bool = False
     staying: bool = False
-    """Whether it never ends by itself: made by a DaemonSet, or static (a mirror pod)."""
+    """Whether it never ends by itself: owned by a DaemonSet, or static (a mirror pod)."""
     ports: tuple[HostPort, ...] = ()
     claims: tuple[str, ...] = ()
     """Names of its PersistentVolumeClaims, in its own namespace."""
     volumes: tuple[Volume, ...] = ()
-    """Volumes without a claim of their own that decide: ephemeral, inline CSI and in-tree ones."""
+    """Its other volumes that decide: ephemeral, inline CSI and in-tree volumes."""
     anti_affinity: tuple[PodTerm, ...] = ()
     preempted: bool = False
-    """Whether it ends because a scheduler made room for another pod."""
+    """Whether a scheduler preempted it, to make room for another pod."""
     problem: str = ""
     """Why it is unknown how much it holds."""
 
@@ -59,10 +59,10 @@ class PodInfo(msgspec.Struct, gc=False, frozen=True):
 
 
 class Nominated(NamedTuple):
-    """A pod without a node that a scheduler keeps room for."""
+    """A pod without a node, for which a scheduler keeps room on its nominated node."""
 
     pod: PodInfo
-    """As if it were there."""
+    """The pod as if it ran on that node."""
     scheduler: str
 
 
@@ -72,7 +72,7 @@ def pod_key(namespace: str, name: str) -> str:
 
 
 def pod_info(pod: Pod, rules: Rules, node: str = "") -> PodInfo:
-    """Keep what matters of a pod on a node; never raises."""
+    """Extract the fields of a pod that decide. Never raises."""
     meta, spec = pod.metadata, pod.spec
     problem = ""
     try:
@@ -100,7 +100,7 @@ def pod_info(pod: Pod, rules: Rules, node: str = "") -> PodInfo:
 
 
 def is_staying(pod: Pod) -> bool:
-    """Tell whether a pod never ends by itself: made by a DaemonSet, or static (a mirror pod)."""
+    """Return whether a pod never ends by itself: owned by a DaemonSet, or static (mirror pod)."""
     annotations = pod.metadata.annotations
     if annotations is not None and annotations.mirror is not None:
         return True
@@ -113,7 +113,7 @@ def is_staying(pod: Pod) -> bool:
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
     """Return the host ports of a pod, sidecars included (`GetHostPorts`).
 
-    On the host's network each port is a host port, as the API server will have it.
+    With `hostNetwork`, every port is a host port: the API server sets this default.
     """
     sidecars = [c for c in pod.spec.init_containers or () if restarts(c)]
     on_host = pod.spec.host_network
@@ -130,7 +130,7 @@ def host_ports(pod: Pod) -> tuple[HostPort, ...]:
 
 
 class NodeInfo:
-    """A node, what it has, and what runs on it."""
+    """A node, its resources, and its pods."""
 
     __slots__ = (
         "allocatable", "capacity", "claimants", "claims", "free", "generation",
@@ -144,25 +144,25 @@ class NodeInfo:
         self.name = name
         self.node: Node | None = None
         self.generation = 0
-        """Grows with every change of what is free; no two nodes ever have the same."""
+        """Increases with every change of the free resources; unique across all nodes."""
         self.labels: dict[str, str] = {}
         self.taints: tuple[Taint, ...] = ()
-        """Those that keep pods away: NoSchedule and NoExecute."""
+        """Taints that keep pods away: NoSchedule and NoExecute."""
         self.allocatable: Amounts = {}
         self.capacity: Amounts = {}
         self.requested: Amounts = {}
         self.free: Amounts = {}
-        """allocatable - requested; negative where a node is over-committed."""
+        """allocatable - requested; negative if the node is over-committed."""
         self.problem = ""
-        """Why it is unknown what the node has."""
+        """Why the node's resources are unknown."""
         self.pods: dict[str, PodInfo] = {}
         self.staying = 0
-        """How many pods never end by themselves."""
+        """The number of pods that never end by themselves."""
         self.staying_requested: Amounts = {}
         self.priorities: dict[int, int] = {}
-        """How many pods there are of each priority."""
+        """The number of pods for each priority."""
         self.lowest: int | None = None
-        """The lowest of them."""
+        """The lowest priority of a pod."""
         self.ported: dict[str, PodInfo] = {}
         """Pods with host ports."""
         self.repelling: dict[str, PodInfo] = {}
@@ -170,12 +170,12 @@ class NodeInfo:
         self.claimants: dict[str, PodInfo] = {}
         """Pods with claims or other volumes that decide."""
         self.claims = 0
-        """How many volumes they have at most."""
+        """The number of volumes that they have at most."""
         self.unreadable: dict[str, str] = {}
-        """Pods of which it is unknown what they hold, and why."""
+        """Pods whose requests are unknown, each with the reason."""
 
     def set_node(self, node: Node) -> bool:
-        """Take the node's newest version; tell whether it differs in anything that decides."""
+        """Store the node's newest version; return whether a field that decides has changed."""
         known = self.node
         self.node = node
         if known is not None and (known.spec, known.status, known.metadata.labels) == (
@@ -203,11 +203,11 @@ class NodeInfo:
 
     @property
     def doubtful(self) -> bool:
-        """Whether it is unknown what the node has or holds."""
+        """Whether the node's resources or the requests of its pods are unknown."""
         return bool(self.problem or self.unreadable)
 
     def add(self, pod: PodInfo) -> None:
-        """Count a pod that is not counted yet."""
+        """Count a pod that isn't counted yet."""
         key = pod.key
         self.pods[key] = pod
         self.priorities[pod.priority] = self.priorities.get(pod.priority, 0) + 1
@@ -283,7 +283,7 @@ def _anti_affinity(pod: Pod) -> tuple[PodTerm, ...]:
     try:
         return required_terms(affinity, pod.metadata.namespace)
     except SelectorError:
-        return ()  # the scheduler drops all terms of such a pod
+        return ()  # if one term is invalid, the scheduler drops all terms of the pod
 
 
 def _preempted(pod: Pod) -> bool:

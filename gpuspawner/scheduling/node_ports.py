@@ -7,7 +7,7 @@ from .node_info import ANY_IP, HostPort, PodInfo
 
 
 def taken(wanted: tuple[HostPort, ...], pods: Iterable[PodInfo]) -> PortTaken | None:
-    """Return a wanted host port that one of the pods has."""
+    """Return a wanted host port that one of the pods uses; None if all are free."""
     for pod in pods:
         for ip, protocol, port in pod.ports:
             for wanted_ip, wanted_protocol, wanted_port in wanted:

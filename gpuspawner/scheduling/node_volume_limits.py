@@ -1,4 +1,4 @@
-"""How many CSI volumes a node takes: plugin NodeVolumeLimits (nodevolumelimits/csi.go, v1.36.2)."""
+"""Limits on CSI volumes per node: plugin NodeVolumeLimits (nodevolumelimits/csi.go, v1.36.2)."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ MIGRATED = {
 """The CSI driver of each in-tree plugin whose volumes count as CSI volumes."""
 
 _Attached = dict[tuple[str, str], str]
-"""Driver and handle of each volume, with the driver."""
+"""(driver, handle) of each volume to its driver."""
 
 
 class VolumeLimits:
@@ -41,28 +41,28 @@ class VolumeLimits:
         for volume in pod.spec.volumes or ():
             _count_inline(self._new, volume)
         self.drivers = frozenset(self._new.values())
-        """The drivers of the volumes that the pod brings."""
+        """The drivers of the pod's volumes."""
 
     @property
     def needed(self) -> bool:
-        """Whether the pod brings volumes that count."""
+        """Whether the pod has volumes that count."""
         return bool(self._new)
 
     def failure(
         self, node: NodeInfo, added: Iterable[PodInfo] = (), removed: frozenset[str] = frozenset()
     ) -> TooManyVolumes | None:
-        """Return the limit that the pod's volumes would exceed on a node.
+        """Return the limit that the pod's volumes would exceed on a node; None if they fit.
 
         Args:
             node: the node.
-            added: pods to imagine on it.
-            removed: keys of pods to imagine gone from it.
+            added: pods to count as if they ran on it.
+            removed: keys of pods of the node to leave out.
         """
         limits = self._storage.volume_limits(node.name)
         more = tuple(added)
         most = node.claims + len(self._storage.attachments(node.name)) + len(self._new)
         most += sum(len(pod.claims) + len(pod.volumes) for pod in more)
-        # Even if all of them were different volumes of one driver there may be room.
+        # Fast path: there is room even if all are different volumes of one driver.
         if all(limits.get(driver, most) >= most for driver in self.drivers):
             return None
         pods = [pod for key, pod in node.claimants.items() if key not in removed]
@@ -83,7 +83,7 @@ class VolumeLimits:
         return None
 
     def beyond(self, node: NodeInfo) -> bool:
-        """Tell whether the pod alone brings more volumes than a node takes."""
+        """Return whether the pod's volumes alone exceed a limit of a node."""
         if not self._new:
             return False
         limits = self._storage.volume_limits(node.name)
@@ -137,7 +137,7 @@ def _count_inline(attached: _Attached, volume: Volume) -> None:
 
 
 def _count_in_tree(attached: _Attached, disk: Volume | VolumeSpec) -> None:
-    """Count an in-tree disk under its CSI driver; its own id serves as the handle."""
+    """Count an in-tree disk for its CSI driver, with the disk's id as the handle."""
     plugin = plugin_of(disk)
     if plugin is None:
         return

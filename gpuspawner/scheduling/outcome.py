@@ -1,4 +1,4 @@
-"""What would have to change so that a pod that fits nowhere fits: busy, away or impossible."""
+"""Finds the nodes that could hold a refused pod after a change: busy or away nodes."""
 
 from dataclasses import dataclass
 
@@ -30,17 +30,17 @@ AWAY_TAINTS = frozenset(
         "karpenter.sh/unregistered",
     }
 )
-"""Taints that come and go with a node's health or its administrator's work on it."""
+"""Temporary taints: they depend on the node's health, or on maintenance."""
 
 
 @dataclass(frozen=True, slots=True)
 class CouldHold:
-    """Nodes that could hold the pod after a change, by name."""
+    """The names of nodes that could hold the pod after a change."""
 
     busy: tuple[str, ...]
-    """If pods that can end had ended (for affinity: if the right pods were there)."""
+    """Nodes that fit once other pods end (with affinity: once matching pods run)."""
     away: tuple[str, ...]
-    """If they were back as well: uncordoned, ready, their devices healthy."""
+    """Nodes that also need to come back: uncordoned, ready, their devices healthy."""
 
 
 def could_hold(filters: Filters, screen: Screen) -> CouldHold:
@@ -52,20 +52,20 @@ def could_hold(filters: Filters, screen: Screen) -> CouldHold:
 
 
 def away(filters: Filters, screen: Screen) -> list[NodeInfo]:
-    """Find the nodes that pass the screen but for a cordon or a taint that comes and goes."""
-    passing = {facts for facts in screen.facts if _passes_by(facts[0])}
-    if not passing:
+    """Find the nodes that pass the screen except for a cordon or a temporary taint."""
+    temporary = {facts for facts in screen.facts if _is_temporary(facts[0])}
+    if not temporary:
         return []
     nodes = filters.state.nodes
     return [
         nodes[name]
         for name, facts in screen.failing.items()
-        if facts in passing and _selected(filters, nodes[name])
+        if facts in temporary and _selected(filters, nodes[name])
     ]
 
 
 def _holds(filters: Filters, node: NodeInfo, allocatable: Amounts) -> bool:
-    """Tell whether the pod would fit beside the pods that never end."""
+    """Return whether the pod would fit beside the pods that never end."""
     staying = node.staying_requested
     for resource, amount in filters.asked:
         if amount > allocatable.get(resource, 0) - staying.get(resource, 0):
@@ -87,7 +87,7 @@ def _holds(filters: Filters, node: NodeInfo, allocatable: Amounts) -> bool:
 
 
 def _never_reaches(filters: Filters, node: NodeInfo) -> bool:
-    """Tell whether the pod's volumes keep it from a node, whatever becomes of other pods."""
+    """Return whether the pod's volumes exclude a node even after all other pods end."""
     return bool(filters.limits.beyond(node) or filters.binding.failures(node))
 
 
@@ -95,12 +95,12 @@ def _staying(index: dict[str, PodInfo]) -> list[PodInfo]:
     return [pod for pod in index.values() if pod.staying]
 
 
-def _passes_by(fact: object) -> bool:
+def _is_temporary(fact: object) -> bool:
     return isinstance(fact, Cordoned) or (isinstance(fact, Untolerated) and fact.key in AWAY_TAINTS)
 
 
 def _selected(filters: Filters, node: NodeInfo) -> bool:
-    """Tell whether the node passes all that does not come and go."""
+    """Return whether the node passes all static rules except temporary taints and cordons."""
     spec = filters.pod.spec
     if spec.node_name and spec.node_name != node.name:
         return False
@@ -111,7 +111,7 @@ def _selected(filters: Filters, node: NodeInfo) -> bool:
 
 
 def healthy(node: NodeInfo) -> Amounts:
-    """Return what would be allocatable with all devices healthy."""
+    """Return the allocatable resources of a node as if all its devices were healthy."""
     amounts = dict(node.allocatable)
     for resource, amount in node.capacity.items():
         if is_extended(resource) and amount > amounts.get(resource, 0):

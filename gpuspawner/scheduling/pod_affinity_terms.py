@@ -14,7 +14,7 @@ NO_LABELS: Mapping[str, str] = {}
 
 
 class PodTerm(NamedTuple):
-    """Which other pods, in which namespaces, in which topology."""
+    """One required term: which pods it matches, in which namespaces, over which topology key."""
 
     selector: Selector
     namespaces: frozenset[str]
@@ -22,7 +22,7 @@ class PodTerm(NamedTuple):
     topology_key: str
 
     def matches(self, namespace: str, labels: Labels, namespace_labels: Labels) -> bool:
-        """Tell whether a pod with these labels in this namespace is meant."""
+        """Return whether the term matches a pod with these labels in this namespace."""
         if namespace not in self.namespaces and not self.namespace_selector.matches(
             namespace_labels
         ):
@@ -38,12 +38,13 @@ def required_terms(
     Args:
         affinity: `spec.affinity.podAffinity` or `.podAntiAffinity`.
         namespace: the namespace of the pod that has it.
-        labels: the pod's own, if it is still to be created: the API server will add what
-            `matchLabelKeys` and `mismatchLabelKeys` say of them to the selectors
-            (`mutatePodAffinity` in pkg/registry/core/pod/strategy.go). Twice does no harm.
+        labels: the labels of a pod that doesn't exist yet. For its `matchLabelKeys` and
+            `mismatchLabelKeys`, the API server will add them to the selectors
+            (`mutatePodAffinity` in pkg/registry/core/pod/strategy.go). Adding them twice does
+            no harm.
 
     Raises:
-        SelectorError: a selector that the scheduler cannot use.
+        SelectorError: a selector that the scheduler can't use.
     """
     if affinity is None or not affinity.required:
         return ()

@@ -1,8 +1,7 @@
-"""What a pod's claims mean before any node is looked at.
+"""Checks a pod's claims before any node.
 
 The PreFilter parts of the plugins VolumeRestrictions, VolumeBinding and VolumeZone (v1.36.2), in
-their order: a claim that is missing, lost, being deleted or still to be bound keeps the pod from
-every node.
+their order. A claim that is missing, lost, terminating or not bound yet excludes every node.
 """
 
 from collections.abc import Iterable
@@ -26,17 +25,17 @@ IS_DEFAULT = (
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 )
-"""Annotations of which one marks a default class."""
+"""Either annotation marks a default class."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundClaim:
-    """A claim with its volume; None if the volume is not there."""
+    """A claim with its volume; None if the volume doesn't exist."""
 
     claim: PersistentVolumeClaim
     volume: PersistentVolume | None
     ephemeral: bool
-    """Whether the claim was made with the pod; VolumeZone does not look at those."""
+    """Whether the claim was created for the pod; VolumeZone ignores these claims."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +46,8 @@ class PodClaims:
     waiting: tuple[PersistentVolumeClaim, ...] = ()
     """Unbound claims whose class waits for the first consumer."""
     provisioning: tuple[PersistentVolumeClaim, ...] = ()
-    """Claims that do not exist yet and will be bound at once, before the pod is looked at: where
-    their volumes will be is not known."""
+    """Claims that don't exist yet and are bound immediately, before the scheduler considers the
+    pod. The location of their volumes is unknown."""
     one_pod: frozenset[str] = frozenset()
     """Names of ReadWriteOncePod claims."""
 
@@ -61,7 +60,7 @@ class PodClaims:
 def missing_kinds(
     pod: Pod, storage: StorageIndex, new: Iterable[PersistentVolumeClaim]
 ) -> set[str]:
-    """Return the kinds of which an object that the pod's claims need is not there."""
+    """Return the kinds of the objects that the pod's claims need and that don't exist."""
     coming = {claim.metadata.name: claim for claim in new}
     kinds = set()
     for volume in pod.spec.volumes or ():
@@ -83,7 +82,7 @@ def missing_kinds(
 class _Found(NamedTuple):
     claim: PersistentVolumeClaim
     new: bool
-    """Whether it is still to be made."""
+    """Whether the claim doesn't exist yet."""
     ephemeral: bool
 
 
@@ -99,12 +98,12 @@ def claim_name(pod: Pod, volume: Volume) -> str | None:
 def pod_claims(
     pod: Pod, storage: StorageIndex, new: Iterable[PersistentVolumeClaim]
 ) -> PodClaims | Rejected:
-    """Sort the claims of a pod, or tell why no node can hold it.
+    """Sort the claims of a pod, or return why no node can hold it.
 
     Args:
         pod: the pod to place.
         storage: all claims, volumes and classes.
-        new: claims that do not exist yet but will before the pod does.
+        new: claims that don't exist yet, and that are created before the pod.
     """
     coming = {claim.metadata.name: claim for claim in new}
     claims: list[_Found] = []
@@ -114,7 +113,7 @@ def pod_claims(
             return found
         if found is not None:
             claims.append(found)
-    # A claim that is missing is told before one that is lost, whatever their order.
+    # The scheduler reports a missing claim before a lost one, in any order.
     for found in claims:
         lost = _unusable(pod, found)
         if lost is not None:
@@ -159,13 +158,13 @@ def _unusable(pod: Pod, found: _Found) -> Rejected | None:
             f"PVC {namespace}/{name} was not created for pod {namespace}/{pod.metadata.name}"
             " (pod is not owner)"
         )
-        # One that an earlier pod of the same name left goes by itself.
+        # If an earlier pod of the same name left the claim, Kubernetes deletes it.
         return Rejected(text, claim=name, passing=bool(claim.metadata.owner_references))
     return None
 
 
 def _made_for(pod: Pod, claim: PersistentVolumeClaim) -> bool:
-    """Tell whether a pod owns a claim (`VolumeIsForPod`); one without a uid owns none yet."""
+    """Return whether a pod owns a claim (`VolumeIsForPod`). A pod without a uid owns none."""
     uid = pod.metadata.uid
     return bool(uid) and any(
         owner.controller and owner.uid == uid for owner in claim.metadata.owner_references or ()
@@ -220,9 +219,9 @@ def _provisions(class_: StorageClass | None) -> bool:
 def _with_default_class(
     claim: PersistentVolumeClaim, storage: StorageIndex
 ) -> PersistentVolumeClaim:
-    """Return a new claim as the admission plugin DefaultStorageClass will have it.
+    """Return a new claim with the class that the admission plugin DefaultStorageClass will set.
 
-    Of several default classes the newest will be its own; none is guessed.
+    If several classes are the default, the plugin takes the newest. We don't predict that one.
     """
     defaults = _default_classes(storage)
     if len(defaults) != 1 or not _is_classless(claim):
@@ -232,7 +231,7 @@ def _with_default_class(
 
 
 def _gets_a_class(claim: PersistentVolumeClaim, storage: StorageIndex) -> bool:
-    """Tell whether a claim will get a default class, which claims do later as well."""
+    """Return whether a claim will get a default class. Existing claims get one later too."""
     return _is_classless(claim) and bool(_default_classes(storage))
 
 

@@ -1,4 +1,4 @@
-"""Pods on nodes, found by name, by namespace and by whom they repel."""
+"""Indexes the pods on nodes by name, by namespace and by anti-affinity."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ from .pod_affinity_terms import PodTerm
 from .tallies import Tallies, Tally
 
 Repelling = dict[PodTerm, Counter[str]]
-"""Terms of required anti-affinity, each with how many pods have it on each node."""
+"""Each term of required anti-affinity, with the number of pods on each node that have it."""
 
 
 class PodIndex(Mapping[str, PodInfo]):
@@ -20,9 +20,9 @@ class PodIndex(Mapping[str, PodInfo]):
         self._namespaces: dict[str, dict[str, PodInfo]] = {}
         self._size = 0
         self._repelling: dict[str, Repelling] = {}
-        """Anti-affinity of pods, by each namespace that its terms name."""
+        """Anti-affinity terms of pods, by each namespace that a term names."""
         self._repelling_by_selector: Repelling = {}
-        """Anti-affinity of pods to namespaces chosen by label."""
+        """Anti-affinity terms of pods that select namespaces by label."""
         self._tallies = Tallies()
 
     def __getitem__(self, key: str) -> PodInfo:
@@ -35,12 +35,12 @@ class PodIndex(Mapping[str, PodInfo]):
         return self._size
 
     def find(self, key: str) -> PodInfo | None:
-        """Return a pod, None where it is not indexed."""
+        """Return a pod; None if it isn't indexed."""
         pods = self._namespaces.get(key.partition("/")[0])
         return pods.get(key) if pods is not None else None
 
     def add(self, pod: PodInfo) -> None:
-        """Index a pod that is not indexed yet."""
+        """Index a pod that isn't indexed yet."""
         self._namespaces.setdefault(pod.namespace, {})[pod.key] = pod
         self._size += 1
         self._tallies.add(pod)
@@ -77,22 +77,22 @@ class PodIndex(Mapping[str, PodInfo]):
         return chain.from_iterable(self._namespaces.get(name, {}).values() for name in names)
 
     def count(self, tally: Tally) -> Mapping[str, int]:
-        """Return how many of the pods count on each node."""
+        """Return the number of matching pods on each node."""
         return self._tallies.count(tally, self.in_namespaces(tally.meant[0].namespaces))
 
     def repelling(self, namespace: str) -> Repelling:
-        """Return the anti-affinity of pods that may mean pods of a namespace."""
+        """Return the anti-affinity terms that may match pods of a namespace."""
         named = self._repelling.get(namespace, {})
         if not self._repelling_by_selector:
             return named
         return {**self._repelling_by_selector, **named}
 
     def repels_by_namespace_label(self, namespace: str, labels: Labels) -> bool:
-        """Tell whether the labels of its namespace decide that some pod repels a pod.
+        """Return whether a pod's anti-affinity depends on the labels of a new pod's namespace.
 
         Args:
-            namespace: of the pod to place.
-            labels: its own.
+            namespace: the namespace of the pod to place.
+            labels: the labels of the pod to place.
         """
         return any(
             not term.namespace_selector.empty

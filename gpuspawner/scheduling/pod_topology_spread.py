@@ -1,7 +1,7 @@
-"""Even spreading over domains: plugin PodTopologySpread (v1.36.2), its DoNotSchedule constraints.
+"""Topology spread: plugin PodTopologySpread (v1.36.2), its DoNotSchedule constraints.
 
-Matching pods are counted per domain once for an evaluation; what one pod more or less on a node
-changes is answered from the same counts.
+Each evaluation counts the matching pods of each domain once. It then derives the effect of one pod
+more or less from these counts.
 """
 
 from collections.abc import Iterable
@@ -33,10 +33,10 @@ class Constraint(NamedTuple):
 
 
 def compile_constraints(pod: Pod) -> tuple[Constraint, ...]:
-    """Compile the constraints that can refuse a pod.
+    """Compile the constraints that can exclude a node.
 
     Raises:
-        SelectorError: a selector that the scheduler cannot use.
+        SelectorError: a selector that the scheduler can't use.
     """
     labels = pod.metadata.labels or {}
     return tuple(
@@ -47,7 +47,7 @@ def compile_constraints(pod: Pod) -> tuple[Constraint, ...]:
 
 
 Domains = tuple[dict[str, str], ...]
-"""For each constraint the nodes that it counts, each with its domain."""
+"""For each constraint, the nodes that it counts, each with its domain."""
 
 
 def domains(
@@ -61,8 +61,8 @@ def domains(
     Args:
         constraints: compiled.
         pod: the pod to place.
-        choice: what it selects of nodes.
-        nodes: those to return.
+        choice: the pod's nodeSelector and node affinity.
+        nodes: the nodes to consider.
     """
     tolerations = tuple(pod.spec.tolerations or ())
     keys = {constraint.topology_key for constraint in constraints}
@@ -80,7 +80,7 @@ def domains(
 
 
 class Spread:
-    """How the pods that a pod's constraints mean are spread over the nodes at one moment."""
+    """The number of pods in each domain that match a pod's constraints, at one moment."""
 
     def __init__(
         self,
@@ -90,14 +90,14 @@ class Spread:
         pods: PodIndex,
         assumed: Iterable[PodInfo] = (),
     ) -> None:
-        """Count.
+        """Count the matching pods.
 
         Args:
             constraints: compiled, at least one.
-            namespace: the pod's.
-            domains: of all nodes.
+            namespace: the pod's namespace.
+            domains: the domains of all nodes.
             pods: all pods on nodes.
-            assumed: pods to count as if they were on their nodes.
+            assumed: pods to count as if they ran on their nodes.
         """
         self._constraints = constraints
         self._namespace = namespace
@@ -120,12 +120,12 @@ class Spread:
     def failure(
         self, node: NodeInfo, added: Iterable[PodInfo] = (), removed: Iterable[PodInfo] = ()
     ) -> Failure | None:
-        """Return what keeps the pod from a node, if anything does.
+        """Return why the rule excludes a node; None if it doesn't.
 
         Args:
             node: the node.
-            added: pods to imagine on it.
-            removed: pods to imagine gone from it.
+            added: pods to count as if they ran on it.
+            removed: pods of the node to leave out.
         """
         counts, least = self._counts, self._least
         if added or removed:
@@ -142,7 +142,7 @@ class Spread:
         return None
 
     def missing_label(self, node: NodeInfo) -> bool:
-        """Tell whether the node can never pass, wherever pods are."""
+        """Return whether the node lacks a topology label, so that it never passes."""
         return any(c.topology_key not in node.labels for c in self._constraints)
 
     def _changed(

@@ -1,7 +1,7 @@
-"""Whether room could be made by ending pods of lower priority: plugin DefaultPreemption (v1.36.2).
+"""Preemption of pods with lower priority: plugin DefaultPreemption (v1.36.2).
 
-Only whether it can, not whom it would hit: that depends on disruption budgets and on chance, the
-existence of a node does not.
+This module finds out whether preemption can help on any node. It doesn't predict the victims: they
+depend on disruption budgets and on chance.
 """
 
 from collections import Counter
@@ -15,26 +15,26 @@ from .node_info import NodeInfo
 from .unknowns import Unknown, Why
 
 HIGHEST = 1_000_000_000
-"""No PriorityClass of a cluster's own is above it (`HighestUserDefinablePriority`)."""
+"""The highest value of a PriorityClass that a user can create (`HighestUserDefinablePriority`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """The result: a node where room can be made, or why there is none."""
+    """A node where preemption helps, or the text why it doesn't help."""
 
     node: str | None
     text: str
-    """The scheduler's text; empty with a node."""
+    """The scheduler's text; empty if there is a node."""
     doubt: Unknown | None = None
-    """Why it is not certain that room can be made, or that there is none to be made."""
+    """Why this result is uncertain."""
 
 
 def preempt(filters: Filters, freeable: Collection[str]) -> Preemption:
-    """Look for a node where the pod fits once all pods of lower priority are gone.
+    """Find a node where the pod fits without the pods of lower priority.
 
     Args:
         filters: the rules for the pod.
-        freeable: the nodes where only pods are in the way, whatever their priority.
+        freeable: the nodes where only pods, of any priority, exclude the pod.
     """
     state, priority = filters.state, filters.priority.value
     if not filters.priority.preempts:
@@ -62,7 +62,7 @@ def preempt(filters: Filters, freeable: Collection[str]) -> Preemption:
 
 
 def _unknown_priority(filters: Filters, freeable: Collection[str]) -> Unknown | None:
-    """Return the doubt that a priority which is not known may be high enough to make room."""
+    """Return a doubt if the pod's priority is unknown and may be high enough to preempt."""
     if filters.priority.known:
         return None
     for node in map(filters.state.nodes.__getitem__, freeable):
@@ -72,12 +72,12 @@ def _unknown_priority(filters: Filters, freeable: Collection[str]) -> Unknown | 
 
 
 def lower(node: NodeInfo, priority: int) -> Pods:
-    """Return the pods of a node that have a lower priority."""
+    """Return the pods of a node with a lower priority."""
     return tuple(pod for pod in node.pods.values() if pod.priority < priority)
 
 
 def _victims_are_ending(filters: Filters, freeable: Collection[str]) -> bool:
-    """Tell whether the pod waits for the end of pods that it has preempted."""
+    """Return whether pods that the pod preempted are still terminating."""
     nominated = filters.pod.status.nominated_node_name
     node = filters.state.nodes.get(nominated) if nominated else None
     if node is None or nominated not in freeable:

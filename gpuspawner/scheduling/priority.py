@@ -1,4 +1,4 @@
-"""How important a pod is, before admission has written it into the pod.
+"""A pod's priority before admission has set it.
 
 Source: the admission plugin Priority (plugin/pkg/admission/priority/admission.go, v1.36.2).
 """
@@ -18,18 +18,18 @@ class Priority(NamedTuple):
 
     value: int
     preempts: bool
-    """Whether pods of lower priority may be ended for it."""
+    """Whether it may preempt pods of lower priority."""
     known: bool = True
-    """Whether the value is certain: its class may not be known."""
+    """Whether the value is certain. It isn't if its PriorityClass is unknown."""
 
 
 def priority_of(pod: Pod, storage: StorageIndex, *, all_known: bool) -> Priority:
-    """Return a pod's priority: its own, or what its PriorityClass or the default one will give.
+    """Return a pod's priority: its own, or that of its PriorityClass or of the default class.
 
     Args:
         pod: the pod.
-        storage: where the classes are.
-        all_known: whether these are all of them.
+        storage: contains the PriorityClasses.
+        all_known: whether it contains all of them.
     """
     spec = pod.spec
     if spec.priority is not None:
@@ -42,7 +42,7 @@ def priority_of(pod: Pod, storage: StorageIndex, *, all_known: bool) -> Priority
         known = found is not None
     else:
         defaults = [c for c in storage.all(PriorityClass) if c.global_default]
-        # Of several defaults the lowest counts.
+        # If several classes are the default, the lowest value counts.
         found = min(defaults, key=lambda class_: class_.value, default=None)
         known = all_known
     if found is None:

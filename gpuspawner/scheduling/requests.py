@@ -1,8 +1,8 @@
-"""How much a pod asks for, and how much it holds once it runs.
+"""The resources that a pod requests, and the resources that it holds once it runs.
 
 The formula is that of component-helpers `resource/helpers.go` (v0.36.2, and v0.37.2 for the newer
-resize rules): init containers run one after another, restartable ones stay, overhead comes on top.
-Sums are exact; each pod is rounded up once, CPU to millicores, all else to whole units.
+resize rules): init containers run one after another, sidecars keep running, and overhead is added.
+Sums are exact. Each pod is rounded up once: CPU to millicores, everything else to whole units.
 """
 
 import re
@@ -21,8 +21,8 @@ EPHEMERAL_STORAGE = "ephemeral-storage"
 PODS = "pods"
 
 Amounts = dict[str, int]
-"""Resource name to millicores for `cpu`, to whole units (bytes, devices) for all others. Shared
-between pods of the same shape: never change one."""
+"""Resource name to amount: millicores for `cpu`, whole units (bytes, devices) for all others. Pods
+with the same requests share one dict: never change it."""
 
 _Nanos = dict[str, int]
 
@@ -33,12 +33,12 @@ _QUALIFIED = re.compile(
 
 
 def pod_requests(pod: Pod, rules: Rules) -> Amounts:
-    """Return what a pod that is still to be placed asks for; its spec decides.
+    """Return the resources that a pod without a node requests, by its spec.
 
-    Where it has a limit and no request the limit is the request, as the API server will have it.
+    A limit without a request counts as the request: the API server sets this default.
 
     Raises:
-        QuantityError: a request is no quantity, or beyond 64 bits.
+        QuantityError: a request isn't a quantity, or exceeds 64 bits.
     """
     sums = _aggregate(pod, _spec_or_limit_of)
     if rules.pod_level_resources and pod.spec.resources:
@@ -47,10 +47,10 @@ def pod_requests(pod: Pod, rules: Rules) -> Amounts:
 
 
 def held(pod: Pod, rules: Rules) -> Amounts:
-    """Return what a pod on a node holds of it; while it is resized its status counts as well.
+    """Return the resources that a pod holds on its node. During a resize, its status counts too.
 
     Raises:
-        QuantityError: a request is no quantity, or beyond 64 bits.
+        QuantityError: a request isn't a quantity, or exceeds 64 bits.
     """
     if rules.resize is Resize.SPEC:
         sums = _spec_requests(pod)
@@ -62,10 +62,10 @@ def held(pod: Pod, rules: Rules) -> Amounts:
 
 
 def allocatable(quantities: Quantities | None) -> Amounts:
-    """Return a node's `allocatable` or `capacity`.
+    """Return a node's `allocatable` or `capacity` as amounts.
 
     Raises:
-        QuantityError: one is no quantity, or beyond 64 bits.
+        QuantityError: a value isn't a quantity, or exceeds 64 bits.
     """
     nanos = _nanos(quantities)
     amounts = dict(_rounded(nanos))
@@ -76,7 +76,7 @@ def allocatable(quantities: Quantities | None) -> Amounts:
 
 @lru_cache(maxsize=4096)
 def is_scalar(resource: str) -> bool:
-    """Tell whether the scheduler counts a resource besides cpu, memory and ephemeral-storage."""
+    """Return whether the scheduler counts a resource besides cpu, memory and ephemeral-storage."""
     if resource.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in resource:
         return True
     return is_extended(resource)
@@ -84,14 +84,14 @@ def is_scalar(resource: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_extended(resource: str) -> bool:
-    """Tell whether a resource is an extended one, such as "nvidia.com/gpu"."""
+    """Return whether a resource is an extended resource, for example "nvidia.com/gpu"."""
     if "/" not in resource or "kubernetes.io/" in resource or resource.startswith("requests."):
         return False
     return _QUALIFIED.fullmatch("requests." + resource) is not None
 
 
 def restarts(container: Container) -> bool:
-    """Tell whether an init container stays (a sidecar)."""
+    """Return whether an init container keeps running (a sidecar)."""
     return container.restart_policy == "Always"
 
 
@@ -145,7 +145,7 @@ def _resize_infeasible(pod: Pod) -> bool:
 
 
 def _max_per_container(pod: Pod) -> _Nanos:
-    """1.33 to 1.36: `determineEffectiveRequests` for each container that reports resources."""
+    """Apply the rule of 1.33 to 1.36: `determineEffectiveRequests` for each container."""
     statuses = _statuses(pod)
     if not any(status.resources for status in statuses.values()):
         return _spec_requests(pod)
@@ -166,7 +166,7 @@ def _max_per_container(pod: Pod) -> _Nanos:
 
 
 def _max_of_sums(pod: Pod, rules: Rules) -> _Nanos:
-    """From 1.37: the sums of spec, allocation and status are compared, not each container."""
+    """Apply the rule since 1.37: take the maximum of the sums of spec, allocation and status."""
     statuses = _statuses(pod)
     infeasible = _resize_infeasible(pod)
     spec = _spec_requests(pod)
@@ -212,9 +212,9 @@ def _with_pod_level(pod: Pod, rules: Rules, sums: _Nanos, *, resized: bool) -> _
 
 
 def _default_pod_level(sums: _Nanos, resources: ResourceRequirements) -> None:
-    """Count a pod's limit as its request, as `defaultPodRequests` in apis/core/v1 will.
+    """Count a pod's limit as its request, like `defaultPodRequests` in apis/core/v1.
 
-    Where containers ask for cpu or memory, theirs is the pod's request.
+    If containers request cpu or memory, their sum is the pod's request.
     """
     for name, limit in _nanos(resources.limits).items():
         if _is_pod_level(name) and (name not in sums or name not in (CPU, MEMORY)):

@@ -1,4 +1,4 @@
-"""Which version's rules decide. The scheduler's version counts, not the API server's."""
+"""Rules that depend on the version of kube-scheduler, not on that of the API server."""
 
 import re
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ _VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})([.+-].*)?", re.DOTALL)
 
 
 class Resize(Enum):
-    """How much a pod that is resized in place holds of its node."""
+    """How the resources of a pod count during an in-place resize."""
 
     SPEC = "what its spec asks for"
     MAX_PER_CONTAINER = "per container the most of spec, status and allocation"
@@ -35,11 +35,11 @@ class Rules:
 
     @classmethod
     def of_version(cls, version: str, schedulers: Iterable[str] = ()) -> "Rules":
-        """Return the rules of a kube-scheduler.
+        """Return the rules of a kube-scheduler version.
 
         Args:
-            version: such as "v1.36.2"; unparsable means the newest.
-            schedulers: names of more schedulers with the default filters, such as the
+            version: such as "v1.36.2". If it can't be parsed, the newest rules apply.
+            schedulers: names of further schedulers with the default filters, such as the
                 user-scheduler of Zero to JupyterHub, which changes only the scores.
         """
         match = _VERSION.fullmatch(version.strip())
@@ -60,7 +60,7 @@ class Rules:
 
 
 NEWEST_MINOR = 37
-"""The newest minor version whose rules are known."""
+"""The newest minor version that this module implements."""
 
 DEFAULT_RULES = Rules.of_version("v1.36")
-"""The rules of the version that the message texts are taken from."""
+"""The rules of the version from which the message texts are taken."""

@@ -1,7 +1,7 @@
-"""What is known of the cluster: built from plain objects, or kept up to date by a live view.
+"""The known state of the cluster, built from plain objects or kept up to date by a live view.
 
-One writer, many readers, all in one thread. `put` and `remove` cost O(1); nothing here ever raises
-because of what an object contains.
+One writer and many readers share one thread. `put` and `remove` cost O(1). Nothing here raises
+because of the content of an object.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -22,20 +22,20 @@ from .static_filters import Screening
 from .storage_index import StorageIndex, object_key
 
 ENDED = ("Succeeded", "Failed")
-"""Phases of pods that hold nothing any more; terminating ones still do."""
+"""Phases of pods that no longer hold resources. Terminating pods still hold them."""
 
 
 class ClusterState:
     """The cluster at one moment.
 
-    A kind of object is known once it was given (or marked known), even if there is none of it;
-    what would depend on an unknown kind is unknown.
+    A kind is known once its objects were given, or once it was marked as known, even if it has no
+    objects. Verdicts that depend on an unknown kind are unknown.
     """
 
     def __init__(self, rules: Rules = DEFAULT_RULES) -> None:
         self.rules = rules
         self.version = 0
-        """Grows with every change of an object that decides."""
+        """Increases with every change that can affect a verdict."""
         self.bound = PodIndex()
         """Pods on nodes, with the indexes that the rules need."""
         self.storage = StorageIndex()
@@ -43,13 +43,13 @@ class ClusterState:
         self._known: set[str] = set()
         self._nodes: dict[str, NodeInfo] = {}
         self._homeless: dict[str, NodeInfo] = {}
-        """Pods of nodes that are not known (yet)."""
+        """Pods of unknown nodes, by the name of the node."""
         self._unbound: dict[str, Pod] = {}
         self._undecodable: dict[tuple[str, str], Undecodable] = {}
-        self._odd_pods: dict[str | None, dict[str, Undecodable]] = {}
-        """By node."""
+        self._undecodable_pods: dict[str | None, dict[str, Undecodable]] = {}
+        """Undecodable pods, by node."""
         self.screening = Screening()
-        """Results kept between evaluations."""
+        """Results that are kept between evaluations."""
         self._nominated: dict[str, dict[str, Nominated]] = {}
 
     @classmethod
@@ -70,10 +70,10 @@ class ClusterState:
         priorityClasses: Iterable[Manifest] | None = None,  # noqa: N803
         rules: Rules = DEFAULT_RULES,
     ) -> "ClusterState":
-        """Build a state from plain API dicts, such as `kubectl get -o json` prints as `items`.
+        """Build a state from plain API dicts, such as the `items` of `kubectl get -o json`.
 
-        None means that a kind is not known; an empty list, that there is none. Never raises: what
-        cannot be understood makes unknown only what depends on it.
+        None means that the kind is unknown. An empty list means that no such object exists. Never
+        raises: an undecodable object makes only those verdicts unknown that depend on it.
         """
         state = cls(rules)
         given = {
@@ -100,7 +100,7 @@ class ClusterState:
     # --- what is known
 
     def known(self, kind: str) -> bool:
-        """Tell whether all objects of a kind are known."""
+        """Return whether all objects of a kind are known."""
         return kind in self._known
 
     @property
@@ -110,35 +110,35 @@ class ClusterState:
 
     @property
     def pods(self) -> Mapping[str, PodInfo]:
-        """All pods that were given a node and have not ended, by namespace/name."""
+        """All pods that have a node and haven't ended, by namespace/name."""
         return self.bound
 
     @property
     def unbound_pods(self) -> Mapping[str, Pod]:
-        """All pods without a node that have not ended, by namespace/name."""
+        """All pods without a node that haven't ended, by namespace/name."""
         return MappingProxyType(self._unbound)
 
     def nominated(self, node: str) -> Collection[Nominated]:
-        """Return the pods without a node that a scheduler keeps room for on this one."""
+        """Return the pods without a node that are nominated to this one."""
         return self._nominated.get(node, {}).values()
 
     @property
     def has_nominations(self) -> bool:
-        """Whether room is kept for any pod."""
+        """Whether any pod is nominated to a node."""
         return bool(self._nominated)
 
     @property
     def undecodable(self) -> Iterable[Undecodable]:
-        """All objects that could not be understood."""
+        """All undecodable objects."""
         return self._undecodable.values()
 
     def odd_pods(self, node: str) -> Iterable[Undecodable]:
-        """Return the pods on a node that could not be understood."""
-        return self._odd_pods.get(node, {}).values()
+        """Return the undecodable pods on a node."""
+        return self._undecodable_pods.get(node, {}).values()
 
     @property
     def has_oddities(self) -> bool:
-        """Whether any object could not be understood."""
+        """Whether any object is undecodable."""
         return bool(self._undecodable)
 
     def find(self, kind: str, namespace: str, name: str) -> KubeObject | None:
@@ -150,17 +150,17 @@ class ClusterState:
         return self.storage.of_kind(kind)
 
     def keys(self, kind: str) -> Iterator[tuple[str, str]]:
-        """Yield (namespace, name) of all objects of a kind, so that a new list can prune them.
+        """Yield (namespace, name) of all objects of a kind, to prune them after a new list.
 
-        The state may not change in this kind until the last one.
+        Don't change objects of this kind during the iteration.
         """
-        for odd_kind, key in self._undecodable:
-            if odd_kind == kind:
+        for undecodable_kind, key in self._undecodable:
+            if undecodable_kind == kind:
                 yield _split(kind, key)
-        for key in self._understood(kind):
+        for key in self._decoded(kind):
             yield _split(kind, key)
 
-    def _understood(self, kind: str) -> Iterable[str]:
+    def _decoded(self, kind: str) -> Iterable[str]:
         if kind == "Node":
             return self._nodes
         if kind == "Pod":
@@ -170,17 +170,17 @@ class ClusterState:
     # --- changes
 
     def mark_known(self, kind: str) -> None:
-        """Say that all objects of a kind have been put."""
+        """Record that all objects of a kind have been put."""
         self._known.add(kind)
         self.version += 1
 
     def mark_unknown(self, kind: str) -> None:
-        """Say that objects of a kind may be missing or wrong."""
+        """Record that objects of a kind may be missing or outdated."""
         self._known.discard(kind)
         self.version += 1
 
     def put(self, thing: KubeObject | Undecodable) -> None:
-        """Take the newest version of an object."""
+        """Store the newest version of an object."""
         if isinstance(thing, Pod):
             self._put_pod(thing)
         elif isinstance(thing, Node):
@@ -189,23 +189,24 @@ class ClusterState:
             key = object_key(thing.kind, thing.namespace, thing.name)
             other = None if thing.name else self._undecodable.get((thing.kind, key))
             if other is not None and other.node != thing.node:
-                thing = msgspec.structs.replace(thing, node=None)  # of two at least
+                # Pods without a name share a key, so one entry now concerns several nodes.
+                thing = msgspec.structs.replace(thing, node=None)
             self.remove(thing.kind, thing.namespace, thing.name)
             self._undecodable[thing.kind, key] = thing
             if thing.kind == "Pod":
-                self._odd_pods.setdefault(thing.node, {})[key] = thing
+                self._undecodable_pods.setdefault(thing.node, {})[key] = thing
             self.version += 1
         else:
             kind = type(thing).__name__
             key = object_key(kind, thing.metadata.namespace, thing.metadata.name)
-            self._drop_odd(kind, key)
+            self._drop_undecodable(kind, key)
             self.storage.put(kind, thing)
             self.version += 1
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
-        """Drop an object, if it is there."""
+        """Drop an object, if it exists."""
         key = object_key(kind, namespace, name)
-        self._drop_odd(kind, key)
+        self._drop_undecodable(kind, key)
         if kind == "Pod":
             self._drop_pod(key)
         elif kind == "Node":
@@ -213,20 +214,20 @@ class ClusterState:
         elif self.storage.discard(kind, key):
             self.version += 1
 
-    def _drop_odd(self, kind: str, key: str) -> None:
+    def _drop_undecodable(self, kind: str, key: str) -> None:
         undecodable = self._undecodable.pop((kind, key), None)
         if undecodable is None:
             return
         self.version += 1
         if kind == "Pod":
-            pods = self._odd_pods[undecodable.node]
+            pods = self._undecodable_pods[undecodable.node]
             del pods[key]
             if not pods:
-                del self._odd_pods[undecodable.node]
+                del self._undecodable_pods[undecodable.node]
 
     def _put_pod(self, pod: Pod) -> None:
         key = pod_key(pod.metadata.namespace, pod.metadata.name)
-        self._drop_odd("Pod", key)
+        self._drop_undecodable("Pod", key)
         if pod.status.phase in ENDED:
             self._drop_pod(key)
         elif pod.spec.node_name:
@@ -235,7 +236,7 @@ class ClusterState:
             self._put_unbound(key, pod)
 
     def _put_bound(self, key: str, info: PodInfo) -> None:
-        # Most changes of a running pod decide nothing: a probe, a restart, an annotation.
+        # Most changes of a running pod don't matter: a probe, a restart, an annotation.
         if self.bound.find(key) == info:
             return
         self._drop_pod(key)
@@ -281,7 +282,7 @@ class ClusterState:
 
     def _put_node(self, node: Node) -> None:
         name = node.metadata.name
-        self._drop_odd("Node", name)
+        self._drop_undecodable("Node", name)
         info = self._nodes.get(name)
         if info is None:
             info = self._homeless.pop(name) if name in self._homeless else NodeInfo(name)
@@ -304,7 +305,7 @@ class ClusterState:
 
 
 def _split(kind: str, key: str) -> tuple[str, str]:
-    """Return (namespace, name) of what `object_key` made."""
+    """Return (namespace, name) of a key made by `object_key`."""
     if kind in CLUSTER_SCOPED:
         return "", key
     namespace, _, name = key.partition("/")

@@ -1,8 +1,8 @@
-"""What is fixed about nodes, judged once per kind of pod and kept until a node changes.
+"""Static filters: rules about nodes whose results are kept until a node changes.
 
-Cordons, taints, labels and the devices a node has change seldom, and most pods of a hub ask for the
-same few combinations. So their result is kept for each combination, and only nodes that changed
-since are judged again.
+Cordons, taints, labels and the devices of a node rarely change, and most pods of a hub use the same
+few combinations of requirements. So this module keeps the result of each combination, and judges
+only the changed nodes again.
 """
 
 from collections import Counter, OrderedDict
@@ -19,28 +19,28 @@ _T = TypeVar("_T")
 Judge = Callable[[NodeInfo], Failure | None]
 
 _KEPT = 64
-"""Combinations kept; a hub offers fewer, and each takes a few hundred bytes a node."""
+"""Number of combinations kept. A hub offers fewer. Each takes a few hundred bytes per node."""
 
 _SHAPES = 8
-"""Sizes of request whose lacking resources are kept for each combination."""
+"""Number of request sizes per combination whose lacking resources are kept."""
 
 
 class Unfit:
-    """Nodes that something that may change keeps the pod from, and sums over them."""
+    """Nodes that pass the static rules but fail a later rule, with counts of the reasons."""
 
     def __init__(self) -> None:
         self.failures: dict[str, Failures] = {}
-        """Of each node."""
+        """The failures of each node."""
         self.reasons: Counter[str] = Counter()
         """How often each reason occurs."""
         self.freeable: dict[str, Failures] = {}
-        """Those where only pods that could go are in the way."""
+        """Nodes where removing pods could resolve all failures."""
         self.generations: dict[str, int] = {}
-        """Which state of a node the facts are of."""
+        """The generation of each node when it was judged."""
         self._facts: dict[Failures, Failures] = {}
 
     def put(self, name: str, facts: Failures) -> None:
-        """Take the newest facts of a node; none means that it fits."""
+        """Store the newest failures of a node; empty if it fits."""
         for fact in self.failures.pop(name, ()):
             self.reasons[fact.reason] -= 1
         self.freeable.pop(name, None)
@@ -55,39 +55,39 @@ class Unfit:
 
 
 class Screen:
-    """The nodes that pass a judge, and what the others fail for."""
+    """The nodes that pass the static rules, and the failures of the others."""
 
     def __init__(self, judge: Judge, devices: Asked, stale: set[str]) -> None:
         """Start with no node judged.
 
         Args:
-            judge: decides by what is fixed about a node.
-            devices: extended resources asked for.
-            stale: names of nodes to judge again; others add to it.
+            judge: the static rules.
+            devices: the requested extended resources.
+            stale: names of nodes to judge again; callers add to it.
         """
         self._judge = judge
         self._devices = devices
         self.stale = stale
         self._judged: dict[str, tuple[NodeInfo, Failure | None]] = {}
         self.failing: Mapping[str, Failures] = {}
-        """Nodes that do not pass; for all the pod is refused for good. Never changed, only
-        replaced: verdicts hold on to it."""
+        """Nodes that don't pass; removing pods doesn't help there. Verdicts keep references to
+        this mapping, so it is replaced and never changed."""
         self.reasons: Mapping[str, int] = {}
-        """How often each reason occurs among those."""
+        """How often each reason occurs in `failing`."""
         self.passing: tuple[NodeInfo, ...] = ()
-        """Nodes that pass, by name."""
+        """Nodes that pass, sorted by name."""
         self.able: tuple[NodeInfo, ...] = ()
-        """Those of them that have, free or not, the devices asked for, or may have them."""
+        """Passing nodes with enough of the requested devices, free or not, or with unknown ones."""
         self.weak: tuple[NodeInfo, ...] = ()
-        """Those that pass and have too few devices, but more of them when all are healthy."""
+        """Passing nodes that have enough of the requested devices only if all are healthy."""
         self.facts: frozenset[Failures] = frozenset()
-        """All that nodes fail for, each once."""
+        """The distinct failures in `failing`."""
         self._lacking: dict[Asked, Unfit] = {}
 
     def lacking(self, asked: Asked) -> "Unfit":
-        """Return the nodes that pass and lack resources.
+        """Return the passing nodes that lack resources.
 
-        Kept for each node until a pod comes to it or goes. Use it at once and change nothing.
+        The result of a node is kept until its pods change. Use it immediately, and don't change it.
         """
         kept = self._lacking.get(asked)
         if kept is None:
@@ -139,7 +139,7 @@ class Screen:
 
 
 class Screening:
-    """The screens in use, oldest dropped first."""
+    """The kept screens; the least recently used is dropped first."""
 
     def __init__(self) -> None:
         self._screens: OrderedDict[bytes, Screen] = OrderedDict()
@@ -155,10 +155,10 @@ class Screening:
         """Return the up-to-date screen of a signature.
 
         Args:
-            signature: the same for pods that `make_judge` and `devices` are the same for.
+            signature: equal for pods with equal static rules and `devices`.
             nodes: all nodes.
-            make_judge: called the first time.
-            devices: extended resources asked for.
+            make_judge: returns the static rules; called only for a new signature.
+            devices: the requested extended resources.
         """
         screen = self._screens.get(signature)
         if screen is None:
@@ -170,7 +170,7 @@ class Screening:
         return screen
 
     def kept(self, signature: bytes, make: Callable[[], _T]) -> _T:
-        """Return what was made for a signature, made again after any change of a node."""
+        """Return the value kept for a signature; make it again after any change of a node."""
         if signature not in self._kept:
             self._kept[signature] = make()
             if len(self._kept) > _KEPT:
@@ -179,7 +179,7 @@ class Screening:
         return cast("_T", self._kept[signature])
 
     def node_changed(self, name: str) -> None:
-        """Have a node judged again."""
+        """Mark a node for judging again."""
         self._kept.clear()
         for screen in self._screens.values():
             screen.stale.add(name)

@@ -1,4 +1,4 @@
-"""Claims, volumes and all else besides nodes and pods, found the way the rules need them."""
+"""Indexes claims, volumes and all other objects except nodes and pods."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -40,22 +40,22 @@ def class_of_claim(claim: PersistentVolumeClaim) -> str:
 
 
 class StorageIndex:
-    """All objects of the kinds besides nodes and pods."""
+    """All objects except nodes and pods."""
 
     def __init__(self) -> None:
         self._kinds: dict[str, dict[str, KubeObject]] = {
             kind: {} for kind in KINDS if kind not in ("Node", "Pod")
         }
         self._open: dict[str, dict[str, PersistentVolume]] = {}
-        """Volumes that are bound to no claim, by storage class."""
+        """Volumes that don't name a claim, by storage class."""
         self._reserved: dict[str, dict[str, PersistentVolume]] = {}
         """Volumes that name a claim, by namespace/name of the claim."""
         self._attachments: dict[str, dict[str, VolumeAttachment]] = {}
-        """By node."""
+        """Attachments by node."""
         self._limits: dict[str, dict[str, int]] = {}
-        """How many volumes of each driver a node takes."""
+        """For each node, the maximum number of volumes of each driver."""
         self._migrated: dict[str, frozenset[str]] = {}
-        """The in-tree plugins that a node serves through CSI."""
+        """For each node, the in-tree plugins that it serves through CSI."""
 
     def get(self, type_: type[T], name: str, namespace: str = "") -> T | None:
         """Return an object by its type and name."""
@@ -72,7 +72,7 @@ class StorageIndex:
         return MappingProxyType(self._kinds[kind])
 
     def open_volumes(self, storage_class: str) -> list[PersistentVolume]:
-        """Return the volumes of a class that name no claim."""
+        """Return the volumes of a class that don't name a claim."""
         return list(self._open.get(storage_class, {}).values())
 
     def reserved_volumes(self, namespace: str, claim: str) -> list[PersistentVolume]:
@@ -80,15 +80,15 @@ class StorageIndex:
         return list(self._reserved.get(f"{namespace}/{claim}", {}).values())
 
     def attachments(self, node: str) -> Mapping[str, VolumeAttachment]:
-        """Return what is attached to a node, by name."""
+        """Return the VolumeAttachments of a node, by name."""
         return self._attachments.get(node, {})
 
     def volume_limits(self, node: str) -> Mapping[str, int]:
-        """Return how many volumes of each CSI driver a node takes; without an entry, any number."""
+        """Return a node's limit for each CSI driver; a driver without an entry has no limit."""
         return self._limits.get(node, _NO_LIMITS)
 
     def migrated_plugins(self, node: str) -> frozenset[str]:
-        """Return the in-tree plugins whose volumes a node serves through their CSI driver."""
+        """Return the in-tree plugins that a node serves through CSI."""
         return self._migrated.get(node, frozenset())
 
     @property
@@ -100,7 +100,7 @@ class StorageIndex:
         )
 
     def put(self, kind: str, thing: KubeObject) -> None:
-        """Take the newest version of an object."""
+        """Store the newest version of an object."""
         key = object_key(kind, thing.metadata.namespace, thing.metadata.name)
         self.discard(kind, key)
         self._kinds[kind][key] = thing
@@ -117,7 +117,7 @@ class StorageIndex:
             self._migrated[key] = migrated_plugins(thing.metadata.annotations)
 
     def discard(self, kind: str, key: str) -> bool:
-        """Drop an object; tell whether it was there."""
+        """Drop an object; return whether it existed."""
         thing = self._kinds[kind].pop(key, None)
         if isinstance(thing, PersistentVolume):
             self._volumes_like(thing).pop(key, None)

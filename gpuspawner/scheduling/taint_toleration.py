@@ -1,7 +1,7 @@
 """Cordons and taints: plugins NodeUnschedulable and TaintToleration.
 
-Source: `Toleration.ToleratesTaint` in k8s.io/api/core/v1 (v0.36.2). tolerationSeconds does not
-decide; Lt and Gt never match, their gate is off by default.
+Source: `Toleration.ToleratesTaint` in k8s.io/api/core/v1 (v0.36.2). tolerationSeconds is ignored.
+The operators Lt and Gt never match, because their feature gate is off by default.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Tell whether a toleration bears a taint."""
+    """Return whether a toleration tolerates a taint."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -26,16 +26,16 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 
 def any_tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    """Tell whether one of the tolerations bears a taint."""
+    """Return whether any of the tolerations tolerates a taint."""
     return any(tolerates(toleration, taint) for toleration in tolerations)
 
 
 def untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> Untolerated | None:
-    """Return the first taint that nothing tolerates.
+    """Return the first taint that no toleration tolerates; None if all are tolerated.
 
     Args:
-        taints: those with effect NoSchedule and NoExecute.
-        tolerations: the pod's.
+        taints: the node's taints with effect NoSchedule or NoExecute.
+        tolerations: the pod's tolerations.
     """
     for taint in taints:
         if not any_tolerates(tolerations, taint):

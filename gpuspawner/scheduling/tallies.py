@@ -1,7 +1,7 @@
-"""How many pods a selector means on each node, kept up to date as pods come and go.
+"""Counts the pods on each node that match a selector, kept up to date as pods come and go.
 
-Counting 150,000 pods takes a tenth of a second, and pods of one hub ask for the same few counts. So
-each count is made once and then follows every change, until it has not been asked for in a while.
+Counting 150,000 pods takes a tenth of a second, and the pods of one hub need the same few counts.
+So this module makes each count once and then updates it, until it hasn't been used for a while.
 """
 
 from collections import Counter, OrderedDict
@@ -13,27 +13,27 @@ from .labels import Selector
 from .node_info import PodInfo
 
 _KEPT = 32
-"""Counts kept; each costs every change of a pod about a microsecond."""
+"""Number of counts kept. Each adds about a microsecond to every change of a pod."""
 
 _NODE = attrgetter("node")
 
 
 class Meant(NamedTuple):
-    """Pods that a selector means."""
+    """A selector for pods, with its namespaces."""
 
     selector: Selector
     namespaces: frozenset[str] | None
     """None means all."""
 
     def includes(self, pod: PodInfo) -> bool:
-        """Tell whether a pod is meant."""
+        """Return whether it matches a pod."""
         return (
             self.namespaces is None or pod.namespace in self.namespaces
         ) and self.selector.matches(pod.labels)
 
 
 class Tally(NamedTuple):
-    """Pods that all the selectors mean."""
+    """The pods to count: those that match all of the selectors."""
 
     meant: tuple[Meant, ...]
     """At least one."""
@@ -41,7 +41,7 @@ class Tally(NamedTuple):
     """Whether pods that are being deleted count."""
 
     def includes(self, pod: PodInfo) -> bool:
-        """Tell whether a pod counts."""
+        """Return whether a pod counts."""
         if pod.terminating and not self.ending_too:
             return False
         for meant in self.meant:  # noqa: SIM110 (all() costs twice the time)
@@ -51,17 +51,17 @@ class Tally(NamedTuple):
 
 
 class Tallies:
-    """The counts in use, those not asked for the longest dropped first."""
+    """The kept counts; the least recently used is dropped first."""
 
     def __init__(self) -> None:
         self._counts: OrderedDict[Tally, Counter[str]] = OrderedDict()
 
     def count(self, tally: Tally, pods: Iterable[PodInfo]) -> Counter[str]:
-        """Return how many pods count on each node; never change it.
+        """Return the number of matching pods on each node. Don't change the result.
 
         Args:
-            tally: what to count.
-            pods: all pods in the namespaces of its first selector; read the first time only.
+            tally: the pods to count.
+            pods: all pods in the namespaces of its first selector; read only for a new tally.
         """
         counts = self._counts.get(tally)
         if counts is None:
@@ -76,13 +76,13 @@ class Tallies:
         return counts
 
     def add(self, pod: PodInfo) -> None:
-        """Count a pod that comes."""
+        """Count a new pod."""
         for tally, counts in self._counts.items():
             if tally.includes(pod):
                 counts[pod.node] += 1
 
     def discard(self, pod: PodInfo) -> None:
-        """Stop counting a pod that goes."""
+        """Stop counting a pod."""
         for tally, counts in self._counts.items():
             if tally.includes(pod):
                 counts[pod.node] -= 1

@@ -1,4 +1,4 @@
-"""Where a storage class may make volumes: `allowedTopologies`.
+"""The `allowedTopologies` of a storage class: where it may provision volumes.
 
 Source: `MatchTopologySelectorTerms` in pkg/apis/core/v1/helper (v1.36.2).
 """
@@ -12,7 +12,7 @@ from .labels import Labels, Selector, SelectorError, compile_selector
 
 
 def topology_terms(terms: Iterable[TopologySelectorTerm] | None) -> tuple[Selector, ...] | None:
-    """Compile the terms of which one must match; None, for no terms at all, matches everything."""
+    """Compile terms; one of them must match. None means no terms, so everything matches."""
     if not terms:
         return None
     compiled = []
@@ -31,5 +31,5 @@ def topology_terms(terms: Iterable[TopologySelectorTerm] | None) -> tuple[Select
 
 
 def matches_any(terms: tuple[Selector, ...] | None, labels: Labels) -> bool:
-    """Tell whether a volume may be made where these labels are."""
+    """Return whether the class may provision a volume for a node with these labels."""
     return terms is None or any(term.matches(labels) for term in terms)

@@ -1,11 +1,11 @@
-"""Why a verdict is unknown."""
+"""The reasons why a verdict is unknown."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Why(StrEnum):
-    """What stands between the objects that are known and a verdict."""
+    """Why the known objects don't lead to a verdict."""
 
     OTHER_SCHEDULER = "another scheduler places the pod"
     GATED = "the pod waits for scheduling gates"
@@ -20,12 +20,12 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """One thing that is not known."""
+    """One cause of uncertainty."""
 
     why: Why
     detail: str
-    """The scheduler, gate, claim, resource, kind or object it is about."""
+    """The scheduler, gate, claim, resource, kind or object that it concerns."""
     may_admit: bool = False
-    """Whether knowing it could turn a no into a yes."""
+    """Whether a refusal could become a fit."""
     may_refuse: bool = True
-    """Whether knowing it could turn a yes into a no."""
+    """Whether a fit could become a refusal."""

@@ -1,4 +1,4 @@
-"""The answer of an evaluation."""
+"""The verdict: the result of an evaluation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,50 +11,50 @@ from .unknowns import Unknown
 
 
 class Outcome(StrEnum):
-    """What an administrator would call it."""
+    """The verdict in one word."""
 
     FITS = "fits"
     """A node has room now."""
     FITS_AFTER_PREEMPTION = "fits after preemption"
-    """A node has room once pods of lower priority are gone; the scheduler will see to that."""
+    """A node has room once the scheduler has preempted pods of lower priority."""
     BUSY = "busy"
-    """No node has room, but one would if pods came or went, or if it were back (`away`)."""
+    """No node has room now, but one will if pods start or end, or if it comes back (`away`)."""
     IMPOSSIBLE = "impossible"
-    """No present node could hold the pod, whatever became of pods."""
+    """No existing node can hold the pod, even after all other pods end."""
     UNKNOWN = "unknown"
-    """What is known does not decide it, or another scheduler does."""
+    """The known objects aren't enough to decide, or another scheduler decides."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Where a pod could run now, and what keeps it from the other nodes."""
+    """The nodes where a pod fits now, and why it doesn't fit on the others."""
 
     outcome: Outcome
     feasible: tuple[str, ...] = ()
-    """Nodes that hold the pod now, sorted."""
+    """Names of the nodes where the pod fits now, sorted."""
     failures: Mapping[str, Failures] = field(default_factory=dict)
-    """Node to the facts of the first rule that failed there. Filled in for a refusal, and always by
-    `explain`."""
+    """Node to the failures of the first rule that failed there. `evaluate` sets it only for a
+    refusal, `explain` always."""
     nodes: int = 0
-    """How many nodes there are."""
+    """The number of nodes."""
     reason_counts: Mapping[str, int] = field(default_factory=dict)
-    """How many nodes each of the scheduler's texts is true of; only for a refusal."""
+    """The number of nodes for each of the scheduler's texts; only for a refusal."""
     unknown: tuple[Unknown, ...] = ()
-    """What is not known and could change the outcome."""
+    """Everything unknown that could change the outcome."""
     rejected: Rejected | None = None
-    """What keeps the pod from every node alike, if anything does."""
+    """Why the pod can't run on any node, if one reason holds for all."""
     preemption: str = ""
-    """Why ending pods of lower priority would not help, in the scheduler's words."""
+    """Why preemption wouldn't help, in the scheduler's words."""
     preemption_node: str | None = None
-    """A node where it would help."""
+    """A node where preemption would help."""
     busy: tuple[str, ...] = ()
-    """Nodes that could hold the pod if pods came or went."""
+    """Nodes that could hold the pod once other pods start or end."""
     away: tuple[str, ...] = ()
-    """Nodes that could hold the pod were they back: cordoned, not ready, devices unhealthy."""
+    """Nodes that could hold the pod once they come back: cordoned, not ready, unhealthy devices."""
 
     @cached_property
     def reasons(self) -> dict[str, list[str]]:
-        """Node to the scheduler's own texts, for nodes that a filter was run on."""
+        """Node to the scheduler's own texts, for the nodes on which it ran a filter."""
         texts: dict[int, list[str]] = {}
         reasons: dict[str, list[str]] = {}
         for name, facts in self.failures.items():
@@ -69,14 +69,14 @@ class Verdict:
 
     @cached_property
     def message(self) -> str:
-        """The scheduler's own message, without what it says of preemption; "" if a node fits."""
+        """The scheduler's fit error without the part about preemption; "" if a node fits."""
         if self.feasible or (self.nodes and not self.failures):
             return ""
         return fit_error.fit_error(self.nodes, self.rejected, self.reason_counts)
 
     @cached_property
     def condition_message(self) -> str:
-        """The whole message of the pod's condition PodScheduled; "" if a node fits."""
+        """The whole message of the pod's PodScheduled condition; "" if a node fits."""
         if not self.message:
             return ""
         return fit_error.condition(self.message, self.rejected, self.preemption)

@@ -1,4 +1,4 @@
-"""Volumes and nodes: plugins VolumeBinding and VolumeZone.
+"""Which nodes can use a pod's volumes: plugins VolumeBinding and VolumeZone.
 
 Sources: volumebinding/binder.go, volumezone/volume_zone.go (v1.36.2).
 """
@@ -37,7 +37,7 @@ ZONE_LABELS = {
     "topology.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "topology.kubernetes.io/region": "topology.kubernetes.io/region",
 }
-"""The labels of zones, each with its name today."""
+"""Zone and region labels, each with its current name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +48,15 @@ class _Zone:
 
 
 class Binding:
-    """How the claims of a pod could be served on each node."""
+    """Checks whether a node can serve the claims of a pod."""
 
     def __init__(self, claims: PodClaims, storage: StorageIndex, screening: Screening) -> None:
-        """Prepare.
+        """Compile the volumes of bound claims.
 
         Args:
-            claims: the pod's.
+            claims: the pod's claims.
             storage: all claims, volumes and classes.
-            screening: keeps which nodes reach volumes of the same kind.
+            screening: keeps the nodes that can reach the same volumes.
         """
         self._claims = claims
         self._storage = storage
@@ -65,12 +65,12 @@ class Binding:
             for bound in claims.bound
             if bound.volume is not None and (plugin := plugin_of(bound.volume.spec)) is not None
         }
-        """Volumes of in-tree plugins, as nodes that migrated their plugin see them."""
-        # What is kept outlasts changes of nodes' plugins, so those volumes have no part in it.
+        """In-tree volumes, each with its plugin and its reach on nodes that migrated the plugin."""
+        # A change of a node's migrated plugins doesn't clear kept results, so keep none for these.
         self._reaching: set[str] = (
             set() if self._migrating else screening.kept(_signature(claims), set)
         )
-        """Nodes that are known to reach all the volumes of bound claims."""
+        """Nodes that can reach all volumes of bound claims, as far as checked."""
         self._bound = [
             (bound.claim.metadata.name, reach_of(bound.volume) if bound.volume else None)
             for bound in claims.bound
@@ -83,7 +83,7 @@ class Binding:
         ]
 
     def failures(self, node: NodeInfo) -> Failures:
-        """Return what VolumeBinding, or else VolumeZone, has against a node."""
+        """Return the failures of VolumeBinding on a node, or else those of VolumeZone."""
         bound = None if node.name in self._reaching else self._unreached(node)
         unserved = self._unserved(node) if self._claims.waiting else None
         failures = tuple(fact for fact in (bound, unserved) if fact is not None)
@@ -109,7 +109,7 @@ class Binding:
 
     @property
     def migrating(self) -> bool:
-        """Whether it matters which in-tree plugins nodes have migrated."""
+        """Whether the migrated plugins of nodes can change the result."""
         return bool(self._migrating)
 
     @property
@@ -198,7 +198,7 @@ class Binding:
 
 
 def _signature(claims: PodClaims) -> bytes:
-    """Return the same for volumes that the same nodes reach."""
+    """Return a key that is equal for claims whose volumes the same nodes can reach."""
     return msgspec.msgpack.encode(
         [
             (bound.volume.spec.node_affinity, _zone_labels(bound.volume), bound.ephemeral)

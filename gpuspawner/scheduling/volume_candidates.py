@@ -1,4 +1,4 @@
-"""Volumes that claims could be bound to, and where there is space to make one.
+"""Volumes to which a claim could be bound, and the space to provision a new one.
 
 Sources: `FindMatchingVolume` in component-helpers `storage/volume/pv_helpers.go` (v0.36.2),
 `hasEnoughCapacity` in volumebinding/binder.go (v1.36.2).
@@ -30,15 +30,15 @@ from .storage_index import StorageIndex, class_of_claim, class_of_volume
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Which nodes reach a volume."""
+    """The nodes that can reach a volume."""
 
     volume: PersistentVolume
     terms: tuple[NodeTerm, ...] | None
     """None means all nodes."""
 
     def reaches(self, labels: Labels) -> bool:
-        """Tell whether a node with these labels reaches the volume."""
-        # The scheduler looks at the labels alone here: fields are left out, not mismatched.
+        """Return whether a node with these labels can reach the volume."""
+        # The scheduler checks only the labels here, and ignores matchFields.
         return self.terms is None or any(term.labels.matches(labels) for term in self.terms)
 
 
@@ -51,18 +51,18 @@ def reach_of(volume: PersistentVolume) -> Reach:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Volumes that could serve a claim, on nodes that reach them."""
+    """The volumes that could serve a claim."""
 
     reserved: tuple[Reach, ...]
-    """Those that name the claim: the first decides."""
+    """Volumes that name the claim; the first one decides."""
     smallest_first: tuple[Reach, ...]
 
     def pick(self, labels: Labels, chosen: set[str]) -> str | None:
         """Return the name of the volume that the scheduler would take on a node, if any.
 
         Args:
-            labels: the node's.
-            chosen: names of volumes that other claims of the pod take.
+            labels: the node's labels.
+            chosen: names of the volumes that other claims of the pod take.
         """
         for reach in self.reserved:
             name = reach.volume.metadata.name
@@ -120,7 +120,7 @@ def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim, size: int) ->
 def capacities(
     claim: PersistentVolumeClaim, class_: StorageClass | None, storage: StorageIndex
 ) -> list[Selector] | None:
-    """Return the parts of the cluster with enough space for a claim; None if space is no matter."""
+    """Return selectors of nodes with enough space for a claim; None if space doesn't matter."""
     requests = claim.spec.resources.requests if claim.spec.resources else None
     if class_ is None or not requests or "storage" not in requests:
         return None
@@ -145,12 +145,12 @@ def capacities(
 
 
 def size_of(claim: PersistentVolumeClaim) -> int:
-    """Return how much a claim asks for, in billionths of a byte."""
+    """Return the requested size of a claim, in billionths of a byte."""
     return _storage_of(claim.spec.resources.requests if claim.spec.resources else None)
 
 
 def _storage_of(quantities: Quantities | None) -> int:
-    """Return a size in billionths of a byte; what cannot be read counts as nothing."""
+    """Return the `storage` quantity in billionths of a byte; 0 if it can't be parsed."""
     try:
         return parse_nanos(str((quantities or {}).get("storage", "0")))
     except QuantityError:
@@ -158,5 +158,5 @@ def _storage_of(quantities: Quantities | None) -> int:
 
 
 def _bytes(nanos: int) -> int:
-    """Round up to whole bytes, in which the scheduler compares space."""
+    """Round up to whole bytes, because the scheduler compares whole bytes."""
     return -(-nanos // NANOS)

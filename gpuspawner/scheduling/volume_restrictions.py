@@ -1,7 +1,7 @@
-"""Disks that pods name without a claim, and claims for one pod: plugin VolumeRestrictions.
+"""Conflicts between in-tree disks: plugin VolumeRestrictions.
 
-Source: `isVolumeConflict` in volumerestrictions/volume_restrictions.go (v1.36.2). ReadWriteOnce is
-not looked at: such a pod is placed.
+Source: `isVolumeConflict` in volumerestrictions/volume_restrictions.go (v1.36.2). The scheduler
+doesn't check the access mode ReadWriteOnce. For ReadWriteOncePod, see `filters`.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from .node_info import PodInfo
 
 
 def restricted(volumes: Iterable[Volume] | None) -> tuple[Volume, ...]:
-    """Return the volumes that can conflict with those of other pods."""
+    """Return the volumes that can conflict with volumes of other pods."""
     return tuple(
         volume
         for volume in volumes or ()
@@ -25,7 +25,7 @@ def restricted(volumes: Iterable[Volume] | None) -> tuple[Volume, ...]:
 
 
 def in_use(volumes: tuple[Volume, ...], pods: Iterable[PodInfo]) -> DiskInUse | None:
-    """Return a disk that one of the pods has."""
+    """Return a disk that conflicts with one of the pods; None if none does."""
     for pod in pods:
         for other in pod.volumes:
             for volume in volumes:

@@ -1,1 +1,1 @@
-"""One start of a server, from the options that somebody sends until the pod is there or refused."""
+"""One start of a server, from the options that a user sends to the pod or its refusal."""

@@ -1,4 +1,4 @@
-"""Accelerators on offer, as the source of servers."""
+"""The source of servers if the administrator offers accelerators."""
 
 from asyncio import Future
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ from gpuspawner.spawn.source import Options, Stored
 
 @dataclass(frozen=True)
 class AcceleratorChoice:
-    """Options that policy has granted."""
+    """Options that the policy has granted."""
 
     options: Options
     proposal: Proposal
@@ -58,16 +58,16 @@ class AcceleratorChoice:
 
 
 class Accelerators:
-    """The accelerators on offer, before one server's owner.
+    """The accelerators on offer to one server's owner.
 
     Args:
         spawner: The server's spawner.
-        stock: The same as KubeSpawner has it.
-        runtime: The hub's.
+        stock: The spawner's methods as KubeSpawner has them.
+        runtime: The hub's runtime.
 
     Attributes:
         spawner: The server's spawner.
-        runtime: The hub's.
+        runtime: The hub's runtime.
     """
 
     def __init__(self, spawner: Host, stock: Stock, runtime: Runtime) -> None:
@@ -92,7 +92,7 @@ class Accelerators:
         return options.from_form
 
     def stored(self) -> Stored:
-        """As `Source.stored`: with defaults for what is no longer on offer."""
+        """As `Source.stored`, with defaults in place of options that are no longer on offer."""
         ours, theirs = self.split(stored_options.stored(self.spawner))
         kept, gone = options.fall_back(ours, self.runtime.offers)
         return Stored({**theirs, **options.user_options(kept)}, gone)
@@ -113,7 +113,7 @@ class Accelerators:
         return AcceleratorChoice(granted, proposal, builder, self.runtime.preflight)
 
     def split(self, raw: object) -> tuple[object, Options]:
-        """Our options, and others; an administrator who reads options may have others."""
+        """Split options into ours and those that an administrator's own hooks read."""
         spawner = self.spawner
         ours_alone = (
             spawner.apply_user_options is apply_nothing
@@ -125,33 +125,33 @@ class Accelerators:
         return {name: value for name, value in raw.items() if name not in theirs}, theirs
 
     async def builder(self, offers: Offers | None = None) -> PodBuilder:
-        """What makes the owner's pods."""
+        """Return the builder of the owner's pods."""
         offers = offers or self.runtime.offers
         rules = self.runtime.pod_rules(offers)
         return PodBuilder(self._person(), offers, rules, await self._stock_pod())
 
     def propose(self, grant: Grant, pod: Manifest) -> Proposal:
-        """A pod of this server's."""
+        """Propose a pod for this server."""
         spawner = self.spawner
         return Proposal(spawner.namespace, spawner.pod_name, pod, grant, home_of(spawner))
 
     async def survey(self) -> tuple[PodBuilder, tuple[Availability, ...]]:
-        """How available each accelerator is for this server's owner."""
+        """Return the builder and each accelerator's availability to this server's owner."""
         builder = await self.builder()
         health, surveys = self.runtime.view.health(), self.runtime.surveys
         return builder, surveys.survey(health, builder.offers, builder.stock, builder.rules)
 
     async def form(self) -> str:
-        """As `Source.form`, with what was chosen: in this very request, or at the last start."""
+        """As `Source.form`, with the choices from this request, or else from the last start."""
         builder, rows = await self.survey()
         draft = drafts.current() or self._untouched()
         served = live(self.spawner)
         return form.render(builder.offers, rows, draft.options, draft.refused, served)
 
     def _untouched(self) -> Draft:
-        """What a form holds that nobody has filled in yet."""
+        """The contents of a form that the user hasn't sent yet."""
         gone = self.stored().gone
-        # Models that are discovered can be gone only while the cluster is in view.
+        # Without a live view, models that the hub discovers only look as if they were gone.
         known = isinstance(self.runtime.view.health(), Live)
         shown = OnForm(messages.gone_from_form(gone)) if gone and known else None
         return Draft(self.spawner.user_options, shown)
@@ -161,21 +161,22 @@ class Accelerators:
         return Person(user.name, frozenset(group.name for group in user.groups))
 
     async def _stock_pod(self) -> Manifest | None:
-        """KubeSpawner's pod; None if it needs what the administrator's hook has yet to set."""
+        """KubeSpawner's pod; None if it needs values that ``pre_spawn_hook`` hasn't set yet."""
         making = self._stock.get_pod_manifest()
         try:
             pod = await making
         except Exception as error:  # noqa: BLE001, the third gate makes the pod again
             name = one_line(jupyterhub.log_name(self.spawner))
-            self.spawner.log.info("The pod of %s cannot be made yet: %r", name, error)
+            self.spawner.log.info("Can't build the pod of %s yet: %r", name, error)
             return None
         return pods.plain(pod)
 
 
 def apply_nothing(spawner: object, user_options: object) -> None:
-    """The hook ``apply_user_options`` if an administrator has none.
+    """The default hook ``apply_user_options``, which does nothing.
 
-    The gates read the options; without any hook the hub warns at every start that nobody does.
+    The gates already read the options, but without a hook the hub warns at every start that nothing
+    does.
     """
 
 

@@ -1,8 +1,8 @@
-"""Answering at once what needs no waiting.
+"""Run a coroutine synchronously until it has to wait.
 
-JupyterHub wraps an awaitable from a hook into a task, and with ``slow_spawn_timeout`` 0 it has
-answered "202 Accepted" before that task runs. So a gate does what it can before it returns, and a
-refusal is the answer itself.
+JupyterHub wraps a hook's awaitable into a task, and with ``slow_spawn_timeout`` 0 it answers "202
+Accepted" before that task runs. So a gate does as much as it can before it returns; then the hub's
+answer is the refusal.
 """
 
 from collections.abc import Callable, Coroutine, Generator
@@ -14,16 +14,16 @@ T = TypeVar("T")
 def at_once(begin: Callable[[], Coroutine[Any, Any, T]]) -> T | Coroutine[Any, Any, T]:
     """Run a coroutine until it has to wait.
 
-    Our own waits begin with ``asyncio.sleep(0)``, and a coroutine that has come to one goes on in
-    the task that awaits the rest. What an administrator's function waits for may belong to the
-    task in which it began (a time-out would cancel that one), so there the coroutine begins again.
+    Our own code calls ``asyncio.sleep(0)`` before it waits; from there the coroutine continues in
+    the task that awaits the rest. If an administrator's function waits, its awaitable may belong to
+    the task in which it started (a timeout would cancel that task), so the coroutine starts again.
 
     Args:
-        begin: Makes the coroutine. What it does before an administrator's function waits may be
-            done twice.
+        begin: Makes the coroutine. The steps before an administrator's function waits may run
+            twice.
 
     Returns:
-        The result, or the rest of the coroutine.
+        The result, or an awaitable for the rest of the coroutine.
     """
     begun = begin()
     try:
@@ -43,7 +43,7 @@ async def _finish(begun: Coroutine[Any, Any, T]) -> T:
 
 
 class _Rest:
-    """What a coroutine still has to do."""
+    """An awaitable for the rest of a coroutine that has already started."""
 
     def __init__(self, begun: Coroutine[Any, Any, Any]) -> None:
         self._begun = begun

@@ -1,4 +1,4 @@
-"""One start, from the moment in which its second gate has let it through."""
+"""One start, from the moment its second gate admits it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,19 +15,19 @@ class Phase(StrEnum):
     """How far a start has come."""
 
     ADMITTED = "admitted"
-    """The second gate has let it through; KubeSpawner makes the pod."""
+    """The second gate has admitted it; KubeSpawner makes the pod."""
     SENT = "sent"
     """The pod is being sent, or has been."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A start that is under way; printed, it says all that is known of it.
+    """A start in progress; its repr shows everything known about it.
 
     Attributes:
         choice: Options, grant and pod.
-        decision: The last answer about it.
-        gone: What of the stored options is no longer on offer.
+        decision: The preflight's last decision about it.
+        gone: The stored options that are no longer on offer.
         phase: How far it has come.
     """
 
@@ -38,23 +38,23 @@ class Attempt:
 
     @property
     def key(self) -> Key:
-        """Namespace and name of the pod, by which its reservation is kept."""
+        """Namespace and name of the pod: the key of its reservation."""
         return self.choice.proposal.key
 
     @property
     def is_promised(self) -> bool:
-        """Whether it is a promise: nothing started with a doubt, nothing that awaits a node."""
+        """Whether the pod fits for certain: nothing is unknown, and no new node is needed."""
         return self.decision == Start(self.decision.grant)
 
     @property
     def seconds_for_a_node(self) -> int:
-        """Twice what a new node usually takes; 0 if none can come."""
+        """Twice the time in seconds that a new node usually takes; 0 if none can come."""
         accelerator = self.choice.proposal.grant.accelerator
         if accelerator is None or accelerator.scale_up is None:
             return 0
         return round(2 * 60 * accelerator.scale_up.minutes)
 
     def news(self) -> tuple[Message, ...]:
-        """What the person reads first."""
+        """The messages that the progress page shows first."""
         notices = (messages.gone_at_start(self.gone, self.choice.options),) if self.gone else ()
         return (*notices, *messages.progress(self.decision))

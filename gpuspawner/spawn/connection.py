@@ -1,4 +1,4 @@
-"""A hub that can't reach the cluster for a while, which KubeSpawner does not bear by itself."""
+"""Keep KubeSpawner working while the hub can't reach the cluster."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,27 +12,27 @@ from gpuspawner.spawn.host import Host
 
 
 def make(spawner: Host, init: Callable[[], None]) -> None:
-    """Make the spawner, with or without a cluster: every page of a person needs one."""
+    """Initialize the spawner even without a cluster: every page of a user needs one."""
     try:
         init()
     except Exception as error:
-        # This is the last thing that KubeSpawner's own does.
+        # KubeSpawner's __init__ loads the configuration last, so all else is set up.
         if not kubespawner.is_of_configuration(error):
             raise
         spawner.api = None
 
 
 async def poll(spawner: Host, stock: Stock) -> int | None:
-    """Poll as KubeSpawner does; without a configuration there is nothing that could run."""
+    """Poll as KubeSpawner does; without a connection, report that nothing runs."""
     return await stock.poll() if kubespawner.connect(spawner) else 1
 
 
 class IfConnected:
-    """Admission that is asked only if there is a configuration; the view logs that there is none.
+    """Admission that gives no answer without a Kubernetes configuration; the view logs that.
 
     Args:
-        spawner: Whose client is made on the way.
-        admission: Who is asked.
+        spawner: The spawner; it gets its Kubernetes client if it has none yet.
+        admission: The admission to ask.
     """
 
     def __init__(self, spawner: Host, admission: Admission) -> None:
@@ -47,11 +47,11 @@ class IfConnected:
 
 
 async def start_reflector(stock: Stock, kind: str, *args: Any, **kwargs: Any) -> Any:
-    """Start a reflector of KubeSpawner's, and drop it if its first list fails.
+    """Start one of KubeSpawner's reflectors, and drop it if its first list fails.
 
-    KubeSpawner keeps it, and every later start then waits for news that never come, until the hub
-    is restarted. All starts wait for one future; a start that is cancelled meanwhile would cancel
-    it for all of them.
+    KubeSpawner keeps the failed reflector, so every later start would wait for events that never
+    come, until the hub restarts. All starts wait for one future, so it is shielded: a start that is
+    cancelled meanwhile must not cancel it for the others.
     """
     try:
         return await asyncio.shield(stock.start_reflector(kind, *args, **kwargs))

@@ -1,11 +1,13 @@
 """The gates of one spawner, in the order in which the hub and KubeSpawner reach them.
 
-1. `check_form` and `check_query`: what a form or query asks for. A refusal draws the form again.
-2. `begin`, before the administrator's own hook, for every start: decides, and takes the
+1. `check_form` and `check_query` check a form or query. If they refuse it, the hub draws the form
+   again.
+2. `begin` runs for every start, before the administrator's own hook. It decides, and takes the
    reservation in the same tick.
-3. `create`, for the pod that is really sent.
+3. `create_pod` checks the pod that is really sent.
 
-Between the first two nothing is kept here: JupyterHub 6.1 may run them on different spawners.
+The controller keeps nothing between the first two gates, because JupyterHub 6.1 may run them on
+different spawners.
 """
 
 import asyncio
@@ -23,7 +25,6 @@ from gpuspawner import form, messages, options, runtime
 from gpuspawner.admission.dry_run import Admission
 from gpuspawner.compat import jupyterhub, kubespawner
 from gpuspawner.compat.kubespawner import Stock
-from gpuspawner.options import FieldError
 from gpuspawner.pods import plain as plain_pod
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.decision import Start, Wait
@@ -54,10 +55,10 @@ class Controller:
 
     Args:
         spawner: The server's spawner.
-        stock: The same as KubeSpawner has it.
+        stock: The spawner's methods as KubeSpawner has them.
 
     Attributes:
-        attempt: The start that is under way; None before its second gate and after its end.
+        attempt: The current start; None before its second gate and after its end.
     """
 
     def __init__(self, spawner: Host, stock: Stock) -> None:
@@ -72,16 +73,16 @@ class Controller:
 
     @property
     def source(self) -> Source:
-        """Where this server comes from."""
+        """The offers that this server is chosen from: accelerators or profiles."""
         return self._profiles if self._spawner.profile_list else self._accelerators
 
     @property
     def accelerators(self) -> Accelerators | None:
-        """The accelerators on offer; None if people choose among KubeSpawner's profiles."""
+        """The accelerators on offer; None if users choose among KubeSpawner's profiles."""
         return None if self._spawner.profile_list else self._accelerators
 
     async def form(self) -> str:
-        """Draw the fields of the spawn form."""
+        """Render the fields of the spawn form as HTML."""
         set_locale(self._spawner)
         await self._runtime.view.first_list(FORM_PATIENCE)
         with reporting(self._spawner):
@@ -90,21 +91,21 @@ class Controller:
     # Gate 1: form and query
 
     def check_form(self, form_data: Mapping[str, list[object]]) -> Awaitable[object]:
-        """Read a form, and refuse on it what could not start."""
+        """Read a form; if its options can't start, refuse them on the form."""
         set_locale(self._spawner)
         fields = form.pressed(form_data)
         drafts.keep(options.from_form(fields))
         return self._check(self._stock.run_options_from_form(fields))
 
     def check_query(self, query_data: dict[str, list[str]]) -> Awaitable[object]:
-        """Read ``/hub/spawn?opt-gpus=2``, and refuse on the form what could not start."""
+        """Read ``/hub/spawn?opt-gpus=2``; if its options can't start, refuse them on the form."""
         set_locale(self._spawner)
         query = request_options.option_names(query_data)
         drafts.keep(options.from_form(query))
         return self._check(self._stock.options_from_query(query))
 
     async def _check(self, sent: object) -> object:
-        """Refuse options that could not start, or return them as the hub is to store them."""
+        """Refuse options that can't start, or return them in the form that the hub stores."""
         with reporting(self._spawner):
             raw = await sent if inspect.isawaitable(sent) else sent
             await self._runtime.view.first_list(FORM_PATIENCE)
@@ -117,7 +118,7 @@ class Controller:
             return choice.options
 
     async def _examine(self, choice: Choice) -> None:
-        """Refuse what could not start, unless another request has started the server meanwhile."""
+        """Refuse a choice that can't start, unless another request has started the server."""
         examine = partial(self._runtime.preflight.examine, admission=self._admission)
         try:
             await self._decide(choice, examine)
@@ -128,7 +129,7 @@ class Controller:
     # Gate 2: every start
 
     def begin(self) -> Any:
-        """Ask for every start, before the administrator's own hook, and take the reservation."""
+        """Decide on a start and take its reservation, then run the administrator's hook."""
         set_locale(self._spawner)
         admitted = at_once(self._begin)
         if admitted is None:
@@ -140,7 +141,7 @@ class Controller:
         await maybe_future(self._stock.run_pre_spawn_hook())
 
     async def _begin(self) -> None:
-        """Take the reservation in the tick of the verdict; waits only for what isn't known yet."""
+        """Take the reservation in the tick of the verdict; wait only for missing information."""
         with reporting(self._spawner):
             source = self.source
             await source.ready(START_PATIENCE)
@@ -160,20 +161,21 @@ class Controller:
         self._begun.set()
 
     def _requested(self, source: Source) -> Stored:
-        """The options of this start; if it says nothing, those stored."""
+        """The options sent with this start, or the stored options if it sends none."""
         try:
             requested = request_options.requested_options(self._spawner)
-        except request_options.UnreadableError as error:
-            raise invalid((FieldError("", str(error)),)) from None
+        except request_options.UnreadableError:
+            raise invalid((messages.unreadable_body(),)) from None
         return source.stored() if requested is None else Stored(requested)
 
     # Gate 3: the pod that is really sent
 
     async def load_user_options(self) -> None:
-        """Load the profile that was chosen; what can't be loaded now is no fault of the person.
+        """Load the chosen profile; if that fails, report a misconfiguration, not a user's mistake.
 
         Raises:
-            HTTPError: It can't be loaded.
+            HTTPError: An administrator's function forbids the profile.
+            Refusal: KubeSpawner can't load it.
         """
         try:
             await self._stock.load_user_options()
@@ -182,11 +184,11 @@ class Controller:
         except Exception as error:
             if self.attempt is None:  # a copy on which a profile is tried
                 raise
-            self._spawner.log.exception("The profile of %s cannot be loaded", self._name)
+            self._spawner.log.exception("Can't load the profile of %s", self._name)
             raise misconfigured(f"KubeSpawner.profile_list: {error!r}") from error
 
     async def pod_manifest(self) -> Any:
-        """KubeSpawner's pod, with what was granted to this start."""
+        """Return KubeSpawner's pod with this start's grant applied."""
         pod = await self._stock.get_pod_manifest()
         return self.attempt.choice.complete(pod) if self.attempt else pod
 
@@ -204,14 +206,14 @@ class Controller:
         confirm = partial(self._runtime.preflight.confirm, admission=self._admission)
         decision = await self._decide(choice, confirm)
         for overruled in messages.explain_overruled(decision):
-            self._spawner.log.warning("Starting %s all the same: %s", self._name, overruled)
+            self._spawner.log.warning("Starting %s anyway: %s", self._name, overruled)
         if self.attempt is not None:
             self.attempt = replace(self.attempt, choice=choice, decision=decision, phase=Phase.SENT)
         async with refusing_pod(self._spawner, choice, self._admission):
             return await self._held.send(choice.proposal.key, pod, request_timeout)
 
     async def create_home(self, pvc: Any, request_timeout: float) -> Any:
-        """Send the PersistentVolumeClaim of the person's home."""
+        """Send the PersistentVolumeClaim of the user's home directory."""
         with reporting(self._spawner):
             async with refusing_home(self._choice().proposal.grant):
                 return await self._stock.create_pvc(pvc, request_timeout)
@@ -231,8 +233,8 @@ class Controller:
 
     async def _resolve(self, raw: object) -> Choice:
         if raw == request_options.TOO_MUCH or not request_options.is_within_bounds(raw):
-            why = f"the options are too much to read: {request_options.WHY_TOO_MUCH}"
-            raise invalid((FieldError("", why),))
+            levels, values = request_options.MOST_LEVELS, request_options.MOST_VALUES
+            raise invalid((messages.too_large(levels, values),))
         return await self.source.resolve(raw)
 
     async def _decide(self, choice: Choice, question: Question) -> Start | Wait:
@@ -245,8 +247,8 @@ class Controller:
     # The start and its end
 
     def start(self) -> Future[Any]:
-        """Start as KubeSpawner does, with patience for a node that has yet to come."""
-        self._begun.set()  # the hub asks the second gate first; others may start without it
+        """Start as KubeSpawner does, with a longer timeout if a new node may have to come."""
+        self._begun.set()  # other callers than the hub may skip the second gate
         configured, source = self._spawner.start_timeout, self.source
         patience = self.attempt.seconds_for_a_node if self.attempt else 0
         self._spawner.set_trait("start_timeout", configured + patience)
@@ -260,15 +262,15 @@ class Controller:
         return started
 
     async def run_start(self) -> Any:
-        """Go through KubeSpawner's steps, and give the reservation up, whatever comes of them."""
+        """Run KubeSpawner's steps of a start, and always give the reservation up at the end."""
         with reporting(self._spawner):
             key = self._choice().proposal.key
             return await self._held.hold(key, self._stock.run_start(), self._until_taken())
 
     async def _until_taken(self) -> None:
-        """Wait until the pod's place has gone to somebody else, and raise the refusal.
+        """Wait until another pod takes the reserved resources, and raise the refusal.
 
-        Only a promise can be lost.
+        Only a promised start waits; see `Attempt.is_promised`.
         """
         if self.attempt is not None and self.attempt.is_promised:
             await self._decide(self.attempt.choice, self._runtime.preflight.until_taken)
@@ -279,7 +281,7 @@ class Controller:
         self._runtime.preflight.reservations.see_out(self._choice().proposal.key)
 
     async def progress(self) -> AsyncIterator[dict[str, Any]]:
-        """KubeSpawner's progress, after what is worth knowing about this start."""
+        """Yield our messages about this start, then KubeSpawner's progress."""
         await self._begun.wait()
         set_locale(self._spawner)
         if self.attempt is not None:
@@ -289,7 +291,7 @@ class Controller:
             yield event
 
     def clear(self) -> None:
-        """Forget the start that has ended; the hub calls this after every end, good or bad."""
+        """Forget the start that has ended; the hub calls this after every start, failed or not."""
         self._stock.clear_state()
         if self.attempt is not None:
             self._runtime.preflight.reservations.release(self.attempt.key)

@@ -1,4 +1,4 @@
-"""The preflight's answer about a start, and what becomes of a no."""
+"""Ask the preflight about a start, and turn its refusals into exceptions."""
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -23,16 +23,16 @@ from gpuspawner.spawn.source import Choice
 from gpuspawner.traits import OFF, WARN
 
 Question = Callable[[Proposal], Decision | Awaitable[Decision]]
-"""One of the questions that the preflight answers."""
+"""One of the preflight's methods that decide about a proposal."""
 
 
 async def decide(
     spawner: Host, choice: Choice, question: Question, admission: Admission
 ) -> Start | Wait:
-    """Ask about a choice, and go on unless the answer is a refusal.
+    """Ask the preflight about a choice, and return its decision unless it refuses.
 
-    ``GPUSpawner.preflight`` acts here alone: ``"off"`` asks nobody, and ``"warn"`` goes on with a
-    note of the refusal.
+    The trait ``GPUSpawner.preflight`` takes effect only in this module: ``"off"`` starts without
+    asking, and ``"warn"`` starts with a note of the refusal.
 
     Raises:
         Refusal: The cluster can't hold the pod.
@@ -46,10 +46,10 @@ async def decide(
 
 
 async def answer(spawner: Host, proposal: Proposal, question: Question) -> Decision:
-    """The answer to a question, which is only noted if verdicts are warnings.
+    """Return the preflight's decision; with ``"warn"``, a refusal becomes a start with a note.
 
     Raises:
-        TooManyDryRunsError: A preview found no turn; a start goes without.
+        TooManyDryRunsError: There are too many dry runs for a preview; a start goes without one.
     """
     try:
         found = question(proposal)
@@ -57,7 +57,7 @@ async def answer(spawner: Host, proposal: Proposal, question: Question) -> Decis
     except (Refusal, TooManyDryRunsError):
         raise
     except Exception:
-        # A fault of ours is no reason for nobody to get a server.
+        # A bug of ours must not keep users from getting servers.
         name = one_line(proposal.name)
         spawner.log.exception("The preflight failed; %s's server starts unchecked", name)
         return Start(proposal.grant, (UnknownRules(("the preflight itself failed",)),))
@@ -68,10 +68,10 @@ async def answer(spawner: Host, proposal: Proposal, question: Question) -> Decis
 
 @asynccontextmanager
 async def refusing_pod(spawner: Host, choice: Choice, admission: Admission) -> AsyncIterator[None]:
-    """Make a refusal of the API server's no to the pod.
+    """Turn the API server's rejection of the pod into a refusal.
 
     Raises:
-        Refusal: It said no. If it is in trouble itself, its own error goes on.
+        Refusal: The API server rejected the pod. Its other errors pass unchanged.
     """
     try:
         yield
@@ -84,7 +84,7 @@ async def refusing_pod(spawner: Host, choice: Choice, admission: Admission) -> A
 
 @asynccontextmanager
 async def refusing_home(grant: Grant) -> AsyncIterator[None]:
-    """The same for the PersistentVolumeClaim of the person's home.
+    """Turn the API server's rejection of the home's PersistentVolumeClaim into a refusal.
 
     Raises:
         Refusal: As :func:`refusing_pod`.
@@ -102,10 +102,8 @@ async def _refusal(spawner: Host, choice: Choice, refuse: Refuse, admission: Adm
     try:
         message, on_form = await choice.explain(refuse, admission)
     except Exception:
-        # The refusal is right even if nothing can be named instead.
-        spawner.log.exception(
-            "Nothing could be found for %s instead", one_line(choice.proposal.name)
-        )
+        # The refusal is right even without alternatives.
+        spawner.log.exception("Finding alternatives for %s failed", one_line(choice.proposal.name))
         message, on_form = messages.refusal(refuse), OnForm.of_refusal(refuse)
     return _worded(refuse, message, on_form)
 

@@ -1,7 +1,7 @@
-"""What a request has sent, kept for the form that is drawn again in the same request.
+"""The form or query of a request, kept until the hub redraws the form in the same request.
 
-The hub draws that form with another spawner object than the one that refused, the default server's
-even for a named server. Both belong to one request, and so to one context.
+The hub redraws the form with another spawner object than the one that refused: the one of the
+default server, even for a named server. Both objects serve one request, so they share a context.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ class Draft:
 
     Attributes:
         options: The options as sent.
-        refused: Why they were refused; None while they are not.
+        refused: Why they were refused; None if they weren't.
         request: The task in which the hub answers this request.
     """
 
@@ -31,18 +31,18 @@ _draft: ContextVar[Draft | None] = ContextVar("gpuspawner_draft", default=None)
 
 
 def keep(options: object) -> Draft:
-    """Remember what this request holds. To be called in the hub's own task, before any await."""
+    """Keep this request's options. Call it in the hub's own task, before any await."""
     kept = Draft(options, request=asyncio.current_task())
     _draft.set(kept)
     return kept
 
 
 def current() -> Draft | None:
-    """What a form or query of this request holds; None for a page that was merely opened."""
+    """The draft of this request; None if it has neither form nor query."""
     return _draft.get()
 
 
 def refuse(shown: OnForm) -> None:
-    """Have the form that is drawn again in this request show why, if it is a form's request."""
+    """Show *shown* on the form that the hub redraws in this request, if the request has a draft."""
     if (draft := _draft.get()) is not None:
         draft.refused = shown

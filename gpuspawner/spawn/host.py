@@ -1,4 +1,4 @@
-"""The spawner, as far as this room uses it."""
+"""The parts of a spawner that this package uses."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -31,7 +31,7 @@ class User(Protocol):
 
 
 class Host(Settings, Protocol):
-    """What JupyterHub, KubeSpawner and gpuspawner's traits give a spawner."""
+    """A spawner, with the attributes from JupyterHub, KubeSpawner and gpuspawner's traits."""
 
     name: str
     user: User
@@ -52,13 +52,13 @@ class Host(Settings, Protocol):
     k8s_api_request_timeout: int
 
     def get_pvc_manifest(self) -> Any:
-        """The PersistentVolumeClaim of the person's home."""
+        """Make the PersistentVolumeClaim of the user's home directory."""
 
     def set_trait(self, name: str, value: object) -> None:
         """Set a trait, read-only or not."""
 
     def copied(self) -> "Host":
-        """A copy whose traits can be changed without changing this one's."""
+        """Return a copy whose traits can change without changing this spawner's."""
 
     async def load_user_options(self) -> None:
         """Load the chosen profile."""

@@ -1,4 +1,4 @@
-"""The language in which a spawner's owner is answered."""
+"""The language of a spawner's messages."""
 
 from tornado import web
 
@@ -7,14 +7,14 @@ from gpuspawner.spawn.host import Host
 
 
 def set_locale(spawner: Host, handler: web.RequestHandler | None = None) -> None:
-    """Answer whoever is served by this request in their own language, from here on.
+    """From here on, answer this request in the language of the user who sent it.
 
-    The hub takes the handler from a spawner at the end of each start, and never gives one to the
-    default server's for a form of a named one: what has begun in a language then goes on in it.
+    Without a handler the language stays as it is: the hub removes the handler from a spawner at the
+    end of each start, and it gives the default server's spawner none for a named server's form.
 
     Args:
-        spawner: The spawner that is asked; its trait ``language`` comes first.
-        handler: What serves the request; None for the one that the hub has given the spawner.
+        spawner: The server's spawner; its trait ``language`` comes first.
+        handler: The request's handler; None for the one that the hub has given the spawner.
     """
     if spawner.language:
         language.set_locale(spawner.language)

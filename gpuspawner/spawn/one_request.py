@@ -1,7 +1,8 @@
-"""One request at a time starts a server.
+"""Let only one request at a time start a server.
 
-The hub looks whether a server is starting before it asks the spawner; if it finds out later, it
-answers HTTP 500. Between the gate's answer and the hub's own mark lie some ticks.
+The hub checks whether a server is starting before it asks the spawner; if it finds out later, it
+answers HTTP 500. Some ticks pass between the gate's answer and the moment the hub marks the server
+as starting.
 """
 
 import asyncio
@@ -14,11 +15,11 @@ from gpuspawner.spawn.host import Host
 from gpuspawner.spawn.refusal import Refusal
 
 _passed: WeakValueDictionary[tuple[str, str], asyncio.Task[Any]] = WeakValueDictionary()
-"""The requests whose form or query has passed the gate, by user and server, until they end."""
+"""Requests whose form or query has passed the gate, by user and server, until they end."""
 
 
 class AlreadyStartedError(Refusal):
-    """The refusal of this request alone: the start that is under way goes on, and isn't counted."""
+    """Refuses only this request: the current start goes on, and the hub counts no failure."""
 
     def __init__(self) -> None:
         super().__init__(messages.already_started(), reason="already-started", status=400)
@@ -26,7 +27,7 @@ class AlreadyStartedError(Refusal):
 
 
 def check(spawner: Host) -> None:
-    """Check that no other request has begun to start the server meanwhile.
+    """Check that no other request has started the server, or is about to.
 
     Raises:
         AlreadyStartedError: The server is starting or running, or another request is about to
@@ -40,7 +41,7 @@ def check(spawner: Host) -> None:
 
 
 def go_on(spawner: Host) -> None:
-    """Let this request, and no other until it ends, go on to start the server.
+    """Let this request start the server, and no other until this one ends.
 
     Raises:
         AlreadyStartedError: As :func:`check`.

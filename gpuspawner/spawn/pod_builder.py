@@ -1,4 +1,4 @@
-"""The pod that a grant makes for one person."""
+"""Build the pod for a grant to one user."""
 
 from dataclasses import dataclass
 
@@ -13,14 +13,14 @@ from gpuspawner.spawn.host import Host
 
 @dataclass(frozen=True, slots=True)
 class PodBuilder:
-    """Makes the pods of a server's owner, each by another grant.
+    """Builds the pods of a server's owner, one for each grant.
 
     Attributes:
         person: The server's owner.
-        offers: What is on offer at this moment.
-        rules: What holds for every pod.
-        stock: KubeSpawner's pod, as the API writes it; None while it can't be made because the
-            configuration reads what the administrator's ``pre_spawn_hook`` has yet to set.
+        offers: The current offers.
+        rules: The rules for every pod.
+        stock: KubeSpawner's pod, as the API writes it; None if KubeSpawner can't make it yet,
+            because the configuration reads values that ``pre_spawn_hook`` hasn't set.
     """
 
     person: Person
@@ -29,7 +29,7 @@ class PodBuilder:
     stock: Manifest | None
 
     def pod(self, grant: Grant) -> Manifest:
-        """The pod that a grant makes; one that can't be judged while there is no stock pod.
+        """Build the pod for a grant; without a stock pod, one that the preflight can't judge.
 
         Raises:
             ManifestError: The accelerator contradicts KubeSpawner's configuration.
@@ -39,7 +39,7 @@ class PodBuilder:
         return manifest.apply(self.stock, grant, self.rules)
 
     def variant(self, request: GPURequest) -> tuple[Grant, Manifest] | None:
-        """The grant and the pod for another request; None if the person can't have it."""
+        """Build the grant and the pod for another request; None if the user can't have it."""
         grant = policy.decide(request, self.person, self.offers)
         try:
             return (grant, self.pod(grant)) if isinstance(grant, Grant) else None
@@ -48,5 +48,5 @@ class PodBuilder:
 
 
 def home_of(spawner: Host) -> tuple[Manifest, ...]:
-    """The home that KubeSpawner creates before the pod, if there is none yet."""
+    """The home directory's claim, which KubeSpawner creates before the pod if it is missing."""
     return (pods.plain(spawner.get_pvc_manifest()),) if spawner.storage_pvc_ensure else ()

@@ -1,4 +1,4 @@
-"""What a start would be told now; nothing is logged and nothing is kept."""
+"""Decide what a start would get now, without logging it or keeping a reservation."""
 
 from dataclasses import replace
 from functools import partial
@@ -20,15 +20,15 @@ Found = Decision | Denial | tuple[FieldError, ...]
 async def preview(
     accelerators: Accelerators, raw: object, server_name: str
 ) -> tuple[Found, Offers]:
-    """What a start with these options would be told, and what is on offer at that moment.
+    """Return the decision that a start with these options would get now, and the current offers.
 
     Args:
-        accelerators: What is on offer to the owner.
-        raw: The options as they came.
-        server_name: The server that is asked about; the owner's spawner may be another one's.
+        accelerators: The accelerators on offer to the server's owner.
+        raw: The options as sent.
+        server_name: The server to start; the spawner may be that of the owner's default server.
 
     Raises:
-        TooManyDryRunsError: Too many ask right now.
+        TooManyDryRunsError: There are too many dry runs right now.
     """
     builder = await accelerators.builder()
     return await _found(accelerators, builder, raw, server_name), builder.offers
@@ -46,7 +46,7 @@ async def _found(
     if isinstance(grant, Denial):
         return grant
     made = builder.variant(request)
-    if made is None:  # the configuration stands in the way
+    if made is None:  # the grant contradicts the configuration
         return Denial(policy.DenialReason.NOT_OFFERED, request)
     proposal = accelerators.propose(*made)
     if server_name != spawner.name:  # it has no pod yet; this spawner's pod is another server's
@@ -61,6 +61,6 @@ async def _found(
     try:
         return await runtime.preflight.with_alternatives(decision, proposal, builder, admission)
     except Exception:
-        # The refusal is right even if nothing can be named instead.
-        spawner.log.exception("Nothing could be found for %s instead", one_line(proposal.name))
+        # The refusal is right even without alternatives.
+        spawner.log.exception("Finding alternatives for %s failed", one_line(proposal.name))
         return decision

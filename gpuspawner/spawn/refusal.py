@@ -1,4 +1,4 @@
-"""A server that doesn't start, for a reason that its owner can read and act on."""
+"""The exception for a start that is refused, with a message for the server's owner."""
 
 import logging
 import secrets
@@ -13,27 +13,27 @@ from gpuspawner.quoting import one_line
 from gpuspawner.spawn import drafts
 from gpuspawner.spawn.host import Host
 
-# No font shows these characters. Drawn anew by each process, so that nobody can name a server so.
+# Invisible characters, chosen at random by each process, so that no server's name can contain them.
 _MARK = "".join(secrets.choice("\u2061\u2062\u2063\u2064") for _ in range(16))
 
 
-class _Said(str):
-    """A refusal's text on its way to the log; it is known there by its class."""
+class _LoggedText(str):
+    """A refusal's text in a log record; `_NoEcho` recognizes it by its class."""
 
     __slots__ = ()
 
 
 class Refusal(jupyterhub.SpawnError):  # type: ignore[misc]
-    """The hub shows ``jupyterhub_message`` on every page on which a spawn can fail.
+    """A refused start; the hub shows its message on every page that reports a failed spawn.
 
-    Where there is room it shows the HTML; REST answers carry the text.
+    The hub shows the HTML if the page has room for it; REST answers carry the text.
 
     Args:
-        message: What people read, as text and as HTML.
+        message: The message to users, as text and as HTML.
         reason: A short fixed slug, for metrics and logs (``"busy"``).
         status: The HTTP status, 400 to 499.
-        details: What the log has for administrators beside the text.
-        on_form: What the form shows that is drawn again; None for the message alone.
+        details: Details for administrators, which only the log shows.
+        on_form: What the redrawn form shows; None for the message alone.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Refusal(jupyterhub.SpawnError):  # type: ignore[misc]
         on_form: OnForm | None = None,
     ) -> None:
         given, named = jupyterhub.spawn_error_arguments(
-            message.text, message.html, reason, status, _Said(message.text)
+            message.text, message.html, reason, status, _LoggedText(message.text)
         )
         super().__init__(*given, **named)
         self.text = message.text
@@ -61,16 +61,16 @@ class Refusal(jupyterhub.SpawnError):  # type: ignore[misc]
         return self.text
 
     def __format__(self, spec: str) -> str:
-        """The hub writes it into the text of its own lines, where nothing else is left of it."""
+        """Mark the text: the hub formats a refusal into log lines, and `_NoEcho` drops these."""
         return f"{self.text}{_MARK}"
 
     def get_message(self) -> str:
-        """What tornado logs of it."""
-        return _Said(self.text)
+        """The text that tornado logs."""
+        return _LoggedText(self.text)
 
 
 def invalid(errors: tuple[FieldError, ...]) -> Refusal:
-    """A refusal because options can't be read."""
+    """Make the refusal of options that can't be read."""
     return Refusal(
         messages.correction(errors),
         reason="invalid-options",
@@ -80,16 +80,16 @@ def invalid(errors: tuple[FieldError, ...]) -> Refusal:
 
 
 def misconfigured(why: str) -> Refusal:
-    """A refusal that only an administrator can do something about, who finds *why* in the log."""
+    """Make a refusal that only an administrator can fix, who finds *why* in the log."""
     return Refusal(messages.misconfigured(), reason="misconfigured", details=why)
 
 
 @contextmanager
 def reporting(spawner: Host) -> Iterator[None]:
-    """Report a refusal that leaves this block, once: to the log, the form and the hub's count.
+    """Report a refusal that leaves this block once: to the log, the form and the hub's count.
 
-    The log gets one line, and the hub's own lines about it are left out: a full cluster is no
-    fault of the hub's, and a traceback would say that it is.
+    The log gets one line. The hub's own lines about the refusal are dropped, because a full cluster
+    isn't a failure of the hub and its traceback would look like one.
     """
     try:
         yield
@@ -110,13 +110,13 @@ def _log(spawner: Host, refusal: Refusal) -> None:
 
 
 class _NoEcho(logging.Filter):
-    """Leaves out what is written about a refusal after its own line, which has its text alone."""
+    """Drops log records about a refusal, except our own line, which has the plain text."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.exc_info and isinstance(record.exc_info[1], Refusal):
             return False
         written = record.args.values() if isinstance(record.args, Mapping) else record.args or ()
-        if any(isinstance(it, Refusal | _Said) for it in written):
+        if any(isinstance(it, Refusal | _LoggedText) for it in written):
             return False
         return _MARK not in str(record.msg)
 
@@ -127,7 +127,7 @@ _no_echo = _NoEcho()
 def _quieten(log: logging.Logger) -> None:
     """Put the filter on the handlers of *log*: a logger's own filter misses tornado's lines.
 
-    asyncio logs the task that a slow start's page no longer waits for.
+    asyncio's logger gets it too: asyncio logs the task of a slow start if the page stops waiting.
     """
     for handler in log.handlers:
         handler.addFilter(_no_echo)

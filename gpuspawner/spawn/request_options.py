@@ -1,9 +1,9 @@
-"""What a request sent, hostile until `gpuspawner.options` has read it.
+"""The options that a request sent, untrusted until `gpuspawner.options` reads them.
 
-Every reader and writer of JSON goes one call deeper for each list or object within another, and
-Python ends such a call where its stack ends. JupyterHub reads a body with more of the stack than it
-later has to store it, so it fails to store what it could read, and counts that as its own failure.
-So nothing is read or stored that is nested deeper than any stack has room for.
+JSON readers and writers use one level of the Python stack for each nested list or object, and fail
+when the stack is full. JupyterHub has more stack left when it reads a body than when it stores the
+options, so it can read options that it can't store, and counts that as its own failure. So
+gpuspawner neither reads nor stores options that are nested too deeply.
 """
 
 import json
@@ -17,24 +17,24 @@ MOST_LEVELS = 100
 """How deep options may be nested; ours are one level deep."""
 
 MOST_VALUES = 10_000
-"""How many values options may hold; more would only take time to look at."""
+"""How many values options may hold; more would only take time to check."""
 
 TOO_MUCH = "more than can be read"
-"""Stands for options that are not within bounds."""
+"""Replaces options that aren't within bounds."""
 
 WHY_TOO_MUCH = f"more than {MOST_LEVELS} levels deep, or more than {MOST_VALUES:,} values"
-"""What is wrong with them, for people and for the log."""
+"""Why options aren't within bounds, for users and for the log."""
 
 _FIELDS = {"user_options", "display_name"}
-"""What JupyterHub 6 knows in a REST body; a body with neither is the options themselves."""
+"""The fields of a REST body in JupyterHub 6; a body with neither is the options themselves."""
 
 
 class UnreadableError(ValueError):
-    """A body is no JSON in UTF-8; the hub has made something of it all the same."""
+    """A body isn't JSON in UTF-8, although the hub has accepted it."""
 
 
 def is_within_bounds(value: object) -> bool:
-    """Whether options are small enough to be read, copied and stored. Itself never goes deep."""
+    """Whether options are small enough to read, copy and store; this check doesn't recurse."""
     level, levels, values = [value], 0, 0
     while holders := [it for it in level if isinstance(it, Mapping | list | tuple)]:
         levels += 1
@@ -46,7 +46,7 @@ def is_within_bounds(value: object) -> bool:
 
 
 def readable(value: object) -> object:
-    """The options, or what stands for them if they are not within bounds."""
+    """The options, or `TOO_MUCH` if they aren't within bounds."""
     return value if is_within_bounds(value) else TOO_MUCH
 
 
@@ -55,10 +55,10 @@ def _values(held: Mapping[str, object] | Sequence[object]) -> Iterable[object]:
 
 
 def requested_options(spawner: Host) -> object:
-    """What this start was asked for, or None where nothing was said.
+    """The options sent with this start, or None if it sends none.
 
     Raises:
-        UnreadableError: See there.
+        UnreadableError: The body isn't JSON in UTF-8.
     """
     if drafts.current() is not None:
         return spawner.user_options
@@ -68,14 +68,14 @@ def requested_options(spawner: Host) -> object:
 
 
 def options_in(body: bytes) -> object:
-    """What a REST start is asked for, or None where nothing is said.
+    """The options in the body of a REST start, or None if it has none.
 
-    Without options the hub hands on what it stored last, refused or not. JupyterHub 6 takes an
-    empty object for no body, and knows a body ``{"user_options": ..., "display_name": ...}``;
-    JupyterHub 5 takes every body as the options.
+    Without options the hub passes on the options that it stored last, refused or not. JupyterHub 6
+    treats an empty object as no body, and accepts the body ``{"user_options": ...,
+    "display_name": ...}``; JupyterHub 5 treats every body as the options.
 
     Raises:
-        UnreadableError: See there.
+        UnreadableError: The body isn't JSON in UTF-8.
     """
     if not body:
         return None
@@ -93,10 +93,10 @@ def options_in(body: bytes) -> object:
 
 
 def option_names(query: dict[str, list[str]]) -> dict[str, list[str]]:
-    """The query's options by their plain names, as JupyterHub 6 hands them over.
+    """The query's options by their plain names, as JupyterHub 6 passes them.
 
-    JupyterHub 6 takes the prefix off ``?opt-gpus=2`` and leaves plain names out beside it;
-    JupyterHub 5 hands everything over as it came.
+    JupyterHub 6 removes the prefix of ``?opt-gpus=2``, and then drops names without a prefix;
+    JupyterHub 5 passes everything as sent.
     """
     prefixed = {name[4:]: values for name, values in query.items() if name.startswith("opt-")}
     return prefixed or {name: v for name, v in query.items() if name != "display_name"}

@@ -1,4 +1,4 @@
-"""The reservation of one start: sent with its pod, and given up once, on every way out."""
+"""The reservation of one start: sent with its pod, and given up once however the start ends."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -15,11 +15,11 @@ from gpuspawner.spawn.host import Host
 
 
 class HeldReservation:
-    """What a start was promised, while KubeSpawner goes on with it.
+    """The reservation of a start while KubeSpawner runs it.
 
     Args:
         spawner: The server's spawner.
-        stock: The same as KubeSpawner has it.
+        stock: The spawner's methods as KubeSpawner has them.
         reservations: All reservations of this hub.
     """
 
@@ -31,12 +31,12 @@ class HeldReservation:
         self._was_sent = False
 
     async def hold(self, key: Key, start: Awaitable[Any], lost: Awaitable[None]) -> Any:
-        """Let KubeSpawner start; whatever comes of it, give the reservation up.
+        """Run KubeSpawner's start, and always give the reservation up at the end.
 
         Args:
-            key: Whose reservation it is.
+            key: The key of the reservation.
             start: KubeSpawner's start.
-            lost: Raises when somebody else has taken the pod's place.
+            lost: Raises when another pod has taken the reserved resources.
         """
         self._key, self._was_sent = key, False
         try:
@@ -49,10 +49,9 @@ class HeldReservation:
             self._reservations.release(self._key)
 
     async def send(self, key: Key, pod: Any, request_timeout: float) -> bool:
-        """Send the pod, and let nothing cut that off.
+        """Send the pod, and let no cancellation interrupt the request.
 
-        A request that is given up half-way may be carried out all the same, after everything that
-        was done to undo it.
+        The API server may still carry out an interrupted request, even after the clean-up.
         """
         self._reservations.send(key)
         self._key, self._was_sent = key, True
@@ -69,25 +68,25 @@ class HeldReservation:
         return made
 
     async def _leave_no_pod(self) -> None:
-        """Delete a pod of which KubeSpawner does not know yet, and which nobody else would stop.
+        """Delete a pod that KubeSpawner doesn't know yet, because nothing else would stop it.
 
-        The hub asks the spawner to stop only what `poll` finds, and that is what the reflector has
-        seen.
+        The hub only stops a pod that `poll` finds, and `poll` finds only pods that the reflector
+        has seen.
         """
         if self._stock.knows_pod():
             return
         try:
             gone = await self._stock.delete_pod(V1DeleteOptions(grace_period_seconds=0), 0)
-        except Exception as error:  # noqa: BLE001, the reservation stays until the view tells
+        except Exception as error:  # noqa: BLE001, the reservation stays until the view shows
             pod = one_line(f"{self._spawner.namespace}/{self._spawner.pod_name}")
-            self._spawner.log.warning("Whether %s has left a pod is not known: %r", pod, error)
+            self._spawner.log.warning("Can't tell whether %s left a pod behind: %r", pod, error)
             return
         if gone:
             self._reservations.vacate(self._key)
 
 
 async def _unless(lost: Awaitable[None], start: Awaitable[Any]) -> Any:
-    """What *start* comes to, unless *lost* raises first."""
+    """Return the result of *start*, unless *lost* raises first."""
     starting, losing = asyncio.ensure_future(start), asyncio.ensure_future(lost)
     try:
         await asyncio.wait([starting, losing], return_when=asyncio.FIRST_COMPLETED)

@@ -1,6 +1,6 @@
-"""Where servers come from: our accelerators, or KubeSpawner's profiles.
+"""The source of servers: our accelerators, or KubeSpawner's profiles.
 
-Nothing above a source knows which of the two an administrator has chosen.
+Callers of a source don't know which of the two the administrator has configured.
 """
 
 from asyncio import Future
@@ -17,16 +17,16 @@ from gpuspawner.preflight.decision import Refuse
 from gpuspawner.preflight.proposal import Proposal
 
 Options = dict[str, object]
-"""Options as the hub stores them: ours, and beside them an administrator's own."""
+"""Options as the hub stores them: ours, and those that an administrator's hooks read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The options of an earlier start, as far as they can be had.
+    """The options of an earlier start, as far as they are still on offer.
 
     Attributes:
-        options: The options, with defaults for what is gone.
-        gone: What is no longer on offer.
+        options: The options, with defaults in place of options that are gone.
+        gone: The options that are no longer on offer.
     """
 
     options: object
@@ -38,29 +38,29 @@ class Choice(Protocol):
 
     @property
     def options(self) -> Options:
-        """The options as the hub is to store them."""
+        """The options in the form that the hub stores."""
 
     @property
     def proposal(self) -> Proposal:
-        """The pod that they come to."""
+        """The proposal of the pod for these options."""
 
     def sending(self, pod: Manifest) -> "Choice":
-        """The same with the pod that is really sent, as the API writes it."""
+        """The same choice with the pod that is really sent, as the API writes it."""
 
     def complete(self, pod: Any) -> Any:
-        """KubeSpawner's pod at the moment in which it is sent, with what was granted.
+        """Apply the grant to KubeSpawner's pod before it is sent.
 
         Raises:
             Refusal: The grant contradicts KubeSpawner's configuration.
         """
 
     async def explain(self, refusal: Refuse, admission: Admission) -> tuple[Message, OnForm]:
-        """A refusal in words, for everywhere and for the form, with what would start instead."""
+        """Word a refusal, as a message and for the form, with alternatives that would start."""
 
 
 @dataclass(frozen=True)
 class NoChoice:
-    """Nothing was chosen: a start that didn't come through the second gate."""
+    """No choice: the start didn't pass the second gate."""
 
     proposal: Proposal
     options: Options = field(default_factory=dict)
@@ -70,40 +70,40 @@ class NoChoice:
         return replace(self, proposal=replace(self.proposal, pod=pod))
 
     def complete(self, pod: Any) -> Any:
-        """As `Choice.complete`: nothing was granted."""
+        """As `Choice.complete`; there is no grant to apply."""
         return pod
 
     async def explain(self, refusal: Refuse, admission: Admission) -> tuple[Message, OnForm]:  # noqa: ARG002
-        """As `Choice.explain`, without anything instead."""
+        """As `Choice.explain`, without alternatives."""
         return messages.refusal(refusal), OnForm.of_refusal(refusal)
 
 
 class Source(Protocol):
-    """What an administrator offers, before one person."""
+    """The administrator's offers to one user."""
 
     async def ready(self, patience: float) -> None:
-        """Wait until it is known what is on offer, at most *patience* seconds."""
+        """Wait until the offers are known, at most *patience* seconds."""
 
     def begin(self) -> None:
-        """A start begins: KubeSpawner is about to load what was chosen into the spawner."""
+        """Prepare for a start: KubeSpawner is about to load the choice into the spawner."""
 
     def end(self, started: Future[object]) -> None:
-        """The start has ended."""
+        """Clean up after a start."""
 
     async def resolve(self, raw: object) -> Choice:
-        """Read options, as they came, and propose their pod.
+        """Read options as sent, and propose their pod.
 
         Raises:
-            Refusal: They can't be read, the person may not have them, or the configuration
+            Refusal: They can't be read, the user may not have them, or the configuration
                 contradicts them.
         """
 
     @property
     def reads_form(self) -> Callable[..., Any]:
-        """What reads a form that has been sent, for JupyterHub's ``options_from_form``."""
+        """The function that reads a sent form, for JupyterHub's ``options_from_form``."""
 
     def stored(self) -> Stored:
-        """The options for a start that says nothing."""
+        """The stored options, for a start that sends none."""
 
     async def form(self) -> str:
-        """The fields of the spawn form, as HTML."""
+        """Render the fields of the spawn form as HTML."""

@@ -1,8 +1,8 @@
-"""The options that the hub stores for a server, for a start that says nothing of its own.
+"""The options that the hub stores for a server, for starts that send none.
 
-JupyterHub stores what is sent before anybody has judged it, and takes it for what the next start
-asks that says nothing. So what was granted is stored in its place. What was refused gives way to
-what was stored before: by an earlier start, or without a start by PUT or PATCH.
+JupyterHub stores the options of a request before any gate checks them, and uses them for the next
+start that sends none. So gpuspawner replaces them by the options that were granted. If the start is
+refused, it restores the options stored before, by an earlier start or by PUT or PATCH without one.
 """
 
 import logging
@@ -22,15 +22,15 @@ from gpuspawner.spawn.refusal import Refusal
 _log = logging.getLogger(__name__)
 
 _stored_before: ContextVar[object] = ContextVar("gpuspawner_stored_before")
-"""The options that this request's own have replaced; unset if it has brought none.
+"""The stored options that this request's options have replaced; unset if it sent none.
 
-Each request has a context of its own, and the start that it asks for has it too.
+Each request has its own context, and the start that it triggers runs in the same context.
 """
 
 
 @event.listens_for(orm.Spawner.user_options, "set", retval=True)
 def _store_what_can_be_stored(stored_for: orm.Spawner, value: object, *_: object) -> object:
-    """Remember what JupyterHub replaces, and keep it if the new value could not be written."""
+    """Remember the options that JupyterHub replaces; keep them if the new ones are too large."""
     before: object = stored_for.user_options
     _stored_before.set(before)
     if request_options.is_within_bounds(value):
@@ -42,7 +42,7 @@ def _store_what_can_be_stored(stored_for: orm.Spawner, value: object, *_: object
 
 
 def stored(spawner: Host) -> object:
-    """What is stored, or nothing if it exceeds bounds, which older versions did not have."""
+    """The stored options, or none if they exceed the bounds, which older versions didn't have."""
     if spawner.user_options != request_options.TOO_MUCH:
         return spawner.user_options
     name = one_line(jupyterhub.log_name(spawner))
@@ -53,9 +53,9 @@ def stored(spawner: Host) -> object:
 
 @contextmanager
 def restoring(spawner: Host) -> Iterator[None]:
-    """If a start is refused within this block, restore what its request has replaced.
+    """If a start is refused within this block, restore the options that its request replaced.
 
-    A request that says nothing has replaced nothing; to JupyterHub 6, ``{}`` says nothing.
+    A request without options has replaced nothing; JupyterHub 6 treats ``{}`` as no options.
     """
     try:
         yield

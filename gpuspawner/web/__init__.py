@@ -1,1 +1,1 @@
-"""What the hub serves for open forms and for scripts."""
+"""The web endpoints that the hub serves for open forms and for scripts."""

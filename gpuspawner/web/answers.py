@@ -1,4 +1,4 @@
-"""What is answered, as plain data for JSON."""
+"""The endpoints' answers, as plain data for JSON."""
 
 from dataclasses import asdict
 
@@ -19,10 +19,10 @@ JSON = dict[str, object]
 
 
 async def states(accelerators: Accelerators) -> JSON:
-    """How available each accelerator on offer is, and at last servers without one.
+    """Return the availability of each accelerator, and last that of servers without one.
 
     Args:
-        accelerators: What is on offer to the server's owner.
+        accelerators: The accelerators on offer to the server's owner.
     """
     state = accelerators.runtime.view.state
     builder, rows = await accelerators.survey()
@@ -32,7 +32,7 @@ async def states(accelerators: Accelerators) -> JSON:
 
 def _row(row: Availability, state: ClusterState, trials: Trials | None) -> JSON:
     words = messages.state_text(row)
-    # Where a node can still come, or nothing is known, no choice is out of question.
+    # If a node can still come, or nothing is known, no choice can be ruled out.
     known = row.state in (State.FREE, State.BUSY) and trials is not None
     largest = machines(state, trials, row.accelerator) if known and trials else None
     return {
@@ -46,11 +46,11 @@ def _row(row: Availability, state: ClusterState, trials: Trials | None) -> JSON:
 
 
 def decision(found: Found, offers: Offers) -> JSON:
-    """Whether options could start at this moment.
+    """Return the decision about options, with its message and alternatives.
 
     Args:
-        found: What a start with them would be told.
-        offers: What is on offer.
+        found: The decision that a start with them would get.
+        offers: The current offers.
     """
     match found:
         case Start() | Wait() | Refuse():

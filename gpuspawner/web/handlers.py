@@ -1,8 +1,7 @@
-"""The hub's handlers for what is asked by a page that is open, and by scripts of its owner.
+"""The hub's handlers for requests from open forms and from users' scripts.
 
-Like the hub's own REST API they take a token, or the cookie of somebody who has logged in together
-with the token against cross-site requests; and they demand the scope that starting the server
-takes. They change nothing.
+Like the hub's own REST API, they accept a token, or a login cookie together with the XSRF token.
+They require the same scope as starting the server. They change nothing.
 """
 
 import asyncio
@@ -24,28 +23,28 @@ from gpuspawner.web.answers import decision, states
 from gpuspawner.web.request_limits import Questions, TooManyQuestionsError
 
 MOST_BYTES = 64 * 1024
-"""Of a question; the options of a form are some hundred."""
+"""The largest question, in bytes; a form's options take some hundred."""
 
 RETRY_AFTER = 10
-"""Seconds until whoever found no turn may ask again; an open form asks as often."""
+"""Seconds to wait after a 429 before asking again; an open form waits as long."""
 PAUSE = 8.0
-"""Seconds until that is said, so that a program that asks again at once takes little of the hub."""
+"""Seconds before the hub sends a 429, to slow down programs that ask again at once."""
 
 
 class _TooManyQuestions(web.HTTPError):
-    """Comes with the header that says when to ask again; the hub sends an error's headers."""
+    """HTTP 429 with the header ``Retry-After``; the hub sends an error's headers."""
 
     def __init__(self) -> None:
-        super().__init__(429, "Too many are asking right now")
+        super().__init__(429, "Too many requests right now")
         self.headers = {"Retry-After": str(RETRY_AFTER)}
 
 
 @asynccontextmanager
 async def _counted(questions: Questions, owner: str) -> AsyncIterator[None]:
-    """Count a question about this owner's servers, as long as it is under way.
+    """Count a question about this owner's servers while it is being answered.
 
     Raises:
-        HTTPError: 429: there are too many, of theirs or in all.
+        HTTPError: 429: there are too many, about this owner's servers or in all.
     """
     try:
         with questions.counted(owner):
@@ -56,13 +55,13 @@ async def _counted(questions: Questions, owner: str) -> AsyncIterator[None]:
 
 
 class _AboutAServer(APIHandler):  # type: ignore[misc]
-    """Finds the server that is asked about."""
+    """Finds the server that a request asks about."""
 
     def accelerators(self, user_name: str, server_name: str) -> Accelerators:
-        """What is on offer for a server, or for the default one if this is still to be made.
+        """Return a server's accelerators, or those of the default server if it doesn't exist yet.
 
         Raises:
-            HTTPError: 404: there is no such user, or servers here have no accelerators to choose.
+            HTTPError: 404: there is no such user, or users choose profiles here.
         """
         user = self._owner(user_name)
         if user is None:
@@ -70,42 +69,42 @@ class _AboutAServer(APIHandler):  # type: ignore[misc]
         spawner = user.spawners.get(server_name) or user.spawner
         accelerators: Accelerators | None = spawner.gates.accelerators
         if accelerators is None:
-            raise web.HTTPError(404, "Servers are chosen by profile here")
+            raise web.HTTPError(404, "This hub offers profiles, not accelerators")
         set_locale(spawner, self)
         return accelerators
 
     def _owner(self, user_name: str) -> User | None:
-        """The user of this name. Most ask about their own servers, and have just been loaded."""
+        """The user of this name; most users ask about their own servers, and are already loaded."""
         asks = self.current_user
         is_owner = isinstance(asks, User) and asks.name == user_name
         return asks if is_owner else self.find_user(user_name)
 
     def answer(self, found: dict[str, object]) -> None:
-        """Send what was found; it is of this moment."""
+        """Send an answer, which is only valid now."""
         self.set_header("Cache-Control", "no-store")
         self.finish(json.dumps(found))
 
 
 class StatesHandler(_AboutAServer):
-    """How it stands with each accelerator."""
+    """Serves the availability of each accelerator."""
 
     _questions = Questions()
 
     @needs_scope("servers")  # type: ignore[untyped-decorator, unused-ignore]
     async def get(self, user_name: str, server_name: str) -> None:
-        """Tell it for the server's owner."""
+        """Send the availability for the server's owner."""
         async with _counted(self._questions, user_name):
             self.answer(await states(self.accelerators(user_name, server_name)))
 
 
 class DecisionHandler(_AboutAServer):
-    """Whether options could start now."""
+    """Serves the decision on whether options could start now."""
 
     _questions = Questions()
 
     @needs_scope("servers")  # type: ignore[untyped-decorator, unused-ignore]
     async def post(self, user_name: str, server_name: str) -> None:
-        """Tell it for the server's owner, of the options that the body holds."""
+        """Send the decision for the server's owner about the options in the body."""
         if len(self.request.body) > MOST_BYTES:
             raise web.HTTPError(413, "The options are too long")
         async with _counted(self._questions, user_name):
@@ -116,15 +115,15 @@ class DecisionHandler(_AboutAServer):
     def _options(self) -> object:
         try:
             return self.get_json_body()
-        except UnicodeDecodeError:  # JupyterHub 5 decodes before it looks for what is wrong
+        except UnicodeDecodeError:  # JupyterHub 5 decodes the body outside its error handling
             raise web.HTTPError(400, "Invalid JSON in body of request") from None
 
 
 class StaticHandler(web.StaticFileHandler):
-    """The script and the style sheet, which everybody may see."""
+    """Serves the script and the style sheet, to everybody."""
 
     def set_extra_headers(self, path: str) -> None:
-        """Have browsers keep the version that is named, and else ask whether there is another."""
+        """Let browsers keep a file whose URL names the current version; they revalidate others."""
         is_named = self.request.arguments.get("v") == [version(path).encode()]
         kept = "public, max-age=31536000, immutable" if is_named else "no-cache"
         self.set_header("Cache-Control", kept)

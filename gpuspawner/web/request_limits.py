@@ -1,4 +1,4 @@
-"""Limits on one person's questions, so that a script in a loop does not slow the hub for others."""
+"""Limits on questions per user, so that a script in a loop doesn't slow the hub for others."""
 
 import time
 from collections import Counter
@@ -8,20 +8,20 @@ from contextlib import contextmanager
 from gpuspawner.rate_limit import Bucket, Clock
 
 MOST_AT_ONCE = 4
-"""Of one person; a form that is quick to change has two."""
+"""Questions per user being answered at once; a form that changes quickly has two."""
 A_SECOND, SAVED_UP = 4.0, 40
-"""Of one person, who may have a dozen forms open, or a script that asks about every choice."""
+"""Questions per user: a second, and saved up. A user may have a dozen forms or a script open."""
 
 
 class TooManyQuestionsError(Exception):
-    """This person asks too much at this moment."""
+    """There are too many questions about this user's servers right now."""
 
 
 class Questions:
-    """Counts questions by the person whose servers they are about.
+    """Counts questions by the user whose servers they are about.
 
     Args:
-        clock: What tells the time, in seconds.
+        clock: Returns the time in seconds.
     """
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
@@ -31,7 +31,7 @@ class Questions:
 
     @contextmanager
     def counted(self, person: str) -> Iterator[None]:
-        """Count one for as long as the block takes.
+        """Count a question while the block runs.
 
         Raises:
             TooManyQuestionsError: There are too many already.
@@ -48,7 +48,7 @@ class Questions:
 
     def _bucket(self, person: str) -> Bucket:
         if person not in self._buckets:
-            # Who has not asked for a while may ask as much as who never did.
+            # A full bucket is the same as a new one, so it needn't be kept.
             self._buckets = {name: it for name, it in self._buckets.items() if not it.is_full()}
             self._buckets[person] = Bucket(A_SECOND, SAVED_UP, self._clock)
         return self._buckets[person]

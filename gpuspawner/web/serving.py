@@ -1,4 +1,4 @@
-"""What the hub serves for gpuspawner."""
+"""Add gpuspawner's endpoints to the hub."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
-"""A pretend kubelet for every node of a local cluster, in one process.
+"""A simulated kubelet for every node of a local cluster, in one process.
 
-It finds its nodes by an annotation, keeps them Ready by their Leases, and runs
-what is bound to them.
+It finds its nodes by an annotation, renews their Leases so that they stay Ready, and runs the pods
+that are bound to them.
 """

@@ -1,4 +1,4 @@
-"""``python -m localcluster.agent``: keep the nodes of one cluster until told to end."""
+"""``python -m localcluster.agent``: act as the kubelets of one cluster until SIGTERM."""
 
 import argparse
 import asyncio
@@ -43,7 +43,7 @@ async def _run(kubeconfig: Path, runtime: Runtime) -> None:
 
 
 class _Lifeline(asyncio.Protocol):
-    """Cancels the work when the parent, at the other end of standard input, is gone."""
+    """Cancels the work when the parent, at the other end of standard input, has ended."""
 
     def __init__(self, work: asyncio.Future[tuple[None, None]]) -> None:
         self._work = work

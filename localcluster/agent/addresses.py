@@ -3,20 +3,20 @@
 import ipaddress
 import secrets
 
-# All of 127.0.0.0/8 is this machine's. 127.0.x.y is left to others; drawing at
-# random from the rest keeps clusters side by side apart.
+# All of 127.0.0.0/8 is this machine's, and other programs use 127.0.x.y. Random addresses from the
+# rest keep clusters that run at the same time apart.
 _FIRST = int(ipaddress.IPv4Address("127.64.0.1"))
 _LAST = int(ipaddress.IPv4Address("127.250.255.254"))
 
 
 class Addresses:
-    """Hands out addresses, each to one holder at a time."""
+    """Hands out addresses, each to one pod at a time."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
     def take(self) -> str:
-        """Return an address that no one holds."""
+        """Return an address that no pod has."""
         while True:
             address = str(ipaddress.IPv4Address(_FIRST + secrets.randbelow(_LAST - _FIRST)))
             if address not in self._taken:

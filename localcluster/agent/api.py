@@ -1,4 +1,4 @@
-"""The agent's way to the API server: requests that outlive its restarts, and a watch."""
+"""The agent's client of the API server: requests that survive its restarts, and a watch."""
 
 import asyncio
 import json
@@ -50,7 +50,7 @@ class Change:
 
 
 class Api:
-    """A connection to the API server that a kubeconfig with a token names."""
+    """A client of the API server that a kubeconfig with a token names."""
 
     def __init__(self, kubeconfig: Path) -> None:
         config = yaml.safe_load(kubeconfig.read_text())
@@ -104,7 +104,7 @@ class Api:
         content_type: str = "application/json",
         query: Mapping[str, str] | None = None,
     ) -> Object:
-        """Send until the server answers: it may be restarting."""
+        """Send the request until the server answers: it may be restarting."""
         data = None if body is None else json.dumps(body)
         headers = {"Content-Type": content_type}
         while True:
@@ -125,9 +125,9 @@ class Api:
             await asyncio.sleep(_RETRY_AFTER)
 
     async def follow(self, path: str, query: Mapping[str, str]) -> AsyncIterator[Change]:
-        """Yield every object of a list and then each change, without end.
+        """Yield every object of a list and then each change, forever.
 
-        What vanished while the watch was interrupted is told as gone.
+        Objects that were deleted while the watch was interrupted are yielded as GONE.
         """
         known: dict[str, Object] = {}
         while True:

@@ -1,4 +1,4 @@
-"""Pretend GPUs: which a node has, and which of them each pod was given."""
+"""Simulated GPUs: those of each node, and those that each pod has."""
 
 import re
 import uuid
@@ -15,7 +15,7 @@ _SLICE = re.compile(r"mig-(\d+g\.(\d+)gb.*)")
 _OLD_NAME = "alpha.kubernetes.io/nvidia-gpu"
 _NAMES = uuid.UUID("5f2f7c0e-3c8e-4b7a-9d5e-6c1f0d9a7b31")
 
-# Looked for in the node's label values, in this order. Memory as NVML reports it.
+# Searched for in the node's label values, in this order. Memory is as NVML reports it.
 _MODELS = (
     ("k80", Gpu("Tesla K80", "", 11441 * 2**20)),
     ("p100", Gpu("Tesla P100-PCIE-16GB", "", 16384 * 2**20)),
@@ -33,11 +33,10 @@ _UNKNOWN = Gpu("NVIDIA GPU", "", 16 * GIB)
 
 @dataclass(frozen=True)
 class Device:
-    """One thing that a node offers under a resource name: a GPU or a slice of one.
+    """A GPU, or a slice of one, that a node offers under a resource name.
 
     Attributes:
-        gpu: as NVML shows it in a container that has it; with a slice in it, if a
-            slice is what the container has.
+        gpu: the GPU as NVML shows it in the container; with one slice if the device is a slice.
         visible_as: its name in NVIDIA_VISIBLE_DEVICES.
     """
 
@@ -59,16 +58,15 @@ def devices_of(node: Object) -> dict[str, tuple[Device, ...]]:
 
 
 class Allocations:
-    """Which pod has which devices, on all nodes."""
+    """The devices of each pod, on all nodes."""
 
     def __init__(self) -> None:
         self._holders: dict[str, str] = {}
 
     def take(self, holder: str, container: Object, node: Object) -> tuple[Device, ...]:
-        """Give a pod, by its uid, the devices that its container asks for.
+        """Give a pod, by its uid, the devices that its container requests.
 
-        A pod that went around the scheduler may ask for more than there are left;
-        it gets those.
+        A pod that bypassed the scheduler may request more than are left; it gets the rest.
         """
         taken: list[Device] = []
         limits = container.get("resources", {}).get("limits", {})
@@ -80,7 +78,7 @@ class Allocations:
         return tuple(taken)
 
     def give_back(self, holder: str) -> None:
-        """Free all that a pod has."""
+        """Free all devices of a pod."""
         self._holders = {name: who for name, who in self._holders.items() if who != holder}
 
 
@@ -88,10 +86,10 @@ def visible(taken: Sequence[Device], asked: str | None, node: Object) -> tuple[D
     """Return the devices that a container sees.
 
     Args:
-        taken: those that it was given.
-        asked: its own NVIDIA_VISIBLE_DEVICES. Where the NVIDIA runtime is a node's
-            default, a container that was given none and says ``all``, as many images
-            do, sees every GPU of the node.
+        taken: the devices that it has.
+        asked: its own NVIDIA_VISIBLE_DEVICES. If a node's default runtime is NVIDIA's, a
+            container that has no device and sets ``all``, as many images do, sees every GPU of
+            the node.
         node: where it runs.
     """
     if taken or asked != "all":

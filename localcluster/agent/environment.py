@@ -1,4 +1,4 @@
-"""What a container's process is started with: its command line and variables. Pure."""
+"""The command line and the variables of a container's process. No input or output."""
 
 import os
 import re
@@ -13,9 +13,9 @@ _SERVICE_URL = "JUPYTERHUB_SERVICE_URL"
 
 
 def command_line(container: Object, variables: Mapping[str, str], *, is_root: bool) -> list[str]:
-    """Return the container's command and arguments, empty when its image has them.
+    """Return the container's command and arguments; empty if only its image knows them.
 
-    Jupyter refuses to run as root unless told to; in an image it would not be root.
+    Jupyter refuses to run as root without --allow-root; in an image it wouldn't be root.
     """
     words = [*container.get("command", []), *container.get("args", [])]
     line = [expand(word, variables) for word in words]
@@ -28,8 +28,8 @@ def command_line(container: Object, variables: Mapping[str, str], *, is_root: bo
 def container_variables(pod: Object, container: Object, ip: str) -> dict[str, str]:
     """Return the variables that the container's ``env`` sets.
 
-    A value may refer to variables before it. Of other sources than plain values
-    only the pod's own fields are known.
+    A value may refer to variables before it. Besides plain values, only references to the
+    pod's fields are supported.
     """
     variables: dict[str, str] = {}
     for entry in container.get("env", []):
@@ -37,7 +37,7 @@ def container_variables(pod: Object, container: Object, ip: str) -> dict[str, st
         if field:
             variables[entry["name"]] = _field(pod, field, ip)
         else:
-            # The API leaves an empty value out.
+            # The API server omits an empty value.
             variables[entry["name"]] = expand(entry.get("value", ""), variables)
     if url := variables.get(_SERVICE_URL):
         variables[_SERVICE_URL] = at_address(url, ip)
@@ -45,7 +45,7 @@ def container_variables(pod: Object, container: Object, ip: str) -> dict[str, st
 
 
 def at_address(url: str, ip: str) -> str:
-    """Return the URL with the pod's address for "any": pods share the host's network."""
+    """Return the URL with the pod's address instead of "any": pods share the host's network."""
     parts = urlsplit(url)
     if parts.hostname not in _ANY_ADDRESS:
         return url

@@ -9,20 +9,20 @@ from localcluster.nodes import KEPT, NOT_READY_TAINT, SILENT
 
 log = logging.getLogger(__name__)
 
-#: A kubelet's own figures: renewed every 10 s; 50 s without and the node is Unknown.
+#: A kubelet's own figures: it renews every 10 s; after 50 s without, the node is Unknown.
 _RENEW_EVERY = 10.0
 _LEASE_SECONDS = 40
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
 
 def is_kept(node: Object) -> bool:
-    """Say whether the node is the agent's and alive."""
+    """Return whether the node is the agent's and isn't set to die."""
     annotations = node["metadata"].get("annotations", {})
     return bool(annotations.get(KEPT) == "true" and annotations.get(SILENT) != "true")
 
 
 async def keep_nodes(api: Api) -> None:
-    """Keep every node that is annotated so, without end."""
+    """Keep every node with the agent's annotation Ready, forever."""
     renewals: dict[str, asyncio.Task[None]] = {}
     async with asyncio.TaskGroup() as tasks:
         async for change in api.follow("/api/v1/nodes", {}):
@@ -38,7 +38,7 @@ async def keep_nodes(api: Api) -> None:
 
 
 async def _make_ready(api: Api, node: Object) -> None:
-    """Undo what says the node is not ready: it is, since we are here."""
+    """Set the node Ready and remove its not-ready taints: the agent runs, so the node is."""
     path = f"/api/v1/nodes/{node['metadata']['name']}"
     ready = [c for c in node["status"].get("conditions", []) if c["type"] == "Ready"]
     taints = node["spec"].get("taints", [])
@@ -52,7 +52,7 @@ async def _make_ready(api: Api, node: Object) -> None:
             version = {"resourceVersion": node["metadata"]["resourceVersion"]}
             await api.patch(path, {"metadata": version, "spec": {"taints": others}})
     except ApiError as error:
-        # Someone else changed the node: that change comes by the watch next.
+        # Another client changed the node; the watch will bring that change.
         if error.status not in (404, 409):
             raise
 

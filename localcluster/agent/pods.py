@@ -1,4 +1,4 @@
-"""Running every pod that is bound to a kept node."""
+"""Running every pod that is bound to one of the agent's nodes."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ async def run_pods(api: Api, runtime: Runtime) -> None:
     """Run bound pods until cancelled, then end what runs."""
     pods = Pods(api, runtime)
     try:
-        # A pod without a node is the scheduler's.
+        # A pod without a node is the scheduler's task.
         async for change in api.follow("/api/v1/pods", {"fieldSelector": "spec.nodeName!="}):
             pods.see(change)
     finally:
@@ -33,7 +33,7 @@ class Pods:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def see(self, change: Change) -> None:
-        """Take note of a pod that came, changed or went."""
+        """Start, inform or end the worker of a pod that came, changed or went."""
         pod = change.object
         uid = pod["metadata"]["uid"]
         if change.kind is ChangeKind.GONE:
@@ -55,7 +55,7 @@ class Pods:
             log.error("pod %s: the agent failed", task.get_name(), exc_info=error)
 
     async def close(self) -> None:
-        """End every container at once; the cluster ends."""
+        """End every container immediately, since the cluster ends."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()

@@ -18,7 +18,7 @@ from localcluster.processes import signal_at_parents_end
 
 log = logging.getLogger(__name__)
 
-#: Every process of a container inherits it, so that all are found at its end.
+#: All processes of a container inherit this variable, which finds them at its end.
 MARK = "LOCALCLUSTER_CONTAINER"
 
 _VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
@@ -26,7 +26,7 @@ _killed_with_the_agent = signal_at_parents_end(signal.SIGKILL)
 
 
 class ProcessRuntime:
-    """Runs pods below one directory: homes of their own, and logs."""
+    """Runs pods as processes, with homes and logs below one directory."""
 
     def __init__(self, directory: Path) -> None:
         if sys.platform != "linux":
@@ -40,7 +40,7 @@ class ProcessRuntime:
             self._nvml = None
 
     def sandbox(self, pod: Object, node: Object, ip: str) -> Sandbox:
-        """Return the surroundings for a pod on this node with this address."""
+        """Return the sandbox of a pod on this node with this address."""
         return ProcessSandbox(self._directory, self._allocations, self._nvml, pod, node, ip)
 
 
@@ -70,7 +70,7 @@ class ProcessSandbox:
         self._started: list[ProcessContainer] = []
 
     async def start(self, container: Object) -> Running:
-        """Start a container's process; one whose command only its image knows is reported."""
+        """Start a container's process; only report it running if its image holds the command."""
         for directory in (self._home, self._logs):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         mark = f"{self._uid}/{container['name']}"
@@ -97,12 +97,12 @@ class ProcessSandbox:
         return started
 
     async def run_to_end(self, container: Object) -> int:
-        """Run an init container; one whose command only its image knows succeeds."""
+        """Run an init container; report success if its image holds the command."""
         running = await self.start(container)
         return 0 if isinstance(running, Reported) else await running.wait()
 
     async def close(self) -> None:
-        """End at once whatever still runs, and give back the GPUs."""
+        """Kill all processes that still run, and give back the GPUs."""
         for container in self._started:
             await container.stop(0)
         self._allocations.give_back(self._uid)
@@ -120,7 +120,7 @@ class ProcessSandbox:
         return own
 
     def _devices(self, container: Object) -> tuple[Device, ...]:
-        """Return the container's devices; started again, it has the same."""
+        """Return the container's devices; they stay the same when it restarts."""
         name = container["name"]
         if name not in self._taken:
             self._taken[name] = self._allocations.take(self._uid, container, self._node)
@@ -135,13 +135,13 @@ class ProcessContainer:
         self._mark = mark
 
     async def wait(self) -> int:
-        """Return the exit code as a shell would, once the first process has ended."""
+        """Wait for the first process to end, and return its exit code as a shell would."""
         code = await self._process.wait()
         _kill_all(self._mark)
         return 128 - code if code < 0 else code
 
     async def stop(self, grace: float) -> int:
-        """Ask it to end, kill it and all it started after ``grace`` seconds."""
+        """Send SIGTERM; after ``grace`` seconds kill it and all processes that it started."""
         if grace > 0:
             self._signal(signal.SIGTERM)
             with contextlib.suppress(TimeoutError):
@@ -156,7 +156,7 @@ class ProcessContainer:
 
 
 def _kill_all(mark: str) -> None:
-    """Kill every process that carries a container's mark: kernels have sessions of their own."""
+    """Kill every process with a container's mark: kernels have their own sessions."""
     for pid in _marked(mark):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -167,7 +167,7 @@ def _marked(mark: str) -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
-            # Of processes that end now or are another user's there is nothing to read.
+            # Processes that end meanwhile, or are another user's, can't be read.
             with contextlib.suppress(OSError):
                 if wanted in (entry / "environ").read_bytes().split(b"\0"):
                     found.append(int(entry.name))

@@ -1,4 +1,4 @@
-"""What runs a pod's containers, and the runtime that only says it does."""
+"""The interface of runtimes, and the one that only reports containers as running."""
 
 import asyncio
 from typing import Protocol
@@ -14,16 +14,16 @@ class Running(Protocol):
     """A container that was started."""
 
     async def wait(self) -> int:
-        """Return its exit code, once it has ended."""
+        """Wait until it ends, and return its exit code."""
         ...
 
     async def stop(self, grace: float) -> int:
-        """Ask it to end, force it after ``grace`` seconds, and return its exit code."""
+        """Send SIGTERM, kill it after ``grace`` seconds, and return its exit code."""
         ...
 
 
 class Sandbox(Protocol):
-    """The surroundings of one pod's containers."""
+    """The environment of one pod's containers."""
 
     async def start(self, container: Object) -> Running:
         """Start a container.
@@ -42,7 +42,7 @@ class Sandbox(Protocol):
         ...
 
     async def close(self) -> None:
-        """End at once whatever still runs, and give back what the pod held."""
+        """Kill all containers that still run, and give back what the pod held."""
         ...
 
 
@@ -50,12 +50,12 @@ class Runtime(Protocol):
     """Makes a sandbox for each pod."""
 
     def sandbox(self, pod: Object, node: Object, ip: str) -> Sandbox:
-        """Return the surroundings for a pod on this node with this address."""
+        """Return the sandbox of a pod on this node with this address."""
         ...
 
 
 class Reported:
-    """A container of which it is only said that it runs, until it is stopped."""
+    """A container that is reported as running until it is stopped."""
 
     async def wait(self) -> int:
         """Never return."""
@@ -63,7 +63,7 @@ class Reported:
         raise AssertionError
 
     async def stop(self, grace: float) -> int:  # noqa: ARG002
-        """Return success at once."""
+        """Return success immediately."""
         return 0
 
 
@@ -79,7 +79,7 @@ class ReportSandbox:
         return 0
 
     async def close(self) -> None:
-        """Do nothing; nothing ran."""
+        """Do nothing, since nothing ran."""
 
 
 class ReportRuntime:

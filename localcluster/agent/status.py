@@ -1,4 +1,4 @@
-"""A pod's status from its containers' states. Pure."""
+"""Computes a pod's status from its containers' states. No input or output."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from localcluster.agent.api import Object
 
 @dataclass(frozen=True)
 class Waiting:
-    """Not started, or to be started again."""
+    """Not started yet, or about to be restarted."""
 
     reason: str = "ContainerCreating"
     message: str = ""
@@ -38,7 +38,7 @@ State = Waiting | Running | Terminated
 
 @dataclass(frozen=True)
 class Container:
-    """One container: its present state, the one before, and how often it was started again."""
+    """One container: its state, the last one that ended, and how often it restarted."""
 
     name: str
     image: str
@@ -63,10 +63,10 @@ def phase(containers: Sequence[Container], restart_policy: str) -> str:
 def pod_status(
     old: Object, containers: Sequence[Container], *, phase: str, ip: str, started: datetime
 ) -> Object:
-    """Return the whole new status; what others wrote into the old one stays.
+    """Return the complete new status; what others wrote into the old one stays.
 
-    Phase, podIP and containerStatuses have to be written together: KubeSpawner
-    takes a Running pod that lacks one of the others for an error.
+    Phase, podIP and containerStatuses must be written together: KubeSpawner treats a Running pod
+    without one of the others as an error.
     """
     is_ready = phase == "Running" and all(isinstance(c.state, Running) for c in containers)
     ours = {
@@ -92,7 +92,7 @@ def pod_status(
 
 
 def timestamp(moment: datetime) -> str:
-    """Return a moment as the API writes it, in whole seconds."""
+    """Return a time as the API server writes it, in whole seconds."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

@@ -1,4 +1,4 @@
-"""The life of one pod, from its binding to its deletion."""
+"""Runs one pod, from its binding to its deletion."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ from localcluster.agent.status import (
 
 log = logging.getLogger(__name__)
 
-#: A pod's annotation: seconds that its containers take to be created.
+#: A pod's annotation: how long its containers take to be created, in seconds.
 START_AFTER = "localcluster/start-after"
 
 _START_ERROR = 128
@@ -50,13 +50,13 @@ class PodWorker:
         self.see(pod)
 
     def see(self, pod: Object) -> None:
-        """Take note of the pod as it is now."""
+        """Remember the pod as it is now."""
         self._pod = pod
         if "deletionTimestamp" in pod["metadata"]:
             self._deleted.set()
 
     async def run(self) -> None:
-        """Run the pod to its end; when cancelled, end it at once."""
+        """Run the pod to its end; when cancelled, kill it."""
         if _is_over(self._pod):
             return
         node = await self._node()
@@ -73,7 +73,7 @@ class PodWorker:
             self._addresses.give_back(self._ip)
 
     async def _node(self) -> Object | None:
-        """Return the pod's node once that is alive, or None if it is not the agent's."""
+        """Wait until the pod's node is alive and return it; None if it isn't the agent's."""
         while True:
             try:
                 node = await self._api.get(f"/api/v1/nodes/{self._pod['spec']['nodeName']}")
@@ -91,7 +91,7 @@ class PodWorker:
         try:
             await asyncio.wait([life, deleted], return_when=asyncio.FIRST_COMPLETED)
             if life.done():
-                # Raises what went wrong; a pod that has ended waits for its deletion.
+                # Raise an error of the pod; a pod that has ended waits for its deletion.
                 life.result()
                 await deleted
         finally:
@@ -124,7 +124,7 @@ class PodWorker:
             await asyncio.sleep(_backoff(attempt))
 
     async def _keep_running(self, sandbox: Sandbox, container: Object) -> None:
-        """Start a container, and again when it ends if the pod's policy says so."""
+        """Start a container, and restart it when it ends if the pod's restartPolicy says so."""
         name, policy = container["name"], self._pod["spec"]["restartPolicy"]
         failures = 0
         while True:
@@ -162,7 +162,7 @@ class PodWorker:
         return Terminated(code, since, datetime.now(UTC))
 
     async def _terminate(self) -> None:
-        """End the containers, say how they ended, and let the API server forget the pod."""
+        """End the containers, write how they ended, and remove the pod from the API server."""
         metadata = self._pod["metadata"]
         grace = metadata.get("deletionGracePeriodSeconds", 30)
         await asyncio.gather(*(self._stop(name, grace) for name in list(self._running)))
@@ -190,7 +190,7 @@ class PodWorker:
         await self._write()
 
     async def _write(self, *, final: bool = False) -> None:
-        """Write the status as a whole; the pod may change or go meanwhile."""
+        """Write the complete status; the pod may change or be deleted meanwhile."""
         async with self._writing:
             while True:
                 pod, containers = self._pod, list(self._containers.values())
@@ -216,7 +216,7 @@ class PodWorker:
                     return
 
     async def _read_again(self) -> bool:
-        """Read the pod; say whether it is still the one that this worker runs."""
+        """Read the pod; return whether it is still the one that this worker runs."""
         try:
             pod = await self._api.get(self._path)
         except ApiError:
@@ -235,7 +235,7 @@ def _is_over(pod: Object) -> bool:
 
 
 def _init(pod: Object) -> list[Object]:
-    """Return the init containers that run to their end before the others start."""
+    """Return the init containers that must end before the others start."""
     return [c for c in pod["spec"].get("initContainers", []) if c.get("restartPolicy") != "Always"]
 
 

@@ -1,4 +1,4 @@
-"""`make attack`: a thousand hostile requests to a hub, and what another person notices of them."""
+"""Sends hostile requests to a hub and measures another user's start: `make attack`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_TIMES_AS_LONG = 2.0
 
 
 def main() -> int:
-    """Attack a hub, print what came of it, and fail where anybody else was harmed."""
+    """Attack a hub, print the outcome, and return 1 if another user was harmed."""
     parser = argparse.ArgumentParser(prog="python -m tests.attack", description=__doc__)
     parser.add_argument("--url", help="where a hub is; without it one is started for the attack")
     parser.add_argument("--token", help="of an administrator")

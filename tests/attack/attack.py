@@ -1,4 +1,4 @@
-"""One person means harm, another one only wants to start a server."""
+"""One user attacks the hub while another user starts servers."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _SENDERS = 8
 
 @dataclass
 class Report:
-    """What came of it.
+    """The outcome of an attack.
 
     Attributes:
-        usual: Seconds that another person's start took before, at the median.
-        meanwhile: Seconds that it took during the attack.
+        usual: Median time of another user's start before the attack, in seconds.
+        meanwhile: Median time of another user's start during the attack, in seconds.
         answers: How often each status answered a hostile start; 0 for no answer.
-        decisions: The same of the decision endpoint.
+        decisions: The same for the decision endpoint.
     """
 
     usual: float
@@ -45,15 +45,15 @@ class Report:
 
 
 class HarmedError(Exception):
-    """Another person got no server."""
+    """Another user got no server."""
 
 
 class Attack:
     """Attacks a hub.
 
     Args:
-        url: Where the hub is, without ``/hub``.
-        token: Of somebody who may make users and tokens for them.
+        url: The hub's address, without ``/hub``.
+        token: A token that may create users and their tokens.
     """
 
     def __init__(self, url: str, token: str) -> None:
@@ -61,10 +61,10 @@ class Attack:
         self._tokens = {"": token}
 
     def run(self, count: int, seed: int) -> Report:
-        """Send *count* hostile starts, with loops on the decision endpoint beside them."""
+        """Send *count* hostile starts, and at the same time loop on the decision endpoint."""
         for user in ("mallory", "alice"):
             self._call("POST", f"/api/users/{user}")
-            # The hub checks a token of its own making a hundred times faster than a configured one.
+            # The hub checks a token that it issued a hundred times faster than a configured one.
             made = self._request("POST", f"/api/users/{user}/tokens")
             self._tokens[user] = made.json()["token"]
         usual = statistics.median(self._seconds_of_a_start() for _ in range(STARTS))
@@ -128,7 +128,7 @@ class Attack:
     def _request(
         self, method: str, path: str, body: bytes | None = None, user: str = ""
     ) -> requests.Response:
-        """Call the hub as *user*, "" for whose token the attack was given."""
+        """Call the hub as *user*; "" uses the token of the attack."""
         headers = {"Authorization": f"token {self._tokens[user]}", "Connection": "close"}
         with requests.Session() as session:
             session.trust_env = False

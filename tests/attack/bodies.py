@@ -1,17 +1,17 @@
-"""Bodies that no start can be made of, each of a kind that once did harm."""
+"""Bodies of starts that the hub must refuse, each of a kind that once did harm."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
 
-# Around what Python 3.11, 3.12 and 3.13 have stack for, less what the hub itself takes.
+# Around the recursion limits of Python 3.11, 3.12 and 3.13, less the hub's own stack.
 _DEPTHS = (300, *range(930, 1000), *range(1460, 1500), *range(9970, 10_000), 100_000)
 _CHOICE = '{"image":"no such image"}'
 
 
 def hostile_bodies(seed: int) -> Iterator[bytes]:
-    """Bodies without end: deep, in odd encodings, with odd white space, and huge."""
+    """Yield bodies forever: deep, in other encodings, with unusual white space, and huge."""
     random = Random(seed)
     while True:
         depth = random.choice(_DEPTHS)

@@ -1,4 +1,4 @@
-"""A hub of the attack's own: a local cluster, whose admission is slow, and a failure limit of 5."""
+"""A hub for the attack: on a local cluster with slow admission, with a failure limit of 5."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from localcluster import LocalCluster, Pods, rbac
-from tests.cluster.webhooks import Object, Webhooks, configured
-from tests.hub import answers
 from tests.hub.configurations import T4, t4_nodes
 from tests.hub.running import RunningHub, running_hub
+from tests.servers import single_user
+from tests.servers.webhooks import Object, Webhooks, configured
 
 WEBHOOK_SECONDS = 1.8
 _NAMESPACE = "attack"
 _CONFIGURATION = f"""
 import gpuspawner
 c.KubeSpawner.namespace = {_NAMESPACE!r}
-c.KubeSpawner.cmd = {answers.COMMAND!r}
+c.KubeSpawner.cmd = {single_user.COMMAND!r}
 c.KubeSpawner.delete_grace_period = 0
 c.KubeSpawner.start_timeout = 60
 c.Spawner.consecutive_failure_limit = 5
@@ -36,7 +36,7 @@ def _slowly(_: Object) -> Object:
 
 @contextmanager
 def own_hub(folder: Path) -> Iterator[RunningHub]:
-    """Run it in a folder until the block ends."""
+    """Run the hub in a folder until the block ends."""
     webhooks = Webhooks(folder)
     webhooks.answers["slow"] = _slowly
     with LocalCluster(folder / "cluster", pods=Pods.RUN) as cluster:

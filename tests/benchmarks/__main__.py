@@ -1,6 +1,6 @@
 """All benchmarks, one after the other: `python -m tests.benchmarks [PART ...]`.
 
-A part that fails doesn't keep the others from running. The end names the parts that failed.
+If a part fails, the others still run. The last line names the parts that failed.
 """
 
 import subprocess
@@ -11,7 +11,7 @@ PARTS = ("evaluation", "kube_scheduler", "first_list", "form", "spawning")
 
 
 def failing(modules: Iterable[str]) -> list[str]:
-    """Run each module in a process of its own; return those that failed."""
+    """Run each module in its own process; return those that failed."""
     return [module for module in modules if not _runs(module)]
 
 
@@ -21,7 +21,7 @@ def _runs(module: str) -> bool:
 
 
 def main() -> None:
-    """Run the parts that are named, or all; the exit status is 1 where one failed."""
+    """Run the named parts, or all; exit with 1 if one failed."""
     parts = sys.argv[1:] or PARTS
     failed = failing(f"{__package__}.{part}" for part in parts)
     if failed:

@@ -1,4 +1,4 @@
-"""Large clusters for the benchmarks, built the way a live view builds them: from JSON."""
+"""Large clusters for the benchmarks, built from JSON, as a live view builds them."""
 
 from collections.abc import Iterator
 
@@ -30,7 +30,7 @@ OTHER_KINDS = (
 
 
 def node(number: int, *, gpu: bool) -> dict[str, object]:
-    """A node of 8 GPUs with the usual taint and labels, or one without."""
+    """Return a node of 8 GPUs with the usual taint and labels, or a node without GPUs."""
     allocatable = {"cpu": "95", "memory": "700Gi", "pods": "110", "ephemeral-storage": "800Gi"}
     labels = {
         "kubernetes.io/hostname": f"node-{number}",
@@ -50,7 +50,7 @@ def node(number: int, *, gpu: bool) -> dict[str, object]:
 
 
 def running_pod(number: int, node_number: int, *, gpus: int) -> dict[str, object]:
-    """A notebook that runs, with a claim of its own and the labels that KubeSpawner gives."""
+    """Return a running notebook, with its own claim and KubeSpawner's labels."""
     requests = {"cpu": "500m", "memory": "2Gi"}
     if gpus:
         requests["nvidia.com/gpu"] = str(gpus)
@@ -78,13 +78,13 @@ def running_pod(number: int, node_number: int, *, gpus: int) -> dict[str, object
 
 
 def objects(nodes: int, gpu_nodes: int, pods: int, full: bool) -> Iterator[tuple[str, bytes]]:
-    """All objects of a cluster as JSON, each with its kind.
+    """Yield all objects of a cluster as JSON, each with its kind.
 
     Args:
         nodes: how many.
         gpu_nodes: how many of them have GPUs.
         pods: how many, spread evenly over the nodes.
-        full: whether all GPUs are taken, or seven of eight.
+        full: whether all GPUs are in use, or seven of eight.
     """
     for number in range(nodes):
         yield "Node", msgspec.json.encode(node(number, gpu=number < gpu_nodes))
@@ -113,7 +113,7 @@ def cluster(nodes: int, gpu_nodes: int, pods: int, *, full: bool = False) -> Clu
 
 
 def gpu_request(model: str | None = MODELS[3]) -> dict[str, object]:
-    """A pod as KubeSpawner creates it for one GPU."""
+    """Return a pod as KubeSpawner creates it for one GPU."""
     limits = {"cpu": "4", "memory": "32Gi", "nvidia.com/gpu": "1"}
     return {
         "metadata": {
@@ -168,7 +168,7 @@ def gpu_request(model: str | None = MODELS[3]) -> dict[str, object]:
 
 
 def with_home(pod: dict[str, object]) -> dict[str, object]:
-    """The same pod with a home volume: `HOME` has its claim, its disk and the nodes' limits."""
+    """Return the pod with a home volume; `HOME` has its claim, its disk and the nodes' limits."""
     volumes = [{"name": "home", "persistentVolumeClaim": {"claimName": "claim-new"}}]
     return {**pod, "spec": {**pod["spec"], "volumes": volumes}}
 
@@ -216,13 +216,13 @@ HOME: tuple[tuple[str, dict[str, object]], ...] = (
 
 
 def csi_node(number: int) -> dict[str, object]:
-    """What CSI says of a node: it takes 127 disks."""
+    """Return the CSINode of a node, which can attach 127 disks."""
     driver = {"name": "disks.example.org", "nodeID": "x", "allocatable": {"count": 127}}
     return {"metadata": {"name": f"node-{number}"}, "spec": {"drivers": [driver]}}
 
 
 def worst_request() -> dict[str, object]:
-    """A pod that is spread, near to some pods and away from others: every pod must be looked at."""
+    """Return a pod with spreading, affinity and anti-affinity: the evaluation visits every pod."""
     pod = gpu_request(None)
     spec = pod["spec"]
     selector = {"matchLabels": {"app": "jupyterhub"}}

@@ -1,6 +1,6 @@
-"""How long an evaluation takes, at three sizes of cluster: `python -m tests.benchmarks.evaluation`.
+"""Measures an evaluation on clusters of three sizes: `python -m tests.benchmarks.evaluation`.
 
-Prints figures and their growth from the smallest cluster to the largest; asserts nothing.
+It prints figures and their growth from the smallest to the largest cluster; it asserts nothing.
 """
 
 import gc
@@ -26,8 +26,8 @@ def measure(
 ) -> tuple[float, float]:
     """Return the median and the 99th percentile, in milliseconds.
 
-    Time of this thread counts: what an event loop would stand still for, whatever else the machine
-    does meanwhile.
+    It measures the processor time of this thread: how long it would block an event loop, regardless
+    of other processes.
 
     Args:
         work: what to measure.
@@ -51,25 +51,25 @@ def resident() -> int:
 
 
 def churn(state: ClusterState, nodes: int) -> None:
-    """Let a pod come somewhere."""
+    """Bind one more pod to a node."""
     plain = running_pod(10_000_000, state.version * 7 % nodes, gpus=0)
     state.put(convert("Pod", plain))
 
 
 def first_time(state: ClusterState, pod: Pod) -> Verdict:
-    """Evaluate with nothing kept from before."""
+    """Evaluate without results kept from before."""
     state.screening = Screening()
     return evaluate(state, pod)
 
 
 def whole_answer(state: ClusterState, pod: Pod) -> str:
-    """Evaluate and write all that the scheduler would say."""
+    """Evaluate, and write the scheduler's whole message."""
     verdict = evaluate(state, pod)
     return verdict.message + str(len(verdict.reasons)) + verdict.condition_message
 
 
 def rows(nodes: int, gpu_nodes: int, pods: int) -> dict[str, tuple[float, float]]:
-    """Measure everything on one size of cluster; a pod comes between any two evaluations."""
+    """Measure everything on one size of cluster; bind a pod before each evaluation."""
     usual, any_gpu, at_home, worst = (
         convert("Pod", plain)
         for plain in (
@@ -107,7 +107,7 @@ def rows(nodes: int, gpu_nodes: int, pods: int) -> dict[str, tuple[float, float]
 
 
 def size_in_memory(nodes: int, gpu_nodes: int, pods: int) -> tuple[float, float]:
-    """Return the seconds that building a state takes, and the MiB that it does."""
+    """Return how long building a state takes in seconds, and its size in MiB."""
     gc.collect()
     before, start = resident(), time.thread_time()
     state = cluster(nodes, gpu_nodes, pods)

@@ -1,6 +1,6 @@
-"""What one event of a watch costs the hub's event loop, and what a new list does to it.
+"""Measures how long events of a watch and new lists occupy the hub's event loop.
 
-`python -m tests.benchmarks.events KUBECONFIG ETCD_URL NODES` prints its figures as JSON.
+`python -m tests.benchmarks.events KUBECONFIG ETCD_URL NODES` prints the figures as JSON.
 """
 
 import asyncio
@@ -28,16 +28,16 @@ ALONE = 300
 
 @dataclass(frozen=True)
 class Figures:
-    """Processor time of the event loop's thread in µs an event, and milliseconds that it is held.
+    """Processor time of the event loop's thread in µs per event, and its stalls in ms.
 
     Attributes:
-        plain_burst: A watch whose bytes are thrown away, while events come as fast as they can.
-        plain_alone: The same, while they come one by one.
-        plain_ends: How often the API server ended that watch, as one that is too slow.
-        burst: The live view, while events come as fast as they can.
-        alone: The same, while they come one by one.
-        relist_stall: The longest stall while everything is listed anew, by the clock.
-        relist_held: The same by the processor's time.
+        plain_burst: A watch whose bytes are discarded; events come as fast as possible.
+        plain_alone: The same; events come one by one.
+        plain_ends: How often the API server ended that watch because it was too slow.
+        burst: The live view; events come as fast as possible.
+        alone: The same; events come one by one.
+        relist_stall: The longest stall while everything is listed again, by the clock.
+        relist_held: The same in processor time.
     """
 
     plain_burst: float
@@ -68,7 +68,7 @@ async def measured(load: Load, etcd_url: str, nodes: int) -> Figures:
         await view.stop()
         view.start()
         async with asyncio.timeout(600):
-            await _listed_anew(view)
+            await _listed_again(view)
     await view.stop()
     return Figures(*plain, burst, alone, ticker.stall, ticker.held)
 
@@ -95,13 +95,13 @@ async def _plain(load: Load, etcd_url: str, nodes: int) -> tuple[float, float, i
 
 
 class PlainReader:
-    """Reads a watch of all pods and throws away all but the last line.
+    """Reads a watch of all pods and discards all but the last line.
 
-    On a machine with few cores the API server may find any reader too slow, and end its watch. This
-    one then takes it up at the last version that it saw, as the view does.
+    On a machine with few cores the API server may end any reader's watch because it is too slow.
+    This one then resumes at the last version that it saw, as the view does.
 
     Attributes:
-        recent: The last whole line, and what has come of the next.
+        recent: The last complete line, and the beginning of the next.
         ends: How often the API server ended the watch.
     """
 
@@ -112,7 +112,7 @@ class PlainReader:
         self._version = version
 
     async def watch(self) -> None:
-        """Read for ever."""
+        """Read forever."""
         while True:
             await self._read()
             self.ends += 1
@@ -140,12 +140,12 @@ def _version(line: bytes) -> str:
 async def _spent(
     etcd_url: str, nodes: int, count: int, at_once: int, arrived: Callable[[Object], bool]
 ) -> float:
-    """Change pods until the last one has arrived; return this thread's µs an event."""
+    """Change pods until the last change has arrived; return this thread's µs per event."""
     pods = [_changed(number, nodes) for number in range(count)]
 
     def put() -> None:
-        # The last one has a version of its own: objects put at once share theirs, and a watch that
-        # ends among them is taken up after them all.
+        # The last one has its own version: objects put in one batch share theirs, and a watch that
+        # ends among them resumes after all of them.
         for begin in range(0, count - 1, at_once):
             bulk.put(etcd_url, pods[begin : min(begin + at_once, count - 1)], at_once)
             time.sleep(0.005)
@@ -159,14 +159,14 @@ async def _spent(
 
 
 def _changed(number: int, nodes: int) -> Object:
-    """A pod that is there, with one label changed."""
+    """Return an existing pod with one label changed."""
     pod: Object = whole_pod(number, number % nodes, gpus=0)
     pod["metadata"]["labels"]["round"] = secrets.token_hex(4)
     return pod
 
 
-async def _listed_anew(view: ClusterView) -> None:
-    """Wait until the pods of a view that was started again are listed to the end."""
+async def _listed_again(view: ClusterView) -> None:
+    """Wait until a restarted view has listed all pods."""
     [reflector] = [reflector for reflector in view._reflectors if reflector.kind is PODS]
     before = reflector.confirmed
     while reflector.confirmed == before:

@@ -1,7 +1,8 @@
-"""What reading a large cluster costs a hub: `python -m tests.benchmarks.first_list [NODES PODS]`.
+"""Measures a view's first list: `python -m tests.benchmarks.first_list [NODES PODS]`.
 
-On a real API server with as many nodes and pods; prints figures beside those of the plain transfer
-of the same pages and of what one would write otherwise, each alone in a process; asserts nothing.
+It reads a real API server with as many nodes and pods. It prints figures next to those of the plain
+transfer of the same pages and of other ways to read them, each in its own process; it asserts
+nothing.
 """
 
 import subprocess
@@ -29,7 +30,7 @@ NAMES = {
 
 
 def _alone(module: str, *arguments: object) -> bytes:
-    """Run a module in a process of its own and return the last line that it prints."""
+    """Run a module in its own process and return the last line that it prints."""
     command = [sys.executable, "-m", f"tests.benchmarks.{module}", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode:
@@ -90,12 +91,12 @@ def main() -> None:
         LocalCluster(Path(folder) / "cluster", pods=Pods.LEAVE, controllers=()) as cluster,
     ):
         began = time.monotonic()
-        # Without the API server, which would follow every change.
+        # Without the API server, which would process every change.
         cluster.plane.stop_apiserver()
         bulk.put(cluster.plane.etcd_url, objects(nodes, pods), nodes + pods)
         cluster.plane.start_apiserver()
         for process in cluster.plane.processes():
-            if process.name == "kube-scheduler":  # it would read all of it, too
+            if process.name == "kube-scheduler":  # it would read the whole cluster too
                 process.stop()
         seconds = time.monotonic() - began
         print(f"{nodes} nodes and {pods} pods, put in {seconds:.0f} s\n", flush=True)

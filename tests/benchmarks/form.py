@@ -1,8 +1,8 @@
-"""What the form costs a page: `python -m tests.benchmarks.form [NODES PODS]`.
+"""Measures the spawn page with our form: `python -m tests.benchmarks.form [NODES PODS]`.
 
-Two hubs beside one cluster: one shows GPUSpawner's form, the other KubeSpawner's own form of
-profiles with as many choices. Prints the time to the first byte of each, asked in turns, and their
-ratio; asserts nothing.
+Two hubs use one cluster: one shows GPUSpawner's form, the other KubeSpawner's form of profiles with
+as many choices. It requests their pages in turns and prints each one's time to the first byte and
+their ratio; it asserts nothing.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ c.GPUSpawner.memory_choices = {SIZES}
 c.GPUSpawner.cpu_choices = {CORES}
 gpuspawner.configure(c)
 """
-# The choices of ours, option by option, as an administrator would write them as profiles.
+# The choices of our form, as an administrator would write them as profile options.
 STOCK = f"""
 def choices(trait, values):
     named = {{str(value): {{trait: value}} for value in values}}
@@ -79,7 +79,7 @@ def main() -> None:
         cluster = LocalCluster(folder / "cluster", pods=Pods.LEAVE, controllers=())
         stack.enter_context(cluster)
         for process in cluster.plane.processes():
-            if process.name == "kube-scheduler":  # it would read all of it, too
+            if process.name == "kube-scheduler":  # it would read the whole cluster too
                 process.stop()
         bulk.put(cluster.plane.etcd_url, objects(nodes, pods), nodes + pods)
         hubs = {
@@ -105,7 +105,7 @@ def _hub(folder: Path, cluster: LocalCluster, lines: str) -> Iterator[RunningHub
 
 
 def _processor(hub: RunningHub) -> float:
-    """Milliseconds that a hub has had of the processor, whatever else ran beside it."""
+    """Return a hub's processor time so far, in milliseconds."""
     fields = Path(f"/proc/{hub.process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
 
@@ -115,7 +115,7 @@ def _page(person: Person) -> str:
 
 
 def _measure(people: dict[str, Person]) -> dict[str, list[float]]:
-    """Milliseconds to the first byte, in turns, so that both meet the same machine."""
+    """Return the times to the first byte in ms; in turns, so that both hubs meet the same load."""
     taken: dict[str, list[float]] = {name: [] for name in people}
     for _ in range(TIMES):
         for name, person in people.items():

@@ -1,7 +1,7 @@
-"""kube-scheduler beside us, its own code on the same objects in the same run.
+"""Compares our evaluation with kube-scheduler's code on the same objects in the same run.
 
 Run it with ``python -m tests.benchmarks.kube_scheduler [NODES]``; it prints figures and ratios and
-asserts nothing. The scheduler filters with all cores, we evaluate on one.
+asserts nothing. The scheduler filters on all cores; we evaluate on one.
 """
 
 from __future__ import annotations
@@ -40,31 +40,31 @@ for _number, _pod in enumerate(PROBES.values()):
 
 
 class Times(msgspec.Struct, frozen=True):
-    """Milliseconds of each round: by the clock, and of all cores together."""
+    """Milliseconds of each round, by the clock and as processor time of all cores."""
 
     wall_ms: list[float]
     cpu_ms: list[float]
 
     @property
     def median(self) -> float:
-        """Of all cores together, which other processes disturb least."""
+        """The median of the processor time, which other processes disturb least."""
         return statistics.median(self.cpu_ms)
 
     @property
     def best(self) -> float:
-        """By the clock."""
+        """The shortest time by the clock."""
         return min(self.wall_ms)
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """What it took for one pod.
+    """The scheduler's figures for one pod.
 
     Attributes:
         feasible: How many nodes passed all filters.
         message: The scheduler's refusal; empty when a node is feasible.
-        filter: Of all filters over all nodes.
-        algorithm: Of the whole algorithm: it stops filtering once it has enough nodes, then scores
-            them; or it tries preemption.
+        filter: Times of all filters over all nodes.
+        algorithm: Times of the whole algorithm: it stops filtering once it has enough nodes and
+            scores them; or it tries preemption.
     """
 
     feasible: int
@@ -75,14 +75,14 @@ class Figures(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Measured:
-    """One run: figures by pod to place, and the heap with the cluster loaded, in bytes."""
+    """One run: the figures of each pod, and the heap in bytes with the cluster loaded."""
 
     figures: dict[str, Figures]
     heap_bytes: int
 
 
 def program() -> Path:
-    """Return the program that measures, built into the cache first if need be (10 s)."""
+    """Return the program that measures; build it into the cache first (10 s) if it isn't there."""
     toolchain = go()
     sources = [(_MODULE / each).read_bytes() for each in _SOURCES]
 
@@ -113,7 +113,7 @@ def write(path: Path, nodes: int, *, full: bool) -> None:
 
 
 def size(nodes: int) -> tuple[int, int, int]:
-    """Return how many nodes, nodes with GPUs and pods a cluster of so many nodes has."""
+    """Return the numbers of nodes, GPU nodes and pods for a cluster of so many nodes."""
     return nodes, nodes // 5, nodes * 30
 
 
@@ -127,7 +127,7 @@ def measure(cluster_file: Path, rounds: int = 30) -> Measured:
 
 
 def rows(nodes: int, *, full: bool) -> Iterator[str]:
-    """Measure both sides on one cluster; yield the table's rows."""
+    """Measure the scheduler and us on one cluster; yield the table's rows."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "cluster.json"
         write(path, nodes, full=full)

@@ -1,6 +1,6 @@
-"""Ways to read all nodes and pods of a cluster; each runs alone in a process: `measured`.
+"""Ways to read all nodes and pods of a cluster; `measured` runs each in its own process.
 
-`python -m tests.benchmarks.readers NAME KUBECONFIG` prints its figures as JSON.
+`python -m tests.benchmarks.readers NAME KUBECONFIG` prints the figures as JSON.
 """
 
 import asyncio
@@ -29,16 +29,16 @@ TYPED = 10_000
 
 @dataclass(frozen=True)
 class Figures:
-    """What reading cost.
+    """The cost of reading a cluster.
 
     Attributes:
         seconds: By the clock.
-        processor: Seconds of the processor, of this process.
-        stall: The longest time in milliseconds that the event loop was held, by the clock.
-        held: The same by the processor's time: without what other processes took.
-        kept: Bytes resident afterwards, more than before.
-        peak: The most that it was meanwhile, more than before.
-        objects: How many objects there were.
+        processor: Processor time of this process, in seconds.
+        stall: The longest stall of the event loop in milliseconds, by the clock.
+        held: The same in processor time, so without other processes.
+        kept: Growth of resident memory by the end, in bytes.
+        peak: The largest growth of resident memory meanwhile, in bytes.
+        objects: The number of objects.
     """
 
     seconds: float
@@ -51,7 +51,7 @@ class Figures:
 
 
 class Ticker:
-    """Other work on the same event loop, which notices how long it is kept waiting."""
+    """A task on the same event loop that measures how long it is kept waiting."""
 
     def __init__(self) -> None:
         self.stall = 0.0
@@ -60,7 +60,7 @@ class Ticker:
 
     @asynccontextmanager
     async def ticking(self) -> AsyncIterator[None]:
-        """Tick every millisecond for as long as the context is open."""
+        """Tick every millisecond until the block ends."""
         task = asyncio.create_task(self._tick())
         await asyncio.sleep(0.01)
         self.stall = self.held = 0.0
@@ -86,7 +86,7 @@ Load = Callable[[], Awaitable[Configuration]]
 
 
 async def measured(read: "Reader", load: Load) -> Figures:
-    """Read, and keep what was read until its size is known."""
+    """Read, and keep the result until its size is measured."""
     gc.collect()
     before, ticker = resident(), Ticker()
     clock, processor = time.perf_counter(), time.process_time()
@@ -110,7 +110,7 @@ async def measured(read: "Reader", load: Load) -> Figures:
 
 
 async def pages(load: Load, encoding: str = "gzip") -> AsyncIterator[bytes]:
-    """The bodies of the same pages that the view asks for, one after the other."""
+    """Yield the bodies of the pages that the view requests, one after the other."""
     client = Client(load)
     try:
         for kind in (NODES, PODS):
@@ -130,13 +130,13 @@ async def pages(load: Load, encoding: str = "gzip") -> AsyncIterator[bytes]:
 
 
 def _continue(body: bytes) -> str:
-    """The token of the next page, which stands in the first bytes."""
+    """Return the token of the next page, which is in the first bytes."""
     _, found, rest = body[:2000].partition(b'"continue":"')
     return rest.partition(b'"')[0].decode() if found else ""
 
 
 async def transfer(load: Load) -> tuple[object, int]:
-    """The plain transfer, its JSON thrown away."""
+    """Transfer the pages and discard their JSON."""
     size = 0
     async for body in pages(load):
         size += len(body)
@@ -144,7 +144,7 @@ async def transfer(load: Load) -> tuple[object, int]:
 
 
 async def unpacked(load: Load) -> tuple[object, int]:
-    """The same, as it was before it was packed."""
+    """The same, uncompressed."""
     size = 0
     async for body in pages(load, "identity"):
         size += len(body)
@@ -152,7 +152,7 @@ async def unpacked(load: Load) -> tuple[object, int]:
 
 
 async def view(load: Load) -> tuple[object, int]:
-    """The live view's first list."""
+    """Read the live view's first list."""
     live = ClusterView(load, kinds=(NODES, PODS))
     live.start()
     assert await live.first_list(600)
@@ -160,7 +160,7 @@ async def view(load: Load) -> tuple[object, int]:
 
 
 async def json_kept(load: Load) -> tuple[object, int]:
-    """``json.loads`` of each page, all of it kept."""
+    """Keep the ``json.loads`` of each page."""
     kept: list[Any] = []
     async for body in pages(load):
         kept += json.loads(body)["items"]
@@ -168,7 +168,7 @@ async def json_kept(load: Load) -> tuple[object, int]:
 
 
 async def typed(load: Load) -> tuple[object, int]:
-    """The typed lists of kubernetes_asyncio, by pages: all nodes, and the first pods."""
+    """Read the typed lists of kubernetes_asyncio, in pages: all nodes, and the first pods."""
     kept: list[Any] = []
     async with ApiClient(await load()) as client:
         api = CoreV1Api(client)
@@ -184,7 +184,7 @@ async def typed(load: Load) -> tuple[object, int]:
 
 
 async def reflector(load: Load) -> tuple[object, int]:
-    """KubeSpawner's own reflector, of pods alone: it cannot keep nodes."""
+    """Read with KubeSpawner's reflector, pods only: it can't keep nodes."""
     from kubernetes_asyncio.client import Configuration as Default
     from kubespawner.reflector import ResourceReflector
 
@@ -212,7 +212,7 @@ READERS: dict[str, Reader] = {
 
 
 def loading(kubeconfig: Path) -> Load:
-    """Makes configurations of this kubeconfig's user."""
+    """Return a function that makes configurations for this kubeconfig's user."""
 
     async def load() -> Configuration:
         configuration = Configuration()
@@ -223,7 +223,7 @@ def loading(kubeconfig: Path) -> Load:
 
 
 def main() -> None:
-    """Run one reader and print its figures."""
+    """Run one reader and print the figures."""
     name, kubeconfig = sys.argv[1:]
     figures = asyncio.run(measured(READERS[name], loading(Path(kubeconfig))))
     sys.stdout.write(msgspec.json.encode(asdict(figures)).decode() + "\n")

@@ -1,4 +1,4 @@
-"""Pods that run, whole as the API server shows those of a hub: about 5.9 kB each."""
+"""Running pods of a hub, complete as the API server shows them: about 5.9 kB each."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ STARTED = "2026-11-21T08:00:00Z"
 
 
 def objects(nodes: int, pods: int) -> Iterator[dict[str, object]]:
-    """All nodes, a fifth of them with GPUs, then all pods, spread evenly over them."""
+    """Yield all nodes, a fifth of them with GPUs, then all pods, evenly over the nodes."""
     for number in range(nodes):
         yield whole_node(number, gpu=number < nodes // 5)
     for number in range(pods):
@@ -18,7 +18,7 @@ def objects(nodes: int, pods: int) -> Iterator[dict[str, object]]:
 
 
 def whole_node(number: int, *, gpu: bool) -> dict[str, object]:
-    """A node as etcd holds it."""
+    """Return a node as etcd holds it."""
     plain = node(number, gpu=gpu)
     metadata = {**plain["metadata"], "uid": _uid(number), "creationTimestamp": STARTED}
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
@@ -27,7 +27,7 @@ def whole_node(number: int, *, gpu: bool) -> dict[str, object]:
 
 
 def whole_pod(number: int, node_number: int, *, gpus: int) -> dict[str, object]:
-    """A running pod as etcd holds it: `running_pod` with all that the rules never look at."""
+    """Return a running pod as etcd holds it: `running_pod` plus all fields that no rule reads."""
     plain = running_pod(number, node_number, gpus=gpus)
     [container] = plain["spec"]["containers"]
     user = f"user{number}"
@@ -160,7 +160,7 @@ def _at(condition: dict[str, object]) -> dict[str, object]:
 
 
 def _managed_fields() -> list[dict[str, object]]:
-    """Who wrote what: a third of a real pod's bytes."""
+    """Return managed fields, which are a third of a real pod's bytes."""
     labels = ("app", "component", "hub.jupyter.org/username", "hub.jupyter.org/network-access-hub")
     environment = {
         f'k:{{"name":"{name["name"]}"}}': {".": {}, "f:name": {}} for name in _environment("")[:6]

@@ -1,7 +1,7 @@
-"""What a start costs beside KubeSpawner's own: `python -m tests.benchmarks.spawning`.
+"""Compares starts with GPUSpawner and with KubeSpawner: `python -m tests.benchmarks.spawning`.
 
 Two real hubs on one real cluster start the same small server in turns, one with KubeSpawner and one
-with GPUSpawner. Prints figures; asserts nothing.
+with GPUSpawner. It prints figures; it asserts nothing.
 """
 
 import os
@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from localcluster import LocalCluster, Pods, rbac
-from tests.hub import answers
 from tests.hub.running import RunningHub, running_hub
+from tests.servers import single_user
 
 RUNS = 20
 
@@ -34,7 +34,7 @@ gpuspawner.configure(c)
 
 @dataclass
 class Starts:
-    """Seconds from the request to a server that is ready, and of the hub's processor meanwhile."""
+    """Seconds from the request to a ready server, and the hub's processor time meanwhile."""
 
     hub: RunningHub
     clock: list[float] = field(default_factory=list)
@@ -61,14 +61,14 @@ def _hub(
     cluster.api.create("/api/v1/namespaces", {"metadata": {"name": name}})
     kubeconfig = rbac.hub_kubeconfig(cluster, name)
     (folder / name).mkdir()
-    lines = configuration.format(namespace=name, server=answers.COMMAND)
+    lines = configuration.format(namespace=name, server=single_user.COMMAND)
     environment = {"KUBECONFIG": str(kubeconfig)}
     with running_hub(folder / name, lines, environment=environment) as hub:
         yield hub
 
 
 def _dry_runs(cluster: LocalCluster) -> list[float]:
-    """Return the seconds that each of some dry runs took."""
+    """Return the durations of some dry runs, in seconds."""
     times = []
     container = {"name": "notebook", "image": "x"}
     pod = {"metadata": {"generateName": "dry-"}, "spec": {"containers": [container]}}

@@ -1,4 +1,4 @@
-"""Every state that the form can show, and what makes it so on the local cluster."""
+"""Every state that the form can show, and the nodes and pods that cause it."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ GPU = "nvidia.com/gpu"
 
 @dataclass(frozen=True)
 class Case:
-    """An accelerator, and the machines and pods that bring it into a state.
+    """An accelerator, and the nodes and pods that bring it into a state.
 
     Attributes:
-        key: Of the accelerator; its nodes and its label have the same name.
-        state: What is shown of it.
-        says: What its card says.
-        offer: Its entry in `accelerators`, beside the name and the label.
-        nodes: How many machines of it there are.
-        gpus: How many GPUs each has.
-        held: How many of them a pod holds, on each machine in turn.
-        cordoned: Whether the machines are away.
+        key: The accelerator's key; its nodes and their label have the same name.
+        state: The state that the form shows.
+        says: A text on its card.
+        offer: Its entry in `accelerators`, without the name and the node selector.
+        nodes: The number of its nodes.
+        gpus: The number of GPUs on each node.
+        held: The number of GPUs that a pod holds, for each node in turn.
+        cordoned: Whether its nodes are cordoned.
     """
 
     key: str
@@ -79,18 +79,18 @@ ON_A_LIVE_CLUSTER = (
         nodes=0,
     ),
     Case("v100", State.AWAY, "its machines are out of service right now", cordoned=True),
-    Case("h100", State.ABSENT, "no machine here has it at the moment", nodes=0),
+    Case("h100", State.ABSENT, "no machine here has it right now", nodes=0),
     Case(
         "a10",
         State.FREE,
-        "its memory is not isolated",
+        "its memory isn't isolated",
         {"resource": "nvidia.com/gpu.shared", "description": "24 GB, for classes"},
         gpus=10,
     ),
     Case(
         "a30",
         State.FREE,
-        "with 6 GB of memory of its own",
+        "with its own 6 GB of memory",
         {"resource": "nvidia.com/mig-1g.6gb", "counts": [1, 2]},
         gpus=4,
     ),
@@ -123,9 +123,9 @@ def a_hub(cluster: LocalCluster, folder: Path, kubeconfig: Path) -> Iterator[Run
     """Run a hub with an accelerator for each case.
 
     Args:
-        cluster: Where its pods are.
-        folder: For its files; it exists.
-        kubeconfig: How the hub reaches a cluster, that one or none.
+        cluster: The cluster of its pods.
+        folder: The folder of its files; it exists.
+        kubeconfig: The hub's kubeconfig; it may not lead to *cluster*.
     """
     environment = {"KUBECONFIG": str(kubeconfig)}
     pods = Pods(cluster, NAMESPACE)
@@ -134,11 +134,11 @@ def a_hub(cluster: LocalCluster, folder: Path, kubeconfig: Path) -> Iterator[Run
 
 
 class Scene:
-    """The machines and pods of all cases, on a cluster that others may have used.
+    """The nodes and pods of all cases, on a cluster that other tests may have used.
 
     Args:
-        cluster: Where they are made.
-        namespace: Where the pods are.
+        cluster: The cluster.
+        namespace: The namespace of the pods.
     """
 
     def __init__(self, cluster: LocalCluster, namespace: str) -> None:
@@ -147,7 +147,7 @@ class Scene:
         self._nodes: list[str] = []
 
     def set(self) -> None:
-        """Make it all."""
+        """Create the nodes and pods."""
         groups = tuple(case.group for case in ON_A_LIVE_CLUSTER if case.nodes)
         plain = NodeGroup("b-cpu", 1, {"cpu": "16", "memory": "64Gi", "pods": "110"})
         self._nodes = self._cluster.add_nodes(Fleet((*groups, plain)))
@@ -159,7 +159,7 @@ class Scene:
                     self._cluster.kubectl("cordon", node)
 
     def hold(self, case: Case, node: int, gpus: int) -> None:
-        """Have a pod take GPUs of one machine."""
+        """Create a pod that takes GPUs of one node."""
         limits = {case.resource: str(gpus), "memory": "1Gi"}
         spec = {
             "nodeName": f"b-{case.key}-{node}",
@@ -170,11 +170,11 @@ class Scene:
         self._cluster.api.create(self._pods, {"metadata": metadata, "spec": spec})
 
     def let_go(self, case: Case, node: int) -> None:
-        """Have that pod end."""
+        """Delete that pod."""
         self._cluster.api.delete(f"{self._pods}/holds-{case.key}-{node}", grace=0)
 
     def strike(self) -> None:
-        """Remove the machines, and with them the pods."""
+        """Remove the nodes, and the pods with them."""
         self._cluster.remove_nodes(self._nodes)
 
     @property

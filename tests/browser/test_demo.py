@@ -1,4 +1,4 @@
-"""The demo as people start it: from its command line to JupyterLab, and back to nothing."""
+"""The demo as users start it: from its command line to JupyterLab, and its clean end."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def demo(tmp_path: Path) -> Iterator[RunningDemo]:
         process.communicate(timeout=60)
 
 
-def test_the_demo_gives_the_last_gpu_once_and_ends_leaving_nothing(demo: RunningDemo) -> None:
+def test_the_demo_gives_the_last_gpu_once_and_leaves_nothing_behind(demo: RunningDemo) -> None:
     alice, bob = demo.person("alice"), demo.person("bob")
     form = alice.open("/hub/spawn")
     [model] = [value for value in _MODEL.findall(form.html) if "t4" in value]

@@ -1,4 +1,4 @@
-"""From the login to JupyterLab on a GPU, and to a refusal that says what else there is."""
+"""From the login to JupyterLab on a GPU, and to a refusal that names alternatives."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def open_lab(page: Page) -> None:
     expect(page.locator("#jp-main-dock-panel")).to_be_visible(timeout=120_000)
 
 
-def test_a_person_gets_jupyterlab_on_a_gpu_and_the_next_is_told(people: People, pods: Pods) -> None:
+def test_one_user_gets_jupyterlab_on_a_gpu_and_the_next_is_refused(
+    people: People, pods: Pods
+) -> None:
     alice, bob = people.log_in("alice"), people.log_in("bob")
     choose(alice, T4, memory="4Gi")
     press_start(alice)
@@ -53,7 +55,7 @@ def test_a_person_gets_jupyterlab_on_a_gpu_and_the_next_is_told(people: People, 
     assert pods.names() == {"jupyter-alice"}
 
 
-def test_a_gpu_is_free_within_a_second_of_its_pod_s_going(people: People, pods: Pods) -> None:
+def test_a_gpu_is_free_within_a_second_of_its_pod_s_end(people: People, pods: Pods) -> None:
     carol, dan = people.log_in("carol"), people.log_in("dan")
     choose(carol, T4)
     press_start(carol)

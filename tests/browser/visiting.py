@@ -1,14 +1,16 @@
-"""People before the spawn form: how they come to it, choose and press."""
+"""Steps of a user on the spawn form: open it, choose, and press the button."""
 
 from __future__ import annotations
 
 from typing import Literal
 
+import pytest
 from playwright.sync_api import Browser, Locator, Page, Response, ViewportSize
 
 from tests.browser.states import ON_A_LIVE_CLUSTER, Case
 from tests.hub.running import RunningHub
 
+SCRIPT = pytest.mark.parametrize("script", [True, False], ids=["script", "no-script"])
 BY_KEY = {case.key: case for case in ON_A_LIVE_CLUSTER}
 DESKTOP: ViewportSize = {"width": 1100, "height": 900}
 PHONE: ViewportSize = {"width": 360, "height": 740}
@@ -16,7 +18,7 @@ Theme = Literal["light", "dark"]
 
 
 class Visit:
-    """Opens the form for somebody new, in a browser of their own."""
+    """Opens the form for a user, in a new browser context."""
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
@@ -71,11 +73,12 @@ def is_a_start(answer: Response) -> bool:
 
 
 def refuse(page: Page) -> None:
-    """Ask for what nobody can have now: everything on one machine, four where two are left."""
+    """Press the button for a busy accelerator, and wait for the refusal on the form."""
     choose(page, BY_KEY["t4"], memory="16Gi", cpu="4")
     assert start(page).status == 409
     page.locator(".gpuspawner-message").wait_for()
 
 
 def live(page: Page) -> None:
+    """Wait until the form's script shows live states."""
     page.locator(".gpuspawner[data-live]").wait_for(timeout=60_000)

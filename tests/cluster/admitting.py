@@ -1,4 +1,4 @@
-"""Somebody who asks the preflight before a real API server, and what the scheduler then does."""
+"""Asks the preflight with a real API server, and checks what its scheduler then does."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ GI = 2**30
 
 
 class Asker:
-    """A hub in one namespace, as far as admission is concerned.
+    """Does what a hub does in one namespace, as far as admission is concerned.
 
     The nodes of its accelerator have the label ``pool`` with the name of its namespace.
 
     Attributes:
         view: The live view.
-        inner: Judges pods as they are sent.
-        preflight: What it asks.
-        admission: The API server's.
-        offers: What is on offer.
+        inner: The preflight of pods as they are sent.
+        preflight: The preflight of pods as the API server admits them.
+        admission: The API server's dry run.
+        offers: The accelerators and memory sizes on offer.
     """
 
     def __init__(
@@ -57,17 +57,17 @@ class Asker:
         )
 
     def patience(self, seconds: float) -> None:
-        """How long a dry run may take from now on."""
+        """Set how long a dry run may take, in seconds."""
         self.admission = DryRun(self._client, seconds)
 
     def proposal(self, gpus: int = 1, memory: int = GI, **spec: object) -> Proposal:
-        """A server of so many GPUs; *spec* is added to its pod's."""
+        """Return a proposal with so many GPUs; *spec* adds to its pod's spec."""
         accelerator = self.offers.accelerators["a"] if gpus else None
         grant = Grant(accelerator, gpus, memory=memory)
         return Proposal(self.namespace, "server", self._pod(grant, spec), grant)
 
     def variant(self, request: GPURequest) -> tuple[Grant, dict[str, Any]]:
-        """What anybody who asks here could have instead."""
+        """Return the grant and the pod for an alternative request."""
         sizes = {size.text: size.bytes for size in self.offers.memory_choices}
         other = self.offers.accelerators.get(request.accelerator or "")
         granted = Grant(other, request.gpus, memory=sizes[request.memory or "1Gi"])
@@ -89,12 +89,12 @@ class Asker:
         }
 
     async def until(self, proposal: Proposal, is_true: Callable[[Decision], bool]) -> Decision:
-        """Ask until this is true of the answer: the API server hears of a new rule by a watch.
+        """Ask until the answer satisfies *is_true*: new rules reach the API server by a watch.
 
         A refusal comes with its alternatives.
 
         Raises:
-            TimeoutError: It never is; the text is the last answer.
+            TimeoutError: No answer did; the text is the last answer.
         """
         last: Decision | None = None
         try:
@@ -114,7 +114,7 @@ class Asker:
         return await self.preflight.with_alternatives(decision, proposal, self, self.admission)
 
     async def until_taken(self, proposal: Proposal) -> None:
-        """Create the pod as soon as the API server takes it, and wait for it to be bound."""
+        """Create the pod as soon as the API server accepts it, and wait until it is bound."""
 
         def create() -> str | None:
             with suppress(ApiError):
@@ -125,19 +125,19 @@ class Asker:
         await until(self.view, lambda: self.is_bound(proposal))
 
     def is_bound(self, proposal: Proposal) -> bool:
-        """Whether the view shows that the pod has a node."""
+        """Return whether the view shows a node for the pod."""
         return "/".join(proposal.key) in self.view.state.pods
 
     async def scheduled(self, proposal: Proposal) -> str:
-        """Create the pod, and return the node that the scheduler finds; "" where there is none.
+        """Create the pod, and return the node that the scheduler finds; "" for none.
 
         Raises:
-            ApiError: The API server does not take it.
+            ApiError: The API server refuses the pod.
         """
         return await aside(lambda: self._scheduled(proposal))
 
     async def refused(self, proposal: Proposal) -> ApiError:
-        """Create the pod, and return what the API server says against it."""
+        """Create the pod, and return the API server's refusal."""
         try:
             await self.scheduled(proposal)
         except ApiError as error:
@@ -153,12 +153,12 @@ class Asker:
         return node
 
     def with_spec(self, proposal: Proposal, **spec: object) -> Proposal:
-        """The same with other fields of the pod's spec."""
+        """Return the proposal with other fields of the pod's spec."""
         pod = proposal.pod
         return replace(proposal, pod={**pod, "spec": {**pod["spec"], **spec}})
 
     def named(self, proposal: Proposal, name: str) -> Proposal:
-        """The same under another name."""
+        """Return the proposal under another name."""
         return replace(proposal, name=name, pod={**proposal.pod, "metadata": {"name": name}})
 
 
@@ -169,7 +169,7 @@ def _decided(pod: dict[str, Any]) -> dict[str, Any] | None:
 
 @asynccontextmanager
 async def asking(cluster: LocalCluster, namespace: str) -> AsyncIterator[Asker]:
-    """Somebody who asks in this namespace."""
+    """Open a view and a client, and yield an asker in this namespace."""
     client = Client(partial(load, cluster.kubeconfig))
     async with viewing(cluster.kubeconfig) as view:
         assert await view.first_list(PATIENCE)

@@ -1,7 +1,7 @@
-"""What admission adds to a pod is judged with it, and what it refuses is refused with its figures.
+"""The preflight judges pods as admission changes them, and explains admission's refusals.
 
-Each rule stands in a namespace of a real API server; what was decided is compared with what that
-API server and its scheduler then do.
+Each test sets a rule in a namespace of a real API server, and compares the preflight's decision
+with what that API server and its scheduler then do.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def cluster(admitting_cluster: LocalCluster) -> LocalCluster:
 
 
 class Rules:
-    """What an administrator sets in the namespace of one test, and beside it."""
+    """Creates what an administrator sets in a test's namespace and in the whole cluster."""
 
     def __init__(self, cluster: LocalCluster, namespace: str) -> None:
         self._cluster = cluster
@@ -66,7 +66,7 @@ class Rules:
         self._cluster.api.patch(self._namespace, {"metadata": {"annotations": annotations}})
 
     def for_all(self, path: str, **fields: object) -> str:
-        """An object of the whole cluster, of the test's own name; it goes with the test."""
+        """Create a cluster-wide object with a unique name; it is deleted after the test."""
         self._cluster.api.create(path, {"metadata": {"name": self._name}, **fields})
         self._cluster_wide.append(f"{path}/{self._name}")
         return self._name
@@ -89,7 +89,7 @@ def rules(cluster: LocalCluster, namespace: str) -> Iterator[Rules]:
 
 @pytest.fixture
 async def one_node(asker: Asker, add_nodes: AddNodes) -> str:
-    """A node of 4 GPUs and 8 GiB that the view has seen."""
+    """Add a node of 4 GPUs and 8 GiB, and wait until the view shows it."""
     return await node(asker, add_nodes)
 
 
@@ -104,7 +104,7 @@ async def node(asker: Asker, add_nodes: AddNodes, *taints: Taint, **labels: str)
 
 
 async def refusal(asker: Asker, proposal: Proposal) -> Refuse:
-    """The refusal that this rule makes, as soon as the API server has heard of the rule."""
+    """Return the refusal by this rule, once the rule has reached the API server."""
     decision = await asker.until(proposal, lambda decision: isinstance(decision, Refuse))
     assert isinstance(decision, Refuse)
     return decision
@@ -117,20 +117,20 @@ def cause(decision: Decision) -> Cause:
 
 
 def counts(decision: Refuse) -> list[int]:
-    """The GPUs of the alternatives."""
+    """Return the GPUs of the alternatives."""
     return [alternative.grant.gpus for alternative in decision.alternatives]
 
 
-# What says no
+# Rules that refuse
 
 
-async def test_a_quota_refuses_with_its_figures_and_what_it_leaves_can_be_had(
+async def test_a_quota_refuses_with_its_figures_and_offers_what_it_leaves(
     asker: Asker, one_node: str, rules: Rules
 ) -> None:
     rules.quota({QUOTA: "3"})
     await asker.until_taken(asker.named(asker.proposal(1), "other"))
 
-    # On a busy machine the API server counts the other pod a moment after it has taken it.
+    # The API server may count the other pod a moment after it has accepted it.
     over = OverQuota((Use(QUOTA, asked=4, used=1, limit=3),))
     decision = await asker.until(
         asker.proposal(4), lambda it: isinstance(it, Refuse) and cause(it) == over
@@ -144,7 +144,7 @@ async def test_a_quota_refuses_with_its_figures_and_what_it_leaves_can_be_had(
 
 
 @pytest.mark.usefixtures("one_node")
-async def test_a_quota_that_wants_to_be_told_says_of_what(asker: Asker, rules: Rules) -> None:
+async def test_a_quota_that_requires_a_limit_names_the_resource(asker: Asker, rules: Rules) -> None:
     rules.quota({"limits.cpu": "4"})
 
     decision = await refusal(asker, asker.proposal())
@@ -154,7 +154,7 @@ async def test_a_quota_that_wants_to_be_told_says_of_what(asker: Asker, rules: R
 
 
 @pytest.mark.usefixtures("one_node")
-async def test_a_limit_range_refuses_with_its_figures_and_less_can_be_had(
+async def test_a_limit_range_refuses_with_its_figures_and_offers_less(
     asker: Asker, rules: Rules
 ) -> None:
     rules.limits("Container", max={"memory": "2Gi"})
@@ -168,7 +168,7 @@ async def test_a_limit_range_refuses_with_its_figures_and_less_can_be_had(
 
 
 @pytest.mark.usefixtures("one_node")
-async def test_a_limit_range_of_pods_has_a_minimum_too(asker: Asker, rules: Rules) -> None:
+async def test_a_limit_range_of_pods_also_has_a_minimum(asker: Asker, rules: Rules) -> None:
     rules.limits("Pod", min={"memory": "2Gi"})
 
     decision = await refusal(asker, asker.proposal(memory=GI))
@@ -178,7 +178,7 @@ async def test_a_limit_range_of_pods_has_a_minimum_too(asker: Asker, rules: Rule
 
 
 @pytest.mark.usefixtures("one_node")
-async def test_pod_security_refuses_whatever_else_is_chosen(asker: Asker, rules: Rules) -> None:
+async def test_pod_security_refuses_every_choice(asker: Asker, rules: Rules) -> None:
     rules.label(**{LEVEL: "restricted"})
 
     decision = await refusal(asker, asker.proposal())
@@ -200,7 +200,7 @@ async def test_pod_security_refuses_whatever_else_is_chosen(asker: Asker, rules:
     ids=["runtime class", "priority class", "priority", "invalid"],
 )
 @pytest.mark.usefixtures("one_node")
-async def test_what_the_pod_names_wrongly_is_refused_before_it_is_made(
+async def test_a_pod_that_the_api_server_would_refuse_is_refused_before_it_is_created(
     asker: Asker, spec: dict[str, Any], missing: Cause
 ) -> None:
     decision = await asker.examine(asker.proposal(**spec))
@@ -209,13 +209,11 @@ async def test_what_the_pod_names_wrongly_is_refused_before_it_is_made(
     assert (await asker.refused(asker.proposal(**spec))).status in {403, 422}
 
 
-# What changes the pod
+# Rules that change the pod
 
 
 @pytest.mark.usefixtures("one_node")
-async def test_a_limit_range_s_default_is_judged_as_if_it_had_been_asked_for(
-    asker: Asker, rules: Rules
-) -> None:
+async def test_a_limit_ranges_default_counts_as_requested(asker: Asker, rules: Rules) -> None:
     proposal = asker.proposal(initContainers=[{"name": "first", "image": "x"}])
     rules.limits("Container", default={"memory": "9Gi"})
 
@@ -227,7 +225,7 @@ async def test_a_limit_range_s_default_is_judged_as_if_it_had_been_asked_for(
     assert await asker.scheduled(proposal) == ""
 
 
-async def test_a_limit_range_s_maximum_of_gpus_is_a_default_for_servers_without_any(
+async def test_a_limit_ranges_maximum_of_gpus_is_the_default_of_servers_without_gpus(
     asker: Asker, rules: Rules
 ) -> None:
     rules.limits("Container", max={GPU: "1"})
@@ -240,7 +238,7 @@ async def test_a_limit_range_s_maximum_of_gpus_is_a_default_for_servers_without_
 
 @pytest.fixture
 def kata(rules: Rules) -> str:
-    """A runtime with an overhead of 6 GiB, for nodes that only its pods tolerate."""
+    """A runtime class with an overhead of 6 GiB, for nodes that only its pods tolerate."""
     return rules.for_all(
         RUNTIMES,
         handler="kata",
@@ -252,7 +250,7 @@ def kata(rules: Rules) -> str:
     )
 
 
-async def test_a_runtime_class_brings_its_tolerations_its_selector_and_its_overhead(
+async def test_a_runtime_class_adds_its_tolerations_selector_and_overhead(
     asker: Asker, add_nodes: AddNodes, kata: str
 ) -> None:
     name = await node(asker, add_nodes, Taint("kata", "", "NoSchedule"), runtime="kata")
@@ -270,7 +268,7 @@ async def test_a_runtime_class_brings_its_tolerations_its_selector_and_its_overh
 
 
 @pytest.mark.usefixtures("one_node")
-async def test_a_runtime_class_whose_selector_no_node_has_is_refused(
+async def test_a_runtime_class_whose_selector_matches_no_node_is_refused(
     asker: Asker, kata: str
 ) -> None:
     proposal = asker.proposal(runtimeClassName=kata)
@@ -282,7 +280,7 @@ async def test_a_runtime_class_whose_selector_no_node_has_is_refused(
     assert await asker.scheduled(proposal) == ""
 
 
-async def test_a_priority_class_clears_a_place(asker: Asker, one_node: str, rules: Rules) -> None:
+async def test_a_priority_class_preempts_pods(asker: Asker, one_node: str, rules: Rules) -> None:
     high = rules.for_all(PRIORITIES, value=1000)
     assert await asker.scheduled(asker.named(asker.proposal(4), "low")) == one_node
     await until(asker.view, lambda: asker.view.state.nodes[one_node].pods)
@@ -296,7 +294,7 @@ async def test_a_priority_class_clears_a_place(asker: Asker, one_node: str, rule
     await until(asker.view, lambda: asker.is_bound(proposal))
 
 
-async def test_tolerations_of_extended_resources_make_a_no_a_yes(
+async def test_added_tolerations_of_extended_resources_make_the_pod_fit(
     asker: Asker, add_nodes: AddNodes
 ) -> None:
     name = await node(asker, add_nodes, Taint(GPU, "present", "NoSchedule"))
@@ -310,7 +308,7 @@ async def test_tolerations_of_extended_resources_make_a_no_a_yes(
 
 
 @pytest.mark.usefixtures("one_node")
-async def test_a_namespace_s_node_selector_is_the_pod_s(asker: Asker, rules: Rules) -> None:
+async def test_a_namespaces_node_selector_applies_to_the_pod(asker: Asker, rules: Rules) -> None:
     rules.annotate(**{SELECTOR: "pool=elsewhere"})
 
     decision = await refusal(asker, asker.proposal(gpus=0))
@@ -322,14 +320,14 @@ async def test_a_namespace_s_node_selector_is_the_pod_s(asker: Asker, rules: Rul
 # Names
 
 
-async def test_an_old_pod_of_the_same_name_is_not_in_the_way(asker: Asker, one_node: str) -> None:
+async def test_an_older_pod_of_the_same_name_does_no_harm(asker: Asker, one_node: str) -> None:
     assert await asker.scheduled(asker.proposal()) == one_node
 
     assert isinstance(await asker.examine(asker.proposal()), Start)
 
 
 @pytest.mark.usefixtures("one_node")
-async def test_a_namespace_that_is_yet_to_be_made_is_no_reason_to_refuse(asker: Asker) -> None:
+async def test_a_missing_namespace_does_not_refuse_the_start(asker: Asker) -> None:
     asker.namespace = f"{asker.namespace}-alice"
     proposal = asker.with_spec(asker.proposal(), nodeSelector={})
 

@@ -1,4 +1,4 @@
-"""Webhooks and policies: what they change is judged, what they refuse is told, nobody waits."""
+"""The preflight with webhooks and policies: their changes, their refusals, their absence."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
 from localcluster import Fleet, LocalCluster, NodeGroup
 from tests.cluster.admitting import GPU, Asker
 from tests.cluster.views import aside, until
-from tests.cluster.webhooks import API, Object, Webhooks, configured, patched, stored_before_v1
 from tests.fixtures.cluster import AddNodes
+from tests.servers.webhooks import API, Object, Webhooks, configured, patched, stored_before_v1
 
 HOSTILE = "take images from <b>quay.io</b>\nalone"
 
@@ -41,7 +41,7 @@ def is_refusal(decision: Decision) -> bool:
     return isinstance(decision, Refuse)
 
 
-async def test_what_a_webhook_adds_is_judged(
+async def test_the_preflight_judges_what_a_webhook_adds(
     cluster: LocalCluster, asker: Asker, webhooks: Webhooks
 ) -> None:
     selector = {"pool": asker.namespace, "disk": "fast"}
@@ -57,7 +57,7 @@ async def test_what_a_webhook_adds_is_judged(
         assert await asker.scheduled(asker.proposal()) == ""
 
 
-async def test_a_webhook_that_takes_less_memory_makes_room(
+async def test_a_webhook_that_lowers_memory_makes_the_pod_fit(
     cluster: LocalCluster, asker: Asker, webhooks: Webhooks, node: str
 ) -> None:
     proposal = asker.proposal(memory=9 * 2**30)
@@ -75,7 +75,7 @@ async def test_a_webhook_that_takes_less_memory_makes_room(
         assert await asker.scheduled(proposal) == node
 
 
-async def test_a_webhook_that_tolerates_a_taint_for_one_person_saves_them_and_nobody_else(
+async def test_a_webhook_that_adds_a_toleration_for_one_user_helps_only_that_user(
     cluster: LocalCluster, asker: Asker, webhooks: Webhooks, node: str
 ) -> None:
     taint = {"key": "reserved", "value": "for-ann", "effect": "NoSchedule"}
@@ -98,7 +98,7 @@ async def test_a_webhook_that_tolerates_a_taint_for_one_person_saves_them_and_no
         assert isinstance(await other.begin(bob, asker.admission), Refuse)
 
 
-async def test_a_webhook_s_no_is_told_in_its_own_words(
+async def test_a_webhooks_refusal_is_quoted(
     cluster: LocalCluster, asker: Asker, webhooks: Webhooks
 ) -> None:
     webhooks.answers["refusing"] = lambda _: _no(HOSTILE)
@@ -114,7 +114,7 @@ async def test_a_webhook_s_no_is_told_in_its_own_words(
         assert (await asker.refused(asker.proposal(2))).status == 403
 
 
-async def test_of_what_a_webhook_takes_the_nearest_is_offered(
+async def test_the_nearest_alternative_that_a_webhook_accepts_is_offered(
     cluster: LocalCluster, asker: Asker, webhooks: Webhooks
 ) -> None:
     def at_most_one(pod: Object) -> Object:
@@ -130,7 +130,7 @@ async def test_of_what_a_webhook_takes_the_nearest_is_offered(
     assert [alternative.grant.gpus for alternative in decision.alternatives] == [1, 0]
 
 
-async def test_a_policy_s_no_is_told_in_its_own_words(cluster: LocalCluster, asker: Asker) -> None:
+async def test_a_policys_refusal_is_quoted(cluster: LocalCluster, asker: Asker) -> None:
     with _policy(cluster, asker.namespace, "object.spec.containers.size() > 1", "two or more"):
         decision = await asker.until(asker.proposal(), is_refusal)
 
@@ -140,7 +140,7 @@ async def test_a_policy_s_no_is_told_in_its_own_words(cluster: LocalCluster, ask
         assert (await asker.refused(asker.proposal())).status == 422
 
 
-async def test_a_webhook_without_dry_runs_is_left_out_and_said_once(
+async def test_a_webhook_without_dry_runs_is_skipped_and_logged_once(
     cluster: LocalCluster,
     asker: Asker,
     webhooks: Webhooks,
@@ -156,10 +156,10 @@ async def test_a_webhook_without_dry_runs_is_left_out_and_said_once(
         assert isinstance(await asker.examine(asker.proposal(2)), Start)
         assert isinstance(await asker.examine(asker.proposal(4)), Refuse)
         assert await asker.scheduled(asker.proposal()) == node
-    assert caplog.text.count("No dry run could be had") == 1
+    assert caplog.text.count("A dry run failed") == 1
 
 
-async def test_a_webhook_that_is_away_says_nothing_before_the_pod_is_created(
+async def test_a_webhook_that_is_down_has_no_effect_before_the_pod_is_created(
     cluster: LocalCluster, asker: Asker, webhooks: Webhooks, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -177,7 +177,7 @@ async def test_a_webhook_that_is_away_says_nothing_before_the_pod_is_created(
     assert rejection.cause == WebhookFailed("away.example.com")
 
 
-async def test_a_webhook_that_takes_too_long_is_not_waited_for(
+async def test_a_slow_webhook_does_not_delay_the_answer(
     cluster: LocalCluster, asker: Asker, webhooks: Webhooks, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -197,7 +197,7 @@ def _no(message: str) -> Object:
 
 @contextmanager
 def _policy(cluster: LocalCluster, namespace: str, expression: str, message: str) -> Iterator[None]:
-    """A ValidatingAdmissionPolicy for new pods of one namespace."""
+    """Return a ValidatingAdmissionPolicy for new pods of one namespace."""
     rule = {
         "apiGroups": [""],
         "apiVersions": ["v1"],

@@ -1,4 +1,4 @@
-"""What forms that are left open cost the API server, by its own count."""
+"""The load of open forms on the API server, by its own count of requests."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from gpuspawner.preflight.decision import Refuse
 from localcluster import Fleet, LocalCluster, NodeGroup
 from tests.cluster.admitting import GI, GPU, Asker
 from tests.cluster.views import aside, load, until
-from tests.cluster.webhooks import Object, Webhooks, configured, patched
 from tests.fixtures.cluster import AddNodes
+from tests.servers.webhooks import Object, Webhooks, configured, patched
 
 FORMS = 200
 EVERY = 10.0  # seconds, as in form.js
@@ -36,16 +36,16 @@ def cluster(admitting_cluster: LocalCluster) -> LocalCluster:
 
 
 def dry_runs(cluster: LocalCluster) -> int:
-    """How many the API server has answered since its start."""
+    """Return how many dry runs the API server has answered since its start."""
     return sum(map(int, _DRY_RUNS.findall(cluster.kubectl("get", "--raw", "/metrics"))))
 
 
 class Forms:
-    """People who have left a form open on something that does not fit.
+    """Users with an open form whose selection doesn't fit.
 
     Attributes:
-        told: How many answers there were.
-        later: How many times somebody was told to ask later.
+        told: How many answers they got.
+        later: How many answers said to ask later.
     """
 
     def __init__(self, asker: Asker, runs: DryRuns) -> None:
@@ -69,7 +69,7 @@ class Forms:
             self.told += 1
 
     async def stay_open(self, seconds: float) -> None:
-        """Have each of them ask every `EVERY` seconds, evenly spread."""
+        """Ask for each user every `EVERY` seconds, evenly spread."""
         loop, asked = asyncio.get_running_loop(), []
         over, begin = asyncio.Event(), loop.time()
         for number in range(round(seconds * FORMS / EVERY)):
@@ -82,7 +82,7 @@ class Forms:
 
 @contextmanager
 def adding_a_toleration(cluster: LocalCluster, asker: Asker, webhooks: Webhooks) -> Iterator[None]:
-    """A webhook that changes every pod a little, so that no pod is judged as it is sent."""
+    """A webhook that changes every pod a little, so that each needs a dry run."""
     key = count()
 
     def tolerate(pod: Object) -> Object:

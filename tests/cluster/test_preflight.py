@@ -1,4 +1,4 @@
-"""Verdicts and promises against what a real kube-scheduler then does."""
+"""Verdicts and reservations, compared with what a real kube-scheduler then does."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PEOPLE = 40
 
 
 class Hub:
-    """What a hub does with pods, as far as the preflight is concerned."""
+    """Does what a hub does with pods, as far as the preflight is concerned."""
 
     def __init__(self, view: ClusterView, api: CoreV1Api, namespace: str, pool: str) -> None:
         self.preflight = Preflight(view, patience=20)
@@ -60,7 +60,7 @@ class Hub:
         return Proposal(self.namespace, name, pod, Grant(self.accelerator, gpus))
 
     async def spawn(self, name: str, gpus: int) -> Decision:
-        """Ask at both gates, create the pod, and wait until it is bound, as a start does."""
+        """Ask both gates, create the pod and wait until it is bound, as a start does."""
         proposal = self.proposal(name, gpus)
         try:
             decision = await self.preflight.begin(proposal)
@@ -82,7 +82,7 @@ class Hub:
 
 @pytest.fixture
 async def hub(cluster: LocalCluster, namespace: str, add_nodes: AddNodes) -> AsyncIterator[Hub]:
-    """A hub before nodes of 1, 2, 4 and 8 GPUs."""
+    """A hub with nodes of 1, 2, 4 and 8 GPUs."""
     names = {
         name: group_size
         for group_size in (1, 2, 4, 8)
@@ -118,7 +118,7 @@ def started(decisions: dict[str, Decision]) -> set[str]:
 
 
 def statuses(cluster: LocalCluster, namespace: str) -> dict[str, Any]:
-    """Each pod's node, "" while it has none."""
+    """Return each pod's node, "" if it has none."""
     pods = cluster.api.items(f"/api/v1/namespaces/{namespace}/pods")
     return {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods}
 
@@ -126,10 +126,10 @@ def statuses(cluster: LocalCluster, namespace: str) -> dict[str, Any]:
 async def assert_all_stay_pending(
     cluster: LocalCluster, hub: Hub, proposals: list[Proposal]
 ) -> None:
-    """Create them all the same: the scheduler must find no node for any."""
+    """Create the refused pods: the scheduler must not find a node for any of them."""
 
     def unscheduled() -> set[str]:
-        """The pods of which the scheduler has said that no node holds them."""
+        """Return the pods that the scheduler reported as unschedulable."""
         return {
             pod["metadata"]["name"]
             for pod in cluster.api.items(f"/api/v1/namespaces/{hub.namespace}/pods")
@@ -143,7 +143,7 @@ async def assert_all_stay_pending(
     await aside(lambda: wait_for(lambda: names <= unscheduled()))
 
 
-async def test_of_many_who_ask_for_one_exactly_as_many_start_as_there_are_gpus(
+async def test_exactly_as_many_of_many_servers_start_as_there_are_gpus(
     cluster: LocalCluster, hub: Hub
 ) -> None:
     decisions = await spawn_all(hub, [1] * PEOPLE)
@@ -155,7 +155,7 @@ async def test_of_many_who_ask_for_one_exactly_as_many_start_as_there_are_gpus(
     assert len(hub.preflight.reservations) == 0
 
 
-async def test_of_many_who_ask_for_different_numbers_all_accepted_run_and_no_refused_would(
+async def test_with_mixed_sizes_accepted_pods_run_and_refused_pods_would_not(
     cluster: LocalCluster, hub: Hub
 ) -> None:
     seed = random.randrange(2**32)
@@ -177,7 +177,7 @@ async def test_of_many_who_ask_for_different_numbers_all_accepted_run_and_no_ref
     assert len(hub.preflight.reservations) == 0
 
 
-async def test_a_gpu_that_is_freed_goes_to_the_next_who_asks(hub: Hub) -> None:
+async def test_a_freed_gpu_goes_to_the_next_user_who_asks(hub: Hub) -> None:
     assert isinstance(await hub.spawn("first", 8), Start)
     assert isinstance(await hub.spawn("second", 8), Refuse)
     key = f"{hub.namespace}/first"
@@ -188,7 +188,7 @@ async def test_a_gpu_that_is_freed_goes_to_the_next_who_asks(hub: Hub) -> None:
     assert isinstance(await hub.spawn("third", 8), Start)
 
 
-async def test_people_who_come_and_go_are_never_promised_what_is_not_there(hub: Hub) -> None:
+async def test_reservations_never_exceed_the_gpus_while_users_come_and_go(hub: Hub) -> None:
     seed = random.randrange(2**32)
     log.warning("seed %d", seed)
     dice = random.Random(seed)
@@ -207,13 +207,13 @@ async def test_people_who_come_and_go_are_never_promised_what_is_not_there(hub: 
     await until(hub.view, lambda: not any(hub.namespace in key for key in hub.view.state.pods))
 
 
-async def test_somebody_elses_pods_are_counted_and_waited_for(hub: Hub) -> None:
+async def test_other_clients_pods_count_even_while_they_are_pending(hub: Hub) -> None:
     def seen() -> int:
         pods = [*hub.view.state.pods, *hub.view.state.unbound_pods]
         return sum(key.startswith(f"{hub.namespace}/") for key in pods)
 
     for number in range(3):
-        await hub.create(hub.proposal(f"stranger{number}", 4))
+        await hub.create(hub.proposal(f"other{number}", 4))
     await until(hub.view, lambda: seen() == 3)
 
     decisions = await asyncio.gather(*(hub.spawn(f"u{number}", 2) for number in range(4)))
@@ -227,7 +227,7 @@ VOLUMES = "/api/v1/persistentvolumes"
 
 @pytest.fixture
 def home_class(cluster: LocalCluster, namespace: str) -> Iterator[str]:
-    """A class whose one disk is on the node of eight GPUs and waits for its first pod."""
+    """A storage class with one disk, on the node of eight GPUs, that binds with its first pod."""
     name = f"home-{namespace}"
     waits = {"provisioner": "kubernetes.io/no-provisioner"}
     waits["volumeBindingMode"] = "WaitForFirstConsumer"
@@ -246,7 +246,7 @@ def home_class(cluster: LocalCluster, namespace: str) -> Iterator[str]:
     cluster.api.delete(f"{STORAGE}/{name}")
 
 
-async def test_a_first_login_is_judged_with_the_home_that_is_still_to_be_made(
+async def test_a_first_login_is_judged_with_its_future_home_volume(
     cluster: LocalCluster, hub: Hub, home_class: str
 ) -> None:
     node = hub.view.state.nodes[f"{hub.namespace}-8-0"]

@@ -1,4 +1,4 @@
-"""What the API server accepts as a quantity, and what it makes of it, `parse_quantity` does too."""
+"""`parse_quantity` accepts the same quantities as the API server, with the same values."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from gpuspawner.kube.quantity import QuantityError, parse_quantity
 from localcluster import LocalCluster
 from tests.scheduling.live.api import Api, RefusedError
 
-# Left out: values from 1000E on, whose exponent the API server itself loses ("1000E" is answered as
-# "1"), and exponents over 1000, which `parse_quantity` refuses on purpose and over which an API
-# server has been seen to think for minutes.
+# Left out: values from 1000E on, whose exponent the API server loses (it answers "1000E" with "1"),
+# and exponents over 1000. `parse_quantity` refuses these on purpose, because an API server has
+# taken minutes for one.
 LOSSY = 1000 * 10**18
 LONG_EXPONENT = re.compile(r"[eE][+-]?[0-9]{3}")
 WORDS = """
@@ -60,9 +60,9 @@ def drawn(draw: random.Random) -> str:
 
 
 async def answered(api: Api, text: str) -> Fraction | None:
-    """The value that the API server makes of a text, None if it refuses it.
+    """Return the API server's value of a text, None if it refuses the text.
 
-    A LimitRange takes negative quantities too; a dry-run leaves nothing behind.
+    It uses a LimitRange, which accepts negative quantities too, in a dry run, which stores nothing.
     """
     limits = [{"type": "Container", "max": {"memory": text}}]
     body = {"metadata": {"generateName": "q-"}, "spec": {"limits": limits}}
@@ -77,7 +77,7 @@ async def answered(api: Api, text: str) -> Fraction | None:
 
 
 def parsed(text: str) -> Fraction | None:
-    """What we make of it, rounded up to thousandths as the API server does by default."""
+    """Return our value, rounded up to thousandths as the API server does by default."""
     try:
         value = parse_quantity(text) * 1000
     except QuantityError:
@@ -86,7 +86,7 @@ def parsed(text: str) -> Fraction | None:
     return Fraction(size if value >= 0 else -size, 1000)
 
 
-async def test_every_text_means_what_the_api_server_takes_it_for(
+async def test_every_text_has_the_api_servers_value(
     bare_cluster: LocalCluster,
 ) -> None:
     seed = secrets.randbits(32)

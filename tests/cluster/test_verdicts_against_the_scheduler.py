@@ -1,4 +1,4 @@
-"""A few fresh generated clusters in each run; `make live` compares hundreds."""
+"""Verdicts on a few newly generated clusters; `make live` compares hundreds."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ SEED = int(os.environ.get("LIVE_SEED", secrets.randbelow(10**9)))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-async def test_the_verdict_is_what_the_scheduler_does(
-    bare_cluster: LocalCluster, family: str
-) -> None:
+async def test_the_verdict_matches_the_scheduler(bare_cluster: LocalCluster, family: str) -> None:
     print(f"LIVE_SEED={SEED}")
 
     async with world_in(bare_cluster) as world:

@@ -32,7 +32,7 @@ def pod(name: str, gpus: int = 1) -> dict[str, object]:
 
 
 def churn(cluster: LocalCluster, namespace: str, nodes: list[str], seed: int, steps: int) -> None:
-    """Create and delete pods and change nodes at random; more pods than there is room for."""
+    """Create and delete pods and change nodes at random; create more pods than fit."""
     dice = random.Random(seed)
     path = f"/api/v1/namespaces/{namespace}/pods"
     there: list[str] = []
@@ -52,7 +52,7 @@ def churn(cluster: LocalCluster, namespace: str, nodes: list[str], seed: int, st
             cluster.api.create(path, pod(there[-1], dice.randint(0, 4)))
 
 
-async def test_after_random_changes_the_view_holds_what_a_fresh_list_says(
+async def test_after_random_changes_the_view_equals_a_fresh_list(
     cluster: LocalCluster, namespace: str, add_nodes: AddNodes
 ) -> None:
     seed = random.randrange(2**32)
@@ -66,7 +66,7 @@ async def test_after_random_changes_the_view_holds_what_a_fresh_list_says(
         assert isinstance(view.health(), Live)
 
 
-async def test_a_watch_that_expires_again_and_again_loses_nothing(
+async def test_a_watch_that_expires_repeatedly_loses_nothing(
     cluster: LocalCluster, namespace: str, add_nodes: AddNodes
 ) -> None:
     nodes = add_nodes(Fleet((NodeGroup("expiry", 2, ROOM),)))
@@ -77,7 +77,7 @@ async def test_a_watch_that_expires_again_and_again_loses_nothing(
         await until_current(view, cluster)
 
 
-async def test_what_changed_while_the_api_server_was_down_is_seen_when_it_is_back(
+async def test_changes_during_an_outage_of_the_api_server_are_seen_afterwards(
     cluster: LocalCluster,
     namespace: str,
     add_nodes: AddNodes,
@@ -97,7 +97,7 @@ async def test_what_changed_while_the_api_server_was_down_is_seen_when_it_is_bac
         await until(view, lambda: isinstance(view.health(), Live))
 
 
-async def test_a_gpu_that_is_freed_is_seen_within_a_second_of_the_pods_going(
+async def test_a_freed_gpu_is_seen_within_a_second(
     cluster: LocalCluster, namespace: str, add_nodes: AddNodes
 ) -> None:
     [node] = add_nodes(Fleet((NodeGroup("freed", 1, ROOM),)))
@@ -122,7 +122,7 @@ async def test_a_gpu_that_is_freed_is_seen_within_a_second_of_the_pods_going(
         assert await view.first_list(PATIENCE)
         delays = [await delay(name) for name in "abc"]
 
-    # A busy machine holds up one of them now and then; a slow view is late each time.
+    # A busy machine may delay one of them; a slow view would be late each time.
     assert min(delays) < 1
 
 
@@ -166,10 +166,11 @@ async def test_without_rights_the_view_is_forbidden_until_they_are_granted(
             await aside(lambda: cluster.api.delete(f"{grant_path}/{namespace}"))
 
     said = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
-    assert len([line for line in said if "may not list and watch nodes and pods" in line]) == 1
+    forbidden = "isn't allowed to list and watch nodes and pods"
+    assert len([line for line in said if forbidden in line]) == 1
 
 
-async def test_credentials_that_are_not_accepted_are_read_again_until_they_are(
+async def test_rejected_credentials_are_read_again_until_they_are_accepted(
     cluster: LocalCluster, tmp_path: Path
 ) -> None:
     path = tmp_path / "kubeconfig"

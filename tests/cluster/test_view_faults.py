@@ -1,11 +1,11 @@
-"""The live view while connections break, history is lost and objects are odd."""
+"""The live view when connections break, history is lost and objects are unusual."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,42 +13,48 @@ import pytest
 from gpuspawner.cluster.health import Health, Live
 from localcluster import Fleet, LocalCluster, NodeGroup
 from localcluster.client import ApiError, Object
-from tests.cluster.cutting import line_to
 from tests.cluster.test_view import ROOM, churn, pod
 from tests.cluster.views import aside, until, until_current, viewing
 from tests.fixtures.cluster import AddNodes
+from tests.servers.cutting_proxy import CuttingProxy
 from tests.waiting import PATIENCE
 
 
-async def test_connections_cut_at_random_lose_nothing(
-    cluster: LocalCluster, namespace: str, add_nodes: AddNodes, tmp_path: Path
+@pytest.fixture
+def proxy(cluster: LocalCluster) -> Iterator[CuttingProxy]:
+    proxy = CuttingProxy(cluster)
+    with proxy.open():
+        yield proxy
+
+
+async def test_random_cuts_of_connections_lose_nothing(
+    cluster: LocalCluster, namespace: str, add_nodes: AddNodes, proxy: CuttingProxy, tmp_path: Path
 ) -> None:
     seed = random.randrange(2**32)
     logging.getLogger(__name__).warning("seed %d", seed)
     dice = random.Random(seed)
     nodes = add_nodes(Fleet((NodeGroup("cuts", 3, ROOM),)))
-    async with line_to(cluster, tmp_path) as (line, path), viewing(path) as view:
+    async with viewing(proxy.kubeconfig(tmp_path / "kubeconfig", cluster.token)) as view:
         assert await view.first_list(PATIENCE)
         churning = asyncio.create_task(aside(lambda: churn(cluster, namespace, nodes, seed, 150)))
-        cut = 0
         while not churning.done():
             await asyncio.sleep(dice.uniform(0.02, 0.3))
-            cut += line.cut()
+            proxy.cut()
         await churning
 
         await until_current(view, cluster)
         await until(view, lambda: isinstance(view.health(), Live))
-    assert cut
+    assert proxy.cuts
 
 
-async def test_contact_that_was_lost_is_soon_back_though_nothing_happens(
-    cluster: LocalCluster, tmp_path: Path
+async def test_lost_contact_returns_even_if_nothing_changes(
+    cluster: LocalCluster, proxy: CuttingProxy, tmp_path: Path
 ) -> None:
-    async with line_to(cluster, tmp_path) as (line, path), viewing(path) as view:
+    async with viewing(proxy.kubeconfig(tmp_path / "kubeconfig", cluster.token)) as view:
         assert await view.first_list(PATIENCE)
 
         def lost() -> bool:
-            line.cut()  # a watch may have yet to begin
+            proxy.cut()  # again and again: a watch may begin only after a cut
             return not view.in_touch()
 
         await until(view, lost)
@@ -57,26 +63,27 @@ async def test_contact_that_was_lost_is_soon_back_though_nothing_happens(
 
 
 async def test_cuts_in_the_middle_of_the_first_list_only_delay_it(
-    cluster: LocalCluster, namespace: str, add_nodes: AddNodes, tmp_path: Path
+    cluster: LocalCluster, namespace: str, add_nodes: AddNodes, proxy: CuttingProxy, tmp_path: Path
 ) -> None:
     nodes = add_nodes(Fleet((NodeGroup("early", 2, ROOM),)))
     await aside(lambda: churn(cluster, namespace, nodes, seed=11, steps=40))
-    async with line_to(cluster, tmp_path) as (line, path), viewing(path) as view:
+    async with viewing(proxy.kubeconfig(tmp_path / "kubeconfig", cluster.token)) as view:
         for _ in range(20):
             await asyncio.sleep(0.01)
-            line.cut()
+            proxy.cut()
 
         await until(view, lambda: isinstance(view.health(), Live))
         await until_current(view, cluster)
 
 
-async def test_after_a_gap_that_no_watch_can_bridge_everything_is_listed_anew(
+async def test_after_a_gap_in_the_history_everything_is_listed_again(
     cluster: LocalCluster,
     namespace: str,
     add_nodes: AddNodes,
+    proxy: CuttingProxy,
     tmp_path: Path,
 ) -> None:
-    """An API server that starts anew remembers no older versions: it answers 410 Gone."""
+    """A restarted API server remembers no older versions: it answers 410 Gone."""
     nodes = add_nodes(Fleet((NodeGroup("gap", 3, ROOM),)))
     pods = f"/api/v1/namespaces/{namespace}/pods"
 
@@ -87,12 +94,12 @@ async def test_after_a_gap_that_no_watch_can_bridge_everything_is_listed_anew(
         cluster.restart_apiserver()
 
     await aside(lambda: cluster.api.create(pods, pod("vanishes")))
-    async with line_to(cluster, tmp_path) as (line, path), viewing(path) as view:
+    async with viewing(proxy.kubeconfig(tmp_path / "kubeconfig", cluster.token)) as view:
         assert await view.first_list(PATIENCE)
-        line.held = True
-        line.cut()
+        proxy.held = True
+        proxy.cut()
         await aside(pass_over)
-        line.held = False
+        proxy.held = False
         await until(view, lambda: any(reflector.gap for reflector in view._reflectors))
 
         await until_current(view, cluster)
@@ -103,7 +110,7 @@ async def test_after_a_gap_that_no_watch_can_bridge_everything_is_listed_anew(
 VAST_POD: Object = {"container": {"env": [{"name": "VAST", "value": "<" * 1_450_000}]}}
 
 
-async def test_the_vastest_pod_touched_again_and_again_delays_nobody(
+async def test_repeated_changes_of_the_largest_pod_delay_no_other_change(
     cluster: LocalCluster, namespace: str
 ) -> None:
     path = f"/api/v1/namespaces/{namespace}/pods"
@@ -118,7 +125,7 @@ async def test_the_vastest_pod_touched_again_and_again_delays_nobody(
         vast = pods[f"{namespace}/vast"].metadata.labels
         return vast == {"step": str(step)} and f"{namespace}/small-{step}" in pods
 
-    await aside(lambda: cluster.api.create(path, odd_pod("vast", VAST_POD)))
+    await aside(lambda: cluster.api.create(path, unusual_pod("vast", VAST_POD)))
     async with viewing(cluster.kubeconfig) as view:
         assert await view.first_list(PATIENCE)
         health: list[Health] = []
@@ -132,9 +139,9 @@ async def test_the_vastest_pod_touched_again_and_again_delays_nobody(
 
 @pytest.fixture
 async def deep_pod(cluster: LocalCluster, namespace: str) -> AsyncIterator[str]:
-    """A pod whose managed fields are nested deeper than Python's decoders go.
+    """A pod whose managed fields are nested deeper than Python's JSON decoders go.
 
-    Whoever creates a pod may say what others manage of it. Only kubectl can read such a pod here.
+    A client that creates a pod may set its managed fields. Only kubectl can read this pod here.
     """
     path, name = f"/api/v1/namespaces/{namespace}/pods", "deep"
     fields = '{"f:spec":' * 5_000 + "{}" + "}" * 5_000
@@ -149,7 +156,7 @@ async def deep_pod(cluster: LocalCluster, namespace: str) -> AsyncIterator[str]:
     await aside(lambda: cluster.kubectl("delete", "-n", namespace, "--now", f"pod/{name}"))
 
 
-async def test_managed_fields_as_deep_as_the_api_server_takes_them_hide_nothing(
+async def test_a_pod_with_the_deepest_managed_fields_is_still_decoded(
     cluster: LocalCluster, namespace: str, deep_pod: str
 ) -> None:
     path = f"/api/v1/namespaces/{namespace}/pods"
@@ -163,7 +170,7 @@ async def test_managed_fields_as_deep_as_the_api_server_takes_them_hide_nothing(
         assert isinstance(view.health(), Live)
 
 
-ODD_PODS: dict[str, Object] = {
+UNUSUAL_PODS: dict[str, Object] = {
     "annotations of 200 kB": {"metadata": {"annotations": {"notes": "x" * 200_000}}},
     "a thousand variables": {
         "container": {"env": [{"name": f"V{n}", "value": "é" * 100} for n in range(1000)]}
@@ -210,7 +217,7 @@ ODD_PODS: dict[str, Object] = {
 }
 
 
-def odd_pod(name: str, parts: Object) -> Object:
+def unusual_pod(name: str, parts: Object) -> Object:
     container = {"name": "c", "image": "x", **parts.get("container", {})}
     return {
         "metadata": {"name": name, **parts.get("metadata", {})},
@@ -218,18 +225,18 @@ def odd_pod(name: str, parts: Object) -> Object:
     }
 
 
-async def test_all_odd_objects_that_the_api_server_takes_are_understood(
+async def test_all_unusual_pods_that_the_api_server_accepts_are_decoded(
     cluster: LocalCluster, namespace: str, add_nodes: AddNodes
 ) -> None:
-    add_nodes(Fleet((NodeGroup("odd", 2, {**ROOM, "cpu": "63999m", "memory": "1e11"}),)))
+    add_nodes(Fleet((NodeGroup("unusual", 2, {**ROOM, "cpu": "63999m", "memory": "1e11"}),)))
     path = f"/api/v1/namespaces/{namespace}/pods"
-    odd = {f"odd-{n}": parts for n, parts in enumerate(ODD_PODS.values())}
+    unusual = {f"unusual-{n}": parts for n, parts in enumerate(UNUSUAL_PODS.values())}
 
     def create(names: list[str]) -> None:
         for name in names:
-            cluster.api.create(path, odd_pod(name, odd[name]))
+            cluster.api.create(path, unusual_pod(name, unusual[name]))
 
-    listed, watched = list(odd)[::2], list(odd)[1::2]
+    listed, watched = list(unusual)[::2], list(unusual)[1::2]
     await aside(lambda: create(listed))
     async with viewing(cluster.kubeconfig) as view:
         assert await view.first_list(PATIENCE)
@@ -238,11 +245,11 @@ async def test_all_odd_objects_that_the_api_server_takes_are_understood(
         await until_current(view, cluster)
         assert not list(view.state.undecodable)
         seen = {*view.state.pods, *view.state.unbound_pods}
-        assert seen >= {f"{namespace}/{name}" for name in odd}
+        assert seen >= {f"{namespace}/{name}" for name in unusual}
 
 
 @pytest.mark.parametrize("quantity", ["1.5", "1Gi5", "-1", "lots", "1e400", "9" * 40])
-async def test_what_the_api_server_takes_for_a_nodes_gpus_never_stops_the_view(
+async def test_no_quantity_of_a_nodes_gpus_stops_the_view(
     cluster: LocalCluster, add_nodes: AddNodes, quantity: str
 ) -> None:
     [name] = add_nodes(Fleet((NodeGroup("weird", 1, ROOM),)))

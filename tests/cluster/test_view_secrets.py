@@ -1,4 +1,4 @@
-"""What people put into their pods does not stay in the hub's memory."""
+"""The hub doesn't keep secrets from pods in its memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.waiting import PATIENCE
 
 
 def carrying(name: str, secret: str) -> dict[str, object]:
-    """A pod with the secret wherever it decides nothing."""
+    """Return a pod with the secret in every field that the view doesn't need."""
     plain = pod(name)
     [container] = plain["spec"]["containers"]
     container["env"] = [{"name": "TOKEN", "value": secret}]
@@ -24,9 +24,10 @@ def carrying(name: str, secret: str) -> dict[str, object]:
 
 
 def holders(first: str, last: str) -> list[str]:
-    """The types of all live objects with both halves of a secret, one next to the other.
+    """Return the types of all live objects that contain both halves of a secret in sequence.
 
-    Follows all references: Python's garbage collection knows neither texts nor our structs.
+    It follows all references, because Python's garbage collector tracks neither strings nor our
+    structs.
     """
     gc.collect()
     found: list[str] = []
@@ -58,11 +59,11 @@ def _bytes(thing: object) -> bytes:
     return b""
 
 
-async def test_neither_a_list_nor_an_event_leaves_environment_arguments_or_annotations(
+async def test_neither_lists_nor_events_leave_secrets_in_memory(
     cluster: LocalCluster, namespace: str
 ) -> None:
     path = f"/api/v1/namespaces/{namespace}/pods"
-    # In halves, or this test would find its own.
+    # In two halves, or the test would find its own secret.
     first, last = secrets.token_hex(8), secrets.token_hex(8)
 
     def create(name: str) -> None:

@@ -1,4 +1,4 @@
-"""Live views in tests, and waiting for them without holding up the event loop they run on."""
+"""Live views for tests, and functions that wait for them without blocking their event loop."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ T = TypeVar("T")
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
 
-#: Failures are tried again sooner than in a hub, so that tests are quick.
+#: Retries come sooner than in a hub, so that tests are quick.
 BACKOFF = Backoff(first_retry=0.1, last_retry=0.5)
 
 
 async def load(kubeconfig: Path) -> Configuration:
-    """The configuration of a client as this kubeconfig's user."""
+    """Return a client configuration for this kubeconfig's user."""
     configuration = Configuration()
     await config.load_kube_config(str(kubeconfig), client_configuration=configuration)
     return configuration
@@ -37,7 +37,7 @@ async def load(kubeconfig: Path) -> Configuration:
 
 @asynccontextmanager
 async def viewing(kubeconfig: Path, backoff: Backoff = BACKOFF) -> AsyncIterator[ClusterView]:
-    """A started view as this kubeconfig's user."""
+    """Run a view as this kubeconfig's user."""
     view = ClusterView(partial(load, kubeconfig), backoff=backoff)
     view.start()
     try:
@@ -47,7 +47,7 @@ async def viewing(kubeconfig: Path, backoff: Backoff = BACKOFF) -> AsyncIterator
 
 
 async def until(view: ClusterView, true: Callable[[], object]) -> None:
-    """Wait until something is true of the view.
+    """Wait until *true* returns true; check after each change of the view.
 
     Raises:
         TimeoutError: it was not within `PATIENCE`.
@@ -58,17 +58,17 @@ async def until(view: ClusterView, true: Callable[[], object]) -> None:
 
 
 async def aside(call: Callable[[], T]) -> T:
-    """Run what blocks beside the event loop."""
+    """Run a blocking call in a thread."""
     return await asyncio.to_thread(call)
 
 
 def listed(cluster: LocalCluster) -> ClusterState:
-    """What a fresh list says that there is."""
+    """Return the state that a fresh list shows."""
     return ClusterState.from_objects(nodes=cluster.api.items(NODES), pods=cluster.api.items(PODS))
 
 
 def picture(state: ClusterState) -> dict[str, object]:
-    """All that decides in a state, fit to be compared."""
+    """Return what decides in a state, in a form to compare."""
     return {
         "unbound": {key: pod.spec for key, pod in state.unbound_pods.items()},
         "pods": {key: (p.node, p.requested, p.terminating) for key, p in state.pods.items()},
@@ -80,12 +80,12 @@ def picture(state: ClusterState) -> dict[str, object]:
 
 
 def _positive(amounts: dict[str, int]) -> Counter[str]:
-    """Amounts without those that have come back to zero."""
+    """Return the amounts as a Counter, whose unary plus drops zeros."""
     return Counter(amounts)
 
 
 async def until_current(view: ClusterView, cluster: LocalCluster) -> None:
-    """Wait until the view holds exactly what a fresh list says.
+    """Wait until the view equals a fresh list.
 
     Raises:
         AssertionError: it did not within `PATIENCE`; the text shows the difference.

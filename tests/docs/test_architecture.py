@@ -1,4 +1,4 @@
-"""The architecture page beside the package."""
+"""The architecture page, compared with the package."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def test_every_room_has_a_line():
+def test_every_module_is_on_the_page():
     page = (ROOT / "docs/contributing/architecture.md").read_text()
-    rooms = {
+    modules = {
         path.stem
         for path in (ROOT / "gpuspawner").iterdir()
         if path.suffix == ".py" or (path / "__init__.py").exists()
     } - {"__init__"}
 
-    assert {room for room in rooms if page.count(f"\n| `{room}` |") != 1} == set()
+    assert {name for name in modules if page.count(f"\n| `{name}` |") != 1} == set()

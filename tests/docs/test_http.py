@@ -1,4 +1,4 @@
-"""The reference of what the hub serves, beside what it serves."""
+"""The reference of the HTTP addresses, compared with those that the hub serves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sentences that the documentation quotes, beside those that people read."""
+"""The sentences that the documentation quotes, compared with gpuspawner's messages."""
 
 from __future__ import annotations
 
@@ -176,20 +176,20 @@ SENTENCES = {
 
 
 def words(page: str) -> str:
-    """A page's text in one line, without the marks of quotes."""
+    """Return a page's text in one line, without Markdown's quote marks."""
     text = re.sub(r"^\s*>", "", (ROOT / page).read_text(), flags=re.MULTILINE)
     return " ".join(text.split())
 
 
 @pytest.mark.parametrize("sentence", SENTENCES)
-def test_the_reference_quotes_what_people_read(sentence: str):
+def test_the_reference_quotes_the_messages(sentence: str):
     assert SENTENCES[sentence].text in words("docs/reference/messages.md")
 
 
 @pytest.mark.parametrize(
     "sentence", ["the last one", "not on one node", "growing", "over the quota"]
 )
-def test_the_readme_quotes_what_people_read(sentence: str):
+def test_the_readme_quotes_the_messages(sentence: str):
     assert SENTENCES[sentence].text in words("README.md")
 
 

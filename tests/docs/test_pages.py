@@ -1,4 +1,4 @@
-"""What holds for every page."""
+"""Checks of every page."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*/*.md"), ROOT / "docs" / "i
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_no_place_waits_to_be_filled(page: Path):
+def test_no_page_has_a_placeholder(page: Path):
     assert re.findall(r"@[A-Z]+@|TODO|FIXME|XXX", page.read_text()) == []

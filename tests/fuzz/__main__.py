@@ -1,4 +1,4 @@
-"""`make fuzz N=100000`: hostile bodies by the way that REST takes, and what came of them."""
+"""Sends hostile REST bodies to a hub and prints its findings: `make fuzz N=100000`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MEBIBYTE = 2**20
 
 
 def main() -> int:
-    """Run, print what was found, and fail where anything was."""
+    """Run, print the findings, and return 1 if there are any."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=randbelow(10**9))

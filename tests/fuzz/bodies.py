@@ -1,4 +1,4 @@
-"""Bodies as somebody would send them who means harm, or whose program is broken."""
+"""Hostile and broken bodies of start requests, as Python objects."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Make = Callable[[Random], object]
 
 
 def bodies(seed: int) -> Iterator[object]:
-    """Bodies without end: sets of options that somebody has tampered with, and other things."""
+    """Yield bodies forever: valid sets of options, most of them tampered with."""
     random = Random(seed)
     for options in option_sets(seed):
         body: object = dict(options)

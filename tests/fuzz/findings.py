@@ -1,4 +1,4 @@
-"""What must hold whatever was sent: of the pod that is made, of the answer, and of the page."""
+"""Checks that must hold for every body: of the pod, of the answer and of the page."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _TAGS = frozenset({
     "style", "div", "p", "fieldset", "legend", "input", "label", "span", "svg", "path", "circle",
     "i", "select", "option", "button", "strong", "link", "script", "symbol", "use",
 })  # fmt: skip
-"""What our templates are made of; there is no `img` and no `iframe` among them."""
+"""The elements of our templates; they contain no `img` and no `iframe`."""
 _ENTITY = re.compile(r"&(?:amp|lt|gt|quot|#39|#34|#x27);")
 
 
 def of_pod(pod: Manifest, stock: Manifest) -> Iterator[str]:
-    """What a pod has that nobody may choose."""
+    """Yield what a pod has that no user may choose."""
     server, usual = pod["spec"]["containers"][0], stock["spec"]["containers"][0]
     images = {image.image for image in _OFFERS.images.values()}
     written_in = _OFFERS.unlisted_image and _OFFERS.unlisted_image.image(server["image"])
@@ -67,7 +67,7 @@ def _texts(sizes: set[int]) -> Iterator[str]:
 
 
 def of_refusal(refusal: Refusal) -> Iterator[str]:
-    """What an answer repeats of what was sent, and should not."""
+    """Yield what is wrong with an answer: its status, or parts of the body that it repeats."""
     if not 400 <= refusal.status_code < 500:
         yield f"status {refusal.status_code}"
     if not refusal.text.isprintable() or len(refusal.text) > 3000:
@@ -78,7 +78,7 @@ def of_refusal(refusal: Refusal) -> Iterator[str]:
 
 
 class _Shape(HTMLParser):
-    """Collects which elements there are, with which attributes."""
+    """Collects the elements of a page, with the names of their attributes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class _Shape(HTMLParser):
 
 
 def of_page(page: str) -> Iterator[str]:
-    """What a form has that no template of ours does."""
+    """Yield the elements of a page that none of our templates contains."""
     shape = _Shape()
     shape.feed(page)
     for tag, names in shape.found:

@@ -1,4 +1,4 @@
-"""What a JupyterHub makes of the body of a REST start, before any spawner sees it."""
+"""How JupyterHub reads the body of a REST start, before any spawner sees it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tornado.httputil import HTTPServerRequest
 
 
 class _NoConnection:
-    """Nobody waits for the answer."""
+    """The connection of a request whose answer nobody waits for."""
 
     def set_close_callback(self, callback: Callable[[], None] | None) -> None:
-        """Forget it: what isn't open isn't closed."""
+        """Ignore the callback: this connection is never closed."""
 
 
 def rest_start(app: JupyterHub, body: bytes) -> UserServerAPIHandler:
-    """The handler that the hub makes for a REST start with this body."""
+    """Return the hub's handler for a REST start with this body."""
     request = HTTPServerRequest(
         "POST",
         f"{app.hub_prefix}api/users/mallory/server",
@@ -28,7 +28,7 @@ def rest_start(app: JupyterHub, body: bytes) -> UserServerAPIHandler:
 
 
 def options_of(handler: UserServerAPIHandler) -> object:
-    """The options that the hub hands to `User.spawn`, None for none.
+    """Return the options that the hub passes to `User.spawn`, None for none.
 
     Raises:
         HTTPError: The hub itself refuses the body.

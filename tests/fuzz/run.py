@@ -1,8 +1,8 @@
-"""Send hostile bodies to a hub in this process, by the way that REST takes.
+"""Sends hostile bodies to a hub in this process, as REST starts do.
 
-The hub reads each body as it reads that of a REST start. Its own part of the rest writes to its
-database a dozen times, and takes nearly all of the time; so most bodies are then handed to the
-spawner as the hub does it, and some go all the way.
+The hub reads each body as that of a REST start. The rest of a start writes to its database a dozen
+times, which takes nearly all of the time. So most bodies then go straight to the spawner, as the
+hub would pass them, and some go all the way.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from tests.fuzz.wire import wire
 from tests.hub.in_process import hub_in_process
 from tests.hub.option_sets import OFFERS
 
-# Of so many bodies one goes the whole way, and a form is drawn for one.
+# One body of so many goes the whole way, and one is rendered as a form.
 _WHOLE_WAY_OF = 50
 _PAGE_SIZE = 4096
 
 
 class MadeError(Exception):
-    """A pod is made; nobody waits for it."""
+    """The spawner made the pod; the start ends here."""
 
     def __init__(self, pod: Manifest) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class MadeError(Exception):
 
 
 class StopsAtThePod(GPUSpawner):
-    """Makes the pod that would be created, and no more."""
+    """A spawner that makes the pod's manifest and then stops."""
 
     async def start(self) -> None:
         raise MadeError(pods.plain(await self.get_pod_manifest()))
@@ -56,12 +56,12 @@ class StopsAtThePod(GPUSpawner):
 
 @dataclass
 class Report:
-    """What came of a run.
+    """The outcome of a run.
 
     Attributes:
-        answers: How often each answer was given.
-        findings: What should not have been, with the number of its body.
-        grown: By how many bytes the process grew between a quarter of the run and its end.
+        answers: How often the hub gave each answer.
+        findings: What was wrong, with the number of the body.
+        grown: Growth of the process from a quarter of the run to its end, in bytes.
     """
 
     answers: Counter[str] = field(default_factory=Counter)
@@ -70,7 +70,7 @@ class Report:
 
 
 async def run(cluster: LocalCluster, folder: Path, *, seed: int, count: int) -> Report:
-    """Send *count* bodies, and look at every pod, answer and page that comes of them."""
+    """Send *count* bodies, and check every pod, answer and page that results."""
     namespace = f"fuzz-{secrets.token_hex(4)}"
     cluster.api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
     c = Config()
@@ -107,7 +107,7 @@ async def _spawn(user: User, request: UserServerAPIHandler) -> None:
 
 
 async def _hand_over(user: User, request: UserServerAPIHandler) -> None:
-    """What `User.spawn` does with a spawner once all is in the database."""
+    """Do what `User.spawn` does with a spawner after it has written to the database."""
     spawner: StopsAtThePod = user.spawner
     options = options_of(request)
     spawner.handler = request
@@ -124,7 +124,7 @@ async def _hand_over(user: User, request: UserServerAPIHandler) -> None:
 
 async def _answer(start: Coroutine[None, None, None], stock: Manifest, report: Report) -> list[str]:
     try:
-        # As the hub does it, each request is a task with a context of its own.
+        # As in the hub, each request is a task with its own context.
         await asyncio.create_task(start)
     except MadeError as made:
         report.answers["made"] += 1
@@ -145,13 +145,13 @@ async def _answer(start: Coroutine[None, None, None], stock: Manifest, report: R
 
 
 def _is_the_hubs_own(error: Exception) -> bool:
-    """Whether no code of ours had a part in it: JupyterHub can't store or decode every body."""
+    """Return whether no code of ours raised it: JupyterHub can't store or decode every body."""
     frames = traceback.walk_tb(error.__traceback__)
     return not any(frame.f_globals["__name__"].startswith("gpuspawner") for frame, _ in frames)
 
 
 async def _page(user: User, body: object) -> list[str]:
-    """The form that is drawn again after somebody has sent this by form."""
+    """Return the form that the hub renders again after these options were sent by form."""
     sent = body if isinstance(body, dict) else {"accelerator": body}
     form: dict[str, list[object]] = {
         str(name): [value if isinstance(value, str) else repr(value)[:2000]]

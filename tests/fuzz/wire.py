@@ -1,4 +1,4 @@
-"""Bodies as they arrive: those of `bodies`, written as programs write them, good and broken."""
+"""The bodies of `bodies` as bytes, as good and broken programs write them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.fuzz.bodies import bodies
 LARGEST = 100 * 1024 * 1024
 """The largest body that the hub reads, in bytes (tornado 6.6, iostream.py: max_buffer_size)."""
 
-# One body in so many is large: such a body takes a second to read, and not a millisecond.
+# Only one body in so many is large, because it takes a second to read instead of a millisecond.
 _LARGE_OF = 2000
 _SMALLEST_LARGE = 64 * 1024
 # One body in so many is nested deeply, half of them about as deeply as this Python can read.
@@ -28,7 +28,7 @@ Write = Callable[[Random, str], bytes]
 
 
 def wire(seed: int) -> Iterator[bytes]:
-    """Bodies without end, each as bytes."""
+    """Yield bodies forever, each as bytes."""
     random = Random(seed)
     for body in bodies(seed):
         text = json.dumps(body, ensure_ascii=random.random() < 0.5)
@@ -56,7 +56,7 @@ def _deep(random: Random, text: str) -> str:
 
 @cache
 def _limit() -> int:
-    """How many levels this Python's json reads, from as deep on the stack as we are."""
+    """Return how many levels this Python's json reads at the current stack depth."""
 
     def is_read(depth: int) -> bool:
         try:

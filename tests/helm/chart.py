@@ -1,4 +1,4 @@
-"""The chart as helm sees it: default values, schema, and how helm merges files over them."""
+"""The chart as helm sees it: its default values, its schema, and helm's merging of values files."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Values = dict[str, Any]
 
 
 def read(name: str) -> Values:
-    """One of our files, by its name without the ending."""
+    """Return one of our values files, by its name without the suffix."""
     values: Values = yaml.safe_load((VALUES / f"{name}.yaml").read_text())
     return values
 
 
 def merged(*files: Values) -> Values:
-    """Several files as helm merges them: dictionaries in depth, everything else replaced."""
+    """Merge files as helm does: dictionaries recursively; later files replace other values."""
     result: Values = {}
     for file in files:
         for key, value in file.items():
@@ -42,7 +42,7 @@ class Chart:
         self._validator = Draft7Validator(schema)
 
     def faults(self, *files: Values) -> list[str]:
-        """What the schema says of these files, as `place: message`; empty if all is well."""
+        """Return the schema's errors about these files, as `place: message`."""
         values = merged(self._defaults, *files)
         return sorted(
             f"{'.'.join(str(part) for part in error.path)}: {error.message}"

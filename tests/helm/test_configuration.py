@@ -1,4 +1,4 @@
-"""The values as the chart's hub takes them, in the chart's own order."""
+"""The configuration that the chart's hub makes from our values."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tests.helm.chart import CLOUDS, Values, merged, read
 
 
 def configured(*files: Values) -> Config:
-    """Configuration as files/hub/jupyterhub_config.py of the chart 4.4.0 makes it.
+    """Return the configuration as files/hub/jupyterhub_config.py of the chart 4.4.0 makes it.
 
-    First the chart's defaults, then the sections of hub.config in the order of their names, then
-    the entries of hub.extraConfig in the order of theirs.
+    First come the chart's defaults, then the sections of hub.config, then the entries of
+    hub.extraConfig, each sorted by name.
     """
     hub = merged(*files)["hub"]
     c = Config()
@@ -45,6 +45,6 @@ def test_the_hub_starts_with_each_cloud(cloud: str):
         ({"KubeSpawner": {"profile_list": [{"display_name": "CPU"}]}}, "profile_list"),
     ],
 )
-def test_what_the_charts_schema_lets_pass_stops_the_hub(section: Values, told: str):
+def test_an_error_that_the_charts_schema_misses_stops_the_hub(section: Values, told: str):
     with pytest.raises((ConfigurationError, OfferError), match=told):
         configured(read("base"), read("gke"), {"hub": {"config": section}})

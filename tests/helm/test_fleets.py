@@ -1,4 +1,4 @@
-"""What helm-values offer, on clusters with the labels and taints of each cloud."""
+"""The accelerators of helm-values, on clusters with the labels and taints of each cloud."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from localcluster import fleet
 from localcluster.nodes import node_objects
 from tests.helm.chart import read
 
-# The others name pools that the fleet of that cloud does not have.
+# The other accelerators select node pools that the cloud's fleet lacks.
 IN_THE_FLEET = [
     ("gke", "t4"),
     ("gke", "p100"),
@@ -30,7 +30,7 @@ def accelerator(cloud: str, key: str) -> Accelerator:
 
 
 @pytest.mark.parametrize(("cloud", "key"), IN_THE_FLEET)
-def test_its_nodes_take_the_pod(cloud: str, key: str):
+def test_its_nodes_accept_the_pod(cloud: str, key: str):
     state = ClusterState.from_objects(nodes=list(node_objects(fleet.load(cloud))), pods=[])
     offered = accelerator(cloud, key)
 

@@ -1,4 +1,4 @@
-"""What helm-values offer, read as the hub reads it."""
+"""The offers of helm-values, read as the hub reads them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def spawner_section(*names: str) -> Values:
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)
-def test_the_accelerators_of_each_cloud_can_be_offered(cloud: str):
+def test_the_accelerators_of_each_cloud_are_valid(cloud: str):
     section = spawner_section("base", cloud)
 
     offers = Offers.parse(**{name: section[name] for name in OFFERED})
@@ -25,7 +25,7 @@ def test_the_accelerators_of_each_cloud_can_be_offered(cloud: str):
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)
-def test_only_the_offers_and_the_way_of_asking_are_set(cloud: str):
+def test_only_the_offers_and_the_preflight_are_set(cloud: str):
     assert set(spawner_section("base", cloud)) == {*OFFERED, "preflight"}
 
 
@@ -39,7 +39,7 @@ def test_the_image_pullers_reach_every_gpu_node(cloud: str):
     assert all(term in values["prePuller"]["extraTolerations"] for term in tolerated)
 
 
-def test_images_on_offer_are_pulled_ahead():
+def test_offered_images_are_pulled_in_advance():
     values = read("base")
     pulled = {
         f"{image['name']}:{image['tag']}" for image in values["prePuller"]["extraImages"].values()

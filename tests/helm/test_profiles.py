@@ -1,4 +1,4 @@
-"""profiles.yaml: an existing hub's profiles, as the chart hands them to KubeSpawner."""
+"""profiles.yaml: an existing hub's profiles, as the chart passes them to KubeSpawner."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GKE = "cloud.google.com/gke-accelerator"
 
 
 def configured(*files: dict[str, Any]) -> Config:
-    """As files/hub/jupyterhub_config.py of the chart 4.4.0 makes it of these values."""
+    """The configuration as files/hub/jupyterhub_config.py of the chart 4.4.0 makes it."""
     values = merged(*files)
     c = Config()
     c.JupyterHub.spawner_class = "kubespawner.KubeSpawner"
@@ -47,14 +47,14 @@ def test_the_hub_starts_with_them():
     assert configured(read("profiles")).JupyterHub.spawner_class is GPUSpawner
 
 
-def test_offers_beside_them_stop_the_hub():
+def test_offers_in_addition_to_profiles_stop_the_hub():
     beside = {"hub": {"config": {"GPUSpawner": {"memory_choices": ["8Gi"]}}}}
 
     with pytest.raises(ConfigurationError, match=r"memory_choices and KubeSpawner\.profile_list"):
         configured(read("profiles"), beside)
 
 
-async def test_each_of_them_tells_how_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_profile_shows_its_availability(monkeypatch: pytest.MonkeyPatch) -> None:
     listed = configured(read("profiles")).KubeSpawner.profile_list
     taken = ("Pod", pod("somebody-s", 6, on="a100", nodeSelector={}))
 

@@ -1,4 +1,4 @@
-"""The rights that rbac.yaml gives beside what the live view reads."""
+"""The rights of rbac.yaml, compared with what the live view reads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_hub_may_read_what_the_view_follows_and_nothing_else():
 
 
 def group_of(path: str) -> str:
-    """The API group of a collection's path; "" for the core group."""
+    """Return the API group of a collection's path; "" for the core group."""
     _, root, group, *_ = path.split("/")
     return group if root == "apis" else ""
 

@@ -34,5 +34,5 @@ def test_a_mistake_in_an_administrators_file_is_caught(chart: Chart, mistake: di
     assert fault.startswith(f"{place}: ")
 
 
-def test_pods_go_to_the_scheduler_whose_rules_are_known():
+def test_pods_use_the_default_scheduler():
     assert read("base")["scheduling"]["userScheduler"]["enabled"] is False

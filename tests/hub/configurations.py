@@ -1,4 +1,4 @@
-"""Lines of configuration, and nodes to go with them, that several tests of this folder use."""
+"""Configurations, and nodes for them, that several tests of this folder use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ c.GPUSpawner.accelerators = {"t4": {
     "display_name": "Tesla T4", "counts": [1, 2], "node_selector": {"gpu": "t4"}}}
 """
 ANSWER_AT_ONCE = 'c.JupyterHub.tornado_settings = {"slow_spawn_timeout": 0}\n'
-# As with enable_auth_state: something real is awaited before the gate.
+# As with enable_auth_state, the hub really waits for something before the gate.
 SLOW_AUTHENTICATOR = """
 import asyncio
 from jupyterhub.auth import DummyAuthenticator

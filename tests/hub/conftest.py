@@ -1,4 +1,4 @@
-"""Hubs for the tests of this folder; which JupyterHub they run is the environment's."""
+"""Hubs for the tests of this folder; the environment decides the version of JupyterHub."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from typing import Protocol
 import pytest
 
 from localcluster import LocalCluster, rbac
-from tests.cluster.webhooks import Webhooks
-from tests.hub import answers
 from tests.hub.pods import Pods
 from tests.hub.running import RunningHub, running_hub
+from tests.servers import single_user
 from tests.waiting import wait_for
 
 StartHub = Callable[[str], AbstractContextManager[RunningHub]]
 
-# A small server: what a pod runs where a test is not about JupyterLab.
+# Pods run a small server, not JupyterLab.
 SPAWNING = """
 import gpuspawner
 c.KubeSpawner.namespace = {namespace!r}
@@ -36,15 +35,15 @@ class StartGPUHub(Protocol):
     def __call__(
         self, configuration: str = "", *, kubeconfig: Path | None = None
     ) -> AbstractContextManager[RunningHub]:
-        """Run a hub with GPUSpawner, in a namespace of its own of `running_cluster`.
+        """Run a hub with GPUSpawner, in its own namespace of `running_cluster`.
 
-        It has the rights of the chart's role and of rbac.yaml and no more, or *kubeconfig*'s.
+        It only has the rights of the chart's role and rbac.yaml, or those of *kubeconfig*.
         """
 
 
 @pytest.fixture(scope="session")
 def start_hub(tmp_path_factory: pytest.TempPathFactory) -> StartHub:
-    """Start a hub with the given lines of configuration, in a folder of its own."""
+    """Start a hub with the given configuration, in a folder of its own."""
 
     def start(configuration: str) -> AbstractContextManager[RunningHub]:
         return running_hub(tmp_path_factory.mktemp("hub"), configuration)
@@ -54,7 +53,7 @@ def start_hub(tmp_path_factory: pytest.TempPathFactory) -> StartHub:
 
 @pytest.fixture
 def cluster(running_cluster: LocalCluster) -> LocalCluster:
-    """Servers are real here: the hub does not believe in one that does not answer."""
+    """The cluster that runs real servers: the hub waits until a server answers."""
     running_cluster.check()
     return running_cluster
 
@@ -68,7 +67,7 @@ def start_gpu_hub(
         namespace = f"hub-{secrets.token_hex(4)}"
         running_cluster.api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
         own = kubeconfig or rbac.hub_kubeconfig(running_cluster, namespace)
-        lines = SPAWNING.format(namespace=namespace, server=answers.COMMAND, more=configuration)
+        lines = SPAWNING.format(namespace=namespace, server=single_user.COMMAND, more=configuration)
         folder, environment = tmp_path_factory.mktemp("hub"), {"KUBECONFIG": str(own)}
         pods = Pods(running_cluster, namespace)
         with running_hub(folder, lines, environment=environment, pods=pods) as hub:
@@ -83,17 +82,9 @@ def start_gpu_hub(
     return start
 
 
-@pytest.fixture(scope="session")
-def webhooks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Webhooks]:
-    """A server of webhooks; each test sets the answers of its own path."""
-    server = Webhooks(tmp_path_factory.mktemp("webhooks"))
-    yield server
-    server.stop()
-
-
 @pytest.fixture
 def leave_no_server(hub: RunningHub) -> Iterator[None]:
-    """For a hub that several tests of a module share."""
+    """Stop all servers after a test, for a hub that several tests of a module share."""
     yield
     for user in hub.api("GET", "/users").json():
         if user["servers"]:

@@ -1,7 +1,7 @@
 """A JupyterHub in this process: its database, users and spawners, without its pages.
 
-For what is asked a thousand times, where a process and HTTP would take most of the time. Spawners
-are made by the hub's own code, and their API server is a real one.
+For tests that ask a thousand questions: a process and HTTP would take most of the time. The
+hub's own code makes the spawners, and their API server is a real one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gpuspawner import runtime
 
 
 class NoProxy(Proxy):  # type: ignore[misc]
-    """Nobody comes in from outside."""
+    """A proxy without routes: no requests come from outside."""
 
     should_start = False
 
@@ -43,13 +43,13 @@ class NoProxy(Proxy):  # type: ignore[misc]
 
 
 class HubInProcess:
-    """A hub of this process, and its users."""
+    """A hub in this process, and its users."""
 
     def __init__(self, app: JupyterHub) -> None:
         self.app = app
 
     def user(self, name: str) -> User:
-        """A user of this name, with the hub's default roles."""
+        """Return the user of this name, made with the hub's default roles if needed."""
         found = orm.User.find(self.app.db, name)
         if found is None:
             found = orm.User(name=name)
@@ -67,7 +67,7 @@ async def hub_in_process(
     spawner_class: type[KubeSpawner],
     c: Config,
 ) -> AsyncIterator[HubInProcess]:
-    """Make a hub with *spawner_class*, which reaches the cluster that *kubeconfig* names."""
+    """Make a hub with *spawner_class* on the cluster of *kubeconfig*."""
     location = kubernetes_asyncio.config.kube_config
     monkeypatch.setattr(location, "KUBE_CONFIG_DEFAULT_LOCATION", str(kubeconfig))
     monkeypatch.setattr(runtime, "_runtime", None)
@@ -94,7 +94,7 @@ async def hub_in_process(
         KubeSpawner.reflectors.clear()
         load_config.cache_clear()
         Configuration.set_default(None)
-        # The runtime has made the hub's log its parent; other tests look for our lines at the root.
+        # The runtime has made the hub's log the parent; other tests expect our lines at the root.
         ours.parent = parent
         ours.setLevel(level)
         app.db.close()

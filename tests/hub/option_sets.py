@@ -1,4 +1,4 @@
-"""Option sets such as people and scripts might send, good and bad, from a seed."""
+"""Valid and invalid option sets that users and scripts might send, from a seed."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _VALUES: Mapping[str, tuple[object, ...]] = {
 
 
 def option_sets(seed: int) -> Iterator[OptionSet]:
-    """Sets without end; each says what a form can say, too: no lists and no truth values."""
+    """Yield sets without end; each can also be sent as a form: no lists and no booleans."""
     random = Random(seed)
     offers = Offers.parse(**OFFERS)
     while True:
@@ -100,5 +100,5 @@ def _any(random: Random) -> OptionSet:
 
 
 def as_form(options: OptionSet) -> dict[str, list[str]]:
-    """The same as the fields of a form, as JupyterHub hands them over."""
+    """Return the options as the fields of a form, as JupyterHub passes them."""
     return {name: ["" if value is None else str(value)] for name, value in options.items()}

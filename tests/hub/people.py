@@ -1,4 +1,4 @@
-"""Somebody with a browser, as far as the hub can tell: its pages, without running their scripts."""
+"""Users with a browser, without a real one: it opens the hub's pages but runs no scripts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import requests
 
 
 class HasPages(Protocol):
-    """Where a hub is."""
+    """A hub's address."""
 
     url: str
 
 
 @dataclass
 class Page:
-    """An answer of the hub to a browser."""
+    """The hub's answer to a browser."""
 
     status: int
     url: str
@@ -28,18 +28,18 @@ class Page:
 
     @property
     def is_of_a_start(self) -> bool:
-        """Whether the hub took what was chosen: the server starts, or runs already."""
+        """Whether the hub accepted the form: the server is starting or running."""
         return re.search(r"/(hub/spawn-pending|user)/", self.url) is not None
 
     @property
     def chosen(self) -> dict[str, str]:
-        """What the spawn form would send if it were submitted as it is."""
+        """The values that the spawn form would send unchanged."""
         fields = _Fields()
         fields.feed(self.html)
         return fields.chosen
 
     def buttons(self, name: str) -> list[str]:
-        """What each button of this name would send."""
+        """The values that the buttons of this name would send."""
         fields = _Fields()
         fields.feed(self.html)
         return [value for its_name, value in fields.buttons if its_name == name]
@@ -51,7 +51,7 @@ class Page:
 
 
 class _Fields(HTMLParser):
-    """Collects radio buttons that are checked, options that are selected, and buttons."""
+    """Collects checked radio buttons, selected options, and buttons."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class _Fields(HTMLParser):
 
 @dataclass
 class Person:
-    """Somebody who has logged in with a browser."""
+    """A user who has logged in with a browser."""
 
     hub: HasPages
     name: str
@@ -95,7 +95,7 @@ class Person:
     def submit(
         self, form: Mapping[str, Any] | None = None, *, server: str = "", redirects: bool = True
     ) -> Page:
-        """Press Start on the spawn form, filled in with *form*."""
+        """Fill the spawn form with *form*, and press Start."""
         path = f"/hub/spawn/{self.name}/{server}".rstrip("/")
         self.session.get(f"{self.hub.url}/hub/home")
         return self._page(

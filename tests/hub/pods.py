@@ -1,4 +1,4 @@
-"""What the API server holds of a hub's pods, and what the scheduler did with them."""
+"""A hub's pods on the API server, and the scheduler's decisions about them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Pods:
     """The pods of one namespace.
 
     Attributes:
-        cluster: The cluster they are in.
-        namespace: The namespace of the hub.
+        cluster: The cluster.
+        namespace: The hub's namespace.
     """
 
     cluster: LocalCluster
@@ -41,19 +41,19 @@ class Pods:
         """The pod of *user*'s server, once the scheduler has bound it."""
 
         def on_a_node() -> dict[str, Any] | None:
-            # On a busy machine the hub answers before it has sent the pod.
+            # On a busy machine the hub may answer before it sends the pod.
             named = (pod for pod in self.all() if pod["metadata"]["name"] == f"jupyter-{user}")
             return next((pod for pod in named if pod["spec"].get("nodeName")), None)
 
         return wait_for(on_a_node)
 
     def outcome(self, spec: dict[str, Any]) -> tuple[str, str]:
-        """Create a pod all the same, and say what the scheduler made of it.
+        """Create a pod without the hub, and return the scheduler's decision about it.
 
         Returns:
-            The node it was bound to ("" for none), and the scheduler's message ("" for none).
+            The node that it was bound to ("" for none), and the scheduler's message ("" for none).
         """
-        name = "made-all-the-same"
+        name = "made-without-the-hub"
         self.cluster.api.create(self.path, {"metadata": {"name": name}, "spec": spec})
         made = wait_for(lambda: self._decided(name))
         self.cluster.api.delete(f"{self.path}/{name}", grace=0)
@@ -66,7 +66,7 @@ class Pods:
 
 
 def asking_for(pod: dict[str, Any], resource: str, count: int) -> dict[str, Any]:
-    """The spec of a pod like *pod*, not yet bound, that asks for *count* of a resource."""
+    """Return the spec of a pod like *pod*, but unbound and requesting *count* of a resource."""
     spec: dict[str, Any] = deepcopy(pod["spec"])
     spec.pop("nodeName", None)
     for side in spec["containers"][0]["resources"].values():

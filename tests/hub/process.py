@@ -1,6 +1,6 @@
-"""A hub's process, forked from one that has already imported what hubs need.
+"""A hub's process, forked from a server process that has already imported the hub's modules.
 
-The imports are most of what a hub needs to start; the hub itself is made anew in each process.
+The imports take most of a hub's start; each process makes a new hub.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def start_hub_process(folder: Path, environment: Mapping[str, str]) -> BaseProce
     """Run `jupyterhub` with *folder*'s jupyterhub_config.py; it writes to hub.log there."""
     whole = {
         **os.environ,
-        "PYTHONPATH": str(ROOT),  # for the servers' processes, and for what spawners import
+        "PYTHONPATH": str(ROOT),  # for the servers' processes and the spawners' imports
         **environment,
     }
     process = _context.Process(target=_run, args=(folder, whole))
@@ -43,6 +43,6 @@ def _run(folder: Path, environment: dict[str, str]) -> None:
     from jupyterhub.app import main
     from kubernetes_asyncio.config import kube_config
 
-    # It reads the variable when it is imported, which was before this hub had its own.
+    # The module read KUBECONFIG at its import, before this hub's value was set.
     kube_config.KUBE_CONFIG_DEFAULT_LOCATION = environment.get("KUBECONFIG", "~/.kube/config")
     main()

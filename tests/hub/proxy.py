@@ -1,7 +1,7 @@
-"""configurable-http-proxy in front of a hub, started apart from it as the chart does.
+"""configurable-http-proxy in front of a hub, started separately as the chart does.
 
-A hub that starts its own ends when the proxy does not answer within 10 s (JupyterHub 6.1,
-jupyterhub/proxy.py), which is short when several tests share two cores.
+A hub that starts its own proxy ends if the proxy doesn't answer within 10 s (JupyterHub 6.1,
+jupyterhub/proxy.py), which is too short if several tests share two cores.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def running_proxy(folder: Path, public: int, api: int, hub: str) -> Iterator[Non
     """Run a proxy until the block ends.
 
     Args:
-        folder: Holds its log.
-        public: The port where people reach it.
-        api: The port where *hub* tells it its routes.
-        hub: The URL of the hub, which serves the error pages.
+        folder: The folder of its log.
+        public: The port for users.
+        api: The port where *hub* sets its routes.
+        hub: The hub's address; it serves the error pages.
 
     Raises:
-        LocalClusterError: It did not start; the message has the end of its log.
+        LocalClusterError: The proxy did not start; the message has the end of its log.
     """
     command: list[str | Path] = [
         proxy() / "configurable-http-proxy",

@@ -1,4 +1,4 @@
-"""A spawner that refuses or fails where its user_options say, or starts a real process."""
+"""A spawner that refuses or fails as its user_options say, or starts a real process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from traitlets import default
 
 from gpuspawner.messages import Message
 from gpuspawner.spawn.refusal import Refusal, reporting
-from tests.hub import answers
+from tests.servers import single_user
 
 FULL = Message(
     text="100 % of the GPUs are in use; 2 are asked.",
@@ -38,7 +38,7 @@ class RefusingSpawner(SimpleLocalProcessSpawner):  # type: ignore[misc]
         return options
 
     def apply_user_options(self, spawner: object, options: object) -> None:
-        """Nothing to apply; without this the hub warns of options that nobody handles."""
+        """Apply nothing; without this method the hub warns about unhandled options."""
 
     def run_pre_spawn_hook(self) -> None:
         self._come_to("hook", self.user_options)
@@ -53,7 +53,7 @@ class RefusingSpawner(SimpleLocalProcessSpawner):  # type: ignore[misc]
 
     @default("cmd")
     def _a_small_server(self) -> list[str]:
-        return answers.COMMAND
+        return single_user.COMMAND
 
     def get_env(self) -> dict[str, str]:
         return {**super().get_env(), "PYTHONPATH": os.environ["PYTHONPATH"]}

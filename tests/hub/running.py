@@ -1,4 +1,4 @@
-"""A real JupyterHub in a process of its own, and clients of its pages and of its REST API."""
+"""A real JupyterHub in a process of its own, and clients for its pages and its REST API."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from tests.waiting import wait_for
 
 API_TOKEN = "the-tests-own-token"
 
-# What the log says when the first list is whole.
+# What the log says when the first list is complete.
 _SEEN = "The view of the cluster is live."
 
-# Only what a hub on this machine needs; what a test is about stands in the test.
+# The minimum for a hub on this machine; each test adds the lines that it is about.
 BASE_CONFIGURATION = """
 c = get_config()
 c.JupyterHub.bind_url = "http://127.0.0.1:{public}"
@@ -52,14 +52,14 @@ class RunningHub:
     """A JupyterHub process, its address and its log.
 
     Args:
-        folder: Holds its configuration, its database and its log.
-        url: Where people reach it.
-        direct: Where it is itself, behind the proxy.
-        environment: What its environment has beside the tests' own.
-        pods: The pods of its namespace.
+        folder: The folder of its configuration, its database and its log.
+        url: The address for users, at the proxy.
+        direct: The hub's own address, behind the proxy.
+        environment: Additions to the tests' own environment.
+        pods: The pods of its namespace, if it has one.
 
     Attributes:
-        pods: The same; asking for them is an error where it has none.
+        pods: The pods of its namespace; missing if it has none.
     """
 
     pods: Pods
@@ -79,7 +79,7 @@ class RunningHub:
         self._direct = direct
         self._environment = environment
         self._api = requests.Session()
-        # A proxy may close a connection that it keeps in the moment in which it is used again.
+        # A proxy may close an idle connection at the moment when a request reuses it.
         self._api.headers["Connection"] = "close"
         self._api.trust_env = False
         self._api.headers["Authorization"] = f"token {API_TOKEN}"
@@ -92,7 +92,7 @@ class RunningHub:
         self.process = start_hub_process(self._folder, self._environment)
 
     def until_it_serves(self) -> None:
-        """Wait for the hub, and then for its route, for which the proxy logs an error until then.
+        """Wait for the hub, then for the proxy's route; the proxy logs earlier requests as errors.
 
         Raises:
             AssertionError: The hub has ended; its log is the message.
@@ -110,7 +110,7 @@ class RunningHub:
         assert self.lives, self.log
 
     def end(self) -> None:
-        """SIGTERM lets the hub stop its servers; what it leaves is killed."""
+        """Terminate the hub, which stops its servers; kill the processes that it leaves."""
         if self.lives:
             self.process.terminate()
             self.process.join(30)
@@ -118,7 +118,7 @@ class RunningHub:
             os.killpg(self.process.pid or 0, signal.SIGKILL)
             self.process.join()
 
-    def configure_anew(self, *lines: str) -> None:
+    def reconfigure(self, *lines: str) -> None:
         """Restart the hub with more lines before the last one of its configuration."""
         self.end()
         path = self._folder / "jupyterhub_config.py"
@@ -156,11 +156,11 @@ class RunningHub:
         return self.raw(method, path, data, **more)
 
     def raw(self, method: str, path: str, body: bytes | None, **more: Any) -> requests.Response:
-        """The same with a body that may be no JSON."""
+        """Call the REST API with a body that may not be JSON."""
         return self._api.request(method, f"{self.url}/hub/api{path}", data=body, **more)
 
     def start(self, user: str, options: object = None) -> requests.Response:
-        """Start *user*'s server by REST, who is made where unknown."""
+        """Start *user*'s server by REST; create the user if needed."""
         self.api("POST", f"/users/{user}")
         return self.api("POST", f"/users/{user}/server", options)
 
@@ -169,7 +169,7 @@ class RunningHub:
         wait_for(lambda: not self.api("GET", f"/users/{user}").json()["servers"])
 
     def server(self, user: str) -> dict[str, Any]:
-        """*user*'s default server as the REST API shows it; empty while there is none."""
+        """*user*'s default server as the REST API shows it; empty if there is none."""
         servers: dict[str, dict[str, Any]] = self.api("GET", f"/users/{user}").json()["servers"]
         return servers.get("", {})
 
@@ -180,12 +180,18 @@ class RunningHub:
 
         return wait_for(ready, timeout=120)
 
+    def start_until_ready(self, user: str, options: object = None) -> dict[str, Any]:
+        """Start *user*'s server, wait until it is ready, and return it as `server` does."""
+        answer = self.start(user, options)
+        assert answer.status_code in {201, 202}, answer.text
+        return self.until_ready(user)
+
     def events_end(self, user: str) -> None:
-        """Wait until *user*'s start has come to an end, good or bad."""
+        """Wait until *user*'s start has ended, whether it failed or not."""
         wait_for(lambda: self.server(user).get("pending") != "spawn")
 
     def events(self, user: str) -> list[dict[str, Any]]:
-        """What the progress stream of *user*'s server tells until it closes."""
+        """Return the events of *user*'s progress stream, until it closes."""
         answer = self.api("GET", f"/users/{user}/server/progress", stream=True)
         lines = answer.iter_lines()
         return [json.loads(line[len(b"data:") :]) for line in lines if line.startswith(b"data:")]

@@ -1,4 +1,4 @@
-"""What the API server does not take is told as clearly as a full cluster, and leaves no pod."""
+"""The API server's rejections are explained as clearly as a full cluster, and leave no pod."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.hub.conftest import StartGPUHub
 from tests.hub.running import RunningHub
 from tests.waiting import wait_for
 
-# Whose verdicts count, and whose do not, on one hub.
+# One hub with a different `preflight` for each of three kinds of users.
 CONFIGURATION = """
 from gpuspawner.spawner import GPUSpawner
 from traitlets import default
@@ -46,7 +46,7 @@ pytestmark = pytest.mark.usefixtures("leave_no_server")
 
 @pytest.fixture(scope="module")
 def hub(start_gpu_hub: StartGPUHub, running_cluster: LocalCluster) -> Iterator[RunningHub]:
-    """A hub before one node of two GPUs."""
+    """A hub on a cluster with one node of two GPUs."""
     nodes = running_cluster.add_nodes(Fleet((T4_NODE,)))
     with start_gpu_hub(CONFIGURATION) as running:
         yield running
@@ -55,7 +55,7 @@ def hub(start_gpu_hub: StartGPUHub, running_cluster: LocalCluster) -> Iterator[R
 
 @contextmanager
 def quota(hub: RunningHub, **hard: str) -> Iterator[None]:
-    """A ResourceQuota whose use has been counted."""
+    """Create a ResourceQuota, and wait until the cluster counts its usage."""
     api, path = hub.pods.cluster.api, f"/api/v1/namespaces/{hub.pods.namespace}/resourcequotas"
     api.create(path, {"metadata": {"name": "team"}, "spec": {"hard": hard}})
     try:
@@ -67,7 +67,7 @@ def quota(hub: RunningHub, **hard: str) -> Iterator[None]:
 
 @contextmanager
 def held(hub: RunningHub, gpus: int) -> Iterator[None]:
-    """So many of the GPUs are somebody else's."""
+    """Let another pod hold this many GPUs."""
     api, limits = hub.pods.cluster.api, {"nvidia.com/gpu": str(gpus)}
     container = {"name": "c", "image": "x", "command": ["sleep", "3600"]}
     spec = {
@@ -89,35 +89,35 @@ def label_namespace(hub: RunningHub, labels: dict[str, str | None]) -> None:
 
 
 def refused(hub: RunningHub, user: str, options: dict[str, Any]) -> str:
-    """The message of the 409 that *user* gets by REST."""
+    """Return the message of the 409 that *user* gets by REST."""
     answer = hub.start(user, options)
     assert answer.status_code == 409, answer.text
     message: str = answer.json()["message"]
     return message
 
 
-def test_a_quota_is_told_on_the_form_with_what_it_leaves(hub: RunningHub) -> None:
+def test_the_form_explains_a_quota_and_offers_what_it_leaves(hub: RunningHub) -> None:
     with quota(hub, **{"requests.nvidia.com/gpu": "1"}):
         page = hub.person("bob").submit(TWO)
 
     assert page.status == 409
-    assert "The quota of GPUs is 1 in all, and your server needs 2." in page.text
+    assert "The quota for GPUs is 1 in total, but your server needs 2." in page.text
     assert "Start with 1 × Tesla T4" in page.text
     assert not hub.pods.all()
 
 
-def test_a_quota_is_told_by_rest_with_what_is_in_use(hub: RunningHub) -> None:
+def test_rest_explains_a_quota_with_its_usage(hub: RunningHub) -> None:
     with held(hub, 1), quota(hub, **{"requests.nvidia.com/gpu": "1"}):
         message = refused(hub, "bob", T4)
         assert hub.pods.names() == {"holder"}
 
     assert message == (
-        "The quota of GPUs leaves too little: 1 of 1 are in use, and your server needs 1. "
+        "The quota for GPUs doesn't leave enough: 1 of 1 are in use, and your server needs 1. "
         "You can start without a GPU."
     )
 
 
-def test_pod_security_is_told_on_the_form_and_by_rest_and_in_full_in_the_log(
+def test_pod_security_is_explained_to_users_and_logged_in_full(
     hub: RunningHub,
 ) -> None:
     before = len(hub.log)
@@ -128,7 +128,7 @@ def test_pod_security_is_told_on_the_form_and_by_rest_and_in_full_in_the_log(
     finally:
         label_namespace(hub, {LEVEL: None})
 
-    told = "The cluster's Pod Security level, restricted, does not allow such a server."
+    told = "The cluster's Pod Security level, restricted, doesn't allow this server."
     assert page.status == 409
     assert told in page.text
     assert message.startswith(told)
@@ -137,17 +137,17 @@ def test_pod_security_is_told_on_the_form_and_by_rest_and_in_full_in_the_log(
     assert not hub.pods.all()
 
 
-def test_a_home_directory_that_is_too_large_is_told_as_that(hub: RunningHub) -> None:
+def test_a_home_directory_that_is_too_large_is_reported(hub: RunningHub) -> None:
     with quota(hub, **{"requests.storage": "5Gi"}):
         message = refused(hub, "dora", T4)
 
     assert message.startswith(
-        "The quota of storage is 5 GiB in all, and your home directory needs 10 GiB."
+        "The quota for storage is 5 GiB in total, but your home directory needs 10 GiB."
     )
     assert not hub.pods.all()
 
 
-def test_with_only_a_warning_a_refusal_is_told_and_the_pod_is_sent(hub: RunningHub) -> None:
+def test_with_preflight_warn_a_refusal_is_shown_and_the_pod_is_sent(hub: RunningHub) -> None:
     with ThreadPoolExecutor(1) as meanwhile:
         with held(hub, 2):
             wanda = hub.person("wanda")
@@ -155,16 +155,16 @@ def test_with_only_a_warning_a_refusal_is_told_and_the_pod_is_sent(hub: RunningH
             assert wanda.submit(T4).is_of_a_start
             wait_for(lambda: "jupyter-wanda" in hub.pods.names())
             events = meanwhile.submit(hub.events, "wanda")
-            [line] = [it for it in hub.log.splitlines() if "Starting wanda all the same" in it]
+            [line] = [it for it in hub.log.splitlines() if "Starting wanda anyway" in it]
         hub.until_ready("wanda")
 
     assert "Insufficient nvidia.com/gpu" in line
-    assert [it["message"] for it in events.result() if "all the same" in it["message"]] == [
-        "No Tesla T4 is free right now: all 2 are in use. Your server is tried all the same."
+    assert [it["message"] for it in events.result() if "anyway" in it["message"]] == [
+        "No Tesla T4 is free right now: all 2 are in use. Starting your server anyway."
     ]
 
 
-def test_switched_off_the_pod_is_sent_and_only_the_api_server_says_no(hub: RunningHub) -> None:
+def test_with_preflight_off_only_the_api_server_refuses(hub: RunningHub) -> None:
     before = len(hub.log)
     with held(hub, 2):
         otto = hub.person("otto")
@@ -179,20 +179,18 @@ def test_switched_off_the_pod_is_sent_and_only_the_api_server_says_no(hub: Runni
             message = refused(hub, "otto", T4)
         assert hub.pods.names() == {"holder"}
 
-    assert message.startswith("The quota of GPUs leaves too little: 2 of 2 are in use")
+    assert message.startswith("The quota for GPUs doesn't leave enough: 2 of 2 are in use")
 
 
 @pytest.mark.parametrize("user", ["wanda", "otto"])
-def test_what_is_not_on_offer_is_refused_whatever_verdicts_count(
-    hub: RunningHub, user: str
-) -> None:
+def test_options_not_on_offer_are_refused_with_every_preflight(hub: RunningHub, user: str) -> None:
     answer = hub.start(user, {"accelerator": "t4", "gpus": 3})
 
     assert answer.status_code == 400
     assert not hub.pods.all()
 
 
-def test_none_of_these_counts_as_a_failure_of_the_hub(hub: RunningHub) -> None:
+def test_no_refusal_here_counts_as_a_failure_of_the_hub(hub: RunningHub) -> None:
     with quota(hub, **{"requests.nvidia.com/gpu": "0", "requests.storage": "0"}):
         for number in range(6):
             refused(hub, f"user-{number}", T4)

@@ -1,4 +1,4 @@
-"""The examples of the documentation, run as they stand there."""
+"""The documentation's examples, run unchanged."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def examples(page: str, language: str) -> list[str]:
 def run(
     language: str, example: str, hub: RunningHub, name: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run an example as *name*, whom the hub knows."""
+    """Run an example as the user *name*."""
     hub.api("POST", f"/users/{name}")
     command = {"python": [sys.executable, "-c"], "bash": ["bash", "-c"]}[language]
     names = {"HUB": hub.url, "NAME": name, "TOKEN": API_TOKEN, "NO_PROXY": "*"}
@@ -43,7 +43,7 @@ def run(
 
 
 @pytest.mark.parametrize("answers", ["", ANSWER_AT_ONCE], ids=["when it knows", "at once"])
-def test_the_examples_start_a_server_and_tell_why_the_next_one_does_not(
+def test_the_examples_start_a_server_and_explain_the_next_refusal(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes, answers: str
 ) -> None:
     add_nodes(t4_nodes(1, 1))
@@ -63,7 +63,7 @@ def test_the_examples_start_a_server_and_tell_why_the_next_one_does_not(
         assert '"ready": true' in run("bash", by_curl, hub, "carol").stdout
 
 
-def test_the_examples_ask_how_it_stands_and_whether_something_can_be_had(
+def test_the_examples_ask_for_the_availability_and_a_decision(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))

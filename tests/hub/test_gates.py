@@ -1,4 +1,4 @@
-"""Every way to a server passes the gates, and what they take they give back."""
+"""Every kind of start passes the gates, and every reservation is given back."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from tests.hub.running import RunningHub
 from tests.waiting import wait_for
 
 
-def test_where_the_hub_has_answered_the_refusal_is_the_first_event_and_the_page(
+def test_after_the_hub_s_answer_the_first_event_and_the_page_show_the_refusal(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
     with start_gpu_hub(T4 + ANSWER_AT_ONCE + SLOW_AUTHENTICATOR) as hub:
-        hub.start("alice")
-        hub.until_ready("alice")
+        hub.start_until_ready("alice")
 
         def events() -> list[dict[str, Any]]:
             """Those of a start that had not ended before they were asked for."""
@@ -34,13 +33,12 @@ def test_where_the_hub_has_answered_the_refusal_is_the_first_event_and_the_page(
         assert hub.pods.names() == {"jupyter-alice"}
 
 
-def test_even_a_hub_that_answers_at_once_answers_with_the_refusal(
+def test_a_hub_that_answers_at_once_answers_with_the_refusal(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
     with start_gpu_hub(T4 + ANSWER_AT_ONCE) as hub:
-        hub.start("alice")
-        hub.until_ready("alice")
+        hub.start_until_ready("alice")
 
         answer = hub.start("bob")
 
@@ -48,13 +46,12 @@ def test_even_a_hub_that_answers_at_once_answers_with_the_refusal(
         assert "in use" in answer.json()["message"]
 
 
-def test_refusals_by_the_dozen_stop_no_hub_and_leave_nothing(
+def test_dozens_of_refusals_do_not_stop_the_hub_and_leave_no_pods(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
     with start_gpu_hub(T4) as hub:
-        hub.start("alice")
-        hub.until_ready("alice")
+        hub.start_until_ready("alice")
         bob = hub.person("bob")
         for _ in range(5):
             assert bob.submit({"accelerator": "t4"}).status == 409
@@ -89,7 +86,7 @@ def _forty_refusals_while_three_start(hub: RunningHub) -> None:
         hub.until_ready(f"starts-{number}")
 
 
-def test_of_a_dozen_people_at_once_exactly_as_many_start_as_there_are_gpus(
+def test_a_dozen_users_at_once_start_exactly_as_many_servers_as_gpus(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(2, 1))
@@ -103,7 +100,7 @@ def test_of_a_dozen_people_at_once_exactly_as_many_start_as_there_are_gpus(
             calls = [at_once.submit(hub.start, f"rest-{number}") for number in range(6)]
         statuses = [f.result().status for f in forms] + [c.result().status_code for c in calls]
 
-        # A form is answered "302" after a second, whatever comes of it.
+        # The hub answers a form with "302" after a second, whether its start is refused or not.
         assert set(statuses) <= {201, 202, 302, 409}
         wait_for(lambda: len(hub.pods.all()) == 2, timeout=60)
         assert all(pod["spec"].get("nodeName") for pod in hub.pods.all())
@@ -111,13 +108,12 @@ def test_of_a_dozen_people_at_once_exactly_as_many_start_as_there_are_gpus(
         assert len(hub.pods.all()) == 2
 
 
-def test_a_server_that_the_hub_has_forgotten_makes_way_for_its_owner_s_next(
+def test_a_forgotten_server_makes_way_for_its_owner_s_next(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
     with start_gpu_hub(T4) as hub:
-        hub.start("alice")
-        hub.until_ready("alice")
+        hub.start_until_ready("alice")
         pod = hub.pods.of("alice")
         hub.stop("alice")
         kept = {field: pod["metadata"][field] for field in ("name", "labels")}
@@ -126,8 +122,7 @@ def test_a_server_that_the_hub_has_forgotten_makes_way_for_its_owner_s_next(
         forgotten = hub.pods.bound("alice")
 
         assert wait_for(lambda: hub.start("bob").status_code == 409)
-        assert hub.start("alice").status_code in {201, 202}
-        hub.until_ready("alice")
+        hub.start_until_ready("alice")
 
         assert hub.pods.of("alice")["metadata"]["uid"] != forgotten["metadata"]["uid"]
 
@@ -171,8 +166,7 @@ c.Spawner.environment = {"TEAM": lambda spawner: spawner.team}
         assert page.status == 200
         assert "Unknown" in page.text
 
-        assert hub.start("alice").status_code in {201, 202}
-        hub.until_ready("alice")
+        hub.start_until_ready("alice")
         hub.start("bob")
         hub.events_end("bob")
         assert [pod["metadata"]["name"] for pod in hub.pods.all()] == ["jupyter-alice"]
@@ -194,7 +188,7 @@ def test_a_form_that_is_sent_twice_starts_one_server(
         hub.until_ready("alice")
 
 
-def test_what_the_last_gate_refuses_is_no_later_start_s_default(
+def test_options_refused_by_the_last_gate_are_not_stored(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
@@ -212,8 +206,7 @@ c.KubeSpawner.modify_pod_hook = more
         hub.start("alice", {"accelerator": "t4"})
         hub.events_end("alice")
 
-        hub.start("alice")
-        assert hub.until_ready("alice")["user_options"]["accelerator"] is None
+        assert hub.start_until_ready("alice")["user_options"]["accelerator"] is None
 
 
 def test_the_pod_that_is_really_sent_is_judged(
@@ -266,7 +259,7 @@ c.Spawner.apply_user_options = apply
         assert "in use" in page.text
 
 
-def test_a_pool_that_grows_is_waited_for_with_a_word_of_how_long(
+def test_a_start_waits_for_a_new_node_and_says_how_long(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
     pool = T4.replace('"counts"', '"scale_up": {"max_nodes": 1, "minutes": 8}, "counts"')
@@ -282,12 +275,10 @@ def test_a_pool_that_grows_is_waited_for_with_a_word_of_how_long(
             hub.until_ready("alice")
 
         messages = [event["message"] for event in events.result() if "message" in event]
-        assert "A new machine is being started for you; this usually takes" in messages[1]
+        assert "A new machine is starting for you; this usually takes" in messages[1]
 
 
-def test_profiles_are_judged_by_the_pods_that_they_make(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
-) -> None:
+def test_profiles_are_judged_by_their_pods(start_gpu_hub: StartGPUHub, add_nodes: AddNodes) -> None:
     add_nodes(t4_nodes(1, 1))
     profiles = """
 c.KubeSpawner.profile_list = [{"display_name": "GPU", "slug": "gpu", "kubespawner_override": {
@@ -307,7 +298,7 @@ c.KubeSpawner.profile_list = [{"display_name": "GPU", "slug": "gpu", "kubespawne
         assert hub.pods.bound("bob")
 
 
-def test_what_admission_adds_to_a_pod_is_judged_with_it(
+def test_a_pod_is_judged_with_what_admission_adds(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 2))  # of 32Gi
@@ -315,8 +306,7 @@ def test_what_admission_adds_to_a_pod_is_judged_with_it(
         limits = {"limits": [{"type": "Container", "defaultRequest": {"memory": "20Gi"}}]}
         path = f"/api/v1/namespaces/{hub.pods.namespace}/limitranges"
         hub.pods.cluster.api.create(path, {"metadata": {"name": "sizes"}, "spec": limits})
-        hub.start("alice")
-        hub.until_ready("alice")
+        hub.start_until_ready("alice")
 
         page = hub.person("bob").submit({"accelerator": "t4"})
 

@@ -1,4 +1,4 @@
-"""The three gates come to the same decision for the same reason, on the same cluster."""
+"""The three gates make the same decision for the same reason, on the same cluster."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from tests.hub.option_sets import FLEET, GPU, OFFERS, OptionSet, as_form, option
 
 SEED = int(os.environ.get("GPUSPAWNER_SEED", "20261121"))
 COUNT = 1000
-PARTS = 4  # which run side by side
+PARTS = 4  # run in parallel
 STARTS = "starts"
 
 
 @pytest.fixture
 def cluster(bare_cluster: LocalCluster) -> LocalCluster:
-    """The scheduler binds pods here, and nobody runs them."""
+    """A cluster whose scheduler binds pods and where nothing runs them."""
     bare_cluster.check()
     return bare_cluster
 
 
 @pytest.fixture
 def namespace(cluster: LocalCluster, add_nodes: Callable[[Fleet], list[str]]) -> str:
-    """A namespace of the hub's on a cluster where one model is busy and another cordoned."""
+    """The hub's namespace, on a cluster with one busy and one cordoned model."""
     add_nodes(FLEET)
     name = f"agree-{secrets.token_hex(4)}"
     cluster.api.create("/api/v1/namespaces", {"metadata": {"name": name}})
@@ -71,7 +71,7 @@ async def spawner(
 
 
 class Gates:
-    """The gates of one spawner, each asked by itself."""
+    """The gates of one spawner, asked one by one."""
 
     def __init__(self, spawner: GPUSpawner, cluster: LocalCluster) -> None:
         self._spawner = spawner
@@ -80,17 +80,17 @@ class Gates:
         self._pod = f"{spawner.namespace}/{spawner.pod_name}"
 
     async def form(self, options: OptionSet) -> str:
-        """The first gate's answer."""
+        """Return the first gate's answer."""
         form = as_form(options)
         return await _answer(lambda: self._spawner.run_options_from_form(form))
 
     async def start(self, options: OptionSet) -> str:
-        """The second gate's answer; a start's reservation is kept."""
+        """Return the second gate's answer; if it starts, the reservation stays."""
         self._spawner.user_options = dict(options) or {"accelerator": None}
         return await _answer(self._spawner.run_pre_spawn_hook)
 
     async def pod(self, options: OptionSet, second: str) -> str:
-        """The third gate's answer, which is asked even where the second has refused."""
+        """Return the third gate's answer, even if the second has refused."""
         if second != STARTS:
             self._spawner.preflight = WARN
             try:
@@ -110,7 +110,7 @@ class Gates:
         self._spawner.clear_state()
 
     async def _until(self, *, there: bool) -> None:
-        """Let the view catch up, so that all gates are asked of the same cluster."""
+        """Wait for the view, so that all gates see the same cluster."""
         state = self._view.state
         while (self._pod in state.pods or self._pod in state.unbound_pods) != there:
             assert await self._view.changed(60)
@@ -124,13 +124,13 @@ async def _answer(gate: Callable[[], Any]) -> str:
             return refusal.slug
         return STARTS
 
-    # As the hub does it, each request is a task with a context of its own.
+    # As in the hub, each request is a task with its own context.
     return await asyncio.create_task(ask())
 
 
 @pytest.mark.one_hub(why="the gates are ours; over HTTP each version is asked about twenty sets")
 @pytest.mark.parametrize("part", range(PARTS))
-async def test_for_a_thousand_option_sets_all_gates_come_to_the_same(
+async def test_all_gates_decide_alike_for_a_thousand_option_sets(
     spawner: GPUSpawner, cluster: LocalCluster, part: int
 ) -> None:
     gates = Gates(spawner, cluster)
@@ -141,7 +141,7 @@ async def test_for_a_thousand_option_sets_all_gates_come_to_the_same(
     for options in islice(option_sets(SEED), part * size, (part + 1) * size):
         first = await gates.form(options)
         second = await gates.start(options)
-        # Options that cannot be read come to no pod.
+        # Options that can't be read have no pod.
         third = first if first == "invalid-options" else await gates.pod(options, second)
         gates.end()
         assert (first, second, third) == (first, first, first), f"{options}, seed {SEED}"

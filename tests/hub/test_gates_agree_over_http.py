@@ -1,4 +1,4 @@
-"""By form, by query and by REST a person is refused for the same reason."""
+"""Form, query and REST refuse a user for the same reason."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ SEED = int(os.environ.get("GPUSPAWNER_SEED", "20261121"))
 COUNT = 20
 CONFIGURATION = f"c.GPUSpawner.update({dict(OFFERS)!r})\n"
 FULL = {"busy", "away", "absent"}
-WAYS = ("form", "query", "rest")  # and the names of those who ask
+WAYS = ("form", "query", "rest")  # and the names of the users
 
 _REFUSED = re.compile(r"Not starting (\S+) \(([a-z-]+)\)")
 
 
 def refused_sets() -> Iterator[OptionSet]:
-    """Those that cannot start here, since a start takes a second of everybody's time."""
+    """Yield option sets that can't start here, because each start would take a second."""
     offers = Offers.parse(**OFFERS)
     for options in option_sets(SEED):
         read = parse(options, offers)
@@ -38,15 +38,14 @@ def refused_sets() -> Iterator[OptionSet]:
 
 
 @pytest.mark.parametrize("answers", ["", ANSWER_AT_ONCE], ids=["when it knows", "at once"])
-def test_a_no_has_the_same_reason_whichever_way_one_asks(
+def test_form_query_and_rest_refuse_for_the_same_reason(
     start_gpu_hub: StartGPUHub, cluster: LocalCluster, add_nodes: AddNodes, answers: str
 ) -> None:
     add_nodes(FLEET)
     cluster.api.patch("/api/v1/nodes/away-0", {"spec": {"unschedulable": True}})
     print(f"seed {SEED}")
     with start_gpu_hub(CONFIGURATION + answers) as hub:
-        hub.start("holder", {"accelerator": "busy", "image": "lab", "memory": "1Gi"})
-        hub.until_ready("holder")
+        hub.start_until_ready("holder", {"accelerator": "busy", "image": "lab", "memory": "1Gi"})
         by_form, by_query = hub.person("form"), hub.person("query")
         asked = list(islice(refused_sets(), COUNT))
 

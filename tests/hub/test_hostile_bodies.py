@@ -1,4 +1,4 @@
-"""Whatever a body holds, its start is refused or begun as it says; the hub counts none of it."""
+"""Any body is refused or starts what it asks for; the hub never counts it as a failure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.fixtures.cluster import AddNodes
 from tests.hub.conftest import StartGPUHub
 from tests.hub.running import RunningHub
 
-# One failure that is counted ends this hub.
+# This hub ends if it counts a single failure.
 CONFIGURATION = """
 c.Spawner.consecutive_failure_limit = 1
 c.GPUSpawner.images = {"small": {"image": "small:1"}, "large": {"image": "large:1"}}
@@ -28,7 +28,7 @@ def hub(start_gpu_hub: StartGPUHub) -> Iterator[RunningHub]:
 
 @pytest.fixture(autouse=True)
 def one_node(add_nodes: AddNodes, leave_no_server: None) -> None:
-    # Servers are gone before their node: fixtures end in the reverse order.
+    # Fixtures end in the reverse order, so servers stop before their node goes.
     del leave_no_server
     add_nodes("single")
 
@@ -39,7 +39,7 @@ def _start(hub: RunningHub, user: str, body: bytes) -> requests.Response:
 
 
 def _deepest_that_the_hub_reads(hub: RunningHub, user: str, body_of: Callable[[int], bytes]) -> int:
-    """It depends on the version of Python, and on how deep the hub's own stack is."""
+    """Find the depth by trial: it depends on Python's version and the hub's own stack."""
     hub.api("POST", f"/users/{user}")
     read, unread = 1, BEYOND_EVERY_PYTHON
     while unread - read > 1:
@@ -61,18 +61,18 @@ def _objects(depth: int) -> bytes:
 
 
 def _beside_options(depth: int) -> bytes:
-    """JupyterHub 6 reads `user_options` alone, and JupyterHub 5 refuses its name."""
+    """JupyterHub 6 reads only `user_options`, and JupyterHub 5 refuses that name."""
     return b'{"user_options":null,"display_name":"",' + _lists(depth)[1:]
 
 
 @pytest.mark.parametrize("body_of", [_lists, _objects, _beside_options])
-def test_a_body_of_any_depth_is_a_400_that_leaves_nothing(
+def test_a_body_of_any_depth_is_a_400_and_stores_nothing(
     hub: RunningHub, body_of: Callable[[int], bytes]
 ) -> None:
     user = f"deep{body_of.__name__.replace('_', '-')}"
     deepest = _deepest_that_the_hub_reads(hub, user, body_of)
 
-    # Whoever reads or writes the options later has less of the stack than the hub's first reader.
+    # Later readers and writers of the options have less stack left than the hub's first reader.
     for depth in (300, *range(deepest - 24, deepest + 2)):
         answer = _start(hub, user, body_of(depth))
 
@@ -81,8 +81,7 @@ def test_a_body_of_any_depth_is_a_400_that_leaves_nothing(
     assert hub.person(user).open("/hub/spawn").status == 200
     assert hub.lives
     assert "consecutive spawn" not in hub.log
-    assert hub.start("somebody-else").status_code in {201, 202}
-    hub.until_ready("somebody-else")
+    hub.start_until_ready("somebody-else")
     assert hub.start(user).status_code in {201, 202}
 
 
@@ -109,11 +108,11 @@ def test_a_body_that_is_not_json_in_utf_8_starts_nothing(hub: RunningHub, body: 
 
 
 def _jupyterhub_itself_fails_at(body: bytes) -> bool:
-    """JupyterHub 5 decodes a body before it looks for what is wrong, and starts nothing."""
+    """JupyterHub 5 fails to decode this body before it checks it, and starts nothing."""
     return jupyterhub.version_info[0] < 6 and body.decode(errors="ignore").encode() != body
 
 
-def test_an_empty_body_says_nothing(hub: RunningHub) -> None:
+def test_an_empty_body_sends_no_options(hub: RunningHub) -> None:
     assert _start(hub, "alice", b"").status_code in {201, 202}
 
     assert hub.until_ready("alice")["user_options"]["image"] == "small"

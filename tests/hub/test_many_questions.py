@@ -1,4 +1,4 @@
-"""Whoever asks *may I have this now?* again and again stands in nobody's way."""
+"""A user who asks again and again whether something is available blocks no other user."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import requests
 
 from gpuspawner.web.handlers import PAUSE
 from localcluster import LocalCluster
-from tests.cluster.webhooks import Object, Webhooks, configured, patched
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import T4, t4_nodes
 from tests.hub.conftest import StartGPUHub
 from tests.hub.people import Person
 from tests.hub.running import RunningHub
+from tests.servers.webhooks import Object, Webhooks, configured, patched
 from tests.waiting import wait_for
 
 # KubeSpawner has 100 connections for the whole hub.
@@ -28,10 +28,10 @@ NO = {"accelerator": "t4", "gpus": 2}
 
 
 class SlowWebhook:
-    """Changes every pod, and takes its time with those of one person.
+    """Changes every pod, and answers slowly for one user's pods.
 
     Attributes:
-        most: How many of that person's pods it had before it at the same time.
+        most: The most pods of that user that it had at the same time.
     """
 
     def __init__(self, person: str, webhooks: Webhooks) -> None:
@@ -70,12 +70,11 @@ def ask(person: Person) -> requests.Response:
 
 
 def starts(hub: RunningHub, user: str) -> None:
-    assert hub.start(user, {"accelerator": "t4"}).status_code in {201, 202}
-    hub.until_ready(user)
+    hub.start_until_ready(user, {"accelerator": "t4"})
     hub.stop(user)
 
 
-def test_a_hundred_and_twenty_questions_of_one_person_take_one_connection_of_their_own(
+def test_120_questions_of_one_user_take_one_connection_of_their_own(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes, webhooks: Webhooks, cluster: LocalCluster
 ) -> None:
     add_nodes(t4_nodes(1, 1))
@@ -96,5 +95,5 @@ def test_a_hundred_and_twenty_questions_of_one_person_take_one_connection_of_the
         refused = [it for it in answers if it.status_code != HTTPStatus.OK]
         assert {it.status_code for it in refused} <= {HTTPStatus.TOO_MANY_REQUESTS}
         assert {it.headers["Retry-After"] for it in refused} <= {"10"}
-        # Who asks again at once is answered slowly.
+        # The hub answers slowly if a user asks again at once.
         assert all(it.elapsed.total_seconds() >= PAUSE for it in refused)

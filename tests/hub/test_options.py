@@ -1,4 +1,4 @@
-"""What people and scripts send: read strictly, answered kindly, kept on the form."""
+"""Options from users and scripts: read strictly, answered helpfully, kept on the form."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ def hub(start_gpu_hub: StartGPUHub) -> Iterator[RunningHub]:
 
 @pytest.fixture(autouse=True)
 def one_gpu(add_nodes: AddNodes, leave_no_server: None) -> None:
-    # Servers are gone before their node: fixtures end in the reverse order.
+    # Fixtures end in the reverse order, so servers stop before their node goes.
     del leave_no_server
     add_nodes("single")
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"accelerator": "h100"}, "accelerator: 'h100' is not on offer"),
-    ({"accelerator": ["t4"]}, "accelerator: a list is not text"),
-    ({"accelerator": "t4", "gpus": 3}, "gpus: 3 is not on offer with Tesla T4; choose 1 or 2"),
-    ({"accelerator": "t4", "gpus": "2"}, "gpus: '2' is not a number; choose 1 or 2"),
+    ({"accelerator": "h100"}, "accelerator: 'h100' isn't offered"),
+    ({"accelerator": ["t4"]}, "accelerator: a list isn't text"),
+    ({"accelerator": "t4", "gpus": 3}, "gpus: 3 isn't offered with Tesla T4. Choose 1 or 2"),
+    ({"accelerator": "t4", "gpus": "2"}, "gpus: '2' isn't a number. Choose 1 or 2"),
     ({"accelerator": "t4", "gpus": -1}, "gpus: -1"),
     ({"accelerator": "t4", "gpus": True}, "gpus: true"),
     ({"accelerator": "t4", "gpus": {"a": {"b": 1}}}, "gpus: an object"),
     ({"accelerator": "t4", "gpus": 1e300}, "gpus: 1e+300"),
     ({"image": "<script>alert(1)</script>"}, "image: '<script>"),
-    ({"image": 7}, "image: 7 is not text; choose small or large"),
-    ({"memory": "64Gi"}, "memory: '64Gi' is not on offer"),
+    ({"image": 7}, "image: 7 isn't text. Choose small or large"),
+    ({"memory": "64Gi"}, "memory: '64Gi' isn't offered"),
     ({"memory": "1Gi; rm -rf /"}, "memory: '1Gi; rm -rf /'"),
-    ({"cpu": 64}, "cpu: 64 is not on offer"),
-    ({"gpu": 1}, "there is no option 'gpu'"),
+    ({"cpu": 64}, "cpu: 64 isn't offered"),
+    ({"gpu": 1}, "There is no option 'gpu'"),
     ({"accelerator": "t4", "image": "x" * 200_000}, "image: 'xxxx"),
     ({f"option-{number}": number for number in range(2_000)}, "'option-0'"),
 ]
@@ -72,7 +72,7 @@ def test_bad_options_by_rest_are_a_400_that_names_the_field(
 
 
 @pytest.mark.parametrize("body", ["text", 7, [1, 2], [{"gpus": 1}], True])
-def test_a_body_that_is_no_object_is_a_400_and_breaks_nothing_later(
+def test_a_body_that_is_not_an_object_is_a_400_and_breaks_nothing_later(
     hub: RunningHub, body: object
 ) -> None:
     answer = hub.start("mallory", body)
@@ -86,10 +86,10 @@ def test_a_body_that_is_no_object_is_a_400_and_breaks_nothing_later(
 @pytest.mark.parametrize(
     ("form", "told"),
     [
-        ({"accelerator": "h100"}, "'h100' is not on offer"),
-        ({"accelerator": "t4", "gpus--t4": "3"}, "3 is not on offer with Tesla T4; choose 1 or 2"),
-        ({"accelerator": "t4", "gpus--t4": "x"}, "gpus: 'x' is not a number"),
-        ({"accelerator": "", "image": "<b>huge</b>"}, "'<b>huge</b>' is not on offer"),
+        ({"accelerator": "h100"}, "'h100' isn't offered"),
+        ({"accelerator": "t4", "gpus--t4": "3"}, "3 isn't offered with Tesla T4. Choose 1 or 2"),
+        ({"accelerator": "t4", "gpus--t4": "x"}, "gpus: 'x' isn't a number"),
+        ({"accelerator": "", "image": "<b>huge</b>"}, "'<b>huge</b>' isn't offered"),
         ({"accelerator": "", "memory": "1" * 100_000}, "memory: '1111"),
     ],
 )
@@ -104,7 +104,7 @@ def test_a_bad_form_is_shown_again_with_the_field_s_name(
     assert not hub.pods.all()
 
 
-def test_a_refused_form_keeps_what_was_chosen(hub: RunningHub) -> None:
+def test_a_refused_form_keeps_the_choices(hub: RunningHub) -> None:
     hub.start("alice", {"accelerator": "t4"})
     bob = hub.person("bob")
     chosen = {"accelerator": "t4", "gpus--t4": "1", "image": "large", "memory": "2Gi", "cpu": "2"}
@@ -118,7 +118,7 @@ def test_a_refused_form_keeps_what_was_chosen(hub: RunningHub) -> None:
     assert hub.pods.names() == {"jupyter-alice"}
 
 
-def test_a_query_chooses_as_the_form_does(hub: RunningHub) -> None:
+def test_a_query_chooses_like_a_form(hub: RunningHub) -> None:
     alice, bob = hub.person("alice"), hub.person("bob")
 
     assert alice.open("/hub/spawn?opt-accelerator=t4&opt-gpus=1").is_of_a_start
@@ -130,39 +130,37 @@ def test_a_query_chooses_as_the_form_does(hub: RunningHub) -> None:
     assert hub.server("alice")["user_options"]["gpus"] == 1
 
 
-def test_nothing_said_means_the_last_choice_granted(hub: RunningHub) -> None:
+def test_a_start_without_options_uses_the_last_granted_choice(hub: RunningHub) -> None:
     chosen = {"accelerator": None, "gpus": 0, "image": "large", "memory": "2Gi", "cpu": 2}
-    hub.start("alice", chosen)
-    hub.until_ready("alice")
+    hub.start_until_ready("alice", chosen)
     hub.stop("alice")
     assert hub.start("alice", {"image": "none such"}).status_code == 400
 
-    hub.start("alice")
+    server = hub.start_until_ready("alice")
 
-    assert hub.until_ready("alice")["user_options"] == chosen
+    assert server["user_options"] == chosen
     assert hub.pods.bound("alice")["spec"]["containers"][0]["image"] == "large:1"
 
 
 @pytest.mark.parametrize("body", [{}, {"memory": "2Gi"}])
-def test_what_a_body_leaves_out_is_the_configured_default(
+def test_options_missing_from_a_body_get_the_configured_defaults(
     hub: RunningHub, body: dict[str, Any]
 ) -> None:
-    hub.start("alice", {"image": "large", "cpu": 2})
-    hub.until_ready("alice")
+    hub.start_until_ready("alice", {"image": "large", "cpu": 2})
     hub.stop("alice")
 
-    hub.start("alice", body)
+    server = hub.start_until_ready("alice", body)
 
-    assert hub.until_ready("alice")["user_options"] == {**DEFAULTS, **body}
-
-
-def test_the_first_start_of_all_without_a_word_gets_the_defaults(hub: RunningHub) -> None:
-    hub.start("new-here")
-
-    assert hub.until_ready("new-here")["user_options"] == DEFAULTS
+    assert server["user_options"] == {**DEFAULTS, **body}
 
 
-def test_what_was_chosen_is_in_the_pod(hub: RunningHub) -> None:
+def test_the_first_start_without_options_gets_the_defaults(hub: RunningHub) -> None:
+    server = hub.start_until_ready("new-here")
+
+    assert server["user_options"] == DEFAULTS
+
+
+def test_the_pod_has_the_chosen_options(hub: RunningHub) -> None:
     hub.start("alice", {"accelerator": "t4", "image": "large", "memory": "2Gi", "cpu": 2})
 
     server = hub.pods.bound("alice")["spec"]["containers"][0]

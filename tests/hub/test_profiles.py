@@ -1,4 +1,4 @@
-"""An existing hub's ``profile_list``: as it was, and never a pod that waits for a GPU in vain."""
+"""An existing hub's ``profile_list`` works as before, but no pod waits in vain for a GPU."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def nodes(gpus: int) -> Fleet:
 
 
 @pytest.mark.usefixtures("two_gpus", "leave_no_server")
-def test_the_form_tells_how_it_stands_with_what_asks_for_a_gpu(hub: RunningHub) -> None:
+def test_the_form_shows_the_availability_of_gpu_profiles(hub: RunningHub) -> None:
     page = hub.person("who-chose-nothing-yet").open("/hub/spawn")
 
     assert "GPU server Free 2 of 2 free" in page.text
     assert "One (Free: 2 of 2 free)" in page.text
     assert "Two (Free: 2 of 2 free)" in page.text
-    assert "V100 Not here no machine here has it at the moment" in page.text
+    assert "V100 Not available no machine here has it right now" in page.text
     assert "CPU only For courses GPU server" in page.text
     assert "Base Torch" in page.text
     assert page.chosen["profile"] == "cpu-only"
@@ -65,16 +65,15 @@ def test_the_form_tells_how_it_stands_with_what_asks_for_a_gpu(hub: RunningHub) 
 def test_a_profile_that_does_not_fit_is_refused_on_the_form_with_the_choices_kept(
     hub: RunningHub,
 ) -> None:
-    hub.start("alice", {"profile": "gpu"})
-    hub.until_ready("alice")
+    hub.start_until_ready("alice", {"profile": "gpu"})
     bob = hub.person("bob")
 
     for server in ("", "second"):
         page = bob.submit({**TWO, WRITTEN_IN: 'quay.io/"</script>:1'}, server=server)
 
         assert page.status == 409
-        assert "“GPU server” with “Two” cannot start right now." in page.text
-        assert "You asked for 2 × GPU, and 1 is free right now." in page.text
+        assert "“GPU server” with “Two” can't start right now." in page.text
+        assert "You asked for 2 × GPU, but only 1 is free right now." in page.text
         assert "You can start “GPU server” with “One” or “CPU only” instead." in page.text
         assert "Two (In use: 1 of 2 free)" in page.text
         assert page.chosen["profile"] == "gpu"
@@ -84,15 +83,14 @@ def test_a_profile_that_does_not_fit_is_refused_on_the_form_with_the_choices_kep
 
 
 @pytest.mark.usefixtures("two_gpus", "leave_no_server")
-def test_by_rest_and_query_a_profile_is_refused_alike(hub: RunningHub) -> None:
-    hub.start("alice", {"profile": "gpu", "gpus": "two"})
-    hub.until_ready("alice")
+def test_rest_and_query_refuse_a_profile_alike(hub: RunningHub) -> None:
+    hub.start_until_ready("alice", {"profile": "gpu", "gpus": "two"})
 
     answer = hub.start("bob", {"profile": "gpu"})
     page = hub.person("bob").open("/hub/spawn/bob?opt-profile=gpu")
 
     assert answer.status_code == page.status == 409
-    told = "“GPU server” with “One” cannot start right now. No GPU is free right now: all 2 are in"
+    told = "“GPU server” with “One” can't start right now. No GPU is free right now: all 2 are in"
     assert told in answer.json()["message"]
     assert told in page.text
     assert page.chosen["profile"] == "gpu"
@@ -119,22 +117,22 @@ def test_a_profile_that_fits_starts_as_kubespawner_starts_it(hub: RunningHub) ->
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"profile": "gqu"}, "profile: 'gqu' is not on offer (did you mean 'gpu'?)"),
-        ({"profile": ["gpu"]}, "profile: a list is not on offer; choose cpu-only, gpu or v100."),
-        ({"profile": "gpu", "gpus": "three"}, "gpus: 'three' is not on offer; choose one or two."),
-        ({"profile": "gpu", "gpus": {"one": 1}}, "gpus: an object is not on offer"),
+        ({"profile": "gqu"}, "profile: 'gqu' isn't offered. Did you mean 'gpu'?"),
+        ({"profile": ["gpu"]}, "profile: a list isn't offered. Choose cpu-only, gpu or v100."),
+        ({"profile": "gpu", "gpus": "three"}, "gpus: 'three' isn't offered. Choose one or two."),
+        ({"profile": "gpu", "gpus": {"one": 1}}, "gpus: an object isn't offered"),
         (
             {"profile": "gpu", "gpus--unlisted-choice": "9"},
-            "gpus--unlisted-choice: '9' is not on offer; choose one or two.",
+            "gpus--unlisted-choice: '9' isn't offered. Choose one or two.",
         ),
         (
             {"profile": "gpu", "image--unlisted-choice": "docker.io/a"},
-            "image--unlisted-choice: 'docker.io/a' is not allowed; it must come from quay.io.",
+            "image--unlisted-choice: 'docker.io/a' isn't allowed. It must come from quay.io.",
         ),
-        ({"profile": "gpu", "image--unlisted-choice": 7}, "7 is not text"),
+        ({"profile": "gpu", "image--unlisted-choice": 7}, "7 isn't text"),
     ],
 )
-def test_what_is_no_choice_is_answered_with_what_is(
+def test_invalid_options_are_answered_with_the_valid_choices(
     hub: RunningHub, options: Any, told: str
 ) -> None:
     answer = hub.start("alice", options)
@@ -144,16 +142,16 @@ def test_what_is_no_choice_is_answered_with_what_is(
     assert not hub.server("alice")
 
 
-def test_a_form_that_is_no_choice_is_shown_again_with_what_is(hub: RunningHub) -> None:
+def test_an_invalid_form_is_shown_again_with_the_valid_choices(hub: RunningHub) -> None:
     person = hub.person("who-was-granted-nothing-yet")
 
     unknown = person.submit({"profile": "gone", "profile-option-gone--gpus": "one"})
     wrong = person.submit({**TWO, WRITTEN_IN: "docker.io/<b>"})
 
     assert unknown.status == wrong.status == 400
-    assert "profile: 'gone' is not on offer; choose cpu-only, gpu or v100." in unknown.text
+    assert "profile: 'gone' isn't offered. Choose cpu-only, gpu or v100." in unknown.text
     assert unknown.chosen["profile"] == "cpu-only"
-    assert "'docker.io/<b>' is not allowed; it must come from quay.io." in wrong.text
+    assert "'docker.io/<b>' isn't allowed. It must come from quay.io." in wrong.text
     assert wrong.chosen["profile-option-gpu--gpus"] == "two"
 
 
@@ -178,7 +176,7 @@ c.KubeSpawner.profile_list = profiles_of
 """
 
 
-def test_profiles_may_be_functions_and_are_called_once_a_view(
+def test_a_profile_function_is_called_once_a_page(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(nodes(gpus=2))
@@ -191,11 +189,11 @@ def test_profiles_may_be_functions_and_are_called_once_a_view(
 
         assert alice.submit({"profile": "gpu"}).is_of_a_start
         hub.until_ready("alice")
-        # Each gate asks once, and KubeSpawner itself when it starts.
+        # Each gate calls it once, and KubeSpawner once at the start.
         assert _calls(hub) == ["alice", "bob", *["alice"] * 3]
         refused = bob.submit({"profile": "mine"})
         assert refused.status == 409
-        assert "“Mine” cannot start right now." in refused.text
+        assert "“Mine” can't start right now." in refused.text
         assert hub.start("bob", {"profile": "gpu"}).status_code == 400
 
         for name in ("odd", "broken"):
@@ -206,28 +204,26 @@ def test_profiles_may_be_functions_and_are_called_once_a_view(
         assert "HTTP 500" not in hub.log
 
 
-def test_what_is_no_longer_on_offer_is_told_on_the_form_and_by_rest(
+def test_the_form_and_rest_report_options_no_longer_on_offer(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(nodes(gpus=2))
     with start_gpu_hub(FUNCTIONS) as hub:
-        hub.start("alice", {"profile": "gpu"})
-        hub.until_ready("alice")
+        hub.start_until_ready("alice", {"profile": "gpu"})
         hub.stop("alice")
         alice = hub.person("alice")
-        assert "no longer on offer" not in alice.open("/hub/spawn").text
+        assert "no longer offered" not in alice.open("/hub/spawn").text
         (_folder(hub) / "term-is-over").touch()
 
         page = alice.open("/hub/spawn")
         answer = hub.start("alice")
 
         assert page.status == 200
-        assert "Some of what you chose last time is no longer on offer." in page.text
+        assert "Some of your last choices are no longer offered." in page.text
         assert page.chosen["profile"] == "cpu-only"
         assert answer.status_code == 400
-        assert "'gpu' is not on offer; choose cpu-only." in answer.json()["message"]
-        assert hub.start("alice", {"profile": "cpu-only"}).status_code in {201, 202}
-        hub.until_ready("alice")
+        assert "'gpu' isn't offered. Choose cpu-only." in answer.json()["message"]
+        hub.start_until_ready("alice", {"profile": "cpu-only"})
 
 
 def _calls(hub: RunningHub) -> list[str]:
@@ -250,12 +246,11 @@ c.KubeSpawner.profile_list = listed
 
 
 @pytest.mark.usefixtures("two_gpus")
-def test_a_start_calls_a_function_once_and_kubespawner_once_more(
+def test_a_start_calls_a_profile_function_once_and_kubespawner_once_more(
     start_gpu_hub: StartGPUHub,
 ) -> None:
     with start_gpu_hub(COUNTED) as hub:
-        hub.start("alice", {"profile": "gpu"})
-        hub.until_ready("alice")
+        hub.start_until_ready("alice", {"profile": "gpu"})
 
         assert hub.log.count("Profiles are asked for") == 2
         assert hub.log.count("Profiles are loaded") == 2

@@ -1,4 +1,4 @@
-"""What a start tells of itself, whoever starts it."""
+"""The progress of a start, with every kind of caller."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from localcluster import LocalCluster
 from tests.hub.in_process import hub_in_process
 
 
-async def test_a_start_without_the_hub_s_hook_tells_its_progress(
+async def test_a_start_without_the_hub_s_hook_reports_progress(
     running_cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As KubeSpawner's own tests start it, and as another spawner may that wraps it."""
+    """KubeSpawner's own tests start it like this, and so may a wrapping spawner."""
     c = Config()
     c.KubeSpawner.namespace = "default"
     c.KubeSpawner.image = "lab:1"

@@ -1,4 +1,4 @@
-"""Whatever way a start ends, the next who asks gets the GPU, and nobody gets it twice."""
+"""However a start ends, the next user gets the GPU, and no two users get it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.hub.conftest import StartGPUHub
 from tests.hub.running import RunningHub
 from tests.waiting import wait_for
 
-# Who is called slow has a pod that takes its time to run; who is impatient waits three seconds for
-# it; for the unlucky, somebody else's pod is bound between the last word and their own pod.
+# The pods of users named "slow" take long to run, and the starts of "impatient" users time out
+# after three seconds. For "unlucky" users, another pod is bound between the last gate and theirs.
 PEOPLE = """
 c.JupyterHub.tornado_settings = {"slow_spawn_timeout": 1}
 c.GPUSpawner.accelerators = {"t4": {
@@ -39,8 +39,8 @@ async def send_late(self, key, pod, request_timeout):
         asked = {"limits": {"nvidia.com/gpu": "1"}}
         spec = {"containers": [{"name": "x", "image": "x", "resources": asked}]}
         spec["nodeName"] = "reservations-0"
-        stranger = {"metadata": {"name": "stranger"}, "spec": spec}
-        await spawner.api.create_namespaced_pod(spawner.namespace, stranger)
+        other = {"metadata": {"name": "other"}, "spec": spec}
+        await spawner.api.create_namespaced_pod(spawner.namespace, other)
     return await send(self, key, pod, request_timeout)
 HeldReservation.send = send_late
 """
@@ -54,22 +54,21 @@ def hub(start_gpu_hub: StartGPUHub) -> Iterator[RunningHub]:
 
 @pytest.fixture(autouse=True)
 def one_gpu(add_nodes: AddNodes, leave_no_server: None) -> None:
-    # Servers are gone before their node: fixtures end in the reverse order.
+    # Fixtures end in the reverse order, so servers stop before their node goes.
     del leave_no_server
     amounts = {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "1"}
     add_nodes(Fleet((NodeGroup("reservations", 1, amounts, labels={"gpu": "reservations"}),)))
 
 
 def one_more_starts(hub: RunningHub) -> None:
-    """The GPU is free: somebody gets it, and the next does not."""
-    assert hub.start("next").status_code in {201, 202}
-    hub.until_ready("next")
+    """Check that the GPU is free: the next user gets it, and the one after that doesn't."""
+    hub.start_until_ready("next")
     assert hub.start("last").status_code in {202, 409}
     hub.events_end("last")
     assert hub.pods.names() == {"jupyter-next"}
 
 
-def test_a_start_that_its_owner_stops_gives_the_gpu_back(hub: RunningHub) -> None:
+def test_a_start_that_its_owner_stops_frees_the_gpu(hub: RunningHub) -> None:
     hub.start("slow")
     hub.pods.bound("slow")
 
@@ -78,15 +77,15 @@ def test_a_start_that_its_owner_stops_gives_the_gpu_back(hub: RunningHub) -> Non
     one_more_starts(hub)
 
 
-def test_a_start_that_takes_too_long_gives_the_gpu_back(hub: RunningHub) -> None:
+def test_a_start_that_takes_too_long_frees_the_gpu(hub: RunningHub) -> None:
     hub.start("impatient-slow")
     hub.events_end("impatient-slow")
 
     one_more_starts(hub)
 
 
-def test_a_pod_that_others_delete_during_the_start_gives_the_gpu_back(hub: RunningHub) -> None:
-    """KubeSpawner does not notice, and the start goes on until its time is over."""
+def test_deleting_the_pod_during_the_start_frees_the_gpu(hub: RunningHub) -> None:
+    """KubeSpawner doesn't notice, and the start goes on until its timeout."""
     hub.start("slow")
     hub.pods.bound("slow")
     hub.pods.cluster.api.delete(f"{hub.pods.path}/jupyter-slow", grace=0)
@@ -94,7 +93,7 @@ def test_a_pod_that_others_delete_during_the_start_gives_the_gpu_back(hub: Runni
     one_more_starts(hub)
 
 
-def test_an_older_pod_of_the_name_makes_way_and_nobody_comes_in_between(hub: RunningHub) -> None:
+def test_a_start_takes_over_the_gpu_of_its_older_pod(hub: RunningHub) -> None:
     spec = {"containers": [{"name": "notebook", "image": "x"}]}
     labels = {"component": "singleuser-server"}
     metadata = {"name": "jupyter-alice", "labels": labels}
@@ -110,16 +109,16 @@ def test_an_older_pod_of_the_name_makes_way_and_nobody_comes_in_between(hub: Run
     assert hub.pods.of("alice")["metadata"]["uid"] != older
 
 
-def test_who_loses_the_gpu_to_a_stranger_is_told_so_and_does_not_wait(hub: RunningHub) -> None:
+def test_a_start_that_loses_its_gpu_to_another_pod_is_refused_at_once(hub: RunningHub) -> None:
     hub.start("unlucky")
     try:
         told = hub.events("unlucky")[-1]
 
         assert told["failed"]
-        assert "Somebody else took the last Tesla T4 just before" in told["message"]
-        wait_for(lambda: hub.pods.names() == {"stranger"})
+        assert "Someone else took the last Tesla T4 just before" in told["message"]
+        wait_for(lambda: hub.pods.names() == {"other"})
     finally:
-        _delete(hub, "stranger")
+        _delete(hub, "other")
     wait_for(lambda: not hub.pods.all())
     one_more_starts(hub)
 

@@ -1,4 +1,4 @@
-"""A hub that is started anew knows who has which GPU, and what people were granted last."""
+"""A restarted hub knows which server holds which GPU, and each user's last granted choice."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ c.GPUSpawner.accelerators = {"t4": {
 """
 
 
-def test_servers_and_the_last_choice_granted_outlive_the_hub(
+def test_servers_and_the_last_granted_choice_survive_a_restart(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 2))
     with start_gpu_hub(LASTING) as hub:
-        hub.start("alice", {"accelerator": "t4", "gpus": 2})
-        hub.until_ready("alice")
+        hub.start_until_ready("alice", {"accelerator": "t4", "gpus": 2})
 
         hub.end()
         hub.begin()
@@ -28,6 +27,5 @@ def test_servers_and_the_last_choice_granted_outlive_the_hub(
         assert hub.server("alice")["ready"]
         assert hub.start("bob").status_code == 409
         hub.stop("alice")
-        hub.start("alice")
-        assert hub.until_ready("alice")["user_options"]["gpus"] == 2
+        assert hub.start_until_ready("alice")["user_options"]["gpus"] == 2
         hub.stop("alice")

@@ -1,7 +1,7 @@
-"""What this project began with: people who need GPUs, and clusters that have too few.
+"""The cases that this project started from: users who need GPUs, and clusters with too few.
 
-For each yes the real scheduler has bound the pod; for each no, the pod that was not made is made
-by hand, and the same scheduler leaves it Pending.
+For each start, the real scheduler binds the pod. For each refusal, the test creates the refused pod
+itself, and the same scheduler leaves it Pending.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ pytestmark = [
 
 
 def start(hub: RunningHub, user: str, accelerator: str, gpus: int = 1) -> dict[str, Any]:
-    """Start *user*'s server, see it run, and return its pod as the API server has it."""
+    """Start *user*'s server, wait until it is ready, and return its pod."""
     answer = hub.start(user, {"accelerator": accelerator, "gpus": gpus})
     assert answer.status_code in {201, 202}, answer.text
     hub.until_ready(user)
@@ -63,7 +63,7 @@ def start(hub: RunningHub, user: str, accelerator: str, gpus: int = 1) -> dict[s
 
 
 def refused(hub: RunningHub, user: str, accelerator: str, gpus: int = 1) -> str:
-    """The message with which *user* is refused: by REST, the same on the form, and no pod."""
+    """Return the message that refuses *user* by REST; check the form, and that there is no pod."""
     answer = hub.start(user, {"accelerator": accelerator, "gpus": gpus})
     assert answer.status_code == 409, answer.text
     message: str = answer.json()["message"]
@@ -75,7 +75,7 @@ def refused(hub: RunningHub, user: str, accelerator: str, gpus: int = 1) -> str:
 
 
 def limits(pod: dict[str, Any]) -> dict[str, str]:
-    """What the server is limited to; of devices the same is requested."""
+    """The server's limits; devices have the same requests."""
     (server,) = pod["spec"]["containers"]
     resources: dict[str, dict[str, str]] = server["resources"]
     assert resources["limits"].items() <= resources["requests"].items()
@@ -83,12 +83,12 @@ def limits(pod: dict[str, Any]) -> dict[str, str]:
 
 
 def is_pending(hub: RunningHub, spec: dict[str, Any], reason: str) -> bool:
-    """Whether the scheduler leaves a pod of this spec Pending, and for this reason."""
+    """Whether the scheduler leaves a pod with this spec Pending, for this reason."""
     node, message = hub.pods.outcome(spec)
     return not node and reason in message
 
 
-def test_one_gpu_and_two_people_one_runs_and_one_is_told(
+def test_of_two_users_for_one_gpu_one_starts_and_one_is_refused(
     hub: RunningHub, add_nodes: AddNodes
 ) -> None:
     add_nodes("single")
@@ -107,7 +107,7 @@ def test_one_gpu_and_two_people_one_runs_and_one_is_told(
     assert limits(start(hub, "bob", "workstation"))[GPU] == "1"
 
 
-def test_models_of_gke_are_chosen_by_node_selector(hub: RunningHub, add_nodes: AddNodes) -> None:
+def test_gke_models_are_chosen_by_node_selector(hub: RunningHub, add_nodes: AddNodes) -> None:
     add_nodes("gke")
 
     both_k80 = start(hub, "alice", "k80", 2)
@@ -151,7 +151,7 @@ def test_four_v100_are_shared_and_not_overbooked(hub: RunningHub, add_nodes: Add
     start(hub, "carol", "v100", 1)
 
 
-def test_an_old_device_name_comes_with_its_driver_s_folder(
+def test_an_old_device_name_works_with_its_driver_s_folder(
     hub: RunningHub, add_nodes: AddNodes
 ) -> None:
     add_nodes("old-device")

@@ -1,4 +1,4 @@
-"""A hub that is configured wrongly ends at once and says why; one not configured at all works."""
+"""A misconfigured hub ends at once and says why; a hub without configuration works."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ A100 = 'c.GPUSpawner.accelerators = {"a100": {"node_selector": {"gpu": "a100"}}}
 
 
 def log_of_a_hub_that_ends(folder: Path, configuration: str) -> str:
-    """Start a hub, see it end with an error before it serves anybody, and return its log."""
+    """Start a hub, check that it ends with an error before it serves, and return its log."""
     (folder / "jupyterhub_config.py").write_text(configuration)
     process = start_hub_process(folder, {"KUBECONFIG": str(folder / "none")})
     process.join(120)
@@ -46,7 +46,7 @@ def test_a_broken_configuration_stops_the_hub_with_the_trait_s_name(
     assert told in log
 
 
-def test_what_comes_after_the_line_is_checked_too_and_told_in_one_line(tmp_path: Path) -> None:
+def test_lines_after_configure_are_checked_too(tmp_path: Path) -> None:
     after = 'c.GPUSpawner.memory_choices = ["8Gib"]'
 
     log = log_of_a_hub_that_ends(tmp_path, CONFIGURED.format(lines=A100, after=after))
@@ -55,17 +55,17 @@ def test_what_comes_after_the_line_is_checked_too_and_told_in_one_line(tmp_path:
     assert "Traceback" not in log
 
 
-def test_another_spawner_after_the_line_is_told(tmp_path: Path) -> None:
+def test_another_spawner_class_after_configure_is_refused(tmp_path: Path) -> None:
     after = 'c.JupyterHub.spawner_class = "kubespawner.KubeSpawner"'
 
     log = log_of_a_hub_that_ends(tmp_path, CONFIGURED.format(lines=A100, after=after))
 
-    assert "JupyterHub.spawner_class became KubeSpawner" in log
+    assert "JupyterHub.spawner_class was set to KubeSpawner" in log
     assert "Traceback" not in log
 
 
 def _form_shows(person: Person, model: str) -> bool:
-    """The first form of all waits 3 s for the view, which may take longer on a busy machine."""
+    """The first form waits 3 s for the view, which may take longer on a busy machine."""
     began = time.monotonic()
     shown = model in person.open("/hub/spawn").text
     assert shown or time.monotonic() - began >= FORM_PATIENCE
@@ -76,7 +76,7 @@ def test_with_the_spawner_class_alone_everything_works(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
     add_nodes("gke")
-    # Nothing of gpuspawner.configure(c) is left of the tests' own lines.
+    # The configuration doesn't call gpuspawner.configure(c).
     lines = 'gpuspawner.configure = lambda c: None\nc.JupyterHub.spawner_class = "gpuspawner"'
     with start_gpu_hub(lines) as hub:
         wait_for(partial(_form_shows, hub.person("alice"), "P100"))

@@ -1,4 +1,4 @@
-"""What a start asks for that says nothing: what was granted last, or stored without a start."""
+"""A start without options uses those granted last, or stored without a start."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ LAB = "/users/alice/servers/lab"
 
 
 def make_lab(hub: RunningHub) -> None:
-    """Make alice and a server of hers, with options of its own, without starting it."""
+    """Make alice and one of her servers, with its own options, without starting it."""
     hub.api("POST", "/users/alice")
     body = {"display_name": "My lab", "user_options": {"memory": "2Gi", "image": "old"}}
     assert hub.api("PUT", LAB, body).status_code < 300
 
 
 def store(hub: RunningHub, options: object) -> None:
-    """Store other options for it."""
+    """Store other options for that server."""
     body = {"display_name": "Our lab", "user_options": options}
     assert hub.api("PATCH", LAB, body).status_code < 300
 
@@ -52,36 +52,34 @@ def image_and_memory_of_the_only_server(hub: RunningHub) -> tuple[str, str]:
     return server["image"], server["resources"]["limits"]["memory"]
 
 
-def test_a_choice_that_has_gone_is_replaced_with_a_word(
+def test_a_stored_choice_that_is_gone_is_replaced_with_a_notice(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
     with start_gpu_hub(OFFERS + ANSWER_AT_ONCE) as hub:
-        hub.start("alice", CHOSEN)
-        hub.until_ready("alice")
+        hub.start_until_ready("alice", CHOSEN)
         hub.stop("alice")
 
-        hub.configure_anew(WITHOUT_OLD)
+        hub.reconfigure(WITHOUT_OLD)
 
         page = hub.person("alice").open("/hub/spawn")
-        assert "What you cannot choose now: image 'old'." in page.text
+        assert "Some of your last choices are no longer offered: image 'old'." in page.text
         assert (page.chosen["image"], page.chosen["memory"]) == ("new", "2Gi")
         hub.start("alice")
         told = [event["message"] for event in hub.events("alice")]
-        assert any("starts with image new in place of image 'old'." in text for text in told)
+        assert any("image: new instead of 'old'." in text for text in told)
         assert hub.until_ready("alice")["user_options"] == {**CHOSEN, "image": "new"}
 
         hub.stop("alice")
-        assert "any more" not in hub.person("alice").open("/hub/spawn").text
+        assert "no longer offered" not in hub.person("alice").open("/hub/spawn").text
 
 
-def test_what_was_refused_is_neither_the_next_start_nor_the_next_form(
+def test_refused_options_affect_neither_the_next_start_nor_the_next_form(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
     with start_gpu_hub(OFFERS) as hub:
-        hub.start("alice", CHOSEN)
-        hub.until_ready("alice")
+        hub.start_until_ready("alice", CHOSEN)
         hub.stop("alice")
 
         assert hub.start("alice", {"image": "evil", "memory": "1Gi"}).status_code == 400
@@ -89,12 +87,11 @@ def test_what_was_refused_is_neither_the_next_start_nor_the_next_form(
         page = hub.person("alice").open("/hub/spawn")
         assert "evil" not in page.text
         assert page.chosen["memory"] == "2Gi"
-        hub.start("alice")
-        assert hub.until_ready("alice")["user_options"] == CHOSEN
+        assert hub.start_until_ready("alice")["user_options"] == CHOSEN
 
 
 @PUT_AND_PATCH
-def test_what_is_stored_without_a_start_is_what_the_start_asks_for(
+def test_a_start_uses_options_stored_without_a_start(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
@@ -108,13 +105,12 @@ def test_what_is_stored_without_a_start_is_what_the_start_asks_for(
 
 
 @PUT_AND_PATCH
-def test_a_refused_start_that_says_nothing_leaves_what_was_stored(
+def test_a_refused_start_without_options_keeps_the_stored_options(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
     with start_gpu_hub(OFFERS + ANSWER_AT_ONCE) as hub:
-        hub.start("bob", {"accelerator": "t4"})
-        hub.until_ready("bob")
+        hub.start_until_ready("bob", {"accelerator": "t4"})
         stored = {"accelerator": "t4", "memory": "2Gi", "image": "new"}
         make_lab(hub)
         store(hub, stored)
@@ -128,7 +124,7 @@ def test_a_refused_start_that_says_nothing_leaves_what_was_stored(
 
 
 @PUT_AND_PATCH
-def test_a_refused_start_takes_back_only_what_it_has_sent(
+def test_a_refused_start_restores_only_what_it_replaced(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
@@ -159,24 +155,23 @@ c.KubeSpawner.profile_list = {[CPU]!r}
 
 
 @pytest.mark.parametrize("configuration", [OFFERS, PROFILES], ids=["offers", "profiles"])
-def test_more_than_is_read_of_an_older_version_gives_way_to_the_defaults(
+def test_too_large_options_stored_by_an_older_version_give_way_to_defaults(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes, configuration: str
 ) -> None:
     add_nodes("single")
     with start_gpu_hub(configuration + ANSWER_AT_ONCE) as hub:
-        hub.start("alice")
-        hub.until_ready("alice")
+        hub.start_until_ready("alice")
         hub.stop("alice")
         hub.change_database("UPDATE spawners SET user_options = ?", json.dumps(TOO_DEEP))
 
         assert hub.person("alice").open("/hub/spawn").status == 200
-        assert hub.start("alice").status_code in {201, 202}
+        server = hub.start_until_ready("alice")
 
-        assert hub.until_ready("alice")["user_options"] != TOO_DEEP
+        assert server["user_options"] != TOO_DEEP
         assert "Not using the options stored for alice:" in hub.log
 
 
-def test_requests_that_end_meanwhile_roll_nothing_of_a_start_back(
+def test_concurrent_requests_do_not_roll_back_a_start_s_options(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
@@ -185,7 +180,7 @@ def test_requests_that_end_meanwhile_roll_nothing_of_a_start_back(
         over = Event()
 
         def look() -> None:
-            # Looks at no table, so that the hub's session is as the start has left it.
+            # Reads no table, so that the hub's session stays as the start left it.
             while not over.is_set():
                 assert requests.get(f"{hub.url}/hub/health", timeout=30).ok
 

@@ -1,4 +1,4 @@
-"""What the hub serves beside its own pages, to whom, and what a button of the form starts."""
+"""The hub's additional endpoints and who may use them, and the form's alternative buttons."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ann(hub: RunningHub) -> Person:
 
 
 def ask(person: Person, path: str, body: object = None, **headers: str) -> requests.Response:
-    """As the form's script asks."""
+    """Ask as the form's script does."""
     person.open("/hub/home")
     sent = {"Sec-Fetch-Mode": "cors", "X-XSRFToken": person.xsrf, **headers}
     url = f"{person.hub.url}/hub/gpuspawner/{path}"
@@ -50,7 +50,7 @@ def ask(person: Person, path: str, body: object = None, **headers: str) -> reque
 
 
 @pytest.mark.usefixtures("leave_no_server")
-def test_an_open_form_can_ask_how_it_stands(ann: Person) -> None:
+def test_an_open_form_can_ask_for_the_availability(ann: Person) -> None:
     answer = ask(ann, "states/ann/")
 
     assert answer.headers["Cache-Control"] == "no-store"
@@ -62,7 +62,7 @@ def test_an_open_form_can_ask_how_it_stands(ann: Person) -> None:
 
 
 @pytest.mark.usefixtures("leave_no_server")
-def test_a_choice_is_answered_before_it_is_sent_and_nothing_is_kept(
+def test_a_choice_can_be_checked_before_it_is_sent_without_a_reservation(
     hub: RunningHub, ann: Person
 ) -> None:
     before = len(hub.log)
@@ -84,12 +84,11 @@ def test_a_choice_is_answered_before_it_is_sent_and_nothing_is_kept(
 
 
 @pytest.mark.usefixtures("leave_no_server")
-def test_what_a_server_holds_is_free_for_itself_and_for_none_that_is_yet_to_be_made(
+def test_a_server_s_gpus_are_free_for_itself_but_not_for_a_new_server(
     hub: RunningHub, ann: Person
 ) -> None:
     both = {"accelerator": "t4", "gpus": 2}
-    assert hub.start("ann", both).status_code in {201, 202}
-    hub.until_ready("ann")
+    hub.start_until_ready("ann", both)
 
     assert ask(ann, "decision/ann/", both).json()["decision"] == "start"
     refused = ask(ann, "decision/ann/another", both).json()
@@ -97,14 +96,14 @@ def test_what_a_server_holds_is_free_for_itself_and_for_none_that_is_yet_to_be_m
 
 
 @pytest.mark.parametrize("body", [[], "x", {"gpus": "many"}, {"nodeName": "a"}])
-def test_choices_that_are_none_are_told_so(ann: Person, body: object) -> None:
+def test_invalid_choices_are_refused_with_errors(ann: Person, body: object) -> None:
     answer = ask(ann, "decision/ann/", body).json()
 
     assert (answer["decision"], answer["reason"]) == ("refuse", "invalid-options")
     assert answer["errors"]
 
 
-def test_what_is_no_json_or_too_long_is_refused(ann: Person) -> None:
+def test_a_body_that_is_not_json_or_too_long_is_refused(ann: Person) -> None:
     url = f"{ann.hub.url}/hub/gpuspawner/decision/ann/"
     ann.open("/hub/home")
     headers = {"X-XSRFToken": ann.xsrf, "Content-Type": "application/json"}
@@ -115,7 +114,7 @@ def test_what_is_no_json_or_too_long_is_refused(ann: Person) -> None:
 
 
 @pytest.mark.parametrize("path", ["states/{}/", "decision/{}/"])
-def test_only_who_may_start_a_server_may_ask_about_it(
+def test_only_users_who_may_start_a_server_may_ask_about_it(
     hub: RunningHub, ann: Person, path: str
 ) -> None:
     body = {} if path.startswith("decision") else None
@@ -138,7 +137,7 @@ def test_a_script_may_ask_with_a_token(hub: RunningHub) -> None:
     assert hub.api("GET", url).status_code == 200
 
 
-def test_script_and_styles_may_be_kept_and_are_asked_for_by_their_version(ann: Person) -> None:
+def test_browsers_keep_script_and_styles_by_version(ann: Person) -> None:
     page = ann.open("/hub/spawn").html
     for name in ("form.js", "form.css"):
         path = next(part for part in page.split('"') if f"static/{name}?v=" in part)
@@ -158,7 +157,7 @@ def test_script_and_styles_may_be_kept_and_are_asked_for_by_their_version(ann: P
         assert ann.session.get(path).status_code == 404
 
 
-def test_the_hub_is_not_made_to_complain(hub: RunningHub, ann: Person) -> None:
+def test_the_hub_logs_no_warning(hub: RunningHub, ann: Person) -> None:
     assert ann.open("/hub/spawn").status == 200
     assert ask(ann, "states/ann/").status_code == 200
     assert ask(ann, "decision/ann/", {}).status_code == 200
@@ -168,7 +167,7 @@ def test_the_hub_is_not_made_to_complain(hub: RunningHub, ann: Person) -> None:
 
 @pytest.mark.usefixtures("leave_no_server")
 @pytest.mark.parametrize("server", ["", "work"])
-def test_a_button_of_a_refused_form_starts_what_it_says(
+def test_an_alternative_s_button_starts_that_alternative(
     hub: RunningHub, ann: Person, server: str
 ) -> None:
     refused = ann.submit({"accelerator": "t4", "gpus--t4": "4", "memory": "1Gi"}, server=server)
@@ -188,7 +187,7 @@ def test_a_button_of_a_refused_form_starts_what_it_says(
 
 
 @pytest.mark.usefixtures("leave_no_server")
-def test_a_button_passes_the_same_gates(ann: Person) -> None:
+def test_an_alternative_s_button_passes_the_same_gates(ann: Person) -> None:
     forged = ann.submit({"accelerator": "t4", "instead": "accelerator=t4&gpus=4&memory=1Gi"})
 
     assert forged.status == 409

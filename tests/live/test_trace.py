@@ -1,4 +1,4 @@
-"""A production cluster's trace on the real scheduler: the same yes and no for every request."""
+"""A production cluster's trace, answered by us and by the real kube-scheduler."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.scheduling.live.trace import SCENARIOS, Scenario, replay, table
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.title)
-async def test_no_request_is_refused_or_let_through_wrongly(
+async def test_no_request_is_wrongly_refused_or_accepted(
     bare_cluster: LocalCluster, scenario: Scenario
 ) -> None:
     async with world_in(bare_cluster) as world:

@@ -18,14 +18,14 @@ SEED = int(os.environ.get("LIVE_SEED", secrets.randbelow(10**9)))
 
 @pytest.fixture(scope="module")
 def reports() -> Iterator[list[Report]]:
-    """What was counted, printed at the end as the table of docs/explanation/evidence.md."""
+    """The counts, printed at the end as the table of docs/explanation/evidence.md."""
     counted: list[Report] = []
     yield counted
     print(f"\nLIVE_SEED={SEED} LIVE_CASES={CASES}\n{table(counted)}")
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-async def test_no_verdict_differs_from_what_the_scheduler_does(
+async def test_no_verdict_differs_from_the_scheduler(
     bare_cluster: LocalCluster, reports: list[Report], family: str
 ) -> None:
     async with world_in(bare_cluster) as world:

@@ -1,4 +1,4 @@
-"""What is made in the cache is made once, and whole or not at all."""
+"""Cache entries are made once, and completely or not at all."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_directory_is_named_by_the_environment(
 def _make_and_note(directory: Path) -> None:
     with (cache.cache_directory() / "notes").open("a") as notes:
         notes.write("made\n")
-    time.sleep(0.2)  # The other process comes meanwhile.
+    time.sleep(0.2)  # Meanwhile the other process asks for the same entry.
     (directory / "thing").write_text("whole")
 
 
@@ -41,7 +41,7 @@ def _take(results: multiprocessing.Queue[str]) -> None:
     results.put((cache.made_once("things/1", _make_and_note) / "thing").read_text())
 
 
-def test_processes_that_want_it_at_once_make_it_once(tmp_path: Path) -> None:
+def test_two_processes_that_need_an_entry_at_once_make_it_once(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
     processes = [context.Process(target=_take, args=(results,)) for _ in range(3)]
@@ -54,7 +54,7 @@ def test_processes_that_want_it_at_once_make_it_once(tmp_path: Path) -> None:
     assert (tmp_path / "notes").read_text() == "made\n"
 
 
-def test_of_a_failed_making_nothing_is_left_and_the_next_tries_again(tmp_path: Path) -> None:
+def test_a_failure_leaves_nothing_and_the_next_call_tries_again(tmp_path: Path) -> None:
     def fail(directory: Path) -> None:
         (directory / "thing").write_text("half")
         raise OSError("no space left")

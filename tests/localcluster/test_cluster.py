@@ -1,4 +1,4 @@
-"""A cluster through its Python face: clients, nodes, outages."""
+"""The Python interface of a cluster: clients, nodes, outages."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_silent_node_neither_starts_nor_ends_pods(
     wait_for(lambda: len(cluster.api.items(pods)) == 1)
 
 
-def test_without_an_agent_and_controllers_pods_stay_as_the_scheduler_left_them(
+def test_without_agent_and_controllers_pods_stay_as_the_scheduler_left_them(
     tmp_path: Path,
 ) -> None:
     flags = {"kube-apiserver": ["--event-ttl=5m"]}
@@ -128,7 +128,7 @@ def test_without_an_agent_and_controllers_pods_stay_as_the_scheduler_left_them(
 
 
 @pytest.mark.parametrize("server", [0, 1], ids=["kube-apiserver", "etcd"])
-def test_a_port_that_another_takes_meanwhile_is_changed_for_another(
+def test_a_port_that_another_process_takes_is_replaced(
     server: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.socket() as other:
@@ -144,15 +144,15 @@ def test_a_port_that_another_takes_meanwhile_is_changed_for_another(
 
 
 def test_a_wrong_token_is_refused(cluster: LocalCluster) -> None:
-    stranger = Client(cluster.url, cluster.ca, "none")
+    unknown = Client(cluster.url, cluster.ca, "none")
 
     with pytest.raises(ApiError) as raised:
-        stranger.get("/api/v1/nodes")
+        unknown.get("/api/v1/nodes")
 
     assert raised.value.status == 401
 
 
-def test_a_quota_is_kept(cluster: LocalCluster, namespace: str) -> None:
+def test_a_quota_is_enforced(cluster: LocalCluster, namespace: str) -> None:
     quotas = f"/api/v1/namespaces/{namespace}/resourcequotas"
     cluster.api.create(quotas, {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "0"}}})
     wait_for(lambda: cluster.api.get(f"{quotas}/q").get("status", {}).get("hard"))

@@ -1,4 +1,4 @@
-"""Fleet files: what they give, and what is said of bad ones."""
+"""Fleet files: the nodes that they define, and the errors about invalid ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def one(**changes: object) -> dict[str, Any]:
     return {"nodes": [{key: value for key, value in group.items() if value is not None}]}
 
 
-def test_a_group_gives_numbered_nodes() -> None:
+def test_a_group_has_numbered_nodes() -> None:
     parsed = fleet.parse(one())
 
     assert list(parsed.node_names()) == ["t4-0", "t4-1"]
@@ -88,14 +88,14 @@ BAD: list[tuple[object, str]] = [
 
 
 @pytest.mark.parametrize(("data", "message"), BAD, ids=[message for _, message in BAD])
-def test_what_is_wrong_is_said_with_its_place(data: object, message: str) -> None:
+def test_an_error_names_the_field(data: object, message: str) -> None:
     with pytest.raises(FleetError) as raised:
         fleet.parse(data)
 
     assert str(raised.value).startswith(message)
 
 
-def test_an_unknown_fleet_is_answered_with_those_there_are() -> None:
+def test_the_error_about_an_unknown_fleet_lists_the_known_ones() -> None:
     with pytest.raises(FleetError, match=r"neither a readable file .* nor one of aks, demo, eks"):
         fleet.load("gkee")
 
@@ -118,7 +118,7 @@ plain = st.recursive(
 
 
 @given(plain)
-def test_any_data_gives_a_fleet_or_a_fleet_error(data: object) -> None:
+def test_any_data_is_a_fleet_or_raises_a_fleet_error(data: object) -> None:
     try:
         parsed = fleet.parse(data)
     except FleetError:
@@ -128,7 +128,7 @@ def test_any_data_gives_a_fleet_or_a_fleet_error(data: object) -> None:
 
 
 @given(st.sampled_from(sorted(T4)), plain)
-def test_any_one_field_gives_a_fleet_or_an_error_that_names_it(field: str, value: object) -> None:
+def test_any_field_is_accepted_or_raises_an_error_that_names_it(field: str, value: object) -> None:
     said = ""
     try:
         fleet.parse({"nodes": [{**T4, field: value}]})

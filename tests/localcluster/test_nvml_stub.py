@@ -1,4 +1,4 @@
-"""What a process sees through the stand-in of NVIDIA's management library."""
+"""The GPUs that a process sees through the replacement of NVIDIA's management library."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_process_sees_the_slices_of_a_gpu() -> None:
     ]
 
 
-def test_a_process_that_was_given_no_gpu_sees_none() -> None:
+def test_a_process_without_gpus_sees_none() -> None:
     assert look(nvml_stub.environment(nvml_stub.build(), [])) == []
 
 

@@ -1,4 +1,4 @@
-"""What a pod goes through on a cluster that reports pods Running."""
+"""The states of pods on a cluster that only reports them as Running."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Child processes, and signals that come while they are started."""
+"""Child processes, and signals that arrive while they start."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _raise(_number: int, _frame: object) -> None:
 
 @pytest.fixture
 def handler() -> Iterator[object]:
-    """What SIGTERM calls: it raises."""
+    """Handle SIGTERM with a function that raises."""
     before = signal.signal(signal.SIGTERM, _raise)
     yield _raise
     signal.signal(signal.SIGTERM, before)
@@ -44,7 +44,7 @@ def test_a_signal_waits_until_the_block_has_ended(handler: object) -> None:
     assert signal.getsignal(signal.SIGTERM) is handler
 
 
-def test_an_error_in_the_block_comes_through(handler: object) -> None:
+def test_an_error_in_the_block_is_raised(handler: object) -> None:
     with pytest.raises(OSError, match="no such program"), undisturbed():
         raise OSError("no such program")
 
@@ -64,7 +64,7 @@ def test_a_process_that_does_not_end_when_asked_is_killed(tmp_path: Path) -> Non
     assert not process.is_alive()
 
 
-def test_a_process_that_ends_while_it_is_waited_for_is_told_with_its_last_words(
+def test_the_error_about_a_process_that_ends_early_quotes_its_log(
     tmp_path: Path,
 ) -> None:
     process = Process("brief", [sys.executable, "-c", "exit('my last words')"], tmp_path / "log")
@@ -73,6 +73,6 @@ def test_a_process_that_ends_while_it_is_waited_for_is_told_with_its_last_words(
         wait_until(lambda: False, [process], 30, "never")
 
 
-def test_waiting_has_an_end() -> None:
+def test_waiting_times_out() -> None:
     with pytest.raises(LocalClusterError, match="the moon is blue: not within 0 s"):
         wait_until(lambda: False, [], 0.1, "the moon is blue")

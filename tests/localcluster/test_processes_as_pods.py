@@ -60,13 +60,13 @@ def log(cluster: LocalCluster, namespace: str, name: str) -> str:
 
 def is_running(pid: int) -> bool:
     try:
-        # A zombie has ended, whether or not anyone has asked how.
+        # A zombie has ended, even if nobody has read its exit code.
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
 
 
-def test_the_exit_code_of_a_container_is_told(
+def test_the_pods_status_has_a_containers_exit_code(
     cluster: LocalCluster, namespace: str, add_nodes: AddNodes
 ) -> None:
     add_nodes("single")
@@ -78,7 +78,7 @@ def test_the_exit_code_of_a_container_is_told(
     assert container["state"]["terminated"]["exitCode"] == 3
 
 
-def test_a_container_that_fails_is_started_again_with_the_last_exit_code_told(
+def test_a_container_that_fails_restarts_and_its_status_has_the_last_exit_code(
     cluster: LocalCluster, namespace: str, add_nodes: AddNodes
 ) -> None:
     add_nodes("single")
@@ -113,7 +113,7 @@ def test_a_pod_with_gpus_sees_exactly_those(
     assert said == f"3 {['Tesla V100-SXM2-16GB'] * 3}\n"
 
 
-def test_gpuspawner_finds_in_the_pod_as_many_gpus_as_were_asked_for(
+def test_in_a_pod_gpuspawner_finds_the_requested_number_of_gpus(
     cluster: LocalCluster, namespace: str, add_nodes: AddNodes
 ) -> None:
     add_nodes("on-premises")
@@ -153,7 +153,7 @@ def test_a_deleted_pod_leaves_no_process_even_in_another_session(
     wait_for(lambda: not any(is_running(pid) for pid in pids))
 
 
-def test_a_command_that_does_not_exist_is_told(
+def test_a_missing_command_is_reported(
     cluster: LocalCluster, namespace: str, add_nodes: AddNodes
 ) -> None:
     add_nodes("single")

@@ -1,4 +1,4 @@
-"""``python -m localcluster up`` from start to end, and what it leaves: nothing."""
+"""``python -m localcluster up`` from start to end; it leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Up = Callable[..., subprocess.Popen[str]]
 
 @pytest.fixture
 def up() -> Iterator[Up]:
-    """Start a cluster by its command line."""
+    """Return a function that starts a cluster by its command line."""
     started: list[subprocess.Popen[str]] = []
 
     def start(directory: Path, fleet: str = "single") -> subprocess.Popen[str]:
@@ -53,7 +53,7 @@ def kubectl(directory: Path, *arguments: str) -> str:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_is_ready_when_every_node_is_and_leaves_no_process(
+def test_it_is_ready_when_all_nodes_are_and_leaves_no_process(
     up: Up, tmp_path: Path, number: signal.Signals
 ) -> None:
     process = up(tmp_path, fleet="gke")
@@ -69,7 +69,7 @@ def test_it_is_ready_when_every_node_is_and_leaves_no_process(
     assert processes_of(tmp_path) == []
 
 
-def test_killed_it_leaves_no_process_and_its_directory_can_be_used_again(
+def test_after_sigkill_it_leaves_no_process_and_its_directory_can_be_reused(
     up: Up, tmp_path: Path
 ) -> None:
     first = up(tmp_path)
@@ -83,9 +83,7 @@ def test_killed_it_leaves_no_process_and_its_directory_can_be_used_again(
 
 
 @pytest.mark.parametrize("seen", ["kube-apiserver.log", "agent.log"])
-def test_interrupted_while_it_starts_it_leaves_no_process(
-    up: Up, tmp_path: Path, seen: str
-) -> None:
+def test_an_interrupt_during_the_start_leaves_no_process(up: Up, tmp_path: Path, seen: str) -> None:
     process = up(tmp_path)
     wait_for((tmp_path / seen).exists)
 
@@ -96,7 +94,7 @@ def test_interrupted_while_it_starts_it_leaves_no_process(
     assert processes_of(tmp_path) == []
 
 
-def test_two_run_side_by_side_and_know_nothing_of_each_other(up: Up, tmp_path: Path) -> None:
+def test_two_clusters_run_at_the_same_time_independently(up: Up, tmp_path: Path) -> None:
     directories = [tmp_path / "one", tmp_path / "two"]
     processes = [
         up(directory, fleet)
@@ -141,7 +139,7 @@ def test_a_bad_fleet_is_refused_before_anything_starts(up: Up, tmp_path: Path) -
     assert not (tmp_path / "dir").exists()
 
 
-def test_a_part_that_dies_is_told_with_the_end_of_its_log(up: Up, tmp_path: Path) -> None:
+def test_the_error_about_a_program_that_dies_quotes_its_log(up: Up, tmp_path: Path) -> None:
     process = up(tmp_path)
     wait_ready(process)
     [etcd] = [

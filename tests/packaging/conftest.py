@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this work tree, built as an installer builds it.
 
-    From a copy: setuptools leaves build/ behind, and takes files from it that are long gone.
+    It is built from a copy, because setuptools leaves build/ behind and packs stale files from it.
     """
     source = tmp_path_factory.mktemp("source")
     for name in ("LICENSE", "README.md", "pyproject.toml", "setup.cfg"):

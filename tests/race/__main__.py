@@ -1,6 +1,6 @@
-"""The whole race, as a table, for example ``python -m tests.race 60 20 6 --seed 786388467``.
+"""Runs all races and prints a table: ``python -m tests.race 60 20 6 --seed 786388467``.
 
-The exit status says whether all was right.
+The exit status is 0 if all outcomes were correct.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _COLUMNS = (
 
 
 def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """What is asked for on the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.race", description=__doc__)
     parser.add_argument("people", nargs="?", type=int, default=100, help="how many ask (100)")
     parser.add_argument("rounds", nargs="?", type=int, default=5, help="of each race (5)")
@@ -59,7 +59,7 @@ def _races(places: str) -> list[Race]:
 
 
 def main() -> int:
-    """Run every race, and say whether all was right."""
+    """Run every race; return 0 if all outcomes were correct."""
     asked = parse()
     print(f"{asked.people} people, nodes of 1, 2, 4 and 8 GPUs; sums of {asked.rounds} rounds")
     print(" | ".join(["race", *_COLUMNS]), flush=True)

@@ -1,4 +1,4 @@
-"""One round of a race: people ask, something goes wrong meanwhile, and the outcome is counted."""
+"""One round of a race: users ask for GPUs while things go wrong; then it counts the outcomes."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from tests.race.twin import Misjudged
 from tests.waiting import wait_for
 
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
-_STRANGER = "stranger-"
+_OTHERS = "other-"
 
 Trouble = Callable[[Stage, random.Random], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)
 class Race:
-    """What a race is about.
+    """The settings of a race.
 
     Attributes:
-        name: What the table calls it.
-        sizes: How many GPUs each of so many people asks for.
-        trouble: What goes on meanwhile.
-        visits: How often a person who got a server stops it and asks again.
+        name: Its name in the table.
+        sizes: From the number of users, how many GPUs each asks for.
+        trouble: What goes wrong meanwhile.
+        visits: How often a user who got a server asks; in between, the user stops it.
     """
 
     name: str
@@ -42,19 +42,19 @@ class Race:
 
 @dataclass
 class Result:
-    """What came of a round.
+    """The outcomes of a round.
 
     Attributes:
         accepted: Pods that the last gate let through.
-        unchecked: Those of them of which it could not say anything.
-        taken: Those of them that were told afterwards that somebody else was first.
-        refused: Requests that were told that there is no room.
-        again: Requests that were told to try again in a few seconds.
-        failed: Starts that ended otherwise: the API server was away, say.
-        running: Servers that are up at the end.
-        pending: Pods of people's servers that have no node at the end.
+        unchecked: Those of them that it could not check.
+        taken: Those of them that were refused afterwards because another pod was first.
+        refused: Requests refused because there is no room.
+        again: Requests refused with the advice to try again in a few seconds.
+        failed: Starts that ended otherwise, for example because the API server was down.
+        running: Servers that run at the end.
+        pending: Pods of users' servers without a node at the end.
         fitting: Refused requests for which the twin's scheduler finds a node.
-        reservations: Reservations that are left when all is over.
+        reservations: Reservations that are left at the end.
         seconds: How long it took.
     """
 
@@ -81,7 +81,7 @@ def mixed(people: int, dice: random.Random) -> list[int]:
 
 @contextmanager
 def _beside(trouble: Callable[[], None], over: Event | None = None) -> Iterator[None]:
-    """Make trouble in a thread; *over* is set when the block ends, and the thread is waited for."""
+    """Run *trouble* in a thread; when the block ends, set *over* and wait for the thread."""
     thread = Thread(target=trouble)
     thread.start()
     try:
@@ -94,7 +94,7 @@ def _beside(trouble: Callable[[], None], over: Event | None = None) -> Iterator[
 
 @contextmanager
 def restarting(stage: Stage, dice: random.Random) -> Iterator[None]:
-    """The API server is restarted in the midst of it."""
+    """Restart the API server during the race."""
 
     def restart() -> None:
         time.sleep(dice.uniform(0.2, 1.0))
@@ -105,17 +105,17 @@ def restarting(stage: Stage, dice: random.Random) -> Iterator[None]:
 
 
 @contextmanager
-def cutting(stage: Stage, _dice: random.Random) -> Iterator[None]:
-    """The hub's watches are cut at random."""
-    before = stage.cutter.cuts
-    with stage.cutter.cutting():
+def cutting(stage: Stage, dice: random.Random) -> Iterator[None]:
+    """Cut the hub's watches at random."""
+    before = stage.proxy.cuts
+    with stage.proxy.cutting_idle(dice):
         yield
-    assert stage.cutter.cuts > before
+    assert stage.proxy.cuts > before
 
 
 @contextmanager
 def competing(stage: Stage, dice: random.Random) -> Iterator[None]:
-    """Another client creates pods of its own, which ask nobody."""
+    """Create pods as another client, which asks no gate."""
     over = Event()
 
     def compete() -> None:
@@ -124,7 +124,7 @@ def competing(stage: Stage, dice: random.Random) -> Iterator[None]:
             container = {"name": "x", "image": "x", "resources": {"limits": gpus}}
             spec = {"containers": [container], "nodeSelector": {"gpu": "yes"}}
             stage.cluster.api.create(
-                _PODS, {"metadata": {"name": f"{_STRANGER}{number}"}, "spec": spec}
+                _PODS, {"metadata": {"name": f"{_OTHERS}{number}"}, "spec": spec}
             )
             if over.wait(dice.uniform(0.05, 0.4)):
                 return
@@ -135,7 +135,7 @@ def competing(stage: Stage, dice: random.Random) -> Iterator[None]:
 
 @contextmanager
 def cordoning(stage: Stage, dice: random.Random) -> Iterator[None]:
-    """An administrator cordons one node after another, each for a moment."""
+    """Cordon one node after another, each for a moment."""
     over = Event()
 
     def cordon() -> None:
@@ -164,7 +164,7 @@ RACES = (
 
 
 def run(race: Race, stage: Stage, people: int, seed: int) -> Result:
-    """Run one round and clear up after it."""
+    """Run one round, then delete its servers and pods."""
     dice = random.Random(seed)
     sizes = race.sizes(people, dice)
     persons = [Person(stage, f"p{i}", gpus, dice.random()) for i, gpus in enumerate(sizes)]
@@ -175,7 +175,7 @@ def run(race: Race, stage: Stage, people: int, seed: int) -> Result:
     result.seconds = time.monotonic() - began
     result.failed = failed
     pods = {pod["metadata"]["name"]: pod for pod in stage.hub.pods.all()}
-    ours = [pod for name, pod in pods.items() if not name.startswith(_STRANGER)]
+    ours = [pod for name, pod in pods.items() if not name.startswith(_OTHERS)]
     result.pending = sum(not pod["spec"].get("nodeName") for pod in ours)
     result.running = sum(person.is_up() for person in persons)
     _clear(stage, persons)
@@ -187,28 +187,28 @@ def run(race: Race, stage: Stage, people: int, seed: int) -> Result:
 
 @dataclass
 class Person:
-    """Somebody with a server, by REST, who follows the advice to try again.
+    """A user who starts a server by REST and follows the advice to try again.
 
     Args:
-        stage: Where.
-        name: Whose server it is.
-        gpus: How many GPUs it asks for.
-        haste: When they come, in seconds from the start.
+        stage: The stage of the race.
+        name: The user's name.
+        gpus: How many GPUs the user asks for.
+        delay: When the user first asks, in seconds from the start.
     """
 
     stage: Stage
     name: str
     gpus: int
-    haste: float
+    delay: float
 
     def race(self, visits: int) -> int:
-        """Ask, and again after a failure or when told to; return how many starts failed."""
-        time.sleep(self.haste)
+        """Ask, and again after a failure; return how many starts failed."""
+        time.sleep(self.delay)
         failures = 0
         for visit in range(visits):
-            while (came_of_it := self._ask()) == "failed":
+            while (outcome := self._ask()) == "failed":
                 failures += 1
-            if came_of_it != "up":
+            if outcome != "up":
                 return failures
             if visit < visits - 1:
                 self.stop()
@@ -224,7 +224,7 @@ class Person:
             server = self._server_when(lambda server: server.get("pending") != "stop")
 
     def _ask(self) -> str:
-        """What came of it: ``up``, ``refused`` or ``failed``."""
+        """Start a server; return ``up``, ``refused`` or ``failed``."""
         since = self.stage.written()
         while True:
             answer = self.stage.hub.start(self.name, {"accelerator": "gpu", "gpus": self.gpus})
@@ -240,7 +240,7 @@ class Person:
                 return "refused" if told else "failed"
 
     def _told(self, since: int) -> str:
-        """The reason of the last answer that this person got, "" where it was no refusal."""
+        """Return the reason of this user's last answer since a line; "" if it was no refusal."""
         pod = f"jupyter-{self.name}"
         answers = ("refused", "taken", "accepted", "unchecked")
         mine = [x for x in self.stage.lines(since) if x["name"] == pod and x["what"] in answers]
@@ -251,7 +251,7 @@ class Person:
 
 
 def _count(lines: list[Line]) -> Result:
-    """Each start's last word: a gate may say the same twice, for a pod that is sent again, say."""
+    """Count each start's last answer: a gate may answer twice, for example for a retried pod."""
     result = Result()
     last: dict[str, str] = {}
     for line in lines:

@@ -1,7 +1,7 @@
-"""What a hub's view saw and what its preflight said, in one order, as lines of JSON.
+"""Records the changes that a hub's view saw and its preflight's answers, in order, as JSON lines.
 
-It runs inside the hub, from whose configuration `into` is called. Each line is written in the tick
-of what it tells, so a refusal stands between exactly the changes that it knew of.
+It runs inside the hub, whose configuration calls `into`. It writes each line in the same tick as
+the change or answer, so the lines before a refusal are exactly the changes that it knew.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GPU = "nvidia.com/gpu"
 
 
 def into(path: str, namespace: str) -> None:
-    """Record everything about the nodes and the pods of *namespace* from now on."""
+    """Record all changes of nodes and of the pods of *namespace* from now on."""
     recorder = Recorder(Path(path), namespace)
     recorder.watch_the_view()
     recorder.watch_the_preflight()
@@ -34,8 +34,8 @@ class Recorder:
     """Writes the lines.
 
     Args:
-        path: The file, which is appended to.
-        namespace: Whose pods are of interest.
+        path: The file to append to.
+        namespace: The namespace whose pods to record.
     """
 
     def __init__(self, path: Path, namespace: str) -> None:
@@ -98,7 +98,7 @@ class Recorder:
             self._looking = asyncio.get_running_loop().create_task(self._look(preflight))
 
     async def _look(self, preflight: Preflight) -> None:
-        """Write how many reservations there are, now and then."""
+        """Write the number of reservations at intervals."""
         while True:
             self._write("reservations", "", gpus=len(preflight.reservations))
             await asyncio.sleep(0.2)
@@ -108,7 +108,7 @@ class Recorder:
 
 
 def _room(node: Node) -> dict[str, object]:
-    """What of a node decides about pods that ask for GPUs."""
+    """Return what decides on a node about pods that ask for GPUs."""
     taints = [
         {"key": taint.key, "value": taint.value, "effect": taint.effect}
         for taint in node.spec.taints or ()
@@ -118,7 +118,7 @@ def _room(node: Node) -> dict[str, object]:
 
 
 def _saw(preflight: Preflight) -> dict[str, object]:
-    """What a gate knew when it decided, for people who want to know why."""
+    """Return what a gate knew when it decided, for debugging."""
     view = preflight._view
     return {
         "free": {name: node.free.get(GPU, 0) for name, node in sorted(view.state.nodes.items())},
@@ -137,7 +137,7 @@ def _reservations(preflight: Preflight) -> list[Any]:
 
 
 def _key(thing: Any) -> str:
-    """What the state knows a pod by; of other things it knows none by theirs."""
+    """Return a pod's key in the state; other objects' keys are never in it."""
     return f"{thing.metadata.namespace}/{thing.metadata.name}" if isinstance(thing, Pod) else ""
 
 

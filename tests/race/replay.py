@@ -1,4 +1,4 @@
-"""From a recording to its moments: what the hub's view showed, and who was refused meanwhile."""
+"""The moments of a recording: what the hub's view showed, and the refusals at that time."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ Line = dict[str, Any]
 
 @dataclass(frozen=True)
 class Picture:
-    """What a hub's view shows.
+    """The nodes and pods that a hub's view shows.
 
     Attributes:
-        nodes: By name, what of each node decides: its GPUs, its taints, whether it is cordoned.
-        bound: By name, where each pod runs and how many GPUs it holds.
+        nodes: By name, each node's GPUs, taints and whether it is cordoned.
+        bound: By name, each pod's node and how many GPUs it holds.
     """
 
     nodes: dict[str, Line] = field(default_factory=dict)
     bound: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     def after(self, line: Line) -> Picture:
-        """What it shows after this line of the recording."""
+        """Return the picture after this line of the recording."""
         match line:
             case {"what": "node", "name": name}:
                 room = {key: line[key] for key in ("gpus", "taints", "unschedulable")}
@@ -38,18 +38,18 @@ class Picture:
 
 @dataclass(frozen=True)
 class Moment:
-    """A picture, and the refusals for want of room that were given while it was the newest."""
+    """A picture, and the refusals for lack of room while it was the newest."""
 
     picture: Picture
     refusals: list[Line]
 
 
 def moments(recording: Iterable[Line], since: int = 0) -> Iterator[Moment]:
-    """The moments in which somebody was refused.
+    """Yield the moments with refusals.
 
     Args:
-        recording: All lines from the hub's start on, so that the picture is whole.
-        since: The first line whose refusals count.
+        recording: All lines since the hub's start, so that the picture is complete.
+        since: The first line from which to yield refusals.
     """
     picture, refusals = Picture(), []
     for number, line in enumerate(recording):

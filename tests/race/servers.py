@@ -1,4 +1,4 @@
-"""What a hub says of everybody's servers, asked once for all who wait: a hundred would stop it."""
+"""All users' servers, polled once for all threads: a hundred pollers would stop the hub."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Servers:
     """The default servers of all users, as of a moment ago.
 
     Args:
-        hub: Whom to ask.
+        hub: The hub to ask.
     """
 
     def __init__(self, hub: RunningHub) -> None:
@@ -30,7 +30,7 @@ class Servers:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Ask twice a second while the block lasts."""
+        """Poll twice a second while the block lasts."""
         thread = threading.Thread(target=self._watch)
         thread.start()
         try:
@@ -40,17 +40,17 @@ class Servers:
             thread.join()
 
     def now(self, user: str) -> Server:
-        """A user's server as it was a moment ago; {} for none."""
+        """Return a user's server as of the last poll; {} for none."""
         return self._servers.get(user, {})
 
     def wait_for(self, user: str, true: Callable[[Server], object], timeout: float) -> Server:
-        """Wait until something is true of a user's server as it is from now on; {} for none.
+        """Wait until a user's server, as of later polls, satisfies *true*; return it, {} for none.
 
         Raises:
-            TimeoutError: It was not in time.
+            TimeoutError: It did not within *timeout* seconds.
         """
         with self._news:
-            # An answer that is under way may have been asked for before now.
+            # The answer to a poll that has begun may be older than this call.
             asked = self._asked + 2
             if not self._news.wait_for(
                 lambda: self._asked >= asked and true(self._servers.get(user, {})), timeout

@@ -1,8 +1,8 @@
-"""Many spawns with faults, and what is left of them: ``python -m tests.race.soak [SPAWNS]``.
+"""Runs many spawns with faults and counts what they leave: ``python -m tests.race.soak [SPAWNS]``.
 
-The spawners, the API server, the scheduler and the view are real; the hub is played. What it does
-around a spawner (jupyterhub.user.User.spawn and stop) is done here in one process, without its
-database, its proxy and its pages, which would take most of the time.
+The spawners, the API server, the scheduler and the view are real; the hub is simulated. One process
+calls the spawners as jupyterhub.user.User.spawn and stop do, without JupyterHub's database, proxy
+and pages, which would take most of the time.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class Outcome:
     """What is left after all spawns.
 
     Attributes:
-        ends: How starts ended, by their fate and the exception's class.
+        ends: How many starts ended how: their fate, and the exception's class.
         reservations: Reservations that are left.
         pods: Pods that are left.
-        memory: Resident memory of the process in MB, at ten points of the way.
+        memory: Resident memory of the process in MB, after each tenth of the spawns.
         seconds: How long it took.
     """
 
@@ -70,7 +70,7 @@ class Outcome:
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[LocalCluster]:
-    """Nodes of 1, 2, 4 and 8 GPUs, and pods that are reported to run."""
+    """Run a cluster with nodes of 1, 2, 4 and 8 GPUs, which reports pods as running."""
     groups = []
     for gpus in (1, 2, 4, 8):
         room = {"cpu": "64", "memory": "256Gi", "pods": "110", GPU: str(gpus)}
@@ -81,7 +81,7 @@ def cluster(folder: Path) -> Iterator[LocalCluster]:
 
 
 async def soak(running: LocalCluster, spawns: int, seed: int) -> Outcome:
-    """Let people start and stop servers, with every fault there is."""
+    """Start and stop servers for several users at once, with every fault."""
     played = Hub(running, random.Random(seed))
     outcome, left, began = Outcome(), iter(range(spawns)), time.monotonic()
 
@@ -106,11 +106,11 @@ async def soak(running: LocalCluster, spawns: int, seed: int) -> Outcome:
 
 
 class Hub:
-    """What a hub does with its spawners.
+    """A simulated hub: what JupyterHub does with its spawners.
 
     Args:
         running: The cluster.
-        dice: Decide what becomes of a start.
+        dice: Decides the fate of each start.
     """
 
     def __init__(self, running: LocalCluster, dice: random.Random) -> None:
@@ -127,11 +127,11 @@ class Hub:
 
     @property
     def reservations(self) -> Reservations:
-        """The reservations of the hub as it is now."""
+        """The reservations of the current runtime, which `restart` replaces."""
         return runtime.current(self._spawner("nobody", "served")).preflight.reservations
 
     async def visit(self, name: str) -> str:
-        """Start a server, and stop it again if it came up; return how that went."""
+        """Start a server and stop it again; return the start's fate and outcome."""
         [fate] = self._dice.choices(list(FATES), list(FATES.values()))
         spawner = self._spawner(name, fate)
         spawner.user_options = {"accelerator": "gpu", "gpus": self._dice.choice([1, 1, 2, 4])}
@@ -227,7 +227,7 @@ def _spoil(_spawner: object, pod: Any) -> Any:
 
 
 async def _until_none(running: LocalCluster, reservations: Reservations) -> None:
-    """Wait until the view has seen the last of it, for so long as that may take."""
+    """Wait until no pod and no reservation is left, for at most 60 s."""
     with suppress(TimeoutError):
         async with asyncio.timeout(60):
             while len(reservations) or bool(await asyncio.to_thread(running.api.items, _PODS)):  # noqa: ASYNC110
@@ -240,12 +240,12 @@ def _resident() -> float:
 
 
 def main() -> int:
-    """Run it at full size, and say whether anything is left."""
+    """Run the soak at full size; return 1 if anything is left."""
     spawns = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     seed = random.randrange(2**32)
     logging.disable(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as folder, cluster(Path(folder) / "cluster") as running:
-        # The variable KUBECONFIG has been read when this was imported.
+        # kube_config read the variable KUBECONFIG when it was imported.
         kube_config.KUBE_CONFIG_DEFAULT_LOCATION = str(running.kubeconfig)
         outcome = asyncio.run(soak(running, spawns, seed))
     for end, count in outcome.ends.most_common():

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from localcluster import Fleet, LocalCluster, NodeGroup, Pods, kubeconfig, rbac
+from localcluster import Fleet, LocalCluster, NodeGroup, Pods, rbac
 from localcluster.ports import free_ports
 from tests.fixtures.bare_cluster import bare
 from tests.hub.pods import Pods as PodsOfHub
 from tests.hub.running import RunningHub, running_hub
-from tests.race.answering import answering
-from tests.race.cutting import Cutter
 from tests.race.replay import Line
 from tests.race.servers import Servers
 from tests.race.twin import Twin
+from tests.servers.cutting_proxy import CuttingProxy
+from tests.servers.single_user import serving_every_pod
 
 SIZES = (1, 2, 4, 8)
 GPU = "nvidia.com/gpu"
@@ -43,42 +42,42 @@ gpuspawner.configure(c)
 
 @dataclass
 class Stage:
-    """All that a race needs.
+    """The parts of a race.
 
     Attributes:
         cluster: The control plane of the hub.
         hub: The hub.
-        servers: What it says of people's servers.
-        twin: Where a recording is played again.
-        cutter: The hub's way to the API server.
-        recording: What the hub's view saw and its preflight said.
+        servers: The hub's answers about users' servers.
+        twin: Replays a recording on a second cluster.
+        proxy: Between the hub and the API server.
+        recording: The file of what the hub's view saw and its preflight answered.
     """
 
     cluster: LocalCluster
     hub: RunningHub
     servers: Servers
     twin: Twin
-    cutter: Cutter
+    proxy: CuttingProxy
     recording: Path
 
     def lines(self, since: int = 0) -> list[Line]:
-        """What the hub has recorded, from the given line on; not the one that it is writing."""
+        """Return the recorded lines from the given one on, without the one being written."""
         return [json.loads(line) for line in self.recording.read_text().split("\n")[since:-1]]
 
     def written(self) -> int:
-        """How many lines the hub has recorded."""
+        """Return how many lines the hub has recorded."""
         return self.recording.read_bytes().count(b"\n")
 
     def reservations(self) -> int:
-        """How many reservations there were when the hub last looked."""
+        """Return the number of reservations when the hub last recorded it."""
         return next((x["gpus"] for x in reversed(self.lines()) if x["what"] == "reservations"), 0)
 
 
 @contextmanager
 def stage(folder: Path) -> Iterator[Stage]:
-    """Set it up in a folder, and take it down.
+    """Set the stage up in a folder, and take it down when the block ends.
 
-    Pods are reported to run, and one server answers the hub for all of them.
+    The cluster only reports pods as running, and one server answers the hub for all of them.
     """
     with ExitStack() as stack:
         cluster = stack.enter_context(LocalCluster(folder / "cluster", pods=Pods.REPORT))
@@ -86,10 +85,10 @@ def stage(folder: Path) -> Iterator[Stage]:
         for each in (cluster, twin):
             each.add_nodes(nodes())
         cluster.api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-        cutter = Cutter(cluster.url, random.Random(0))
-        stack.enter_context(cutter.open())
+        proxy = CuttingProxy(cluster)
+        stack.enter_context(proxy.open())
         (port,) = free_ports(1)
-        stack.enter_context(answering(port))
+        stack.enter_context(serving_every_pod(port))
         recording = folder / "recording.jsonl"
         recording.touch()
         lines = CONFIGURATION.format(recording=str(recording), namespace=NAMESPACE, port=port)
@@ -98,14 +97,14 @@ def stage(folder: Path) -> Iterator[Stage]:
             running_hub(
                 folder / "hub",
                 lines,
-                environment={"KUBECONFIG": str(_through(cutter, cluster, folder))},
+                environment={"KUBECONFIG": str(_kubeconfig(proxy, cluster, folder))},
                 pods=PodsOfHub(cluster, NAMESPACE),
             )
         )
         hub.until_it_sees_the_cluster()
         servers = Servers(hub)
         stack.enter_context(servers.watching())
-        yield Stage(cluster, hub, servers, Twin(twin), cutter, recording)
+        yield Stage(cluster, hub, servers, Twin(twin), proxy, recording)
 
 
 def nodes() -> Fleet:
@@ -116,13 +115,8 @@ def nodes() -> Fleet:
     return Fleet(tuple(groups))
 
 
-def _through(cutter: Cutter, cluster: LocalCluster, folder: Path) -> Path:
-    """The hub's kubeconfig, with the cutter's address."""
-    written = json.loads(rbac.hub_kubeconfig(cluster, NAMESPACE).read_text())
-    return kubeconfig.write(
-        folder / "kubeconfig",
-        url=f"https://127.0.0.1:{cutter.port}",
-        ca=cluster.ca,
-        token=written["users"][0]["user"]["token"],
-        namespace=NAMESPACE,
-    )
+def _kubeconfig(proxy: CuttingProxy, cluster: LocalCluster, folder: Path) -> Path:
+    """Write the hub's kubeconfig, with the proxy's address."""
+    direct = json.loads(rbac.hub_kubeconfig(cluster, NAMESPACE).read_text())
+    token = direct["users"][0]["user"]["token"]
+    return proxy.kubeconfig(folder / "kubeconfig", token, NAMESPACE)

@@ -1,4 +1,4 @@
-"""What `python -m tests.race` takes."""
+"""The command line of `python -m tests.race`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from tests.race.__main__ import parse
 from tests.race.race import RACES
 
 
-def test_nothing_said_means_every_race_by_a_hundred_people() -> None:
+def test_without_arguments_a_hundred_users_run_every_race() -> None:
     asked = parse([])
 
     assert (asked.people, asked.rounds, asked.seed) == (100, 5, None)
     assert asked.races == list(RACES)
 
 
-def test_people_rounds_races_and_seed_can_be_said() -> None:
+def test_people_rounds_races_and_seed_are_arguments() -> None:
     asked = parse(["60", "20", "6,0", "--seed", "786388467"])
 
     assert (asked.people, asked.rounds, asked.seed) == (60, 20, 786388467)
@@ -27,9 +27,7 @@ def test_all_means_every_race() -> None:
 
 
 @pytest.mark.parametrize("places", ["99", "-1", "mixed", ""])
-def test_a_race_that_there_is_not_is_a_mistake(
-    places: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_race_is_an_error(places: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse(["60", "20", places])
 

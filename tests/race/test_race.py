@@ -1,4 +1,4 @@
-"""A small race, with a real hub, a real scheduler and a twin; `make race` is the whole."""
+"""A small race, with a real hub, a real scheduler and a twin; `make race` runs all races."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def set_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         yield ready
 
 
-def test_of_many_who_ask_for_one_gpu_exactly_as_many_start_as_there_are(set_up: Stage) -> None:
+def test_exactly_as_many_servers_of_one_gpu_start_as_there_are_gpus(set_up: Stage) -> None:
     race = next(race for race in RACES if race.sizes is alike)
 
     result = run(race, set_up, PEOPLE, seed=1)
@@ -30,7 +30,7 @@ def test_of_many_who_ask_for_one_gpu_exactly_as_many_start_as_there_are(set_up: 
     assert result.fitting == []
 
 
-def test_of_mixed_requests_all_accepted_run_and_no_refused_would_have_fitted(
+def test_with_mixed_sizes_accepted_servers_run_and_refused_ones_would_not_fit(
     set_up: Stage,
 ) -> None:
     race = next(race for race in RACES if race.sizes is mixed)

@@ -1,4 +1,4 @@
-"""What is written of a view's changes, in their order."""
+"""The recording of a view's changes, in their order."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.unit.preflight.worlds import NAMESPACE, StillView, node, pod
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for method in ("put", "remove"):  # to be put back after the test
+    for method in ("put", "remove"):  # so that monkeypatch restores it
         monkeypatch.setattr(ClusterState, method, getattr(ClusterState, method))
     path = tmp_path / "recording.jsonl"
     recording.Recorder(path, NAMESPACE).watch_the_view()
     return path
 
 
-def test_a_node_is_written_as_often_as_it_changes(path: Path) -> None:
+def test_each_change_of_a_node_is_recorded(path: Path) -> None:
     taint = {"key": "node.kubernetes.io/not-ready", "value": "", "effect": "NoSchedule"}
     view = StillView(("Node", node("n", 2)))
     view.put("Node", node("n", 2, taints=[taint]))
@@ -35,7 +35,7 @@ def test_a_node_is_written_as_often_as_it_changes(path: Path) -> None:
     ]
 
 
-def test_a_pod_is_written_once_it_is_bound_and_once_it_is_gone(path: Path) -> None:
+def test_a_pod_is_recorded_when_it_is_bound_and_when_it_is_deleted(path: Path) -> None:
     view = StillView(("Pod", pod("a", 2)), ("Pod", pod("a", 2, on="n")))
     view.remove_pod("a")
 
@@ -45,7 +45,7 @@ def test_a_pod_is_written_once_it_is_bound_and_once_it_is_gone(path: Path) -> No
     ]
 
 
-def test_a_bound_pod_is_gone_when_a_new_list_shows_another_one_of_its_name(path: Path) -> None:
+def test_a_bound_pod_is_gone_when_a_new_list_has_another_pod_of_its_name(path: Path) -> None:
     StillView(("Pod", pod("a", 2, on="n")), ("Pod", pod("a", 1)))
 
     assert lines(path)[-1] == {"what": "gone", "name": "a"}

@@ -1,4 +1,4 @@
-"""What a recording comes to: which refusals were given on which picture."""
+"""Replays of recordings: which refusals belong to which picture."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.race.replay import Line, Picture, moments
 READY = {"gpus": 1, "taints": [], "unschedulable": False}
 
 
-def test_a_refusal_is_given_on_what_was_seen_before_it_and_not_after() -> None:
+def test_a_refusal_belongs_to_the_picture_before_it() -> None:
     refusal = refused("late")
 
     (moment,) = moments([bound("a"), refusal, gone("a")])
@@ -29,11 +29,11 @@ def test_refusals_between_two_changes_share_a_moment() -> None:
     assert [line["name"] for line in moment.refusals] == ["x", "y"]
 
 
-def test_who_is_told_to_try_again_was_not_told_that_there_is_no_room() -> None:
+def test_an_advice_to_try_again_is_not_a_refusal_for_lack_of_room() -> None:
     assert list(moments([refused("x", reason="try-again")])) == []
 
 
-def test_what_was_seen_before_the_first_line_that_counts_is_there_still() -> None:
+def test_changes_before_the_first_counted_line_are_in_the_picture() -> None:
     recording = [bound("left"), refused("earlier"), bound("a"), refused("x")]
 
     (moment,) = moments(recording, since=2)
@@ -42,7 +42,7 @@ def test_what_was_seen_before_the_first_line_that_counts_is_there_still() -> Non
     assert [line["name"] for line in moment.refusals] == ["x"]
 
 
-def test_a_node_that_is_not_ready_for_a_while_is_so_for_those_refused_meanwhile_only() -> None:
+def test_a_node_is_not_ready_only_in_the_pictures_of_that_time() -> None:
     taint = {"key": "node.kubernetes.io/not-ready", "value": "", "effect": "NoSchedule"}
     away = {**READY, "taints": [taint]}
 
@@ -54,7 +54,7 @@ def test_a_node_that_is_not_ready_for_a_while_is_so_for_those_refused_meanwhile_
     ]
 
 
-def test_a_node_that_is_gone_is_in_no_picture() -> None:
+def test_a_deleted_node_is_in_no_later_picture() -> None:
     (moment,) = moments([node(READY), {"what": "node-gone", "name": "node"}, refused("x")])
 
     assert moment.picture == Picture()

@@ -1,4 +1,4 @@
-"""The twin says of a refusal what arithmetic says: whether there was room."""
+"""The twin and arithmetic agree whether there was room for a refused request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def twin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twin]:
         yield Twin(cluster)
 
 
-def test_after_whatever_came_and_went_it_says_who_would_have_fitted(twin: Twin) -> None:
+def test_after_random_changes_it_finds_the_refused_pods_that_would_have_fitted(twin: Twin) -> None:
     recording, room = come_and_go(random.Random(0), moments=60)
 
     wrong = twin.would_have_fitted(recording)
@@ -32,7 +32,7 @@ def test_after_whatever_came_and_went_it_says_who_would_have_fitted(twin: Twin) 
     assert 10 < len(room) < 50
 
 
-def test_what_was_bound_before_the_first_line_that_counts_still_takes_its_room(twin: Twin) -> None:
+def test_pods_bound_before_the_first_counted_line_take_room(twin: Twin) -> None:
     full = [bound(f"p{size}", f"node-{size}-0", size) for size in SIZES]
     recording = [*empty(), *full, refused("late", 1)]
 
@@ -42,7 +42,9 @@ def test_what_was_bound_before_the_first_line_that_counts_still_takes_its_room(t
 @pytest.mark.parametrize(
     "away", [{"gpus": 8, "taints": [NOT_READY]}, {"gpus": 8, "unschedulable": True}, {"gpus": 0}]
 )
-def test_a_node_that_the_hub_saw_away_has_no_room_until_it_is_back(twin: Twin, away: Line) -> None:
+def test_a_node_that_the_hub_saw_unusable_has_no_room_until_it_is_back(
+    twin: Twin, away: Line
+) -> None:
     gone, back = node("node-8-0", **away), node("node-8-0", 8)
     recording = [*empty(), gone, refused("meanwhile", 8), back, refused("afterwards", 8)]
 
@@ -51,14 +53,14 @@ def test_a_node_that_the_hub_saw_away_has_no_room_until_it_is_back(twin: Twin, a
     assert [(each.refusal["name"], each.node) for each in wrong] == [("afterwards", "node-8-0")]
 
 
-def test_a_node_that_is_gone_has_no_room(twin: Twin) -> None:
+def test_a_deleted_node_has_no_room(twin: Twin) -> None:
     recording = [*empty(), {"what": "node-gone", "name": "node-8-0"}, refused("late", 8)]
 
     assert twin.would_have_fitted(recording) == []
 
 
 def come_and_go(dice: random.Random, moments: int) -> tuple[list[Line], set[str]]:
-    """Pods come and go, and after each somebody is refused; with the names of those with room."""
+    """Return a recording of random pods and refusals, and the refused that had room."""
     recording, room = empty(), set()
     free = {f"node-{size}-0": size for size in SIZES}
     pods: dict[str, tuple[str, int]] = {}

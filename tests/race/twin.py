@@ -1,7 +1,7 @@
-"""A second control plane with the same nodes, in which a recording is played again.
+"""Replays a recording on a second control plane with the same nodes.
 
-There a request that was refused is created at the moment of its refusal, and kube-scheduler says
-whether it would have fitted.
+The twin creates each refused request as a pod at the moment of its refusal. The pod would have
+fitted if kube-scheduler finds a node for it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _VERSION = "version"
 
 @dataclass(frozen=True)
 class Misjudged:
-    """A refusal although there was room.
+    """A refusal even though there was room.
 
     Attributes:
         refusal: The line of the recording.
-        node: Where the twin's scheduler has put the pod.
-        picture: What the hub's view had shown until then.
+        node: The node that the twin's scheduler chose.
+        picture: What the hub's view showed at the time.
     """
 
     refusal: Line
@@ -42,10 +42,10 @@ class Misjudged:
 
 
 class Twin:
-    """Plays recordings.
+    """Replays recordings.
 
     Args:
-        cluster: A control plane that nobody else touches, with a scheduler and the same nodes.
+        cluster: A control plane for this alone, with a scheduler and the same nodes.
     """
 
     def __init__(self, cluster: LocalCluster) -> None:
@@ -55,13 +55,13 @@ class Twin:
         self._version = ""
 
     def would_have_fitted(self, recording: Iterable[Line], since: int = 0) -> list[Misjudged]:
-        """Who was refused, from the given line on, although the scheduler finds a node."""
+        """Return the refusals from the given line on for which the scheduler finds a node."""
         return [wrong for moment in moments(recording, since) for wrong in self._wrong(moment)]
 
     def _wrong(self, moment: Moment) -> list[Misjudged]:
         self._make_nodes(moment.picture.nodes)
         self._make_pods(moment.picture.bound)
-        # One after another: together one might take the other's room.
+        # One after another: one pod might take another's room.
         places = {gpus: self._place(gpus) for gpus in {line["gpus"] for line in moment.refusals}}
         return [
             Misjudged(refusal, node, moment.picture)
@@ -70,10 +70,10 @@ class Twin:
         ]
 
     def _make_nodes(self, nodes: dict[str, Line]) -> None:
-        """Let the nodes be as they were, and give all of them a new version.
+        """Make the nodes as recorded, and give all of them a new version.
 
-        The scheduler hears of nodes and of pods in no common order, so it is only asked about nodes
-        of this version.
+        Changes of nodes and of pods reach the scheduler in no common order, so the pods of a
+        replay select nodes of this version.
         """
         if nodes == self._nodes:
             return
@@ -100,10 +100,10 @@ class Twin:
                 self._cluster.api.create(_PODS, _pod(name, gpus, {"nodeName": node}))
 
     def _place(self, gpus: int) -> str:
-        """Where the scheduler puts a pod of this size, "" for nowhere.
+        """Return the node that the scheduler finds for a pod of this size, "" for none.
 
-        Each has a name of its own: what the scheduler still writes about one must not be read as
-        its answer about the next.
+        Each pod has a new name, so that a late answer about one isn't taken for an answer about
+        the next.
         """
         name = f"question-{next(self._questions)}"
         selector = {"nodeSelector": {_VERSION: self._version}}
@@ -113,7 +113,7 @@ class Twin:
         return str(pod["spec"].get("nodeName", ""))
 
     def _answered(self, name: str) -> Line:
-        """The pod, once the scheduler has looked at it; {} before."""
+        """Return the pod if the scheduler has decided about it, else {}."""
         pod = self._cluster.api.get(f"{_PODS}/{name}")
         return pod if _is_answered(pod) else {}
 
@@ -132,7 +132,7 @@ def _gpus(pod: dict[str, Any]) -> int:
 
 
 def _is_answered(pod: dict[str, Any]) -> bool:
-    """Whether the pod has a node, or was found to have none by who knew of the newest nodes."""
+    """Return whether the pod has a node, or the scheduler found none among the newest nodes."""
     return bool(pod["spec"].get("nodeName")) or any(
         condition["type"] == "PodScheduled"
         and condition["status"] == "False"

@@ -1,4 +1,4 @@
-"""Objects of any shape: never an exception, and what depends on an odd one is unknown."""
+"""Objects of any shape never raise; verdicts that depend on undecodable objects are unknown."""
 
 import copy
 import gzip
@@ -48,7 +48,7 @@ anything = st.recursive(
 
 
 def places(plain, path=()):
-    """Every place in a plain object, as a path of keys."""
+    """Yield the path of keys to every value in a plain object."""
     items = (
         plain.items()
         if isinstance(plain, dict)
@@ -83,7 +83,7 @@ def broken_cases(draw):
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(broken_cases())
-def test_nothing_raises_whatever_the_objects_are(case):
+def test_broken_objects_never_raise(case):
     pod = case.pop("pod")
     state = ClusterState.from_objects(**case)
     for verdict in (evaluate(state, pod), explain(state, pod)):
@@ -97,12 +97,12 @@ def test_nothing_raises_whatever_the_objects_are(case):
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(anything, max_size=4), st.lists(anything, max_size=4), anything)
-def test_nothing_raises_for_what_is_no_object_at_all(nodes, pods, pod):
+def test_values_that_are_not_objects_never_raise(nodes, pods, pod):
     state = ClusterState.from_objects(nodes=nodes, pods=pods)
     assert evaluate(state, pod).outcome is not Outcome.FITS
 
 
-def test_very_many_labels_are_only_slow():
+def test_a_node_with_200_000_labels_can_be_evaluated():
     labels = {f"label-{number}": "x" * 63 for number in range(200_000)}
     big = node(0, gpu=True)
     big["metadata"]["labels"].update(labels)
@@ -112,7 +112,7 @@ def test_very_many_labels_are_only_slow():
 
 
 def known(**objects):
-    """A state in which there is nothing but the objects given."""
+    """Return a state with only the given objects, whose other kinds are known and empty."""
     kinds = dict.fromkeys(
         (
             "pods",
@@ -127,36 +127,36 @@ def known(**objects):
     return ClusterState.from_objects(**{**kinds, **objects})
 
 
-def odd_pod(**spec):
+def changed_pod(**spec):
     plain = running_pod(1, 0, gpus=1)
     plain["spec"].update(spec)
     return plain
 
 
-def test_an_odd_node_that_could_fit_makes_a_refusal_unknown():
-    odd = node(0, gpu=True)
-    odd["status"]["allocatable"]["cpu"] = "plenty"
-    verdict = evaluate(known(nodes=[odd, node(1, gpu=False)]), gpu_request(None))
+def test_an_undecodable_node_that_could_fit_makes_a_refusal_unknown():
+    undecodable = node(0, gpu=True)
+    undecodable["status"]["allocatable"]["cpu"] = "plenty"
+    verdict = evaluate(known(nodes=[undecodable, node(1, gpu=False)]), gpu_request(None))
     assert verdict.outcome is Outcome.UNKNOWN
     assert [unknown.why for unknown in verdict.unknown] == [Why.ODD_OBJECT]
     assert "node-0" in verdict.unknown[0].detail
 
 
 @pytest.mark.parametrize("status", [7, {"allocatable": []}, {"allocatable": {"cpu": {}}}])
-def test_a_node_of_another_shape_makes_a_refusal_unknown(status):
-    odd = {**node(0, gpu=True), "status": status}
-    assert evaluate(known(nodes=[odd]), gpu_request()).outcome is Outcome.UNKNOWN
+def test_a_node_with_a_malformed_status_makes_a_refusal_unknown(status):
+    malformed = {**node(0, gpu=True), "status": status}
+    assert evaluate(known(nodes=[malformed]), gpu_request()).outcome is Outcome.UNKNOWN
 
 
-def test_an_odd_node_does_not_matter_where_another_fits():
-    odd = {**node(0, gpu=True), "status": 7}
-    verdict = evaluate(known(nodes=[odd, node(8, gpu=True)]), gpu_request())
+def test_an_undecodable_node_does_not_matter_if_another_fits():
+    undecodable = {**node(0, gpu=True), "status": 7}
+    verdict = evaluate(known(nodes=[undecodable, node(8, gpu=True)]), gpu_request())
     assert verdict.outcome is Outcome.FITS
     assert verdict.feasible == ("node-8",)
 
 
-def test_an_odd_pod_makes_its_own_node_unknown_and_no_other():
-    pod = odd_pod(containers=[{"name": "c", "resources": {"requests": {"cpu": "some"}}}])
+def test_an_undecodable_pod_makes_only_its_own_node_unknown():
+    pod = changed_pod(containers=[{"name": "c", "resources": {"requests": {"cpu": "some"}}}])
     pod["spec"]["nodeName"] = "node-3"
     alone = known(nodes=[node(3, gpu=True)], pods=[pod])
     assert evaluate(alone, gpu_request()).outcome is Outcome.UNKNOWN
@@ -166,19 +166,19 @@ def test_an_odd_pod_makes_its_own_node_unknown_and_no_other():
     assert verdict.feasible == ("node-8",)
 
 
-def test_an_odd_pod_cannot_turn_an_impossible_node_into_a_possible_one():
-    pod = odd_pod(containers="none")
+def test_an_undecodable_pod_does_not_change_an_impossible_verdict():
+    pod = changed_pod(containers="none")
     verdict = evaluate(known(nodes=[node(0, gpu=False)], pods=[pod]), gpu_request(None))
     assert verdict.outcome is Outcome.IMPOSSIBLE
 
 
-def test_an_odd_pod_that_may_repel_makes_every_yes_unknown():
-    pod = odd_pod(affinity={"podAntiAffinity": 5})
+def test_an_undecodable_pod_that_may_repel_makes_every_fit_unknown():
+    pod = changed_pod(affinity={"podAntiAffinity": 5})
     verdict = evaluate(known(nodes=[node(3, gpu=True)], pods=[pod]), gpu_request())
     assert verdict.outcome is Outcome.UNKNOWN
 
 
-def test_should_all_pods_be_odd_the_verdict_is_unknown_and_short():
+def test_thousands_of_undecodable_pods_give_one_reason():
     pods = [{**running_pod(n, n % 500, gpus=1), "spec": 5} for n in range(5_000)]
     nodes = [node(number, gpu=True) for number in range(500)]
     verdict = evaluate(known(nodes=nodes, pods=pods), gpu_request(None))
@@ -186,7 +186,7 @@ def test_should_all_pods_be_odd_the_verdict_is_unknown_and_short():
     assert len(verdict.unknown) == 1
 
 
-def test_an_odd_claim_matters_to_its_own_pod_only():
+def test_an_undecodable_claim_matters_only_to_its_own_pod():
     claim = {"metadata": {"name": "home", "namespace": "team-1"}, "spec": 5}
     state = known(nodes=[node(3, gpu=True)], persistentVolumeClaims=[claim])
     assert evaluate(state, gpu_request()).outcome is Outcome.FITS
@@ -195,14 +195,14 @@ def test_an_odd_claim_matters_to_its_own_pod_only():
     assert evaluate(state, pod).outcome is Outcome.UNKNOWN
 
 
-def test_text_that_no_json_can_hold_is_odd():
+def test_a_pod_with_text_that_is_invalid_in_json_is_unknown():
     pod = gpu_request()
     pod["spec"]["nodeSelector"] = {"a": "\ud800"}
     state = known(nodes=[node(3, gpu=True)])
     assert evaluate(state, pod).unknown[0].why is Why.ODD_POD
 
 
-def test_a_pod_that_cannot_be_understood_is_unknown():
+def test_a_pod_with_an_invalid_quantity_is_unknown():
     pod = gpu_request()
     pod["spec"]["containers"][0]["resources"]["requests"]["memory"] = "lots"
     verdict = evaluate(known(nodes=[node(3, gpu=True)]), pod)

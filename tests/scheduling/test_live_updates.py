@@ -1,4 +1,4 @@
-"""However objects came, changed and went, a state answers as one that is built of what is left."""
+"""After any updates, a state gives the same verdicts as a new state with the same objects."""
 
 import copy
 import gzip
@@ -19,7 +19,7 @@ SCOPED = ("Pod", "PersistentVolumeClaim", "CSIStorageCapacity")
 
 
 def some_cases(draw):
-    """Return the pods and (kind, object) of a few answered cases."""
+    """Return the pods to place and all (kind, object) pairs of a few answered cases."""
     pods, objects = [], []
     for path in draw.sample(FILES, 3):
         case = json.loads(draw.choice(gzip.decompress(path.read_bytes()).splitlines()))
@@ -29,7 +29,7 @@ def some_cases(draw):
 
 
 def changed(draw, kind, plain, places):
-    """Return another version of an object, sometimes an odd one."""
+    """Return another version of an object, sometimes an undecodable one."""
     plain = copy.deepcopy(plain)
     spec = plain.setdefault("spec", {})
     if kind == "Node":
@@ -51,7 +51,7 @@ def changed(draw, kind, plain, places):
 
 
 class History:
-    """A state that is kept up to date, and what is in it."""
+    """A state that is kept up to date, and the objects in it."""
 
     def __init__(self, draw):
         self.draw = draw
@@ -93,7 +93,7 @@ class History:
         if self.draw.random() < 0.05:
             self.know(self.draw.choice(sorted(KINDS)))
 
-    def anew(self):
+    def new_state(self):
         state = ClusterState()
         for kind in self.known:
             state.mark_known(kind)
@@ -115,12 +115,12 @@ def essence(verdict):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_history_leaves_no_trace(seed):
+def test_an_updated_state_answers_like_a_new_one(seed):
     history = History(random.Random(seed))
     for _ in range(120):
         history.step()
         if history.draw.random() < 0.3:
-            fresh = history.anew()
+            fresh = history.new_state()
             for kind in KINDS:
                 assert set(history.state.keys(kind)) == set(fresh.keys(kind))
             for pod in history.pods:

@@ -1,6 +1,6 @@
-"""What the real kube-scheduler v1.36.2 answered to generated clusters, asked again without it.
+"""Compares verdicts with recorded answers of the real kube-scheduler v1.36.2.
 
-`tests/scheduling/live/record.py` wrote the answers. They hold what the vectors lack: nominated
+`tests/scheduling/live/record.py` wrote the answers. They cover what the vectors lack: nominated
 pods, preemption, CSI limits, storage capacity, resizes, and the whole message.
 """
 
@@ -20,7 +20,7 @@ ANSWERS = sorted((Path(__file__).parent / "answers").glob("*.jsonl.gz"))
 
 
 @pytest.mark.parametrize("path", ANSWERS, ids=lambda path: path.name.removesuffix(".jsonl.gz"))
-def test_the_verdict_is_what_the_scheduler_did(path: Path) -> None:
+def test_the_verdict_equals_the_schedulers_answer(path: Path) -> None:
     different = []
     for line in gzip.decompress(path.read_bytes()).splitlines():
         case = msgspec.json.decode(line)

@@ -1,6 +1,6 @@
-"""Cases answered by the filter plugins of kube-scheduler 1.36.2 (see vectors/README.md).
+"""Compares verdicts with answers of kube-scheduler 1.36.2's filter plugins (vectors/README.md).
 
-Each file is one test: 2,116 tests of their own would take longer to report than to run.
+Each file is one test, because pytest would need more time to report 2,116 tests than to run them.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ def state_of(case: dict[str, Any]) -> ClusterState:
 
 
 def answer(feasible: list[str], message: str, reasons: dict[str, list[str]]) -> dict[str, Any]:
-    """An answer whose reasons may stand in any order."""
+    """Return an answer that compares equal in any order of the reasons."""
     texts = {node: set(texts) for node, texts in reasons.items()}
     return {"feasible": list(feasible), "message": message, "reasons": texts}
 
 
-def test_no_case_is_left_out() -> None:
+def test_all_cases_are_present() -> None:
     assert sum(len(lines(path)) for path in VECTORS) == 2116
 
 
 @EACH_FILE
-def test_the_answer_is_the_schedulers(path: Path) -> None:
+def test_explain_gives_the_schedulers_answer(path: Path) -> None:
     different = {}
     for case in cases(path):
         verdict = explain(state_of(case), case["pod"])
-        told = answer(verdict.feasible, verdict.message, verdict.reasons)
+        actual = answer(verdict.feasible, verdict.message, verdict.reasons)
         expected = answer(**case["expected"])
-        if told != expected:
-            different[case["name"]] = told, expected
+        if actual != expected:
+            different[case["name"]] = actual, expected
 
     assert different == {}
 

@@ -1,11 +1,11 @@
 """KubeSpawner's own tests, with KubeSpawner and with GPUSpawner: `python -m tests.stock`.
 
-Every test that passes with KubeSpawner has to pass with GPUSpawner. The tests are those of the
-KubeSpawner that is installed. They are not on PyPI, so they come from its Git repository, or from a
+Every test that passes with KubeSpawner must pass with GPUSpawner. The tests are those of the
+installed KubeSpawner release. They aren't on PyPI, so they come from its Git repository, or from a
 folder that $GPUSPAWNER_KUBESPAWNER_TESTS names: `FOLDER/7.1.0/tests`.
 
-Some need what the local cluster doesn't have, such as a program that runs in a pod. They fail with
-both, and count for nothing.
+Some need features that the local cluster lacks, for example a program that runs in a pod. They fail
+with both spawners and don't count.
 """
 
 import os
@@ -20,12 +20,12 @@ from tests.stock.outcomes import lost, outcomes, passed
 
 REPOSITORY = "https://github.com/jupyterhub/kubespawner"
 ROOT = Path(__file__).parents[2]
-# A test that hangs fails; the longest that passes takes 20 s.
+# The timeout of a test, in seconds; the longest that passes takes 20 s.
 SECONDS_A_TEST = 100
 
 
 def suite(release: str, folder: Path) -> Path:
-    """Return the folder with the tests of a release; `folder` takes what has to be fetched."""
+    """Return the folder with a release's tests; download them into `folder` if necessary."""
     given = os.environ.get("GPUSPAWNER_KUBESPAWNER_TESTS")
     if given:
         return Path(given) / release / "tests"
@@ -36,7 +36,7 @@ def suite(release: str, folder: Path) -> Path:
 
 
 def run(tests: Path, folder: Path, *plugins: str) -> dict[str, str]:
-    """Run the tests on a cluster of their own."""
+    """Run the tests on their own cluster."""
     report = folder / "report.xml"
     options = [
         *("-c", os.devnull, "--rootdir", str(tests), "-p", "no:cacheprovider", "-q", "--tb=short"),
@@ -49,7 +49,7 @@ def run(tests: Path, folder: Path, *plugins: str) -> dict[str, str]:
             **os.environ,
             "KUBECONFIG": str(cluster.kubeconfig),
             "PYTHONPATH": str(ROOT),
-            # The cluster goes at the end, so their namespaces need not go one by one before.
+            # The cluster ends anyway, so there is no need to delete their namespaces first.
             "KUBESPAWNER_DEBUG_NAMESPACE": "1",
         }
         command = [sys.executable, "-m", "pytest", *options, str(tests)]
@@ -58,7 +58,7 @@ def run(tests: Path, folder: Path, *plugins: str) -> dict[str, str]:
 
 
 def main() -> None:
-    """Run them twice and compare; the exit status is 1 where a test was lost."""
+    """Run the tests with both spawners and compare; exit with 1 if a test was lost."""
     release = version("jupyterhub-kubespawner")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,4 +1,4 @@
-"""What became of each test of a run, and which of them GPUSpawner lost."""
+"""The outcome of each test of a run, and the tests that only KubeSpawner passes."""
 
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ PASSED = "passed"
 
 
 def outcomes(report: Path) -> dict[str, str]:
-    """Read pytest's JUnit report: each test, and ``passed`` or what kept it from that."""
+    """Read pytest's JUnit report: each test, and ``passed`` or its other outcome."""
     return {
         f"{case.get('classname')}::{case.get('name')}": _outcome(case)
         for case in ET.parse(report).iter("testcase")
@@ -24,12 +24,12 @@ def _outcome(case: ET.Element) -> str:
 
 
 def passed(run: Mapping[str, str]) -> list[str]:
-    """The tests that passed."""
+    """Return the tests that passed."""
     return [test for test, outcome in run.items() if outcome == PASSED]
 
 
 def lost(stock: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
-    """The tests that pass with KubeSpawner and not with GPUSpawner, and what became of them."""
+    """Return the tests that pass only with KubeSpawner, with their outcome with GPUSpawner."""
     return {
         test: ours.get(test, "it did not run") for test in passed(stock) if ours.get(test) != PASSED
     }

@@ -1,6 +1,6 @@
-"""A pytest plugin that gives KubeSpawner's own tests a GPUSpawner: ``-p tests.stock.substituted``.
+"""A pytest plugin that runs KubeSpawner's tests on GPUSpawner: ``-p tests.stock.substituted``.
 
-Only the package's public name changes. KubeSpawner's own modules keep their class.
+It replaces only the package's public name. KubeSpawner's own modules keep their class.
 """
 
 import kubespawner

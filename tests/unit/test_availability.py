@@ -1,4 +1,4 @@
-"""How it stands with the accelerators of a cluster."""
+"""The availability of the accelerators of a cluster."""
 
 import pytest
 
@@ -41,7 +41,7 @@ def pod(name, on, gpus=0, memory="0"):
 
 
 def look(nodes, pods=(), offers=OFFERS, stock=STOCK):
-    """What is told of the first accelerator and of servers without one."""
+    """Return the availability of the first accelerator and of servers without one."""
     state = ClusterState.from_objects(
         nodes=nodes, pods=list(pods), deviceClasses=[], priorityClasses=[]
     )
@@ -53,7 +53,7 @@ def gpus(most_free, free, most, total):
     return Room("nvidia.com/gpu", 1, most_free, free, most, total)
 
 
-def test_free_gpus_are_counted_on_each_node_and_in_all():
+def test_free_gpus_are_counted_for_one_node_and_in_total():
     here, _ = look([node("a", 4), node("b", 2)], [pod("x", "a", 3)])
 
     assert (here.state, here.gpus) == (State.FREE, gpus(2, 3, 4, 6))
@@ -65,7 +65,7 @@ def test_an_accelerator_whose_gpus_are_all_taken_is_busy():
     assert (here.state, here.gpus) == (State.BUSY, gpus(0, 0, 1, 1))
 
 
-def test_free_gpus_without_memory_beside_them_are_no_room():
+def test_free_gpus_on_a_node_without_free_memory_are_busy():
     offers = Offers.parse(accelerators={"t4": T4}, memory_choices=["12Gi", "8Gi"])
     here, plain = look([node("a", 2)], [pod("x", "a", memory="10Gi")], offers)
 
@@ -73,14 +73,14 @@ def test_free_gpus_without_memory_beside_them_are_no_room():
     assert plain.state is State.BUSY
 
 
-def test_it_is_the_smallest_size_that_must_fit():
+def test_only_the_smallest_size_must_fit():
     offers = Offers.parse(accelerators={"t4": T4}, memory_choices=["12Gi", "8Gi"])
     here, plain = look([node("a", 2)], [pod("x", "a", memory="6Gi")], offers)
 
     assert {here.state, plain.state} == {State.FREE}
 
 
-def test_a_pool_that_can_grow_is_not_busy_yet():
+def test_a_full_pool_that_can_grow_can_scale_up():
     growing = {**T4, "scale_up": {"max_nodes": 2, "minutes": 8}}
     here, _ = look([node("a", 1)], [pod("x", "a", 1)], Offers.parse(accelerators={"t4": growing}))
 
@@ -120,7 +120,7 @@ def test_the_administrators_own_selectors_count():
     assert (here.state, plain.state) == (State.ABSENT, State.ABSENT)
 
 
-def test_a_claim_that_is_still_to_be_made_is_in_nobodys_way():
+def test_a_claim_that_does_not_exist_yet_does_not_matter():
     claim = {"name": "home", "persistentVolumeClaim": {"claimName": "claim-anna"}}
     stock = {**STOCK, "spec": {**STOCK["spec"], "volumes": [claim]}}
     here, _ = look([node("a", 1)], stock=stock)
@@ -142,7 +142,7 @@ def test_another_scheduler_leaves_every_state_unknown():
     assert {here.state, plain.state} == {State.UNKNOWN}
 
 
-def test_servers_without_a_gpu_obey_the_rules_for_them():
+def test_rules_for_servers_without_a_gpu_count():
     state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
     rules = PodRules(cpu_avoids=tuple(OFFERS.accelerators.values()))
     *_, plain = survey(state, LIVE, OFFERS, STOCK, rules)
@@ -151,7 +151,7 @@ def test_servers_without_a_gpu_obey_the_rules_for_them():
 
 
 @pytest.mark.parametrize(
-    ("health", "told"),
+    ("health", "expected"),
     [
         (Reading(1), State.READING),
         (Stale(90, "timed out"), State.UNKNOWN),
@@ -159,22 +159,22 @@ def test_servers_without_a_gpu_obey_the_rules_for_them():
         (Unreachable("refused"), State.UNKNOWN),
     ],
 )
-def test_a_view_that_is_not_live_tells_no_figures(health, told):
+def test_a_view_that_is_not_live_gives_no_gpu_counts(health, expected):
     state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[])
 
     assert survey(state, health, OFFERS) == (
-        Availability(OFFERS.accelerators["t4"], told),
-        Availability(None, told),
+        Availability(OFFERS.accelerators["t4"], expected),
+        Availability(None, expected),
     )
 
 
-def test_of_a_pod_that_is_not_known_yet_nothing_can_be_told():
+def test_without_a_known_pod_every_availability_is_unknown():
     state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
 
     assert {row.state for row in survey(state, LIVE, OFFERS, None)} == {State.UNKNOWN}
 
 
-def test_a_survey_is_kept_until_the_cluster_changes_and_no_longer():
+def test_a_survey_is_kept_only_until_the_cluster_changes():
     state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
     surveys = Surveys(state)
 

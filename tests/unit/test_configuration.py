@@ -1,4 +1,4 @@
-"""A broken configuration is told at once, with the trait's name and the reason."""
+"""A broken configuration is refused at once, with the trait's name and the reason."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _writing_in(regex: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "given", ["gpuspawner", "kubespawner", "kubespawner.KubeSpawner", KubeSpawner, GPUSpawner]
 )
-def test_the_spawner_is_set_over_the_chart_s_own(given: object) -> None:
+def test_the_spawner_replaces_the_chart_s_own(given: object) -> None:
     c = _c(JupyterHub={"spawner_class": given})
 
     configure(c)
@@ -68,7 +68,7 @@ def test_a_misspelt_section_is_named(section: str) -> None:
 
 
 @pytest.mark.parametrize("section", ["DockerSpawner", "KubeSpawner", "Culler", "Authenticator"])
-def test_other_sections_are_none_of_our_business(section: str) -> None:
+def test_other_sections_are_ignored(section: str) -> None:
     configure(_c(**{section: {}}))
 
 
@@ -125,12 +125,12 @@ def test_other_sections_are_none_of_our_business(section: str) -> None:
         (
             {"KubeSpawner": {"profile_list": [{"description": "no name"}]}},
             ConfigurationError,
-            r"KubeSpawner.profile_list cannot be read: KeyError\('display_name'\)",
+            r"KubeSpawner.profile_list can't be read: KeyError\('display_name'\)",
         ),
         (
             {"KubeSpawner": {"profile_list": [_writing_in("(")]}},
             ConfigurationError,
-            r"KubeSpawner.profile_list cannot be read: .*unterminated subpattern",
+            r"KubeSpawner.profile_list can't be read: .*unterminated subpattern",
         ),
         (
             {
@@ -150,14 +150,14 @@ def test_other_sections_are_none_of_our_business(section: str) -> None:
         ),
     ],
 )
-def test_a_mistake_is_told_by_its_trait(
+def test_a_mistake_is_reported_with_its_trait(
     sections: dict[str, dict[str, Any]], error: type[Exception], text: str
 ) -> None:
     with pytest.raises(error, match=text):
         configure(_c(**sections))
 
 
-def test_more_terms_than_a_pod_should_have_are_told_at_the_start() -> None:
+def test_too_many_node_selector_terms_are_reported_at_the_start() -> None:
     two_labels = {f"m{n}": {"node_selector": {f"a{n}": "x", f"b{n}": "y"}} for n in range(10)}
     traits = {"accelerators": two_labels, "keep_cpu_servers_off_accelerators": True}
 
@@ -167,10 +167,10 @@ def test_more_terms_than_a_pod_should_have_are_told_at_the_start() -> None:
         configure(_c(GPUSpawner=traits))
 
 
-def test_values_are_those_of_all_sections_together() -> None:
+def test_values_of_all_sections_are_merged() -> None:
     c = _c(KubeSpawner={"start_timeout": 300, "k8s_api_host": "https://a"}, Spawner={"cmd": "x"})
     c.GPUSpawner.start_timeout = 400
-    c.GPUSpawner.environment.update({"A": "b"})  # merged by traitlets when it is read
+    c.GPUSpawner.environment.update({"A": "b"})  # traitlets merges it with other values
 
     settings = check(c)
 
@@ -179,7 +179,7 @@ def test_values_are_those_of_all_sections_together() -> None:
     assert settings.cpu_environment == {"NVIDIA_VISIBLE_DEVICES": "void"}
 
 
-def test_a_hub_that_lacks_what_is_used_of_it_ends_in_one_line_of_the_log(
+def test_an_incompatible_hub_stops_with_one_log_line(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(runtime, "_runtime", None)
@@ -202,7 +202,7 @@ def test_a_hub_that_lacks_what_is_used_of_it_ends_in_one_line_of_the_log(
         ("Spawner", {"apply_user_options": {"mine": ["image"]}}),
     ],
 )
-def test_what_others_make_of_odd_overrides_is_left_to_them(
+def test_overrides_of_unexpected_types_are_left_to_kubespawner(
     section: str, traits: dict[str, Any]
 ) -> None:
     configure(_c(**{section: traits}))

@@ -1,4 +1,4 @@
-"""What nodes tell of their GPUs."""
+"""Accelerators that gpuspawner discovers from nodes."""
 
 import pytest
 from hypothesis import given
@@ -41,21 +41,21 @@ def found(*nodes):
         ("node.kubernetes.io/instance-type", "p3.8xlarge", "p3-8xlarge", "NVIDIA GPU (p3.8xlarge)"),
     ],
 )
-def test_a_model_is_named_in_the_words_of_its_label(label, value, key, name):
+def test_the_display_name_comes_from_the_label(label, value, key, name):
     (one,) = found(node("n", {label: value}, {"nvidia.com/gpu": "1"}))
 
     assert (one.key, one.display_name) == (key, name)
     assert one.node_selector == {label: value}
 
 
-def test_a_node_without_any_label_is_told_by_what_it_lacks():
+def test_nodes_without_labels_are_selected_by_missing_labels():
     (one,) = found(node("n", {}, {"nvidia.com/gpu": "1"}))
 
     assert (one.key, one.display_name, one.node_selector) == ("gpu", "NVIDIA GPU", {})
     assert {"key": GFD, "operator": "DoesNotExist"} in one.node_affinity[0]["matchExpressions"]
 
 
-def test_the_memory_of_a_gpu_is_told_where_the_labels_tell_it():
+def test_the_description_gives_the_memory_if_all_nodes_agree():
     labels = {
         GFD: "Tesla-T4",
         "nvidia.com/gpu.memory": "15360",
@@ -69,7 +69,7 @@ def test_the_memory_of_a_gpu_is_told_where_the_labels_tell_it():
     assert found(node("a", labels, amounts), node("b", other, amounts))[0].description == ""
 
 
-def test_counts_go_up_to_what_one_node_has_and_never_to_their_sum():
+def test_counts_end_at_the_largest_node_and_not_at_the_sum():
     (one,) = found(
         node("a", {GFD: "Tesla-T4"}, {"nvidia.com/gpu": "2"}),
         node("b", {GFD: "Tesla-T4"}, {"nvidia.com/gpu": "1"}),
@@ -78,7 +78,7 @@ def test_counts_go_up_to_what_one_node_has_and_never_to_their_sum():
     assert one.counts == (1, 2)
 
 
-def test_a_node_whose_gpus_are_unhealthy_still_has_its_model():
+def test_a_node_with_unhealthy_gpus_is_discovered():
     unhealthy = node(
         "a", {GFD: "Tesla-T4"}, {"nvidia.com/gpu": "0"}, capacity={"nvidia.com/gpu": "2"}
     )
@@ -102,7 +102,7 @@ def test_mig_slices_are_accelerators_of_their_own():
     ("product", "resource"),
     [("Tesla-T4-SHARED", "nvidia.com/gpu"), ("Tesla-T4", "nvidia.com/gpu.shared")],
 )
-def test_a_shared_gpu_says_so_and_is_taken_one_at_a_time(product, resource):
+def test_a_shared_gpu_is_named_shared_and_has_the_count_one(product, resource):
     (one,) = found(node("a", {GFD: product}, {resource: "10"}))
 
     assert (one.key, one.display_name) == ("tesla-t4-shared", "NVIDIA Tesla T4, shared")
@@ -110,7 +110,7 @@ def test_a_shared_gpu_says_so_and_is_taken_one_at_a_time(product, resource):
     assert one.is_shared
 
 
-def test_taints_that_keep_others_off_gpus_are_tolerated_and_no_others():
+def test_only_taints_that_reserve_gpu_nodes_are_tolerated():
     (one,) = found(
         node(
             "a",
@@ -132,7 +132,7 @@ def test_taints_that_keep_others_off_gpus_are_tolerated_and_no_others():
     )
 
 
-def test_nodes_without_gpus_tell_nothing():
+def test_nodes_without_gpus_give_no_accelerators():
     state = ClusterState.from_objects(nodes=[node("a", {GFD: "Tesla-T4"}, {"cpu": "4"})], pods=[])
 
     assert discover(state).accelerators == ()
@@ -148,7 +148,7 @@ def test_the_note_says_that_empty_pools_cannot_be_seen():
     )
 
 
-def test_models_of_one_key_stay_apart():
+def test_models_with_the_same_key_get_distinct_keys():
     old, new = found(
         node("a", {GFD: "Tesla-T4"}, {"nvidia.com/gpu": "1"}),
         node("b", {GKE: "nvidia-tesla-t4"}, {"nvidia.com/gpu": "1"}),
@@ -168,8 +168,8 @@ amounts = st.dictionaries(
 
 
 @given(st.lists(st.tuples(labels, amounts), max_size=4))
-def test_whatever_nodes_say_keys_are_plain_distinct_and_the_same_in_any_order(told):
-    nodes = [node(f"n{number}", *one) for number, one in enumerate(told)]
+def test_keys_are_plain_and_distinct_and_do_not_depend_on_the_order(drawn):
+    nodes = [node(f"n{number}", *one) for number, one in enumerate(drawn)]
     here = found(*nodes)
 
     assert here == found(*reversed(nodes))

@@ -1,4 +1,4 @@
-"""What one machine can hold, beside what the evaluation says."""
+"""The largest choices that fit on one node, compared with evaluations."""
 
 from dataclasses import astuple, replace
 
@@ -34,33 +34,33 @@ def found(nodes, pods=(), stock=STOCK, rules=EVERYWHERE, accelerator=T4_OFFERED)
     return machines(state, Trials(OFFERS, stock, rules), accelerator)
 
 
-def test_a_machine_is_what_is_free_on_it_together():
+def test_gpus_memory_and_cpu_must_be_free_on_the_same_node():
     there = found([node("a", 4), node("b", 2, memory="32Gi")], [pod("x", "a", 3, "10Gi")])
 
     assert there.free == (Machine(2, 32 * GI, 8000),)
     assert there.whole == (Machine(4, 16 * GI, 8000), Machine(2, 32 * GI, 8000))
 
 
-def test_what_a_pod_asks_for_beside_the_choices_cannot_be_chosen():
+def test_requests_of_other_containers_reduce_the_largest_choice():
     there = found([node("a", 1)], stock=with_more(SIDECAR, init=[INIT]))
 
     assert there.free == (Machine(1, 15 * GI, 7750),)
 
 
-def test_of_what_is_only_requested_in_part_more_can_be_chosen():
+def test_a_smaller_requested_share_increases_the_largest_choice():
     there = found([node("a", 1)], rules=PodRules(memory_requested=0.5, cpu_requested=0.1))
 
     assert there.free == (Machine(1, 32 * GI, 80000),)
 
 
-def test_a_machine_that_is_away_is_still_one():
+def test_whole_includes_away_nodes():
     there = found([node("a", 2, spec={"unschedulable": True}), node("b", 0, capacity=4)])
 
     assert there.free == ()
     assert there.whole == (Machine(4, 16 * GI, 8000),)
 
 
-def test_machines_without_the_accelerator_count_where_none_is_asked_for():
+def test_nodes_without_the_accelerator_count_only_for_servers_without_one():
     plain = node("plain", 0, memory="64Gi")
 
     assert found([plain], accelerator=None).free == (Machine(0, 64 * GI, 8000),)
@@ -75,7 +75,7 @@ def holds(machine, wanted):
 
 
 @given(st.lists(triples, max_size=8), triples)
-def test_the_largest_hold_what_any_of_them_holds(every, wanted):
+def test_the_largest_sizes_hold_everything_that_any_size_holds(every, wanted):
     assert any(holds(it, wanted) for it in every) == any(holds(it, wanted) for it in largest(every))
 
 
@@ -86,7 +86,7 @@ def test_the_largest_hold_what_any_of_them_holds(every, wanted):
     taken=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 6)), max_size=4),
     part=st.sampled_from([1.0, 0.5, 0.3]),
 )
-def test_no_choice_is_called_impossible_that_could_start(stock, nodes, taken, part):
+def test_a_choice_that_could_start_is_never_ruled_out(stock, nodes, taken, part):
     there = [node(f"n{i}", gpus, memory=f"{size}Gi") for i, (gpus, size) in enumerate(nodes)]
     pods = [pod(f"p{i}", f"n{on}", gpus, f"{size}Gi") for i, (on, gpus, size) in enumerate(taken)]
     state = ClusterState.from_objects(nodes=there, pods=pods, deviceClasses=[])

@@ -1,4 +1,4 @@
-"""What a server is told about its GPUs, by a library built from C in NVML's place."""
+"""The report about a server's GPUs, with a C library in place of NVML."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ int nvmlDeviceGetUUID(void *device, char *uuid, unsigned int length) {
 
 
 def ask(*arguments: str, **environment: str) -> tuple[int, dict]:
-    """Exit status and output of the command, in a process with these variables beside its own."""
+    """Run the command with these variables, and return its exit status and output."""
     done = subprocess.run(
         [sys.executable, "-m", "gpuspawner.nvml", *arguments],
         env={**os.environ, **environment},
@@ -66,7 +66,7 @@ def with_gpus(library: Path, *gpus: Gpu) -> Mapping[str, str]:
     return nvml_stub.environment(library, gpus, os.environ)
 
 
-def test_a_server_that_got_what_it_asked_for_is_told_so(library: Path):
+def test_the_number_of_gpus_requested_is_status_0(library: Path):
     status, answer = ask(GPUSPAWNER_GPUS="2", **with_gpus(library, T4, T4))
 
     assert status == 0
@@ -97,7 +97,7 @@ def test_the_command_line_beats_the_variable(library: Path):
     assert (status, answer["expected"]) == (0, 1)
 
 
-def test_a_gpu_cut_into_slices_counts_as_its_slices(library: Path):
+def test_a_gpu_with_mig_counts_as_its_slices(library: Path):
     status, answer = ask("--expect", "2", **with_gpus(library, A100))
 
     assert status == 0
@@ -113,9 +113,7 @@ def test_a_gpu_cut_into_slices_counts_as_its_slices(library: Path):
     assert answer["problems"] == []
 
 
-def test_without_a_number_there_is_nothing_to_differ_from(
-    library: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_without_a_number_requested_the_status_is_0(library: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("GPUSPAWNER_GPUS", raising=False)
 
     status, answer = ask(**with_gpus(library, T4))
@@ -124,7 +122,7 @@ def test_without_a_number_there_is_nothing_to_differ_from(
 
 
 @pytest.mark.parametrize("text", ["-1", "two", "1.5", "", " 1", "٣", "9" * 5000])
-def test_what_is_no_number_of_gpus_cannot_be_compared(library: Path, text: str):
+def test_a_request_that_is_not_a_number_is_status_2(library: Path, text: str):
     status, answer = ask(GPUSPAWNER_GPUS=text, **with_gpus(library, T4))
 
     assert status == 2
@@ -134,7 +132,7 @@ def test_what_is_no_number_of_gpus_cannot_be_compared(library: Path, text: str):
 
 @pytest.mark.parametrize(("asked", "status"), [("0", 0), ("1", 2)])
 def test_only_a_server_with_gpus_needs_the_library(tmp_path: Path, asked: str, status: int):
-    # Nothing the loader can use, and found before the library of a machine that has one.
+    # An unusable library, which the loader finds before the machine's own.
     (tmp_path / nvml_stub.LIBRARY).touch()
 
     got, answer = ask(GPUSPAWNER_GPUS=asked, LD_LIBRARY_PATH=str(tmp_path))
@@ -151,14 +149,14 @@ def test_only_a_server_with_gpus_needs_the_driver(library: Path, asked: str, sta
     assert ("no NVIDIA driver is loaded" in answer["message"]) == (status == 2)
 
 
-def test_any_other_fault_of_nvml_is_told_in_its_words(library: Path):
+def test_any_other_error_of_nvml_is_quoted(library: Path):
     status, answer = ask("--expect", "0", LOCALCLUSTER_NVML_ERROR="4", **with_gpus(library, T4))
 
     assert status == 2
     assert answer["message"].endswith("NVML does not start: Insufficient Permissions.")
 
 
-def test_what_an_old_or_broken_driver_does_not_tell_is_null_and_said(
+def test_values_missing_from_an_old_or_broken_driver_are_null_and_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     (tmp_path / "old.c").write_text(OLD_DRIVER)
@@ -187,7 +185,7 @@ def test_what_an_old_or_broken_driver_does_not_tell_is_null_and_said(
     ]
 
 
-def test_without_its_package_the_way_to_get_it_is_told(tmp_path: Path):
+def test_without_the_package_the_message_says_how_to_install_it(tmp_path: Path):
     (tmp_path / "pynvml.py").write_text("raise ImportError('not here')")
 
     status, answer = ask("--expect", "0", PYTHONPATH=str(tmp_path))

@@ -1,4 +1,4 @@
-"""Nothing of a pod is lost between KubeSpawner's models and the plain objects of the rest."""
+"""Converting a pod between KubeSpawner's models and plain objects loses nothing."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def stock_pod(**more: Any) -> Any:
     )
 
 
-def test_a_stock_pod_comes_back_as_it_was() -> None:
+def test_a_stock_pod_survives_the_round_trip() -> None:
     written = pods.plain(stock_pod())
 
     assert pods.plain(pods.model(written)) == written
 
 
-def test_a_hook_finds_the_models_that_it_knows() -> None:
+def test_a_hook_gets_kubespawners_models() -> None:
     pod = pods.model(pods.plain(stock_pod()))
 
     assert pod.metadata.name == "jupyter-alice"
@@ -54,7 +54,7 @@ def test_a_hook_finds_the_models_that_it_knows() -> None:
     ],
     ids=["newer field", "unknown field", "model in a list", "unknown in a list", "invalid"],
 )
-def test_what_the_client_does_not_know_is_kept(more: dict[str, Any]) -> None:
+def test_fields_that_the_client_does_not_know_are_kept(more: dict[str, Any]) -> None:
     written = pods.plain(stock_pod(**more))
 
     assert pods.plain(pods.model(written)) == written

@@ -1,4 +1,4 @@
-"""What people get of what they ask for."""
+"""Which grant policy makes of a request."""
 
 import pytest
 
@@ -15,7 +15,7 @@ OFFERS = Offers.parse(
 ANNA = Person("anna", frozenset({"biology"}))
 
 
-def test_a_grant_holds_the_administrators_own_entries():
+def test_a_grant_contains_the_administrators_entries():
     asked = parse({"gpus": 2}, OFFERS)
 
     assert decide(asked, ANNA, OFFERS) == Grant(
@@ -33,7 +33,7 @@ def test_a_server_without_a_gpu_is_granted():
     assert (grant.accelerator, grant.gpus) == (None, 0)
 
 
-def test_what_is_not_a_choice_stays_as_kubespawner_has_it():
+def test_an_empty_request_keeps_kubespawners_values():
     assert decide(GPURequest(), ANNA, Offers.parse()) == Grant()
 
 
@@ -50,5 +50,5 @@ def test_what_is_not_a_choice_stays_as_kubespawner_has_it():
         GPURequest("a100", 1, cpu=64),
     ],
 )
-def test_what_is_not_on_offer_is_denied_however_it_came_here(asked):
+def test_a_request_that_is_not_on_offer_is_denied(asked):
     assert decide(asked, ANNA, OFFERS) == Denial(DenialReason.NOT_OFFERED, asked)

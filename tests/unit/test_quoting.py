@@ -1,4 +1,4 @@
-"""What an error repeats of what someone sent."""
+"""Quotes of untrusted values in errors."""
 
 import pytest
 from hypothesis import given
@@ -39,7 +39,7 @@ def test_a_number_too_long_to_print_is_not_printed():
     assert quote(10**5000) == "a very large number"
 
 
-def test_a_misspelt_word_finds_its_neighbour():
+def test_a_misspelt_word_finds_the_nearest_known_word():
     assert did_you_mean("memroy", ["memory", "cpu"]) == " (did you mean 'memory'?)"
     assert did_you_mean("zzz", ["memory", "cpu"]) == ""
 

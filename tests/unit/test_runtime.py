@@ -1,4 +1,4 @@
-"""What the hub's one runtime makes of the traits."""
+"""The traits that the hub's runtime uses."""
 
 from traitlets.config import Config
 
@@ -17,7 +17,7 @@ def test_a_configured_version_of_the_scheduler_decides() -> None:
     assert view.state.rules == Rules.of_version("1.30")
 
 
-def test_a_version_that_is_none_stands_for_the_newest() -> None:
+def test_an_invalid_version_means_the_newest() -> None:
     view = runtime(scheduler_version="tomorrow's").view
 
     assert view.state.rules == Rules.of_version("1.37")

@@ -24,7 +24,7 @@ def configuration(folder: Path, text: str) -> list[str]:
     return [str(path)]
 
 
-def test_what_a_configuration_offers_is_printed(
+def test_the_schema_of_a_configuration_s_offers_is_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(configuration(tmp_path, T4)) == 0
@@ -34,7 +34,7 @@ def test_what_a_configuration_offers_is_printed(
     assert not validator.is_valid({"accelerator": "t4", "gpus": 3})
 
 
-def test_what_only_a_running_hub_knows_is_said_beside_it(
+def test_a_note_says_that_the_running_hub_discovers_the_models(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(configuration(tmp_path, "c = get_config()")) == 0
@@ -44,7 +44,7 @@ def test_what_only_a_running_hub_knows_is_said_beside_it(
     assert Draft202012Validator(json.loads(printed.out)).is_valid({})
 
 
-def test_a_configuration_that_no_hub_starts_with_is_refused_by_the_trait_s_name(
+def test_an_invalid_configuration_is_refused_with_the_trait_s_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken = "c = get_config()\nc.GPUSpawner.memory_choices = ['lots']"

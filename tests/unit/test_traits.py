@@ -1,4 +1,4 @@
-"""The traits: all of them GPUSpawner's own, explained, and dated."""
+"""The traits: each is GPUSpawner's own, and its help says since when it exists."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def test_the_spawner_has_every_trait_as_its_own() -> None:
     assert GPUSpawner.class_own_traits(config=True).keys() == TRAITS.keys()
 
 
-def test_no_trait_of_ours_has_a_name_of_kubespawner_s() -> None:
+def test_no_trait_has_the_name_of_a_kubespawner_trait() -> None:
     # The chart sets c.KubeSpawner.*; what c.GPUSpawner sets would replace it.
     assert not TRAITS.keys() & KubeSpawner.class_traits().keys()
 
 
 @pytest.mark.parametrize("name", TRAITS)
-def test_every_trait_says_since_when_there_is_it(name: str) -> None:
+def test_every_trait_says_since_which_version_it_exists(name: str) -> None:
     assert ".. versionadded:: " in TRAITS[name].help
 
 
@@ -32,13 +32,13 @@ def test_offers_are_traits() -> None:
     assert set(traits.OFFERS) <= TRAITS.keys()
 
 
-def test_importing_the_package_imports_no_hub_and_no_client() -> None:
+def test_importing_the_package_imports_neither_the_hub_nor_a_client() -> None:
     heavy = "{'jupyterhub', 'kubespawner', 'kubernetes_asyncio', 'tornado'}"
     code = f"import sys, gpuspawner; assert not {heavy} & sys.modules.keys(), sys.modules.keys()"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_public_name_stays_what_it_is_when_its_module_is_imported() -> None:
+def test_importing_a_module_does_not_replace_a_public_name() -> None:
     code = (
         "import tests.quick_imports, gpuspawner, gpuspawner.configuration;"
         "assert callable(gpuspawner.configure);"

@@ -1,4 +1,4 @@
-/* Keeps the spawn form true while it is open. Without this script it is complete as it was sent. */
+/* Keeps the spawn form current while it is open. The form also works without this script. */
 "use strict";
 
 (() => {
@@ -8,7 +8,7 @@
   const said = root.querySelector(".gpuspawner-answer");
   const REFRESH = 10_000;
   const PAUSE = 300;
-  /* The page's own script may be kept from running; the form's address has the token as well. */
+  /* The hub's own script may be blocked, but the form's address has the token as well. */
   const xsrf = new URL(form.action).searchParams.get("_xsrf") ?? "";
   let known = new Map();
 
@@ -26,7 +26,7 @@
   const cards = () => [...root.querySelectorAll("[data-accelerator]")];
   const chosenCard = () => cards().find((card) => card.querySelector("input[type=radio]").checked);
 
-  /* The fields that count: those of the chosen accelerator, and those that all have in common. */
+  /* The fields of the chosen accelerator, and the fields below the cards. */
   function asked() {
     const card = chosenCard();
     return [...root.querySelectorAll("select[data-option]")].filter((select) => {
@@ -35,7 +35,7 @@
     });
   }
 
-  /* The numbers of free GPUs are told by lamps as well; a screen reader has the figures. */
+  /* The lamps repeat the figures, which screen readers read. */
   function light(lamps, gpus) {
     const most = Number(lamps.dataset.most);
     const total = gpus && gpus.total <= most ? gpus.total : 0;
@@ -67,7 +67,7 @@
   const holds = (machine, wanted) =>
     machine.gpus >= wanted.gpus && machine.memory >= wanted.memory && machine.cpu >= wanted.cpu;
 
-  /* What one machine does not have together cannot be chosen together. */
+  /* Disable choices that no machine has together with the other choices. */
   function mark() {
     const card = chosenCard();
     const machines = card && known.get(card.dataset.accelerator)?.machines;
@@ -87,7 +87,7 @@
     const fits = (some, amount) => some.some((it) => holds(it, { ...wanted, [name]: amount }));
     const isFree = (amount) => !machines || fits(machines.free, amount);
     const amounts = all.map((option) => Number(option.dataset.amount));
-    /* Where another choice of this field would not help, it is not this field that is short. */
+    /* If no choice of this field is free, another field is the problem. */
     const tells = name === "gpus" || amounts.some(isFree);
     let greyed = false;
     all.forEach((option, at) => {
@@ -114,8 +114,8 @@
     return chosen;
   }
 
-  /* Only the answer to the last question is told; and a refusal above is not told once more. A page
-     that nobody sees asks nothing, and asks as soon as it is seen. */
+  /* Shows only the answer to the last question, and doesn't repeat a refusal that the page shows
+     above. A hidden page asks nothing until it is visible again. */
   let question = 0;
   let refused = root.querySelector(".gpuspawner-message");
   let answered = "";
@@ -130,7 +130,7 @@
       said.dataset.decision = answer.decision;
       write(said, refused && answer.decision === "refuse" ? "" : answer.message);
     } catch (error) {
-      /* When too many people ask, the last answer about these very options still stands. */
+      /* If too many users ask, the last answer about the same options stays. */
       const stands = error.message === "429" && answered === JSON.stringify(asking);
       if (mine === question && !stands) write(said, "");
     }
@@ -167,7 +167,7 @@
     waiting = setTimeout(decide, PAUSE);
   });
   document.addEventListener("visibilitychange", refresh);
-  /* Forms that were opened together ask at different times, so that each finds a turn. */
+  /* Forms that were opened together ask at different times, so that each gets an answer. */
   const again = () => setTimeout(() => refresh().finally(again), REFRESH * (0.9 + 0.2 * Math.random()));
   again();
   refresh();

@@ -1,4 +1,4 @@
-"""KubeSpawner's ``profile_list``, left as it is, with its availability and our refusals.
+"""Availability and refusals for KubeSpawner's ``profile_list``.
 
 The profiles, their form and the names of their options stay KubeSpawner's.
 """

@@ -1,6 +1,6 @@
-"""How it stands with profiles and their choices right now.
+"""The current availability of profiles and their choices.
 
-The answer is the gates' own: what would be refused is never called free.
+It comes from the gates' own decisions, so a choice that a gate would refuse is never called free.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -25,19 +25,19 @@ from gpuspawner.spawn.profiles.profile_list import Choice, Option, Profile
 NEVER_DECIDES = frozenset(
     {"args", "cmd", "default_url", "environment", "image", "image_pull_policy", "lifecycle_hooks"}
 )
-"""Traits that can be overridden without a difference to where the pod fits."""
+"""Traits whose overrides never change where the pod fits."""
 
 _REASONS = {Reason.AWAY: State.AWAY, Reason.IMPOSSIBLE: State.ABSENT}
-"""What a refusal says of the machines; of all other reasons the machines are busy."""
+"""The state for a refusal's reason; for all other reasons it is `State.BUSY`."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What was asked for a choice, and the answer.
+    """The proposal of a choice, and its availability.
 
     Attributes:
-        proposal: The pod that it comes to.
-        row: How it stands; None where the pod asks for no extended resource.
+        proposal: The proposed pod.
+        row: Its availability; None if the pod requests no extended resource.
     """
 
     proposal: Proposal
@@ -46,13 +46,13 @@ class Judged:
 
 @dataclass(frozen=True)
 class ProfileAvailability:
-    """How it stands with one profile.
+    """The availability of one profile.
 
     Attributes:
         profile: The profile.
-        row: With its defaults; None where there is nothing to tell.
-        choices: With each choice that makes a difference, by names of option and choice, all else
-            at its default.
+        row: Its availability with its defaults; None if the pod requests no extended resource.
+        choices: Its availability with each choice that makes a difference and all other options at
+            their defaults, by names of option and choice.
     """
 
     profile: Profile
@@ -61,11 +61,11 @@ class ProfileAvailability:
 
 
 Look = Callable[[Chosen], Awaitable[Judged]]
-"""Finds out how it stands with a choice."""
+"""Finds out the availability of a choice."""
 
 
 async def look_at(profile: Profile, look: Look) -> ProfileAvailability:
-    """Find out how it stands with a profile and with those of its choices that matter."""
+    """Find out the availability of a profile, and of its choices that make a difference."""
     default = of_profile(profile)
     usual = await look(default)
     choices: dict[tuple[str, object], Availability] = {}
@@ -81,11 +81,11 @@ async def look_at(profile: Profile, look: Look) -> ProfileAvailability:
 
 
 def availability(decision: Decision, room: Room | None) -> Availability:
-    """How it stands, from the gates' decision.
+    """Return the availability that follows from a gate's decision.
 
     Args:
-        decision: What a gate would decide.
-        room: How much of the extended resource the nodes have where the pod could run.
+        decision: The decision of a gate.
+        room: How much of the extended resource is on the nodes that the pod could run on.
     """
     accelerator = decision.grant.accelerator
     match decision:
@@ -103,18 +103,18 @@ def availability(decision: Decision, room: Room | None) -> Availability:
 
 
 def fits_now(decision: Decision) -> bool:
-    """Whether it would start, for certain and at once."""
+    """Whether the pod fits now, for certain."""
     return isinstance(decision, Start) and not decision.notes
 
 
 @dataclass(frozen=True)
 class Other:
-    """What could be had instead.
+    """An alternative to a choice.
 
     Attributes:
-        chosen: The choice.
-        profile: Its profile's name for people.
-        choice: The name of what differs, within the profile that was chosen; else empty.
+        chosen: The alternative.
+        profile: Its profile's display name.
+        choice: The name of the choice that differs, if the profile is the same; else empty.
     """
 
     chosen: Chosen
@@ -123,7 +123,7 @@ class Other:
 
 
 def others(chosen: Chosen, profiles: tuple[Profile, ...]) -> Iterator[Other]:
-    """All else that can be chosen: first within the same profile, then the other profiles."""
+    """Yield all alternatives: first those within the same profile, then the other profiles."""
     profile = chosen.profile
     for option in profile.options if profile else ():
         for choice in _deciding(option):
@@ -135,7 +135,7 @@ def others(chosen: Chosen, profiles: tuple[Profile, ...]) -> Iterator[Other]:
 
 
 def chosen_names(chosen: Chosen) -> Iterator[str]:
-    """The names of the choices, taken or left at their defaults, that can make a difference."""
+    """Yield the names of the chosen or default choices that can make a difference."""
     for option in chosen.profile.options if chosen.profile else ():
         given = chosen.options.get(option.name)
         for choice in _deciding(option):
@@ -144,12 +144,12 @@ def chosen_names(chosen: Chosen) -> Iterator[str]:
 
 
 def _deciding(option: Option) -> tuple[Choice, ...]:
-    """The choices, where any of them can make a difference to where the pod fits."""
+    """The option's choices if any of them can change where the pod fits, else none."""
     makes_a_difference = any(choice.sets - NEVER_DECIDES for choice in option.choices)
     return option.choices if makes_a_difference else ()
 
 
 def _spec(judged: Judged) -> object:
-    """What of the pod decides; pods that cannot be read are all alike."""
+    """The pod's spec, to compare pods by; None if the pod can't be read."""
     pod = getattr(judged.proposal.subject, "pod", None)
     return pod and pod.spec

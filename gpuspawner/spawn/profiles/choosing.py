@@ -1,15 +1,17 @@
-"""What a person chose among profiles, hostile until it has been read here.
+"""A user's choice among profiles, untrusted until this module reads it.
 
-KubeSpawner itself reads options when the server starts, and answers HTTP 500 to what it cannot
-read: a profile or choice that there is not, or a value of another type than text.
+KubeSpawner itself reads options only when the server starts, and answers HTTP 500 if it can't: if a
+profile or choice doesn't exist, or a value isn't text.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpuspawner import patterns
-from gpuspawner.options import FieldError
-from gpuspawner.quoting import did_you_mean, listing, quote
+from gpuspawner.language import gettext as _
+from gpuspawner.language import sentence
+from gpuspawner.options import FieldError, wording
+from gpuspawner.quoting import quote
 from gpuspawner.spawn.profiles.profile_list import WRITTEN_IN, Choice, Option, Profile, WriteIn
 
 PROFILE = "profile"
@@ -20,7 +22,7 @@ class Chosen:
     """Options that KubeSpawner can load.
 
     Attributes:
-        profile: The profile; None where there is none to choose from.
+        profile: The profile; None if there are no profiles.
         options: The options as KubeSpawner reads them.
     """
 
@@ -28,25 +30,24 @@ class Chosen:
     options: Mapping[str, object]
 
     def instead(self, option: Option, choice: Choice) -> "Chosen":
-        """The same with another choice of one option."""
+        """Return the same options with another choice for one option."""
         kept = {k: v for k, v in self.options.items() if k != option.name + WRITTEN_IN}
         return Chosen(self.profile, {**kept, option.name: choice.key})
 
 
 def choose(raw: object, profiles: Sequence[Profile]) -> Chosen | tuple[FieldError, ...]:
-    """Read options as they came: a choice, or every reason why they are none.
+    """Read options as sent: return the choice, or all errors in it.
 
-    What is left out, null or empty is the administrator's default, as with KubeSpawner; names that
-    it does not know it leaves alone, and so they are left alone here.
+    As in KubeSpawner, missing, null and empty options mean the administrator's default, and unknown
+    names are ignored.
 
     Raises:
-        re.error: An administrator's ``validation_regex`` is no regular expression.
+        re.error: An administrator's ``validation_regex`` is not a regular expression.
     """
     if raw is None:
         raw = {}
     if not isinstance(raw, Mapping):
-        text = f"{quote(raw)} is not a set of options; send an object with {PROFILE}"
-        return (FieldError("", text),)
+        return (FieldError("", wording.not_options(raw, [PROFILE])),)
     if not profiles:
         return Chosen(None, raw)
     profile = _profile(raw.get(PROFILE), profiles)
@@ -57,30 +58,30 @@ def choose(raw: object, profiles: Sequence[Profile]) -> Chosen | tuple[FieldErro
 
 
 def check_written(raw: Mapping[str, object], profiles: Sequence[Profile]) -> None:
-    """Check what is written in for the profile that is named, as KubeSpawner does when it loads it.
+    """Check the written-in values for the named profile, as KubeSpawner does when it loads it.
 
     Raises:
-        ValueError: It is not allowed.
-        re.error: An administrator's ``validation_regex`` is no regular expression.
+        ValueError: A value isn't allowed.
+        re.error: An administrator's ``validation_regex`` is not a regular expression.
     """
     for profile in profiles:
         for option in profile.options if profile.slug == raw.get(PROFILE) else ():
             written = raw.get(option.name + WRITTEN_IN)
             try:
-                text = _wrong_write_in(written, option) if written else ""
+                problem = "isn't allowed" if written and _wrong_write_in(written, option) else ""
             except patterns.TooLongError:
-                text = _unchecked(written)
-            if text:
-                raise ValueError(f"{option.name}{WRITTEN_IN}: {text}")
+                problem = "takes too long to check"
+            if problem:
+                raise ValueError(f"{option.name}{WRITTEN_IN}: {quote(written)} {problem}")
 
 
 def of_profile(profile: Profile) -> Chosen:
-    """A profile with everything else as the administrator has it."""
+    """Choose a profile, with the administrator's defaults for its options."""
     return Chosen(profile, {PROFILE: profile.slug})
 
 
 def keep(raw: object, profiles: Sequence[Profile]) -> Mapping[str, object]:
-    """What is left of options once all that cannot be chosen is dropped from them."""
+    """Return the options without those that can't be chosen."""
     kept = dict(raw) if isinstance(raw, Mapping) else {}
     while not isinstance(read := choose(kept, profiles), Chosen):
         wrong = {error.field for error in read}
@@ -97,8 +98,8 @@ def _profile(given: object, profiles: Sequence[Profile]) -> Profile | FieldError
     by_slug = {profile.slug: profile for profile in profiles}
     if isinstance(given, str) and given in by_slug:
         return by_slug[given]
-    hint = did_you_mean(given, by_slug) if isinstance(given, str) else ""
-    return FieldError(PROFILE, f"{quote(given)} is not on offer{hint}; choose {listing(by_slug)}")
+    text = f"{wording.not_offered(given, by_slug)} {wording.choose(list(by_slug))}"
+    return FieldError(PROFILE, text)
 
 
 def _errors(raw: Mapping[str, object], profile: Profile) -> Iterator[FieldError]:
@@ -109,14 +110,15 @@ def _errors(raw: Mapping[str, object], profile: Profile) -> Iterator[FieldError]
             try:
                 text = _unchecked(written) if is_time_up else _wrong_write_in(written, option)
             except patterns.TooLongError:
-                # All texts of a request together may take as long as one.
+                # All texts of a request together get the time of one.
                 is_time_up, text = True, _unchecked(written)
             if text:
                 yield FieldError(option.name + WRITTEN_IN, text)
         elif given and not any(_is(given, choice) for choice in option.choices):
-            yield FieldError(option.name, f"{quote(given)} is not on offer; {_allowed(option)}")
+            yield FieldError(option.name, f"{wording.not_offered(given)} {_allowed(option)}")
         elif not given and not option.choices:
-            yield FieldError(option.name, f"nothing is chosen; {_allowed(option)}")
+            problem = _("Nothing is chosen.")
+            yield FieldError(option.name, f"{problem} {_allowed(option)}")
 
 
 def _is(given: object, choice: Choice) -> bool:
@@ -124,31 +126,36 @@ def _is(given: object, choice: Choice) -> bool:
 
 
 def _wrong_write_in(written: object, option: Option) -> str:
-    """Why a value cannot be written in; empty where it can.
+    """Return why a value can't be written in; empty if it can.
 
     Raises:
-        TooLongError: It cannot be said in time.
+        TooLongError: Checking the value takes too long.
     """
     if option.write_in is None:
-        return f"{quote(written)} is not on offer; {_allowed(option)}"
+        return f"{wording.not_offered(written)} {_allowed(option)}"
     if not isinstance(written, str):
-        return f"{quote(written)} is not text"
-    # KubeSpawner matches from the beginning and not to the end, and so the same is allowed here.
+        return wording.not_text(written)
+    # As in KubeSpawner, the match begins at the start, but needn't reach the end.
     if patterns.begins(option.write_in.pattern, written):
         return ""
-    return f"{quote(written)} is not allowed; {option.write_in.advice or _pattern(option.write_in)}"
+    problem = _("{value} isn't allowed.").format(value=wording.quoted(written))
+    return f"{problem} {_advice(option.write_in)}"
 
 
 def _unchecked(written: object) -> str:
-    return f"{quote(written)} cannot be checked; write something shorter or simpler"
+    text = _("{value} takes too long to check. Enter something shorter or simpler.")
+    return text.format(value=wording.quoted(written))
 
 
-def _pattern(write_in: WriteIn) -> str:
-    return f"it must match {write_in.pattern}"
+def _advice(write_in: WriteIn) -> str:
+    if write_in.advice:
+        return sentence(write_in.advice)
+    return _("It must match {expression}.").format(expression=write_in.pattern)
 
 
 def _allowed(option: Option) -> str:
     choices = [str(choice.key) for choice in option.choices]
     if option.write_in is not None:
-        choices.append(f"write another in {option.name}{WRITTEN_IN}")
-    return f"choose {listing(choices)}" if choices else "leave it out"
+        hint = _("another value in {field}").format(field=f"{option.name}{WRITTEN_IN}")
+        return wording.choose(choices, hint)
+    return wording.choose(choices) if choices else _("Leave it out.")

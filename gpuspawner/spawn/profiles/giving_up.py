@@ -1,4 +1,4 @@
-"""Admission for a page with many profiles, which is not to wait for each of them in vain."""
+"""Admission for a page with many profiles: it stops asking after the first failure."""
 
 from gpuspawner.admission.dry_run import Admission, Answer
 from gpuspawner.admission.slots import TooManyDryRunsError
@@ -6,27 +6,27 @@ from gpuspawner.kube.manifest import Manifest
 
 
 class GivingUp:
-    """Asks until there is once no answer, or no turn; then it says so without asking.
+    """Asks until the first missing answer or `TooManyDryRunsError`; then repeats that result.
 
     Args:
-        admission: Who is asked.
+        admission: The admission to ask.
     """
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
-        self._is_away = False
-        self._turns_are_taken = False
+        self._is_unanswered = False
+        self._has_no_slot = False
 
     async def admit(self, namespace: str, pod: Manifest) -> Answer:
         """As `Admission`."""
-        if self._is_away:
+        if self._is_unanswered:
             return None
-        if self._turns_are_taken:
+        if self._has_no_slot:
             raise TooManyDryRunsError
         try:
             admitted = await self._admission.admit(namespace, pod)
         except TooManyDryRunsError:
-            self._turns_are_taken = True
+            self._has_no_slot = True
             raise
-        self._is_away = admitted is None and bool(pod.get("spec"))
+        self._is_unanswered = admitted is None and bool(pod.get("spec"))
         return admitted

@@ -1,4 +1,4 @@
-"""KubeSpawner loading a profile into a spawner, which gpuspawner keeps within bounds."""
+"""Limits on the profiles that KubeSpawner loads into a spawner."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,10 +12,10 @@ from gpuspawner.traits import OFFERS
 
 
 def validate_user_options(spawner: Host, stock: Stock, profiles: Complete | None) -> None:
-    """Validate as KubeSpawner does, but match what is written in within bounded time.
+    """Validate as KubeSpawner does, but match written-in values in bounded time.
 
     Raises:
-        ValueError: KubeSpawner could not load it.
+        ValueError: The options aren't valid.
     """
     stock.validate_user_options(without_patterns(profiles or []))
     if spawner.user_options:
@@ -23,10 +23,10 @@ def validate_user_options(spawner: Host, stock: Stock, profiles: Complete | None
 
 
 def apply_overrides(stock: Stock, overrides: Mapping[str, Any]) -> None:
-    """Apply what a profile or a group sets, which can be no offer: those are the hub's.
+    """Apply the overrides of a profile or group, except offers: these hold for the whole hub.
 
     Raises:
-        Refusal: It sets one.
+        Refusal: The overrides set an offer.
     """
     offers = sorted(set(OFFERS).intersection(overrides))
     if offers:

@@ -1,8 +1,8 @@
-"""The administrator's form, drawn by KubeSpawner, with words on how it stands.
+"""KubeSpawner's form of the administrator's profiles, with availability added.
 
-The words go where every template shows something, the description of a profile and the name of a
-choice: an administrator's own template shows them as KubeSpawner's does. Where there are none, the
-page is KubeSpawner's to the last byte.
+The availability goes into the description of a profile and the name of a choice, which every
+template shows, even an administrator's own. If there is none to add, the page is exactly
+KubeSpawner's.
 """
 
 import copy
@@ -26,7 +26,7 @@ _COLOURS = {
     State.READING: "secondary",
     State.UNKNOWN: "secondary",
 }
-"""Bootstrap's names; the words say the same."""
+"""Bootstrap's names of colours; the text of the state says the same."""
 
 _STATE = Markup(
     '<span class="gpuspawner-availability"><span class="badge text-bg-{colour}">{word}</span>'
@@ -34,7 +34,7 @@ _STATE = Markup(
 )
 _NOTICE = Markup('<div class="gpuspawner-message alert alert-info" role="status">{text}</div>\n')
 
-# KubeSpawner 7.1 draws what was written in before, from a constant of its page; 7.0 does not.
+# KubeSpawner 7.1 restores written-in values, from a constant in its page; 7.0 doesn't.
 _WRITE_IN_AGAIN = Markup("""
 <script>
   window.addEventListener("load", () => {{
@@ -56,31 +56,31 @@ _WRITE_IN_AGAIN = Markup("""
 def with_states(
     listed: Complete, availabilities: Sequence[ProfileAvailability]
 ) -> list[dict[str, Any]]:
-    """The profiles, told with how it stands with them.
+    """Return the profiles with their availability in their descriptions and names.
 
     Args:
-        listed: The profiles with slugs and defaults; they are not changed.
-        availabilities: How it stands with each, in the same order.
+        listed: The profiles with slugs and defaults; they stay unchanged.
+        availabilities: The availability of each profile, in the same order.
     """
-    told = copy.deepcopy(list(map(dict, listed)))
-    for profile, found in zip(told, availabilities, strict=True):
+    shown = copy.deepcopy(list(map(dict, listed)))
+    for profile, found in zip(shown, availabilities, strict=True):
         if found.row is not None:
-            about = profile.get("description") or ""
+            description = profile.get("description") or ""
             state = _state(found.row)
-            profile["description"] = f"{about}<br>{state}" if about else str(state)
+            profile["description"] = f"{description}<br>{state}" if description else str(state)
         for (option, key), row in found.choices.items():
             choice = profile["profile_options"][option]["choices"][key]
             name = choice.get("display_name", key)
             choice["display_name"] = profile_choice(str(name), str(escape(_words(row))))
-    return told
+    return shown
 
 
 def with_chosen(
-    told: list[dict[str, Any]], profiles: Sequence[Profile], options: Mapping[str, object]
+    shown: list[dict[str, Any]], profiles: Sequence[Profile], options: Mapping[str, object]
 ) -> list[dict[str, Any]]:
-    """The profiles with what was chosen as their defaults, so that it is chosen again."""
+    """Make the chosen options the profiles' defaults, so that the form shows them as chosen."""
     slug = options.get("profile")
-    for drawn, profile in zip(told, profiles, strict=True):
+    for drawn, profile in zip(shown, profiles, strict=True):
         if slug:
             drawn["default"] = profile.slug == slug
         if not drawn.get("default"):
@@ -90,11 +90,11 @@ def with_chosen(
             if any(choice.key == given for choice in option.choices):
                 for key, choice in drawn["profile_options"][option.name]["choices"].items():
                     choice["default"] = key == given
-    return told
+    return shown
 
 
 def written_in(options: Mapping[str, object], profiles: Sequence[Profile]) -> Markup:
-    """A script that fills in what was written; empty where nothing was."""
+    """Return a script that restores the written-in values; empty if there are none."""
     profile = next((it for it in profiles if it.slug == options.get("profile")), None)
     values = [
         (f"profile-option-{profile.slug}--{option.name}{WRITTEN_IN}", text)
@@ -105,7 +105,7 @@ def written_in(options: Mapping[str, object], profiles: Sequence[Profile]) -> Ma
 
 
 def notice(message: Message) -> Markup:
-    """What is worth knowing before choosing."""
+    """Return a notice for the form."""
     return _NOTICE.format(text=message.html)
 
 
@@ -120,7 +120,7 @@ def _words(row: Availability) -> str:
 
 
 def _json(value: object) -> Markup:
-    """JSON that stays within its script, whatever is in it."""
+    """JSON without characters that could end its script."""
     text = json.dumps(value)
     for character in "<>&'":
         text = text.replace(character, f"\\u{ord(character):04x}")

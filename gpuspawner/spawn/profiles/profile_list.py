@@ -1,7 +1,7 @@
-"""The administrator's ``profile_list``, read into what is needed of it here.
+"""Read the parts of the administrator's ``profile_list`` that this package needs.
 
-What the keys mean is told by ``KubeSpawner.profile_list`` (``kubespawner/spawner.py`` of 7.0.0 and
-7.1.0). Values are the administrator's: display names may be HTML, overrides may be functions.
+``KubeSpawner.profile_list`` documents the keys (``kubespawner/spawner.py`` of 7.0.0 and 7.1.0).
+Values are the administrator's: display names may be HTML, overrides may be functions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ Complete = Sequence[Mapping[str, Any]]
 """Profiles with the slugs and defaults that KubeSpawner gives them."""
 
 WRITTEN_IN = "--unlisted-choice"
-"""What KubeSpawner appends to an option's name where its value was typed instead of chosen."""
+"""KubeSpawner's suffix to an option's name if its value is written in instead of chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class Choice:
 
     Attributes:
         key: Its name in `user_options`.
-        name: Its name for people, as plain text.
-        default: Whether it is taken where nothing is said.
+        name: Its display name, as plain text.
+        default: Whether it is the default.
         sets: The traits that it overrides.
     """
 
@@ -43,8 +43,8 @@ class WriteIn:
     """A field for a value that is not among the choices.
 
     Attributes:
-        pattern: A regular expression that the value matches from its beginning; may be empty.
-        advice: What the administrator tells about it; may be empty.
+        pattern: A regular expression that the value has to match from its beginning; may be empty.
+        advice: The administrator's message for other values; may be empty.
     """
 
     pattern: str
@@ -53,12 +53,12 @@ class WriteIn:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What can be chosen within a profile.
+    """An option of a profile.
 
     Attributes:
         name: Its name in `user_options`.
-        choices: What there is to choose from; may be empty where there is a field to write in.
-        write_in: Set where another value may be written.
+        choices: Its choices; may be empty if users can write in a value.
+        write_in: Set if users can write in another value.
     """
 
     name: str
@@ -72,11 +72,10 @@ class Profile:
 
     Attributes:
         slug: Its name in `user_options`.
-        name: Its name for people, as plain text.
-        default: Whether it is taken where none is named.
-        options: What can be chosen within it.
-        scale_up: Set when the pool of nodes that it selects can grow. KubeSpawner knows no such
-            key, and leaves it alone.
+        name: Its display name, as plain text.
+        default: Whether it is the default.
+        options: Its options.
+        scale_up: Set if the pool of nodes that it selects can grow. KubeSpawner ignores this key.
     """
 
     slug: str
@@ -90,14 +89,14 @@ def read(complete: Complete) -> tuple[Profile, ...]:
     """Read profiles that KubeSpawner has given their slugs and defaults.
 
     Raises:
-        AttributeError, KeyError, TypeError: A profile is not made as KubeSpawner documents it.
-        OfferError: Its ``scale_up`` is not usable.
+        AttributeError, KeyError, TypeError: A profile isn't as KubeSpawner documents it.
+        OfferError: Its ``scale_up`` isn't usable.
     """
     return tuple(_profile(profile, number) for number, profile in enumerate(complete))
 
 
 def without_patterns(complete: Complete) -> list[dict[str, Any]]:
-    """The profiles as they are, but that anything may be written in where something may."""
+    """Return the profiles without their ``validation_regex``."""
     return [
         {**profile, "profile_options": _without_patterns(profile.get("profile_options") or {})}
         for profile in complete
@@ -149,5 +148,5 @@ def _write_in(write_in: Mapping[str, Any]) -> WriteIn:
 
 
 def _text(html: object) -> str:
-    """What a person reads of a name that KubeSpawner puts into its page as HTML."""
+    """The plain text of a name that KubeSpawner puts into its page as HTML."""
     return Markup(str(html)).striptags()  # noqa: S704, what is stripped of its tags is text

@@ -1,4 +1,4 @@
-"""KubeSpawner's profiles, as the source of servers."""
+"""The source of servers if the administrator configures KubeSpawner's profiles."""
 
 import asyncio
 import inspect
@@ -36,7 +36,7 @@ from gpuspawner.spawn.refusal import Refusal, misconfigured
 from gpuspawner.spawn.source import Options, Stored
 
 MOST_INSTEAD = 3
-# A refusal is to be made soon, and each try asks the API server once.
+# The refusal shouldn't take long, and each try asks the API server once.
 _MOST_TRIED = 12
 
 _silent = logging.getLogger("gpuspawner.profiles.tried")
@@ -45,11 +45,11 @@ _silent.disabled = True
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The profiles as they are at one moment.
+    """The profiles at one moment.
 
     Attributes:
-        complete: As KubeSpawner uses them.
-        profiles: What of them is needed here.
+        complete: The profiles as KubeSpawner uses them.
+        profiles: The parts that this package needs.
     """
 
     complete: Complete
@@ -58,7 +58,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class ProfileChoice:
-    """A profile, and what was chosen within it."""
+    """A profile and the choices within it."""
 
     chosen: Chosen
     proposal: Proposal
@@ -75,7 +75,7 @@ class ProfileChoice:
         return replace(self, proposal=replace(self.proposal, pod=pod))
 
     def complete(self, pod: Any) -> Any:
-        """As `Choice.complete`: KubeSpawner has loaded the profile, and so made the pod itself."""
+        """As `Choice.complete`; KubeSpawner has already loaded the profile into the pod."""
         return pod
 
     async def explain(self, refusal: Refuse, admission: Admission) -> tuple[Message, OnForm]:
@@ -89,15 +89,15 @@ class ProfileChoice:
 
 
 class Profiles:
-    """The administrator's profiles, before one server's owner.
+    """The administrator's profiles, offered to one server's owner.
 
-    KubeSpawner loads a profile into the spawner when it starts. A form that is drawn again after
-    that is drawn for the spawner as it was before.
+    KubeSpawner loads a profile into the spawner when it starts. If the start fails and the hub
+    redraws the form, the form shows the spawner as it was before.
 
     Args:
         spawner: The server's spawner.
-        stock: The same as KubeSpawner has it.
-        runtime: The hub's.
+        stock: The spawner's methods as KubeSpawner has them.
+        runtime: The hub's runtime.
     """
 
     def __init__(self, spawner: Host, stock: Stock, runtime: Runtime) -> None:
@@ -109,14 +109,14 @@ class Profiles:
         self._unloaded: Host | None = None
 
     async def ready(self, patience: float) -> None:
-        """As `Source.ready`: the profiles are the administrator's, so they are known."""
+        """As `Source.ready`; the profiles are configured, so there is nothing to wait for."""
 
     def begin(self) -> None:
         """As `Source.begin`."""
         self._unloaded = self._spawner.copied()
 
     def end(self, started: Future[object]) -> None:
-        """As `Source.end`; a form is drawn again only after a start that failed."""
+        """As `Source.end`; the hub redraws the form only after a start that failed."""
         if not started.cancelled() and started.exception() is None:
             self._unloaded = None
 
@@ -127,7 +127,7 @@ class Profiles:
         return reads
 
     def stored(self) -> Stored:
-        """As `Source.stored`: all that is stored, of which KubeSpawner takes what it knows."""
+        """As `Source.stored`: all stored options; KubeSpawner ignores the unknown ones."""
         return Stored(stored_options.stored(self._spawner))
 
     async def resolve(self, raw: object) -> ProfileChoice:
@@ -147,7 +147,7 @@ class Profiles:
         return ProfileChoice(chosen, proposal, self, listed)
 
     async def instead(self, choice: ProfileChoice, admission: Admission) -> list[str]:
-        """Names of what would start now, the nearest first; one of the same profile at most."""
+        """Name alternatives that fit now, nearest first; at most one of the same profile."""
         found: list[str] = []
         others = availability.others(choice.chosen, choice.listed.profiles)
         for number, other in enumerate(others):
@@ -161,7 +161,7 @@ class Profiles:
         return found
 
     async def form(self) -> str:
-        """As `Source.form`: KubeSpawner's, with how available each profile is."""
+        """As `Source.form`: KubeSpawner's form, with the availability of each profile."""
         spawner = self._unloaded or self._spawner
         listed = await self._list(spawner)
         dry_runs = self._dry_runs.for_page(spawner.user.name)
@@ -172,8 +172,8 @@ class Profiles:
 
         rows = [await availability.look_at(profile, look) for profile in listed.profiles]
         shown = page.with_states(listed.complete, rows)
-        draft, saved = drafts.current(), self._spawner.user_options
-        raw = saved if draft is None else draft.options
+        draft, stored = drafts.current(), self._spawner.user_options
+        raw = stored if draft is None else draft.options
         kept = keep(raw, listed.profiles)
         again = Markup()
         if draft is not None:
@@ -186,7 +186,7 @@ class Profiles:
         return f"{kubespawner.draw_profiles(copied, shown)}{again}"
 
     async def _list(self, spawner: Host) -> Listed:
-        """The profiles at this moment.
+        """Return the current profiles.
 
         Raises:
             HTTPError: An administrator's function forbids them.
@@ -196,13 +196,13 @@ class Profiles:
             given = kubespawner.listed_profiles(spawner)
             listed = given(spawner) if callable(given) else given
             if inspect.isawaitable(listed):
-                await asyncio.sleep(0)  # what has to wait says so first (see at_once)
+                await asyncio.sleep(0)  # see `at_once`: our code does this before it waits
             complete = kubespawner.complete_profiles(spawner, await maybe_future(listed))
             return Listed(complete, read(complete))
         except web.HTTPError:
             raise
         except Exception as error:
-            spawner.log.exception("KubeSpawner.profile_list cannot be read, or its function fails")
+            spawner.log.exception("Can't read KubeSpawner.profile_list, or its function fails")
             raise misconfigured(f"KubeSpawner.profile_list: {error!r}") from error
 
     def _choose(self, raw: object, listed: Listed) -> Chosen:
@@ -216,8 +216,8 @@ class Profiles:
         raise Refusal(messages.correction(chosen), reason="invalid-options", status=400)
 
     async def _try_quietly(self, spawner: Host, listed: Listed, chosen: Chosen) -> Proposal:
-        """The pod of what nobody has asked for yet; its faults are nobody's news."""
-        await asyncio.sleep(0)  # let others have the loop, if there are many profiles
+        """Propose the pod of a choice that nobody has made yet, without logging its errors."""
+        await asyncio.sleep(0)  # let other tasks run, as there may be many profiles
         copied = spawner.copied()
         copied.log = _silent
         try:
@@ -236,16 +236,17 @@ class Profiles:
         return availability.Judged(proposal, row)
 
     async def _foretell(self, proposal: Proposal, admission: Admission) -> Decision:
-        """What can be told before anything is sent; admission is asked about a no.
+        """Decide before a form is sent; if the pod doesn't fit, ask admission too.
 
-        It often makes a yes of it: it tolerates the taints of GPU nodes for pods that ask for GPUs.
+        Admission often changes the decision: it may add the tolerations for GPU nodes' taints to
+        pods that request GPUs.
         """
         try:
             foretold = await self._preflight.foretell(proposal, admission)
         except TooManyDryRunsError:
             why = ("admission could not be asked in time",)
             return Start(proposal.grant, (UnknownRules(why),))
-        # What a quota or a webhook says is about the person, and no state of the machines.
+        # A quota's or webhook's rejection concerns the user, not the state of the nodes.
         about_person = isinstance(foretold, Refuse) and foretold.rejection is not None
         return self._preflight.check(proposal) if about_person else foretold
 
@@ -255,5 +256,5 @@ class Profiles:
             return None
         nodes = facts.candidates(self._view.state, pod)
         grant = proposal.grant
-        # Without any, it is admission that opens the way to nodes; their figures are not known.
+        # Without candidates, only admission can make nodes usable; their numbers are unknown.
         return facts.gpus(nodes, grant.accelerator, grant.gpus) if nodes else None

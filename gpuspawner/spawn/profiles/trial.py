@@ -1,8 +1,8 @@
-"""The pod that a choice among profiles would give, found out without touching the spawner.
+"""Find out the pod that a choice among profiles gives, without changing the spawner.
 
-KubeSpawner loads a profile into the spawner itself: it sets traits, merges into those that are
-dictionaries, and calls the functions that an administrator put there. So it loads it here into a
-copy, which is thrown away.
+KubeSpawner loads a profile into the spawner itself: it sets traits, merges dictionaries, and calls
+the administrator's functions. So this module loads the profile into a copy of the spawner, and
+drops the copy.
 """
 
 from dataclasses import replace
@@ -30,12 +30,12 @@ from gpuspawner.spawn.profiles.profile_list import Complete, Profile, read
 
 
 def check(listed: object) -> None:
-    """Check profiles as the configuration has them, unless they are a function.
+    """Check the configured profiles, unless they are a function.
 
     Raises:
-        AttributeError, KeyError, TypeError: KubeSpawner could not show them either.
-        re.error: A ``validation_regex`` is no regular expression.
-        OfferError: A ``scale_up`` is not usable.
+        AttributeError, KeyError, TypeError: KubeSpawner couldn't show the profiles either.
+        re.error: A ``validation_regex`` is not a regular expression.
+        OfferError: A ``scale_up`` isn't usable.
     """
     if callable(listed):
         return
@@ -46,19 +46,19 @@ def check(listed: object) -> None:
 
 
 async def try_out(spawner: Host, listed: Complete, chosen: Chosen, rules: Rules) -> Proposal:
-    """What would be asked of the cluster for a choice; where its pod cannot be made, nothing known.
+    """Return the proposal for a choice; an unknown pod if KubeSpawner can't make it.
 
     Args:
-        spawner: A copy that nobody else uses; it has loaded the profile afterwards.
+        spawner: A copy that nothing else uses; this loads the profile into it.
         listed: The profiles.
         chosen: The choice.
-        rules: How kube-scheduler counts what a pod asks for.
+        rules: How kube-scheduler counts a pod's requests.
 
     Raises:
-        HTTPError: The profile sets what is for the whole hub only, or an administrator's function
-            says that this person may not have it.
+        HTTPError: An administrator's function forbids the profile, or the profile sets an offer,
+            which only the whole hub can set.
     """
-    # One profile is all there is to find, and a function is not called once more.
+    # KubeSpawner finds only this profile, and doesn't call an administrator's function again.
     slug = chosen.profile.slug if chosen.profile else None
     spawner.profile_list = [it for it in listed if it["slug"] == slug]
     spawner.user_options = dict(chosen.options)
@@ -73,19 +73,19 @@ async def try_out(spawner: Host, listed: Complete, chosen: Chosen, rules: Rules)
         )
     except web.HTTPError:
         raise
-    except Exception as error:  # noqa: BLE001, the start makes the pod again, and tells why not
-        spawner.log.info("The pod of %s cannot be made yet: %r", one_line(spawner.pod_name), error)
+    except Exception as error:  # noqa: BLE001, the start makes the pod again, and reports the error
+        spawner.log.info("Can't build the pod of %s yet: %r", one_line(spawner.pod_name), error)
         proposal = unknown(spawner)
     return replace(proposal, grant=_grant(proposal, chosen.profile, rules))
 
 
 def unknown(spawner: Host) -> Proposal:
-    """The proposal of a pod that can't be made yet."""
+    """Return the proposal of a pod that can't be made yet."""
     return Proposal(spawner.namespace, spawner.pod_name, {"spec": None}, Grant())
 
 
 def _grant(proposal: Proposal, profile: Profile | None, rules: Rules) -> Grant:
-    """What the pod asks for, in the terms of the rest; of its devices the GPUs count first."""
+    """Read the grant from the pod's requests; if it requests several devices, GPUs come first."""
     pod = getattr(proposal.subject, "pod", None)
     try:
         amounts = pod_requests(pod, rules) if isinstance(pod, Pod) else {}

@@ -1,6 +1,6 @@
-"""Random clusters, skewed toward trouble, that a real API server accepts.
+"""Generates random clusters that a real API server accepts, skewed toward difficult cases.
 
-A family and a seed give the same case again on any machine.
+A family and a seed give the same case on any machine.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FAMILIES: dict[str, Family] = {
 
 
 def generate(family: str, seed: int) -> Case:
-    """Make the case that belongs to a family and a seed, the same on every machine."""
+    """Return the case of a family and a seed; it is the same on every machine."""
     case = Case(f"{family.replace('_', '-')}-{seed}")
     FAMILIES[family](Draw(f"{family}:{seed}"), case)
     return case

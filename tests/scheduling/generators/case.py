@@ -1,7 +1,7 @@
-"""One generated case, and the words in which cases are drawn.
+"""One generated case, and the random generator that draws it.
 
-Names carry the case's own name, so that nothing a scheduler still remembers of one cluster can
-touch the next.
+Object names contain the name of the case, so that leftovers of one case in the scheduler's caches
+can't affect the next case.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NAMESPACES = {
 }
 ZONES = ("zone-a", "zone-b", "zone-c")
 MODELS = ("NVIDIA-A100-SXM4-40GB", "Tesla-T4", "NVIDIA-H100-80GB-HBM3")
-# What a Gt or Lt compares: some are no int64 at all.
+# Values for Gt and Lt; some aren't an int64.
 GPU_MEMORIES = ("15360", "40960", "81559", "24GB", "0040960", "99999999999999999999")
 PRIORITIES = {"placeholder": -10, "batch": -1, "course": 100, "urgent": 1000}
 RUNTIME_CLASSES = ("kata", "gpu-runtime")
@@ -33,10 +33,10 @@ class Case:
 
     Attributes:
         name: Family and seed; part of every object's name.
-        objects: Plural of a kind -> objects as `kubectl get -o json` shows them. One with a
-            deletionTimestamp is to be deleted, and kept by a finalizer or by its grace period.
-        earlier: Pods that the scheduler itself must have answered before the pod comes; a status
-            is what somebody else then writes into them.
+        objects: Plural of a kind -> objects as in `kubectl get -o json`. An object with a
+            deletionTimestamp is deleted, but a finalizer or its grace period keeps it.
+        earlier: Pods that the scheduler answers before the pod to place; then another client
+            writes their status, if they have one.
         pod: The pod to place.
     """
 
@@ -54,7 +54,7 @@ class Case:
 
 
 class Draw(random.Random):
-    """Random values with the words that the generators speak."""
+    """A random generator with shortcuts for the case generators."""
 
     def maybe(self, chance: float) -> bool:
         return self.random() < chance

@@ -1,4 +1,4 @@
-"""Claims, volumes and classes, and the family about them."""
+"""Generates claims, volumes and storage classes, and the family `volumes`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def storage_class(
 
 
 def volume(draw: Draw, case: Case, name: str, source: Plain | None = None) -> Plain:
-    """A PersistentVolume with an affinity, zone labels, both or neither."""
+    """Return a PersistentVolume with a node affinity, zone labels, both or neither."""
     spec: Plain = {
         "capacity": {"storage": draw.choice(SIZES)},
         "accessModes": ["ReadWriteOnce"],
@@ -89,7 +89,7 @@ def mount(made: Plain, claim_name: str) -> None:
 
 
 def bound_claim(draw: Draw, case: Case, name: str, namespace: str, lost: float = 0.1) -> Plain:
-    """A claim that is bound to a volume, which may be lost."""
+    """Add and return a claim that is bound to a volume; the volume may be missing."""
     made = claim(draw, name, namespace, f"{case.name}-immediate")
     held = volume(draw, case, f"{name}-volume")
     held["spec"]["storageClassName"] = f"{case.name}-immediate"
@@ -109,7 +109,7 @@ def claim_state(draw: Draw) -> str:
 
 
 def add_claim_in_state(draw: Draw, case: Case, name: str, namespace: str, state: str) -> None:
-    """Add a claim in one of the states that a claim can be in, or none at all."""
+    """Add a claim in a given state; add none for the state "missing"."""
     if state in {"bound", "lost", "deleting"}:
         made = bound_claim(draw, case, name, namespace)
         if state == "lost":
@@ -119,7 +119,7 @@ def add_claim_in_state(draw: Draw, case: Case, name: str, namespace: str, state:
     elif state != "missing":
         class_name = {"half": "immediate", "class": "none"}.get(state, state)
         made = claim(draw, name, namespace, f"{case.name}-{class_name}")
-        if state == "half":  # named, but the controller has not finished
+        if state == "half":  # names a volume, but the controller hasn't finished binding
             made["spec"]["volumeName"] = f"{case.name}-half"
         elif state == "local" and draw.maybe(0.25):
             made["spec"]["selector"] = {"matchLabels": {"tier": "fast"}}
@@ -174,7 +174,7 @@ def volumes(draw: Draw, case: Case) -> None:
 
 
 def free_volume(draw: Draw, case: Case, index: int, namespace: str) -> Plain:
-    """A volume that no claim is bound to yet; it may be reserved for one, or be of no use."""
+    """Return an unbound volume; it may be reserved for a claim, or unusable."""
     made = volume(draw, case, f"{case.name}-free-{index}")
     spec = made["spec"]
     spec["storageClassName"] = f"{case.name}-{draw.choice(['local', 'local', 'waiting'])}"

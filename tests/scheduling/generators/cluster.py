@@ -1,4 +1,4 @@
-"""What every case begins with."""
+"""The objects with which every case starts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.scheduling.generators.pods import bound, pod
 def start(
     draw: Draw, case: Case, nodes: tuple[int, int], pods: tuple[int, int], gpu_chance: float = 0.5
 ) -> None:
-    """Give a case its nodes, its bound pods and a plain pod to place."""
+    """Add nodes and bound pods to a case, and a simple pod to place."""
     count = draw.randint(*nodes)
     case.add("nodes", *(node(draw, f"{case.name}-n{index}") for index in range(count)))
     case.add(

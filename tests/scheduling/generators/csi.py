@@ -1,4 +1,4 @@
-"""Families about what CSI drivers tell: how much a node attaches, and how much storage is left."""
+"""Families about CSI drivers: volume limits of nodes, and storage capacity."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def csi_limits(draw: Draw, case: Case) -> None:
 
 
 def hold_volumes(draw: Draw, case: Case, made: Plain, shared: list[str]) -> None:
-    """Give a bound pod claims of its own, and some of those that the pod to place has too."""
+    """Give a bound pod its own claims, and maybe one that it shares with the pod to place."""
     for claim_name in draw.some(shared, most=1) if draw.maybe(0.4) else []:
         mount(made, claim_name)
     for number in range(draw.choice([0, 1, 1, 2])):

@@ -1,4 +1,4 @@
-"""Families about one filter each, and about several at once."""
+"""Families about single filters, and a mixed one."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ def topology(draw: Draw, case: Case) -> None:
 
 
 def even_spread(draw: Draw, case: Case) -> None:
-    """Roomy nodes and pods of one kind: nothing but their spread decides."""
+    """Make large nodes and similar pods, so that only the topology spread decides."""
     start(draw, case, nodes=(2, 5), pods=(6, 18), gpu_chance=0)
     for each in case.nodes:
         each["spec"] = {}
         each["status"]["allocatable"] |= {"cpu": "32", "memory": "64Gi", "pods": "110"}
         each["metadata"]["labels"]["topology.kubernetes.io/zone"] = draw.choice(ZONES[:2])
-    if draw.maybe(0.8):  # one node has to show whether it is right; the others count all the same
+    if draw.maybe(0.8):  # only one node is left for the pod; the others still count as domains
         for each in draw.sample(case.nodes, len(case.nodes) - 1):
             each["spec"]["taints"] = [{"key": "maintenance", "effect": "NoSchedule"}]
     plain = [{"name": "main", "image": "i"}]

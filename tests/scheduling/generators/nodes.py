@@ -1,4 +1,4 @@
-"""Nodes with odd amounts and labels."""
+"""Generates nodes with unusual amounts and labels."""
 
 from __future__ import annotations
 

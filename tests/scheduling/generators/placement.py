@@ -1,4 +1,4 @@
-"""What ties pods to nodes and to each other: affinity, spread, ports on the host."""
+"""Generates placement rules: affinity, topology spread and host ports."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ def spread(draw: Draw, keys: Sequence[str] = TOPOLOGY_KEYS) -> list[Plain]:
 
 def add_host_ports(draw: Draw, made: Plain) -> None:
     if made.get("status", {}).get("phase") in {"Succeeded", "Failed"}:
-        # The scheduler keeps a set, no count: when of two pods with one port the first ends, it
-        # takes the port for free. It would never have bound the second; we do bind both.
+        # The scheduler keeps a set of ports, not counts: if two pods have the same port and one
+        # ends, it considers the port free. It would never bind both pods, but our cases do.
         return
     containers = made["spec"]["containers"] + made["spec"].get("initContainers", [])
     used = set()
@@ -127,13 +127,13 @@ def add_host_ports(draw: Draw, made: Plain) -> None:
                 "hostIP": draw.choice(["", "0.0.0.0", "127.0.0.1", "10.1.1.1"]),
             }
             same = (port["hostPort"], port["protocol"])
-            if same not in used:  # the API server wants them apart
+            if same not in used:  # the API server refuses duplicates
                 used.add(same)
                 one.setdefault("ports", []).append(port)
 
 
 def use_host_network(made: Plain) -> None:
-    """Give the pod its node's network: each port that it names is the node's."""
+    """Use the host network: each port of the pod is then a port of its node."""
     made["spec"]["hostNetwork"] = True
     for one in made["spec"]["containers"] + made["spec"].get("initContainers", []):
         for port in one.get("ports", []):
@@ -141,6 +141,6 @@ def use_host_network(made: Plain) -> None:
 
 
 def make_kin(made: Plain, other: Plain) -> None:
-    """Put a pod where most selectors of another one look for it."""
+    """Give a pod the namespace and labels of another, so that the same selectors match both."""
     made["metadata"]["namespace"] = other["metadata"]["namespace"]
     made["metadata"]["labels"] = dict(other["metadata"]["labels"])

@@ -1,4 +1,4 @@
-"""Pods and what they ask for."""
+"""Generates pods and their requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def container(draw: Draw, name: str, gpu_chance: float = 0.5) -> Plain:
         requests.setdefault("cpu", "100m")
         requests["hugepages-2Mi"] = limits["hugepages-2Mi"] = draw.choice(["2Mi", "4Mi", "8Mi"])
     if draw.maybe(0.1) and "cpu" not in requests:
-        limits["cpu"] = "1"  # the API server makes it the request too
+        limits["cpu"] = "1"  # the API server copies it to the request
     resources = {key: value for key, value in (("requests", requests), ("limits", limits)) if value}
     return {"name": name, "image": "i", "resources": resources}
 
@@ -51,13 +51,13 @@ def add_init_containers(draw: Draw, made: Plain) -> None:
 
 
 def add_pod_level_resources(draw: Draw, made: Plain) -> None:
-    """Large ones: the API server wants them to hold what the containers ask."""
+    """Add pod-level requests, large enough for all containers as the API server demands."""
     requests = {"cpu": draw.choice(["12", "14500m"]), "memory": draw.choice(["30Gi", "40e9"])}
     made["spec"]["resources"] = {"requests": requests}
 
 
 def bound(draw: Draw, case: Case, index: int, gpu_chance: float = 0.5) -> Plain:
-    """A pod that already is on a node, or says it is on one that is gone."""
+    """Return a pod that is bound to a node, or to a node that doesn't exist."""
     made = pod(draw, f"{case.name}-p{index}", gpu_chance)
     names = [each["metadata"]["name"] for each in case.nodes]
     made["spec"]["nodeName"] = f"{case.name}-gone" if draw.maybe(0.05) else draw.choice(names)

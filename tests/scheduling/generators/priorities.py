@@ -1,4 +1,4 @@
-"""Families in which pods push others away, or have pushed."""
+"""Families about preemption: pods that can preempt others, or that already have."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.scheduling.generators.tolerations import taint_nodes
 
 
 def preemption(draw: Draw, case: Case) -> None:
-    """Full nodes, pods of every priority, and a pod that may push some away."""
+    """Make full nodes, pods of every priority, and a pod that may preempt some of them."""
     start(draw, case, nodes=(1, 4), pods=(0, 6), gpu_chance=0.3)
     for each in case.nodes:
         if draw.maybe(0.8):
@@ -34,7 +34,7 @@ def preemption(draw: Draw, case: Case) -> None:
 
 
 def occupy_gpus(draw: Draw, case: Case, one: Plain) -> None:
-    """Give a node some GPUs and pods that hold them, mostly all."""
+    """Give a node some GPUs, and pods that hold all or most of them."""
     count = draw.choice([1, 2, 4])
     for amounts in (one["status"]["capacity"], one["status"]["allocatable"]):
         amounts |= {GPU: str(count), "cpu": "8", "memory": "64Gi", "pods": "110"}
@@ -59,7 +59,7 @@ def holding(draw: Draw, gpus: int) -> Plain:
 
 
 def nominated(draw: Draw, case: Case) -> None:
-    """Earlier pods of high priority wait for their victims, who never go: there is no kubelet."""
+    """Add earlier pods that wait for their victims, which never end without a kubelet."""
     preemption(draw, case)
     for index in range(draw.randint(1, 2)):
         earlier = pod(draw, f"{case.name}-earlier-{index}")
@@ -82,7 +82,7 @@ def nominated(draw: Draw, case: Case) -> None:
 
 
 def nominated_from_outside(draw: Draw, case: Case) -> Plain:
-    """A pod that no node takes, but an autoscaler says that one will."""
+    """Return a pod that fits on no node, but that an autoscaler has nominated to one."""
     made = pod(draw, f"{case.name}-nominated")
     make_demanding(draw, made)
     made["spec"]["priorityClassName"] = draw.choice(["batch", "course", "urgent"])

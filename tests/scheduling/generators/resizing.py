@@ -1,4 +1,4 @@
-"""The family of pods that are being resized."""
+"""The family about pods during an in-place resize."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.scheduling.generators.pods import add_pod_level_resources
 
 
 def resize(draw: Draw, case: Case) -> None:
-    """Bound pods whose status says other figures than their spec."""
+    """Make bound pods whose status and spec have different resources."""
     start(draw, case, nodes=(1, 3), pods=(1, 8), gpu_chance=0.2)
     for each in case.objects["pods"]:
         if draw.maybe(0.2):

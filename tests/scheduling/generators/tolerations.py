@@ -1,4 +1,4 @@
-"""Taints of nodes, and tolerations of pods."""
+"""Generates taints of nodes and tolerations of pods."""
 
 from __future__ import annotations
 

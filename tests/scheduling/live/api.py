@@ -1,4 +1,4 @@
-"""Raw requests to an API server: thousands a minute, errors never swallowed."""
+"""A minimal client of an API server, for thousands of requests a minute; it raises all errors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PAUSES = (1.0, 2.0, 4.0)  # seconds
 
 
 class RefusedError(Exception):
-    """The API server answered with an error; its status and message."""
+    """The API server answered with an error."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"{status}: {message}")
@@ -63,7 +63,7 @@ class Api:
     async def connect(
         cls, server: str, token: str, certificate_authority: str | None = None
     ) -> AsyncIterator[Api]:
-        """Connect; without a certificate authority any certificate is believed (loopback)."""
+        """Connect. Without a certificate authority, accept any certificate (loopback only)."""
         tls = ssl.create_default_context(cafile=certificate_authority)
         if certificate_authority is None:
             tls.check_hostname = False
@@ -92,7 +92,7 @@ class Api:
         content_type: str = "application/json",
         **parameters: str,
     ) -> Plain:
-        """Send one request; try it again while the API server says that it is too busy.
+        """Send one request; repeat it while the API server is too busy.
 
         Raises:
             RefusedError: the API server refused it.
@@ -141,7 +141,7 @@ class Api:
         return list((await self.request("GET", self.path(plural)))["items"])
 
     async def events(self, plural: str) -> AsyncIterator[tuple[str, Plain]]:
-        """Yield every object that is, then every change, as ("ADDED", object)."""
+        """Yield every existing object, then every change, such as ("ADDED", object)."""
         listed = await self.request("GET", self.path(plural))
         for each in listed["items"]:
             yield "ADDED", each
@@ -157,7 +157,7 @@ class Api:
 
 
 class Seen:
-    """The newest state of each object of one kind, as a watch brings it."""
+    """The newest version of each object of one kind, from a watch."""
 
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], Plain] = {}
@@ -174,7 +174,7 @@ class Seen:
             self._changed = asyncio.Event()
 
     async def until(self, find: Callable[[], T | None], seconds: float = 30) -> T:
-        """Wait until ``find`` finds something in what was seen."""
+        """Wait until `find` returns a result; call it after each change."""
         async with asyncio.timeout(seconds):
             while (found := find()) is None:
                 await self._changed.wait()

@@ -1,4 +1,4 @@
-"""The part of a provisioner and of the volume controllers that lets a waiting pod be bound."""
+"""Stands in for a provisioner and the volume controllers, so that pods with claims get bound."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from tests.scheduling.generators.claims import BIND_COMPLETED, SELECTED_NODE
 from tests.scheduling.live.api import Api, Plain, RefusedError
 
-# What the scheduler says until an ephemeral volume has its claim.
+# The scheduler's message while an ephemeral volume has no claim yet.
 WAITING_FOR_CLAIM = "waiting for ephemeral volume controller"
 
 
 def ephemeral_claims(pod: Plain) -> Iterator[Plain]:
-    """Make the claims that the ephemeral volume controller would make for a pod."""
+    """Yield the claims that the ephemeral volume controller would create for a pod."""
     metadata = pod["metadata"]
     owner = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]}
     for volume in pod["spec"].get("volumes", []):
@@ -29,11 +29,11 @@ def ephemeral_claims(pod: Plain) -> Iterator[Plain]:
 
 
 class Binder:
-    """Answers the scheduler's choice for WaitForFirstConsumer claims.
+    """Binds WaitForFirstConsumer claims after the scheduler has chosen.
 
-    The scheduler either names a node on the claim, and a provisioner makes the volume, or it
-    reserves an existing volume for the claim. A claim that names a node already when it is created
-    has to wait: its volume must not come before the scheduler has chosen.
+    The scheduler either writes a node into the claim, and a provisioner creates the volume, or it
+    reserves an existing volume for the claim. A claim that already names a node when it is created
+    has to wait, because its volume must not exist before the scheduler has chosen.
     """
 
     def __init__(self, api: Api) -> None:
@@ -46,7 +46,7 @@ class Binder:
             group.create_task(self._follow_volumes())
 
     async def provision_the_rest(self) -> None:
-        """Provision what was left to wait."""
+        """Provision volumes for the claims that had to wait."""
         while self._created_with_node:
             _, claim = self._created_with_node.popitem()
             await self._provision(claim)
@@ -65,7 +65,7 @@ class Binder:
 
     async def _follow_volumes(self) -> None:
         async for change, volume in self.api.events("persistentvolumes"):
-            # The scheduler writes the claim's uid; a person who reserves a volume does not know it.
+            # Only the scheduler writes the claim's uid; users who reserve a volume don't know it.
             reference = volume["spec"].get("claimRef", {})
             if change == "MODIFIED" and "uid" in reference and volume["status"]["phase"] != "Bound":
                 await self._bind(volume, reference)

@@ -1,4 +1,4 @@
-"""Our verdict beside the scheduler's answer, case by case."""
+"""Compares our verdict with the scheduler's answer, case by case."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Comparison:
     """One case, answered twice.
 
     Attributes:
-        objects: What the API server had when both were asked.
+        objects: The objects in the API server during the comparison.
         pod: The pod as admitted.
-        difference: In words; empty when both say the same.
+        difference: The difference in words; empty if there is none.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Comparison:
     difference: str
 
     def as_plain(self) -> Plain:
-        """Return all that is needed to see the difference again."""
+        """Return everything that is needed to reproduce the difference."""
         return {
             "name": self.name,
             "difference": self.difference,
@@ -59,20 +59,20 @@ def judge(objects: dict[str, list[Plain]], pod: Plain) -> Verdict:
 
 
 def state_of(objects: dict[str, list[Plain]]) -> ClusterState:
-    """The state that has nothing but these objects."""
+    """Return a state with only these objects."""
     given: dict[str, Any] = {ARGUMENTS[each]: made for each, made in objects.items()}
     return ClusterState.from_objects(**given)
 
 
 async def compare(world: World, case: Case) -> Comparison:
-    """Load a case, ask both, clear it away."""
+    """Load a case, compare both answers, and remove its objects."""
     try:
         await world.load(case)
         first = await _ask_both(world, case)
         if not first.difference:
             return first
-        # The scheduler's several watches may bring one moment's changes in any order: only what
-        # it says again, of a cluster at rest, counts.
+        # The scheduler's watches may deliver changes in any order. So only a second answer,
+        # without changes to the cluster, counts.
         await world.remove(case.pod)
         return await _ask_both(world, case)
     finally:
@@ -88,14 +88,14 @@ async def _ask_both(world: World, case: Case) -> Comparison:
 
 
 def left_open(verdict: Verdict) -> bool:
-    """Whether it is unknown on purpose: a volume is being made, and no provisioner runs here."""
+    """Return whether the verdict is rightly unknown: no provisioner creates the volume here."""
     return verdict.outcome is Outcome.UNKNOWN and {each.why for each in verdict.unknown} == {
         Why.NEW_VOLUME
     }
 
 
 def difference(verdict: Verdict, answer: Answer) -> str:
-    """Say where a verdict and an answer differ; an empty text when they are the same."""
+    """Describe how a verdict and an answer differ; empty if they agree."""
     if answer.node:
         if verdict.outcome is not Outcome.FITS:
             return f"bound to {answer.node}, we say {verdict.outcome}: {verdict.message}"

@@ -1,6 +1,6 @@
-"""Keep what the real scheduler answered, so that tests without a control plane can ask again.
+"""Records answers of the real scheduler, for tests without a control plane.
 
-Run it with ``python -m tests.scheduling.live.record``; it writes ``tests/scheduling/answers``.
+Run it with `python -m tests.scheduling.live.record`. It writes `tests/scheduling/answers`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tests.scheduling.live.report import Report, keep, table, world_in
 from tests.scheduling.live.world import World
 
 ANSWERS = Path(__file__).parents[1] / "answers"
-# What the API server adds and no rule reads.
+# Fields that the API server adds and that no rule reads.
 _IDLE_METADATA = ("managedFields", "resourceVersion", "generation", "creationTimestamp")
 
 
 def recorded(made: Comparison) -> Plain:
-    """Reduce a comparison to the question and the scheduler's answer."""
+    """Return the case and the scheduler's answer, without fields that don't matter."""
     answer = made.answer
     return {
         "name": made.name,
@@ -50,7 +50,7 @@ def _reduced(made: Plain) -> Plain:
 
 
 async def record(world: World, family: str, seeds: range, kept: int) -> Report:
-    """Compare a family's cases and write the first ones, with the scheduler's answers."""
+    """Compare a family's cases, and write the first ones with the scheduler's answers."""
     report = Report(family)
     lines: list[bytes] = []
     for seed in seeds:

@@ -1,4 +1,4 @@
-"""Many comparisons, counted."""
+"""Runs comparisons and counts the results."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _nothing(_made: Comparison) -> bool:
     return False
 
 
-# Whether what a family is about was at stake in a case: families that the vectors lack.
+# Family to a check whether its own rule mattered in a case. Only families that the vectors lack.
 AT_STAKE: dict[str, Callable[[Comparison], bool]] = {
     "preemption": lambda made: made.answer.nominated is not None,
     "nominated": lambda made: any(
@@ -55,9 +55,9 @@ class Report:
     """Comparisons of one family.
 
     Attributes:
-        counts: bound, nominated and refused by the scheduler; those where the family's own rule
-            was at stake; those left unknown on purpose.
-        differences: Those where we say something else.
+        counts: Cases that the scheduler bound, nominated and refused; cases in which the family's
+            own rule mattered ("at stake"); cases that are rightly unknown ("left open").
+        differences: The comparisons with a different verdict.
     """
 
     family: str
@@ -76,7 +76,7 @@ class Report:
 
 @asynccontextmanager
 async def world_in(cluster: LocalCluster) -> AsyncIterator[World]:
-    """Open a world in a local cluster that nobody else uses."""
+    """Open a world in a local cluster. Nothing else may use that cluster."""
     async with (
         Api.connect(cluster.url, cluster.token, str(cluster.ca)) as api,
         World.open(api) as world,
@@ -85,7 +85,7 @@ async def world_in(cluster: LocalCluster) -> AsyncIterator[World]:
 
 
 async def compare_family(world: World, family: str, seeds: Iterable[int]) -> Report:
-    """Compare the cases of a family that belong to some seeds."""
+    """Compare the cases of a family for some seeds."""
     report = Report(family)
     for seed in seeds:
         report.add(await compare(world, generate(family, seed)))
@@ -96,18 +96,18 @@ KEPT = Path(tempfile.gettempdir()) / "gpuspawner-differences"
 
 
 def keep(differences: Iterable[Comparison], directory: Path = KEPT) -> str:
-    """Write each difference to a file that shows it again; return what to tell."""
+    """Write each difference to a file that reproduces it; return a summary."""
     directory.mkdir(parents=True, exist_ok=True)
-    told = []
+    summary = []
     for each in differences:
         path = directory / f"{each.name}.json"
         path.write_text(json.dumps(each.as_plain(), indent=1))
-        told.append(f"{each.name}: {each.difference}\n  ({path})")
-    return "\n".join(told)
+        summary.append(f"{each.name}: {each.difference}\n  ({path})")
+    return "\n".join(summary)
 
 
 def table(reports: Iterable[Report]) -> str:
-    """Write counts as a Markdown table."""
+    """Return the counts as a Markdown table."""
     columns = ("cases", "bound", "nominated", "refused", "at stake", "left open")
     lines = [
         f"| family | {' | '.join(columns)} | differences |",

@@ -1,7 +1,7 @@
-"""A production cluster's trace on the real scheduler, each request judged by us beforehand.
+"""Replays a production cluster's trace on the real scheduler, and compares it with our verdicts.
 
-Run it with ``python -m tests.scheduling.live.trace``; it prints a table. Only the order of the
-trace's events matters, not its time.
+Run it with `python -m tests.scheduling.live.trace`. It prints a table. Only the order of the
+trace's events matters, not their times.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Scenario:
 
     Attributes:
         title: The row's name in the table.
-        every: Only each so-manieth node exists; 1 for all.
-        departures: Whether pods end when they ended in the trace.
+        every: Use every n-th node only; 1 for all nodes.
+        departures: Whether pods end as in the trace.
     """
 
     title: str
@@ -53,7 +53,7 @@ SCENARIOS = (
 
 @dataclass
 class Figures:
-    """What a replay counted; wrong ones are named by pod."""
+    """The counts of a replay; `wrong` describes each wrong verdict."""
 
     requests: int = 0
     pending: int = 0
@@ -92,11 +92,11 @@ def pod(row: dict[str, str]) -> Plain:
 
 
 def events(rows: list[dict[str, str]], departures: bool) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield "comes" and "goes" in the trace's order, of one moment those who go first."""
+    """Yield ("comes" or "goes", row) in the trace's order; at equal times, "goes" comes first."""
     order = [(int(row["creation_time"]), 1, index) for index, row in enumerate(rows)]
     if departures:
         order += [
-            # One pod of the trace ends before it begins.
+            # One pod of the trace ends before it starts.
             (max(int(row["deletion_time"]), int(row["creation_time"]) + 1), 0, index)
             for index, row in enumerate(rows)
         ]
@@ -105,7 +105,7 @@ def events(rows: list[dict[str, str]], departures: bool) -> Iterator[tuple[str, 
 
 
 class Replay:
-    """Keeps our own state in step with what the scheduler does."""
+    """Keeps our own state in step with the scheduler's decisions."""
 
     def __init__(self, world: World, state: ClusterState) -> None:
         self.world = world
@@ -114,12 +114,12 @@ class Replay:
         self._there: set[str] = set()
 
     async def comes(self, row: dict[str, str]) -> None:
-        """Judge a pod, create it, keep it if it was bound, delete it if it was refused."""
+        """Evaluate and create a pod; keep it if the scheduler binds it, else delete it."""
         figures, wanted = self.figures, pod(row)
         verdict = evaluate(self.state, wanted)
         answer = await self.world.schedule(wanted)
         if (verdict.outcome is Outcome.FITS) is not bool(answer.node):
-            # The scheduler may not have seen the last departure: what it says again counts.
+            # The scheduler may not have seen the last pod end yet, so its second answer counts.
             figures.asked_again += 1
             await self.world.remove(wanted)
             await asyncio.sleep(0.2)
@@ -142,7 +142,7 @@ class Replay:
         self.state.put(convert("Pod", bound))
 
     async def goes(self, row: dict[str, str]) -> None:
-        """End a pod, if it was ever placed."""
+        """Delete a pod if it was bound."""
         if row["name"] in self._there:
             self._there.discard(row["name"])
             await self.world.remove(pod(row))
@@ -153,9 +153,9 @@ async def replay(world: World, scenario: Scenario, most: int | None = None) -> F
     """Replay a scenario, or its first pods, in a world that is empty before and after.
 
     Args:
-        world: Where the real scheduler is.
+        world: The world with the real scheduler.
         scenario: How to replay.
-        most: How many of the trace's pods; all when None.
+        most: The maximum number of pods; None for all.
     """
     nodes = [node(row) for row in read("nodes")[:: scenario.every]]
     rows = read("pods")[:most]
@@ -172,7 +172,7 @@ async def replay(world: World, scenario: Scenario, most: int | None = None) -> F
 
 
 def table(results: dict[str, Figures]) -> str:
-    """Write what was counted as a Markdown table."""
+    """Return the counts as a Markdown table."""
     columns = (
         "replay",
         "requests",

@@ -1,4 +1,4 @@
-"""A generated cluster inside a real control plane, and what its scheduler answers."""
+"""Loads generated clusters into a real control plane, and reads its scheduler's answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.scheduling.generators.case import NAMESPACES, PRIORITIES, RUNTIME_CLA
 from tests.scheduling.live.api import NAMESPACED, Api, Plain, RefusedError, Seen
 from tests.scheduling.live.binder import WAITING_FOR_CLAIM, Binder, ephemeral_claims
 
-# In the order in which they must exist; the pods come last.
+# In the order of creation; the pods come last.
 LOADED = (
     "storageclasses",
     "csidrivers",
@@ -24,19 +24,19 @@ LOADED = (
     "pods",
 )
 LISTED = (*LOADED, "namespaces", "deviceclasses")
-KEPT_BY_GRACE = 3600  # seconds that a deleted pod stays: no kubelet lets it go
-PROVISIONED_LATE = 1.5  # seconds after which a scheduler that says nothing waits for a volume
+KEPT_BY_GRACE = 3600  # seconds that a deleted pod stays, because no kubelet removes it
+PROVISIONED_LATE = 1.5  # seconds without an answer after which the scheduler waits for a volume
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the scheduler did with a pod.
+    """The scheduler's answer for a pod.
 
     Attributes:
-        node: Where it was bound, or None.
-        nominated: The node that it waits for after preemption, or None.
-        reason: Of the condition PodScheduled.
-        message: The same condition's whole message; empty when bound.
+        node: The node to which it bound the pod, or None.
+        nominated: The node that the pod waits for after preemption, or None.
+        reason: The reason in the PodScheduled condition.
+        message: The whole message of that condition; empty if the pod is bound.
     """
 
     node: str | None = None
@@ -46,7 +46,7 @@ class Answer:
 
 
 def answer_in(pod: Plain) -> Answer | None:
-    """Read the scheduler's answer from a pod, None when there is none yet."""
+    """Return the scheduler's answer from a pod; None if there is none yet."""
     if node := pod["spec"].get("nodeName"):
         return Answer(node=node)
     status = pod.get("status", {})
@@ -63,9 +63,9 @@ def answer_in(pod: Plain) -> Answer | None:
 
 
 class World:
-    """Puts one cluster after another into a control plane of our own.
+    """Loads one cluster after another into a control plane.
 
-    Nothing else may use that control plane: between two cases every node, pod and volume goes.
+    Nothing else may use that control plane: `clear` deletes every node, pod and volume.
     """
 
     def __init__(self, api: Api) -> None:
@@ -76,7 +76,7 @@ class World:
     @classmethod
     @asynccontextmanager
     async def open(cls, api: Api) -> AsyncIterator[World]:
-        """Make what all cases share, then follow pods and bind volumes until closed."""
+        """Create the objects that all cases share, then follow pods and bind volumes."""
         world = cls(api)
         await asyncio.gather(*(_ensure(api, *each) for each in _shared()))
         await world.clear()
@@ -94,7 +94,7 @@ class World:
                     raise done
 
     async def load(self, case: Case) -> None:
-        """Make a case's objects and wait until the scheduler has seen them all."""
+        """Create a case's objects, and wait until the scheduler has seen all of them."""
         for plural in LOADED:
             await asyncio.gather(
                 *(self._load_one(plural, each) for each in case.objects.get(plural, []))
@@ -107,7 +107,7 @@ class World:
                 await self.api.patch(f"{self.api.path_of('pods', made)}/status", {"status": status})
 
     async def fill(self, nodes: list[Plain]) -> None:
-        """Make only nodes, thousands if need be, and wait until the scheduler has seen them."""
+        """Create nodes, even thousands, and wait until the scheduler has seen all of them."""
         await asyncio.gather(*(self._load_one("nodes", each) for each in nodes))
         await self._wait_for_the_scheduler("last")
 
@@ -115,7 +115,7 @@ class World:
         metadata = {k: v for k, v in wanted["metadata"].items() if k != "deletionTimestamp"}
         made = await self.api.create(plural, wanted | {"metadata": metadata})
         url = self.api.path_of(plural, made)
-        if plural == "nodes":  # the API server has tainted it not-ready; no kubelet takes that off
+        if plural == "nodes":  # remove the not-ready taint of the API server, since no kubelet does
             await self.api.patch(url, {"spec": {"taints": wanted["spec"].get("taints")}})
         elif status := wanted.get("status"):
             await self.api.patch(f"{url}/status", {"status": status})
@@ -123,7 +123,7 @@ class World:
             await self.api.delete(url, KEPT_BY_GRACE if plural == "pods" else None)
 
     async def _wait_for_the_scheduler(self, name: str) -> None:
-        """See a last pod bound to a last node: the watches have brought all that came before."""
+        """Wait until a last pod is bound to a last node, so that all watches have caught up."""
         node = {
             "metadata": {"name": name, "labels": {"last": name}},
             "status": {"allocatable": {"pods": "1"}},
@@ -142,16 +142,16 @@ class World:
         await self._pods.until(lambda: (a := self._answer(pod)) and a.node, seconds=60)
 
     async def listed(self) -> dict[str, list[Plain]]:
-        """Return what the API server has of every kind that scheduling reads."""
+        """Return all objects of the kinds that scheduling reads, by plural."""
         found = await asyncio.gather(*(self.api.items(plural) for plural in LISTED))
         return dict(zip(LISTED, found, strict=True))
 
     async def admitted(self, pod: Plain) -> Plain:
-        """Return the pod as admission would make it; nothing is created."""
+        """Return the pod after admission, from a dry run."""
         return await self.api.create("pods", pod, dryRun="All")
 
     async def schedule(self, pod: Plain) -> Answer:
-        """Create the pod and return what the scheduler does with it."""
+        """Create the pod, and return the scheduler's answer."""
         made = await self.api.create("pods", pod)
         for claim in ephemeral_claims(made):
             await self.api.create("persistentvolumeclaims", claim)
@@ -170,13 +170,13 @@ class World:
         return answer_in(seen) if seen else None
 
     async def remove(self, pod: Plain) -> None:
-        """Delete a pod at once and see it gone."""
+        """Delete a pod immediately, and wait until it is gone."""
         key = pod["metadata"]["namespace"], pod["metadata"]["name"]
         await self.api.delete(self.api.path_of("pods", pod))
         await self._pods.until(lambda: True if key not in self._pods.objects else None)
 
     async def clear(self) -> None:
-        """Delete whatever a case has left, pods first."""
+        """Delete all objects of a case, pods first."""
         for plural in reversed(LOADED):
             places = NAMESPACES if plural in NAMESPACED else [None]
             await asyncio.gather(
@@ -188,7 +188,7 @@ class World:
             )
 
     async def _let_go(self, plural: str, made: Plain) -> None:
-        """Take the finalizers off: the controller that would do so does not run."""
+        """Remove the finalizers, because the controller that removes them doesn't run."""
         await self.api.patch(self.api.path_of(plural, made), {"metadata": {"finalizers": None}})
 
 

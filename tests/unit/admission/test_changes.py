@@ -1,4 +1,4 @@
-"""Whether admission changed what decides, on pods as the API server really gives them back."""
+"""Comparing pods before and after admission, as a real API server returns them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SENT: dict[str, Any] = {
 
 
 def admitted() -> dict[str, Any]:
-    """What a cluster with nothing special gives back: defaults, and a name that it made."""
+    """Return what a plain cluster's dry run returns: defaults, and a generated name."""
     pod = deepcopy(SENT)
     pod["metadata"] = {"name": "jupyter-alice-x7k2p", "generateName": "jupyter-alice-"}
     spec = pod["spec"]
@@ -62,14 +62,14 @@ def test_defaults_that_every_pod_gets_change_nothing() -> None:
         ("containers", [{"name": "notebook", "resources": {"requests": {"memory": "oops"}}}]),
     ],
 )
-def test_what_decides_counts_as_changed(name: str, value: object) -> None:
+def test_a_field_that_the_scheduler_uses_counts_as_a_change(name: str, value: object) -> None:
     pod = admitted()
     pod["spec"][name] = value
 
     assert changes(SENT, pod)
 
 
-@pytest.mark.parametrize("odd", [None, [], {"spec": []}, {"spec": {"containers": [None, 3]}}])
-def test_nothing_is_too_odd_to_be_compared(odd: object) -> None:
-    assert changes(SENT, odd)
-    assert not changes(odd, odd)
+@pytest.mark.parametrize("broken", [None, [], {"spec": []}, {"spec": {"containers": [None, 3]}}])
+def test_undecodable_pods_can_be_compared(broken: object) -> None:
+    assert changes(SENT, broken)
+    assert not changes(broken, broken)

@@ -1,4 +1,4 @@
-"""What a dry run sends, and what is made of each answer; tests/cluster has a real API server."""
+"""What a dry run sends, and how it reads each answer; tests/cluster has a real API server."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def says(status: int, message: str) -> Scripted:
     return Scripted({"kind": "Status", "message": message}, status)
 
 
-async def test_the_pod_is_sent_under_a_name_that_nobody_has() -> None:
+async def test_the_pod_is_sent_with_a_generated_name() -> None:
     server = Scripted({"kind": "Pod", "spec": {"priority": 0}})
 
     admitted = await DryRun(server, 60).admit("jhub", POD)
@@ -56,7 +56,7 @@ async def test_the_pod_is_sent_under_a_name_that_nobody_has() -> None:
     assert POD["metadata"]["name"] == "jupyter-alice"
 
 
-async def test_a_no_comes_with_its_cause() -> None:
+async def test_a_rejection_has_its_cause() -> None:
     text = 'pods "jupyter-alice-" is forbidden: no PriorityClass with name high was found'
 
     answer = await DryRun(says(403, text), 60).admit("jhub", POD)
@@ -78,7 +78,7 @@ async def test_a_no_comes_with_its_cause() -> None:
     ],
     ids=lambda server: str(server._answer)[:40],
 )
-async def test_whatever_says_nothing_about_the_pod_is_logged_once(
+async def test_an_answer_that_says_nothing_about_the_pod_is_logged_once(
     server: Scripted, caplog: pytest.LogCaptureFixture
 ) -> None:
     dry_run = DryRun(server, 60)
@@ -87,7 +87,7 @@ async def test_whatever_says_nothing_about_the_pod_is_logged_once(
     assert await dry_run.admit("jhub", POD) is None
 
     assert len(caplog.records) == 1
-    assert "No dry run could be had" in caplog.text
+    assert "A dry run failed" in caplog.text
 
 
 async def test_each_reason_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -102,11 +102,11 @@ async def test_each_reason_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert len(caplog.records) == 2
 
 
-async def test_an_answer_that_does_not_come_is_not_waited_for() -> None:
+async def test_a_dry_run_that_takes_too_long_has_no_answer() -> None:
     assert await DryRun(Scripted("never"), 0.01).admit("jhub", POD) is None
 
 
-async def test_where_there_is_nothing_to_ask_nothing_is_said(
+async def test_a_pod_without_a_spec_is_neither_sent_nor_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     server = Scripted({})
@@ -116,7 +116,7 @@ async def test_where_there_is_nothing_to_ask_nothing_is_said(
     assert not caplog.records
 
 
-async def test_an_api_server_that_is_away_says_nothing() -> None:
+async def test_an_unreachable_api_server_gives_no_answer() -> None:
     async def nowhere() -> Configuration:
         return Configuration(host="http://127.0.0.1:9")
 

@@ -1,4 +1,4 @@
-"""Which dry runs are made, and which answers are shared; tests/cluster counts at an API server."""
+"""Which dry runs are made and which answers are shared; tests/cluster has a real API server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.preflight.worlds import settle
 
 
 class Counting(DryRun):
-    """Admission that leaves every pod as it is, once it is let go."""
+    """Admission that leaves every pod as it is, and answers while it is open."""
 
     def __init__(self) -> None:
         super().__init__(Client(), 60)
@@ -36,12 +36,12 @@ def pod(name: str, **labels: str) -> dict[str, Any]:
 
 
 def asking(count: int, turn: Callable[[str], Admission]) -> list[asyncio.Future[Answer]]:
-    """So many people, each asking for a pod of their own at the same time."""
+    """Let *count* users ask at the same time, each about their own pod."""
     people = [f"person-{number}" for number in range(count)]
     return [asyncio.ensure_future(turn(person).admit("jhub", pod(person))) for person in people]
 
 
-async def test_like_questions_share_the_answer_that_is_on_its_way() -> None:
+async def test_equal_questions_share_one_dry_run() -> None:
     admission = Counting()
     runs = DryRuns(admission, 0.01)
     admission.open.clear()
@@ -57,7 +57,7 @@ async def test_like_questions_share_the_answer_that_is_on_its_way() -> None:
     assert admission.asked == ["jhub/ann"]
 
 
-async def test_other_pods_and_other_namespaces_have_answers_of_their_own() -> None:
+async def test_other_pods_and_namespaces_have_their_own_dry_runs() -> None:
     admission, asked = Counting(), [("jhub", pod("a")), ("jhub", pod("a", of="b")), ("b", pod("a"))]
     runs = DryRuns(admission)
 
@@ -67,7 +67,7 @@ async def test_other_pods_and_other_namespaces_have_answers_of_their_own() -> No
     assert len(admission.asked) == 3
 
 
-async def test_an_answer_is_shown_again_for_ten_seconds_and_where_many_ask_for_a_minute() -> None:
+async def test_an_answer_is_reused_for_ten_seconds_or_a_minute_if_many_ask() -> None:
     admission, clock = Counting(), Clock()
     runs = DryRuns(admission, clock=clock)
     await runs.for_form("ann").admit("jhub", pod("ann"))
@@ -84,7 +84,7 @@ async def test_an_answer_is_shown_again_for_ten_seconds_and_where_many_ask_for_a
     with pytest.raises(TooManyDryRunsError):
         await runs.for_form("bob").admit("jhub", pod("bob"))
 
-    for number in range(1000):  # all the time somebody new
+    for number in range(1000):  # a new user every 0.1 s
         clock.now = 22 + number / 10
         try:
             await runs.for_form(f"new-{number}").admit("jhub", pod(f"new-{number}"))
@@ -95,7 +95,7 @@ async def test_an_answer_is_shown_again_for_ten_seconds_and_where_many_ask_for_a
         await runs.for_form("ann").admit("jhub", pod("ann"))
 
 
-async def test_a_start_is_never_answered_from_memory() -> None:
+async def test_a_start_always_makes_its_own_dry_run() -> None:
     admission = Counting()
     runs = DryRuns(admission)
 
@@ -105,7 +105,7 @@ async def test_a_start_is_never_answered_from_memory() -> None:
     assert len(admission.asked) == 3
 
 
-async def test_starts_find_a_slot_whatever_is_shown_meanwhile() -> None:
+async def test_pages_take_no_slot_from_starts() -> None:
     admission = Counting()
     runs = DryRuns(admission, 0.01)
     admission.open.clear()
@@ -124,7 +124,7 @@ async def test_starts_find_a_slot_whatever_is_shown_meanwhile() -> None:
     assert sum(isinstance(answer, TooManyDryRunsError) for answer in answers) == 96
 
 
-async def test_a_class_that_starts_together_waits_longer_than_what_is_only_shown() -> None:
+async def test_starts_wait_longer_for_a_slot_than_pages() -> None:
     admission = Counting()
     runs = DryRuns(admission, 0.01)
     admission.open.clear()
@@ -133,7 +133,7 @@ async def test_a_class_that_starts_together_waits_longer_than_what_is_only_shown
     await settle()
     assert len(admission.asked) == 24 + 4
     with pytest.raises(TooManyDryRunsError):
-        await runs.for_page("late").admit("jhub", pod("late"))  # which takes as long as pages wait
+        await runs.for_page("late").admit("jhub", pod("late"))  # this waits as long as pages do
 
     admission.open.set()
 
@@ -141,7 +141,7 @@ async def test_a_class_that_starts_together_waits_longer_than_what_is_only_shown
     await asyncio.gather(*pages)
 
 
-async def test_a_pod_that_cannot_be_made_yet_costs_nothing() -> None:
+async def test_a_pod_without_a_spec_needs_no_dry_run() -> None:
     admission = Counting()
     runs = DryRuns(admission)
 

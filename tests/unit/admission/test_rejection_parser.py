@@ -1,4 +1,4 @@
-"""The API server's answers, as its version 1.36.2 gives them, read into facts."""
+"""Parsing the API server's answers, in the texts of version 1.36.2."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_quota_of_a_storage_class_is_in_bytes() -> None:
     assert read_cause == OverQuota((Use(resource, 2 * GI, 0, GI),))
 
 
-def test_a_quota_that_wants_to_be_told_names_each_resource() -> None:
+def test_a_quota_that_requires_resources_names_each_of_them() -> None:
     said = (
         "failed quota: mem: must specify limits.memory for: notebook,side; requests.cpu for: side"
     )
@@ -83,7 +83,7 @@ def test_a_quota_that_wants_to_be_told_names_each_resource() -> None:
     assert cause(FORBIDDEN + said) == QuotaDemands(("limits.memory", "requests.cpu"))
 
 
-def test_a_quota_that_nobody_has_counted_is_known_as_such() -> None:
+def test_a_quota_that_is_not_counted_yet_is_recognized() -> None:
     said = "status unknown for quota: gpu, resources: requests.nvidia.com/gpu"
 
     assert cause(FORBIDDEN + said) == QuotaUncounted()
@@ -146,28 +146,28 @@ def test_a_bound_of_claims_is_read() -> None:
         ("something of a plugin of 2031", Unexplained()),
     ],
 )
-def test_what_is_forbidden_is_known_by_its_plugin(said: str, known: Cause) -> None:
+def test_the_text_of_each_admission_plugin_is_recognized(said: str, known: Cause) -> None:
     assert cause(FORBIDDEN + said) == known
 
 
-def test_what_is_invalid_is_a_rejection() -> None:
+def test_an_invalid_object_is_a_rejection() -> None:
     text = 'Pod "a" is invalid: spec.containers[0].image: Required value'
 
     assert read(422, status(422, text), Of.POD) == Rejection(Of.POD, Unexplained(), text)
 
 
-def test_a_namespace_that_is_not_there_is_missing() -> None:
+def test_a_namespace_that_does_not_exist_is_missing() -> None:
     assert cause('namespaces "jhub-alice" not found', 404) == Missing("Namespace", "jhub-alice")
 
 
 @pytest.mark.parametrize("code", [400, 403, 409, 429, 500])
-def test_a_webhook_s_own_words_are_its_words_whatever_they_look_like(code: int) -> None:
+def test_a_webhooks_text_is_never_parsed_as_another_cause(code: int) -> None:
     fake = "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"
 
     assert cause(f"{WEBHOOK}denied the request: {fake}", code) == Denied(fake)
 
 
-def test_a_webhook_may_say_nothing() -> None:
+def test_a_webhook_may_give_no_reason() -> None:
     assert cause(f"{WEBHOOK}denied the request without explanation", 400) == Denied("")
 
 
@@ -175,7 +175,7 @@ def test_a_webhook_without_dry_runs_says_nothing_about_the_pod() -> None:
     assert cause(f"{WEBHOOK}does not support dry run", 400) is None
 
 
-def test_a_webhook_that_is_away_is_named() -> None:
+def test_a_failing_webhook_is_named() -> None:
     text = 'Internal error occurred: failed calling webhook "images.example.com": failed to call'
 
     assert cause(text, 500) == WebhookFailed("images.example.com")
@@ -192,11 +192,11 @@ def test_a_webhook_that_is_away_is_named() -> None:
         (201, ""),
     ],
 )
-def test_trouble_of_the_api_server_is_no_rejection(code: int, text: str) -> None:
+def test_a_fault_of_the_api_server_is_no_rejection(code: int, text: str) -> None:
     assert cause(text, code) is None
 
 
-def test_a_body_is_read_as_the_client_has_it() -> None:
+def test_a_body_can_be_an_object_a_text_or_bytes() -> None:
     text = FORBIDDEN + 'pod rejected: RuntimeClass "nvidia" not found'
     body = json.dumps(status(403, text))
 
@@ -204,7 +204,7 @@ def test_a_body_is_read_as_the_client_has_it() -> None:
     assert read(403, body.encode(), Of.POD) == read(403, body, Of.POD)
 
 
-def test_what_a_stranger_says_comes_in_one_printable_short_line() -> None:
+def test_a_webhooks_text_becomes_one_short_printable_line() -> None:
     said = "no\n[I 2026 hub] Granted \u202eroot\x1b[31m " + "x" * 10_000
 
     denied = cause(f"{WEBHOOK}denied the request: {said}")
@@ -216,14 +216,14 @@ def test_what_a_stranger_says_comes_in_one_printable_short_line() -> None:
 
 
 @given(st.integers(100, 599), st.text() | st.binary() | st.none() | st.lists(st.text()))
-def test_no_answer_is_too_odd(code: int, body: object) -> None:
+def test_every_answer_can_be_parsed(code: int, body: object) -> None:
     rejection = read(code, body, Of.POD)
 
     assert rejection is None or rejection.text.isprintable()
 
 
 @given(st.text())
-def test_no_text_is_too_odd(said: str) -> None:
+def test_every_text_can_be_parsed(said: str) -> None:
     for text in (said, FORBIDDEN + said, f"{FORBIDDEN}exceeded quota: q, requested: {said}"):
         rejection = read(403, status(403, text), Of.POD)
         assert rejection is not None
@@ -243,5 +243,5 @@ def test_no_text_is_too_odd(said: str) -> None:
         ("example.com/memory", ""),
     ],
 )
-def test_a_resource_has_its_unit_however_a_rule_names_it(resource: str, unit: str) -> None:
+def test_a_resource_has_its_unit_under_every_name(resource: str, unit: str) -> None:
     assert unit_of(resource) == unit

@@ -1,4 +1,4 @@
-"""Turns: so many at the same time, and so many a second."""
+"""Limits at the same time, and limits a second."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpuspawner.admission.slots import Budget, Slots, TooManyDryRunsError
 
 
 class Room:
-    """Where people are while they hold a slot."""
+    """Counts who holds a slot, and the most at the same time."""
 
     def __init__(self, slots: Slots) -> None:
         self._slots = slots
@@ -28,7 +28,7 @@ class Room:
             self.inside[person] -= 1
 
 
-async def test_of_all_and_of_one_person_only_so_many_hold_a_slot() -> None:
+async def test_slots_are_limited_in_all_and_for_each_user() -> None:
     room = Room(Slots(most=3, of_one=2, seconds=60))
 
     await asyncio.gather(*(room.enter(person) for person in ["ann"] * 20 + ["bob", "eve"]))
@@ -37,7 +37,7 @@ async def test_of_all_and_of_one_person_only_so_many_hold_a_slot() -> None:
     assert room.most["in all"] == 3
 
 
-async def test_a_person_with_many_questions_does_not_fill_the_queue_before_others() -> None:
+async def test_a_user_with_many_questions_does_not_block_others() -> None:
     slots = Slots(most=2, of_one=1, seconds=60)
     order: list[str] = []
 
@@ -51,7 +51,7 @@ async def test_a_person_with_many_questions_does_not_fill_the_queue_before_other
     assert order.index("bob") <= 1
 
 
-async def test_who_finds_no_slot_in_time_is_told() -> None:
+async def test_waiting_too_long_for_a_slot_is_an_error() -> None:
     slots = Slots(most=1, of_one=1, seconds=0.01)
 
     async with slots.slot("ann"):
@@ -60,7 +60,7 @@ async def test_who_finds_no_slot_in_time_is_told() -> None:
                 async with slots.slot(person):
                     pass
 
-    async with slots.slot("bob"):  # nothing is left over of those who gave up
+    async with slots.slot("bob"):  # those who gave up hold no slot
         pass
 
 
@@ -71,7 +71,7 @@ class Clock:
         return self.now
 
 
-def test_so_many_a_second_are_given_out_and_some_are_saved_up() -> None:
+def test_a_budget_gives_out_turns_at_its_rate_and_saves_some_up() -> None:
     clock = Clock()
     budget = Budget(4, 8, lately=60, clock=clock)
     people = iter(range(1_000))
@@ -89,7 +89,7 @@ def test_so_many_a_second_are_given_out_and_some_are_saved_up() -> None:
     assert taken() == 8
 
 
-def test_half_of_what_is_saved_up_is_left_to_who_had_none_lately() -> None:
+def test_half_of_the_saved_turns_is_kept_for_users_who_had_none_lately() -> None:
     clock = Clock()
     budget = Budget(4, 8, lately=60, clock=clock)
 

@@ -1,4 +1,4 @@
-"""An API server that follows a script: only for faults that a real one cannot be told."""
+"""An API server that follows a script, for faults that a real one can't be made to show."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ FAST = Backoff(page=1, watch=5, silence=1, first_retry=0.01, last_retry=0.02)
 class ScriptedServer:
     """Answers each request to a path with the next step of that path's script.
 
-    A script that is used up answers 503 for ever.
+    When a script is used up, the answer is 503.
     """
 
     def __init__(self, **scripts: list[Step]) -> None:
@@ -64,7 +64,7 @@ def obj(name: str, version: str = "1", namespace: str = "", **fields: object) ->
 
 
 def event(type_: str, body: object) -> bytes:
-    """A line of a watch, without white space as the API server writes it."""
+    """Return a line of a watch, without white space, as the API server writes it."""
     line = json.dumps({"type": type_, "object": body}, separators=(",", ":"))
     return line.encode() + b"\n"
 
@@ -94,7 +94,7 @@ def failure(status: int, message: str = "scripted", **headers: str) -> Step:
 
 
 def watch(*pieces: bytes, hold: bool = False) -> Step:
-    """A watch that sends the pieces, then ends, or stays open in silence when `hold`."""
+    """Answer a watch with the pieces; then end it, or with `hold` leave it open in silence."""
 
     async def step(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -102,7 +102,7 @@ def watch(*pieces: bytes, hold: bool = False) -> Step:
         for piece in pieces:
             await response.write(piece)
         if hold:
-            await asyncio.Event().wait()  # aiohttp cancels it when the client goes
+            await asyncio.Event().wait()  # aiohttp cancels this when the client disconnects
         return response
 
     return step

@@ -1,4 +1,4 @@
-"""What becomes of configurations and answers that are not as they should be."""
+"""Faulty configurations and answers."""
 
 import asyncio
 import pathlib
@@ -15,7 +15,7 @@ from tests.unit.cluster.scripted import ScriptedServer, failure, raw
 
 @pytest.fixture
 def kubeconfig(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Writes the text that the process finds as its kubeconfig; without a call there is none."""
+    """Writes the text of the process's kubeconfig; without a call there is no kubeconfig."""
     path = tmp_path / "kubeconfig"
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     monkeypatch.setattr(
@@ -51,7 +51,7 @@ async def test_a_kubeconfig_is_read_without_touching_the_default_of_the_process(
     assert Configuration.get_default_copy().host == before
 
 
-async def test_kubespawners_own_traits_win_over_what_was_found(
+async def test_kubespawners_traits_override_the_configuration_that_was_found(
     kubeconfig: Callable[[str], None],
 ) -> None:
     kubeconfig(KUBECONFIG)
@@ -66,7 +66,7 @@ async def test_kubespawners_own_traits_win_over_what_was_found(
 @pytest.mark.parametrize(
     "text", [None, "", "{", "[]", "current-context: nowhere", "a: \x00", "clusters: 3"]
 )
-async def test_a_configuration_that_cannot_be_used_is_a_request_error(
+async def test_an_unusable_configuration_is_a_request_error(
     kubeconfig: Callable[[str], None], text: str | None
 ) -> None:
     if text is not None:
@@ -130,8 +130,8 @@ async def test_a_refusal_carries_the_servers_message_and_status() -> None:
 @pytest.mark.parametrize(
     ("asked", "waited"), [("1", 1), ("3600", 60), ("9" * 500, 60), ("soon", 0), ("-1", 0), ("", 0)]
 )
-async def test_an_answer_to_wait_is_taken_for_a_minute_at_most(asked: str, waited: float) -> None:
-    """A proxy's page for maintenance may name an hour, and the API server is back long before."""
+async def test_a_retry_after_counts_as_a_minute_at_most(asked: str, waited: float) -> None:
+    """A proxy's maintenance page may ask for an hour, and the API server is back long before."""
     server = ScriptedServer(things=[failure(503, "away", **{"Retry-After": asked})])
     async with server.serving() as client:
         with pytest.raises(RequestError) as caught:
@@ -141,7 +141,7 @@ async def test_an_answer_to_wait_is_taken_for_a_minute_at_most(asked: str, waite
     assert caught.value.retry_after == waited
 
 
-async def test_an_error_page_that_is_no_status_is_named_by_its_status() -> None:
+async def test_an_error_page_without_a_status_object_is_named_by_its_http_status() -> None:
     async def proxy_page(request: object) -> object:
         response = await raw(b"<html>bad gateway</html>")(request)  # type: ignore[arg-type]
         response.set_status(502)
@@ -154,7 +154,7 @@ async def test_an_error_page_that_is_no_status_is_named_by_its_status() -> None:
                 pass
 
 
-async def test_what_is_posted_is_answered_whatever_the_answer_says() -> None:
+async def test_post_returns_an_error_as_an_answer() -> None:
     server = ScriptedServer(pods=[raw(b"made"), failure(403, "no")])
     async with server.serving() as client:
         assert await client.post("/pods", {"dryRun": "All"}, {"a": 1}) == (200, b"made")
@@ -165,7 +165,7 @@ async def test_what_is_posted_is_answered_whatever_the_answer_says() -> None:
     assert server.queries == [{"dryRun": "All"}, {}]
 
 
-async def test_expired_credentials_are_renewed_and_the_question_is_asked_again() -> None:
+async def test_expired_credentials_are_renewed_and_the_request_is_sent_again() -> None:
     server = ScriptedServer(pods=[failure(401), raw(b"made"), failure(401), failure(401)])
     async with server.serving() as client:
         assert await client.post("/pods", {}, {}) == (200, b"made")
@@ -173,7 +173,7 @@ async def test_expired_credentials_are_renewed_and_the_question_is_asked_again()
         assert (await client.post("/pods", {}, {}))[0] == 401
 
 
-async def test_to_renew_the_credentials_loses_no_question_that_waits() -> None:
+async def test_renewing_credentials_loses_no_request_in_flight() -> None:
     expired, renewed = asyncio.Event(), asyncio.Event()
 
     async def waits(_: web.Request) -> web.StreamResponse:
@@ -190,7 +190,7 @@ async def test_to_renew_the_credentials_loses_no_question_that_waits() -> None:
         assert await slow == (200, b"made")
 
 
-async def test_without_contact_nothing_is_posted() -> None:
+async def test_a_post_without_contact_is_a_request_error() -> None:
     async def load() -> Configuration:
         return Configuration(host="http://127.0.0.1:1")
 

@@ -1,4 +1,4 @@
-"""Lines of a watch, cut and read."""
+"""Cutting a watch into lines, and reading them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.unit.cluster.scripted import event, obj
 
 
 def as_go_writes(type_: str, **metadata: str) -> bytes:
-    """An event's line as the API server writes it: fields in its order, no white space."""
+    """Return an event's line as the API server writes it: fields in its order, no white space."""
     body = {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": {}}
     return json.dumps({"type": type_, "object": body}, separators=(",", ":")).encode()
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_lines_are_the_same_however_they_arrive(size: int) -> None:
+def test_lines_do_not_depend_on_the_chunks(size: int) -> None:
     whole = [b"a" * 20, b"b", b"c" * 300]
     stream = b"\n".join(whole) + b"\n\n \ncut off"
     lines = Lines()
@@ -30,7 +30,7 @@ def test_lines_are_the_same_however_they_arrive(size: int) -> None:
     assert got == whole
 
 
-def test_of_a_line_that_never_ends_next_to_nothing_is_kept() -> None:
+def test_almost_nothing_is_kept_of_an_endless_line() -> None:
     lines = Lines()
     piece = b"x" * 1_000_000
     for _ in range(100):
@@ -40,7 +40,7 @@ def test_of_a_line_that_never_ends_next_to_nothing_is_kept() -> None:
     assert lines.take(b"\nnext\n")[1:] == [b"next"]
 
 
-def test_the_longest_object_is_whole_and_a_longer_line_is_a_head() -> None:
+def test_the_longest_object_stays_whole_and_a_longer_line_becomes_a_head() -> None:
     lines = Lines()
     longest = b"x" * LONGEST_LINE
 
@@ -49,7 +49,7 @@ def test_the_longest_object_is_whole_and_a_longer_line_is_a_head() -> None:
     assert isinstance(head, Head)
 
 
-def test_an_event_is_read_at_one_go() -> None:
+def test_an_event_has_a_type_a_version_and_an_object() -> None:
     change = read_event("Pod", event("ADDED", obj("a", "42", namespace="x")))
 
     assert (change.type, change.version) == ("ADDED", "42")
@@ -57,7 +57,7 @@ def test_an_event_is_read_at_one_go() -> None:
     assert change.object.metadata.name == "a"
 
 
-def test_a_head_tells_which_object_it_is_of() -> None:
+def test_a_head_names_its_object() -> None:
     places = {"name": "large", "generateName": "l-", "namespace": "x", "uid": "u"}
     line = as_go_writes("MODIFIED", **places, resourceVersion="9", creationTimestamp="")
 
@@ -69,14 +69,14 @@ def test_a_head_tells_which_object_it_is_of() -> None:
     assert change.object.node is None
 
 
-def test_a_head_of_what_has_no_namespace_tells_its_name() -> None:
+def test_a_head_names_an_object_without_a_namespace() -> None:
     change = read_event("Node", Head(as_go_writes("ADDED", name="n1", resourceVersion="9")))
 
     assert isinstance(change.object, Undecodable)
     assert (change.object.kind, change.object.namespace, change.object.name) == ("Node", "", "n1")
 
 
-def test_a_name_that_is_no_text_is_quoted_and_raises_nothing() -> None:
+def test_a_name_that_is_not_utf8_raises_nothing() -> None:
     head = Head(as_go_writes("ADDED", name="n1").replace(b"n1", b"n\xff"))
 
     change = read_event("Node", head)
@@ -84,14 +84,14 @@ def test_a_name_that_is_no_text_is_quoted_and_raises_nothing() -> None:
     assert isinstance(change.object, Undecodable)
 
 
-def test_a_head_of_no_object_is_an_error() -> None:
+def test_a_head_without_an_object_is_an_error() -> None:
     with pytest.raises(RequestError, match="longer than any object") as raised:
         read_event("Pod", Head(b"<html>"))
     assert raised.value.status == 410
 
 
 @pytest.mark.parametrize("kind", ["Pod", "StorageClass"])
-def test_an_error_event_is_an_error_of_every_kind(kind: str) -> None:
+def test_an_error_event_is_an_error_for_every_kind(kind: str) -> None:
     with pytest.raises(RequestError, match="too old") as raised:
         read_event(kind, event("ERROR", {"status": "Failure", "message": "too old", "code": 410}))
     assert raised.value.status == 410

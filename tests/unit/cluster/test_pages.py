@@ -1,4 +1,4 @@
-"""Pages of a list, read one ahead."""
+"""Reading a list in pages, one page ahead."""
 
 import asyncio
 from contextlib import aclosing
@@ -13,13 +13,13 @@ from tests.unit.cluster.scripted import ScriptedServer, Step, failure, obj, page
 from tests.waiting import PATIENCE
 
 
-def packed(step: Step) -> Step:
-    async def packing(request: web.Request) -> web.StreamResponse:
+def gzipped(step: Step) -> Step:
+    async def compressed(request: web.Request) -> web.StreamResponse:
         response = await step(request)
         response.enable_compression(web.ContentCoding.gzip)
         return response
 
-    return packing
+    return compressed
 
 
 async def read(client: Client) -> list[str]:
@@ -32,7 +32,7 @@ async def read(client: Client) -> list[str]:
 
 
 class Announced:
-    """A step that says when it is asked for."""
+    """A step that sets an event when it is requested."""
 
     def __init__(self, step: Step) -> None:
         self._step = step
@@ -43,15 +43,15 @@ class Announced:
         return await self._step(request)
 
 
-async def test_all_pages_come_in_order_packed_or_not() -> None:
-    steps = [page(obj("a"), then="1"), packed(page(obj("b"), then="2")), page(obj("c"))]
+async def test_all_pages_come_in_order_compressed_or_not() -> None:
+    steps = [page(obj("a"), then="1"), gzipped(page(obj("b"), then="2")), page(obj("c"))]
     server = ScriptedServer(things=steps)
     async with server.serving() as client:
         assert await read(client) == ["a", "b", "c"]
     assert [query.get("continue") for query in server.queries] == [None, "1", "2"]
 
 
-async def test_the_next_page_is_asked_for_before_this_one_is_taken_in() -> None:
+async def test_the_next_page_is_requested_before_this_one_is_processed() -> None:
     ahead, further = Announced(page(obj("b"), then="2")), Announced(page())
     server = ScriptedServer(things=[page(obj("a"), then="1"), ahead, further])
     async with server.serving() as client, aclosing(pages(client, "/things", {}, 5)) as parts:
@@ -59,11 +59,11 @@ async def test_the_next_page_is_asked_for_before_this_one_is_taken_in() -> None:
         async with asyncio.timeout(PATIENCE):
             await ahead.asked.wait()
 
-        # One ahead, and no more: memory holds two pages, however slow the reader is.
+        # Only one page ahead: memory holds two pages, even if the reader is slow.
         assert not further.asked.is_set()
 
 
-async def test_of_large_objects_fewer_are_asked_for() -> None:
+async def test_fewer_large_objects_are_requested() -> None:
     large = [obj(f"o{number}", data="x" * 1_000_000) for number in range(12)]
     server = ScriptedServer(things=[page(*large, then="1"), page(obj("a"), then="2"), page()])
     async with server.serving() as client:
@@ -75,7 +75,7 @@ async def test_of_large_objects_fewer_are_asked_for() -> None:
     assert limits[2] == 500
 
 
-async def test_a_page_too_long_to_keep_is_asked_for_in_smaller_ones() -> None:
+async def test_a_page_that_is_too_long_is_requested_in_smaller_ones() -> None:
     vast = [obj(f"v{number}", data="x" * 3_000_000) for number in range(10)]
     steps = [page(*vast, then="1"), page(vast[0], then="2"), page(*vast[1:])]
     server = ScriptedServer(things=[*steps, page(vast[1], then="3"), page(*vast[2:4])])
@@ -89,7 +89,7 @@ async def test_a_page_too_long_to_keep_is_asked_for_in_smaller_ones() -> None:
     assert tokens == [None, None, "2", "2", "3"]
 
 
-async def test_one_object_is_read_however_large_it_is() -> None:
+async def test_a_single_object_is_read_at_any_size() -> None:
     vast = page(obj("vast", data="x" * 30_000_000))
     server = ScriptedServer(things=[vast] * 4)
     async with server.serving() as client:
@@ -98,7 +98,7 @@ async def test_one_object_is_read_however_large_it_is() -> None:
     assert [query["limit"] for query in server.queries] == ["500", "62", "7", "1"]
 
 
-async def test_whoever_stops_reading_leaves_no_request_behind() -> None:
+async def test_a_reader_that_stops_leaves_no_request_behind() -> None:
     async def never(_: web.Request) -> web.StreamResponse:
         await asyncio.Event().wait()
         raise AssertionError
@@ -115,7 +115,7 @@ async def test_whoever_stops_reading_leaves_no_request_behind() -> None:
         assert not [task for task in asyncio.all_tasks() - before if "_body" in repr(task)]
 
 
-async def test_what_the_page_ahead_failed_with_is_told_after_this_one() -> None:
+async def test_an_error_of_the_next_page_is_raised_after_this_page() -> None:
     server = ScriptedServer(things=[page(obj("a"), then="1"), failure(500, "etcd is gone")])
     async with server.serving() as client, aclosing(pages(client, "/things", {}, 5)) as parts:
         assert len((await anext(parts)).items or ()) == 1

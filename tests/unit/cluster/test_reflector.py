@@ -1,4 +1,4 @@
-"""Taking in what a watch tells, without keeping the hub from its other work."""
+"""A reflector processes signals without blocking the hub's other work."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.unit.cluster.scripted import obj
 
 
 class Scripted:
-    """A watcher that gives the signals of a test and then nothing more."""
+    """A watcher that yields a test's signals, then ends."""
 
     def __init__(self, *signals: Signal) -> None:
         self._signals = signals
@@ -41,7 +41,7 @@ def pods(count: int) -> list[msgspec.Raw]:
     ],
     ids=["a page", "a burst of changes"],
 )
-async def test_other_work_goes_on_while_much_is_taken_in(
+async def test_other_work_goes_on_while_many_objects_are_processed(
     signals: list[Signal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gpuspawner.cluster.reflector._TURN_SECONDS", 0.0)
@@ -62,7 +62,7 @@ async def test_other_work_goes_on_while_much_is_taken_in(
     assert turns > 150
 
 
-async def test_other_work_goes_on_while_a_new_list_takes_the_place_of_much(
+async def test_other_work_goes_on_while_a_new_list_replaces_many_objects(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("gpuspawner.cluster.reflector._TURN_SECONDS", 0.0)
@@ -82,10 +82,10 @@ async def test_other_work_goes_on_while_a_new_list_takes_the_place_of_much(
     other.cancel()
 
     assert len(state.unbound_pods) == 1
-    assert turns > 350  # 200 keys are kept, and 199 objects dropped
+    assert turns > 350  # it copies 200 keys and drops 199 objects
 
 
-async def test_everybody_is_notified_once_a_signal_not_once_an_object() -> None:
+async def test_a_reflector_notifies_once_a_signal_not_once_an_object() -> None:
     notified: list[int] = []
     state = ClusterState()
     reflector = Reflector(PODS, state, lambda: notified.append(len(state.unbound_pods)))

@@ -1,4 +1,4 @@
-"""Objects and answers that no API server should send: they stop nothing, and hide nothing."""
+"""Objects and answers that no API server should send neither stop the view nor hide others."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.objects import Undecodable, decode
 from tests.unit.cluster.scripted import Step, event, obj, page, raw, watch
-from tests.unit.cluster.test_view import NODE, POD, until, viewing
+from tests.unit.cluster.views import NODE, POD, until, viewing
 from tests.waiting import PATIENCE
 
 DEEP = b'{"metadata":{"name":"deep","namespace":"x"},"spec":' + b"[" * 20_000 + b"]" * 20_000 + b"}"
-# Go's encoder writes neither; our decoder stumbles over them while it looks for an item's end.
+# Go's encoder writes neither DEEP nor HALF; our decoder fails on them while it looks for an end.
 HALF = b'{"metadata":{"name":"o\\ud800","namespace":"x"}}'
 LARGE = json.dumps(obj("large", namespace="x", data="x" * 10_000_000)).encode()
-# Deeper than our decoder goes, and where only metadata.managedFields may be as deep.
+# Deeper than our decoder can go, in the one field that may be so deep: metadata.managedFields.
 TANGLED = (
     b'{"metadata":{"name":"tangled","namespace":"x","managedFields":[{"manager":"a]},","fieldsV1":'
     + b'{"f:a":' * 20_000
@@ -27,7 +27,7 @@ TANGLED = (
     + b'}]},"spec":{"nodeName":"n1"}}'
 )
 
-ODD = {
+BROKEN = {
     "null": b"null",
     "a number": b"5",
     "a text": b'"pod"',
@@ -51,7 +51,7 @@ ODD = {
     "a field twice": b'{"metadata":{"name":"o","namespace":"x"},"spec":{},"spec":5}',
 }
 
-UNDERSTOOD = {
+UNUSUAL = {
     "null where a list belongs": (
         b'{"metadata":{"name":"o","namespace":"x","labels":null,"ownerReferences":null},'
         b'"spec":{"nodeName":"n1","containers":null,"tolerations":null,"volumes":null}}'
@@ -62,7 +62,7 @@ UNDERSTOOD = {
 
 
 def sees(view: ClusterView) -> bool:
-    """Whether all that is not odd is seen."""
+    """Whether the view is live and shows the good pod."""
     return isinstance(view.health(), Live) and "jhub/a" in view.state.pods
 
 
@@ -74,27 +74,27 @@ def changed(item: bytes) -> bytes:
     return b'{"type":"MODIFIED","object":' + item + b"}\n"
 
 
-@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
-async def test_among_the_items_of_a_list_it_is_odd_and_the_others_are_seen(odd: bytes) -> None:
+@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
+async def test_an_undecodable_item_of_a_list_hides_no_other(broken: bytes) -> None:
     encoded = json.dumps(POD).encode()
-    pods = [listing(odd, encoded, odd), watch(hold=True)]
+    pods = [listing(broken, encoded, broken), watch(hold=True)]
     async with viewing(nodes=[page(NODE), watch(hold=True)], pods=pods) as (view, _):
         await until(view, lambda: sees(view))
 
         assert list(view.state.undecodable)
 
 
-@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
-async def test_as_an_event_it_is_odd_and_those_after_it_are_seen(odd: bytes) -> None:
-    events = watch(changed(odd), event("ADDED", POD), hold=True)
+@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
+async def test_an_undecodable_event_hides_no_later_one(broken: bytes) -> None:
+    events = watch(changed(broken), event("ADDED", POD), hold=True)
     async with viewing(pods=[page(), events]) as (view, _):
         await until(view, lambda: sees(view))
 
         assert list(view.state.undecodable)
 
 
-@pytest.mark.parametrize("item", UNDERSTOOD.values(), ids=UNDERSTOOD)
-async def test_what_is_strange_and_clear_is_understood(item: bytes) -> None:
+@pytest.mark.parametrize("item", UNUSUAL.values(), ids=UNUSUAL)
+async def test_an_unusual_item_of_a_list_is_decoded(item: bytes) -> None:
     encoded = json.dumps(POD).encode()
     async with viewing(pods=[listing(item, encoded), watch(hold=True)]) as (view, _):
         await until(view, lambda: sees(view))
@@ -103,11 +103,11 @@ async def test_what_is_strange_and_clear_is_understood(item: bytes) -> None:
         assert len(view.state.pods) + len(view.state.unbound_pods) == 2
 
 
-async def test_an_odd_pod_that_goes_or_mends_is_odd_no_more() -> None:
-    odd = obj("o", namespace="x", spec={"nodeName": 7})
+async def test_an_undecodable_pod_can_be_deleted_or_repaired() -> None:
+    broken = obj("o", namespace="x", spec={"nodeName": 7})
     good = obj("o", "2", namespace="x", spec={"nodeName": "n1"})
-    for last in (event("DELETED", {**odd, "spec": 5}), event("MODIFIED", good)):
-        async with viewing(pods=[page(odd, POD), watch(last, hold=True)]) as (view, _):
+    for last in (event("DELETED", {**broken, "spec": 5}), event("MODIFIED", good)):
+        async with viewing(pods=[page(broken, POD), watch(last, hold=True)]) as (view, _):
             assert await view.first_list(PATIENCE)
             await until(view, lambda view=view: not list(view.state.undecodable))
 
@@ -124,19 +124,19 @@ async def test_an_odd_pod_that_goes_or_mends_is_odd_no_more() -> None:
     ],
     ids=range(6),
 )
-def test_what_is_odd_is_not_quoted(spec: object) -> None:
-    odd = decode("Pod", json.dumps(obj("o", namespace="x", spec=spec)).encode())
+def test_an_undecodable_object_is_not_quoted(spec: object) -> None:
+    decoded = decode("Pod", json.dumps(obj("o", namespace="x", spec=spec)).encode())
 
-    assert isinstance(odd, Undecodable)
-    assert "s3cret" not in repr(odd)
+    assert isinstance(decoded, Undecodable)
+    assert "s3cret" not in repr(decoded)
 
 
-async def test_a_thousand_odd_objects_are_one_line_in_the_log(
+async def test_a_thousand_undecodable_objects_are_one_line_in_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    odd = [obj(f"o{number}", namespace="x", spec=5) for number in range(1_000)]
-    async with viewing(pods=[page(*odd, POD), watch(hold=True)]) as (view, _):
+    broken = [obj(f"o{number}", namespace="x", spec=5) for number in range(1_000)]
+    async with viewing(pods=[page(*broken, POD), watch(hold=True)]) as (view, _):
         assert await view.first_list(PATIENCE)
 
         assert len(list(view.state.undecodable)) == 1_000
@@ -144,8 +144,8 @@ async def test_a_thousand_odd_objects_are_one_line_in_the_log(
     assert max(len(record.message) for record in caplog.records) < 500
 
 
-@pytest.mark.parametrize("item", UNDERSTOOD.values(), ids=UNDERSTOOD)
-async def test_as_an_event_it_is_understood_and_those_after_it_are_seen(item: bytes) -> None:
+@pytest.mark.parametrize("item", UNUSUAL.values(), ids=UNUSUAL)
+async def test_an_unusual_event_is_decoded_and_hides_no_later_one(item: bytes) -> None:
     events = watch(changed(item), event("ADDED", POD), hold=True)
     async with viewing(pods=[page(), events]) as (view, server):
         await until(view, lambda: sees(view))
@@ -167,8 +167,8 @@ async def test_as_an_event_it_is_understood_and_those_after_it_are_seen(item: by
         pytest.param(changed(DEEP), id="20,000 lists in each other"),
     ],
 )
-async def test_what_comes_again_at_every_watch_is_passed_by_a_list(poison: bytes) -> None:
-    """Taken up at the same version, the watch would meet it again for ever."""
+async def test_a_list_skips_an_event_that_every_watch_would_repeat(poison: bytes) -> None:
+    """A watch from the same version would get it again forever."""
     pods = [page(version="5"), watch(poison, hold=True), page(POD, version="9"), watch(hold=True)]
     async with viewing(pods=pods) as (view, _):
         await until(view, lambda: sees(view))
@@ -188,12 +188,12 @@ async def test_what_comes_again_at_every_watch_is_passed_by_a_list(poison: bytes
     ],
     ids=range(8),
 )
-async def test_a_list_that_cannot_be_read_is_asked_for_again(body: bytes) -> None:
+async def test_an_unreadable_list_is_requested_again(body: bytes) -> None:
     async with viewing(pods=[raw(body), page(POD), watch(hold=True)]) as (view, _):
         await until(view, lambda: sees(view))
 
 
-async def test_a_list_that_is_cut_off_is_asked_for_again() -> None:
+async def test_a_list_that_is_cut_off_is_requested_again() -> None:
     body = b'{"metadata":{"resourceVersion":"1"},"items":[]}'
 
     async def cut(request: object) -> object:

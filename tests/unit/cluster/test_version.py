@@ -1,4 +1,4 @@
-"""Whose rules decide is settled before the first object is read."""
+"""The scheduling rules are settled before the first object is read."""
 
 from functools import partial
 
@@ -29,7 +29,7 @@ async def test_the_servers_version_is_read_as_it_writes_it() -> None:
     assert await asked(VERSION_1_30) == ("v1.30.14", [])
 
 
-async def test_a_fault_is_told_and_the_question_asked_again() -> None:
+async def test_a_fault_is_reported_and_the_question_is_asked_again() -> None:
     version, lost = await asked(failure(401), failure(503), VERSION_1_30)
 
     assert version == "v1.30.14"
@@ -37,14 +37,14 @@ async def test_a_fault_is_told_and_the_question_asked_again() -> None:
 
 
 @pytest.mark.parametrize("answer", [failure(403), failure(404), raw(b"<html>"), raw(b"[]")])
-async def test_a_server_that_does_not_tell_stands_for_the_newest(answer: object) -> None:
+async def test_a_server_without_a_version_counts_as_the_newest(answer: object) -> None:
     version, lost = await asked(answer)
 
     assert (version, lost) == ("", [])
     assert Rules.of_version(version) == Rules.of_version("v1.37.0")
 
 
-async def test_the_view_judges_by_the_servers_rules_and_says_why_it_cannot_read_yet() -> None:
+async def test_the_view_is_unreachable_until_it_knows_the_servers_rules() -> None:
     faults = [failure(503)] * 3
     server = ScriptedServer(version=[*faults, VERSION_1_30], nodes=[page(), watch(hold=True)])
     async with server.serving():
@@ -60,7 +60,7 @@ async def test_the_view_judges_by_the_servers_rules_and_says_why_it_cannot_read_
             await view.stop()
 
 
-async def test_rules_that_are_given_are_not_asked_for() -> None:
+async def test_given_rules_are_not_asked_for() -> None:
     server = ScriptedServer(nodes=[page(), watch(hold=True)])
     async with server.serving():
         view = ClusterView(server.configuration, (NODES,), FAST, rules=rules_of("1.30"))

@@ -1,4 +1,4 @@
-"""Only faults are scripted here; tests/cluster follows a real API server."""
+"""Watching under scripted faults; tests/cluster follows a real API server."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ THINGS = Kind("Pod", "things", "/things")
 
 
 async def signals_of(server: ScriptedServer, count: int, backoff: Backoff = FAST) -> list[Signal]:
-    """The first signals of a watcher of things that this server reflectors."""
+    """Return the first signals of a watcher that follows this server's things."""
     async with server.serving() as client:
         return await first(Watcher(client, THINGS, backoff).signals(), count)
 
@@ -33,7 +33,7 @@ async def first(signals: AsyncIterator[Signal], count: int) -> list[Signal]:
 
 
 def names(signal: Signal) -> list[str]:
-    """What a page or a batch of changes tells of."""
+    """Return the names on a page, or the types and names in a batch of changes."""
     match signal:
         case Page(items):
             return [msgspec.json.decode(item)["metadata"]["name"] for item in items]
@@ -57,13 +57,13 @@ async def test_a_list_comes_in_pages_and_ends_with_listed() -> None:
     assert server.queries[0]["limit"] == "500"
 
 
-async def test_a_server_that_writes_null_for_no_items_has_none() -> None:
+async def test_items_that_are_null_are_an_empty_list() -> None:
     server = ScriptedServer(things=[raw(b'{"metadata":{"resourceVersion":"1"},"items":null}')])
 
     assert await signals_of(server, 2) == [Page([], first=True), Listed()]
 
 
-async def test_a_watch_begins_at_the_version_of_the_list() -> None:
+async def test_a_watch_starts_at_the_version_of_the_list() -> None:
     server = ScriptedServer(
         things=[page(version="41"), watch(event("ADDED", obj("a", "42")), hold=True)]
     )
@@ -75,7 +75,7 @@ async def test_a_watch_begins_at_the_version_of_the_list() -> None:
     assert server.queries[1]["allowWatchBookmarks"] == "true"
 
 
-async def test_a_watch_that_ends_is_taken_up_at_its_last_version_without_a_list() -> None:
+async def test_after_a_watch_ends_the_next_one_starts_at_its_last_version() -> None:
     server = ScriptedServer(
         things=[
             page(version="41"),
@@ -100,7 +100,7 @@ async def test_a_line_in_many_pieces_is_one_event() -> None:
     assert names(change) == ["ADDED a"]
 
 
-async def test_a_line_longer_than_any_object_is_that_objects_problem_alone() -> None:
+async def test_a_line_longer_than_any_object_affects_only_that_object() -> None:
     endless = event("MODIFIED", obj("large", "2", namespace="x", data="x" * 20_000_000))
     pieces = [endless[i : i + 1_000_000] for i in range(0, len(endless), 1_000_000)]
     watches = [watch(*pieces), watch(event("ADDED", obj("b", "3")), hold=True)]
@@ -114,7 +114,7 @@ async def test_a_line_longer_than_any_object_is_that_objects_problem_alone() -> 
     assert server.queries[2]["resourceVersion"] == "2"
 
 
-async def test_a_long_line_that_says_of_no_object_ends_the_watch() -> None:
+async def test_a_long_line_without_an_object_ends_the_watch() -> None:
     piece = b"x" * 1_000_000
     server = ScriptedServer(things=[page(), watch(*[piece] * 17, b"\n", hold=True)])
 
@@ -152,7 +152,7 @@ async def test_after_410_everything_is_listed_again(gone: object) -> None:
     assert again.first
 
 
-async def test_a_list_whose_continue_token_expired_begins_anew() -> None:
+async def test_a_list_whose_continue_token_expired_starts_again() -> None:
     server = ScriptedServer(
         things=[page(obj("a"), then="old"), failure(410), page(obj("a")), watch(hold=True)]
     )
@@ -165,7 +165,7 @@ async def test_a_list_whose_continue_token_expired_begins_anew() -> None:
     assert "continue" not in server.queries[2]
 
 
-async def test_a_server_error_during_a_watch_costs_no_list() -> None:
+async def test_a_server_error_during_a_watch_needs_no_new_list() -> None:
     server = ScriptedServer(
         things=[page(version="7"), failure(500), watch(event("ADDED", obj("a", "8")), hold=True)]
     )
@@ -178,7 +178,7 @@ async def test_a_server_error_during_a_watch_costs_no_list() -> None:
     assert server.queries[2]["resourceVersion"] == "7"
 
 
-async def test_a_server_that_knows_no_watch_from_a_version_is_asked_for_a_list_in_the_end() -> None:
+async def test_after_ten_failures_the_watcher_lists_again() -> None:
     unknown = event("ERROR", {"kind": "Status", "code": 504, "message": "Too large"})
     refusals = [*[watch(unknown)] * 5, *[failure(500)] * 5]
     listed_again = page(obj("a"), version="3")
@@ -191,7 +191,7 @@ async def test_a_server_that_knows_no_watch_from_a_version_is_asked_for_a_list_i
     assert names(signals[12]) == ["a"]
 
 
-async def test_a_right_withdrawn_means_listing_again_once_it_is_back() -> None:
+async def test_after_403_everything_is_listed_again() -> None:
     server = ScriptedServer(things=[page(), failure(403, "no"), page(obj("a"))])
 
     _, _, lost, again = await signals_of(server, 4)
@@ -215,7 +215,7 @@ async def test_a_watch_that_falls_silent_is_given_up() -> None:
     "body",
     [b"<html>", b"[]", b'{"items": []}', b'{"metadata":{},"items":[]}', b"\xff\xfe", b""],
 )
-async def test_what_is_no_list_is_an_error_and_never_an_empty_cluster(body: bytes) -> None:
+async def test_an_answer_that_is_no_list_is_an_error_and_not_an_empty_cluster(body: bytes) -> None:
     server = ScriptedServer(things=[raw(body)])
 
     signals = await signals_of(server, 2)
@@ -225,7 +225,7 @@ async def test_what_is_no_list_is_an_error_and_never_an_empty_cluster(body: byte
 
 
 @pytest.mark.parametrize("line", [b"<html>\n", b'{"type": 1}\n', b'{"type":"ERROR","object":3}\n'])
-async def test_what_is_no_event_is_an_error(line: bytes) -> None:
+async def test_a_line_that_is_no_event_is_an_error(line: bytes) -> None:
     server = ScriptedServer(things=[page(), watch(line, hold=True)])
 
     *_, lost = await signals_of(server, 3)
@@ -233,7 +233,7 @@ async def test_what_is_no_event_is_an_error(line: bytes) -> None:
     assert isinstance(lost, Lost)
 
 
-async def test_what_could_not_be_read_is_neither_quoted_nor_kept_with_the_error() -> None:
+async def test_an_error_neither_quotes_nor_keeps_the_unreadable_line() -> None:
     line = b'{"type": 1, "object": {"spec": "s3cret"}}\n'
     server = ScriptedServer(things=[page(), watch(line, hold=True)])
 
@@ -245,10 +245,15 @@ async def test_what_could_not_be_read_is_neither_quoted_nor_kept_with_the_error(
     assert lost.error.__traceback__ is lost.error.__cause__ is lost.error.__context__ is None
 
 
-async def test_an_event_without_a_version_leaves_the_last_one_in_place() -> None:
-    odd = event("ADDED", [])
+async def test_an_event_without_a_version_keeps_the_last_version() -> None:
+    without = event("ADDED", [])
     server = ScriptedServer(
-        things=[page(version="7"), watch(event("ADDED", obj("a", "8"))), watch(odd), watch(odd)]
+        things=[
+            page(version="7"),
+            watch(event("ADDED", obj("a", "8"))),
+            watch(without),
+            watch(without),
+        ]
     )
 
     await signals_of(server, 6)
@@ -256,7 +261,7 @@ async def test_an_event_without_a_version_leaves_the_last_one_in_place() -> None
     assert server.queries[3]["resourceVersion"] == "8"
 
 
-async def test_a_watch_that_ends_at_once_and_brought_nothing_is_not_asked_again_at_once() -> None:
+async def test_a_watch_that_ends_at_once_without_an_event_is_a_failure() -> None:
     server = ScriptedServer(things=[page(), watch()])
 
     *_, lost = await signals_of(server, 3)
@@ -264,7 +269,7 @@ async def test_a_watch_that_ends_at_once_and_brought_nothing_is_not_asked_again_
     assert isinstance(lost, Lost)
 
 
-async def test_an_answer_to_wait_is_obeyed() -> None:
+async def test_a_retry_after_is_obeyed() -> None:
     waits = failure(429, "slow down", **{"Retry-After": "1"})
     server = ScriptedServer(things=[waits, page()])
     began = asyncio.get_running_loop().time()
@@ -274,8 +279,8 @@ async def test_an_answer_to_wait_is_obeyed() -> None:
     assert asyncio.get_running_loop().time() - began >= 1
 
 
-async def test_lists_may_come_packed_and_watches_may_not() -> None:
-    """A proxy would keep an event until there is enough to pack."""
+async def test_lists_are_compressed_and_watches_are_not() -> None:
+    """A proxy would hold back an event until there is enough to compress."""
     server = ScriptedServer(things=[page(), watch(event("ADDED", obj("a", "2")), hold=True)])
 
     await signals_of(server, 3)

@@ -1,4 +1,4 @@
-"""What the installed JupyterHub and KubeSpawner have to have is there, or its lack is named."""
+"""The installed JupyterHub and KubeSpawner meet the requirements; missing names are reported."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAMED = "host=..., ssl_ca_cert=..., verify_ssl=..."
 
 
 def _does_nothing(*_: object) -> None:
-    """Take whatever a method takes."""
+    """Accept the arguments of any method."""
 
 
 @pytest.mark.parametrize("requirement", REQUIREMENTS, ids=str)
@@ -44,14 +44,14 @@ def test_with_the_installed_versions_a_hub_starts() -> None:
 
 
 def _can_be_taken_away(requirement: Requirement) -> bool:
-    """Whether no base class has the name too; SQLAlchemy lets go of no column."""
+    """Whether a test can delete the name: no base class has it too, and it is no column."""
     owner, *bases = getattr(requirement.owner, "__mro__", (requirement.owner,))
     having = [it for it in (owner, *bases) if requirement.name in vars(it)]
     return having == [owner] and owner is not orm.Spawner
 
 
 @pytest.mark.parametrize("requirement", [*filter(_can_be_taken_away, REQUIREMENTS)], ids=str)
-def test_each_name_that_is_gone_is_named(
+def test_each_missing_name_is_reported(
     requirement: Requirement, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(requirement.owner, requirement.name)
@@ -75,7 +75,7 @@ def test_each_name_that_is_gone_is_named(
         ),
     ],
 )
-def test_a_name_that_is_gone_is_named_with_what_it_would_take(
+def test_a_missing_method_is_reported_with_its_arguments(
     owner: type | ModuleType, name: str, missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(owner, name)
@@ -83,10 +83,10 @@ def test_a_name_that_is_gone_is_named_with_what_it_would_take(
     assert _lack() == missing
 
 
-def test_what_is_only_set_on_each_object_counts_as_there_as_long_as_it_is_set(
+def test_an_attribute_that_methods_set_counts_as_present(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nothing of the class itself says that a hub has an application."""
+    """JupyterHub's class has no ``tornado_application``; its methods set it."""
     assert "tornado_application" not in vars(JupyterHub)
 
     monkeypatch.setattr(JupyterHub, "init_tornado_application", _does_nothing)
@@ -103,7 +103,7 @@ def test_what_is_only_set_on_each_object_counts_as_there_as_long_as_it_is_set(
         (clients, "shared_client", "client"),
     ],
 )
-def test_another_signature_is_named(
+def test_a_changed_signature_is_reported(
     owner: Any, name: str, takes: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def other(self: object, *, pod: object) -> None:
@@ -124,7 +124,7 @@ def test_another_signature_is_named(
         (KubeSpawner, "_start", "KubeSpawner.load_user_options(self)"),
     ],
 )
-def test_a_name_that_is_not_used_any_more_where_it_has_to_be_is_named(
+def test_a_method_that_is_no_longer_called_is_reported(
     used_in: type, method: str, used: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(used_in, method, _does_nothing)
@@ -132,14 +132,14 @@ def test_a_name_that_is_not_used_any_more_where_it_has_to_be_is_named(
     assert _lack() == f"{used_in.__name__} doesn't use {used}"
 
 
-def test_a_hub_without_traits_that_can_be_copied_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_traits_that_cannot_be_copied_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HasTraits, "setup_instance", _does_nothing)
 
     assert _lack() == "there is no HasTraits._trait_values"
 
 
 def _lack() -> str:
-    """What the hub is not started for, without the sentence around it."""
+    """Return the missing requirement from the error message."""
     with pytest.raises(IncompatibleError) as raised:
         check()
     before = f"gpuspawner can't run with {VERSIONS}: "

@@ -1,4 +1,4 @@
-"""Forms to look at, and where to look."""
+"""Forms for tests, and ways to find things in them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Reads a rendered form as a browser without a script would."""
+"""Reads a rendered form as a browser without a script does."""
 
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -66,7 +66,7 @@ class Page(HTMLParser):
         return element
 
     def submitted(self, accelerator: str | None = None) -> dict[str, list[str]]:
-        """What a browser sends; with another accelerator chosen first, if one is named."""
+        """Return the fields that a browser sends, perhaps after choosing another accelerator."""
         form: dict[str, list[str]] = {}
         for radio in self.all("input", type="radio"):
             chosen = "checked" in radio.attributes if accelerator is None else None

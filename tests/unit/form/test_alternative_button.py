@@ -1,4 +1,4 @@
-"""The buttons of what can start instead."""
+"""The buttons of alternatives."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ from gpuspawner.options import NAMES, GPURequest, from_form, parse
 from tests.unit.form.drawing import OFFERS, alternatives_of, drawn
 
 
-def test_an_alternative_is_one_button_that_starts_all_of_it():
+def test_one_button_sends_all_options_of_an_alternative():
     page = drawn(
         {"accelerator": "a100", "gpus": 4, "memory": "64Gi"},
         told=OnForm(Message.of("No A100 is free."), (), alternatives_of(OFFERS)),
@@ -27,7 +27,7 @@ def test_an_alternative_is_one_button_that_starts_all_of_it():
     assert parse(sent, OFFERS) == GPURequest(None, 0, "pytorch", "16Gi", 2)
 
 
-def test_enter_still_means_the_plain_start():
+def test_the_enter_key_means_the_plain_start():
     page = drawn(told=OnForm(Message.of("No."), (), alternatives_of(OFFERS)))
     first, *others = page.all("button", type="submit")
 
@@ -37,7 +37,7 @@ def test_enter_still_means_the_plain_start():
 
 
 @given(st.text(max_size=60))
-def test_a_button_that_was_tampered_with_sends_choices_and_nothing_else(value):
+def test_a_manipulated_button_sends_only_options(value):
     form = pressed({"accelerator": ["t4"], "own": ["kept"], "instead": [value]})
 
     assert form.pop("own") == ["kept"]

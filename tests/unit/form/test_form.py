@@ -1,4 +1,4 @@
-"""The spawn form, read as a browser without a script reads it."""
+"""The spawn form, as a browser without a script reads it."""
 
 import itertools
 import re
@@ -29,7 +29,7 @@ from tests.unit.form.drawing import (
 from tests.unit.form.page import Page
 
 
-def test_every_accelerator_is_a_choice_and_none_is_one_too():
+def test_every_accelerator_can_be_chosen_and_so_can_none():
     page = drawn()
 
     radios = page.all("input", type="radio", name="accelerator")
@@ -41,7 +41,7 @@ def test_every_accelerator_is_a_choice_and_none_is_one_too():
     ]
 
 
-def test_untouched_it_asks_for_the_defaults():
+def test_an_untouched_form_asks_for_the_defaults():
     assert parse(from_form(drawn().submitted()), OFFERS) == parse({}, OFFERS)
 
 
@@ -53,13 +53,13 @@ def test_another_accelerator_brings_its_own_defaults():
     assert parse(from_form(without), OFFERS) == GPURequest(None, 0, "minimal", "8Gi", 2)
 
 
-def test_a_model_that_is_not_chosen_still_shows_its_own_defaults():
+def test_an_accelerator_that_is_not_chosen_shows_its_own_defaults():
     submitted = drawn({"accelerator": "t4"}).submitted(accelerator="a100")
 
     assert parse(from_form(submitted), OFFERS) == GPURequest("a100", 2, "minimal", "32Gi", 2)
 
 
-def test_only_counts_of_the_model_can_be_chosen():
+def test_only_the_counts_of_the_accelerator_can_be_chosen():
     page = drawn()
 
     assert list(options_of(page, "gpus--a100")) == ["1", "2", "4"]
@@ -67,17 +67,17 @@ def test_only_counts_of_the_model_can_be_chosen():
     assert not page.all("select", name="gpus--")
 
 
-def test_a_count_that_is_not_free_says_so():
+def test_a_count_that_is_not_free_is_marked():
     assert options_of(drawn(), "gpus--a100") == {"1": "1", "2": "2", "4": "4 (not free now)"}
 
 
-def test_a_count_that_a_new_machine_brings_is_not_called_taken():
+def test_a_count_that_a_new_machine_brings_is_not_marked():
     growing = Availability(A100, State.CAN_SCALE_UP, room(0, 0, 8), CanScaleUp(1, 4, 8))
 
     assert options_of(drawn(rows=(growing,)), "gpus--a100")["4"] == "4"
 
 
-def test_what_differs_stands_in_the_cards_and_what_is_the_same_stands_once():
+def test_fields_that_depend_on_the_accelerator_are_in_its_card():
     names = [select["name"] for select in drawn().all("select")]
 
     assert names == [
@@ -98,7 +98,7 @@ def test_only_images_that_suit_can_be_chosen():
     assert list(options_of(page, "image--")) == ["m"]
 
 
-def test_amounts_are_written_for_people():
+def test_amounts_have_readable_units():
     page = drawn()
 
     assert options_of(page, "memory--t4") == {"8Gi": "8 GiB", "16Gi": "16 GiB"}
@@ -106,14 +106,14 @@ def test_amounts_are_written_for_people():
     assert options_of(page, "image") == {"minimal": "minimal", "pytorch": "PyTorch"}
 
 
-def test_a_choice_that_there_is_not_is_not_asked_for():
+def test_an_option_without_choices_has_no_field():
     bare = Offers.parse(accelerators={"t4": {"node_selector": {"gpu": "t4"}}})
 
     selects = drawn(offers=bare, rows=rows_of(bare)).all("select")
     assert [select["name"] for select in selects] == ["gpus--t4"]
 
 
-def test_choices_are_kept_when_the_form_is_shown_again():
+def test_choices_are_kept_when_the_form_is_drawn_again():
     chosen = {"accelerator": "a100", "gpus": 4, "image": "pytorch", "memory": "64Gi", "cpu": 0.5}
 
     assert parse(from_form(drawn(chosen).submitted()), OFFERS) == parse(chosen, OFFERS)
@@ -130,13 +130,13 @@ hostile = st.recursive(
 
 
 @given(hostile, st.sampled_from([OFFERS, TIED]))
-def test_whatever_was_chosen_it_submits_what_of_it_is_on_offer(chosen, offers):
+def test_any_options_give_a_form_that_submits_the_offered_ones(chosen, offers):
     page = Page(render(offers, rows_of(offers), chosen))
 
     assert parse(from_form(page.submitted()), offers) == keep(chosen, offers)
 
 
-def test_each_state_has_a_word_and_a_shape_of_its_own():
+def test_each_state_has_its_own_word_and_shape():
     words, shapes = set(), set()
     for state in State:
         page = drawn(rows=(Availability(T4, state, room(0, 0, 1)),))
@@ -148,7 +148,7 @@ def test_each_state_has_a_word_and_a_shape_of_its_own():
     assert len(words) == len(shapes) == len(State)
 
 
-def test_a_card_tells_its_state_in_words_and_figures():
+def test_a_card_shows_its_state_in_words_and_figures():
     page = drawn()
 
     text = " ".join(card(page, "a100").text.split())
@@ -178,7 +178,7 @@ def test_every_field_has_a_label_and_every_reference_a_target():
         assert set((element["aria-describedby"] or "").split()) <= set(ids)
 
 
-def test_nothing_that_came_from_elsewhere_becomes_html():
+def test_names_and_errors_are_escaped():
     evil = "<img src=x onerror=alert(1)>\"'"
     offers = Offers.parse(
         accelerators={
@@ -208,7 +208,7 @@ def test_no_two_cards_share_a_name():
     assert all(one != other for one, other in itertools.combinations(names, 2))
 
 
-def test_sharing_is_told():
+def test_a_card_says_how_a_gpu_is_shared():
     offers = Offers.parse(
         accelerators={
             "shared": {"resource": "nvidia.com/gpu.shared", "node_selector": {"gpu": "shared"}},
@@ -218,8 +218,8 @@ def test_sharing_is_told():
     )
     page = drawn(offers=offers, rows=rows_of(offers))
 
-    assert "its memory is not isolated" in card(page, "shared").text
-    assert "with 20 GB of memory of its own" in card(page, "slice").text
+    assert "its memory isn't isolated" in card(page, "shared").text
+    assert "with its own 20 GB of memory" in card(page, "slice").text
     assert "memory" not in card(page, "whole").text
 
 
@@ -237,7 +237,7 @@ def test_a_live_form_has_nothing_inline():
         assert not any(name == "style" or name.startswith("on") for name in element.attributes)
 
 
-def test_without_handlers_it_refers_to_nothing_outside_of_itself():
+def test_a_form_without_handlers_refers_to_no_other_files():
     page = drawn()
 
     assert not page.all("script") + page.all("link")

@@ -1,4 +1,4 @@
-"""What is told on a form: why it was refused, what is wrong in it, what it lacks."""
+"""Messages on the form: the reason of a refusal, errors at fields, and notices."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from gpuspawner.options import FieldError
 from tests.unit.form.drawing import card, drawn
 
 
-def test_a_message_stands_first_and_is_announced():
+def test_a_message_comes_first_and_is_announced():
     page = drawn(told=OnForm(Message.of("No A100 is free.", "You can have 1 × T4.")))
     alert = page.one("div", role="alert")
 
@@ -22,45 +22,46 @@ def test_without_a_message_nothing_is_announced():
     assert not drawn().all("div", role="alert")
 
 
-def test_an_error_is_told_at_its_field_and_tied_to_it():
-    errors = (FieldError("gpus", "9 is not on offer"), FieldError("cpu", "x is not a number"))
+def test_an_error_is_shown_at_its_field_and_tied_to_it():
+    errors = (FieldError("gpus", "9 isn't offered."), FieldError("cpu", "x isn't a number."))
     page = drawn({"accelerator": "a100", "gpus": 9}, told=OnForm.of_errors(errors))
 
-    for name, text in (("gpus--a100", "9 is not on offer"), ("cpu", "x is not a number")):
+    for name, text in (("gpus--a100", "9 isn't offered."), ("cpu", "x isn't a number.")):
         select = page.one("select", name=name)
         assert select["aria-invalid"] == "true"
         error, hint = (select["aria-describedby"] or "").split()
         assert page.by_id(hint).text == ""
-        assert page.by_id(error).text == f"{text[0].upper()}{text[1:]}."
+        assert page.by_id(error).text == f"{text[0].upper()}{text[1:]}"
     assert page.one("select", name="gpus--t4")["aria-invalid"] is None
     assert "Please check the choices marked below." in page.one("div", role="alert").text
 
 
 def test_an_error_of_the_accelerator_is_tied_to_all_of_them():
     page = drawn(
-        {"accelerator": "h100"}, told=OnForm.of_errors((FieldError("accelerator", "not on offer"),))
+        {"accelerator": "h100"},
+        told=OnForm.of_errors((FieldError("accelerator", "h100 isn't offered."),)),
     )
 
     fieldset = page.all("fieldset")[0]
-    assert page.by_id(fieldset["aria-describedby"]).text == "Not on offer."
+    assert page.by_id(fieldset["aria-describedby"]).text == "H100 isn't offered."
 
 
 @pytest.mark.parametrize(
     ("state", "notice"),
     [
-        (State.READING, "Load this page again"),
-        (State.UNKNOWN, "cannot be told right now"),
-        (State.FREE, "There is no GPU to choose here"),
+        (State.READING, "Reload this page"),
+        (State.UNKNOWN, "We can't check which GPUs there are"),
+        (State.FREE, "There are no GPUs to choose from"),
     ],
 )
-def test_with_nothing_to_choose_it_says_why(state, notice):
+def test_a_form_without_gpus_says_why(state, notice):
     page = drawn(offers=Offers(), rows=(Availability(None, state),))
 
     assert notice in page.one("p", **{"class": "gpuspawner-notice"}).text
 
 
-def test_a_refusal_that_is_about_the_accelerator_is_told_in_its_card():
-    told = OnForm(Message.of("No."), (FieldError("accelerator", "none is free"),))
+def test_a_refusal_of_the_accelerator_is_shown_in_its_card():
+    told = OnForm(Message.of("No."), (FieldError("accelerator", "None is free."),))
     page = drawn({"accelerator": "t4"}, told=told)
     radio = page.one("input", type="radio", value="t4")
 
@@ -69,10 +70,10 @@ def test_a_refusal_that_is_about_the_accelerator_is_told_in_its_card():
     assert error.within(card(page, "t4"))
 
 
-def test_a_choice_that_is_gone_is_told_and_replaced():
+def test_a_choice_that_is_no_longer_offered_is_named_and_replaced():
     page = drawn({"accelerator": "a100", "image": "old"})
 
     assert (
-        "image: 'old' is no longer on offer" in page.one("p", **{"class": "gpuspawner-notice"}).text
+        "image: 'old' is no longer offered" in page.one("p", **{"class": "gpuspawner-notice"}).text
     )
     assert not drawn({}).all("p", **{"class": "gpuspawner-notice"})

@@ -1,4 +1,4 @@
-"""Images and sizes that a person may write in."""
+"""Text fields for images and sizes that aren't listed."""
 
 import pytest
 
@@ -18,18 +18,18 @@ WRITABLE = Offers.parse(
 )
 
 
-def test_what_may_be_written_in_has_a_field_beside_the_list_and_is_kept():
+def test_a_text_field_keeps_an_allowed_value():
     chosen = {"accelerator": "t4", "image": "quay.io/me/mine:1", "memory": "3Gi"}
     page = drawn(chosen, offers=WRITABLE, rows=rows_of(WRITABLE))
     image, memory = page.all("input", type="text")
 
     assert (image["name"], image["value"]) == ("unlisted_image", "quay.io/me/mine:1")
     assert (memory["name"], memory["value"]) == ("unlisted_memory", "3Gi")
-    assert "from 1Gi to 16Gi" in page.by_id(memory["aria-describedby"]).text.replace("F", "f")
+    assert "A size from 1Gi to 16Gi" in page.by_id(memory["aria-describedby"]).text
     assert [e["value"] for e in drawn(None, WRITABLE, rows_of(WRITABLE)).all("input", type="text")]
 
 
-def test_what_was_written_in_wrongly_stays_to_be_corrected():
+def test_a_refused_value_stays_in_its_text_field():
     chosen = {"accelerator": "t4", "image": "docker.io/evil"}
     told = OnForm.of_errors(parse(chosen, WRITABLE))
     page = drawn(chosen, offers=WRITABLE, rows=rows_of(WRITABLE), told=told)
@@ -37,13 +37,13 @@ def test_what_was_written_in_wrongly_stays_to_be_corrected():
 
     assert image["value"] == "docker.io/evil"
     assert image["aria-invalid"] == "true"
-    assert "not on offer" in page.by_id((image["aria-describedby"] or "").split()[0]).text
+    assert "isn't offered" in page.by_id((image["aria-describedby"] or "").split()[0]).text
     assert page.one("select", name="image")["aria-invalid"] is None
 
 
 @pytest.mark.parametrize("image", ["docker.io/gone", "\ud800"])
-def test_what_was_written_in_once_and_is_gone_is_not_written_in_again(image):
-    """REST takes any text that JSON can spell, and a page cannot have all of them."""
+def test_a_stored_value_that_is_no_longer_allowed_is_dropped(image):
+    """REST accepts any JSON text, and a page can't show all of them."""
     offers = Offers.parse(unlisted_image={"validation_regex": "quay.io/.*"})
     told = OnForm(Message.of("It is gone."))
     html = render(offers, rows_of(offers), {"image": image}, told)

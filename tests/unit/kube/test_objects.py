@@ -24,7 +24,7 @@ POD = {
 }
 
 
-def test_an_object_reads_the_same_from_json_and_from_a_dict():
+def test_an_object_is_the_same_from_json_and_from_a_dict():
     assert decode("Pod", msgspec.json.encode(POD)) == convert("Pod", POD)
 
 
@@ -36,26 +36,27 @@ def test_a_pod_keeps_the_fields_that_decide_and_skips_the_others():
     assert pod.spec.affinity.node_affinity.required.node_selector_terms is None
 
 
-def test_structs_are_outside_the_garbage_collector():
+def test_the_garbage_collector_does_not_track_structs():
     pod = convert("Pod", POD)
     assert not any(map(gc.is_tracked, (pod, pod.metadata, pod.spec, pod.spec.containers[0])))
 
 
-def test_an_object_of_the_wrong_shape_is_odd_and_says_what_it_is():
-    odd = convert("Pod", {**POD, "status": {"conditions": "none"}})
-    assert isinstance(odd, Undecodable)
-    assert (odd.kind, odd.namespace, odd.name, odd.node) == ("Pod", "hub", "jupyter-ann", "gpu-1")
-    assert "conditions" in odd.problem
+def test_an_undecodable_object_keeps_its_identity():
+    made = convert("Pod", {**POD, "status": {"conditions": "none"}})
+    assert isinstance(made, Undecodable)
+    assert (made.kind, made.namespace, made.name) == ("Pod", "hub", "jupyter-ann")
+    assert made.node == "gpu-1"
+    assert "conditions" in made.problem
 
 
-def test_an_object_whose_node_cannot_be_read_concerns_all_nodes():
-    odd = convert("Pod", {"metadata": {"name": "x"}, "spec": {"nodeName": 7}})
-    assert isinstance(odd, Undecodable)
-    assert odd.node is None
+def test_an_undecodable_pod_with_an_unreadable_node_has_the_node_none():
+    made = convert("Pod", {"metadata": {"name": "x"}, "spec": {"nodeName": 7}})
+    assert isinstance(made, Undecodable)
+    assert made.node is None
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"null", b"[]", b"\xff", b"[" * 100_000, b'"x"'])
-def test_what_is_no_object_is_odd(raw):
+def test_bytes_that_are_not_an_object_are_undecodable(raw):
     assert isinstance(decode("Node", raw), Undecodable)
 
 
@@ -77,5 +78,5 @@ anything = st.recursive(
 
 
 @given(st.sampled_from(sorted(KINDS)), anything)
-def test_nothing_makes_the_conversion_raise(kind, plain):
+def test_convert_never_raises(kind, plain):
     convert(kind, plain)

@@ -32,7 +32,7 @@ from gpuspawner.kube.quantity import (
         ("1e-30", Fraction(1, 10**9)),
         ("0e-30", Fraction(0)),
         ("20Ei", Fraction(INT64_MAX)),
-        # ParseQuantity takes these for zero as well.
+        # ParseQuantity accepts these too.
         (".", Fraction(0)),
         (" 1 ", Fraction(1)),
         ("\u00a01\u3000", Fraction(1)),
@@ -40,7 +40,7 @@ from gpuspawner.kube.quantity import (
         ("Ti", Fraction(0)),
     ],
 )
-def test_a_quantity_has_the_value_that_the_api_server_gives_it(text, value):
+def test_a_quantity_has_the_same_value_as_in_the_api_server(text, value):
     assert parse_quantity(text) == value
 
 
@@ -63,12 +63,12 @@ def test_a_quantity_has_the_value_that_the_api_server_gives_it(text, value):
         "\u0661",
     ],
 )
-def test_what_the_api_server_refuses_is_no_quantity(text):
+def test_text_that_the_api_server_refuses_is_an_error(text):
     with pytest.raises(QuantityError):
         parse_quantity(text)
 
 
-def test_cpu_is_rounded_up_to_millicores_and_all_else_to_whole_units():
+def test_cpu_is_rounded_up_to_millicores_and_the_rest_to_whole_units():
     assert cpu_millis("1500u") == 2
     assert cpu_millis("2") == 2000
     assert whole("1500m") == 2
@@ -103,5 +103,5 @@ def test_whole_numbers_are_exact(number, suffix):
     ("count", "text"),
     [(0, "0"), (512, "512"), (2**30, "1Gi"), (31 * 2**29, "15.5Gi"), (80 * 2**30, "80Gi")],
 )
-def test_bytes_are_written_in_the_largest_unit(count, text):
+def test_bytes_are_formatted_in_the_largest_unit(count, text):
     assert format_bytes(count) == text

@@ -38,9 +38,9 @@ ALL = tuple(OFFERS.accelerators.values())
 
 
 def stock(**settings: Any) -> Plain:
-    """A pod as KubeSpawner makes it, in the form that the API gets."""
+    """Return a pod as KubeSpawner makes it, in the API's form."""
     pod = make_pod("jupyter-anna", ["jupyterhub-singleuser"], 8888, "notebook:1", **settings)
-    # Serialising needs no connection, which ApiClient() would open.
+    # ApiClient() would open a connection, which serialization doesn't need.
     made: Plain = ApiClient.sanitize_for_serialization(ApiClient.__new__(ApiClient), pod)
     return made
 

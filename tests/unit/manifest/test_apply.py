@@ -1,4 +1,4 @@
-"""The pod that a grant makes of KubeSpawner's."""
+"""How a grant changes KubeSpawner's pod."""
 
 import copy
 
@@ -23,20 +23,20 @@ from tests.unit.manifest.stock import (
 )
 
 
-def test_gpus_are_requested_and_limited_alike():
+def test_gpus_have_equal_requests_and_limits():
     resources = server(apply(stock(), Grant(A100, 2)))["resources"]
 
     assert resources["limits"] == resources["requests"] == {"nvidia.com/gpu": "2"}
 
 
-def test_memory_and_cpu_are_requested_and_limited_alike():
+def test_memory_and_cpu_have_equal_requests_and_limits():
     before = stock(mem_limit=2 * GI, mem_guarantee=GI, cpu_guarantee=0.5)
     resources = server(apply(before, Grant(memory=16 * GI, cpu=1500)))["resources"]
 
     assert resources["limits"] == resources["requests"] == {"memory": "16Gi", "cpu": "1500m"}
 
 
-def test_what_is_no_choice_stays_as_kubespawner_has_it():
+def test_values_that_are_not_granted_stay_as_kubespawner_sets_them():
     before = stock(mem_limit=2 * GI, mem_guarantee=GI, extra_resource_limits={"ephemeral": "1"})
 
     assert server(apply(before, Grant(BARE, 1)))["resources"] == {
@@ -46,7 +46,7 @@ def test_what_is_no_choice_stays_as_kubespawner_has_it():
     assert server(apply(before, Grant()))["image"] == "notebook:1"
 
 
-def test_less_can_be_requested_than_the_limit_is():
+def test_requests_can_be_below_the_limits():
     parts = PodRules(memory_requested=0.5, cpu_requested=0.1)
     resources = server(apply(stock(), Grant(A100, 2, memory=16 * GI, cpu=2000), parts))["resources"]
 
@@ -63,7 +63,7 @@ def test_memory_is_written_to_the_byte(count, text):
     assert server(apply(stock(), Grant(memory=count)))["resources"]["limits"]["memory"] == text
 
 
-def test_no_other_accelerator_is_asked_for():
+def test_no_other_accelerators_resource_is_requested():
     before = stock(extra_resource_limits={"nvidia.com/gpu": "1"})
     rules = PodRules(accelerators=ALL)
 
@@ -79,7 +79,7 @@ def test_the_image_is_the_one_granted():
     assert server(apply(stock(), granted))["image"] == "quay.io/jupyter/pytorch-notebook:cuda12"
 
 
-def test_a_server_learns_what_it_was_given():
+def test_a_server_finds_its_grant_in_its_environment():
     seen = environment(apply(stock(env={"NCCL_DEBUG": "WARN", "KEPT": "yes"}), Grant(A100, 2)))
 
     assert seen == {
@@ -97,7 +97,7 @@ def test_a_server_without_a_gpu_sees_none():
     assert "affinity" not in made["spec"]
 
 
-def test_the_environment_without_a_gpu_is_the_administrators():
+def test_the_administrator_sets_the_environment_of_servers_without_a_gpu():
     made = apply(stock(), Grant(), PodRules(cpu_environment={"CUDA_VISIBLE_DEVICES": ""}))
 
     assert environment(made) == {"CUDA_VISIBLE_DEVICES": "", "GPUSPAWNER_GPUS": "0"}
@@ -118,7 +118,7 @@ def test_a_server_without_a_gpu_can_be_kept_off_the_accelerators_nodes():
     ]
 
 
-def test_nodes_are_avoided_by_what_both_selectors_say_together():
+def test_both_selectors_together_name_the_nodes_to_avoid():
     entry = {
         "node_selector": {"pool": "gpu"},
         "node_affinity": [{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}],
@@ -132,13 +132,13 @@ def test_nodes_are_avoided_by_what_both_selectors_say_together():
     ]
 
 
-def test_selectors_add_to_the_administrators():
+def test_selectors_are_added_to_the_administrators():
     made = apply(stock(node_selector={"pool": "users"}), Grant(A100, 1))
 
     assert made["spec"]["nodeSelector"] == {"pool": "users", "gpu": "a100"}
 
 
-def test_selectors_that_contradict_the_administrators_are_named():
+def test_a_selector_that_contradicts_the_administrators_is_an_error():
     with pytest.raises(ManifestError) as raised:
         apply(stock(node_selector={"gpu": "users"}), Grant(A100, 1))
 
@@ -148,7 +148,7 @@ def test_selectors_that_contradict_the_administrators_are_named():
     )
 
 
-def test_terms_are_crossed_with_the_administrators():
+def test_terms_are_crossed_with_the_administrators_terms():
     zones = [
         {"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}
         for zone in ("a", "b")
@@ -176,7 +176,7 @@ def test_other_affinity_stays():
     assert len(terms(made)) == 2
 
 
-def test_a_toleration_is_there_once():
+def test_a_toleration_is_not_repeated():
     had = [
         {"key": "nvidia.com/gpu", "operator": "Exists", "effect": ""},
         {"key": "hub", "operator": "Equal", "value": "user"},
@@ -213,7 +213,7 @@ pods = st.builds(
 
 
 @given(pods, grants, rules)
-def test_the_pod_given_is_never_changed(pod, grant, common):
+def test_apply_never_changes_the_given_pod(pod, grant, common):
     before = copy.deepcopy(pod)
     made = apply(pod, grant, common)
     made["spec"]["containers"][0]["env"].clear()
@@ -223,14 +223,14 @@ def test_the_pod_given_is_never_changed(pod, grant, common):
 
 
 @given(pods, grants, rules)
-def test_a_grant_written_twice_is_the_grant_written_once(pod, grant, common):
+def test_applying_a_grant_twice_changes_nothing_more(pod, grant, common):
     once = apply(pod, grant, common)
 
     assert apply(once, grant, common) == once
 
 
 @given(pods, grants, rules)
-def test_nothing_of_an_earlier_grant_is_in_a_later_pod(pod, grant, common):
+def test_a_pod_contains_nothing_of_an_earlier_grant(pod, grant, common):
     fresh = apply(copy.deepcopy(pod), Grant(memory=GI), common)
     apply(pod, grant, common)
 

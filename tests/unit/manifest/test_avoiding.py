@@ -1,4 +1,4 @@
-"""How servers without a GPU stay off the nodes that have one."""
+"""Keeping servers without a GPU off the accelerators' nodes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def avoiding(*selectors: Mapping[str, str]) -> list[dict[str, object]]:
     return write(off(Offers.parse(accelerators=configured).accelerators.values()))
 
 
-def test_where_nothing_is_avoided_nothing_is_required() -> None:
+def test_without_accelerators_there_are_no_terms() -> None:
     assert avoiding() == []
 
 
-def test_models_told_by_one_label_make_one_term() -> None:
+def test_models_with_one_label_each_make_one_term() -> None:
     assert len(avoiding(*({"gpu": f"model-{number}"} for number in range(50)))) == 1
 
 
@@ -36,7 +36,7 @@ def test_models_that_share_a_label_make_few_terms() -> None:
     assert len(made) == 2
 
 
-def test_terms_that_multiply_are_refused_with_the_accelerator_s_key() -> None:
+def test_too_many_terms_are_an_error_that_names_the_accelerator() -> None:
     with pytest.raises(ManifestError, match="one label alone") as raised:
         avoiding(*({f"a{number}": "x", f"b{number}": "y"} for number in range(60)))
 
@@ -49,7 +49,9 @@ selectors = st.lists(
 
 
 @given(selectors)
-def test_a_node_matches_exactly_where_no_accelerator_could_run(given: list[dict[str, str]]) -> None:
+def test_a_node_matches_exactly_if_no_accelerator_could_run_there(
+    given: list[dict[str, str]],
+) -> None:
     terms = avoiding(*given)
 
     for values in product(("x", "y", None), repeat=len(LABELS)):

@@ -1,4 +1,4 @@
-"""The logic of node selector terms, against the scheduler's own reading of them."""
+"""The logic of node selector terms, compared with the scheduler's evaluation of them."""
 
 import pytest
 from hypothesis import given
@@ -52,7 +52,7 @@ def matches(plain, node) -> bool:
 
 @pytest.mark.one_python(why="terms are compared as texts and integers")
 @given(terms, terms, nodes)
-def test_both_matches_the_nodes_that_each_of_them_matches(one, other, node):
+def test_both_matches_the_nodes_that_match_each_list(one, other, node):
     made = write(both(read(one), read(other)))
 
     assert matches(made, node) == (matches(one, node) and matches(other, node))
@@ -60,14 +60,14 @@ def test_both_matches_the_nodes_that_each_of_them_matches(one, other, node):
 
 @pytest.mark.one_python(why="terms are compared as texts and integers")
 @given(terms, terms)
-def test_both_again_with_the_same_terms_changes_nothing(one, other):
+def test_applying_both_twice_changes_nothing_more(one, other):
     made = both(read(one), read(other))
 
     assert both(made, read(other)) == made
 
 
 def is_compared(plain, labels) -> bool:
-    """Whether Gt or Lt looks at a label that is no integer."""
+    """Whether Gt or Lt compares a label that isn't an integer."""
     return any(
         line["operator"] in ("Gt", "Lt") and labels.get(line["key"], "1") not in "12"
         for term in plain
@@ -77,7 +77,7 @@ def is_compared(plain, labels) -> bool:
 
 @pytest.mark.one_python(why="terms are compared as texts and integers")
 @given(terms.filter(lambda plain: any(read(plain))), nodes)
-def test_neither_matches_the_nodes_that_the_terms_do_not(plain, node):
+def test_neither_matches_the_nodes_that_do_not_match_the_terms(plain, node):
     made = write(neither(read(plain)))
 
     assert not (matches(made, node) and matches(plain, node))
@@ -96,11 +96,11 @@ def test_a_comparison_is_negated_at_its_bound():
 
 
 @given(st.dictionaries(keys, values, min_size=1), nodes)
-def test_labels_are_a_term_of_their_own(labels, node):
+def test_labels_become_one_term(labels, node):
     assert matches(write(from_labels(labels)), node) == (labels.items() <= node[0].items())
 
 
-def test_terms_that_can_never_match_stay_so():
+def test_terms_that_never_match_still_never_match():
     assert both(read([{}]), read([{"matchFields": []}])) == NEVER
     assert write(NEVER) == [{}]
 

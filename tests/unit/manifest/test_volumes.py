@@ -1,4 +1,4 @@
-"""Volumes and shared memory, and what may be in their way."""
+"""Volumes and shared memory, and their conflicts with the pod."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from gpuspawner.policy import Grant
 from tests.unit.manifest.stock import A100, GI, server, stock
 
 
-def test_volumes_and_the_runtime_class_are_the_accelerators():
+def test_a_pod_gets_the_accelerators_volumes_and_runtime_class():
     made = apply(stock(volumes=[{"name": "home", "emptyDir": {}}]), Grant(A100, 1))
 
     assert [volume["name"] for volume in made["spec"]["volumes"]] == [
@@ -27,14 +27,14 @@ def test_volumes_and_the_runtime_class_are_the_accelerators():
 
 
 @pytest.mark.parametrize(("memory", "size"), [(None, 8 * GI), (16 * GI, 8 * GI), (4 * GI, 4 * GI)])
-def test_shared_memory_is_never_more_than_the_memory_it_counts_in(memory, size):
+def test_shared_memory_is_never_above_the_servers_memory(memory, size):
     made = apply(stock(), Grant(A100, 1, memory=memory))
 
     assert made["spec"]["volumes"][-1]["emptyDir"] == {"medium": "Memory", "sizeLimit": str(size)}
     assert server(made)["volumeMounts"][-1]["mountPath"] == "/dev/shm"
 
 
-def test_shared_memory_that_nobody_configured_gives_way():
+def test_unconfigured_shared_memory_yields_to_a_mount():
     found = replace(A100, discovered=True)
     mounted = stock(volume_mounts=[{"name": "shm", "mountPath": "/dev/shm/"}])
 

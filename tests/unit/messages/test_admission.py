@@ -1,4 +1,4 @@
-"""The API server's no, as people read it: figures in their units, and nothing unescaped."""
+"""Rejections by the API server in sentences: figures with units, and nothing unescaped."""
 
 from __future__ import annotations
 
@@ -45,32 +45,35 @@ def told(cause: Cause, of: Of = Of.POD, grant: Grant = T4) -> str:
 @pytest.mark.parametrize(
     ("use", "figures"),
     [
-        (Use("requests.nvidia.com/gpu", 1, 4, 4), "of GPUs leaves too little: 4 of 4 are in use"),
+        (
+            Use("requests.nvidia.com/gpu", 1, 4, 4),
+            "for GPUs doesn't leave enough: 4 of 4 are in use",
+        ),
         (
             Use("limits.cpu", 2000, 500, 1000),
-            "of CPU is 1 core in all, and your server needs 2 cores",
+            "for CPU is 1 core in total, but your server needs 2 cores",
         ),
-        (Use("requests.memory", GI, GI, 2 * GI), "of memory leaves too little: 1 GiB of 2 GiB"),
-        (Use("pods", 1, 50, 50), "of pods leaves too little: 50 of 50 are in use"),
-        (Use("count/pods", 1, 50, 50), "of pods leaves too little"),
-        (Use("requests.amd.com/gpu", 1, 4, 4), "of amd.com/gpu leaves too little"),
+        (Use("requests.memory", GI, GI, 2 * GI), "for memory doesn't leave enough: 1 GiB of 2 GiB"),
+        (Use("pods", 1, 50, 50), "for pods doesn't leave enough: 50 of 50 are in use"),
+        (Use("count/pods", 1, 50, 50), "for pods doesn't leave enough"),
+        (Use("requests.amd.com/gpu", 1, 4, 4), "for amd.com/gpu doesn't leave enough"),
         (
             Use("requests.ephemeral-storage", GI, GI, GI),
-            "of disk leaves too little: 1 GiB of 1 GiB",
+            "for disk doesn't leave enough: 1 GiB of 1 GiB",
         ),
     ],
 )
-def test_a_quota_is_told_in_the_units_of_people(use: Use, figures: str) -> None:
+def test_a_quota_has_readable_units(use: Use, figures: str) -> None:
     assert f"The quota {figures}" in told(OverQuota((use,)))
 
 
-def test_the_same_of_requests_and_of_limits_is_told_once() -> None:
+def test_equal_quotas_of_requests_and_limits_give_one_sentence() -> None:
     uses = (Use("requests.memory", GI, GI, GI), Use("limits.memory", GI, GI, GI))
 
     assert told(OverQuota(uses)).count("The quota") == 1
 
 
-def test_what_may_be_freed_is_to_be_tried_again_and_what_may_not_is_not() -> None:
+def test_users_should_try_again_only_if_the_quota_can_become_free() -> None:
     in_use, too_much = Use("requests.memory", GI, GI, GI), Use("requests.memory", 2 * GI, 0, GI)
 
     assert told(OverQuota((in_use,))).endswith("when others have stopped their servers.")
@@ -94,12 +97,12 @@ def test_what_may_be_freed_is_to_be_tried_again_and_what_may_not_is_not() -> Non
         (
             Breach("memory", Bound.MAXIMUM, GI, None),
             Of.POD,
-            "A server may have at most 1 GiB (memory); this one does not say how much.",
+            "A server may have at most 1 GiB (memory); this one doesn't say how much.",
         ),
         (
             Breach("memory", Bound.MINIMUM, GI, None),
             Of.POD,
-            "A server must have at least 1 GiB (memory); this one does not say how much.",
+            "A server must have at least 1 GiB (memory); this one doesn't say how much.",
         ),
         (
             Breach("storage", Bound.MAXIMUM, GI, 2 * GI),
@@ -113,37 +116,37 @@ def test_what_may_be_freed_is_to_be_tried_again_and_what_may_not_is_not() -> Non
         ),
     ],
 )
-def test_a_limit_range_is_told_with_its_bound(breach: Breach, of: Of, sentence: str) -> None:
+def test_a_limit_range_is_named_with_its_bound(breach: Breach, of: Of, sentence: str) -> None:
     assert told(OutOfRange((breach,)), of).startswith(sentence)
 
 
 @pytest.mark.parametrize(
     ("cause", "way_out"),
     [
-        (QuotaDemands(("limits.memory",)), "the hub's log says what it is."),
+        (QuotaDemands(("limits.memory",)), "The hub's log has the details."),
         (QuotaUncounted(), "try again in a few seconds."),
-        (Insecure("restricted"), "the hub's log says what it is."),
-        (Missing("RuntimeClass", "nvidia"), "the hub's log says what it is."),
+        (Insecure("restricted"), "The hub's log has the details."),
+        (Missing("RuntimeClass", "nvidia"), "The hub's log has the details."),
         (Denied("no"), "ask your administrator if you need it."),
         (Denied(""), "ask your administrator if you need it."),
         (WebhookFailed("a"), "Please try again later, or tell your administrator."),
-        (Unexplained(), "the hub's log says what it is."),
+        (Unexplained(), "The hub's log has the details."),
     ],
 )
-def test_people_are_told_who_can_help(cause: Cause, way_out: str) -> None:
+def test_a_rejection_says_who_can_help(cause: Cause, way_out: str) -> None:
     assert told(cause).endswith(way_out)
 
 
-def test_the_log_has_the_very_words() -> None:
+def test_the_log_has_the_words_of_the_api_server() -> None:
     assert "the very words" in explain_refusal(refused(Insecure("restricted")))
 
 
-def test_the_form_marks_no_field_for_what_is_about_the_whole_server() -> None:
+def test_a_rejection_of_the_whole_server_marks_no_field() -> None:
     assert OnForm.of_refusal(refused(Insecure("restricted"))).errors == ()
 
 
 @given(st.text(max_size=400), st.sampled_from([400, 403, 422, 500]))
-def test_nothing_that_a_stranger_says_reaches_a_page_unescaped(said: str, status: int) -> None:
+def test_text_from_the_api_server_is_escaped(said: str, status: int) -> None:
     hostile = f"<script>alert(1)</script>{said}"
     for text in (
         f'admission webhook "a" denied the request: {hostile}',
@@ -158,10 +161,10 @@ def test_nothing_that_a_stranger_says_reaches_a_page_unescaped(said: str, status
             assert "\n" not in message.text
 
 
-def test_where_verdicts_are_warnings_the_form_says_so() -> None:
+def test_the_form_says_if_refusals_are_only_warnings() -> None:
     warned = Start(T4, (Overruled(refused(Insecure("restricted"))),))
 
     assert preview(warned).text == (
-        "The cluster's Pod Security level, restricted, does not allow such a server. "
-        "It would be tried all the same."
+        "The cluster's Pod Security level, restricted, doesn't allow this server. "
+        "The hub would start your server anyway."
     )

@@ -1,4 +1,4 @@
-"""What is told about an accelerator before it is chosen."""
+"""The text of an accelerator's availability."""
 
 import pytest
 
@@ -30,7 +30,7 @@ SENTENCES = [
     ),
     (
         Availability(T4, State.BUSY, gpus(2, 2, 4)),
-        StateText("Full", "2 of 4 free, but too little memory or CPU beside them"),
+        StateText("Full", "2 of 4 free, but with too little memory or CPU"),
     ),
     (Availability(None, State.BUSY), StateText("Full", "no machine has room right now")),
     (
@@ -39,20 +39,20 @@ SENTENCES = [
     ),
     (
         Availability(T4, State.AWAY, gpus(0, 0, 0)),
-        StateText("Away", "its machines are out of service right now"),
+        StateText("Offline", "its machines are out of service right now"),
     ),
     (
         Availability(T4, State.ABSENT, gpus(0, 0, 0)),
-        StateText("Not here", "no machine here has it at the moment"),
+        StateText("Not available", "no machine here has it right now"),
     ),
-    (Availability(T4, State.READING), StateText("Looking", "still reading the cluster")),
+    (Availability(T4, State.READING), StateText("Checking", "still reading the cluster")),
     (
         Availability(T4, State.UNKNOWN),
-        StateText("Unknown", "whether it is free cannot be told right now"),
+        StateText("Unknown", "we can't check right now"),
     ),
 ]
 
 
 @pytest.mark.parametrize(("row", "words"), SENTENCES, ids=range(len(SENTENCES)))
-def test_a_state_is_told_in_a_word_and_in_figures(row, words):
+def test_an_availability_is_a_word_with_figures(row, words):
     assert state_text(row) == words

@@ -1,4 +1,4 @@
-"""What a form tells that is drawn again."""
+"""The texts on a form after a refusal."""
 
 import pytest
 
@@ -27,40 +27,40 @@ def memory(asked, most_free, most):
         (
             Reason.BUSY,
             (gpus(4, 2, 4), None),
-            FieldError("gpus", "the most on one machine is 2 right now"),
+            FieldError("gpus", "The most on one machine is 2 right now."),
         ),
-        (Reason.BUSY, (gpus(1, 0, 4), None), FieldError("accelerator", "none is free")),
+        (Reason.BUSY, (gpus(1, 0, 4), None), FieldError("accelerator", "None is free.")),
         (
             Reason.IMPOSSIBLE,
             (gpus(8, 4, 4), None),
-            FieldError("gpus", "the most on one machine is 4"),
+            FieldError("gpus", "The most on one machine is 4."),
         ),
         (
             Reason.IMPOSSIBLE,
             (gpus(1, 0, 0), None),
-            FieldError("accelerator", "no machine here has it"),
+            FieldError("accelerator", "No machine here has it."),
         ),
         (
             Reason.BUSY,
             (gpus(1, 2, 4), memory(64, 30, 100)),
-            FieldError("memory", "the most on one machine is 30 GiB of memory right now"),
+            FieldError("memory", "The most on one machine is 30 GiB of memory right now."),
         ),
         (
             Reason.IMPOSSIBLE,
             (gpus(1, 2, 4), memory(640, 30, 100)),
-            FieldError("memory", "the most on one machine is 100 GiB of memory"),
+            FieldError("memory", "The most on one machine is 100 GiB of memory."),
         ),
-        (Reason.AWAY, (gpus(1, 0, 0), None), FieldError("accelerator", "cannot be had right now")),
+        (Reason.AWAY, (gpus(1, 0, 0), None), FieldError("accelerator", "Not available right now.")),
     ],
 )
-def test_a_refusal_is_told_at_the_field_that_could_change_it(reason, facts, error):
+def test_a_refusal_is_shown_at_the_field_that_could_change_it(reason, facts, error):
     room, shortage = facts
     told = OnForm.of_refusal(Refuse(Grant(A100, room.asked), reason, room, shortage))
 
     assert told.errors == (error,)
 
 
-def test_where_there_are_buttons_the_message_leaves_the_way_out_to_them():
+def test_buttons_replace_the_sentence_about_alternatives():
     refusal = Refuse(Grant(A100, 1), Reason.BUSY, gpus(1, 0, 1))
 
     assert OnForm.of_refusal(refusal).message.text == (

@@ -1,4 +1,4 @@
-"""Profiles of the administrator's in words."""
+"""Sentences about KubeSpawner's profiles."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ BUSY = Refuse(
         ("example.com/fpga", "example.com/fpga"),
     ],
 )
-def test_a_device_has_the_name_that_people_use(resource: str, name: str) -> None:
+def test_a_device_has_a_name_for_users(resource: str, name: str) -> None:
     assert messages.device(resource) == name
 
 
-def test_a_profile_is_named_with_the_choices_that_matter() -> None:
+def test_a_profile_is_named_with_its_choices() -> None:
     assert messages.profile_named("GPU") == "“GPU”"
     assert messages.profile_named("GPU", "4", "64 GB") == "“GPU” with “4”, “64 GB”"
 
 
-def test_a_refusal_names_what_was_chosen_why_and_what_would_start() -> None:
+def test_a_refusal_names_the_profile_the_reason_and_the_alternatives() -> None:
     message = messages.profile_refused(BUSY, "“<b>”", ["“CPU”", "“T4”"])
 
     assert message.text == (
-        "“<b>” cannot start right now. No GPU is free right now: all 8 are in use. "
+        "“<b>” can't start right now. No GPU is free right now: all 8 are in use. "
         "You can start “CPU” or “T4” instead."
     )
-    assert message.html.startswith("<strong>“&lt;b&gt;” cannot start right now.</strong> No GPU")
+    assert message.html.startswith("<strong>“&lt;b&gt;” can&#39;t start right now.</strong> No GPU")
 
 
-def test_without_others_a_refusal_says_what_can_be_done() -> None:
+def test_a_refusal_without_alternatives_says_what_to_do() -> None:
     text = messages.profile_refused(BUSY, "“GPU”", []).text
 
     assert text.endswith("all 8 are in use. Please try again a little later.")
 
 
-def test_without_profiles_it_is_told_as_everywhere() -> None:
+def test_without_profiles_the_message_is_the_usual_one() -> None:
     assert messages.profile_refused(BUSY, "", []) == messages.refusal(BUSY)

@@ -1,4 +1,4 @@
-"""What people read when their server does not start."""
+"""Messages to users whose server can't start."""
 
 import pytest
 from hypothesis import given
@@ -60,7 +60,7 @@ SENTENCES = [
     ),
     (
         busy(2, gpus(2, 1, 1, 4, 8), Alternative(Grant(A100, 1), (Difference.FEWER_GPUS,), None)),
-        "You asked for 2 × A100, and 1 is free right now. You can have 1 × A100.",
+        "You asked for 2 × A100, but only 1 is free right now. You can have 1 × A100.",
     ),
     (
         busy(4, gpus(4, 2, 3, 4, 8), PLAIN),
@@ -86,7 +86,7 @@ SENTENCES = [
         ),
         (
             "2 × A100 are free right now, but not together with 64 GiB of memory; "
-            "the most beside them is 40 GiB of memory. "
+            "the most is 40 GiB of memory. "
             "You can have 2 × A100 with 32 GiB of memory and 0.5 cores of CPU or 1 × T4 (2 free)."
         ),
     ),
@@ -109,27 +109,27 @@ SENTENCES = [
     (
         Refuse(Grant(A100, 1), Reason.TRY_AGAIN),
         (
-            "Others are starting right now, and the last A100 may go to them. "
+            "Other servers are starting right now, and may take the last A100. "
             "Please try again in a few seconds."
         ),
     ),
     (
         Refuse(Grant(A100, 1), Reason.TAKEN),
         (
-            "Somebody else took the last A100 just before your server got it. "
+            "Someone else took the last A100 just before your server got it. "
             "Please try again a little later."
         ),
     ),
     (
         Refuse(Grant(A100, 1), Reason.AWAY, away=2),
         (
-            "The machines with A100 are away right now, for maintenance perhaps. "
+            "The machines with A100 are offline right now, perhaps for maintenance. "
             "Please try again a little later."
         ),
     ),
     (
         impossible(Grant(A100, 1), gpus(1, 0, 0, 0, 0)),
-        "There is no A100 here at the moment. Please ask your administrator if you need it.",
+        "No machine here has A100 right now. Please ask your administrator if you need it.",
     ),
     (
         impossible(
@@ -137,10 +137,7 @@ SENTENCES = [
             gpus(1, 0, 0, 0, 0),
             taints=(TaintedNodes("team", "x", "NoSchedule", 2),),
         ),
-        (
-            "The machines with A100 do not take servers from here. "
-            "Please ask your administrator if you need it."
-        ),
+        ("This hub can't use the A100 machines. Please ask your administrator if you need it."),
     ),
     (
         impossible(Grant(A100, 8), gpus(8, 4, 4, 4, 4), alternatives=(PLAIN,)),
@@ -163,7 +160,7 @@ SENTENCES = [
     (
         impossible(Grant(A100, 1), gpus(1, 1, 1, 4, 4)),
         (
-            "No machine here can hold 1 × A100 as you asked for it. "
+            "No machine here can provide 1 × A100 with these options. "
             "Please ask your administrator if you need it."
         ),
     ),
@@ -171,13 +168,13 @@ SENTENCES = [
 
 
 @pytest.mark.parametrize(("decision", "text"), SENTENCES, ids=range(len(SENTENCES)))
-def test_a_refusal_says_what_is_so_and_what_can_be_had(decision, text):
+def test_a_refusal_gives_the_reason_and_the_alternatives(decision, text):
     assert refusal(decision).text == text
 
 
-def test_what_the_administrator_wrote_cannot_become_html():
-    odd = Accelerator("x", "<script>A & B</script>", "nvidia.com/gpu")
-    message = refusal(Refuse(Grant(odd, 1), Reason.AWAY))
+def test_an_administrators_text_is_escaped():
+    hostile = Accelerator("x", "<script>A & B</script>", "nvidia.com/gpu")
+    message = refusal(Refuse(Grant(hostile, 1), Reason.AWAY))
 
     assert "<script>A & B</script>" in message.text
     assert "<script>" not in message.html
@@ -211,7 +208,7 @@ refusals = st.builds(
 
 
 @given(refusals)
-def test_every_refusal_is_a_few_whole_sentences(decision):
+def test_every_refusal_is_a_few_whole_sentences_without_jargon(decision):
     text = refusal(decision).text
 
     assert text.endswith(".")
@@ -223,11 +220,11 @@ def test_a_denial_asks_to_choose_again():
     asked = Denial(DenialReason.NOT_OFFERED, GPURequest("a100", 9))
 
     assert denied(asked).text == (
-        "a100 is not on offer in this way. Please choose again. "
+        "a100 isn't available with these options. Please choose again. "
         "Please ask your administrator if you need it."
     )
     assert "Please choose again." in denied(Denial(DenialReason.NOT_OFFERED, GPURequest())).text
 
 
-def test_a_contradiction_in_the_settings_is_nobodys_fault_who_reads_it():
+def test_users_report_a_misconfiguration_to_the_administrator():
     assert "tell your administrator" in misconfigured().text

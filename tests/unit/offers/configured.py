@@ -1,4 +1,4 @@
-"""What an administrator may have configured."""
+"""Examples of configurations."""
 
 from typing import Any
 
@@ -45,5 +45,5 @@ def offers(**traits: Any) -> Offers:
 
 
 def accelerator(**fields: Any) -> Any:
-    """The accelerator as read from the smallest entry and these fields."""
+    """Return the accelerator of the smallest entry with these fields added."""
     return Offers.parse(accelerators={"t4": {**T4, **fields}}).accelerators["t4"]

@@ -1,4 +1,4 @@
-"""What administrators are told where they may not configure what they have."""
+"""The errors that an administrator reads about an invalid configuration."""
 
 import pytest
 from hypothesis import given
@@ -152,7 +152,7 @@ ACCELERATOR_ERRORS = [
 
 
 @pytest.mark.parametrize(("field", "value", "message"), ACCELERATOR_ERRORS)
-def test_an_error_in_an_accelerator_names_its_place_and_what_is_allowed(field, value, message):
+def test_an_error_in_an_accelerator_names_the_field_and_the_allowed_values(field, value, message):
     with pytest.raises(OfferError) as raised:
         accelerator(**{field: value})
 
@@ -213,7 +213,7 @@ anything = st.recursive(
 
 
 @given(field=st.sampled_from(sorted(A100)), value=anything)
-def test_whatever_is_configured_is_read_or_refused_in_one_short_line(field, value):
+def test_any_configuration_is_read_or_refused_in_one_short_line(field, value):
     told = ""
     try:
         accelerator(**{field: value})

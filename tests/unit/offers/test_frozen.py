@@ -1,4 +1,4 @@
-"""Plain data that nobody can change."""
+"""Immutable plain data."""
 
 import json
 
@@ -17,13 +17,13 @@ plain = st.recursive(
 
 @pytest.mark.one_python(why="lists and dictionaries are the same on each")
 @given(plain)
-def test_what_is_thawed_is_what_was_frozen(value):
+def test_thawed_data_equals_the_frozen_data(value):
     assert thaw(freeze(value)) == value
 
 
 @pytest.mark.one_python(why="lists and dictionaries are the same on each")
 @given(st.dictionaries(st.text(), plain, min_size=1))
-def test_what_is_thawed_is_a_copy(value):
+def test_thawed_data_is_a_copy(value):
     frozen = freeze(value)
     before = json.dumps(value)
     thaw(frozen).clear()
@@ -32,7 +32,7 @@ def test_what_is_thawed_is_a_copy(value):
     assert json.dumps(thaw(frozen)) == before
 
 
-def test_what_is_frozen_cannot_be_changed():
+def test_frozen_data_cannot_be_changed():
     frozen = freeze({"list": [1], "mapping": {"a": 1}})
 
     assert frozen["list"] == (1,)

@@ -1,4 +1,4 @@
-"""What is read of what administrators configure."""
+"""How the offers are read from the configuration."""
 
 import copy
 
@@ -10,7 +10,7 @@ from tests.unit.offers.configured import A100, IMAGES, T4, accelerator, offers
 GI = 1024**3
 
 
-def test_an_accelerator_is_read_whole():
+def test_all_fields_of_an_accelerator_are_read():
     a100 = offers().accelerators["a100"]
 
     assert a100.display_name == "NVIDIA A100"
@@ -29,7 +29,7 @@ def test_an_accelerator_is_read_whole():
     assert a100.scale_up == ScaleUp(max_nodes=4, minutes=8)
 
 
-def test_one_selector_is_all_that_an_accelerator_needs():
+def test_an_accelerator_needs_only_a_selector():
     t4 = offers().accelerators["t4"]
 
     assert t4.display_name == "t4"
@@ -38,13 +38,13 @@ def test_one_selector_is_all_that_an_accelerator_needs():
     assert t4.memory_choices is None
 
 
-def test_a_resource_in_the_domain_of_kubernetes_is_one_of_an_old_device_plugin():
+def test_the_resource_of_the_old_device_plugin_is_accepted():
     old = "alpha.kubernetes.io/nvidia-gpu"
 
     assert accelerator(resource=old).resource == old
 
 
-def test_null_is_the_same_as_left_out():
+def test_null_means_the_default():
     assert accelerator(scale_up=None, counts=None) == accelerator()
 
 
@@ -73,7 +73,7 @@ def test_the_first_accelerator_is_the_default_unless_another_is_named():
     assert Offers.parse().default_accelerator is None
 
 
-def test_an_accelerator_is_found_whatever_its_capitals():
+def test_an_accelerator_is_found_regardless_of_case():
     read = offers()
 
     assert read.accelerator("A100") is read.accelerators["a100"]
@@ -88,13 +88,13 @@ def test_sizes_of_an_accelerator_replace_those_of_the_hub():
     assert both.choices(None).cpu == (2000,)
 
 
-def test_an_empty_list_of_sizes_takes_the_choice_away():
+def test_an_empty_list_of_sizes_removes_the_choice():
     read = Offers.parse(accelerators={"t4": {**T4, "memory_choices": []}}, memory_choices=["8Gi"])
 
     assert read.choices(read.accelerators["t4"]).memory == ()
 
 
-def test_images_are_offered_with_the_accelerators_they_are_for():
+def test_images_are_offered_only_with_their_accelerators():
     read = offers(images={**IMAGES, "plain": {"image": "plain:1", "accelerators": [None, "t4"]}})
 
     def keys(key: str | None) -> list[str]:
@@ -105,7 +105,7 @@ def test_images_are_offered_with_the_accelerators_they_are_for():
     assert keys(None) == ["minimal", "plain"]
 
 
-def test_what_is_left_out_is_the_configured_default_or_the_first():
+def test_an_omitted_option_is_the_configured_default_or_the_first():
     read = offers(memory_choices=["8Gi", "16Gi"])
 
     assert read.choices(read.accelerators["a100"]).default.gpus == 2
@@ -115,14 +115,14 @@ def test_what_is_left_out_is_the_configured_default_or_the_first():
     assert read.choices(None).default.gpus == 0
 
 
-def test_discovered_accelerators_are_never_taken_by_default():
+def test_discovered_accelerators_are_never_the_default():
     read = offers().with_accelerators([accelerator()])
 
     assert list(read.accelerators) == ["t4"]
     assert read.default_accelerator is None
 
 
-def test_images_may_name_accelerators_that_are_still_to_be_discovered():
+def test_images_may_name_accelerators_that_are_not_discovered_yet():
     read = Offers.parse(images={"pytorch": {"image": "p:1", "accelerators": ["a100"]}})
 
     assert read.images["pytorch"].accelerators == {"a100"}

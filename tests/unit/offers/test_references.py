@@ -1,4 +1,4 @@
-"""Which texts are image references; the cases are those of what container runtimes take."""
+"""Which texts are image references; the cases are those of container runtimes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DIGEST = "sha256:" + "0123456789abcdef" * 4
         "REGISTRY.example.org/lab",
     ],
 )
-def test_a_reference_of_any_form_is_one(text: str) -> None:
+def test_every_form_of_reference_is_accepted(text: str) -> None:
     assert is_reference(text)
 
 
@@ -42,9 +42,9 @@ def test_a_reference_of_any_form_is_one(text: str) -> None:
         "quay.io//lab",
         "../lab",
         "lab\x00",
-        "lаb",  # with a letter of another alphabet
+        "lаb",  # has a letter of another alphabet
         "a" * 501,
     ],
 )
-def test_what_no_runtime_could_pull_is_none(text: str) -> None:
+def test_a_text_that_no_runtime_could_pull_is_not_a_reference(text: str) -> None:
     assert not is_reference(text)

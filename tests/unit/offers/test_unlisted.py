@@ -1,4 +1,4 @@
-"""What may be written in, beside what is listed."""
+"""Values that users may type in addition to the listed ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GI = 2**30
 LAB = {"validation_regex": r"ghcr\.io/our-lab/[a-z-]+:[0-9.]+"}
 
 
-def test_nothing_may_be_written_in_unless_it_is_configured() -> None:
+def test_only_listed_values_are_allowed_by_default() -> None:
     choices = Offers.parse(images={"lab": {"image": "lab:1"}}).choices(None)
 
     assert choices.unlisted_image is None
@@ -20,7 +20,7 @@ def test_nothing_may_be_written_in_unless_it_is_configured() -> None:
     assert choices.image("ghcr.io/our-lab/torch:1") is None
 
 
-def test_an_image_may_be_written_in_where_the_expression_matches_all_of_it() -> None:
+def test_an_unlisted_image_is_allowed_if_the_expression_matches_all_of_it() -> None:
     choices = Offers.parse(images={"lab": {"image": "lab:1"}}, unlisted_image=LAB).choices(None)
     written = "ghcr.io/our-lab/torch:1.0"
 
@@ -38,7 +38,7 @@ def test_an_expression_of_alternatives_is_matched_as_a_whole() -> None:
     assert unlisted.image("lab:11") is None
 
 
-def test_what_is_no_reference_is_not_run_whatever_the_expression_allows() -> None:
+def test_an_invalid_reference_is_refused_even_if_the_expression_matches() -> None:
     unlisted = Offers.parse(unlisted_image={"validation_regex": ".*"}).unlisted_image
 
     assert unlisted is not None
@@ -46,7 +46,7 @@ def test_what_is_no_reference_is_not_run_whatever_the_expression_allows() -> Non
     assert unlisted.image("a" * 10_000) is None
 
 
-def test_sizes_that_may_be_written_in_go_from_min_to_max_by_the_step() -> None:
+def test_unlisted_sizes_go_from_min_to_max_by_the_step() -> None:
     unlisted = {"min": "2Gi", "max": "7Gi", "step": "2Gi"}
     choices = Offers.parse(memory_choices=["1Gi"], unlisted_memory=unlisted).choices(None)
 
@@ -71,7 +71,7 @@ ERRORS: list[tuple[str, object, str]] = [
 
 
 @pytest.mark.parametrize(("trait", "value", "message"), ERRORS)
-def test_an_error_names_its_place_and_what_is_allowed(trait: str, value: Any, message: str) -> None:
+def test_an_error_names_the_field_and_its_values(trait: str, value: Any, message: str) -> None:
     with pytest.raises(OfferError) as raised:
         Offers.parse(**{trait: value})
 

@@ -1,4 +1,4 @@
-"""What people may ask for, and what they are told when they may not."""
+"""Options that users may send, and the errors in others."""
 
 import json
 import string
@@ -47,86 +47,99 @@ def error(raw: object, offers: Offers = OFFERS) -> str:
     return "; ".join(f"{error.field}: {error.text}" for error in errors)
 
 
-def test_an_empty_body_is_the_configured_defaults():
+def test_an_empty_body_gets_the_configured_defaults():
     assert parse({}, OFFERS) == DEFAULTS
 
 
-def test_what_is_left_out_is_the_default_of_what_was_chosen():
+def test_an_option_that_is_left_out_gets_the_default_of_the_accelerator():
     assert parse({"accelerator": "t4"}, OFFERS) == GPURequest("t4", 1, "minimal", "8Gi", 2)
     assert parse({"memory": "32Gi"}, OFFERS) == GPURequest("a100", 2, "pytorch", "32Gi", 2)
 
 
-def test_null_for_anything_but_the_accelerator_is_left_out():
+def test_null_means_left_out_for_all_options_but_the_accelerator():
     raw = {"gpus": None, "image": None, "memory": None, "cpu": None}
 
     assert parse(raw, OFFERS) == DEFAULTS
 
 
-def test_no_accelerator_is_a_choice_of_its_own():
+def test_a_server_without_an_accelerator_can_be_chosen():
     plain = GPURequest(None, 0, "minimal", "8Gi", 2)
 
     assert parse({"accelerator": None}, OFFERS) == plain
     assert parse({"gpus": 0}, OFFERS) == plain
 
 
-def test_a_whole_request_is_taken_as_it_is():
+def test_a_complete_request_stays_as_it_is():
     raw = {"accelerator": "a100", "gpus": 4, "image": "minimal", "memory": "32Gi", "cpu": 0.5}
 
     assert user_options(parse(raw, OFFERS)) == raw
 
 
-def test_names_are_found_whatever_their_capitals_and_sizes_by_their_amount():
+def test_keys_match_in_any_case_and_sizes_by_their_number_of_bytes():
     raw = {"accelerator": "A100", "image": "PyTorch", "memory": "32768Mi", "cpu": 2.0}
 
     assert parse(raw, OFFERS) == GPURequest("a100", 2, "pytorch", "32Gi", 2)
 
 
-def test_where_nothing_is_configured_nothing_is_chosen():
+def test_options_without_configured_choices_stay_empty():
     assert parse({}, BARE) == GPURequest("t4", 1)
 
 
-def test_a_count_alone_means_the_only_accelerator_there_is():
+def test_a_count_alone_means_the_only_accelerator():
     one = Offers.parse().with_accelerators([OFFERS.accelerators["t4"]])
     two = Offers.parse().with_accelerators(OFFERS.accelerators.values())
 
     assert parse({"gpus": 1}, one) == GPURequest("t4", 1)
-    assert error({"gpus": 1}, two) == "accelerator: choose which one: a100, t4 or null for none"
+    assert error({"gpus": 1}, two) == (
+        "accelerator: You asked for GPUs, but didn't choose an accelerator. "
+        "Choose a100, t4 or null for no GPU."
+    )
     assert parse({}, two) == GPURequest()
 
 
 ERRORS = [
-    ({"accelerator": "h100"}, "accelerator: 'h100' is not on offer (did you mean 'a100'?); choose"),
+    (
+        {"accelerator": "h100"},
+        "accelerator: 'h100' isn't offered. Did you mean 'a100'? Choose a100, t4 or null for no",
+    ),
     (
         {"accelerator": "tpu"},
-        "accelerator: 'tpu' is not on offer; choose a100, t4 or null for none",
+        "accelerator: 'tpu' isn't offered. Choose a100, t4 or null for no GPU.",
     ),
-    ({"accelerator": ["a100"]}, "accelerator: a list is not text; choose a100"),
-    ({"accelerator": 1}, "accelerator: 1 is not text; choose a100"),
-    ({"gpus": 3}, "gpus: 3 is not on offer with NVIDIA A100; choose 1, 2 or 4"),
-    ({"accelerator": "a100", "gpus": 0}, "gpus: 0 is not on offer with NVIDIA A100; choose 1, 2"),
-    ({"accelerator": None, "gpus": 1}, "gpus: 1 is not on offer without a GPU model; choose 0"),
-    ({"gpus": "2"}, "gpus: '2' is not a number; choose 1, 2 or 4"),
-    ({"gpus": True}, "gpus: true is not a number; choose 1, 2 or 4"),
-    ({"gpus": [[[]]]}, "gpus: a list is not a number; choose 1, 2 or 4"),
-    ({"gpus": 10**5000}, "gpus: a very large number is not on offer with NVIDIA A100; choose 1"),
-    ({"image": "torch"}, "image: 'torch' is not on offer with NVIDIA A100; choose minimal or pyt"),
-    ({"accelerator": "t4", "image": "pytorch"}, "image: 'pytorch' is not on offer with NVIDIA T4;"),
-    ({"image": {"a": 1}}, "image: an object is not text; choose minimal or pytorch"),
-    ({"memory": "16Gi"}, "memory: '16Gi' is not on offer with NVIDIA A100; choose 32Gi or 64Gi"),
-    ({"memory": 34359738368}, "memory: 34359738368 is not text; choose 32Gi or 64Gi"),
-    ({"memory": "1e400"}, "memory: '1e400' is not on offer with NVIDIA A100; choose 32Gi or 64Gi"),
+    ({"accelerator": ["a100"]}, "accelerator: a list isn't text. Choose a100"),
+    ({"accelerator": 1}, "accelerator: 1 isn't text. Choose a100"),
+    ({"gpus": 3}, "gpus: 3 isn't offered with NVIDIA A100. Choose 1, 2 or 4."),
+    ({"accelerator": "a100", "gpus": 0}, "gpus: 0 isn't offered with NVIDIA A100. Choose 1, 2"),
+    ({"accelerator": None, "gpus": 1}, "gpus: 1 isn't offered without a GPU. Choose 0."),
+    ({"gpus": "2"}, "gpus: '2' isn't a number. Choose 1, 2 or 4."),
+    ({"gpus": True}, "gpus: true isn't a number. Choose 1, 2 or 4."),
+    ({"gpus": [[[]]]}, "gpus: a list isn't a number. Choose 1, 2 or 4."),
+    ({"gpus": 10**5000}, "gpus: a very large number isn't offered with NVIDIA A100. Choose 1"),
+    ({"image": "torch"}, "image: 'torch' isn't offered with NVIDIA A100. Choose minimal or pyto"),
+    ({"accelerator": "t4", "image": "pytorch"}, "image: 'pytorch' isn't offered with NVIDIA T4."),
+    ({"image": {"a": 1}}, "image: an object isn't text. Choose minimal or pytorch."),
+    ({"memory": "16Gi"}, "memory: '16Gi' isn't offered with NVIDIA A100. Choose 32Gi or 64Gi."),
+    ({"memory": 34359738368}, "memory: 34359738368 isn't text. Choose 32Gi or 64Gi."),
+    ({"memory": "1e400"}, "memory: '1e400' isn't offered with NVIDIA A100. Choose 32Gi or 64Gi."),
     (
         {"memory": "0" * 50 + "32Gi"},
-        "memory: '0000000000000000000000000000000000000000…' is not on",
+        "memory: '0000000000000000000000000000000000000000…' isn't offered with",
     ),
-    ({"memory": "-1Gi"}, "memory: '-1Gi' is not on offer with NVIDIA A100; choose 32Gi or 64Gi"),
-    ({"cpu": 3}, "cpu: 3 is not on offer with NVIDIA A100; choose 2 or 0.5"),
-    ({"cpu": float("nan")}, "cpu: nan is not on offer with NVIDIA A100; choose 2 or 0.5"),
-    ({"memroy": "1Gi"}, ": there is no option 'memroy' (did you mean 'memory'?); there are accel"),
-    ({"profile": 1, "b": 2, "c": 3, "d": 4}, ": there is no option 'profile', 'b', 'c' and 1 more"),
-    ([], ": a list is not a set of options; send an object with accelerator, gpus, image, memory"),
-    ("a100", ": 'a100' is not a set of options; send an object with accelerator, gpus, image"),
-    (None, ": null is not a set of options; send an object with accelerator, gpus, image"),
+    ({"memory": "-1Gi"}, "memory: '-1Gi' isn't offered with NVIDIA A100. Choose 32Gi or 64Gi."),
+    ({"cpu": 3}, "cpu: 3 isn't offered with NVIDIA A100. Choose 2 or 0.5."),
+    ({"cpu": float("nan")}, "cpu: nan isn't offered with NVIDIA A100. Choose 2 or 0.5."),
+    (
+        {"memroy": "1Gi"},
+        ": There is no option 'memroy'. Did you mean 'memory'? The options are accelerator, gpus,",
+    ),
+    ({"x": 1, "y": 2}, ": There are no options 'x' and 'y'. The options are accelerator, gpus,"),
+    (
+        {"profile": 1, "b": 2, "c": 3, "d": 4},
+        ": There are no options 'profile', 'b', 'c' and 1 more. The options are",
+    ),
+    ([], ": Send an object with accelerator, gpus, image, memory and cpu, not a list."),
+    ("a100", ": Send an object with accelerator, gpus, image, memory and cpu, not 'a100'."),
+    (None, ": Send an object with accelerator, gpus, image, memory and cpu, not null."),
 ]
 
 
@@ -135,25 +148,25 @@ def test_an_error_names_the_field_and_what_is_allowed(raw, message):
     assert error(raw).startswith(message)
 
 
-def test_a_choice_that_is_not_one_is_refused_where_nothing_is_configured():
+def test_an_option_without_configured_choices_is_refused():
     assert error({"image": "evil:latest"}, BARE) == (
-        "image: there is no choice of image with t4; leave it out"
+        "image: This option isn't available with t4. Leave it out."
     )
 
 
-def test_all_that_is_wrong_is_told_at_once():
+def test_all_errors_are_returned_at_once():
     errors = parse({"gpus": 9, "memory": "1Ti", "node_selector": {}}, OFFERS)
 
     assert [error.field for error in errors] == ["", "gpus", "memory"]
 
 
-def test_a_form_of_empty_fields_is_the_defaults_without_an_accelerator():
+def test_a_form_with_empty_fields_asks_for_the_defaults_without_an_accelerator():
     form = {"accelerator": [""], "image": [""], "_xsrf": ["2|x"]}
 
     assert from_form(form) == {"accelerator": None, "image": None}
 
 
-def test_in_a_form_a_field_counts_where_its_accelerator_is_chosen():
+def test_a_form_field_counts_if_its_accelerator_is_chosen():
     form = {
         "accelerator": ["a100"],
         "gpus--a100": ["4"],
@@ -171,32 +184,32 @@ def test_in_a_form_a_field_counts_where_its_accelerator_is_chosen():
     }
 
 
-def test_a_field_of_an_accelerator_is_known_however_its_key_is_written():
+def test_a_form_field_matches_its_accelerator_in_any_case():
     query = {"accelerator": ["A100"], "gpus--a100": ["4"]}
 
     assert from_form(query) == {"accelerator": "A100", "gpus": 4}
 
 
 @pytest.mark.parametrize("text", ["1e3", "-1", " 1", "٣", "0x1", "9" * 10, "1,5"])
-def test_in_a_form_a_number_is_written_in_plain_digits(text):
+def test_a_number_in_a_form_has_only_plain_digits(text):
     assert from_form({"gpus": [text]}) == {"gpus": text}
 
 
-def test_a_form_that_chooses_twice_is_refused():
+def test_a_form_with_two_accelerators_is_refused():
     assert error(from_form({"accelerator": ["a100", "t4"]})).startswith("accelerator: a list is")
 
 
-def test_in_a_form_what_is_written_in_comes_before_what_is_chosen_from_the_list():
+def test_a_text_field_of_a_form_takes_precedence_over_its_list():
     form = {"image": ["minimal"], "unlisted_image": [" ghcr.io/a:1 "], "unlisted_memory": [""]}
 
     assert from_form(form) == {"image": "ghcr.io/a:1"}
 
 
-def test_other_fields_of_a_form_are_refused_by_name():
-    assert error(from_form({"profile": ["x"]})).startswith(": there is no option 'profile'")
+def test_unknown_fields_of_a_form_are_refused_by_name():
+    assert error(from_form({"profile": ["x"]})).startswith(": There is no option 'profile'.")
 
 
-def test_what_is_on_offer_is_kept_when_the_rest_is_not():
+def test_offered_choices_are_kept_if_others_are_not_offered():
     raw = {"accelerator": "a100", "gpus": 9, "memory": "32Gi", "cpu": "x", "profile": 1}
 
     assert keep(raw, OFFERS) == GPURequest("a100", 2, "pytorch", "32Gi", 2)
@@ -204,7 +217,7 @@ def test_what_is_on_offer_is_kept_when_the_rest_is_not():
     assert keep("nonsense", OFFERS) == DEFAULTS
 
 
-def test_what_is_not_on_offer_any_more_is_named():
+def test_choices_that_are_no_longer_offered_are_named():
     raw = {"accelerator": "h100", "gpus": 8, "image": "pytorch", "memory": "8Gi", "cpu": 2}
 
     kept, gone = fall_back(raw, OFFERS)
@@ -214,7 +227,7 @@ def test_what_is_not_on_offer_any_more_is_named():
     assert fall_back(user_options(kept), OFFERS) == (kept, ())
 
 
-def test_a_count_without_a_model_starts_again_from_the_defaults():
+def test_a_count_without_an_accelerator_falls_back_to_the_defaults():
     two = Offers.parse().with_accelerators(OFFERS.accelerators.values())
 
     assert keep({"gpus": 1}, two) == GPURequest()
@@ -231,7 +244,7 @@ bodies = st.dictionaries(names | st.text(string.printable), likely | anything, m
 
 
 @given(anything | bodies)
-def test_whatever_is_sent_is_a_request_on_offer_or_short_errors(raw):
+def test_any_input_gives_an_offered_request_or_short_errors(raw):
     read = parse(raw, OFFERS)
 
     if isinstance(read, GPURequest):
@@ -245,7 +258,7 @@ def test_whatever_is_sent_is_a_request_on_offer_or_short_errors(raw):
 
 
 @given(anything | bodies)
-def test_whatever_was_sent_something_on_offer_is_kept(raw):
+def test_any_input_falls_back_to_an_offered_request(raw):
     kept = keep(raw, OFFERS)
 
     assert parse(user_options(kept), OFFERS) == kept
@@ -254,7 +267,7 @@ def test_whatever_was_sent_something_on_offer_is_kept(raw):
 
 
 @given(bodies)
-def test_a_request_that_was_stored_is_read_as_the_same(raw):
+def test_a_stored_request_is_read_as_the_same_request(raw):
     read = parse(raw, OFFERS)
 
     if isinstance(read, GPURequest):

@@ -84,24 +84,24 @@ bodies = st.fixed_dictionaries(
 
 
 @pytest.mark.parametrize("offers", OFFERS)
-def test_the_schema_is_one_that_can_be_written_as_json(offers: str) -> None:
+def test_the_schema_is_valid_and_can_be_written_as_json(offers: str) -> None:
     described = schema(OFFERS[offers])
 
     Draft202012Validator.check_schema(json.loads(json.dumps(described)))
 
 
-@pytest.mark.one_python(why="the parser is tested on each, and the schema is the same text")
+@pytest.mark.one_python(why="the parser is tested on each Python, and the schema is the same text")
 @pytest.mark.parametrize("offers", OFFERS)
 @settings(max_examples=300)
 @given(raw=bodies | anything | st.dictionaries(st.text(string.printable), anything, max_size=2))
-def test_what_the_schema_accepts_is_what_the_parser_accepts(offers: str, raw: object) -> None:
+def test_the_schema_accepts_what_the_parser_accepts(offers: str, raw: object) -> None:
     accepted = isinstance(parse(raw, OFFERS[offers]), GPURequest)
 
     assert VALIDATORS[offers].is_valid(raw) == accepted
 
 
 @given(st.sampled_from(sorted(OFFERS)), bodies)
-def test_what_is_accepted_is_accepted_as_it_is_stored(offers: str, raw: object) -> None:
+def test_an_accepted_request_is_accepted_in_its_stored_form(offers: str, raw: object) -> None:
     read = parse(raw, OFFERS[offers])
 
     if isinstance(read, GPURequest):

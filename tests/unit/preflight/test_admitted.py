@@ -1,4 +1,4 @@
-"""What admission makes of a pod comes before the verdict, and its no before everything."""
+"""Decisions about pods that admission changes or rejects."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ OFFERS = Offers.parse(
 
 
 class Scripted:
-    """Admission as a script has it: what it makes of a pod by the GPUs that it asks for."""
+    """Admission that adds *more* to every spec, and rejects pods by the GPUs they ask for."""
 
     def __init__(self, **more: object) -> None:
         self.more = more
@@ -60,14 +60,14 @@ class Scripted:
 
 
 class NoAnswer:
-    """Admission that cannot be asked."""
+    """Admission whose dry runs fail."""
 
     async def admit(self, *_: object) -> None:
         return None
 
 
 class NoTurn:
-    """Admission that too many ask."""
+    """Admission that has no turn left."""
 
     async def admit(self, *_: object) -> None:
         raise TooManyDryRunsError
@@ -78,21 +78,21 @@ def preflight_on(*nodes: dict[str, object]) -> AdmittedPreflight:
 
 
 def choosing(gpus: int) -> Proposal:
-    """1, 2, 4 or 8 GPUs of one model are on offer."""
+    """Return a proposal; 1, 2, 4 or 8 GPUs of one model are on offer."""
     return Proposal(NAMESPACE, "a", pod("a", gpus), Grant(OFFERS.accelerators["a100"], gpus))
 
 
 async def instead(
     preflight: AdmittedPreflight, decision: object, what: Proposal, admission: Any
 ) -> list[int]:
-    """The GPUs of what is offered instead of what is refused."""
+    """Return the numbers of GPUs in the alternatives to a refused proposal."""
     assert isinstance(decision, Refuse)
     assert decision.alternatives == ()
     refusal = await preflight.with_alternatives(decision, what, Instead(OFFERS), admission)
     return [alternative.grant.gpus for alternative in refusal.alternatives]
 
 
-async def test_a_toleration_that_admission_adds_makes_a_no_a_yes() -> None:
+async def test_a_toleration_that_admission_adds_turns_a_no_into_a_yes() -> None:
     preflight = preflight_on(node("n", 1, taints=[TAINT]))
     what, admission = proposal("a"), Scripted(tolerations=[{"operator": "Exists"}])
 
@@ -103,7 +103,7 @@ async def test_a_toleration_that_admission_adds_makes_a_no_a_yes() -> None:
     assert isinstance(await preflight.confirm(what, admission), Start)
 
 
-async def test_a_selector_that_admission_adds_makes_a_yes_a_no() -> None:
+async def test_a_selector_that_admission_adds_turns_a_yes_into_a_no() -> None:
     preflight = preflight_on(node("n", 1))
     what, admission = proposal("a"), Scripted(nodeSelector={"pool": "elsewhere"})
 
@@ -112,7 +112,7 @@ async def test_a_selector_that_admission_adds_makes_a_yes_a_no() -> None:
     assert isinstance(await preflight.confirm(what, admission), Refuse)
 
 
-async def test_a_no_is_given_at_once_where_admission_leaves_such_pods_as_they_are() -> None:
+async def test_a_no_needs_no_dry_run_while_admission_has_changed_no_pod() -> None:
     preflight = preflight_on(node("n", 1))
     admission = Scripted()
     await preflight.examine(proposal("a"), admission)
@@ -122,7 +122,7 @@ async def test_a_no_is_given_at_once_where_admission_leaves_such_pods_as_they_ar
     assert admission.asked == []
 
 
-async def test_while_a_form_is_open_admission_is_asked_only_about_a_no() -> None:
+async def test_an_open_form_asks_admission_only_about_a_no() -> None:
     preflight = preflight_on(node("n", 1))
     admission = Scripted()
 
@@ -133,7 +133,7 @@ async def test_while_a_form_is_open_admission_is_asked_only_about_a_no() -> None
     assert admission.asked == [8]
 
 
-async def test_a_no_waits_for_admission_once_it_is_seen_to_change_such_pods() -> None:
+async def test_a_no_needs_a_dry_run_once_admission_has_changed_a_pod() -> None:
     preflight = preflight_on(node("n", 1, taints=[TAINT]))
     admission = Scripted()
     await preflight.examine(proposal("a"), admission)
@@ -143,7 +143,7 @@ async def test_a_no_waits_for_admission_once_it_is_seen_to_change_such_pods() ->
     assert isinstance(await preflight.begin(proposal("b"), admission), Start)
 
 
-async def test_one_pod_that_admission_changes_outweighs_all_that_it_leaves_as_they_are() -> None:
+async def test_one_changed_pod_is_enough_to_keep_asking_admission() -> None:
     preflight = preflight_on(node("n", 1, taints=[TAINT]))
     tolerated = Scripted(tolerations=[{"operator": "Exists"}])
     await preflight.examine(proposal("a"), tolerated)
@@ -153,7 +153,7 @@ async def test_one_pod_that_admission_changes_outweighs_all_that_it_leaves_as_th
 
 
 class ForAnnAlone:
-    """Admission that looks at who asks."""
+    """Admission that treats one user differently."""
 
     def __init__(self, hers: Scripted) -> None:
         self._hers = hers
@@ -164,7 +164,7 @@ class ForAnnAlone:
         return await admission.admit(namespace, pod)
 
 
-async def test_what_admission_did_to_one_person_s_pod_is_no_answer_for_another() -> None:
+async def test_admissions_answer_for_one_user_is_not_used_for_another() -> None:
     preflight = preflight_on(node("n", 1, taints=[TAINT]))
     for_ann_alone = ForAnnAlone(Scripted(tolerations=[{"operator": "Exists"}]))
 
@@ -182,7 +182,7 @@ async def test_what_admission_did_to_one_person_s_pod_is_no_answer_for_another()
     ],
     ids=["a free GPU that only a toleration opens", "a class that ends other people's pods"],
 )
-async def test_a_no_that_admission_could_turn_for_one_person_is_always_asked_about(
+async def test_a_no_that_admission_could_change_always_needs_a_dry_run(
     kind: str, plain: dict[str, object]
 ) -> None:
     view = StillView(("Node", node("n", 1)), ("Pod", pod("x", on="n")))
@@ -198,7 +198,7 @@ async def test_a_no_that_admission_could_turn_for_one_person_is_always_asked_abo
     assert admission.asked == [1]
 
 
-async def test_what_the_api_server_does_not_take_is_refused_and_no_such_thing_offered() -> None:
+async def test_a_rejected_pod_is_refused_without_rejected_alternatives() -> None:
     preflight = preflight_on(node("n", 8))
     admission = Scripted()
     admission.refused = {8, 4, 2}
@@ -210,7 +210,7 @@ async def test_what_the_api_server_does_not_take_is_refused_and_no_such_thing_of
     assert await instead(preflight, decision, choosing(8), admission) == [1, 0]
 
 
-async def test_where_it_takes_nothing_nothing_is_offered() -> None:
+async def test_if_admission_rejects_everything_there_is_no_alternative() -> None:
     preflight = preflight_on(node("n", 8))
     admission = Scripted()
     admission.refused = {4, 2, 1, 0}
@@ -220,7 +220,7 @@ async def test_where_it_takes_nothing_nothing_is_offered() -> None:
     assert await instead(preflight, decision, choosing(4), admission) == []
 
 
-async def test_what_fits_only_as_it_is_sent_is_not_offered() -> None:
+async def test_an_alternative_must_fit_after_admission() -> None:
     preflight = preflight_on(node("n", 2))
     admission = Scripted(nodeSelector={"pool": "elsewhere"})
 
@@ -229,7 +229,7 @@ async def test_what_fits_only_as_it_is_sent_is_not_offered() -> None:
     assert await instead(preflight, decision, choosing(4), admission) == []
 
 
-async def test_a_pod_that_admission_does_not_take_keeps_no_reservation() -> None:
+async def test_a_pod_that_admission_rejects_keeps_no_reservation() -> None:
     view = StillView(("Node", node("n", 4)))
     inner = Preflight(view)
     admission = Scripted()
@@ -241,14 +241,14 @@ async def test_a_pod_that_admission_does_not_take_keeps_no_reservation() -> None
     assert len(inner.reservations) == 0
 
 
-async def test_without_an_answer_the_pod_is_judged_as_it_is_sent() -> None:
+async def test_without_an_answer_the_pod_is_judged_without_admission() -> None:
     preflight = preflight_on(node("n", 1))
 
     assert isinstance(await preflight.examine(proposal("a", 1), NoAnswer()), Start)
     assert isinstance(await preflight.examine(proposal("a", 2), NoAnswer()), Refuse)
 
 
-async def test_a_gate_without_a_turn_says_yes_to_what_fits_and_try_again_to_the_rest() -> None:
+async def test_a_gate_without_a_turn_starts_a_pod_that_fits_and_says_try_again_to_others() -> None:
     preflight = preflight_on(node("n", 1))
 
     for gate in (preflight.examine, preflight.begin, preflight.confirm):
@@ -258,7 +258,7 @@ async def test_a_gate_without_a_turn_says_yes_to_what_fits_and_try_again_to_the_
         assert refused.reason is Reason.TRY_AGAIN
 
 
-async def test_where_nobody_knows_whom_there_is_room_for_nothing_is_offered() -> None:
+async def test_a_try_again_has_no_alternatives() -> None:
     preflight = preflight_on(node("n", 2))
 
     decision = await preflight.examine(choosing(4), NoTurn())
@@ -267,7 +267,7 @@ async def test_where_nobody_knows_whom_there_is_room_for_nothing_is_offered() ->
 
 
 class OneTurn(Scripted):
-    """Admission that can be asked only once."""
+    """Admission that has a single turn."""
 
     async def admit(self, namespace: str, pod: Any) -> Any:
         if self.asked:
@@ -275,7 +275,7 @@ class OneTurn(Scripted):
         return await super().admit(namespace, pod)
 
 
-async def test_a_preview_without_a_turn_is_none_and_alternatives_are_then_those_in_view() -> None:
+async def test_without_a_turn_a_preview_is_an_error_and_alternatives_skip_admission() -> None:
     preflight = preflight_on(node("n", 2))
     with pytest.raises(TooManyDryRunsError):
         await preflight.foretell(proposal("a", 4), NoTurn())
@@ -286,9 +286,7 @@ async def test_a_preview_without_a_turn_is_none_and_alternatives_are_then_those_
     assert await instead(preflight, decision, choosing(4), changing) == [2, 0]
 
 
-async def test_in_a_preview_of_a_pod_that_admission_leaves_alone_alternatives_cost_nothing() -> (
-    None
-):
+async def test_alternatives_to_an_unchanged_pod_need_no_dry_run_in_a_preview() -> None:
     preflight, admission = preflight_on(node("n", 2)), Scripted()
 
     decision = await preflight.foretell(choosing(4), admission)
@@ -306,7 +304,7 @@ async def test_in_a_preview_of_a_pod_that_admission_leaves_alone_alternatives_co
         (Insecure("restricted"), Reason.NOT_ADMITTED),
     ],
 )
-async def test_each_cause_has_its_slug(cause: Cause, reason: Reason) -> None:
+async def test_each_cause_has_its_reason(cause: Cause, reason: Reason) -> None:
     admission = Scripted()
     admission.refused, admission.no = {1}, Rejection(Of.POD, cause, "")
 

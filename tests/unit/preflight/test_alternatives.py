@@ -1,4 +1,4 @@
-"""Which variants are looked at, and in which order; judging them is the preflight's."""
+"""Which variants are tried, and in which order; the preflight judges them."""
 
 from collections.abc import Callable
 
@@ -45,7 +45,7 @@ ASKED = granted(GPURequest("a100", 4, "pytorch", "32Gi", 4))
 def search(
     fits: Callable[[GPURequest], bool], grant: Grant = ASKED
 ) -> tuple[list[GPURequest], list[tuple[GPURequest, tuple[Difference, ...]]]]:
-    """All requests that were looked at, and those found with their differences."""
+    """Return all requests that were tried, and those that fit with their differences."""
     seen: list[GPURequest] = []
 
     def fitting(variant: Variant) -> Alternative | None:
@@ -59,7 +59,7 @@ def search(
     return seen, [(requests[a.grant], a.differences) for a in found]
 
 
-def test_where_nothing_fits_nothing_is_offered_instead() -> None:
+def test_if_nothing_fits_there_is_no_alternative() -> None:
     seen, found = search(lambda _: False)
 
     assert found == []
@@ -78,7 +78,7 @@ def test_less_memory_keeps_the_gpus() -> None:
     assert found == [(GPURequest("a100", 4, "pytorch", "16Gi", 4), (Difference.LESS_MEMORY,))]
 
 
-def test_fewer_gpus_and_less_memory_together_are_looked_at_where_neither_helps() -> None:
+def test_fewer_gpus_and_less_memory_together_are_tried_if_neither_helps() -> None:
     _, found = search(lambda r: r.gpus == 1 and r.accelerator == "a100" and r.memory == "8Gi")
 
     assert found == [
@@ -108,13 +108,13 @@ def test_another_model_with_fewer_gpus_is_better_than_none() -> None:
     ]
 
 
-def test_a_server_without_a_gpu_gets_an_image_that_is_for_it() -> None:
+def test_an_alternative_without_a_gpu_gets_an_image_on_offer_for_it() -> None:
     _, found = search(lambda r: r.accelerator is None)
 
     assert found == [(GPURequest(None, 0, "plain", "32Gi", 4), (Difference.NO_GPU,))]
 
 
-def test_at_most_three_are_offered_each_different_in_another_way() -> None:
+def test_there_are_at_most_three_alternatives_of_different_kinds() -> None:
     _, found = search(lambda _: True)
 
     assert [differences for _, differences in found] == [

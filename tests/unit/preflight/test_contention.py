@@ -1,4 +1,4 @@
-"""A promise is held against every way in which the others could land, by trying them all."""
+"""Checks promises against every placement of the other pods, by trying them all."""
 
 from collections.abc import Iterator, Mapping
 
@@ -32,13 +32,13 @@ def fitting(asked: Mapping[str, int], free: Free) -> frozenset[str]:
     return frozenset(n for n, left in free.items() if all(left[r] >= a for r, a in asked.items()))
 
 
-def claim_of(asked: dict[str, int], free: Free) -> Demand:
+def demand_of(asked: dict[str, int], free: Free) -> Demand:
     counted = requests_with_pod(asked)
     return Demand(counted, fitting(counted, free))
 
 
 def landings(pods: list[Demand], free: Free) -> Iterator[Free]:
-    """What is left after every order and place in which some of the pods could land."""
+    """Yield what is free after every order and placement in which some of the pods could land."""
     yield free
     for i, pod in enumerate(pods):
         for name in fitting(pod.requests, free):
@@ -49,47 +49,47 @@ def landings(pods: list[Demand], free: Free) -> Iterator[Free]:
 
 
 @given(frees, requests, st.lists(requests, max_size=3))
-def test_what_is_certain_fits_however_the_others_land(
+def test_a_certain_pod_fits_wherever_the_others_land(
     free: Free, mine: dict[str, int], theirs: list[dict[str, int]]
 ) -> None:
-    demand = claim_of(mine, free)
-    others = [other for other in (claim_of(their, free) for their in theirs) if other.nodes]
+    demand = demand_of(mine, free)
+    others = [other for other in (demand_of(their, free) for their in theirs) if other.nodes]
     if demand.nodes and is_certain(demand, others, nodes_of(free)):
         assert all(fitting(demand.requests, left) for left in landings(others, free))
 
 
 @given(st.lists(st.integers(1, 8), min_size=1, max_size=6), st.integers(1, 40))
-def test_of_pods_that_are_all_alike_exactly_as_many_are_certain_as_there_is_room(
+def test_exactly_as_many_equal_pods_are_certain_as_there_is_room(
     sizes: list[int], people: int
 ) -> None:
     free = {str(i): {"nvidia.com/gpu": n, "pods": 110} for i, n in enumerate(sizes)}
-    demand = claim_of({"nvidia.com/gpu": 1}, free)
+    demand = demand_of({"nvidia.com/gpu": 1}, free)
 
     certain = is_certain(demand, [demand] * (people - 1), nodes_of(free))
 
     assert certain == (people <= sum(sizes))
 
 
-def test_nothing_is_certain_beside_a_pod_that_changes_more_than_amounts() -> None:
+def test_nothing_is_certain_beside_a_pod_that_is_not_simple() -> None:
     free = {"a": {"pods": 110}, "b": {"pods": 110}}
-    simple, spreading = claim_of({}, free), Demand({"pods": 1}, frozenset("ab"), simple=False)
+    simple, spreading = demand_of({}, free), Demand({"pods": 1}, frozenset("ab"), simple=False)
 
     assert not is_certain(simple, [spreading], nodes_of(free))
     assert not is_certain(spreading, [simple], nodes_of(free))
     assert is_certain(spreading, [], nodes_of(free))
 
 
-def test_what_can_land_nowhere_near_does_not_matter() -> None:
+def test_a_pod_that_fits_only_on_other_nodes_does_not_matter() -> None:
     free = {"a": {"nvidia.com/gpu": 1, "pods": 110}, "b": {"pods": 110, "nvidia.com/gpu": 0}}
-    gpu = claim_of({"nvidia.com/gpu": 1}, free)
+    gpu = demand_of({"nvidia.com/gpu": 1}, free)
     elsewhere = Demand({"pods": 1, "nvidia.com/gpu": 1}, frozenset("b"))
 
     assert is_certain(gpu, [elsewhere], nodes_of(free))
 
 
-def test_what_may_land_anywhere_counts_everywhere() -> None:
+def test_a_pod_with_unknown_nodes_counts_on_every_node() -> None:
     free = {"a": {"nvidia.com/gpu": 1, "pods": 110}}
-    gpu = claim_of({"nvidia.com/gpu": 1}, free)
+    gpu = demand_of({"nvidia.com/gpu": 1}, free)
 
     assert not is_certain(gpu, [Demand(gpu.requests, None)], nodes_of(free))
 

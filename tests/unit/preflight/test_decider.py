@@ -1,4 +1,4 @@
-"""What is decided about a pod at one moment, on states that a test sets."""
+"""Decisions about a pod at one moment, on states that a test sets."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def refusal(preflight: Preflight, what: Proposal) -> Refuse:
 
 
 def alternatives(what: Proposal, instead: Instead) -> tuple[Alternative, ...]:
-    """What is found, where one GPU is free, instead of what is refused."""
+    """Return the alternatives to a refused proposal while one GPU is free."""
     preflight = preflight_on(*ONE_FREE)
     refusal(preflight, what)
     return preflight.alternatives(what, instead)
@@ -53,7 +53,7 @@ def test_a_pod_with_room_starts_without_a_note() -> None:
     assert preflight_on(*ONE_FREE).check(what) == Start(what.grant)
 
 
-def test_a_refusal_says_what_was_asked_and_what_is_free_on_one_node_and_in_all() -> None:
+def test_a_refusal_says_how_much_is_asked_and_how_much_is_free() -> None:
     objects = [*ONE_FREE, ("Node", node("m", 2)), ("Pod", pod("y", 1, on="m"))]
 
     refused = refusal(preflight_on(*objects), proposal("a", 2))
@@ -73,7 +73,7 @@ def test_more_than_any_node_has_is_impossible() -> None:
     assert refusal(preflight_on(*ONE_FREE), proposal("a", 4)).reason is Reason.IMPOSSIBLE
 
 
-def test_where_gpus_are_free_the_shortage_is_what_their_nodes_lack() -> None:
+def test_if_gpus_are_free_the_shortage_is_what_their_nodes_lack() -> None:
     hungry = proposal("a", 1)
     requests = {GPU: "1", "memory": "300Gi"}
     container = {"name": "notebook", "resources": {"requests": requests}}
@@ -100,20 +100,20 @@ def test_a_taint_in_the_way_is_named() -> None:
     assert refused.shortage is None
 
 
-def test_nodes_that_are_away_are_told_apart_from_nodes_that_are_full() -> None:
+def test_away_nodes_have_a_reason_of_their_own() -> None:
     refused = refusal(preflight_on(("Node", node("n", 2, unschedulable=True))), proposal("a"))
 
     assert refused.reason is Reason.AWAY
     assert (refused.away, refused.candidates, refused.taints) == (1, 0, ())
 
 
-def test_a_server_without_a_gpu_is_refused_without_figures_of_gpus() -> None:
+def test_a_server_without_a_gpu_is_refused_without_gpu_figures() -> None:
     refused = refusal(preflight_on(), proposal("a", 0))
 
     assert refused.gpus is None
 
 
-def test_pods_of_lower_priority_give_way_and_it_is_said() -> None:
+def test_a_start_by_preemption_has_a_note() -> None:
     placeholder = pod("placeholder", 1, on="n", priority=-10)
     what = proposal("a", 1)
 
@@ -122,7 +122,7 @@ def test_pods_of_lower_priority_give_way_and_it_is_said() -> None:
     assert decision == Start(what.grant, (AfterPreemption(),))
 
 
-def test_what_is_not_known_lets_the_pod_start_and_is_said() -> None:
+def test_an_unknown_verdict_lets_the_pod_start_with_a_note() -> None:
     what = proposal("a", 1, schedulerName="volcano")
 
     decision = preflight_on(*ONE_FREE).check(what)
@@ -132,7 +132,7 @@ def test_what_is_not_known_lets_the_pod_start_and_is_said() -> None:
     )
 
 
-def test_a_pod_that_cannot_be_read_starts_and_it_is_said() -> None:
+def test_an_undecodable_pod_starts_with_a_note() -> None:
     what = Proposal(NAMESPACE, "a", {"spec": {"containers": "many"}}, Grant())
 
     decision = preflight_on(*ONE_FREE).check(what)
@@ -152,7 +152,7 @@ def test_a_pod_that_no_node_could_hold_does_not_wait_for_one() -> None:
     assert isinstance(Preflight(view).check(what), Refuse)
 
 
-def test_what_is_over_committed_on_one_node_is_not_missing_on_another() -> None:
+def test_an_over_committed_node_takes_nothing_from_another() -> None:
     shrunk = [("Pod", pod(f"p{i}", 1, on="shrunk")) for i in range(3)]
 
     preflight = preflight_on(*ONE_FREE, ("Node", node("shrunk", 1)), *shrunk)
@@ -162,7 +162,7 @@ def test_what_is_over_committed_on_one_node_is_not_missing_on_another() -> None:
     assert refused.gpus == Room(GPU, asked=2, most_free=1, free=1, most=2, total=3)
 
 
-def test_a_pool_that_has_grown_to_its_end_refuses() -> None:
+def test_a_pool_at_its_maximum_refuses() -> None:
     full = [("Node", node("n", 1)), ("Pod", pod("x", 1, on="n"))]
     what = Proposal(NAMESPACE, "a", pod("a"), Grant(growing(max_nodes=1), 1))
 
@@ -189,13 +189,13 @@ def test_alternatives_are_judged_as_the_pods_they_would_be() -> None:
 
 
 class Denying(Instead):
-    """Policy that lets nobody have anything else."""
+    """Policy that denies every other request."""
 
     def variant(self, _: GPURequest) -> None:
         return None
 
 
-def test_what_policy_denies_is_no_alternative() -> None:
+def test_a_choice_that_policy_denies_is_no_alternative() -> None:
     what = Proposal(NAMESPACE, "a", pod("a", 4), Grant(A100, 4))
 
     assert alternatives(what, Denying(Offers(accelerators={"a100": A100}))) == ()

@@ -1,4 +1,4 @@
-"""Homes that do not exist yet: a first login must not be refused for its missing claim."""
+"""Homes that don't exist yet: a first login must not be refused for a missing claim."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_home_without_a_class_gets_the_clusters_default() -> None:
     assert decide(what, ("StorageClass", storage_class("disks"))) == Start(what.grant)
 
 
-def test_a_home_that_can_be_made_refuses_nothing_but_does_not_help_where_gpus_are_short() -> None:
+def test_a_home_that_can_be_created_does_not_replace_missing_gpus() -> None:
     what = first_login(claim("disks"), gpus=2)
 
     assert isinstance(decide(what, ("StorageClass", storage_class("disks"))), Refuse)
@@ -90,8 +90,10 @@ def test_a_claim_that_exists_and_is_being_deleted_is_refused() -> None:
     assert isinstance(decide(first_login(), ("PersistentVolumeClaim", going)), Refuse)
 
 
-@pytest.mark.parametrize("odd", [{}, {"spec": None}, {"metadata": 3}, {"spec": {}, "metadata": {}}])
-def test_an_odd_claim_is_no_error(odd: Plain) -> None:
-    decision = decide(first_login(odd), ("StorageClass", storage_class("a")))
+@pytest.mark.parametrize(
+    "broken", [{}, {"spec": None}, {"metadata": 3}, {"spec": {}, "metadata": {}}]
+)
+def test_an_undecodable_claim_is_no_error(broken: Plain) -> None:
+    decision = decide(first_login(broken), ("StorageClass", storage_class("a")))
 
     assert isinstance(decision, Start)

@@ -1,4 +1,4 @@
-"""A pod of the name that is asked for: KubeSpawner deletes it when it sends the new one."""
+"""An older pod of the same name: KubeSpawner deletes it when it sends the new one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.unit.preflight.worlds import (
 )
 from tests.waiting import PATIENCE
 
-TAKEN_BY_HER = (("Node", node("n", 1)), ("Pod", pod("ann", on="n")))
+TAKEN_BY_ANN = (("Node", node("n", 1)), ("Pod", pod("ann", on="n")))
 KEY = (NAMESPACE, "ann")
 
 
@@ -27,10 +27,8 @@ def is_unknown(decision: Decision) -> bool:
     return isinstance(decision, Start) and isinstance(decision.notes[0], UnknownRules)
 
 
-async def test_where_an_older_pod_of_the_name_may_be_all_that_is_in_the_way_nothing_is_known() -> (
-    None
-):
-    preflight = Preflight(StillView(*TAKEN_BY_HER), patience=3600, lag=0.01)
+async def test_if_only_an_older_pod_may_be_in_the_way_the_answer_is_unknown() -> None:
+    preflight = Preflight(StillView(*TAKEN_BY_ANN), patience=3600, lag=0.01)
 
     assert is_unknown(preflight.check(proposal("ann")))
     assert is_unknown(await preflight.begin(proposal("ann")))
@@ -38,15 +36,15 @@ async def test_where_an_older_pod_of_the_name_may_be_all_that_is_in_the_way_noth
     assert len(preflight.reservations) == 1
 
 
-async def test_for_anybody_else_it_is_in_the_way() -> None:
-    decision = await preflight_on(*TAKEN_BY_HER).begin(proposal("bob"))
+async def test_another_users_pod_is_in_the_way() -> None:
+    decision = await preflight_on(*TAKEN_BY_ANN).begin(proposal("bob"))
 
     assert isinstance(decision, Refuse)
     assert decision.reason is Reason.BUSY
 
 
 @pytest.mark.parametrize(("older", "asked"), [(1, 3), (0, 2)])
-async def test_a_no_that_it_has_no_part_in_stays_one(older: int, asked: int) -> None:
+async def test_a_no_that_the_older_pod_does_not_cause_stays(older: int, asked: int) -> None:
     preflight = preflight_on(
         ("Node", node("n", 4)),
         ("Pod", pod("ann", older, on="n")),
@@ -60,8 +58,8 @@ async def test_a_no_that_it_has_no_part_in_stays_one(older: int, asked: int) -> 
     assert decision.reason is Reason.BUSY
 
 
-async def test_where_the_view_is_only_late_a_start_waits_until_it_has_gone() -> None:
-    view = StillView(*TAKEN_BY_HER)
+async def test_a_start_waits_until_a_late_view_shows_the_older_pod_gone() -> None:
+    view = StillView(*TAKEN_BY_ANN)
     preflight = Preflight(view, patience=3600, lag=3600)
     start = asyncio.ensure_future(preflight.begin(proposal("ann")))
     await settle()
@@ -75,14 +73,14 @@ async def test_where_the_view_is_only_late_a_start_waits_until_it_has_gone() -> 
 
 
 async def deleted(view: StillView, preflight: Preflight) -> None:
-    """What KubeSpawner does when a pod of the name is in the way."""
+    """Do what KubeSpawner does when a pod of the same name is in the way."""
     preflight.reservations.send(KEY)
     view.remove_pod("ann")
     preflight.reservations.send_again(KEY)
 
 
-async def test_once_it_is_deleted_the_new_one_is_judged() -> None:
-    view = StillView(*TAKEN_BY_HER)
+async def test_once_the_older_pod_is_deleted_the_new_one_is_judged() -> None:
+    view = StillView(*TAKEN_BY_ANN)
     preflight = Preflight(view, patience=0.05, lag=0.01)
     await preflight.begin(proposal("ann"))
     await preflight.confirm(proposal("ann"))
@@ -95,7 +93,7 @@ async def test_once_it_is_deleted_the_new_one_is_judged() -> None:
     assert decision.reason is Reason.BUSY
 
 
-async def test_what_was_promised_to_others_meanwhile_stays_theirs() -> None:
+async def test_a_promise_to_another_pod_holds_while_the_older_pod_goes() -> None:
     nodes = [("Node", node(name, gpus)) for name, gpus in (("large", 4), ("s1", 1), ("s2", 1))]
     view = StillView(*nodes, ("Pod", pod("ann", 4, on="large")))
     preflight = Preflight(view, patience=0.05, lag=0.01)
@@ -103,7 +101,7 @@ async def test_what_was_promised_to_others_meanwhile_stays_theirs() -> None:
     assert is_unknown(await preflight.confirm(proposal("ann", 4)))
     assert isinstance(await preflight.begin(proposal("bob")), Start)
 
-    await deleted(view, preflight)  # and now Bob's pod, too, may land there
+    await deleted(view, preflight)  # now Bob's pod may land there too
 
     decision = await preflight.confirm(proposal("ann", 4))
     assert isinstance(decision, Refuse)
@@ -111,7 +109,7 @@ async def test_what_was_promised_to_others_meanwhile_stays_theirs() -> None:
 
 
 @pytest.mark.parametrize("on", ["", "n"])
-async def test_a_pod_that_was_made_though_no_answer_came_keeps_its_owner_from_nothing(
+async def test_a_pod_created_without_an_answer_does_not_block_its_owner(
     on: str,
 ) -> None:
     view = StillView(("Node", node("n", 1)))

@@ -1,4 +1,4 @@
-"""Whose unbound pods are waited for, and for how long."""
+"""Which pending pods count, and for how long."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def pending(view: StillView, patience: float = 60) -> PendingPods:
 
 
 @pytest.mark.parametrize(
-    ("stranger", "counted"),
+    ("plain", "counted"),
     [
         (pod("x", 1), 1),
         (pod("x", 4), 0),
@@ -24,23 +24,23 @@ def pending(view: StillView, patience: float = 60) -> PendingPods:
         ({**pod("x", 1), "metadata": {"name": "x", "deletionTimestamp": "2026-01-01"}}, 0),
         (pod("x", 1, on="n"), 0),
     ],
-    ids=["fits", "no room", "gated", "other scheduler", "nominated", "on its way out", "bound"],
+    ids=["fits", "no room", "gated", "other scheduler", "nominated", "terminating", "bound"],
 )
 def test_only_pods_that_the_scheduler_may_bind_now_count(
-    stranger: dict[str, object], counted: int
+    plain: dict[str, object], counted: int
 ) -> None:
-    view = StillView(("Node", node("n", 2)), ("Pod", stranger))
+    view = StillView(("Node", node("n", 2)), ("Pod", plain))
 
     assert len(pending(view).demands(())) == counted
 
 
-def test_pods_that_are_known_are_no_strangers() -> None:
+def test_pods_with_a_reservation_are_not_pending_pods() -> None:
     view = StillView(("Node", node("n", 2)), ("Pod", pod("mine")), ("Pod", pod("theirs")))
 
     assert len(pending(view).demands({(NAMESPACE, "mine")})) == 1
 
 
-def test_a_pod_that_fits_for_long_and_is_not_bound_holds_nobody_up_for_ever() -> None:
+def test_a_pod_that_fits_but_stays_unbound_counts_only_for_a_while() -> None:
     view = StillView(("Node", node("n", 2)), ("Pod", pod("stuck")))
     waiting = pending(view, patience=0)
 
@@ -48,7 +48,7 @@ def test_a_pod_that_fits_for_long_and_is_not_bound_holds_nobody_up_for_ever() ->
     assert waiting.demands(()) == []
 
 
-def test_a_pod_that_fitted_before_and_fits_again_counts_anew() -> None:
+def test_a_pod_that_fits_again_counts_again() -> None:
     view = StillView(("Node", node("n", 1)), ("Pod", pod("stuck")))
     waiting = pending(view, patience=0)
     waiting.demands(())

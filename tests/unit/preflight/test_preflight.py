@@ -1,4 +1,4 @@
-"""Promises: taken, waited for, kept and given up, on states that a test sets."""
+"""The gates and their reservations, on states that a test sets."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def test_a_pool_that_can_grow_lets_the_pod_wait_and_takes_no_reservation()
     assert len(preflight.reservations) == 0
 
 
-async def test_what_does_not_fit_even_now_is_refused_without_waiting() -> None:
+async def test_a_pod_that_does_not_fit_now_is_refused_without_waiting() -> None:
     preflight = preflight_on(*ONE_FREE, patience=3600)
     await preflight.begin(proposal("first", 1))
 
@@ -84,7 +84,7 @@ async def test_the_reservation_is_taken_in_the_tick_of_the_verdict() -> None:
     second.cancel()
 
 
-async def test_who_waits_too_long_is_asked_to_try_again() -> None:
+async def test_a_start_that_waits_too_long_is_refused_with_try_again() -> None:
     preflight = preflight_on(*ONE_FREE)
     await preflight.begin(proposal("first"))
 
@@ -95,7 +95,7 @@ async def test_who_waits_too_long_is_asked_to_try_again() -> None:
     assert decision.gpus == Room(GPU, asked=1, most_free=1, free=1, most=2, total=2)
 
 
-async def test_who_waits_while_contact_is_lost_is_let_through_unjudged() -> None:
+async def test_a_waiting_start_goes_on_unchecked_if_the_view_becomes_stale() -> None:
     view = StillView(*ONE_FREE)
     preflight = Preflight(view, patience=0.3)
     await preflight.begin(proposal("first"))
@@ -108,7 +108,7 @@ async def test_who_waits_while_contact_is_lost_is_let_through_unjudged() -> None
 
 
 async def test_a_preempting_pod_is_promised_alone() -> None:
-    """Whom it ends and where it goes is seen only once the scheduler has nominated a node."""
+    """Which pods it ends, and where it goes, is known only after the scheduler's nomination."""
     placeholders = [("Pod", pod(f"p{i}", on="n", priority=-1)) for i in range(2)]
     preflight = preflight_on(("Node", node("n", 2)), *placeholders)
 
@@ -119,7 +119,7 @@ async def test_a_preempting_pod_is_promised_alone() -> None:
     assert second.reason is Reason.TRY_AGAIN
 
 
-async def test_what_nobody_can_judge_takes_no_place_that_was_promised() -> None:
+async def test_a_pod_with_an_unknown_verdict_holds_a_reservation_too() -> None:
     preflight = preflight_on(("Node", node("n", 1)))
 
     assert isinstance(await preflight.begin(proposal("a", schedulerName="volcano")), Start)
@@ -129,7 +129,7 @@ async def test_what_nobody_can_judge_takes_no_place_that_was_promised() -> None:
     assert second.reason is Reason.TRY_AGAIN
 
 
-async def test_who_waits_starts_when_the_one_before_gives_up() -> None:
+async def test_a_waiting_start_goes_on_when_the_one_ahead_gives_up() -> None:
     preflight = preflight_on(*ONE_FREE, patience=60)
     await preflight.begin(proposal("first"))
     second = asyncio.ensure_future(preflight.begin(proposal("second")))
@@ -140,7 +140,7 @@ async def test_who_waits_starts_when_the_one_before_gives_up() -> None:
     assert isinstance(await asyncio.wait_for(second, PATIENCE), Start)
 
 
-async def test_who_waits_is_refused_once_the_view_shows_the_other_bound() -> None:
+async def test_a_waiting_start_is_refused_once_the_view_shows_the_other_pod_bound() -> None:
     view = StillView(*ONE_FREE)
     preflight = Preflight(view, patience=60)
     await preflight.begin(proposal("first"))
@@ -154,7 +154,7 @@ async def test_who_waits_is_refused_once_the_view_shows_the_other_bound() -> Non
     assert decision.reason is Reason.BUSY
 
 
-async def test_nobody_overtakes_those_who_ask_for_more_and_came_before() -> None:
+async def test_a_small_start_does_not_overtake_a_larger_one() -> None:
     preflight = preflight_on(("Node", node("n", 2)), patience=60)
     await preflight.begin(proposal("first", 1))
     big = asyncio.ensure_future(preflight.begin(proposal("big", 2)))
@@ -169,7 +169,7 @@ async def test_nobody_overtakes_those_who_ask_for_more_and_came_before() -> None
     small.cancel()
 
 
-async def test_the_next_in_line_tries_as_soon_as_the_one_before_leaves() -> None:
+async def test_the_next_in_the_wait_queue_tries_when_the_one_ahead_leaves() -> None:
     preflight = preflight_on(("Node", node("n", 2)), patience=60)
     await preflight.begin(proposal("first", 1))
     big = asyncio.ensure_future(preflight.begin(proposal("big", 2)))
@@ -182,7 +182,7 @@ async def test_the_next_in_line_tries_as_soon_as_the_one_before_leaves() -> None
     assert isinstance(await asyncio.wait_for(small, PATIENCE), Start)
 
 
-async def test_a_pod_that_is_seen_and_not_bound_yet_counts_once_with_its_reservation() -> None:
+async def test_an_unbound_pod_and_its_reservation_count_once() -> None:
     view = StillView(("Node", node("n", 2)))
     preflight = Preflight(view, patience=0.05)
     await preflight.begin(proposal("first"))
@@ -191,7 +191,7 @@ async def test_a_pod_that_is_seen_and_not_bound_yet_counts_once_with_its_reserva
     assert isinstance(await preflight.begin(proposal("second")), Start)
 
 
-async def test_nobody_waits_behind_those_who_ask_for_something_else() -> None:
+async def test_a_start_does_not_wait_behind_one_for_other_nodes() -> None:
     cpu_node = node("cpu", 0)
     cpu_node["metadata"] = {"name": "cpu", "labels": {"kind": "cpu"}}
     preflight = preflight_on(*ONE_FREE, ("Node", cpu_node), patience=60)
@@ -206,35 +206,35 @@ async def test_nobody_waits_behind_those_who_ask_for_something_else() -> None:
     waiting.cancel()
 
 
-async def test_somebody_elses_pod_that_the_scheduler_is_about_to_bind_is_waited_for() -> None:
-    view = StillView(*ONE_FREE, ("Pod", pod("stranger")))
+async def test_a_start_waits_for_a_pending_pod_that_fits() -> None:
+    view = StillView(*ONE_FREE, ("Pod", pod("other")))
     preflight = Preflight(view, patience=60)
     asking = asyncio.ensure_future(preflight.begin(proposal("a")))
     await settle()
     assert not asking.done()
 
-    view.put("Pod", pod("stranger", on="n"))
+    view.put("Pod", pod("other", on="n"))
     assert isinstance(await asyncio.wait_for(asking, PATIENCE), Refuse)
 
 
 @pytest.mark.parametrize(
-    "stranger",
+    "other",
     [
-        pod("stranger", 2),
-        pod("stranger", 1, schedulingGates=[{"name": "kueue"}]),
-        pod("stranger", 1, schedulerName="volcano"),
+        pod("other", 2),
+        pod("other", 1, schedulingGates=[{"name": "kueue"}]),
+        pod("other", 1, schedulerName="volcano"),
     ],
     ids=["that does not fit", "behind a gate", "of another scheduler"],
 )
-async def test_somebody_elses_pod_that_may_wait_for_ever_is_not_waited_for(
-    stranger: dict[str, object],
+async def test_a_start_does_not_wait_for_a_pod_that_may_stay_pending(
+    other: dict[str, object],
 ) -> None:
-    preflight = preflight_on(*ONE_FREE, ("Pod", stranger))
+    preflight = preflight_on(*ONE_FREE, ("Pod", other))
 
     assert isinstance(await preflight.begin(proposal("a")), Start)
 
 
-async def test_the_pod_really_sent_is_judged_without_its_own_reservation_against_it() -> None:
+async def test_confirm_does_not_count_the_pods_own_reservation() -> None:
     preflight = preflight_on(*ONE_FREE)
     await preflight.begin(proposal("a"))
 
@@ -263,7 +263,7 @@ async def test_a_pod_that_grew_does_not_take_what_was_promised_to_another() -> N
     assert isinstance(await preflight.confirm(proposal("b", 1)), Start)
 
 
-async def test_a_cancelled_start_leaves_neither_a_reservation_nor_a_place_in_line() -> None:
+async def test_a_cancelled_start_leaves_the_wait_queue_without_a_reservation() -> None:
     preflight = preflight_on(*ONE_FREE, patience=60)
     await preflight.begin(proposal("first"))
     second = asyncio.ensure_future(preflight.begin(proposal("second")))
@@ -278,11 +278,11 @@ async def test_a_cancelled_start_leaves_neither_a_reservation_nor_a_place_in_lin
     assert len(preflight.reservations) == 0
 
 
-def test_releasing_what_was_never_taken_does_nothing() -> None:
+def test_releasing_a_missing_reservation_does_nothing() -> None:
     preflight_on().release(NAMESPACE, "nobody")
 
 
-async def test_a_pod_that_came_and_went_while_nobody_asked_holds_nothing() -> None:
+async def test_a_deleted_pod_holds_no_reservation() -> None:
     view = StillView(("Node", node("n", 1)))
     preflight = Preflight(view, patience=0.05)
     await preflight.begin(proposal("first"))

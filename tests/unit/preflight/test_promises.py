@@ -1,4 +1,4 @@
-"""N people, K GPUs: whatever the order of things, nobody is promised what another gets."""
+"""N users, K GPUs: in no order of events is room promised to one pod and taken by another."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def decided(asking: Asking, kind: type) -> list[str]:
 
 
 class Promises(RuleBasedStateMachine):
-    """People ask, starts end in every way, the scheduler binds, pods end, and the view lags.
+    """Users ask, starts end in every way, the scheduler binds, pods end, and the view lags.
 
-    The model is the true cluster beside the view: whoever was promised a place must be bound there
-    in the end, unless the start ended before, and with it the promise. When all is over and seen no
-    reservation may be left.
+    The model is the true cluster beside the view: every pod with a reservation must be bound there
+    in the end, unless its start, and with it the promise, ended before. When everything is over and
+    in view, no reservation may be left.
     """
 
     @initialize(nodes=st.lists(st.sampled_from([1, 2, 4]), min_size=1, max_size=4))
@@ -91,7 +91,7 @@ class Promises(RuleBasedStateMachine):
     @precondition(lambda self: self.promised)
     @rule(data=st.data())
     def give_up(self, data: st.DataObject) -> None:
-        """A hook fails, or somebody presses Stop, before a pod was sent."""
+        """A hook fails, or a user presses Stop, before a pod was sent."""
         name = data.draw(st.sampled_from(sorted(self.promised)))
         self.promised.remove(name)
         self.preflight.release(NAMESPACE, name)
@@ -106,13 +106,13 @@ class Promises(RuleBasedStateMachine):
     @precondition(lambda self: self.sent)
     @rule(data=st.data())
     def start_ends(self, data: st.DataObject) -> None:
-        """Well or not: the view may not have seen the pod."""
+        """The start succeeds or fails; the view may not have seen the pod."""
         self.end(data.draw(st.sampled_from(sorted(self.sent))))
 
     @precondition(lambda self: self.sent)
     @rule(data=st.data())
     def pod_ends(self, data: st.DataObject) -> None:
-        """Stopped by its owner, or deleted or evicted by others; the start is over before it."""
+        """Its owner stops the pod, or others delete or evict it; the start is over before."""
         name = data.draw(st.sampled_from(sorted(self.sent)))
         self.sent.remove(name)
         self.world.delete(name)
@@ -155,8 +155,8 @@ TestPromises = pytest.mark.one_python(why="promises are sets and integers")(Prom
 TestPromises.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
-async def test_a_newcomer_that_could_take_the_place_of_somebody_promised_waits() -> None:
-    """One GPU fits on either node, two on one of them only: where it goes must be seen first."""
+async def test_a_pod_that_could_take_promised_room_waits() -> None:
+    """One GPU fits on both nodes, two only on one: the view must first show where two GPUs go."""
     world = World([2, 1])
     preflight = Preflight(world.view, patience=1000)
     assert isinstance(await preflight.begin(proposal("two", 2)), Start)
@@ -176,7 +176,7 @@ SIZES = st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=4)
 @pytest.mark.one_python(why="promises are sets and integers")
 @settings(max_examples=60, deadline=None)
 @given(SIZES, st.integers(1, 20), st.randoms())
-def test_of_many_who_ask_for_one_at_once_exactly_as_many_start_as_there_are(
+def test_as_many_simultaneous_starts_succeed_as_there_are_gpus(
     nodes: list[int], people: int, dice: random.Random
 ) -> None:
     async def check() -> None:

@@ -1,4 +1,4 @@
-"""A reservation ends once, on every way out, and never while its pod may take room unseen."""
+"""A reservation ends once, on every way out, and never while its pod may take unseen room."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from tests.unit.preflight.worlds import NAMESPACE, Plain, StillView, node, pod, 
 KEY = (NAMESPACE, "a")
 
 
-def on_its_way_out(plain: Plain) -> Plain:
+def terminating(plain: Plain) -> Plain:
     metadata = plain["metadata"]
     assert isinstance(metadata, dict)
     return {**plain, "metadata": {**metadata, "deletionTimestamp": "2026-01-01T00:00:00Z"}}
 
 
 class Desk:
-    """Reservations before one node of two GPUs, and how often they told that one had ended."""
+    """Reservations for one node with two GPUs, and how often they called `notify`."""
 
     def __init__(self, *objects: tuple[str, Plain], lifetime: float = 60) -> None:
-        self.told = 0
+        self.notified = 0
         self.view = StillView(("Node", node("n", 2)), *objects)
         state = self.view.state
-        self.reservations = Reservations(state, Verdicts(state), self.tell, lifetime)
+        self.reservations = Reservations(state, Verdicts(state), self.notify, lifetime)
 
-    def tell(self) -> None:
-        self.told += 1
+    def notify(self) -> None:
+        self.notified += 1
 
     def take(self, **spec: object) -> None:
         subject = proposal("a", **spec).subject
@@ -44,14 +44,14 @@ def desk() -> Desk:
     return Desk()
 
 
-def test_a_start_that_sent_no_pod_gives_its_reservation_up_at_once(desk: Desk) -> None:
+def test_a_start_that_sent_no_pod_ends_its_reservation_at_once(desk: Desk) -> None:
     desk.take()
 
     desk.reservations.release(KEY)
     assert len(desk.reservations) == 0
 
     desk.reservations.release(KEY)
-    assert desk.told == 1
+    assert desk.notified == 1
 
 
 def test_a_reservation_ends_when_the_view_shows_its_pod_bound(desk: Desk) -> None:
@@ -63,7 +63,7 @@ def test_a_reservation_ends_when_the_view_shows_its_pod_bound(desk: Desk) -> Non
     assert len(desk.reservations) == 0
 
 
-def test_a_start_that_is_over_before_the_view_sees_its_pod_leaves_the_reservation_until_then(
+def test_a_reservation_outlasts_its_start_until_the_view_shows_the_pod(
     desk: Desk,
 ) -> None:
     desk.send()
@@ -74,7 +74,7 @@ def test_a_start_that_is_over_before_the_view_sees_its_pod_leaves_the_reservatio
     assert len(desk.reservations) == 0
 
 
-def test_a_pod_that_waits_when_its_start_is_over_is_a_stranger(desk: Desk) -> None:
+def test_an_unbound_pod_whose_start_is_over_holds_no_reservation(desk: Desk) -> None:
     desk.send()
     desk.view.put("Pod", pod("a"))
     desk.reservations.release(KEY)
@@ -101,7 +101,7 @@ def test_stopping_an_older_pod_does_not_end_the_reservation_of_a_start_under_way
     assert len(desk.reservations) == 1
 
 
-def test_a_reservation_ends_where_the_api_server_knows_of_no_pod(desk: Desk) -> None:
+def test_a_reservation_ends_if_the_api_server_has_no_pod(desk: Desk) -> None:
     desk.send()
     desk.reservations.release(KEY)
 
@@ -109,7 +109,7 @@ def test_a_reservation_ends_where_the_api_server_knows_of_no_pod(desk: Desk) -> 
     desk.reservations.vacate(KEY)
 
     assert len(desk.reservations) == 0
-    assert desk.told == 1
+    assert desk.notified == 1
 
 
 def test_a_reservation_ends_when_its_pod_was_seen_and_is_gone(desk: Desk) -> None:
@@ -121,7 +121,7 @@ def test_a_reservation_ends_when_its_pod_was_seen_and_is_gone(desk: Desk) -> Non
     assert len(desk.reservations) == 0
 
 
-def test_what_runs_under_the_name_before_a_pod_was_sent_does_not_end_the_reservation() -> None:
+def test_a_pod_that_runs_before_one_is_sent_does_not_end_the_reservation() -> None:
     desk = Desk(("Pod", pod("a", on="n")))
     desk.take()
 
@@ -133,7 +133,7 @@ def test_an_older_pod_of_the_same_name_does_not_end_a_reservation() -> None:
     desk.send()
     assert len(desk.reservations) == 1
 
-    desk.view.put("Pod", on_its_way_out(pod("a", on="n")))
+    desk.view.put("Pod", terminating(pod("a", on="n")))
     assert len(desk.reservations) == 1
     desk.view.remove_pod("a")
     assert len(desk.reservations) == 1
@@ -142,9 +142,7 @@ def test_an_older_pod_of_the_same_name_does_not_end_a_reservation() -> None:
     assert len(desk.reservations) == 0
 
 
-def test_the_reservation_is_kept_while_an_older_pod_makes_way_and_the_new_one_is_sent_again() -> (
-    None
-):
+def test_a_reservation_stays_while_an_older_pod_is_replaced() -> None:
     desk = Desk(("Pod", pod("a")))
     desk.send()
     assert len(desk.reservations) == 1
@@ -158,12 +156,12 @@ def test_the_reservation_is_kept_while_an_older_pod_makes_way_and_the_new_one_is
     assert len(desk.reservations) == 0
 
 
-def test_a_pod_that_is_seen_only_on_its_way_out_ends_the_reservation_of_a_start_that_is_over(
+def test_a_terminating_pod_ends_the_reservation_of_a_start_that_is_over(
     desk: Desk,
 ) -> None:
     desk.send()
     desk.reservations.release(KEY)
-    desk.view.put("Pod", on_its_way_out(pod("a", on="n")))
+    desk.view.put("Pod", terminating(pod("a", on="n")))
 
     assert len(desk.reservations) == 0
 
@@ -185,7 +183,9 @@ def test_a_preempting_pod_keeps_its_reservation_until_it_has_a_node_in_view() ->
     assert len(desk.reservations) == 0
 
 
-def test_what_nobody_can_judge_keeps_its_reservation_until_it_is_seen(desk: Desk) -> None:
+def test_a_pod_with_an_unknown_verdict_keeps_its_reservation_until_it_is_in_view(
+    desk: Desk,
+) -> None:
     desk.send(schedulerName="volcano")
     assert len(desk.reservations) == 1
 
@@ -193,16 +193,16 @@ def test_what_nobody_can_judge_keeps_its_reservation_until_it_is_seen(desk: Desk
     assert len(desk.reservations) == 0
 
 
-def test_giving_up_what_was_never_taken_does_nothing(desk: Desk) -> None:
+def test_ending_a_missing_reservation_does_nothing(desk: Desk) -> None:
     reservations = desk.reservations
-    for give_up in (
+    for end in (
         reservations.release,
         reservations.vacate,
         reservations.send,
         reservations.send_again,
         reservations.see_out,
     ):
-        give_up(KEY)
+        end(KEY)
 
     assert len(desk.reservations) == 0
-    assert desk.told == 0
+    assert desk.notified == 0

@@ -1,4 +1,4 @@
-"""A pod that has lost its place to somebody who does not ask here is told so, and no other."""
+"""A start is refused as taken if its pod loses its room to another program's pod."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def waiting(name: str, **status: object) -> Plain:
     return {**pod(name), "status": {"phase": "Pending", **status}}
 
 
-async def test_a_pod_whose_place_went_to_a_stranger_is_told_that_it_was_taken() -> None:
+async def test_a_pod_whose_room_went_to_another_pod_is_refused_as_taken() -> None:
     view = StillView(("Node", node("n", 1)))
     preflight = Preflight(view, look_every=0)
     await preflight.begin(proposal("a"))
-    view.put("Pod", pod("stranger", on="n"))
+    view.put("Pod", pod("other", on="n"))
     view.put("Pod", waiting("a", conditions=[UNSCHEDULABLE]))
 
     refusal = await asyncio.wait_for(preflight.until_taken(proposal("a")), 5)
@@ -32,7 +32,7 @@ async def test_a_pod_whose_place_went_to_a_stranger_is_told_that_it_was_taken() 
 
 
 @pytest.mark.parametrize(
-    ("seen", "stranger"),
+    ("seen", "other"),
     [
         (waiting("a"), "n"),
         (waiting("a", conditions=[UNSCHEDULABLE]), ""),
@@ -40,10 +40,10 @@ async def test_a_pod_whose_place_went_to_a_stranger_is_told_that_it_was_taken() 
         (pod("a", on="n"), ""),
         (waiting("another", conditions=[UNSCHEDULABLE]), "n"),
     ],
-    ids=["not looked at", "room again", "being cleared for", "bound", "not seen"],
+    ids=["not tried yet", "room again", "room being cleared", "bound", "not in view"],
 )
-async def test_a_pod_that_may_still_be_bound_is_left_alone(seen: Plain, stranger: str) -> None:
-    objects = [("Pod", pod("stranger", on=stranger))] if stranger else []
+async def test_a_pod_that_may_still_be_bound_is_left_alone(seen: Plain, other: str) -> None:
+    objects = [("Pod", pod("other", on=other))] if other else []
     view = StillView(("Node", node("n", 1)), *objects, ("Pod", seen))
     preflight = Preflight(view, look_every=0)
 
@@ -52,23 +52,23 @@ async def test_a_pod_that_may_still_be_bound_is_left_alone(seen: Plain, stranger
 
 
 class Clearing(StillView):
-    """A view in which the stranger ends after the second look."""
+    """A view in which the other pod ends after the second look."""
 
     looks = 0
 
     def in_touch(self) -> bool:
         self.looks += 1
         if self.looks == 3:
-            self.remove_pod("stranger")
+            self.remove_pod("other")
         self.wake()
         return super().in_touch()
 
 
-async def test_a_pod_that_lost_its_place_for_a_moment_only_is_left_alone() -> None:
-    """The scheduler looked before it knew of a pod that had just ended, and looks again."""
+async def test_a_pod_that_lost_its_room_only_for_a_moment_is_left_alone() -> None:
+    """The scheduler tried it before it knew of a pod that had just ended, and tries again."""
     view = Clearing(
         ("Node", node("n", 1)),
-        ("Pod", pod("stranger", on="n")),
+        ("Pod", pod("other", on="n")),
         ("Pod", waiting("a", conditions=[UNSCHEDULABLE])),
     )
     looking = asyncio.ensure_future(Preflight(view, look_every=0).until_taken(proposal("a")))

@@ -1,4 +1,4 @@
-"""A cluster and a view of it that lags behind, driven step by step without a network."""
+"""A cluster and a view that lags behind it, driven step by step without a network."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ def pod(name: str, gpus: int = 1, on: str = "", **spec: object) -> Plain:
 
 
 ONE_FREE = [("Node", node("n", 2)), ("Pod", pod("x", 1, on="n"))]
-"""A node of two GPUs with one that is taken."""
+"""A node with two GPUs, one of them in use."""
 
 
 def growing(max_nodes: int) -> Accelerator:
-    """The A100 in a pool that may have so many nodes."""
+    """Return the A100 in a pool of at most *max_nodes* nodes."""
     return replace(A100, scale_up=ScaleUp(max_nodes, 8))
 
 
@@ -92,7 +92,7 @@ def proposal(name: str, gpus: int = 1, **spec: Any) -> Proposal:
 
 
 class Instead:
-    """What somebody could have instead: any number of GPUs of a model that is offered, or none."""
+    """Alternatives: any number of GPUs of a model on offer, or no GPU."""
 
     def __init__(self, offers: Offers) -> None:
         self.offers = offers
@@ -109,7 +109,7 @@ async def settle() -> None:
 
 
 class World:
-    """The true cluster with its scheduler, and what of it the view has seen so far."""
+    """The true cluster with its scheduler, and the part of it that the view has seen so far."""
 
     def __init__(self, sizes: list[int]) -> None:
         nodes = [node(f"n{i}", gpus) for i, gpus in enumerate(sizes)]
@@ -127,7 +127,7 @@ class World:
         self._unseen.append(lambda: self.view.remove_pod(name))
 
     def bindable(self) -> list[tuple[str, str]]:
-        """Every pod and node that the scheduler may bind next, whatever its scoring."""
+        """Return every pod and node that the scheduler may bind next, under any scoring."""
         return [
             (waiting.metadata.name, name)
             for waiting in self.truth.unbound_pods.values()
@@ -141,7 +141,7 @@ class World:
         self.create(name, gpus, on)
 
     def see(self, count: int | None = None) -> None:
-        """Let the view catch up by so many events; None for all."""
+        """Let the view see the next *count* events; None for all."""
         for _ in range(len(self._unseen) if count is None else min(count, len(self._unseen))):
             self._unseen.popleft()()
 

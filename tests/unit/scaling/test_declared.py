@@ -1,4 +1,4 @@
-"""Pools that grow, judged by the nodes that are there and by the administrator's word."""
+"""Pools that can grow, as judged by their existing nodes and by the administrator's settings."""
 
 import pytest
 
@@ -38,19 +38,19 @@ def state(*nodes: dict[str, object], pods: tuple[dict[str, object], ...] = ()) -
     return ClusterState.from_objects(nodes=nodes, pods=pods)
 
 
-def test_a_pool_below_its_most_nodes_can_scale_up() -> None:
+def test_a_pool_below_its_maximum_can_scale_up() -> None:
     assert can_scale_up(state(node("a"), node("b")), POOL, pod()) == CanScaleUp(2, 4, 8)
 
 
-def test_an_empty_pool_can_scale_up_on_the_administrators_word() -> None:
+def test_an_empty_pool_can_scale_up_for_any_pod() -> None:
     assert can_scale_up(state(), POOL, pod(gpus=2, memory="900Gi")) == CanScaleUp(0, 4, 8)
 
 
-def test_a_pool_at_its_most_nodes_cannot_scale_up() -> None:
+def test_a_pool_at_its_maximum_cannot_scale_up() -> None:
     assert can_scale_up(state(*(node(str(i)) for i in range(4))), POOL, pod()) is None
 
 
-def test_nodes_that_are_away_count_as_existing() -> None:
+def test_away_nodes_count_as_existing() -> None:
     away = {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]}
     nodes = [node("away", **away), *(node(str(i), unschedulable=True) for i in range(3))]
 
@@ -64,15 +64,15 @@ def test_nodes_of_other_pools_do_not_count() -> None:
 
 
 @pytest.mark.parametrize("accelerator", [None, Accelerator("t4", "T4", "nvidia.com/gpu")])
-def test_what_is_not_declared_to_grow_cannot_scale_up(accelerator: Accelerator | None) -> None:
+def test_an_accelerator_without_scale_up_cannot_scale_up(accelerator: Accelerator | None) -> None:
     assert can_scale_up(state(), accelerator, pod()) is None
 
 
-def test_a_pod_with_more_memory_than_any_node_of_the_pool_has_would_wait_in_vain() -> None:
+def test_a_pool_does_not_scale_up_for_a_pod_with_more_memory_than_its_nodes() -> None:
     assert can_scale_up(state(node("a")), POOL, pod(memory="64Gi")) is None
 
 
-def test_what_daemon_sets_hold_of_every_node_is_not_there_for_the_pod() -> None:
+def test_resources_of_daemon_sets_are_not_available_on_new_nodes() -> None:
     daemon = {
         "metadata": {"name": "d", "ownerReferences": [{"kind": "DaemonSet", "controller": True}]},
         "spec": {
@@ -84,28 +84,28 @@ def test_what_daemon_sets_hold_of_every_node_is_not_there_for_the_pod() -> None:
     assert can_scale_up(state(node("a"), pods=(daemon,)), POOL, pod(memory="8Gi")) is None
 
 
-def test_more_gpus_than_any_present_node_has_are_the_administrators_word() -> None:
+def test_a_pool_can_scale_up_for_more_gpus_than_its_nodes_have() -> None:
     assert can_scale_up(state(node("booting", gpus=0)), POOL, pod(gpus=2)) == CanScaleUp(1, 4, 8)
 
 
-def test_a_taint_of_the_pool_that_the_pod_does_not_tolerate_is_on_new_nodes_too() -> None:
+def test_a_pool_does_not_scale_up_for_a_pod_that_does_not_tolerate_its_taint() -> None:
     tainted = state(node("a", taints=[GPU_TAINT]))
 
     assert can_scale_up(tainted, POOL, pod()) is None
     assert can_scale_up(tainted, POOL, pod(tolerations=[TOLERATION])) == CanScaleUp(1, 4, 8)
 
 
-def test_a_taint_of_a_node_that_is_starting_is_not_on_nodes_that_have_started() -> None:
+def test_temporary_taints_of_starting_nodes_do_not_count() -> None:
     starting = {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]}
 
     assert can_scale_up(state(node("a", **starting)), POOL, pod()) == CanScaleUp(1, 4, 8)
 
 
-def test_a_pod_that_selects_none_of_the_pools_nodes_would_wait_in_vain() -> None:
+def test_a_pool_does_not_scale_up_for_a_pod_that_selects_other_nodes() -> None:
     assert can_scale_up(state(node("a")), POOL, pod(selector={"zone": "b"})) is None
 
 
-def test_the_nodes_of_a_pool_are_found_by_affinity_as_well() -> None:
+def test_node_affinity_can_define_a_pool() -> None:
     by_affinity = Accelerator(
         "t4",
         "T4",
@@ -118,9 +118,9 @@ def test_the_nodes_of_a_pool_are_found_by_affinity_as_well() -> None:
     assert can_scale_up(state(), by_affinity, pod()) == CanScaleUp(0, 1, 8)
 
 
-def test_terms_that_are_none_select_no_node() -> None:
-    odd = Accelerator(
+def test_invalid_affinity_terms_select_no_node() -> None:
+    invalid = Accelerator(
         "t4", "T4", "nvidia.com/gpu", node_affinity=("everything",), scale_up=ScaleUp(1, 8)
     )
 
-    assert can_scale_up(state(node("a")), odd, pod()) == CanScaleUp(0, 1, 8)
+    assert can_scale_up(state(node("a")), invalid, pod()) == CanScaleUp(0, 1, 8)

@@ -1,4 +1,4 @@
-"""Plain API objects for the rules' tests, with only what a test is about."""
+"""Plain API objects for the tests of the rules."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,7 +32,7 @@ def node(
     capacity: Mapping[str, str] | None = None,
     **allocatable: str,
 ) -> Plain:
-    """A node; more resources by name, with "__" for "/" and "_" for "."."""
+    """Return a node; keywords are allocatable resources (see `resource`)."""
     amounts = {**ROOMY, **{resource(key): value for key, value in allocatable.items()}}
     return {
         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
@@ -42,7 +42,7 @@ def node(
 
 
 def resource(key: str) -> str:
-    """Turn a keyword into a resource's name: gpu is nvidia.com/gpu."""
+    """Return the resource for a keyword: gpu is nvidia.com/gpu, and "_" becomes "-"."""
     return {"gpu": "nvidia.com/gpu"}.get(key, key.replace("_", "-"))
 
 
@@ -55,7 +55,7 @@ def pod(
     status: Plain | None = None,
     **fields: Any,
 ) -> Plain:
-    """A pod; `requests` are its container's, all other fields its spec's."""
+    """Return a pod; `requests` go to its container, all other fields to its spec."""
     requests = {resource(key): value for key, value in fields.pop("requests", {}).items()}
     spec = {"containers": [{"name": "c", "resources": {"requests": requests}}], **fields}
     if node:
@@ -74,7 +74,7 @@ def pod(
 
 
 def cluster(*nodes: Plain, rules: Rules | None = None, **objects: Any) -> ClusterState:
-    """A state in which there is nothing but the objects given."""
+    """Return a state with only the given objects; all kinds are known."""
     given: dict[str, Any] = {**dict.fromkeys(KINDS, ()), "nodes": nodes, **objects}
     if rules:
         given["rules"] = rules
@@ -82,7 +82,7 @@ def cluster(*nodes: Plain, rules: Rules | None = None, **objects: Any) -> Cluste
 
 
 def texts(verdict: Verdict, name: str = "a") -> list[str]:
-    """The scheduler's texts about a node."""
+    """Return the scheduler's texts for a node."""
     return verdict.reasons.get(name, [])
 
 

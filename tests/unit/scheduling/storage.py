@@ -1,4 +1,4 @@
-"""Plain storage objects for the rules' tests."""
+"""Plain storage objects for the tests of the rules."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -74,7 +74,7 @@ def volume(
 
 
 def uses(*names: str) -> Plain:
-    """The field of a pod's spec that names claims."""
+    """Return the volumes of a pod's spec that use some claims."""
     return {
         "volumes": [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]
     }

@@ -18,19 +18,19 @@ SELECTOR = {"matchLabels": {"team": "x"}}
     ],
 )
 @pytest.mark.parametrize("requests", [{}, {"gpu": "99"}])
-def test_what_the_default_rules_do_not_decide_is_unknown(fields, why, detail, requests):
+def test_features_outside_the_default_rules_make_the_verdict_unknown(fields, why, detail, requests):
     verdict = answer(pod(requests=requests, **fields), node(gpu="1"))
     assert verdict.outcome is Outcome.UNKNOWN
     assert [(doubt.why, doubt.detail) for doubt in verdict.unknown] == [(why, detail)]
 
 
-def test_a_scheduler_that_an_administrator_lists_is_as_good_as_the_default_one():
+def test_a_listed_scheduler_counts_like_the_default_scheduler():
     rules = Rules.of_version("1.36", schedulers=["user-scheduler"])
     verdict = answer(pod(schedulerName="user-scheduler"), node(), rules=rules)
     assert verdict.outcome is Outcome.FITS
 
 
-def test_a_device_class_that_serves_the_resource_makes_a_no_unknown_and_leaves_a_yes():
+def test_a_device_class_for_the_resource_makes_only_refusals_unknown():
     class_ = {"metadata": {"name": "g"}, "spec": {"extendedResourceName": "nvidia.com/gpu"}}
     refused = answer(pod(requests=ONE), node(), deviceClasses=[class_])
     assert refused.outcome is Outcome.UNKNOWN
@@ -58,12 +58,12 @@ def test_without_device_classes_a_resource_that_no_node_has_is_unknown():
         ("nodes", Outcome.UNKNOWN),
     ],
 )
-def test_a_kind_that_is_not_known_matters_only_where_it_could_change_the_answer(kind, outcome):
+def test_an_unknown_kind_matters_only_if_it_could_change_the_verdict(kind, outcome):
     nodes = () if kind == "nodes" else (node(),)
     assert answer(pod(), *nodes, **{kind: None}).outcome is outcome
 
 
-def test_namespaces_matter_where_their_labels_decide():
+def test_unknown_namespaces_matter_if_a_term_selects_namespaces_by_label():
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     term = {
         "labelSelector": {"matchLabels": {"a": "b"}},
@@ -77,9 +77,9 @@ def test_namespaces_matter_where_their_labels_decide():
     assert answer(alike, node(), pods=[guard], namespaces=None).outcome is Outcome.UNKNOWN
 
 
-def test_an_odd_priority_class_matters_to_pods_whose_priority_it_may_give():
-    odd = [{"metadata": {"name": "high"}, "value": "much"}]
-    full = {"pods": [pod("old", node="a", requests=ONE)], "priorityClasses": odd}
+def test_an_undecodable_priority_class_matters_to_pods_that_may_use_it():
+    undecodable = [{"metadata": {"name": "high"}, "value": "much"}]
+    full = {"pods": [pod("old", node="a", requests=ONE)], "priorityClasses": undecodable}
     for fields in ({"priorityClassName": "high"}, {}):
         verdict = answer(pod(requests=ONE, **fields), node(gpu="1"), **full)
         assert verdict.outcome is Outcome.UNKNOWN
@@ -87,9 +87,9 @@ def test_an_odd_priority_class_matters_to_pods_whose_priority_it_may_give():
     assert answer(pod(requests=ONE, priority=0), node(gpu="1"), **full).outcome is Outcome.BUSY
 
 
-def test_odd_pods_without_a_name_do_not_hide_each_other():
-    odd = [{"metadata": 5, "spec": {"nodeName": name}} for name in "ab"]
-    assert answer(pod(), node("a"), node("b"), pods=odd).outcome is Outcome.UNKNOWN
+def test_undecodable_pods_without_a_name_do_not_hide_each_other():
+    undecodable = [{"metadata": 5, "spec": {"nodeName": name}} for name in "ab"]
+    assert answer(pod(), node("a"), node("b"), pods=undecodable).outcome is Outcome.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_odd_pods_without_a_name_do_not_hide_each_other():
         ({"a": "b"}, ("hub",), Outcome.BUSY),
     ],
 )
-def test_namespaces_matter_to_pods_that_another_may_repel(labels, namespaces, outcome):
+def test_unknown_namespaces_matter_if_an_existing_pod_may_repel(labels, namespaces, outcome):
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     term = {
         "labelSelector": {"matchLabels": {"a": "b"}},

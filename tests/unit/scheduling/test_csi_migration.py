@@ -40,23 +40,23 @@ def objects(csi_nodes, **source):
     ("migrated", "feasible"),
     [([], ("old",)), (["old", "new"], ("new",)), (["new"], ("new", "old")), (["old"], ())],
 )
-def test_a_node_that_migrated_the_plugin_needs_the_drivers_zone(migrated, feasible):
+def test_a_node_that_migrated_the_plugin_needs_the_zone_label_of_the_driver(migrated, feasible):
     given = objects([csi_node(name) for name in migrated])
     assert judge(pod(**uses("home")), *NODES, **given).feasible == feasible
 
 
-def test_plugins_that_a_node_did_not_migrate_keep_their_zone():
+def test_volumes_of_plugins_that_a_node_did_not_migrate_keep_their_zone():
     given = objects([csi_node("old", "kubernetes.io/gce-pd")])
     assert judge(pod(**uses("home")), *NODES, **given).feasible == ("old",)
 
 
-def test_other_volumes_keep_their_zone():
+def test_volumes_that_are_not_in_tree_keep_their_zone():
     source = {"awsElasticBlockStore": None, "csi": {"driver": "csi", "volumeHandle": "h"}}
     given = objects([csi_node("old")], **source)
     assert judge(pod(**uses("home")), *NODES, **given).feasible == ("old",)
 
 
-def test_a_change_of_a_csi_node_changes_the_answer():
+def test_a_change_of_a_csi_node_changes_the_verdict():
     kinds = dict.fromkeys(("pods", "volumeAttachments"), ())
     state = ClusterState.from_objects(nodes=NODES, **kinds, **objects([]))
     assert evaluate(state, pod(**uses("home"))).feasible == ("old",)
@@ -66,14 +66,14 @@ def test_a_change_of_a_csi_node_changes_the_answer():
     assert evaluate(state, pod(**uses("home"))).feasible == ("old",)
 
 
-def test_without_csi_nodes_an_in_tree_volume_may_be_anywhere():
+def test_without_csi_nodes_the_verdict_on_an_in_tree_volume_is_unknown():
     assert judge(pod(**uses("home")), *NODES, **objects(None)).outcome is Outcome.UNKNOWN
     lost = [node("lost", labels={ZONE: "z-2"})]
     assert judge(pod(**uses("home")), *lost, **objects(None)).outcome is Outcome.UNKNOWN
 
 
 def terms(labels=None, source=EBS, **spec):
-    """The expressions that a volume has once it is translated."""
+    """Return the node affinity expressions of a translated volume."""
     made = translated(convert("PersistentVolume", volume(labels=labels, **source, **spec)))
     if made.spec.node_affinity is None:
         return []
@@ -83,7 +83,7 @@ def terms(labels=None, source=EBS, **spec):
     ]
 
 
-def test_zones_of_the_affinity_count_before_those_of_labels():
+def test_zones_in_the_affinity_take_precedence_over_zone_labels():
     assert terms(labels={ZONE: "z-2"}, **affinity((ZONE, ["z-1"]))) == [[(EBS_ZONE, ["z-1"])]]
     labels = {BETA_ZONE: "z-2__z-1"}
     assert terms(labels=labels) == [[(EBS_ZONE, ["z-1", "z-2"])]]
@@ -93,20 +93,20 @@ def test_zones_of_the_affinity_count_before_those_of_labels():
     assert terms() == []
 
 
-def test_a_beta_region_gets_its_name_of_today():
+def test_a_beta_region_label_is_translated_to_the_current_label():
     old = affinity((BETA_ZONE, ["z-1"]), (BETA_REGION, ["r"]))
     assert terms(**old) == [[(EBS_ZONE, ["z-1"])], [("topology.kubernetes.io/region", ["r"])]]
     mixed = affinity((ZONE, ["z-1"]), (BETA_REGION, ["r"]))
     assert terms(**mixed) == [[(EBS_ZONE, ["z-1"])], [(BETA_REGION, ["r"])]]
 
 
-def test_azure_has_no_zone_of_its_own():
+def test_azure_volumes_keep_their_zone_label():
     source = {"azureDisk": {"diskName": "d", "diskURI": "u"}}
     assert terms(source=source, **affinity((ZONE, ["z-1"]))) == [[(ZONE, ["z-1"])]]
 
 
 @pytest.mark.parametrize(
-    ("source", "zones", "whole"),
+    ("source", "zones", "has_csi_form"),
     [
         (EBS, "", True),
         ({"awsElasticBlockStore": {"volumeID": "anything"}}, "", True),
@@ -119,9 +119,9 @@ def test_azure_has_no_zone_of_its_own():
         ({"cinder": {"volumeID": "x"}}, "", True),
     ],
 )
-def test_a_volume_without_a_csi_form_is_unknown(source, zones, whole):
+def test_a_volume_without_a_csi_form_is_unknown(source, zones, has_csi_form):
     made = volume(claim="home", labels={ZONE: zones} if zones else {}, **source)
-    assert translates(convert("PersistentVolume", made)) is whole
+    assert translates(convert("PersistentVolume", made)) is has_csi_form
     given = {**objects([]), "persistentVolumes": [made]}
     verdict = judge(pod(**uses("home")), node("bare"), **given)
-    assert verdict.outcome is (Outcome.FITS if whole else Outcome.UNKNOWN)
+    assert verdict.outcome is (Outcome.FITS if has_csi_form else Outcome.UNKNOWN)

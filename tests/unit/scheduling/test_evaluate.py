@@ -13,7 +13,7 @@ def test_a_pod_may_be_plain_or_decoded_and_needs_no_name():
     assert evaluate(state, plain).outcome is Outcome.FITS
 
 
-def test_evaluate_tells_of_failures_only_in_a_refusal_and_explain_always():
+def test_evaluate_lists_failures_only_for_a_refusal_and_explain_always():
     state = cluster(node("a", gpu="1"), node("b"))
     assert evaluate(state, pod(requests=ONE)).failures == {}
     assert set(explain(state, pod(requests=ONE)).failures) == {"b"}
@@ -31,7 +31,7 @@ def test_a_verdict_does_not_change_with_the_cluster():
     assert verdict.message.startswith("0/2 nodes")
 
 
-def test_an_evaluation_leaves_the_state_as_it_was():
+def test_an_evaluation_does_not_change_the_state():
     state = cluster(node(gpu="1"), pods=[pod("old", node="a", requests=ONE)])
     before = state.version, dict(state.nodes["a"].free)
     evaluate(state, pod(requests=ONE, priority=1))
@@ -48,7 +48,7 @@ def test_the_message_counts_every_reason_of_every_node():
     )
 
 
-def test_a_pod_fits_on_a_node_beside_others_that_are_only_imagined():
+def test_fits_on_counts_the_extra_pods():
     state = cluster(node("a", gpu="2"), node("b"))
     assert fits_on(state, "a", pod(requests=ONE), [pod("x", requests=ONE)]) is True
     more = [pod("x", requests=ONE), pod("y", requests=ONE)]
@@ -57,14 +57,14 @@ def test_a_pod_fits_on_a_node_beside_others_that_are_only_imagined():
     assert fits_on(state, "gone", pod()) is False
 
 
-def test_it_is_unknown_whether_a_pod_fits_beside_one_that_cannot_be_understood():
+def test_fits_on_is_unknown_beside_an_undecodable_pod():
     state = cluster(node(gpu="2"))
     assert fits_on(state, "a", pod(), [pod("x", requests={"gpu": "few"})]) is None
     assert fits_on(state, "a", pod(), [{"spec": 5}]) is None
     assert fits_on(state, "a", pod(schedulerName="other")) is None
 
 
-def test_imagined_pods_repel_as_real_ones_do():
+def test_the_anti_affinity_of_extra_pods_counts():
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     term = {"labelSelector": {}, "topologyKey": "kubernetes.io/hostname"}
     guard = pod("x", affinity={"podAntiAffinity": {required: [term]}})

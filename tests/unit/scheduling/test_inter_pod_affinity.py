@@ -27,13 +27,13 @@ def old(name, place, labels=None, **fields):
     return pod(name, node=place, labels=labels or DB, **fields)
 
 
-def test_a_pod_goes_near_to_the_pods_it_wants():
+def test_a_pod_with_affinity_fits_near_matching_pods():
     verdict = judge(pod(**affinity(near=[term(DB)])), *NODES, pods=[old("1", "a1")])
     assert verdict.feasible == ("a1", "a2")
     assert verdict.failures["b1"] == (NotNear(),)
 
 
-def test_one_pod_must_meet_all_the_terms():
+def test_the_same_existing_pod_must_match_all_terms():
     wants = affinity(near=[term(DB), term({"tier": "1"}, "kubernetes.io/hostname")])
     apart = [old("1", "a1"), old("2", "a1", {"tier": "1"})]
     assert not judge(pod(**wants), *NODES, pods=apart).feasible
@@ -41,18 +41,18 @@ def test_one_pod_must_meet_all_the_terms():
     assert judge(pod(**wants), *NODES, pods=together).feasible == ("a1",)
 
 
-def test_the_first_of_its_kind_may_go_anywhere_with_the_label():
+def test_the_first_pod_with_affinity_to_itself_fits_on_any_node_with_the_label():
     first = pod(labels=DB, **affinity(near=[term(DB)]))
     assert judge(first, *NODES, node("c")).feasible == ("a1", "a2", "b1")
 
 
-def test_a_pod_stays_away_from_the_pods_it_avoids():
+def test_a_pod_with_anti_affinity_does_not_fit_near_matching_pods():
     verdict = judge(pod(**affinity(away=[term(DB)])), *NODES, pods=[old("1", "a1")])
     assert verdict.feasible == ("b1",)
     assert verdict.failures["a2"] == (TooNear(),)
 
 
-def test_pods_that_are_there_keep_others_away():
+def test_the_anti_affinity_of_existing_pods_excludes_matching_pods():
     guard = old("1", "a1", **affinity(away=[term({"app": "new"})]))
     verdict = judge(pod(labels={"app": "new"}), *NODES, pods=[guard])
     assert verdict.feasible == ("b1",)
@@ -69,7 +69,7 @@ def test_pods_that_are_there_keep_others_away():
         ({"namespaceSelector": {"matchLabels": {"team": "hub"}}}, False),
     ],
 )
-def test_a_term_means_its_own_namespace_unless_it_says_otherwise(fields, fits):
+def test_a_term_matches_its_own_namespace_by_default(fields, fits):
     verdict = judge(
         pod(**affinity(near=[term(DB, **fields)])),
         *NODES,
@@ -88,18 +88,18 @@ def test_a_term_means_its_own_namespace_unless_it_says_otherwise(fields, fits):
         ({}, False),
     ],
 )
-def test_pods_in_other_namespaces_repel_those_they_mean(fields, repelled):
+def test_the_anti_affinity_of_pods_in_other_namespaces_counts(fields, repelled):
     guard = old("1", "a1", namespace="other", **affinity(away=[term({"app": "new"}, **fields)]))
     verdict = judge(pod(labels={"app": "new"}), *NODES, pods=[guard], namespaces=NAMESPACES)
     assert ("a1" in verdict.feasible) is not repelled
 
 
-def test_a_pod_of_a_node_that_is_gone_repels_nobody():
+def test_the_anti_affinity_of_a_pod_on_a_deleted_node_does_not_count():
     guard = old("1", "gone", **affinity(away=[term({"app": "new"})]))
     assert len(judge(pod(labels={"app": "new"}), *NODES, pods=[guard]).feasible) == 3
 
 
-def test_without_the_pods_it_wants_a_pod_waits_and_is_not_impossible():
+def test_a_pod_whose_affinity_matches_no_pod_is_busy_and_not_impossible():
     assert judge(pod(**affinity(near=[term(DB)])), *NODES).outcome is Outcome.BUSY
     assert judge(pod(**affinity(near=[term(DB)])), node("c")).outcome is Outcome.IMPOSSIBLE
 
@@ -113,7 +113,7 @@ def test_without_the_pods_it_wants_a_pod_waits_and_is_not_impossible():
         ("mismatchLabelKeys", "2", True),
     ],
 )
-def test_label_keys_of_a_pod_that_is_not_created_yet_count(keys, version, fits):
+def test_match_label_keys_of_the_pod_to_place_count(keys, version, fits):
     away = term(DB, **{keys: ["version", "absent"]})
     request = pod(labels={**DB, "version": "2"}, **affinity(away=[away]))
     there = old("x", "a1", labels={**DB, "version": version})
@@ -121,7 +121,7 @@ def test_label_keys_of_a_pod_that_is_not_created_yet_count(keys, version, fits):
     assert ("a2" in verdict.feasible) is fits
 
 
-def test_label_keys_of_pods_that_are_there_are_in_their_selectors_already():
+def test_match_label_keys_of_existing_pods_are_ignored():
     there = old("x", "a1", **affinity(away=[term(DB, matchLabelKeys=["app"])]))
     there["metadata"]["labels"] = {"app": "renamed"}
     assert judge(pod(labels=DB), *NODES, pods=[there]).feasible == ("b1",)

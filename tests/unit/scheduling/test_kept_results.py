@@ -1,4 +1,4 @@
-"""What is kept between evaluations never changes an answer."""
+"""Results that are kept between evaluations never change a verdict."""
 
 import pytest
 from hypothesis import settings
@@ -41,7 +41,7 @@ HOME = {
 
 
 class KeptResults(RuleBasedStateMachine):
-    """Objects come, change and go; a state built anew must answer the same."""
+    """Puts and removes objects; a new state with the same objects must give the same verdicts."""
 
     @initialize()
     def start(self):

@@ -32,14 +32,14 @@ def one(key, operator, *values):
         (one("none", "Lt", "1"), False),
     ],
 )
-def test_a_requirement_selects_as_in_kubernetes(requirement, selected):
+def test_a_requirement_matches_like_in_kubernetes(requirement, selected):
     terms = compile_node_selector(
         NodeSelector(node_selector_terms=[Term(match_expressions=[requirement])])
     )
     assert any(term.matches(LABELS, "a") for term in terms) is selected
 
 
-def test_an_absent_selector_means_nothing_and_an_empty_one_everything():
+def test_no_selector_matches_nothing_and_an_empty_one_everything():
     assert not compile_selector(None).matches(LABELS)
     assert compile_selector(LabelSelector()).matches({})
 
@@ -49,7 +49,7 @@ def test_an_empty_term_selects_nothing():
     assert compile_node_selector(selector) == ()
 
 
-def test_a_term_that_is_not_understood_leaves_the_others():
+def test_an_invalid_term_does_not_affect_the_other_terms():
     wrong = Term(match_expressions=[one("app", "Near", "hub")])
     right = Term(match_expressions=[one("app", "In", "hub")])
     terms = compile_node_selector(NodeSelector(node_selector_terms=[wrong, right]))
@@ -82,5 +82,5 @@ def test_fields_select_by_name():
     ("text", "number"),
     [("7", 7), ("+7", 7), ("-7", -7), ("7.0", None), ("", None), ("9" * 19, None), ("7_0", None)],
 )
-def test_numbers_are_read_as_go_reads_them(text, number):
+def test_numbers_are_parsed_like_in_go(text, number):
     assert int64(text) == number

@@ -26,7 +26,7 @@ def files(write):
     ]
 
 
-def test_a_pod_that_fits_is_told_where(files, write, capsys):
+def test_the_output_names_the_nodes_where_a_pod_fits(files, write, capsys):
     assert main([*files, write("pod.json", pod(requests=ONE))]) == 0
     out = capsys.readouterr().out
     assert "outcome: fits\nfeasible: a\n" in out
@@ -44,17 +44,17 @@ def test_a_refusal_ends_with_the_schedulers_message(files, write, capsys):
     )
 
 
-def test_what_is_unknown_is_said(files, write, capsys):
+def test_the_output_says_why_the_verdict_is_unknown(files, write, capsys):
     assert main([*files, write("pod.json", pod(schedulerName="volcano"))]) == 2
     assert "unknown: another scheduler places the pod: volcano" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("text", ["", "{", "5", '{"items": 3}', '{"items": [3]}'])
-def test_a_file_that_is_no_list_is_an_error_that_names_it(files, write, capsys, text):
+def test_the_error_for_a_malformed_file_names_the_file(files, write, capsys, text):
     assert main([*files, write("pod.json", text)]) == 3
     assert "pod.json" in capsys.readouterr().err
 
 
-def test_two_pods_are_one_too_many(files, write, capsys):
+def test_more_than_one_pod_to_place_is_an_error(files, write, capsys):
     assert main([*files, write("pod.json", {"items": [pod(), pod()]})]) == 3
     assert "expected one pod, found 2" in capsys.readouterr().err

@@ -16,7 +16,7 @@ def required(*terms):
 
 
 def named(*names):
-    """A term that names nodes; with several, all at once."""
+    """Return a term that requires all of the names."""
     return {
         "matchFields": [
             {"key": "metadata.name", "operator": "In", "values": [name]} for name in names
@@ -40,11 +40,11 @@ def test_one_of_the_affinity_terms_must_match():
     assert judge(pod(**required(*terms)), *nodes).feasible == ("x", "y")
 
 
-def test_without_a_term_nothing_matches():
+def test_node_affinity_without_terms_matches_nothing():
     assert judge(pod(**required()), node()).outcome is Outcome.IMPOSSIBLE
 
 
-def test_nodes_that_no_term_names_are_told_apart_in_the_message_only():
+def test_nodes_that_no_term_names_appear_only_in_the_message():
     taints = [{"key": "gpu", "effect": "NoSchedule"}]
     verdict = judge(pod(**required(named("a"))), node("a", taints=taints), node("b"), node("c"))
     assert set(verdict.reasons) == {"a"}

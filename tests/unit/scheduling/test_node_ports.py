@@ -19,14 +19,14 @@ def with_port(number, ip="", protocol="TCP", **fields):
         ("10.0.0.1", "10.0.0.1", False),
     ],
 )
-def test_every_address_meets_all_others(ip, other, free):
+def test_a_host_port_conflicts_on_the_same_or_a_wildcard_address(ip, other, free):
     there = with_port(80, other, name="old", node="a")
     verdict = judge(with_port(80, ip), node(), pods=[there])
     assert bool(verdict.feasible) is free
     assert free or verdict.failures["a"] == (PortTaken("TCP", 80),)
 
 
-def test_protocols_and_numbers_do_not_meet():
+def test_different_protocols_or_port_numbers_do_not_conflict():
     there = with_port(80, name="old", node="a")
     assert judge(with_port(80, protocol="UDP"), node(), pods=[there]).feasible
     assert judge(with_port(81), node(), pods=[there]).feasible
@@ -41,6 +41,6 @@ def test_a_sidecars_port_counts_and_an_init_containers_does_not():
     assert judge(with_port(80), node(), pods=[old(None)]).feasible
 
 
-def test_on_the_hosts_network_every_port_is_a_host_port():
+def test_with_host_network_every_port_is_a_host_port():
     asks = pod(hostNetwork=True, containers=[{"name": "c", "ports": [{"containerPort": 80}]}])
     assert not judge(asks, node(), pods=[with_port(80, name="old", node="a")]).feasible

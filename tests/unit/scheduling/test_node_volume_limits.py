@@ -21,7 +21,7 @@ def attachment(name, place="a"):
 
 
 def verdict(limit, there=(), asks=("home",), shared=False, attached=(), **more):
-    """Judge a pod with claims against a node on which pods hold others."""
+    """Explain a pod with claims on a node whose pods use other claims."""
     names = [*there, *asks, *attached]
     given = {
         "persistentVolumeClaims": [claim(name, volume=f"v-{name}") for name in names],
@@ -37,14 +37,14 @@ def verdict(limit, there=(), asks=("home",), shared=False, attached=(), **more):
     return judge(pod(**uses(*asks)), node(), **given)
 
 
-def test_a_node_takes_no_more_volumes_than_its_limit():
+def test_a_pod_does_not_fit_above_the_volume_limit_of_a_node():
     assert verdict(2, there=["x"]).feasible == ("a",)
     full = verdict(1, there=["x"])
     assert full.failures["a"] == (TooManyVolumes("csi", 1),)
     assert full.outcome is Outcome.BUSY
 
 
-def test_a_volume_that_is_there_already_counts_once():
+def test_a_volume_already_on_the_node_counts_once():
     assert verdict(1, there=["x"], shared=True).feasible == ("a",)
 
 
@@ -56,27 +56,27 @@ def test_a_limit_of_another_driver_does_not_matter():
     assert verdict(1, there=["x"], csiNodes=[csi_node(0, "other")]).feasible == ("a",)
 
 
-def test_a_claim_that_waits_counts_for_the_driver_of_its_class():
+def test_a_waiting_claim_counts_for_the_driver_of_its_class():
     given = {"persistentVolumeClaims": [claim()], "storageClasses": [WAIT]}
     full = judge(pod(**uses("home")), node(), csiNodes=[csi_node(0)], **given)
     assert full.failures["a"] == (TooManyVolumes("csi", 0),)
     assert full.outcome is Outcome.IMPOSSIBLE
 
 
-def test_in_tree_disks_count_for_the_driver_they_became():
+def test_in_tree_disks_count_for_their_csi_driver():
     given = {"csiNodes": [csi_node(1, "ebs.csi.aws.com")]}
     disks = [{"name": d, "awsElasticBlockStore": {"volumeID": d}} for d in "xy"]
     old = pod("old", node="a", volumes=disks[:1])
     assert not judge(pod(volumes=disks[1:]), node(), pods=[old], **given).feasible
 
 
-def test_without_csi_nodes_a_yes_is_unknown():
+def test_without_csi_nodes_a_fit_is_unknown():
     made = verdict(1, csiNodes=None)
     assert made.outcome is Outcome.UNKNOWN
     assert [(doubt.why, doubt.detail) for doubt in made.unknown] == [(Why.NOT_KNOWN, "CSINode")]
 
 
-def test_without_attachments_a_yes_is_unknown_only_where_there_is_a_limit():
+def test_without_attachments_a_fit_is_unknown_only_if_there_is_a_limit():
     assert verdict(5, volumeAttachments=None).outcome is Outcome.UNKNOWN
     free = verdict(5, volumeAttachments=None, csiNodes=[csi_node(None)])
     assert free.outcome is Outcome.FITS
@@ -85,7 +85,7 @@ def test_without_attachments_a_yes_is_unknown_only_where_there_is_a_limit():
 @pytest.mark.parametrize(
     "kind", ["persistentVolumeClaims", "persistentVolumes", "storageClasses", "volumeAttachments"]
 )
-def test_where_a_node_has_a_limit_all_that_tells_of_its_volumes_must_be_known(kind):
+def test_if_a_node_has_a_limit_all_kinds_that_count_volumes_must_be_known(kind):
     inline = pod(volumes=[{"name": "d", "awsElasticBlockStore": {"volumeID": "vol-1"}}])
     limited = [csi_node(1, "ebs.csi.aws.com")]
     assert judge(inline, node(), csiNodes=limited).outcome is Outcome.FITS
@@ -94,8 +94,8 @@ def test_where_a_node_has_a_limit_all_that_tells_of_its_volumes_must_be_known(ki
     assert judge(inline, node(), **{kind: None}).outcome is Outcome.FITS
 
 
-def test_an_odd_csi_node_matters_to_disks_without_a_claim():
+def test_an_undecodable_csi_node_matters_to_disks_without_a_claim():
     inline = pod(volumes=[{"name": "d", "awsElasticBlockStore": {"volumeID": "vol-1"}}])
-    odd = {**csi_node(1), "spec": 5}
-    assert judge(inline, node(), csiNodes=[odd]).outcome is Outcome.UNKNOWN
-    assert judge(pod(), node(), csiNodes=[odd]).outcome is Outcome.FITS
+    undecodable = {**csi_node(1), "spec": 5}
+    assert judge(inline, node(), csiNodes=[undecodable]).outcome is Outcome.UNKNOWN
+    assert judge(pod(), node(), csiNodes=[undecodable]).outcome is Outcome.FITS

@@ -12,18 +12,18 @@ def old(**fields):
     return pod("old", node="a", requests=ONE, **fields)
 
 
-def test_what_pods_hold_that_can_end_is_busy():
+def test_resources_of_pods_that_can_end_are_busy():
     verdict = answer(pod(requests=ONE), node(gpu="1"), pods=[old()])
     assert (verdict.outcome, verdict.busy, verdict.away) == (Outcome.BUSY, ("a",), ())
 
 
 @pytest.mark.parametrize("metadata", [DAEMON, STATIC])
-def test_what_pods_hold_that_never_end_is_impossible(metadata):
+def test_resources_of_pods_that_never_end_make_it_impossible(metadata):
     verdict = answer(pod(requests=ONE), node(gpu="1"), pods=[old(metadata=metadata)])
     assert verdict.outcome is Outcome.IMPOSSIBLE
 
 
-def test_more_than_any_node_has_is_impossible():
+def test_a_request_above_every_node_is_impossible():
     verdict = answer(pod(requests={"gpu": "9"}), node("a", gpu="8"), node("b"))
     assert verdict.outcome is Outcome.IMPOSSIBLE
 
@@ -37,12 +37,12 @@ def test_more_than_any_node_has_is_impossible():
         node(gpu="0", capacity={"nvidia.com/gpu": "1"}),
     ],
 )
-def test_a_node_that_is_away_is_not_impossible(away):
+def test_a_pod_that_needs_an_away_node_is_busy_and_not_impossible(away):
     verdict = answer(pod(requests=ONE), away)
     assert (verdict.outcome, verdict.busy, verdict.away) == (Outcome.BUSY, (), ("a",))
 
 
-def test_a_node_that_is_away_and_would_not_do_anyway_is_impossible():
+def test_an_away_node_that_could_never_hold_the_pod_is_impossible():
     other = {"key": "team", "value": "x", "effect": "NoSchedule"}
     cordoned = node(gpu="1", unschedulable=True, taints=[other])
     assert answer(pod(requests=ONE), cordoned).outcome is Outcome.IMPOSSIBLE
@@ -50,19 +50,19 @@ def test_a_node_that_is_away_and_would_not_do_anyway_is_impossible():
     assert answer(pod(requests={"gpu": "2"}), small).outcome is Outcome.IMPOSSIBLE
 
 
-def test_a_taint_of_an_administrator_is_impossible_and_not_away():
+def test_a_taint_set_by_an_administrator_is_impossible_and_not_away():
     tainted = node(gpu="1", taints=[{"key": "team", "value": "x", "effect": "NoSchedule"}])
     assert answer(pod(requests=ONE), tainted).outcome is Outcome.IMPOSSIBLE
 
 
-def test_a_host_port_of_a_pod_that_never_ends_is_impossible():
+def test_a_host_port_used_by_a_pod_that_never_ends_is_impossible():
     port = [{"name": "c", "ports": [{"hostPort": 80}]}]
     for metadata, outcome in ((DAEMON, Outcome.IMPOSSIBLE), ({}, Outcome.BUSY)):
         there = pod("old", node="a", containers=port, metadata=metadata)
         assert answer(pod(containers=port), node(), pods=[there]).outcome is outcome
 
 
-def test_without_knowing_pods_impossible_can_still_be_proved():
+def test_a_request_above_every_node_is_impossible_even_without_known_pods():
     assert answer(pod(requests={"gpu": "9"}), node(gpu="8"), pods=None).outcome is (
         Outcome.IMPOSSIBLE
     )

@@ -31,7 +31,7 @@ def refusal(*claims, volumes=(), **fields):
         ([claim(class_="gone")], "pod has unbound immediate PersistentVolumeClaims"),
     ],
 )
-def test_a_claim_that_is_not_ready_keeps_the_pod_from_every_node(claims, text):
+def test_a_claim_that_is_not_ready_excludes_every_node(claims, text):
     verdict = refusal(*claims)
     assert verdict.message == f"0/1 nodes are available: {text}."
     assert verdict.condition_message == f"0/1 nodes are available: {text}. not found"
@@ -39,18 +39,18 @@ def test_a_claim_that_is_not_ready_keeps_the_pod_from_every_node(claims, text):
     assert verdict.reasons == {}
 
 
-def test_a_lost_claim_is_told_as_such():
+def test_the_message_names_the_volume_of_a_lost_claim():
     lost = claim(volume="disk")
     lost["status"]["phase"] = "Lost"
     assert 'bound to non-existent persistentvolume "disk"' in refusal(lost).message
 
 
-def test_a_claim_that_will_be_bound_by_itself_makes_the_verdict_unknown():
+def test_a_claim_that_will_be_provisioned_makes_the_verdict_unknown():
     assert refusal(claim(class_="now")).outcome is Outcome.UNKNOWN
     assert refusal(claim(class_="gone")).outcome is Outcome.IMPOSSIBLE
 
 
-def test_a_claim_that_will_be_made_counts_by_its_class():
+def test_a_new_claim_counts_by_its_storage_class():
     state = cluster(node(), csiNodes=[], **CLASSES)
     waits = evaluate(state, pod(**uses("home")), new_claims=[claim()])
     assert waits.outcome is Outcome.FITS
@@ -68,7 +68,7 @@ def test_an_ephemeral_volume_counts_by_its_template():
 
 
 @pytest.mark.parametrize("kinds", [["persistentVolumeClaims"], ["persistentVolumes"]])
-def test_without_knowing_claims_a_yes_is_unknown_and_a_no_is_a_no(kinds):
+def test_unknown_claims_make_a_fit_unknown_but_not_a_refusal(kinds):
     unknown = dict.fromkeys(kinds)
     given = {"persistentVolumeClaims": [claim(volume="disk")], "persistentVolumes": [], **unknown}
     assert judge(pod(**uses("home")), node(), **given, **CLASSES).outcome is Outcome.UNKNOWN
@@ -85,7 +85,7 @@ def test_a_bound_claim_needs_no_storage_class():
 
 
 def ephemeral(owner=None):
-    """Judge a pod whose ephemeral volume's claim exists already."""
+    """Explain a pod if the claim of its ephemeral volume already exists."""
     there = claim("new-scratch", volume="disk")
     if owner:
         there["metadata"]["ownerReferences"] = [{"kind": "Pod", "uid": owner, "controller": True}]
@@ -99,7 +99,7 @@ def ephemeral(owner=None):
     )
 
 
-def test_the_claim_of_an_ephemeral_volume_must_be_the_pods_own():
+def test_the_pod_must_own_the_claim_of_its_ephemeral_volume():
     assert ephemeral("uid-new").outcome is Outcome.FITS
     text = "0/1 nodes are available: PVC hub/new-scratch was not created for pod hub/new"
     refused = ephemeral()
@@ -132,16 +132,16 @@ def test_a_new_claim_without_a_class_gets_the_default_one():
     assert judge(request, node(), storageClasses=[default("a")]).outcome is Outcome.FITS
 
 
-def test_which_of_several_default_classes_a_claim_gets_is_unknown():
+def test_several_default_classes_make_the_verdict_unknown():
     assert classless([default("a"), default("b")]) is Outcome.UNKNOWN
 
 
-def test_a_claim_that_waits_for_a_default_class_gets_it_later():
+def test_an_existing_claim_without_a_class_gets_the_default_one_later():
     assert classless([default("a")], new=False) is Outcome.UNKNOWN
     assert classless([WAIT], new=False) is Outcome.IMPOSSIBLE
 
 
-def test_a_claim_with_the_empty_class_never_gets_another():
+def test_a_claim_with_an_empty_class_never_gets_a_default_one():
     state = cluster(node(), storageClasses=[default("a")])
     verdict = evaluate(state, pod(**uses("home")), new_claims=[claim(class_="")])
     assert verdict.outcome is Outcome.IMPOSSIBLE

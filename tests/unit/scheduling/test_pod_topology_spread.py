@@ -26,13 +26,13 @@ def old(name, place, **fields):
     return pod(name, node=place, labels=APP, **fields)
 
 
-def test_a_pod_goes_where_fewer_are():
+def test_a_pod_fits_in_the_domain_with_fewer_pods():
     verdict = judge(asks(), *NODES, pods=[old("1", "a1"), old("2", "a2")])
     assert verdict.feasible == ("b1",)
     assert verdict.failures["a1"] == (Uneven("zone"),)
 
 
-def test_a_node_without_the_label_is_out():
+def test_a_node_without_the_topology_label_is_excluded():
     bare = node("c")
     verdict = judge(asks(), *NODES, bare)
     assert verdict.failures["c"] == (NoTopology("zone"),)
@@ -45,18 +45,18 @@ def test_a_node_without_the_label_is_out():
         {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}},
     ],
 )
-def test_pods_elsewhere_and_pods_that_end_do_not_count(other):
+def test_pods_in_other_namespaces_and_terminating_pods_do_not_count(other):
     pods = [old("1", "a1", **other), old("2", "a2", **other)]
     assert judge(asks(), *NODES, pods=pods).feasible == ("a1", "a2", "b1")
 
 
-def test_with_fewer_domains_than_asked_for_the_least_is_none():
+def test_with_fewer_domains_than_min_domains_the_minimum_is_zero():
     pods = [old("1", "a1"), old("2", "b1")]
     assert judge(asks(), *NODES, pods=pods).feasible
     assert not judge(asks(minDomains=3), *NODES, pods=pods).feasible
 
 
-def test_nodes_that_the_pod_does_not_select_are_no_domains_unless_it_says_so():
+def test_nodes_that_the_pod_does_not_select_count_only_with_the_policy_ignore():
     pods = [old("1", "a1")]
     chosen = {"nodeSelector": {"zone": "a"}}
     for policy, fits in (("Honor", True), ("Ignore", False)):
@@ -68,7 +68,7 @@ def test_nodes_that_the_pod_does_not_select_are_no_domains_unless_it_says_so():
         assert bool(judge(request, *NODES, pods=pods).feasible) is fits
 
 
-def test_tainted_nodes_are_domains_unless_the_pod_says_so():
+def test_tainted_nodes_count_unless_the_taints_policy_is_honor():
     tainted = node("b1", labels={"zone": "b"}, taints=[{"key": "x", "effect": "NoSchedule"}])
     nodes = [*NODES[:2], tainted]
     assert not judge(asks(), *nodes, pods=[old("1", "a1")]).feasible
@@ -90,7 +90,7 @@ def test_an_empty_selector_counts_no_pods():
     assert judge(asks(labelSelector={}), *NODES, pods=pods).feasible == ("a1", "a2", "b1")
 
 
-def test_a_constraint_that_only_prefers_keeps_nobody_away():
+def test_a_schedule_anyway_constraint_excludes_no_node():
     pods = [old(str(n), "a1") for n in range(3)]
     assert judge(asks(whenUnsatisfiable="ScheduleAnyway"), *NODES, pods=pods).feasible
 

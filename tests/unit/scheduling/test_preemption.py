@@ -10,7 +10,7 @@ def old(name="old", place="a", priority=0, **fields):
     return pod(name, node=place, requests=ONE, priority=priority, **fields)
 
 
-def test_pods_of_lower_priority_make_room():
+def test_a_pod_can_preempt_pods_of_lower_priority():
     verdict = answer(pod(requests=ONE, priority=1), node(gpu="1"), pods=[old()])
     assert verdict.outcome is Outcome.FITS_AFTER_PREEMPTION
     assert verdict.preemption_node == "a"
@@ -18,7 +18,7 @@ def test_pods_of_lower_priority_make_room():
 
 
 @pytest.mark.parametrize("priority", [0, -1])
-def test_pods_of_the_same_or_higher_priority_do_not(priority):
+def test_a_pod_cannot_preempt_pods_of_the_same_or_higher_priority(priority):
     verdict = answer(pod(requests=ONE, priority=priority), node(gpu="1"), pods=[old()])
     assert verdict.outcome is Outcome.BUSY
     assert verdict.condition_message == (
@@ -27,14 +27,14 @@ def test_pods_of_the_same_or_higher_priority_do_not(priority):
     )
 
 
-def test_a_pod_that_must_not_preempt_does_not():
+def test_a_pod_with_the_preemption_policy_never_does_not_preempt():
     request = pod(requests=ONE, priority=1, preemptionPolicy="Never")
     verdict = answer(request, node(gpu="1"), pods=[old()])
     assert verdict.outcome is Outcome.BUSY
     assert verdict.preemption == "not eligible due to preemptionPolicy=Never."
 
 
-def test_what_is_fixed_about_a_node_is_not_helped_by_preemption():
+def test_preemption_does_not_help_against_static_rules():
     taint = {"key": "x", "effect": "NoSchedule"}
     verdict = answer(pod(requests=ONE, priority=1), node(gpu="1", taints=[taint]), pods=[old()])
     assert verdict.outcome is Outcome.IMPOSSIBLE
@@ -43,14 +43,14 @@ def test_what_is_fixed_about_a_node_is_not_helped_by_preemption():
     )
 
 
-def test_too_little_room_after_preemption_is_told_with_its_reason():
+def test_the_message_says_why_preemption_does_not_free_enough():
     there = [old("low"), old("high", priority=5)]
     verdict = answer(pod(requests={"gpu": "2"}, priority=1), node(gpu="2"), pods=there)
     assert verdict.outcome is Outcome.BUSY
     assert verdict.preemption == "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
 
 
-def test_the_priority_class_counts_where_admission_has_not_been():
+def test_the_priority_class_counts_before_admission():
     request = pod(requests=ONE, priorityClassName="important")
     class_ = {"metadata": {"name": "important"}, "value": 10}
     given = {"pods": [old()]}
@@ -63,13 +63,13 @@ def test_the_priority_class_counts_where_admission_has_not_been():
     assert verdict.outcome is Outcome.FITS_AFTER_PREEMPTION
 
 
-def test_without_the_classes_the_default_priority_is_unknown_where_a_high_one_makes_room():
+def test_without_priority_classes_the_verdict_is_unknown_if_preemption_could_help():
     taken = {"pods": [old()], "priorityClasses": None}
     assert answer(pod(requests=ONE), node(gpu="1"), **taken).outcome is Outcome.UNKNOWN
     assert answer(pod(requests=ONE, priority=0), node(gpu="1"), **taken).outcome is Outcome.BUSY
 
 
-def test_without_the_classes_a_no_that_no_priority_turns_stays_a_no():
+def test_without_priority_classes_a_refusal_stands_if_no_priority_could_help():
     two = pod(requests={"gpu": "2"})
     verdict = answer(two, node(gpu="1"), pods=[old()], priorityClasses=None)
     assert verdict.outcome is Outcome.IMPOSSIBLE
@@ -85,7 +85,7 @@ def test_without_the_classes_a_no_that_no_priority_turns_stays_a_no():
     assert verdict.outcome is Outcome.BUSY
 
 
-def test_without_the_classes_it_is_unknown_who_goes_before_a_pod_that_room_is_kept_for():
+def test_without_priority_classes_the_verdict_beside_nominated_pods_is_unknown():
     kept = {"pods": [nominated(priority=-1)], "priorityClasses": None}
     assert answer(pod(requests=ONE), node(gpu="1"), **kept).outcome is Outcome.UNKNOWN
     assert answer(pod(requests=ONE, priority=0), node(gpu="1"), **kept).outcome is Outcome.FITS
@@ -97,22 +97,22 @@ def nominated(name="waits", priority=0, place="a", **fields):
 
 
 @pytest.mark.parametrize(("priority", "fits"), [(1, False), (0, False), (-1, True)])
-def test_room_kept_for_pods_of_the_same_or_higher_priority_is_not_free(priority, fits):
+def test_room_for_nominated_pods_of_the_same_or_higher_priority_is_not_free(priority, fits):
     verdict = answer(pod(requests=ONE), node(gpu="1"), pods=[nominated(priority=priority)])
     assert bool(verdict.feasible) is fits
 
 
-def test_room_that_another_scheduler_keeps_is_free():
+def test_room_for_nominated_pods_of_another_scheduler_is_free():
     waits = nominated(schedulerName="other")
     assert answer(pod(requests=ONE), node(gpu="1"), pods=[waits]).feasible == ("a",)
 
 
-def test_room_kept_for_the_pod_itself_is_free():
+def test_room_for_the_pod_itself_is_free():
     state = cluster(node(gpu="1"), pods=[nominated()])
     assert evaluate(state, nominated()).feasible == ("a",)
 
 
-def test_a_pod_whose_victims_still_end_preempts_no_more():
+def test_a_pod_whose_victims_are_terminating_does_not_preempt_again():
     gone = old(
         metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"},
         status={
@@ -128,16 +128,16 @@ def test_a_pod_whose_victims_still_end_preempts_no_more():
 @pytest.mark.parametrize(
     "unreadable",
     [
-        pod("odd", node="a", priority=9, requests={"cpu": "much"}),
-        {**pod("odd", node="a"), "status": 5},
+        pod("broken", node="a", priority=9, requests={"cpu": "much"}),
+        {**pod("broken", node="a"), "status": 5},
     ],
 )
-def test_where_a_pod_cannot_be_read_it_is_unknown_whether_room_can_be_made(unreadable):
+def test_preemption_beside_an_undecodable_pod_is_uncertain(unreadable):
     pods = [old(), unreadable]
     request = pod(requests=ONE, priority=1)
     verdict = answer(request, node(gpu="1"), pods=pods)
     assert verdict.outcome is Outcome.UNKNOWN
-    assert "odd" in verdict.unknown[0].detail
+    assert "broken" in verdict.unknown[0].detail
     beside = answer(request, node(gpu="1"), node("b", gpu="1"), pods=[*pods, old("x", "b")])
     assert beside.outcome is Outcome.FITS_AFTER_PREEMPTION
     assert beside.preemption_node == "b"

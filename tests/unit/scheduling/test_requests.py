@@ -29,27 +29,27 @@ def test_init_containers_run_one_after_another_beside_the_sidecars_before_them()
     assert cpu_of(containers=[container("1")], initContainers=inits) == 4000
 
 
-def test_a_sidecar_runs_as_long_as_the_containers():
+def test_a_sidecar_is_added_to_the_containers():
     inits = [container("1", "Always")]
     assert cpu_of(containers=[container("2")], initContainers=inits) == 3000
 
 
-def test_overhead_comes_on_top():
+def test_overhead_is_added():
     assert cpu_of(containers=[container("1")], overhead={"cpu": "250m"}) == 1250
 
 
-def test_resources_of_the_whole_pod_replace_the_sum():
+def test_pod_level_resources_replace_the_sum():
     spec = {"containers": [container("1")], "resources": {"requests": {"cpu": "3"}}}
     assert cpu_of(**spec) == 3000
     assert pod_requests(parsed(**spec), Rules.of_version("1.33"))["cpu"] == 1000
 
 
-def test_a_limit_without_a_request_is_the_request():
+def test_a_limit_without_a_request_counts_as_the_request():
     spec = {"containers": [container(limits={"cpu": "2", "nvidia.com/gpu": "1"})]}
     assert pod_requests(parsed(**spec), DEFAULT_RULES) == {"cpu": 2000, "nvidia.com/gpu": 1}
 
 
-def test_a_request_that_is_no_quantity_is_an_error():
+def test_an_invalid_quantity_is_an_error():
     with pytest.raises(QuantityError):
         cpu_of(containers=[container("much")])
 
@@ -105,7 +105,7 @@ INFEASIBLE = {"type": "PodResizePending", "status": "True", "reason": "Infeasibl
         ("1.33", {"resources": {"requests": {"cpu": "4"}}}, (), 4000),
         ("1.36", {"resources": {"requests": {"cpu": "1"}}}, (), 2000),
         ("1.36", {"resources": {"requests": {"cpu": "1"}}}, (INFEASIBLE,), 1000),
-        # Until 1.36 an allocation alone does not count, from 1.37 on it does.
+        # An allocation alone counts only since 1.37.
         ("1.36", {"allocatedResources": {"cpu": "3"}}, (), 2000),
         ("1.37", {"allocatedResources": {"cpu": "3"}}, (), 3000),
         ("1.37", {"allocatedResources": {"cpu": "1"}}, (INFEASIBLE,), 1000),
@@ -115,7 +115,7 @@ def test_what_a_pod_being_resized_holds(version, status, conditions, cpu):
     assert held(resized(status, conditions), Rules.of_version(version)) == {"cpu": cpu}
 
 
-def test_from_1_37_the_sums_are_compared_and_not_each_container():
+def test_since_1_37_sums_are_compared_instead_of_containers():
     both = convert(
         "Pod",
         pod(
@@ -132,7 +132,7 @@ def test_from_1_37_the_sums_are_compared_and_not_each_container():
     assert held(both, Rules.of_version("1.37")) == {"cpu": 4000}
 
 
-def test_resources_of_the_whole_pod_are_resized_from_1_36_on():
+def test_pod_level_resources_can_be_resized_since_1_36():
     whole = convert(
         "Pod",
         pod(
@@ -145,7 +145,7 @@ def test_resources_of_the_whole_pod_are_resized_from_1_36_on():
     assert held(whole, Rules.of_version("1.36")) == {"cpu": 5000}
 
 
-def test_a_limit_of_the_pod_is_its_request_where_no_container_asks():
+def test_a_pod_level_limit_counts_as_the_request_if_no_container_requests_it():
     limits = {"limits": {"cpu": "4", "hugepages-2Mi": "4Mi"}}
     assert cpu_of(containers=[container()], resources=limits) == 4000
     assert cpu_of(containers=[container("1")], resources=limits) == 1000

@@ -19,11 +19,11 @@ def test_a_version_has_its_rules(version, resize):
 
 
 @pytest.mark.parametrize("version", ["", "newest", "v2", "1", "1.x", "v1.36 or so", "9" * 99])
-def test_a_version_that_cannot_be_read_means_the_newest(version):
+def test_an_unparsable_version_gets_the_newest_rules(version):
     assert Rules.of_version(version) == Rules.of_version("1.37")
 
 
-def test_more_schedulers_may_use_the_default_filters():
+def test_further_schedulers_can_use_the_default_filters():
     rules = Rules.of_version("1.36", schedulers=["user-scheduler"])
     assert rules.schedulers == {"default-scheduler", "user-scheduler"}
     assert DEFAULT_RULES.schedulers == {"default-scheduler"}

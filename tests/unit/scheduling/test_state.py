@@ -34,7 +34,7 @@ def state():
     return ClusterState.from_objects(nodes=[NODE], pods=[pod()])
 
 
-def test_a_node_knows_what_is_free(state):
+def test_a_node_sums_its_free_resources(state):
     node = state.nodes["gpu-1"]
     assert node.free == {"cpu": 7500, "memory": 32 * 2**30, "pods": 2, "nvidia.com/gpu": 3}
     assert node.requested == {"cpu": 500, "nvidia.com/gpu": 1}
@@ -54,7 +54,7 @@ def test_a_pod_that_has_ended_holds_nothing(state, phase):
     assert not state.pods
 
 
-def test_a_pod_may_come_twice_and_go_twice(state):
+def test_putting_or_removing_a_pod_twice_counts_once(state):
     put(state, "Pod", pod(gpus="2"))
     put(state, "Pod", pod(gpus="2"))
     assert state.nodes["gpu-1"].free["nvidia.com/gpu"] == 2
@@ -64,7 +64,7 @@ def test_a_pod_may_come_twice_and_go_twice(state):
     assert state.nodes["gpu-1"].priorities == {}
 
 
-def test_a_pod_counts_whether_it_comes_before_or_after_its_node():
+def test_a_pod_counts_even_if_its_node_is_put_later():
     state = ClusterState()
     put(state, "Pod", pod())
     assert "gpu-1" not in state.nodes
@@ -75,7 +75,7 @@ def test_a_pod_counts_whether_it_comes_before_or_after_its_node():
     assert state.nodes["gpu-1"].free["nvidia.com/gpu"] == 3
 
 
-def test_a_pod_without_a_node_is_kept_for_the_line(state):
+def test_a_pod_without_a_node_is_in_unbound_pods(state):
     put(state, "Pod", pod("q", node=""))
     assert set(state.unbound_pods) == {"hub/q"}
     put(state, "Pod", pod("q"))
@@ -98,41 +98,41 @@ def test_a_node_that_changes_keeps_its_pods(state):
         {"ownerReferences": [{"kind": "Node", "name": "gpu-1"}]},
     ],
 )
-def test_pods_of_daemonsets_and_static_pods_stay(state, metadata):
+def test_pods_of_daemonsets_and_static_pods_count_as_staying(state, metadata):
     put(state, "Pod", pod("d", metadata=metadata))
     assert state.nodes["gpu-1"].staying_requested == {"cpu": 500, "nvidia.com/gpu": 1}
 
 
-def test_a_pod_with_an_unreadable_request_leaves_its_node_unknown_and_no_other(state):
-    put(state, "Pod", pod("odd", gpus="many"))
-    assert set(state.nodes["gpu-1"].unreadable) == {"hub/odd"}
-    state.remove("Pod", "hub", "odd")
+def test_a_pod_with_an_unreadable_request_makes_its_node_doubtful(state):
+    put(state, "Pod", pod("broken", gpus="many"))
+    assert set(state.nodes["gpu-1"].unreadable) == {"hub/broken"}
+    state.remove("Pod", "hub", "broken")
     assert not state.nodes["gpu-1"].unreadable
 
 
-def test_an_odd_object_is_remembered_until_a_good_one_comes(state):
+def test_an_undecodable_object_is_kept_until_a_valid_version_replaces_it(state):
     put(state, "Pod", {"metadata": {"name": "p", "namespace": "hub"}, "spec": 5})
-    assert [odd.name for odd in state.undecodable] == ["p"]
+    assert [undecodable.name for undecodable in state.undecodable] == ["p"]
     assert not state.pods
     put(state, "Pod", pod())
     assert not list(state.undecodable)
 
 
-def test_a_kind_is_known_once_it_was_given(state):
+def test_a_kind_is_known_once_its_objects_were_given(state):
     assert state.known("Pod")
     assert not state.known("Namespace")
     state.mark_unknown("Pod")
     assert not state.known("Pod")
 
 
-def test_keys_serve_to_prune_what_a_new_list_lacks(state):
+def test_keys_lists_all_objects_including_undecodable_ones(state):
     put(state, "Pod", pod("q", node=""))
     put(state, "Pod", {"metadata": {"name": "o", "namespace": "hub"}, "spec": 5})
     assert set(state.keys("Pod")) == {("hub", "p"), ("hub", "q"), ("hub", "o")}
     assert set(state.keys("Node")) == {("", "gpu-1")}
 
 
-def test_the_version_grows_with_every_change(state):
+def test_the_version_increases_with_every_change(state):
     before = state.version
     put(state, "Pod", pod("q", node=""))
     assert state.version > before
@@ -155,7 +155,7 @@ RESIZED = pod(
 )
 
 
-@pytest.mark.parametrize(("version", "cpu"), [("v1.32.0", 1000), ("1.36.2", 3000), ("odd", 3000)])
+@pytest.mark.parametrize(("version", "cpu"), [("v1.32.0", 1000), ("1.36.2", 3000), ("new", 3000)])
 def test_what_a_resized_pod_holds_depends_on_the_schedulers_version(version, cpu):
     state = ClusterState.from_objects(nodes=[NODE], pods=[RESIZED], rules=Rules.of_version(version))
     assert state.nodes["gpu-1"].requested["cpu"] == cpu

@@ -12,7 +12,7 @@ GPU = Taint(key="nvidia.com/gpu", value="present", effect="NoSchedule")
 
 
 @pytest.mark.parametrize(
-    ("toleration", "borne"),
+    ("toleration", "tolerated"),
     [
         (Toleration(key="nvidia.com/gpu", operator="Exists"), True),
         (Toleration(key="nvidia.com/gpu", operator="Exists", effect="NoExecute"), False),
@@ -25,30 +25,30 @@ GPU = Taint(key="nvidia.com/gpu", value="present", effect="NoSchedule")
         (Toleration(key="nvidia.com/gpu", operator="exists"), False),
     ],
 )
-def test_a_toleration_bears_a_taint_as_in_kubernetes(toleration, borne):
-    assert tolerates(toleration, GPU) is borne
+def test_a_toleration_matches_a_taint_like_in_kubernetes(toleration, tolerated):
+    assert tolerates(toleration, GPU) is tolerated
 
 
-def test_the_first_taint_that_nothing_bears_is_told():
+def test_the_first_untolerated_taint_is_reported():
     taints = [GPU, Taint(key="team", value="x", effect="NoExecute")]
-    bears = [Toleration(key="nvidia.com/gpu", operator="Exists")]
-    assert untolerated(taints, bears) == Untolerated("team", "x", "NoExecute")
+    tolerations = [Toleration(key="nvidia.com/gpu", operator="Exists")]
+    assert untolerated(taints, tolerations) == Untolerated("team", "x", "NoExecute")
 
 
-def test_a_taint_that_only_prefers_keeps_nobody_away():
+def test_a_prefer_no_schedule_taint_excludes_no_pod():
     taint = {"key": "slow", "effect": "PreferNoSchedule"}
     assert judge(pod(), node(taints=[taint])).feasible == ("a",)
 
 
-def test_a_cordoned_node_holds_only_pods_that_bear_it():
+def test_a_cordoned_node_accepts_only_pods_that_tolerate_the_cordon():
     cordoned = node(unschedulable=True)
     assert judge(pod(), cordoned).failures["a"] == (Cordoned(),)
-    bears = [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]
-    assert judge(pod(tolerations=bears), cordoned).feasible == ("a",)
+    tolerations = [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]
+    assert judge(pod(tolerations=tolerations), cordoned).feasible == ("a",)
 
 
 @given(st.lists(st.sampled_from("abc")), st.lists(st.sampled_from("abc")))
-def test_taints_are_borne_exactly_if_each_is(keys, borne):
+def test_taints_are_tolerated_exactly_if_each_one_is(keys, tolerated):
     taints = [Taint(key=key, effect="NoSchedule") for key in keys]
-    bears = [Toleration(key=key, operator="Exists") for key in borne]
-    assert (untolerated(taints, bears) is None) == (set(keys) <= set(borne))
+    tolerations = [Toleration(key=key, operator="Exists") for key in tolerated]
+    assert (untolerated(taints, tolerations) is None) == (set(keys) <= set(tolerated))

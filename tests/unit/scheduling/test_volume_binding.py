@@ -20,33 +20,33 @@ def verdict(claims, volumes=(), classes=(WAIT, NOW, LOCAL), nodes=NODES, **more)
     )
 
 
-def test_a_bound_volume_is_only_where_its_affinity_is():
+def test_a_pod_fits_only_on_nodes_in_the_affinity_of_its_volume():
     made = verdict([claim(volume="disk")], [volume(zone="a", claim="home")])
     assert made.feasible == ("a",)
     assert made.failures["b"] == (VolumeElsewhere("home", "disk"),)
 
 
 @pytest.mark.parametrize(("value", "feasible"), [("a", ("a",)), ("a__b", ("a", "b"))])
-def test_a_bound_volume_is_only_in_its_zone(value, feasible):
+def test_a_pod_fits_only_on_nodes_in_the_zone_of_its_volume(value, feasible):
     made = verdict([claim(volume="disk")], [volume(labels={ZONE: value}, claim="home")])
     assert made.feasible == feasible
     if feasible == ("a",):
         assert made.failures["b"] == (OtherZone("disk", ZONE, ("a",)),)
 
 
-def test_a_node_without_any_zone_takes_every_zone():
+def test_a_node_without_a_zone_label_accepts_volumes_of_any_zone():
     made = verdict(
         [claim(volume="disk")], [volume(labels={ZONE: "a"}, claim="home")], nodes=[node("c")]
     )
     assert made.feasible == ("c",)
 
 
-def test_an_old_zone_label_of_a_volume_meets_todays_of_a_node():
+def test_a_beta_zone_label_of_a_volume_matches_the_current_label_of_a_node():
     old = {"failure-domain.beta.kubernetes.io/zone": "a"}
     assert verdict([claim(volume="disk")], [volume(labels=old, claim="home")]).feasible == ("a",)
 
 
-def test_a_waiting_claim_takes_a_free_volume_where_there_is_one():
+def test_a_waiting_claim_fits_on_nodes_with_a_free_volume():
     made = verdict([claim(class_="local")], [volume(zone="a", class_="local")])
     assert made.feasible == ("a",)
     assert made.failures["b"] == (NoVolume("home"),)
@@ -63,12 +63,12 @@ def test_a_waiting_claim_takes_a_free_volume_where_there_is_one():
         {"volumeAttributesClassName": "gold"},
     ],
 )
-def test_a_volume_that_does_not_suit_is_not_taken(unfit):
+def test_a_claim_does_not_take_an_unsuitable_volume(unfit):
     made = verdict([claim(class_="local")], [volume(**{"class_": "local", **unfit})])
     assert made.feasible == ()
 
 
-def test_a_volume_kept_for_the_claim_decides():
+def test_a_volume_reserved_for_the_claim_decides():
     volumes = [
         volume("kept", zone="a", class_="local", claim="home"),
         volume("free", zone="b", class_="local"),
@@ -92,13 +92,13 @@ def test_the_smallest_claim_takes_the_smallest_volume():
     assert verdict(claims, volumes).feasible == ("a",)
 
 
-def test_a_volume_can_be_made_only_where_its_class_allows():
+def test_allowed_topologies_limit_where_a_volume_can_be_provisioned():
     expression = {"key": "zone", "values": ["b"]}
     narrow = {**WAIT, "allowedTopologies": [{"matchLabelExpressions": [expression]}]}
     assert verdict([claim()], classes=[narrow]).feasible == ("b",)
 
 
-def test_a_claim_that_a_node_was_selected_for_stays_there():
+def test_a_claim_with_a_selected_node_fits_only_there():
     selected = claim(annotations={"volume.kubernetes.io/selected-node": "b"})
     made = verdict([selected])
     assert made.feasible == ("b",)
@@ -118,20 +118,20 @@ def capacity(size, zone, **fields):
 DRIVER = {"metadata": {"name": "csi"}, "spec": {"storageCapacity": True}}
 
 
-def test_a_volume_needs_space_where_it_would_be_made():
+def test_a_new_volume_needs_enough_storage_capacity():
     spaces = [capacity("9Gi", "a"), capacity("100Gi", "b")]
     made = verdict([claim()], csiDrivers=[DRIVER], csiStorageCapacities=spaces)
     assert made.feasible == ("b",)
     assert made.failures["a"] == (NoStorage("home"),)
 
 
-def test_the_largest_volume_that_can_be_made_counts_before_the_space():
+def test_the_maximum_volume_size_counts_before_the_capacity():
     spaces = [capacity("100Gi", "a", maximumVolumeSize="5Gi")]
     made = verdict([claim()], csiDrivers=[DRIVER], csiStorageCapacities=spaces)
     assert made.feasible == ()
 
 
-def test_space_is_no_matter_for_drivers_that_do_not_ask_for_it():
+def test_capacity_does_not_matter_for_drivers_that_do_not_report_it():
     quiet = {"metadata": {"name": "csi"}, "spec": {"storageCapacity": False}}
     assert verdict([claim()], csiDrivers=[quiet]).feasible == ("a", "b")
     assert verdict([claim()], csiDrivers=[]).feasible == ("a", "b")

@@ -26,7 +26,7 @@ RBD = {"rbd": {"monitors": ["m1", "m2"], "pool": "p", "image": "i"}}
         (GCE, EBS, False),
     ],
 )
-def test_a_disk_is_on_a_node_once_unless_all_only_read(one, other, conflict):
+def test_two_pods_on_a_node_share_a_disk_only_if_both_mount_it_read_only(one, other, conflict):
     old = pod("old", node="a", volumes=[{"name": "d", **other}])
     verdict = judge(pod(volumes=[{"name": "d", **one}]), node("a"), node("b"), pods=[old])
     assert verdict.feasible == (("b",) if conflict else ("a", "b"))
@@ -42,18 +42,18 @@ def claims(mode):
     }
 
 
-def test_a_claim_for_one_pod_keeps_others_from_every_node():
+def test_a_read_write_once_pod_claim_in_use_excludes_every_node():
     verdict = judge(pod(**uses("home")), node("a"), node("b"), **claims("ReadWriteOncePod"))
     assert verdict.failures["a"] == (ClaimInUse(("home",)),)
     assert verdict.outcome is Outcome.BUSY
 
 
-def test_a_claim_for_one_node_is_not_looked_at():
+def test_a_read_write_once_claim_in_use_excludes_no_node():
     verdict = judge(pod(**uses("home")), node("a"), node("b"), **claims("ReadWriteOnce"))
     assert verdict.feasible == ("a", "b")
 
 
-def test_a_claim_of_the_same_name_in_another_namespace_is_another():
+def test_claims_of_the_same_name_in_other_namespaces_do_not_count():
     verdict = judge(
         pod(**uses("home")),
         node("a"),

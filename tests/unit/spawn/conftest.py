@@ -12,5 +12,5 @@ from tests.unit.spawn.hubs import StillHub
 
 @pytest.fixture
 def hub_with(monkeypatch: pytest.MonkeyPatch) -> Callable[..., StillHub]:
-    """Makes a hub before a cluster that has the given objects."""
+    """Return a function that makes a hub on a cluster with the given objects."""
     return partial(StillHub, monkeypatch)

@@ -1,4 +1,4 @@
-"""Real spawners of a hub that isn't there, before a cluster that a test sets."""
+"""Real spawners without a hub, on a cluster that the test defines."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ log = logging.getLogger("hub")
 
 
 class Script(DryRun):
-    """Admission as a test has it.
+    """Admission with answers from the test.
 
     Attributes:
-        asked: The namespaces and pods that it was asked about.
-        answer: What it makes of a pod; at first nobody can say.
+        asked: The namespaces and pods of the questions.
+        answer: Its answer about a pod; None by default.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Script(DryRun):
 
 
 class StillRuntime(Runtime):
-    """What a hub has once, but for a view that stands still and admission from a script."""
+    """A runtime with a fixed view and admission from a `Script`."""
 
     def __init__(self, settings: Settings, view: StillView, admission: DryRun) -> None:
         super().__init__(settings)
@@ -57,11 +57,11 @@ class StillRuntime(Runtime):
 
 
 class StillHub:
-    """As much of a hub as KubeSpawner uses.
+    """The parts of a hub that KubeSpawner uses.
 
     Args:
-        monkeypatch: Has each spawner use the runtime of its own hub.
-        objects: What is in the cluster, each with its kind.
+        monkeypatch: Makes each spawner use the runtime of its own hub.
+        objects: The objects in the cluster, each with its kind.
     """
 
     base_url = url = "/hub/"
@@ -77,18 +77,18 @@ class StillHub:
         self._runtime: Runtime | None = None
 
     def runtime(self, settings: Settings) -> Runtime:
-        """The hub's runtime; the first spawner's traits are those for everybody."""
+        """Return the hub's runtime; the first call decides its traits."""
         if self._runtime is None:
             self._runtime = StillRuntime(settings, self.view, self.admission)
         return self._runtime
 
     def spawner(self, **traits: Any) -> GPUSpawner:
-        """Make alice's spawner, which has a way to the cluster that leads nowhere."""
+        """Make alice's spawner, with a Kubernetes client that does nothing."""
         spawner: GPUSpawner = self._make(GPUSpawner, traits)
         return spawner
 
     def stock_spawner(self, **traits: Any) -> KubeSpawner:
-        """The same without gpuspawner."""
+        """Make alice's spawner as KubeSpawner, without gpuspawner."""
         return self._make(KubeSpawner, traits)
 
     def _make(self, kind: type[KubeSpawner], traits: dict[str, Any]) -> Any:

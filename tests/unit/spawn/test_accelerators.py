@@ -1,4 +1,4 @@
-"""The accelerators on offer, as the source of servers; tests/hub/test_options.py has a hub's."""
+"""Accelerators as the source of servers; tests/hub/test_options.py tests them in a hub."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def accelerators(
 
 
 @pytest.mark.parametrize("accelerators", [{}], indirect=True)
-def test_where_nobody_else_reads_options_all_of_them_are_ours_to_check(
+def test_without_administrator_s_hooks_all_options_are_ours(
     accelerators: Accelerators,
 ) -> None:
     assert accelerators.split({"gpus": 1, "course": "ml"}) == ({"gpus": 1, "course": "ml"}, {})
@@ -30,14 +30,14 @@ def test_where_nobody_else_reads_options_all_of_them_are_ours_to_check(
 @pytest.mark.parametrize(
     "accelerators", ADMINISTRATORS, ids=["applied", "read from the form"], indirect=True
 )
-def test_where_administrators_read_options_other_names_are_theirs(
+def test_with_administrator_s_hooks_other_names_are_theirs(
     accelerators: Accelerators,
 ) -> None:
     assert accelerators.split({"gpus": 1, "course": "ml"}) == ({"gpus": 1}, {"course": "ml"})
 
 
 @pytest.mark.parametrize("accelerators", [{}, *ADMINISTRATORS], indirect=True)
-def test_what_is_no_object_is_handed_on_for_the_parser_to_refuse(
+def test_options_that_are_not_an_object_are_passed_to_the_parser(
     accelerators: Accelerators,
 ) -> None:
     assert accelerators.split(["gpus"]) == (["gpus"], {})

@@ -1,4 +1,4 @@
-"""What needs no waiting is done at once; tests/hub/test_refusals.py has it in a hub."""
+"""Coroutines run until they wait; tests/hub/test_refusals.py tests this in a hub."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ async def _at_once(value: str) -> str:
     return value
 
 
-async def test_what_need_not_wait_is_done_at_once() -> None:
+async def test_a_coroutine_that_does_not_wait_finishes_at_once() -> None:
     assert at_once(partial(_at_once, "done")) == "done"
 
 
-async def test_what_has_to_wait_is_left_to_whoever_awaits_it() -> None:
+async def test_a_coroutine_that_waits_returns_the_rest_to_await() -> None:
     rest = at_once(partial(_wait_then, "done"))
 
     assert await rest == "done"  # type: ignore[misc]
 
 
-async def test_what_says_first_that_it_has_to_wait_goes_on_where_it_is() -> None:
+async def test_after_sleep_0_a_coroutine_continues_where_it_was() -> None:
     steps: list[str] = []
 
     async def gate() -> str:
@@ -45,7 +45,7 @@ async def test_what_says_first_that_it_has_to_wait_goes_on_where_it_is() -> None
     assert steps == ["begun", "waited"]
 
 
-async def test_what_waits_for_anything_else_first_begins_again() -> None:
+async def test_after_any_other_first_wait_a_coroutine_starts_again() -> None:
     steps: list[str] = []
     hook: asyncio.Future[str] = asyncio.Future()
 
@@ -64,7 +64,7 @@ async def test_what_waits_for_anything_else_first_begins_again() -> None:
     assert steps == ["begun", "ended"] * 2
 
 
-async def test_only_the_first_wait_decides_whether_it_goes_on() -> None:
+async def test_only_the_first_wait_decides_whether_a_coroutine_continues() -> None:
     steps: list[str] = []
     hook: asyncio.Future[str] = asyncio.Future()
 
@@ -80,7 +80,7 @@ async def test_only_the_first_wait_decides_whether_it_goes_on() -> None:
     assert steps == ["begun"]
 
 
-async def test_what_is_waited_for_may_fail_inside_the_coroutine() -> None:
+async def test_a_coroutine_can_catch_an_error_of_its_wait() -> None:
     failing: asyncio.Future[None] = asyncio.Future()
 
     async def catches() -> str:
@@ -116,7 +116,7 @@ async def test_cancelling_the_rest_cancels_the_coroutine() -> None:
     assert ended == ["tidied"]
 
 
-async def test_cancelling_what_goes_on_cancels_the_coroutine() -> None:
+async def test_cancelling_a_continued_coroutine_cancels_it() -> None:
     ended = []
 
     async def tidies() -> None:
@@ -153,7 +153,7 @@ async def _says_so_and_gives_up() -> str:
 @pytest.mark.parametrize("waits", [_gives_up, _says_so_and_gives_up])
 async def test_a_time_out_inside_the_coroutine_cancels_nothing_else(waits: object) -> None:
     async def spawn() -> str:
-        # The hub makes a task of what a hook returns, and may wait for it in any way.
+        # The hub makes a task of a hook's result, and may wait for it in any way.
         hook = asyncio.ensure_future(at_once(waits))  # type: ignore[arg-type]
         await asyncio.wait([hook])
         return hook.result()
@@ -161,7 +161,7 @@ async def test_a_time_out_inside_the_coroutine_cancels_nothing_else(waits: objec
     assert await asyncio.create_task(spawn()) == "given up"
 
 
-def test_an_error_before_any_waiting_is_raised_at_once() -> None:
+def test_an_error_before_the_first_wait_is_raised_at_once() -> None:
     async def fails() -> None:
         raise ValueError
 

@@ -1,4 +1,4 @@
-"""A start that is under way: what it says, and what follows from it."""
+"""A start in progress: its repr, its promise, its time for a node, and its news."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.unit.spawn.profiles.lists import GPU
 
 
 async def _begun(hub: StillHub, options: dict[str, Any], **traits: Any) -> Attempt:
-    """An attempt as the second gate makes it."""
+    """Make an attempt as the second gate does."""
     spawner = hub.spawner(**traits)
     spawner.user_options = options
     assert spawner.run_pre_spawn_hook() is None
@@ -38,7 +38,7 @@ async def _begun(hub: StillHub, options: dict[str, Any], **traits: Any) -> Attem
         (Phase.SENT, "phase=<Phase.SENT: 'sent'>"),
     ],
 )
-async def test_printed_it_says_options_grant_decision_and_phase(
+async def test_the_repr_shows_options_grant_decision_and_phase(
     phase: Phase, printed: str, hub_with: Callable[..., StillHub]
 ) -> None:
     hub = hub_with(("Node", node("a", 2)))
@@ -56,7 +56,7 @@ async def test_printed_it_says_options_grant_decision_and_phase(
     assert printed in text
 
 
-async def test_printed_it_says_which_profile_was_chosen(hub_with: Callable[..., StillHub]) -> None:
+async def test_the_repr_shows_the_chosen_profile(hub_with: Callable[..., StillHub]) -> None:
     hub = hub_with(("Node", node("a", 2)))
 
     text = str(await _begun(hub, {"profile": "gpu", "gpus": "two"}, profile_list=[GPU]))
@@ -82,7 +82,7 @@ def _attempt(decision: Start | Wait, gone: tuple[Gone, ...] = ()) -> Attempt:
     ],
     ids=["a GPU", "no GPU", "a doubt", "a new node"],
 )
-def test_only_what_starts_without_a_doubt_is_a_promise(
+def test_only_a_start_without_unknowns_is_promised(
     decision: Start | Wait, is_promised: bool
 ) -> None:
     assert _attempt(decision).is_promised is is_promised
@@ -93,19 +93,19 @@ def test_only_what_starts_without_a_doubt_is_a_promise(
     [(None, 0), (A100, 0), (replace(A100, scale_up=ScaleUp(2, 2.5)), 300)],
     ids=["no GPU", "no new node", "a new node"],
 )
-def test_a_new_node_has_twice_the_time_that_it_usually_takes(
+def test_a_new_node_gets_twice_its_usual_time(
     accelerator: Accelerator | None, seconds: int
 ) -> None:
     assert _attempt(Start(Grant(accelerator, 1))).seconds_for_a_node == seconds
 
 
-def test_what_is_gone_is_news_before_what_is_waited_for() -> None:
+def test_the_news_names_gone_options_before_the_wait() -> None:
     waiting = Wait(Grant(A100, 1), CanScaleUp(1, 2, 8))
 
     [new_node] = _attempt(waiting).news()
     [gone, then] = _attempt(waiting, (Gone("image", "old"),)).news()
 
     assert "8 minutes" in new_node.text
-    assert "image none in place of image old" in gone.text
+    assert "image: none instead of old" in gone.text
     assert then == new_node
     assert _attempt(Start(Grant())).news() == ()

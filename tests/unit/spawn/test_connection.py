@@ -1,4 +1,4 @@
-"""A spawner can be made whatever is wrong with the way to the cluster, and finds it later."""
+"""A spawner works without a usable kubeconfig, and connects as soon as there is one."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def make(hub_with: Callable[..., StillHub]) -> Callable[..., GPUSpawner]:
 
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], object]:
-    """Write the kubeconfig; until then there is none."""
-    load_config.cache_clear()  # it keeps what was read once, for good
+    """Return a function that writes the kubeconfig; until then there is none."""
+    load_config.cache_clear()  # it caches its first result for good
     monkeypatch.setattr(
         "kubernetes_asyncio.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION",
         str(tmp_path / "config"),
@@ -49,7 +49,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ob
 
 
 @pytest.mark.parametrize("text", [None, "", "just text", "{broken: [", EXEC_PLUGIN])
-async def test_a_configuration_that_cannot_be_read_is_an_outage(
+async def test_a_kubeconfig_that_cannot_be_read_is_an_outage(
     write: Callable[[str], object], make: Callable[..., GPUSpawner], text: str | None
 ) -> None:
     if text is not None:
@@ -63,7 +63,7 @@ async def test_a_configuration_that_cannot_be_read_is_an_outage(
     assert kubespawner.connect(spawner)
 
 
-async def test_without_a_configuration_nobody_is_asked_what_admission_makes_of_a_pod(
+async def test_without_a_kubeconfig_admission_is_not_asked(
     write: Callable[[str], object], make: Callable[..., GPUSpawner]
 ) -> None:
     asked = Script()
@@ -76,7 +76,7 @@ async def test_without_a_configuration_nobody_is_asked_what_admission_makes_of_a
     assert await admission.admit("jhub", {"spec": {}}) == {"spec": {}}
 
 
-async def test_what_is_wrong_with_a_trait_is_no_outage(
+async def test_a_wrong_trait_is_not_an_outage(
     write: Callable[[str], object], make: Callable[..., GPUSpawner]
 ) -> None:
     write(TOKEN)
@@ -85,16 +85,16 @@ async def test_what_is_wrong_with_a_trait_is_no_outage(
         make(start_timeout="soon")
 
 
-async def test_what_is_wrong_with_a_trait_is_no_outage_without_a_configuration_either(
+async def test_a_wrong_trait_is_not_an_outage_even_without_a_kubeconfig(
     write: Callable[[str], object], make: Callable[..., GPUSpawner]
 ) -> None:
-    del write  # there is none
+    del write  # no kubeconfig is written
 
     with pytest.raises(TraitError):
         make(start_timeout="soon")
 
 
-async def test_a_trait_that_kubespawner_has_renamed_is_no_outage(
+async def test_a_trait_that_kubespawner_has_renamed_is_not_an_outage(
     write: Callable[[str], object],
     make: Callable[..., GPUSpawner],
     monkeypatch: pytest.MonkeyPatch,
@@ -114,11 +114,11 @@ class Failing:
         self.first_load_future: asyncio.Future[None] = asyncio.Future()
 
     async def start(self) -> None:
-        """Begin to list, and fail."""
+        """Start the first list, and fail."""
         self.first_load_future.set_exception(ConnectionError())
 
 
-async def test_a_reflector_whose_first_list_fails_is_begun_anew_by_the_next_start(
+async def test_the_next_start_restarts_a_reflector_whose_first_list_failed(
     write: Callable[[str], object],
     make: Callable[..., GPUSpawner],
     monkeypatch: pytest.MonkeyPatch,
@@ -133,16 +133,16 @@ async def test_a_reflector_whose_first_list_fails_is_begun_anew_by_the_next_star
 
 
 class Listing:
-    """A reflector whose first list takes as long as a test lets it."""
+    """A reflector whose first list lasts until the test ends it."""
 
     def __init__(self, **_: object) -> None:
         self.first_load_future: asyncio.Future[None] = asyncio.Future()
 
     async def start(self) -> None:
-        """Begin to list."""
+        """Start the first list."""
 
 
-async def test_a_start_that_is_cancelled_during_the_first_list_cancels_no_other(
+async def test_cancelling_a_start_during_the_first_list_cancels_no_other(
     write: Callable[[str], object],
     make: Callable[..., GPUSpawner],
     monkeypatch: pytest.MonkeyPatch,

@@ -1,4 +1,4 @@
-"""The gates of one spawner; tests/hub/test_gates.py has them in a hub."""
+"""The gates of one spawner; tests/hub/test_gates.py tests them in a hub."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def tolerating(pod: Manifest) -> Manifest:
     return {**pod, "spec": {**pod["spec"], "tolerations": [{"operator": "Exists"}]}}
 
 
-async def test_each_gate_asks_what_admission_makes_of_the_pod_where_it_is_to_be(
+async def test_each_gate_asks_admission_in_the_pod_s_namespace(
     hub_with: Callable[..., StillHub],
 ) -> None:
     hub = hub_with(TAINTED)
@@ -38,7 +38,7 @@ async def test_each_gate_asks_what_admission_makes_of_the_pod_where_it_is_to_be(
 
     spawner.api.create_namespaced_pod = create_namespaced_pod
 
-    # JupyterHub 5 leaves a query to the spawner as it came, 6 without the prefix.
+    # JupyterHub 5 passes a query as sent, 6 without the prefix.
     stored = await spawner.options_from_query({"opt-accelerator": ["a100"], "opt-gpus": ["2"]})
     assert len(hub.admission.asked) == 1
     spawner.user_options = stored
@@ -60,7 +60,7 @@ async def test_each_gate_asks_what_admission_makes_of_the_pod_where_it_is_to_be(
     assert attempt.phase is Phase.SENT
 
 
-async def test_where_admission_leaves_the_pod_as_it_is_it_is_refused(
+async def test_a_pod_that_admission_does_not_change_is_refused(
     hub_with: Callable[..., StillHub],
 ) -> None:
     hub = hub_with(TAINTED)
@@ -72,7 +72,7 @@ async def test_where_admission_leaves_the_pod_as_it_is_it_is_refused(
 
 
 @pytest.mark.parametrize("is_room", [True, False], ids=["room", "no room"])
-async def test_a_form_during_whose_check_another_request_begins_the_start_is_told_so(
+async def test_a_form_is_refused_if_another_request_starts_the_server_meanwhile(
     is_room: bool, hub_with: Callable[..., StillHub], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -90,18 +90,18 @@ async def test_a_form_during_whose_check_another_request_begins_the_start_is_tol
     assert caplog.messages == []
 
 
-async def test_a_profile_that_cannot_be_loaded_when_it_starts_is_no_500(
+async def test_a_profile_that_cannot_be_loaded_at_the_start_is_not_a_500(
     hub_with: Callable[..., StillHub],
 ) -> None:
     spawner = hub_with(("Node", node("a", 2))).spawner(profile_list=[GPU])
     assert spawner.run_pre_spawn_hook() is None
     spawner.user_options = {"profile": "taken away meanwhile"}
 
-    with pytest.raises(Refusal, match="something in the hub's settings contradicts it"):
+    with pytest.raises(Refusal, match="an error in the hub's configuration"):
         await spawner.load_user_options()
 
 
-async def test_on_a_copy_on_which_it_is_tried_it_fails_as_with_kubespawner(
+async def test_on_a_copy_a_profile_fails_to_load_as_with_kubespawner(
     hub_with: Callable[..., StillHub],
 ) -> None:
     spawner = hub_with(("Node", node("a", 2))).spawner(profile_list=[GPU])

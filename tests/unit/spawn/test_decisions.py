@@ -1,4 +1,4 @@
-"""The preflight's answer about a start; tests/hub/test_gates.py has it in a hub."""
+"""The preflight's decision about a start; tests/hub/test_gates.py tests it in a hub."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _fails(proposal: Proposal) -> Decision:
 
 
 @pytest.mark.parametrize("question", [_fails, _fails_late])
-async def test_a_fault_of_the_preflight_is_logged_and_the_start_goes_on(
+async def test_an_error_of_the_preflight_is_logged_and_the_start_goes_on(
     spawner: Any, question: Question, caplog: pytest.LogCaptureFixture
 ) -> None:
     decision = await decide(spawner, CHOICE, question, Script())
@@ -55,7 +55,7 @@ async def test_a_fault_of_the_preflight_is_logged_and_the_start_goes_on(
     assert "jupyter-alice" in caplog.text
 
 
-async def test_a_question_can_ask_what_admission_makes_of_a_pod(spawner: Any) -> None:
+async def test_a_question_can_ask_admission(spawner: Any) -> None:
     admission = Script()
     admission.answer = lambda pod: {"admitted": pod}
 
@@ -78,24 +78,24 @@ async def test_a_refusal_says_why(spawner: Any) -> None:
 
 @dataclass(frozen=True)
 class _Speechless(NoChoice):
-    """A choice for which nothing can be found instead."""
+    """A choice whose search for alternatives fails."""
 
     async def explain(self, refusal: Refuse, admission: Admission) -> tuple[Message, OnForm]:
         raise ZeroDivisionError((refusal, admission))
 
 
-async def test_a_refusal_stands_even_if_nothing_can_be_found_instead(
+async def test_a_refusal_stands_even_if_finding_alternatives_fails(
     spawner: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(Refusal, match=r"machines are full right now") as raised:
         await decide(spawner, _Speechless(CHOICE.proposal), lambda _: FULL, Script())
 
     assert raised.value.slug == "busy"
-    assert "Nothing could be found for jupyter-alice instead" in caplog.text
+    assert "Finding alternatives for jupyter-alice failed" in caplog.text
     assert "ZeroDivisionError" in caplog.text
 
 
-async def test_with_only_a_warning_a_refusal_is_noted_on_the_start(spawner: Any) -> None:
+async def test_with_preflight_warn_a_refusal_is_a_note_on_the_start(spawner: Any) -> None:
     spawner.preflight = WARN
 
     decision = await decide(spawner, CHOICE, lambda _: FULL, Script())
@@ -103,7 +103,7 @@ async def test_with_only_a_warning_a_refusal_is_noted_on_the_start(spawner: Any)
     assert decision == Start(Grant(), (Overruled(FULL),))
 
 
-async def test_switched_off_nobody_is_asked(spawner: Any) -> None:
+async def test_with_preflight_off_the_preflight_is_not_asked(spawner: Any) -> None:
     spawner.preflight = OFF
 
     assert await decide(spawner, CHOICE, _fails, Script()) == Start(Grant())

@@ -1,4 +1,4 @@
-"""What a request has sent, for the form that is drawn again."""
+"""The draft of a request, for redrawing the form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpuspawner.spawn.drafts import Draft
 BUSY = OnForm(Message.of("It is in use."))
 
 
-def test_a_draft_is_seen_by_the_tasks_of_its_request_and_by_no_other() -> None:
+def test_only_the_tasks_of_a_request_see_its_draft() -> None:
     async def look() -> Draft | None:
         return drafts.current()
 
@@ -30,7 +30,7 @@ def test_a_draft_is_seen_by_the_tasks_of_its_request_and_by_no_other() -> None:
     asyncio.run(both())
 
 
-async def test_the_form_that_is_drawn_again_has_what_was_sent_and_why_it_was_refused() -> None:
+async def test_a_redrawn_form_has_the_sent_options_and_the_refusal() -> None:
     kept = drafts.keep({"gpus": ["2"]})
 
     drafts.refuse(BUSY)
@@ -39,7 +39,7 @@ async def test_the_form_that_is_drawn_again_has_what_was_sent_and_why_it_was_ref
     assert drafts.current() is kept
 
 
-def test_where_no_form_was_sent_there_is_none_to_show_a_refusal() -> None:
+def test_without_a_form_or_query_there_is_no_draft() -> None:
     context = copy_context()
 
     context.run(drafts.refuse, BUSY)

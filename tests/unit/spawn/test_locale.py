@@ -1,4 +1,4 @@
-"""The language in which a spawner's owner is answered."""
+"""The language of a spawner's messages."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.unit.spawn.hubs import StillHub
     ("configured", "accepted", "heard_as"),
     [("", "de", ["de"]), ("fr", "de", ["fr"]), ("fr", None, ["fr"]), ("", None, [])],
 )
-def test_what_a_request_has_begun_in_one_language_goes_on_in_it(
+def test_a_request_keeps_its_language(
     configured: str,
     accepted: str | None,
     heard_as: list[str],
     hub_with: Callable[..., StillHub],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A form that is drawn again comes from a spawner that the hub may have told no handler."""
+    """The hub may redraw a form with a spawner that has no handler."""
     heard: list[str] = []
     monkeypatch.setattr(language, "set_locale", heard.append)
     request = SimpleNamespace(headers={"Accept-Language": accepted})
@@ -35,7 +35,7 @@ def test_what_a_request_has_begun_in_one_language_goes_on_in_it(
     assert heard == heard_as
 
 
-def test_whoever_asks_about_another_s_server_is_answered_in_their_own_language(
+def test_a_user_who_asks_about_another_s_server_gets_their_own_language(
     hub_with: Callable[..., StillHub], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[str] = []

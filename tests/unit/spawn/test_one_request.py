@@ -1,4 +1,4 @@
-"""Of the requests for one server, one goes on; tests/hub/test_refusals.py has it in a hub."""
+"""Only one request starts a server; tests/hub/test_gates.py tests this in a hub."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpuspawner.spawn.refusal import Refusal, reporting
 from tests.unit.spawn.hubs import StillHub
 
 
-async def test_of_requests_that_pass_the_gate_together_one_goes_on(
+async def test_only_one_of_several_concurrent_requests_starts_the_server(
     hub_with: Callable[..., StillHub],
 ) -> None:
     spawner = hub_with().spawner()
@@ -27,7 +27,7 @@ async def test_of_requests_that_pass_the_gate_together_one_goes_on(
 
     first = asyncio.create_task(request())
     second = asyncio.create_task(request())
-    with pytest.raises(Refusal, match="started already"):
+    with pytest.raises(Refusal, match="already starting"):
         await second
 
     end.set()
@@ -35,7 +35,7 @@ async def test_of_requests_that_pass_the_gate_together_one_goes_on(
     await asyncio.create_task(request())
 
 
-async def test_a_request_comes_too_late_for_a_server_that_is_starting(
+async def test_a_request_is_too_late_for_a_server_that_is_starting(
     hub_with: Callable[..., StillHub],
 ) -> None:
     spawner = hub_with().spawner()
@@ -47,7 +47,7 @@ async def test_a_request_comes_too_late_for_a_server_that_is_starting(
         one_request.check(spawner)
 
 
-async def test_a_request_that_comes_too_late_is_no_refusal_of_the_server(
+async def test_a_request_that_is_too_late_is_not_reported_as_a_refusal(
     hub_with: Callable[..., StillHub], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)

@@ -1,4 +1,4 @@
-"""The pods that grants make for one person."""
+"""The pods for grants to one user."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def building(**spec: object) -> PodBuilder:
     return PodBuilder(Person("alice"), OFFERS, PodRules(), stock)
 
 
-def test_another_request_comes_with_its_own_pod() -> None:
+def test_a_variant_has_its_own_grant_and_pod() -> None:
     builder = building()
 
     variant = builder.variant(GPURequest("t4", 2))
@@ -34,11 +34,11 @@ def test_another_request_comes_with_its_own_pod() -> None:
     assert "resources" not in builder.stock["spec"]["containers"][0]
 
 
-def test_what_is_not_on_offer_is_no_alternative() -> None:
+def test_a_request_that_is_not_on_offer_has_no_variant() -> None:
     assert building().variant(GPURequest("h100", 1)) is None
 
 
-def test_what_contradicts_the_hub_s_configuration_is_no_alternative_and_no_pod() -> None:
+def test_a_grant_that_contradicts_the_configuration_has_no_pod() -> None:
     builder = building(nodeSelector={"pool": "users"})
 
     assert builder.variant(GPURequest("t4", 1)) is None
@@ -46,7 +46,7 @@ def test_what_contradicts_the_hub_s_configuration_is_no_alternative_and_no_pod()
         builder.pod(Grant(OFFERS.accelerators["t4"], 1))
 
 
-def test_without_a_stock_pod_nothing_can_be_judged() -> None:
+def test_without_a_stock_pod_the_spec_is_unknown() -> None:
     builder = PodBuilder(Person("alice"), OFFERS, PodRules(), None)
 
     assert isinstance(Proposal("hub", "p", builder.pod(Grant()), Grant()).subject, Undecodable)

@@ -1,4 +1,4 @@
-"""What a refusal says, and to whom; tests/hub/test_refusals.py has it in a hub."""
+"""Where a refusal is logged and shown; tests/hub/test_refusals.py tests it in a hub."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ def _is_kept(text: str, *args: object, error: BaseException | None = None) -> bo
     return bool(module._no_echo.filter(record))
 
 
-def test_no_line_of_others_about_a_refusal_is_kept(refusal: Refusal) -> None:
+def test_other_log_lines_about_a_refusal_are_dropped(refusal: Refusal) -> None:
     assert not _is_kept("It failed", error=refusal)
     assert not _is_kept(f"Error starting alice's server: {refusal}")
     assert not _is_kept("Error starting %s's server: %s", "alice", refusal)
     assert not _is_kept("%d %s: %s", 409, "POST /hub/spawn", refusal.get_message())
 
 
-def test_a_line_that_only_says_the_same_is_kept(refusal: Refusal) -> None:
+def test_a_log_line_with_the_same_text_is_kept(refusal: Refusal) -> None:
     assert _is_kept("Not starting %s (%s): %s", "alice", "busy", refusal.text)
     assert _is_kept(refusal.text)
 
 
-def test_a_line_that_cannot_be_written_raises_nothing_where_it_was_logged(
+def test_a_log_record_that_cannot_be_formatted_raises_nothing(
     refusal: Refusal,
 ) -> None:
     assert _is_kept("%d of %d", 1), refusal
 
 
-def test_people_are_told_nothing_but_the_text(refusal: Refusal) -> None:
+def test_the_hub_shows_users_only_the_message(refusal: Refusal) -> None:
     assert str(refusal) == refusal.text == refusal.jupyterhub_message
     assert refusal.get_message() == refusal.text
 
 
-def test_a_server_s_name_makes_no_line_of_its_own_in_the_log(
+def test_a_server_s_name_adds_no_log_line(
     hub_with: Callable[..., StillHub], caplog: pytest.LogCaptureFixture
 ) -> None:
     """JupyterHub 5 takes any name; 6 refuses such names."""
@@ -64,7 +64,7 @@ def test_a_server_s_name_makes_no_line_of_its_own_in_the_log(
     assert line == "Not starting alice:lab [I] Starting bob [31m (busy): It is in use."
 
 
-def test_the_log_has_details_that_nobody_else_reads(
+def test_only_the_log_shows_the_details(
     hub_with: Callable[..., StillHub], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -78,7 +78,7 @@ def test_the_log_has_details_that_nobody_else_reads(
     assert "nodes" not in str(raised.value)
 
 
-async def test_a_refusal_that_nobody_raises_is_neither_logged_nor_shown(
+async def test_a_refusal_that_is_caught_is_neither_logged_nor_shown(
     refusal: Refusal, hub_with: Callable[..., StillHub], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -103,7 +103,7 @@ async def test_a_refusal_that_leaves_several_gates_is_reported_once(
     assert caplog.messages == ["Not starting alice (busy): 100 % of the T4s are in use."]
 
 
-async def test_the_form_shows_what_is_meant_for_it_or_else_the_message(
+async def test_the_form_shows_its_own_message_if_there_is_one(
     refusal: Refusal, hub_with: Callable[..., StillHub]
 ) -> None:
     spawner, draft = hub_with().spawner(), drafts.keep({})
@@ -119,7 +119,7 @@ async def test_the_form_shows_what_is_meant_for_it_or_else_the_message(
         assert draft.refused == on_form
 
 
-def test_what_is_no_refusal_is_not_reported(
+def test_other_exceptions_are_not_reported(
     hub_with: Callable[..., StillHub], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)

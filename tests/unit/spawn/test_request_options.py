@@ -1,4 +1,4 @@
-"""What a request sent; tests/hub/test_hostile_bodies.py has it in a hub."""
+"""The options of a request; tests/hub/test_hostile_bodies.py tests them in a hub."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_options_of_a_query_lose_their_prefix(query: Any, options: Any) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"null", b" null\n"])
-def test_no_options_are_no_options(body: bytes) -> None:
+def test_a_body_without_options_has_none(body: bytes) -> None:
     assert request_options.options_in(body) is None
 
 
@@ -44,7 +44,7 @@ def test_no_options_are_no_options(body: bytes) -> None:
         b'{"image": "small"} {}',
     ],
 )
-def test_a_body_that_is_not_json_in_utf_8_says_something_that_cannot_be_read(body: bytes) -> None:
+def test_a_body_that_is_not_json_in_utf_8_is_unreadable(body: bytes) -> None:
     with pytest.raises(request_options.UnreadableError):
         request_options.options_in(body)
 
@@ -53,12 +53,12 @@ def test_an_empty_object_asks_for_the_defaults() -> None:
     assert request_options.options_in(b" {}\r\n") == {}
 
 
-def test_what_is_no_object_is_handed_on_for_the_parser_to_refuse() -> None:
+def test_options_that_are_not_an_object_are_passed_to_the_parser() -> None:
     assert request_options.options_in(b"[1]") == [1]
 
 
 @pytest.mark.parametrize("depth", [101, 950, 10_000, 1_000_000])
-def test_no_depth_of_a_body_ends_the_stack(depth: int) -> None:
+def test_a_body_of_any_depth_does_not_exhaust_the_stack(depth: int) -> None:
     lists, objects = b"[" * depth + b"]" * depth, b'{"a":' * depth + b"1" + b"}" * depth
 
     assert request_options.options_in(lists) == request_options.TOO_MUCH
@@ -106,7 +106,7 @@ def _doubled(depth: int) -> object:
         *("objects", "lists", "too many lists", "shared lists", "list", "tuple"),
     ],
 )
-def test_options_are_bounded_however_they_are_put_together(value: object, is_within: bool) -> None:
+def test_options_of_any_structure_are_bounded(value: object, is_within: bool) -> None:
     assert request_options.is_within_bounds(value) is is_within
 
 

@@ -1,4 +1,4 @@
-"""What of the stored options a refusal leaves; tests/hub/test_stored_options.py has it in a hub."""
+"""Stored options after a refusal; tests/hub/test_stored_options.py tests them in a hub."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOO_MUCH = {"image": [0] * 20_000}
 
 
 class Server:
-    """A server, and what a hub stores of it."""
+    """A server and the hub's record of it."""
 
     def __init__(self, hub: StillHub) -> None:
         self.session = orm.new_session_factory("sqlite:///:memory:")()
@@ -35,7 +35,7 @@ class Server:
 
     @property
     def stored(self) -> object:
-        """What is in the database, whatever is in memory."""
+        """The options in the database, which may differ from those in memory."""
         self.session.rollback()
         self.session.expire_all()
         return self.orm_spawner.user_options
@@ -51,7 +51,7 @@ class Server:
         copy_context().run(self._start, options, is_refused=False)
 
     def store_as_another_version(self, options: object) -> None:
-        """Put something into the database that is not checked."""
+        """Write options into the database without any check."""
         stored = {"stored": json.dumps(options)}
         self.session.execute(text("UPDATE spawners SET user_options = :stored"), stored)
         self.session.commit()
@@ -79,7 +79,7 @@ def server(hub_with: Callable[..., StillHub]) -> Iterator[Server]:
 
 @pytest.mark.parametrize("refused", [EVIL, TOO_MUCH, NOTHING_SAID, ["image"], {}])
 @pytest.mark.parametrize("stored", [None, {}, {"image": "new"}, ["of JupyterHub 5"]])
-def test_refusals_leave_what_was_stored(server: Server, stored: object, refused: object) -> None:
+def test_refusals_keep_the_stored_options(server: Server, stored: object, refused: object) -> None:
     server.patch({"image": "old"})
     server.patch(stored)
 
@@ -90,7 +90,7 @@ def test_refusals_leave_what_was_stored(server: Server, stored: object, refused:
         assert server.spawner.user_options == (stored or {}) or refused is NOTHING_SAID
 
 
-def test_a_refusal_leaves_what_the_last_start_was_granted(server: Server) -> None:
+def test_a_refusal_keeps_the_options_granted_to_the_last_start(server: Server) -> None:
     server.refuse(EVIL)
     server.grant({"image": "asked"})
     server.refuse(EVIL)
@@ -99,7 +99,7 @@ def test_a_refusal_leaves_what_the_last_start_was_granted(server: Server) -> Non
     assert server.stored == {"image": "granted"}
 
 
-def test_a_refusal_leaves_what_was_stored_since_the_last_start(server: Server) -> None:
+def test_a_refusal_keeps_the_options_stored_since_the_last_start(server: Server) -> None:
     server.grant({"image": "asked"})
     server.patch({"image": "new"})
     server.refuse(TOO_MUCH)
@@ -108,14 +108,14 @@ def test_a_refusal_leaves_what_was_stored_since_the_last_start(server: Server) -
     assert server.stored == {"image": "new"}
 
 
-def test_what_was_refused_does_not_stay_in_place_of_what_cannot_be_stored(server: Server) -> None:
+def test_refused_options_do_not_replace_options_too_large_to_store(server: Server) -> None:
     server.store_as_another_version(TOO_MUCH)
     server.refuse(EVIL)
 
     assert server.stored == {}
 
 
-def test_what_is_not_stored_is_told_in_one_line_of_the_log(
+def test_options_too_large_to_store_are_logged_in_one_line(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.orm_spawner.user = orm.User(name="alice")

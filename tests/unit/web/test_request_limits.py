@@ -1,4 +1,4 @@
-"""One person's questions: so many at once, so many a second, and nobody else has fewer for it."""
+"""Limits on one user's questions, at once and per second, without effect on others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def may_ask(questions: Questions, person: str) -> bool:
         return False
 
 
-def test_of_one_person_only_so_many_are_under_way() -> None:
+def test_a_user_s_questions_at_once_are_limited() -> None:
     questions = Questions(Clock())
 
     with ExitStack() as under_way:
@@ -37,7 +37,7 @@ def test_of_one_person_only_so_many_are_under_way() -> None:
     assert may_ask(questions, "ann")
 
 
-def test_of_one_person_only_so_many_a_second_are_answered_however_quickly() -> None:
+def test_a_user_s_questions_per_second_are_limited() -> None:
     clock = Clock()
     questions = Questions(clock)
 
@@ -48,7 +48,7 @@ def test_of_one_person_only_so_many_a_second_are_answered_however_quickly() -> N
     assert sum(may_ask(questions, "ann") for _ in range(1000)) == A_SECOND
 
 
-def test_a_question_that_fails_is_over() -> None:
+def test_a_failed_question_no_longer_counts() -> None:
     questions = Questions(Clock())
 
     for _ in range(MOST_AT_ONCE + 1):
@@ -56,7 +56,7 @@ def test_a_question_that_fails_is_over() -> None:
             _ = 1 / 0
 
 
-def test_who_has_not_asked_for_a_while_is_forgotten() -> None:
+def test_a_user_who_stops_asking_is_forgotten() -> None:
     clock = Clock()
     questions = Questions(clock)
     for number in range(100):

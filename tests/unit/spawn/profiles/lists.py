@@ -1,4 +1,4 @@
-"""What an administrator may have in ``profile_list``."""
+"""Examples of ``profile_list``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person chose among profiles: read, or answered with what there is."""
+"""A user's choice among profiles, or the errors in it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ VALUES = JSON | st.sampled_from(["gpu", "cpu-only", "one", "two", "base", "quay.
         ({"profile": "gpu", "unknown-to-kubespawner": ["left", "alone"]}, "gpu"),
     ],
 )
-def test_what_kubespawner_can_load_is_handed_on_as_it_came(options: Any, slug: str) -> None:
+def test_options_that_kubespawner_can_load_stay_unchanged(options: Any, slug: str) -> None:
     chosen = choose(options, PROFILES)
 
     assert isinstance(chosen, Chosen)
@@ -51,28 +51,32 @@ def test_what_kubespawner_can_load_is_handed_on_as_it_came(options: Any, slug: s
 @pytest.mark.parametrize(
     ("options", "field", "text"),
     [
-        ({"profile": "gqu"}, "profile", "'gqu' is not on offer (did you mean 'gpu'?); choose"),
-        ({"profile": ["gpu"]}, "profile", "a list is not on offer; choose cpu-only or gpu"),
-        ({"profile": True}, "profile", "true is not on offer"),
-        ({"profile": "gpu", "gpus": "three"}, "gpus", "'three' is not on offer; choose one or two"),
-        ({"profile": "gpu", "gpus": {}, "image": 1}, "image", "1 is not on offer; choose base, "),
-        ({"profile": "gpu", "gpus": [1]}, "gpus", "a list is not on offer"),
+        ({"profile": "gqu"}, "profile", "'gqu' isn't offered. Did you mean 'gpu'? Choose"),
+        ({"profile": ["gpu"]}, "profile", "a list isn't offered. Choose cpu-only or gpu"),
+        ({"profile": True}, "profile", "true isn't offered"),
+        ({"profile": "gpu", "gpus": "three"}, "gpus", "'three' isn't offered. Choose one or two"),
+        (
+            {"profile": "gpu", "gpus": {}, "image": 1},
+            "image",
+            "1 isn't offered. Choose base or torch, or enter another value in image--unlisted",
+        ),
+        ({"profile": "gpu", "gpus": [1]}, "gpus", "a list isn't offered"),
         (
             {"profile": "gpu", "gpus--unlisted-choice": "9"},
             "gpus--unlisted-choice",
-            "'9' is not on offer; choose one or two",
+            "'9' isn't offered. Choose one or two",
         ),
         (
             {"profile": "gpu", "image--unlisted-choice": "docker.io/a"},
             "image--unlisted-choice",
-            "'docker.io/a' is not allowed; it must come from quay.io",
+            "'docker.io/a' isn't allowed. It must come from quay.io",
         ),
-        ({"profile": "gpu", "image--unlisted-choice": [1]}, "image--unlisted-choice", "not text"),
-        ([], "", "a list is not a set of options; send an object with profile"),
-        ("gpu", "", "'gpu' is not a set of options"),
+        ({"profile": "gpu", "image--unlisted-choice": [1]}, "image--unlisted-choice", "isn't text"),
+        ([], "", "Send an object with profile, not a list."),
+        ("gpu", "", "Send an object with profile, not 'gpu'."),
     ],
 )
-def test_what_kubespawner_cannot_load_is_told_at_its_field(
+def test_options_that_kubespawner_cannot_load_are_field_errors(
     options: Any, field: str, text: str
 ) -> None:
     (error,) = _errors(options)
@@ -81,22 +85,22 @@ def test_what_kubespawner_cannot_load_is_told_at_its_field(
     assert text in error.text
 
 
-def test_where_nothing_is_listed_something_has_to_be_written_in() -> None:
+def test_an_option_without_choices_needs_a_written_in_value() -> None:
     nothing_listed = _with_option({"unlisted_choice": {"enabled": True}})
 
     (error,) = _errors({"profile": "free"}, nothing_listed)
 
     assert error == FieldError(
         "image",
-        "nothing is chosen; choose write another in image--unlisted-choice",
+        "Nothing is chosen. Enter another value in image--unlisted-choice.",
     )
 
 
-def test_without_profiles_options_are_nobody_s() -> None:
+def test_without_profiles_any_options_are_accepted() -> None:
     assert choose({"profile": "gpu"}, ()) == Chosen(None, {"profile": "gpu"})
 
 
-def test_a_broken_regex_is_the_administrator_s_fault() -> None:
+def test_a_broken_regex_raises() -> None:
     broken = _with_option({"unlisted_choice": {"enabled": True, "validation_regex": "("}})
 
     with pytest.raises(re.error):
@@ -104,16 +108,16 @@ def test_a_broken_regex_is_the_administrator_s_fault() -> None:
 
 
 @pytest.mark.parametrize("written", ["a" * 60 + "!", "a" * 100_000], ids=["evil", "long"])
-def test_what_would_take_too_long_to_match_is_told_at_its_field(written: str) -> None:
+def test_a_value_that_takes_too_long_to_match_is_a_field_error(written: str) -> None:
     evil = _with_option({"unlisted_choice": {"enabled": True, "validation_regex": "^(a|aa)+$"}})
 
     (error,) = _errors({"profile": "free", "image--unlisted-choice": written}, evil)
 
     assert error.field == "image--unlisted-choice"
-    assert "cannot be checked; write something shorter or simpler" in error.text
+    assert "takes too long to check. Enter something shorter or simpler." in error.text
 
 
-def test_all_that_is_written_in_together_takes_the_time_of_one(
+def test_all_written_in_values_together_get_the_time_of_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     write_in = {"unlisted_choice": {"enabled": True, "validation_regex": "^(a|aa)+$"}}
@@ -138,7 +142,7 @@ def test_all_that_is_written_in_together_takes_the_time_of_one(
     assert len(matched) == 2
 
 
-def test_another_choice_of_an_option_replaces_what_was_written_in() -> None:
+def test_another_choice_of_an_option_replaces_the_written_in_value() -> None:
     image = GPU_PROFILE.options[1]
     written = Chosen(GPU_PROFILE, {"profile": "gpu", "image--unlisted-choice": "quay.io/a"})
 
@@ -146,7 +150,7 @@ def test_another_choice_of_an_option_replaces_what_was_written_in() -> None:
 
 
 @given(st.dictionaries(KEYS, VALUES) | JSON)
-def test_whatever_is_sent_is_a_choice_or_errors_and_what_is_kept_is_a_choice(raw: Any) -> None:
+def test_any_options_are_a_choice_or_errors_and_kept_options_are_a_choice(raw: Any) -> None:
     read = choose(raw, PROFILES)
 
     assert isinstance(read, Chosen) or (read and all(it.text for it in read))
@@ -156,14 +160,14 @@ def test_whatever_is_sent_is_a_choice_or_errors_and_what_is_kept_is_a_choice(raw
         assert kept == (raw or {})
 
 
-def test_of_wrong_options_the_rest_is_kept() -> None:
+def test_wrong_options_are_dropped_and_the_rest_is_kept() -> None:
     sent = {"profile": "gpu", "gpus": "two", "image--unlisted-choice": "docker.io/a"}
 
     assert keep(sent, PROFILES) == {"profile": "gpu", "gpus": "two"}
     assert keep({"profile": "gone", "gpus": "two"}, PROFILES) == {}
 
 
-def test_a_profile_by_itself_is_its_slug() -> None:
+def test_a_profile_with_defaults_is_its_slug() -> None:
     assert of_profile(GPU_PROFILE).options == {"profile": "gpu"}
 
 

@@ -13,7 +13,7 @@ POD: Manifest = {"spec": {"containers": []}}
 NO_POD_YET: Manifest = {"spec": None}
 
 
-async def test_as_long_as_there_are_answers_admission_is_asked() -> None:
+async def test_admission_is_asked_as_long_as_it_answers() -> None:
     admission = Script()
     admission.answer = lambda pod: pod
     giving_up = GivingUp(admission)
@@ -23,7 +23,7 @@ async def test_as_long_as_there_are_answers_admission_is_asked() -> None:
     assert admission.asked == [("jhub", POD), ("hub", POD)]
 
 
-async def test_once_there_is_no_answer_nobody_is_asked_any_more() -> None:
+async def test_after_a_missing_answer_admission_is_not_asked_again() -> None:
     admission = Script()
     giving_up = GivingUp(admission)
     assert await giving_up.admit("jhub", POD) is None
@@ -34,7 +34,7 @@ async def test_once_there_is_no_answer_nobody_is_asked_any_more() -> None:
     assert len(admission.asked) == 1
 
 
-async def test_a_pod_that_cannot_be_made_yet_says_nothing_about_others() -> None:
+async def test_a_pod_that_cannot_be_made_yet_does_not_count_as_a_missing_answer() -> None:
     admission = Script()
     giving_up = GivingUp(admission)
     assert await giving_up.admit("jhub", NO_POD_YET) is None
@@ -44,7 +44,7 @@ async def test_a_pod_that_cannot_be_made_yet_says_nothing_about_others() -> None
     assert await giving_up.admit("jhub", POD) == POD
 
 
-async def test_once_there_is_no_turn_nobody_waits_for_one_any_more() -> None:
+async def test_after_too_many_dry_runs_admission_is_not_asked_again() -> None:
     def no_turn(_: Manifest) -> None:
         raise TooManyDryRunsError
 

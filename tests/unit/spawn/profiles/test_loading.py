@@ -1,4 +1,4 @@
-"""KubeSpawner loading a profile into a spawner, within bounds."""
+"""Limits on the profiles that KubeSpawner loads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.spawn.profiles.lists import CPU
 
 @pytest.fixture
 def writing_in(hub_with: Callable[..., StillHub]) -> Callable[[str], Any]:
-    """Makes a spawner of somebody who has written in the name of an image."""
+    """Make the spawner of a user who has written in the name of an image."""
     image = {
         "display_name": "Image",
         "choices": {"base": {"display_name": "Base"}},
@@ -34,7 +34,7 @@ def writing_in(hub_with: Callable[..., StillHub]) -> Callable[[str], Any]:
     return spawner
 
 
-async def test_what_is_written_in_is_loaded_where_the_administrator_allows_it(
+async def test_a_written_in_value_is_loaded_if_the_administrator_allows_it(
     writing_in: Callable[[str], Any],
 ) -> None:
     spawner = writing_in("aaa")
@@ -42,22 +42,22 @@ async def test_what_is_written_in_is_loaded_where_the_administrator_allows_it(
     await spawner.load_user_options()
 
     assert spawner.image == "aaa"
-    with pytest.raises(ValueError, match="'b' is not allowed"):
+    with pytest.raises(ValueError, match="'b' isn't allowed"):
         await writing_in("b").load_user_options()
 
 
-async def test_kubespawner_matches_nothing_without_an_end(
+async def test_kubespawner_matches_written_in_values_in_bounded_time(
     writing_in: Callable[[str], Any],
 ) -> None:
-    """Once `re` has begun with it nobody has the hub again: it does not even hear a signal."""
+    """`re` would block the hub on this value; it wouldn't even handle a signal."""
     evil = writing_in("a" * 60 + "!")
 
-    with pytest.raises(ValueError, match="cannot be checked"):
+    with pytest.raises(ValueError, match="takes too long to check"):
         await evil.load_user_options()
     assert "Base" in await evil.draw_form()
 
 
-async def test_a_profile_sets_nothing_that_is_for_the_whole_hub(
+async def test_a_profile_cannot_set_offers(
     hub_with: Callable[..., StillHub],
 ) -> None:
     cheating = {**CPU, "kubespawner_override": {"accelerators": {}, "image": "mine:1"}}

@@ -1,4 +1,4 @@
-"""Profiles before one person: their form with states, and refusals with what fits instead."""
+"""Profiles offered to one user: the form with states, and refusals with alternatives."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ def profiles_of(spawner: Any) -> Profiles:
     return source
 
 
-async def test_where_admission_does_not_answer_it_is_asked_once_a_page(hub_with: HubWith) -> None:
-    """A webhook that hangs takes all the patience of each question, and profiles are many."""
+async def test_a_page_asks_admission_once_if_it_does_not_answer(hub_with: HubWith) -> None:
+    """If a webhook hangs, each question takes its full timeout, and there are many profiles."""
     hub = hub_with()
     spawner = hub.spawner(profile_list=[GPU, {**GPU, "slug": "other"}])
 
-    assert "Not here" in await profiles_of(spawner).form()
+    assert "Not available" in await profiles_of(spawner).form()
     assert len(hub.admission.asked) == 1
 
 
-async def test_where_admission_finds_no_turn_the_state_is_unknown_and_not_a_no(
+async def test_too_many_dry_runs_make_the_state_unknown(
     hub_with: HubWith,
 ) -> None:
     def no_turn(_: Manifest) -> None:
@@ -77,12 +77,14 @@ async def test_where_admission_finds_no_turn_the_state_is_unknown_and_not_a_no(
     hub.admission.answer = no_turn
     spawner = hub.spawner(profile_list=[GPU, {**GPU, "slug": "another", "default": False}])
 
-    assert "Not here" not in await profiles_of(spawner).form()
-    assert len(hub.admission.asked) == 1  # each waits for seconds, no page for one after another
+    assert "Not available" not in await profiles_of(spawner).form()
+    assert (
+        len(hub.admission.asked) == 1
+    )  # each waits for seconds, too long for a page to wait for several
 
 
 @pytest.mark.parametrize("saved", SAVED, ids=str)
-async def test_without_devices_the_form_is_kubespawner_s_to_the_last_byte(
+async def test_without_devices_the_form_is_exactly_kubespawner_s(
     saved: dict[str, Any], hub_with: HubWith
 ) -> None:
     hub = hub_with(TWO_GPUS)
@@ -120,7 +122,7 @@ async def test_each_choice_that_makes_a_difference_has_its_own_state(hub_with: H
     assert ">Torch<" in form
 
 
-async def test_words_come_after_the_administrator_s_and_change_none_of_them(
+async def test_availability_is_added_after_the_administrator_s_text(
     hub_with: HubWith,
 ) -> None:
     listed = [{**GPU, "description": "With <a href='/docs'>a card</a>"}, CPU]
@@ -132,16 +134,16 @@ async def test_words_come_after_the_administrator_s_and_change_none_of_them(
     assert listed == before
 
 
-async def test_while_the_cluster_is_being_read_the_form_says_so(hub_with: HubWith) -> None:
+async def test_the_form_says_that_the_cluster_is_being_read(hub_with: HubWith) -> None:
     hub = hub_with(TWO_GPUS)
     hub.view.now = Reading(1.0)
 
     form = await profiles_of(hub.spawner(profile_list=[GPU])).form()
 
-    assert "Looking</span> still reading the cluster" in form
+    assert "Checking</span> still reading the cluster" in form
 
 
-async def test_what_was_sent_is_chosen_again_on_every_kubespawner(hub_with: HubWith) -> None:
+async def test_a_redrawn_form_keeps_the_choices_on_every_kubespawner(hub_with: HubWith) -> None:
     spawner = hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU])
     drafts.keep(
         {"profile": "gpu", "gpus": "two", "image--unlisted-choice": "quay.io/</script>'"},
@@ -155,36 +157,36 @@ async def test_what_was_sent_is_chosen_again_on_every_kubespawner(hub_with: HubW
     assert r'--image--unlisted-choice", "quay.io/\u003c/script\u003e\u0027"]]' in form
 
 
-async def test_what_was_saved_and_is_gone_is_told_and_dropped(hub_with: HubWith) -> None:
+async def test_stored_options_that_are_gone_are_reported_and_dropped(hub_with: HubWith) -> None:
     spawner = hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU])
 
     for saved in ({"profile": "gone"}, {"profile": "gpu", "gpus": "nine"}, ["gpu"]):
         spawner.user_options = saved
         form = await profiles_of(spawner).form()
-        assert "Some of what you chose last time is no longer on offer." in form
+        assert "Some of your last choices are no longer offered." in form
     spawner.user_options = {"profile": "gpu"}
-    assert "no longer on offer" not in await profiles_of(spawner).form()
+    assert "no longer offered" not in await profiles_of(spawner).form()
 
 
-async def test_at_most_three_others_are_named_nearest_first(hub_with: HubWith) -> None:
+async def test_a_refusal_names_at_most_three_alternatives_nearest_first(hub_with: HubWith) -> None:
     more = [{**CPU, "display_name": f"<b>No. {number}</b> &amp; more"} for number in range(5)]
     hub = hub_with(TWO_GPUS, ONE_TAKEN)
 
     text, html = await _refused(hub, [GPU, *more], {"profile": "gpu", "gpus": "two"})
 
     assert text == (
-        "“GPU server” with “Two” cannot start right now. "
-        "You asked for 2 × GPU, and 1 is free right now. "
+        "“GPU server” with “Two” can't start right now. "
+        "You asked for 2 × GPU, but only 1 is free right now. "
         "You can start “GPU server” with “One”, “No. 0 & more” or “No. 1 & more” instead."
     )
     assert "“No. 0 &amp; more”" in html
 
 
-async def test_where_nothing_else_fits_a_refusal_says_what_can_be_done(hub_with: HubWith) -> None:
+async def test_a_refusal_without_alternatives_says_what_to_do(hub_with: HubWith) -> None:
     text, _ = await _refused(hub_with(TWO_GPUS, ONE_TAKEN, TAKEN_TOO), [GPU], {})
 
     assert text == (
-        "“GPU server” with “One” cannot start right now. "
+        "“GPU server” with “One” can't start right now. "
         "No GPU is free right now: all 2 are in use. Please try again a little later."
     )
 
@@ -201,7 +203,7 @@ async def _refused(
     return message.text, str(message.html)
 
 
-async def test_a_pool_that_a_profile_says_can_grow_is_waited_for(hub_with: HubWith) -> None:
+async def test_a_start_waits_for_a_profile_s_pool_that_can_grow(hub_with: HubWith) -> None:
     grows = {**GPU, "scale_up": {"max_nodes": 2, "minutes": 8}}
 
     for objects in ([], [TWO_GPUS, ONE_TAKEN, TAKEN_TOO]):
@@ -215,7 +217,7 @@ async def test_a_pool_that_a_profile_says_can_grow_is_waited_for(hub_with: HubWi
     assert "In use" in await profiles_of(full.spawner(profile_list=[grows])).form()
 
 
-async def test_a_profile_s_node_affinity_says_which_nodes_are_its_pool(hub_with: HubWith) -> None:
+async def test_a_profile_s_node_affinity_selects_its_pool(hub_with: HubWith) -> None:
     term = {"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["a100"]}]}
     by_affinity = {"extra_resource_limits": {"nvidia.com/gpu": "1"}}
     grows = {
@@ -230,9 +232,9 @@ async def test_a_profile_s_node_affinity_says_which_nodes_are_its_pool(hub_with:
     assert "New machine" in form
 
 
-async def test_what_admission_adds_counts_for_the_state_of_a_profile(hub_with: HubWith) -> None:
+async def test_a_profile_s_state_counts_what_admission_adds(hub_with: HubWith) -> None:
     spawner = hub_with(TAINTED).spawner(profile_list=[GPU])
-    assert "Not here</span>" in await profiles_of(spawner).form()
+    assert "Not available</span>" in await profiles_of(spawner).form()
 
     hub = hub_with(TAINTED)
     hub.admission.answer = tolerating
@@ -240,13 +242,11 @@ async def test_what_admission_adds_counts_for_the_state_of_a_profile(hub_with: H
     assert "Free</span> </span>" in await profiles_of(hub.spawner(profile_list=[GPU])).form()
 
 
-# The function that an administrator may have in place of a list
+# An administrator's function in place of a list
 
 
 @pytest.mark.parametrize("kind", ["plain", "coroutine", "returns a coroutine", "object"])
-async def test_a_function_is_called_once_by_a_gate_that_has_to_wait(
-    kind: str, hub_with: HubWith
-) -> None:
+async def test_a_gate_that_waits_calls_a_function_once(kind: str, hub_with: HubWith) -> None:
     done = []
 
     def plain(_: object) -> list[Any]:
@@ -277,14 +277,14 @@ async def test_a_function_is_called_once_by_a_gate_that_has_to_wait(
     rest = spawner.run_pre_spawn_hook()
     assert hub.admission.asked == []
     await rest
-    await asyncio.sleep(0)  # for tasks that were begun and left alone
+    await asyncio.sleep(0)  # lets leftover tasks run
 
     assert done == ["called"]
     assert len(hub.admission.asked) == 1
     assert spawner.gates.attempt is not None
 
 
-async def test_an_administrator_s_own_answer_stays_theirs(hub_with: HubWith) -> None:
+async def test_an_administrator_s_http_error_passes_unchanged(hub_with: HubWith) -> None:
     def not_for_you(_: object) -> list[dict[str, Any]]:
         raise web.HTTPError(403, "Only for members of the course")
 
@@ -294,13 +294,13 @@ async def test_an_administrator_s_own_answer_stays_theirs(hub_with: HubWith) -> 
         await spawner.draw_form()
 
 
-async def test_a_function_that_fails_is_told_to_people_and_logged(
+async def test_a_failing_function_is_reported_and_logged(
     hub_with: HubWith, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails(_: object) -> list[dict[str, Any]]:
         raise LookupError("the directory of courses")
 
-    with pytest.raises(Refusal, match="something in the hub's settings contradicts it"):
+    with pytest.raises(Refusal, match="an error in the hub's configuration"):
         await hub_with(TWO_GPUS).spawner(profile_list=fails).draw_form()
     assert "LookupError: the directory of courses" in caplog.text
 
@@ -315,10 +315,10 @@ async def test_profiles_may_be_a_dictionary(hub_with: HubWith) -> None:
     assert await hub.spawner(profile_list={"1": CPU, "2": GPU}).draw_form() == as_list
 
 
-# The form that is drawn again after a start
+# The form that the hub redraws after a start
 
 
-async def test_a_form_after_a_refused_start_knows_nothing_of_the_profile_that_was_loaded(
+async def test_a_form_after_a_refused_start_ignores_the_loaded_profile(
     hub_with: HubWith,
 ) -> None:
     spawner = hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU])
@@ -333,7 +333,7 @@ async def test_a_form_after_a_refused_start_knows_nothing_of_the_profile_that_wa
     assert await spawner.draw_form() == before
 
 
-async def test_what_was_kept_for_such_a_form_goes_with_a_start_that_succeeds(
+async def test_a_successful_start_drops_the_copy_kept_for_the_form(
     hub_with: HubWith,
 ) -> None:
     profiles = profiles_of(hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU]))

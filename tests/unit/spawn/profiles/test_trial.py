@@ -1,4 +1,4 @@
-"""The pod of a choice, and a spawner that is none the wiser."""
+"""The pod of a choice, found without changing the spawner."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _container(proposal: Proposal) -> dict[str, Any]:
     return container
 
 
-async def test_the_pod_is_the_one_that_kubespawner_makes_of_the_choice(
+async def test_the_pod_is_the_one_that_kubespawner_makes(
     spawner_with: SpawnerWith,
 ) -> None:
     spawner = spawner_with(profile_list=[CPU, GPU], extra_resource_limits={"example.com/a": "1"})
@@ -76,7 +76,7 @@ async def test_the_spawner_and_the_configuration_stay_as_they_were(
     assert listed == before
 
 
-async def test_functions_are_given_a_copy_whatever_they_do_to_it(spawner_with: SpawnerWith) -> None:
+async def test_functions_get_a_copy_that_they_may_change(spawner_with: SpawnerWith) -> None:
     def limits(spawner: Any) -> dict[str, str]:
         spawner.environment["SEEN"] = spawner.user.name
         spawner.tolerations.append({"key": "gpu", "operator": "Exists"})
@@ -102,14 +102,14 @@ async def test_a_pod_that_cannot_be_made_yet_is_unknown(spawner_with: SpawnerWit
     assert proposal.grant.accelerator is None
 
 
-async def test_a_profile_without_devices_asks_for_none(spawner_with: SpawnerWith) -> None:
+async def test_a_profile_without_devices_requests_none(spawner_with: SpawnerWith) -> None:
     proposal = await _tried(spawner_with(profile_list=[CPU, GPU]), CPU_PROFILE)
 
     assert proposal.grant.accelerator is None
     assert proposal.pod["spec"]["containers"]
 
 
-async def test_of_several_devices_the_gpu_is_what_is_told(spawner_with: SpawnerWith) -> None:
+async def test_a_gpu_comes_first_among_several_devices(spawner_with: SpawnerWith) -> None:
     both = {"extra_resource_limits": {"example.com/rdma": "1", "nvidia.com/mig-1g.5gb": "2"}}
     gpus_too = {"extra_resource_limits": {"example.com/rdma": "1", "amd.com/gpu": "2"}}
 
@@ -122,7 +122,7 @@ async def test_of_several_devices_the_gpu_is_what_is_told(spawner_with: SpawnerW
     assert rdma.grant.accelerator.resource == "example.com/rdma"
 
 
-async def test_the_namespace_may_be_the_profile_s(spawner_with: SpawnerWith) -> None:
+async def test_a_profile_may_set_the_namespace(spawner_with: SpawnerWith) -> None:
     elsewhere = {**GPU, "kubespawner_override": {"namespace": "research"}}
 
     assert (await _tried(spawner_with(profile_list=[elsewhere]))).namespace == "research"

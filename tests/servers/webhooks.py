@@ -1,4 +1,4 @@
-"""Admission webhooks of a cluster's own: a server on this machine, and configurations for it."""
+"""Admission webhooks: a server for them on this machine, and their configurations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from localcluster import LocalCluster
 
 Object = dict[str, Any]
 Answer = Callable[[Object], Object]
-"""From the pod under review to what the webhook answers beside its uid."""
+"""Returns a webhook's response to the pod under review, without the uid."""
 
 API = "/apis/admissionregistration.k8s.io/v1"
 
@@ -32,11 +32,11 @@ class Webhooks:
     """A server whose paths are webhooks.
 
     Args:
-        directory: For its certificate.
+        directory: Where it writes its certificate.
 
     Attributes:
-        answers: What each path answers; may be set at any time.
-        released: What answers may wait for; set when the server ends.
+        answers: The answer of each path; tests may change it at any time.
+        released: An event for answers to wait for; set when the server stops.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -57,7 +57,7 @@ class Webhooks:
         self._thread.join()
 
     def configuration(self, namespace: str, path: str, kind: str = "Validating") -> Object:
-        """A configuration that asks about new pods of one namespace."""
+        """Return a configuration that sends new pods of one namespace to a path."""
         name = f"{path}-{namespace}"
         of_namespace = {"kubernetes.io/metadata.name": namespace}
         url = f"https://127.0.0.1:{self._server.server_address[1]}/{path}"
@@ -104,20 +104,20 @@ class Webhooks:
                 self.wfile.write(body)
 
             def log_message(self, *_: object) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         return Handler
 
 
 def patched(*operations: Object) -> Object:
-    """An answer that changes the pod, by operations of JSON Patch."""
+    """Return an answer that changes the pod by operations of JSON Patch."""
     patch = base64.b64encode(json.dumps(operations).encode()).decode()
     return {"patchType": "JSONPatch", "patch": patch}
 
 
 @contextmanager
 def configured(cluster: LocalCluster, configuration: Object) -> Iterator[None]:
-    """A webhook of this configuration, for as long as the context is open."""
+    """Create this webhook configuration, and delete it when the block ends."""
     kind = configuration["kind"].removesuffix("WebhookConfiguration").lower()
     path = f"{API}/{kind}webhookconfigurations"
     cluster.api.create(path, configuration)
@@ -129,9 +129,9 @@ def configured(cluster: LocalCluster, configuration: Object) -> Iterator[None]:
 
 @contextmanager
 def stored_before_v1(cluster: LocalCluster, configuration: Object) -> Iterator[None]:
-    """A webhook whose side effects nobody knows, as clusters keep it from before Kubernetes 1.22.
+    """Store a webhook with unknown side effects, as it may be left from before Kubernetes 1.22.
 
-    The API server would not create it any more, so it is put where it is stored.
+    The API server no longer accepts one, so this writes it into etcd.
     """
     name = configuration["metadata"]["name"]
     key = f"/registry/validatingwebhookconfigurations/{name}"
@@ -153,7 +153,7 @@ def _base64(text: str) -> str:
 
 
 def _self_signed(directory: Path) -> tuple[str, Path]:
-    """A certificate for this machine: as a webhook's configuration has it, and with its key."""
+    """Return a certificate for a webhook's configuration, and the file with its chain and key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "webhooks")])
     now = dt.datetime.now(dt.UTC)

@@ -1,4 +1,4 @@
-"""The real API server, with odd objects among its pods and watches that are torn."""
+"""A proxy to the real API server that adds undecodable pods and cuts watches off."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from aiohttp import web
 from localcluster import LocalCluster
 from localcluster import kubeconfig as kubeconfigs
 
-# All of them on a node that does not exist: what they are cannot matter to anybody.
+# All on a node that doesn't exist, so that no verdict depends on them.
 ELSEWHERE: list[dict[str, object]] = [
     {"metadata": {"name": "containers", "namespace": "odd"}, "spec": {"containers": 5}},
     {"metadata": {"name": "labels", "namespace": "odd", "labels": ["a"]}, "spec": {}},
@@ -32,15 +32,15 @@ for _pod in ELSEWHERE:
 TORN_AFTER = 2.0
 
 
-class OddApi:
-    """Passes everything on, but for pods of all namespaces."""
+class UndecodableApi:
+    """Passes every request on, and changes the answers about pods of all namespaces."""
 
     def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
         self._url = url
         self._session = session
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Ask the API server the same, and pass on its answer or something odd."""
+        """Ask the API server, and pass on its answer, with undecodable pods if it lists pods."""
         headers = {
             name: request.headers[name]
             for name in ("Authorization", "Accept", "Content-Type")
@@ -51,13 +51,13 @@ class OddApi:
             request.method, self._url + request.raw_path, headers=headers, data=body
         )
         async with asked as answer:
-            odd = request.path == "/api/v1/pods" and answer.status == 200
-            if odd and "watch" not in request.query:
-                return web.json_response(_with_odd_items(await answer.json()))
+            about_pods = request.path == "/api/v1/pods" and answer.status == 200
+            if about_pods and "watch" not in request.query:
+                return web.json_response(_with_undecodable_items(await answer.json()))
             response = web.StreamResponse(status=answer.status)
             response.content_type = answer.content_type
             await response.prepare(request)
-            await self._stream(answer, response, torn=odd)
+            await self._stream(answer, response, torn=about_pods)
             return response
 
     async def _stream(
@@ -75,7 +75,7 @@ class OddApi:
             await response.write(b'{"type":"MODIFIED","object":{"metadata":{"na')
 
 
-def _with_odd_items(answer: dict[str, object]) -> dict[str, object]:
+def _with_undecodable_items(answer: dict[str, object]) -> dict[str, object]:
     return {**answer, "items": [*ELSEWHERE, *(answer["items"] or [])]}  # type: ignore[misc]
 
 
@@ -88,7 +88,7 @@ async def _serving(cluster: LocalCluster) -> AsyncIterator[str]:
         connector=connector, timeout=no_limit, read_bufsize=2**24
     ) as session:
         app = web.Application(client_max_size=2**24)
-        app.router.add_route("*", "/{path:.*}", OddApi(cluster.url, session).answer)
+        app.router.add_route("*", "/{path:.*}", UndecodableApi(cluster.url, session).answer)
         runner = web.AppRunner(app, shutdown_timeout=0, handler_cancellation=True)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -97,8 +97,8 @@ async def _serving(cluster: LocalCluster) -> AsyncIterator[str]:
 
 
 @contextmanager
-def odd_api(cluster: LocalCluster, path: Path, token: str) -> Iterator[Path]:
-    """Serve until the block ends; writes and yields a kubeconfig that leads there."""
+def undecodable_api(cluster: LocalCluster, path: Path, token: str) -> Iterator[Path]:
+    """Serve until the block ends; write and yield a kubeconfig for this server."""
     ready = threading.Event()
     loop, ended = asyncio.new_event_loop(), asyncio.Event()
 

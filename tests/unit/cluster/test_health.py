@@ -1,0 +1,151 @@
+"""The view's health and its log under scripted faults; tests/cluster uses a real API server."""
+
+import asyncio
+import logging
+
+import pytest
+from aiohttp import web
+from kubernetes_asyncio.client import Configuration
+
+from gpuspawner.cluster.client import RequestError
+from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
+from gpuspawner.cluster.kinds import NODES, PODS, Kind
+from gpuspawner.cluster.view import ClusterView
+from tests.unit.cluster.scripted import FAST, event, failure, obj, page, watch
+from tests.unit.cluster.views import NODE, POD, until, viewing
+from tests.waiting import PATIENCE
+
+
+async def test_the_view_is_reading_while_only_one_kind_is_listed() -> None:
+    async with viewing(pods=[watch(hold=True)]) as (view, _):
+        await until(view, lambda: view.state.known("Node"))
+
+        assert not await view.first_list(0.05)
+        assert isinstance(view.health(), Reading)
+
+
+async def test_a_gap_makes_the_view_stale_until_the_new_list_is_complete() -> None:
+    gone = watch(event("ERROR", {"code": 410, "message": "too old"}))
+    async with viewing(pods=[page(POD), gone, page(POD, then="more"), watch(hold=True)]) as (v, _):
+        await until(v, lambda: isinstance(v.health(), Stale))
+
+        health = v.health()
+        assert isinstance(health, Stale)
+        assert "pods were missed" in health.why
+
+
+async def test_the_view_is_forbidden_until_it_may_list_pods() -> None:
+    pods = [failure(403, "pods is forbidden"), failure(403, "pods is forbidden"), page(POD)]
+    async with viewing(pods=[*pods, watch(hold=True)]) as (view, _):
+        await until(view, lambda: isinstance(view.health(), Forbidden))
+        health = view.health()
+        assert isinstance(health, Forbidden)
+        assert health.kinds == ("pods",)
+        assert "pods is forbidden" in health.text
+
+        await until(view, lambda: isinstance(view.health(), Live))
+        assert list(view.state.pods) == ["jhub/a"]
+
+
+async def test_without_configuration_the_view_is_unreachable_and_says_why() -> None:
+    async def none() -> Configuration:
+        raise RequestError("no usable Kubernetes configuration: no file")
+
+    view = ClusterView(none, backoff=FAST)
+    view.start()
+    assert not await view.first_list(PATIENCE)
+    health = view.health()
+    await view.stop()
+
+    assert health == Unreachable("no usable Kubernetes configuration: no file")
+
+
+async def test_a_view_that_was_not_started_is_unreachable() -> None:
+    assert ClusterView().health() == Unreachable("the view is not running")
+
+
+async def test_contact_lost_for_long_makes_the_view_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpuspawner.cluster.health.STALE_AFTER", 0.2)
+    async with viewing(nodes=[page(), failure(500, "etcd is gone")]) as (view, _):
+
+        def is_stale_by_age() -> bool:
+            health = view.health()
+            return isinstance(health, Stale) and health.age > 0.2 and "HTTP 5" in health.why
+
+        await until(view, is_stale_by_age)
+
+
+async def test_a_silent_api_server_makes_the_view_stale_and_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("gpuspawner.cluster.health.STALE_AFTER", -0.8)
+    monkeypatch.setattr("gpuspawner.cluster.view._LOOK_AT_HEALTH_EVERY", 0.05)
+    async with viewing() as (view, _):
+        await until(view, lambda: any("fallen silent" in r.message for r in caplog.records))
+
+
+async def test_the_view_stays_live_during_a_short_loss_of_contact() -> None:
+    nodes = [page(NODE), failure(500), watch(event("DELETED", NODE), hold=True)]
+    async with viewing(nodes=nodes) as (view, _):
+        assert await view.first_list(PATIENCE)
+        await until(view, lambda: not view.state.nodes)
+
+        assert isinstance(view.health(), Live)
+
+
+async def test_contact_is_back_only_when_all_missed_changes_have_arrived() -> None:
+    """The server answers a new watch before it sends the changes since the last one."""
+    answered, sent = asyncio.Event(), asyncio.Event()
+
+    async def next_watch(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        answered.set()
+        await sent.wait()
+        await response.write(event("DELETED", POD) + event("BOOKMARK", obj("", "9")))
+        await asyncio.Event().wait()
+        return response
+
+    async with viewing(pods=[page(POD), failure(500), next_watch]) as (view, server):
+        await answered.wait()
+        await view.changed(0.2)
+        assert not view.in_touch()
+        sent.set()
+        await until(view, view.in_touch)
+
+        assert not view.state.pods
+        assert isinstance(view.health(), Live)
+        watches = [query for query in server.queries if "watch" in query]
+        # The watch is short, in case no bookmark comes.
+        assert "3" in {query["timeoutSeconds"] for query in watches}
+
+
+async def test_contact_is_back_when_a_watch_ends_in_order_without_a_bookmark() -> None:
+    pods = [page(POD), failure(500), watch(event("DELETED", POD)), watch(hold=True)]
+    async with viewing(pods=pods) as (view, _):
+        await until(view, lambda: not view.state.pods)
+
+        await until(view, view.in_touch)
+
+
+async def test_each_change_of_health_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "gpuspawner")
+    async with viewing(pods=[*[failure(403, "no")] * 5, page(), watch(hold=True)]) as (view, _):
+        await until(view, lambda: isinstance(view.health(), Live))
+
+    said = [record.message for record in caplog.records]
+    assert sum("isn't allowed to list and watch pods" in line for line in said) == 1
+    assert sum("is live" in line for line in said) == 1
+    assert all("\n" not in line for line in said)
+
+
+async def test_forbidden_optional_kinds_are_logged_once_in_one_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    kinds = tuple(Kind(name, name, f"/api/v1/{name}", required=False) for name in ("as", "bs"))
+    refused = {name: [failure(403)] * 1000 for name in ("as", "bs")}
+    async with viewing((NODES, PODS, *kinds), **refused) as (view, _):
+        assert await view.first_list(PATIENCE)
+
+    [line] = [r.message for r in caplog.records if "isn't allowed to list" in r.message]
+    assert "isn't allowed to list and watch as, bs;" in line

@@ -1,0 +1,314 @@
+"""Every sentence that users read is in the catalogue, and no word of it is outside."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from gettext import NullTranslations
+
+import pytest
+from babel.messages.pofile import read_po
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuspawner import language, messages
+from gpuspawner.admission.rejection import (
+    Bound,
+    Breach,
+    Denied,
+    Insecure,
+    Missing,
+    Of,
+    OutOfRange,
+    OverQuota,
+    QuotaDemands,
+    QuotaUncounted,
+    Rejection,
+    Unexplained,
+    Use,
+    WebhookFailed,
+)
+from gpuspawner.availability import Availability, State
+from gpuspawner.form import Live, render
+from gpuspawner.messages import OnForm
+from gpuspawner.messages.preview import preview
+from gpuspawner.offers import Offers
+from gpuspawner.options import NAMES, Gone, GPURequest, parse
+from gpuspawner.policy import Denial, DenialReason, Grant
+from gpuspawner.preflight.decision import (
+    AfterPreemption,
+    Alternative,
+    CanScaleUp,
+    Difference,
+    Overruled,
+    Reason,
+    Refuse,
+    Room,
+    Start,
+    UnknownRules,
+    Wait,
+)
+from gpuspawner.spawn.profiles.choosing import Chosen, choose
+from gpuspawner.spawn.profiles.profile_list import WRITTEN_IN, read
+from tests.unit.form.page import Page
+from tools.catalogue import POT, catalogue
+
+GIB = 2**30
+# Its names have no letters, so each letter on a page belongs to a sentence.
+OFFERS = Offers.parse(
+    accelerators={
+        "1": {"display_name": "1", "counts": [1, 2], "node_selector": {"x": "1"}},
+        "2": {
+            "display_name": "2",
+            "resource": "nvidia.com/mig-1g.5gb",
+            "node_selector": {"x": "2"},
+        },
+        "3": {
+            "display_name": "3",
+            "resource": "nvidia.com/gpu.shared",
+            "node_selector": {"x": "3"},
+        },
+    },
+    images={"7": {"image": "7", "display_name": "7"}},
+    memory_choices=["8Gi"],
+    cpu_choices=[1, 2],
+)
+ONE = OFFERS.accelerators["1"]
+UNLISTED = {
+    "unlisted_image": {"validation_regex": "[0-9]"},
+    "unlisted_memory": {"min": "2Gi", "max": "4Gi"},
+}
+OTHER_OFFERS = [
+    OFFERS,
+    Offers.parse().with_accelerators(OFFERS.accelerators.values()),
+    Offers.parse(cpu_choices=[1], memory_choices=["8Gi"], **UNLISTED),
+    Offers.parse(**UNLISTED),
+    Offers(),
+]
+IMAGE_REGEX = {"enabled": True, "validation_regex": "^[0-9]{3}$"}
+ADVICE = {**IMAGE_REGEX, "validation_message": "3"}
+PROFILES = read(
+    [
+        {
+            "slug": "1",
+            "display_name": "1",
+            "default": True,
+            "profile_options": {
+                "1": {"choices": {"1": {"display_name": "1"}, "2": {"display_name": "2"}}},
+                "2": {"choices": {"1": {"display_name": "1"}}, "unlisted_choice": IMAGE_REGEX},
+                "3": {"unlisted_choice": ADVICE},
+                "4": {"unlisted_choice": {**IMAGE_REGEX, "validation_regex": "^(1|11)+$"}},
+            },
+        },
+        {"slug": "2", "display_name": "2"},
+    ]
+)
+LIVE = Live("8", "8", "8", "8")
+SENTENCES = {
+    text
+    for message in read_po(POT.open("rb"))
+    for text in ([message.id] if isinstance(message.id, str) else message.id)
+}
+
+
+class Pseudo(NullTranslations):
+    """A language that puts each known sentence in brackets, without its placeholders' values."""
+
+    def gettext(self, message: str) -> str:
+        assert message in SENTENCES
+        return re.sub(r"(\{\w+\})", r"⟧\1⟦", f"⟦{message}⟧")
+
+    def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
+        return self.gettext(msgid1 if n == 1 else msgid2)
+
+
+@contextmanager
+def speaking(tag: str, catalogue: NullTranslations) -> Iterator[None]:
+    token = language._current.set((tag, catalogue))
+    try:
+        yield
+    finally:
+        language._current.reset(token)
+
+
+def untranslated(text: str) -> list[str]:
+    """The words outside all brackets that are neither units nor names of resources and options."""
+    outside = re.sub(r"⟦[^⟦⟧]*⟧", "", text)
+    names = "|".join(map(re.escape, (*NAMES, "profile", WRITTEN_IN, "nvidia.com/gpu", "{choice}")))
+    return re.findall("[a-z]{2,}", re.sub(rf"{names}|\b[KMG]i?B?\b|null|true|false", "", outside))
+
+
+def room(resource, asked, most_free, free, most, total):
+    return Room(resource, asked, most_free, free, most, total)
+
+
+GRANT = Grant(ONE, 2, None, 8 * GIB, 1000)
+ALTERNATIVES = (
+    Alternative(GRANT, (Difference.LESS_MEMORY, Difference.LESS_CPU), None),
+    Alternative(GRANT, (Difference.OTHER_ACCELERATOR,), room("x", 1, 1, 1, 1, 1)),
+    Alternative(Grant(), (Difference.NO_GPU,), None),
+)
+ROOMS = [
+    None,
+    *(
+        room(resource, 2, most_free, free, most, total)
+        for resource in ("nvidia.com/gpu", "memory", "cpu", "pods")
+        for most_free, free, most, total in [(0, 0, 1, 1), (0, 0, 4, 4), (1, 1, 4, 4), (1, 3, 4, 8)]
+    ),
+    room("nvidia.com/gpu", 2, 0, 0, 0, 0),
+    room("memory", 8 * GIB, GIB, GIB, GIB, GIB),
+]
+refusals = st.builds(
+    Refuse,
+    st.sampled_from([GRANT, Grant(memory=GIB), Grant()]),
+    st.sampled_from([Reason.BUSY, Reason.TRY_AGAIN, Reason.TAKEN, Reason.AWAY, Reason.IMPOSSIBLE]),
+    st.sampled_from(ROOMS),
+    st.sampled_from(ROOMS),
+    alternatives=st.lists(st.sampled_from(ALTERNATIVES), max_size=3).map(tuple),
+)
+
+
+@given(refusals)
+def test_every_refusal_is_translated(decision):
+    with speaking("x", Pseudo()):
+        for message in (messages.refusal(decision), OnForm.of_refusal(decision).message):
+            assert untranslated(message.text) == []
+        assert untranslated(preview(decision).text) == []
+
+
+def test_every_other_message_is_translated():
+    waiting = Wait(GRANT, CanScaleUp(1, 2, 8.0))
+    busy = Refuse(GRANT, Reason.BUSY)
+    unsure = Start(GRANT, (AfterPreemption(), UnknownRules(("x",))))
+    warned = Start(GRANT, (Overruled(busy),))
+    with speaking("x", Pseudo()):
+        told = [
+            messages.misconfigured(),
+            messages.unreachable(),
+            messages.already_started(),
+            messages.correction([messages.unreadable_body(), messages.too_large(1, 1)]),
+            messages.no_longer_offered(),
+            messages.gone_from_form([Gone("gpus", "1")]),
+            messages.gone_at_start([Gone("gpus", "1"), Gone("image", "1")], {"image": "1"}),
+            messages.profile_refused(busy, messages.profile_named("1", "1"), ["1", "1"]),
+            messages.profile_refused(busy, messages.profile_named("1"), []),
+            messages.denied(Denial(DenialReason.NOT_OFFERED, GPURequest("1"))),
+            messages.denied(Denial(DenialReason.NOT_OFFERED, GPURequest(None))),
+            *(message for it in (waiting, unsure, warned) for message in messages.progress(it)),
+            *map(preview, (waiting, unsure, warned, Start(GRANT))),
+        ]
+    for message in told:
+        assert untranslated(message.text) == []
+
+
+USES = (
+    Use("requests.nvidia.com/gpu", 1, 4, 4),
+    Use("cpu", 2, 0, 1),
+    Use("requests.memory", GIB, GIB, GIB),
+    Use("requests.storage", 2 * GIB, 0, GIB),
+    Use("ephemeral-storage", GIB, GIB, GIB),
+)
+BREACHES = tuple(
+    Breach("memory", bound, GIB, asked) for bound in Bound for asked in (None, 2 * GIB)
+)
+
+
+@pytest.mark.parametrize("of", list(Of))
+@pytest.mark.parametrize(
+    "cause",
+    [
+        OverQuota(USES),
+        OverQuota(USES[:1]),
+        OutOfRange(BREACHES),
+        QuotaDemands(("limits.memory",)),
+        QuotaUncounted(),
+        Insecure("1"),
+        Missing("1", "1"),
+        Denied("1"),
+        Denied(""),
+        WebhookFailed("1"),
+        Unexplained(),
+    ],
+)
+def test_every_rejection_by_the_api_server_is_translated(cause, of):
+    with speaking("x", Pseudo()):
+        told = messages.refusal(
+            Refuse(GRANT, Reason.NOT_ADMITTED, rejection=Rejection(of, cause, ""))
+        )
+    assert untranslated(told.text) == []
+
+
+@pytest.mark.parametrize("resource", ["nvidia.com/gpu", "nvidia.com/gpu.shared", "x/mig-1"])
+def test_every_device_is_translated(resource):
+    with speaking("x", Pseudo()):
+        assert untranslated(messages.device(resource)) == []
+
+
+sent = st.sampled_from(
+    [None, True, 0, 1, 9, 0.5, 10**20, "", "1", "11", "9", "8Gi", "3Gi", [], {}, "1" * 60 + "!"]
+)
+bodies = (
+    st.dictionaries(st.sampled_from(NAMES), sent)
+    | st.dictionaries(st.sampled_from([*NAMES, "8", "9", "10", "11"]), sent)
+    | sent
+)
+
+
+@given(bodies, st.sampled_from(OTHER_OFFERS))
+def test_every_error_in_options_is_translated(raw, offers):
+    with speaking("x", Pseudo()):
+        errors = parse(raw, offers)
+        told = () if isinstance(errors, GPURequest) else (messages.correction(errors),)
+    for message in told:
+        assert untranslated(message.text) == []
+
+
+fields = st.sampled_from(
+    ["profile", *(f"{number}{suffix}" for number in "1234" for suffix in ("", WRITTEN_IN))]
+)
+
+
+@given(st.dictionaries(fields, sent) | sent)
+def test_every_error_in_a_profile_is_translated(raw):
+    with speaking("x", Pseudo()):
+        errors = choose(raw, PROFILES)
+        told = () if isinstance(errors, Chosen) else (messages.correction(errors),)
+    for message in told:
+        assert untranslated(message.text) == []
+
+
+@pytest.mark.parametrize("state", list(State))
+@pytest.mark.parametrize("live", [None, LIVE])
+def test_all_of_the_form_is_translated(state, live):
+    gpus = room("nvidia.com/gpu", 1, 1, 2, 2, 4)
+    rows = [Availability(it, state, gpus) for it in OFFERS.accelerators.values()]
+    rows += [Availability(None, state)]
+    decision = Refuse(GRANT, Reason.BUSY, room("x", 2, 1, 1, 2, 2), alternatives=ALTERNATIVES)
+    with speaking("x", Pseudo()):
+        told = OnForm.of_refusal(decision)
+        html = render(OFFERS, rows, {"accelerator": "1"}, told, live)
+    page = Page(html)
+    text = " ".join(element.text for element in page.elements if element.tag not in ("style",))
+    style = page.one("style").text if live is None else ""
+    assert untranslated(text.replace(style, "")) == []
+    told_to_the_script = [
+        value or ""
+        for element in page.elements
+        for name, value in element.attributes.items()
+        if name
+        in ("data-busy", "data-never", "data-why", "data-stale", "data-changed", "aria-label")
+    ]
+    assert untranslated(" ".join(told_to_the_script)) == []
+    assert 'lang="x"' in html
+
+
+@pytest.mark.parametrize("state", list(State))
+@pytest.mark.parametrize("chosen", [{}, {"image": "8"}])
+def test_all_of_a_form_with_text_fields_is_translated(state, chosen):
+    with speaking("x", Pseudo()):
+        html = render(Offers.parse(**UNLISTED), [Availability(None, state)], chosen, live=LIVE)
+    text = " ".join(element.text for element in Page(html).elements)
+    assert untranslated(text) == []
+
+
+def test_the_catalogue_lists_the_sentences_of_the_source():
+    assert POT.read_text() == catalogue(), "run tools/catalogue.py"
