@@ -29,7 +29,7 @@ _HUGE = 2**50
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class Fit:
     """The largest choice that fits on one node.
 
     Attributes:
@@ -44,7 +44,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Machines:
+class LargestFits:
     """The largest choices that fit now, and the largest choices that can ever fit.
 
     Attributes:
@@ -52,13 +52,13 @@ class Machines:
         whole: For all resources except those of pods that never end. Includes away nodes.
     """
 
-    free: tuple[Machine, ...] = ()
-    whole: tuple[Machine, ...] = ()
+    free: tuple[Fit, ...] = ()
+    whole: tuple[Fit, ...] = ()
 
 
-def machines(
+def largest_fits(
     state: ClusterState, trials: Trials, accelerator: Accelerator | None
-) -> Machines | None:
+) -> LargestFits | None:
     """Return the largest choices with an accelerator; None if they are unknown.
 
     Args:
@@ -83,7 +83,7 @@ def machines(
     for node in (*screen.weak, *away(filters, screen)):
         whole.add(scale.sizes(healthy(node), node.staying_requested))
     free = {scale.sizes(node.free) for node in screen.able}
-    return Machines(free=scale.largest(free), whole=scale.largest(whole))
+    return LargestFits(free=scale.largest(free), whole=scale.largest(whole))
 
 
 def largest(found: Iterable[Sizes]) -> list[Sizes]:
@@ -119,10 +119,10 @@ class _Scale:
             has.get(CPU, 0) - kept.get(CPU, 0),
         )
 
-    def largest(self, every: Iterable[Sizes]) -> tuple[Machine, ...]:
+    def largest(self, every: Iterable[Sizes]) -> tuple[Fit, ...]:
         """Return the largest choices. Scaling keeps the order, so it comes last."""
         return tuple(
-            Machine(max(0, gpus), self._most(memory, MEMORY), self._most(cpu, CPU))
+            Fit(max(0, gpus), self._most(memory, MEMORY), self._most(cpu, CPU))
             for gpus, memory, cpu in largest(every)
         )
 

@@ -1,7 +1,7 @@
 """Short, harmless quotes of untrusted values, for error texts."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 LONGEST = 40
 """How many characters of an untrusted text an error repeats."""
@@ -30,7 +30,7 @@ def quote(value: object) -> str:
             return repr(value)
         case list() | tuple():
             return "a list"
-        case dict():
+        case Mapping():
             return "an object"
         case _:
             return f"a {type(value).__name__}"

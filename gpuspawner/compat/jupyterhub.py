@@ -4,10 +4,12 @@ Read in ``jupyterhub/handlers/base.py`` (``spawn_single_user``), ``handlers/page
 and ``app.py`` of 5.5.0 and 6.1.1, and checked by running both.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from jupyterhub import orm
 from jupyterhub.spawner import Spawner
+from sqlalchemy import event
 from sqlalchemy.orm import object_session
 from tornado import web
 
@@ -65,6 +67,19 @@ def forgive(spawner: Spawner) -> None:
 
     spawner.consecutive_failure_limit = 0
     future.add_done_callback(take_back)
+
+
+def when_options_are_set(call: Callable[[Any, object], object]) -> Callable[[Any, object], object]:
+    """Decorate a function that returns what to store when the hub sets a server's options.
+
+    The function gets the server's row in the hub's database, and the options.
+    """
+
+    @event.listens_for(orm.Spawner.user_options, "set", retval=True)
+    def listener(row: orm.Spawner, options: object, *_: object) -> object:
+        return call(row, options)
+
+    return call
 
 
 def store_options(spawner: Spawner, options: object) -> None:

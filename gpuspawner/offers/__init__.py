@@ -1,7 +1,7 @@
 """What the administrator offers: accelerators, images and sizes."""
 
+from gpuspawner.offers.errors import OfferError
 from gpuspawner.offers.offers import Offers
-from gpuspawner.offers.reading import OfferError
 from gpuspawner.offers.types import (
     Accelerator,
     Choices,

@@ -8,28 +8,43 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
+from gpuspawner.quoting import quote
+
 JSON: TypeAlias = "str | int | float | bool | list[JSON] | dict[str, JSON] | None"
 Frozen: TypeAlias = "str | int | float | bool | tuple[Frozen, ...] | Mapping[str, Frozen] | None"
 
 
-def freeze(value: object) -> Frozen:
+class NotPlainError(TypeError):
+    """A part of a value is not plain data. Its arguments are why, and the way to the part."""
+
+
+def freeze(value: object, path: str = "") -> Frozen:
     """Copy plain data, as from JSON or YAML, into a form that cannot be changed.
 
     Raises:
-        TypeError: Some part of it is neither text, number, boolean, null, list nor mapping with
-            text keys.
+        NotPlainError: Some part of it is neither text, number, boolean, null, list nor mapping with
+            text keys. The way to it begins with *path*.
+        RecursionError: It is nested too deeply.
     """
     match value:
-        case None | str() | int() | float():
+        case None | str() | int():
             return value
+        case float():
+            return float(value)  # msgspec takes no other class for a number
         case list() | tuple():
-            return tuple(freeze(part) for part in value)
+            return tuple(freeze(part, f"{path}[{index}]") for index, part in enumerate(value))
         case Mapping():
-            if not all(isinstance(key, str) for key in value):
-                raise TypeError("a key is not text")
-            return MappingProxyType({key: freeze(part) for key, part in value.items()})
+            for key in value:
+                if not isinstance(key, str):
+                    reason = f"the key {quote(key)} is not text; write it in quotes"
+                    raise NotPlainError(reason, path)
+            # msgspec takes no other class than `str` for a key.
+            return MappingProxyType(
+                {str.__str__(key): freeze(part, f"{path}.{key}") for key, part in value.items()}
+            )
         case _:
-            raise TypeError(f"a {type(value).__name__} is not plain data")
+            reason = f"{quote(value)} is not plain data; write plain YAML or JSON values"
+            raise NotPlainError(reason, path)
 
 
 def thaw(value: Frozen) -> JSON:

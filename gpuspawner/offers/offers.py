@@ -5,8 +5,12 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Never
 
-from gpuspawner.offers import entries, unlisted
-from gpuspawner.offers.reading import At
+from gpuspawner.offers import quantities, unlisted
+from gpuspawner.offers.accelerators import WrittenAccelerator, accelerator
+from gpuspawner.offers.errors import OfferError
+from gpuspawner.offers.images import WrittenImage, image
+from gpuspawner.offers.keys import keyed, same_key
+from gpuspawner.offers.shapes import read
 from gpuspawner.offers.types import (
     Accelerator,
     Choices,
@@ -59,34 +63,30 @@ class Offers:
     ) -> "Offers":
         """Read the traits of these names, strictly and as a whole.
 
-        Where `default_accelerator` is None the first one configured is the default, as with the
-        profiles of KubeSpawner; where it is an empty text there is no accelerator by default.
+        If `default_accelerator` is None, the first one configured is the default, as with the
+        profiles of KubeSpawner. If it is an empty text, there is no accelerator by default.
 
         Raises:
             OfferError: A trait holds something that cannot be offered.
         """
-        machines = At("accelerators", "", accelerators)
-        found = entries.keyed(machines, entries.accelerator)
-        offers = cls(
-            accelerators=MappingProxyType(found),
-            images=MappingProxyType(
-                entries.keyed(
-                    At("images", "", images),
-                    lambda key, at: entries.image(key, at, found),
-                )
-            ),
-            memory_choices=entries.memory_choices(At("memory_choices", "", memory_choices)),
-            cpu_choices=entries.cpu_choices(At("cpu_choices", "", cpu_choices)),
-            unlisted_image=unlisted.unlisted_image(At("unlisted_image", "", unlisted_image)),
-            unlisted_memory=unlisted.unlisted_memory(At("unlisted_memory", "", unlisted_memory)),
+        machines = keyed(accelerators, WrittenAccelerator, "accelerators")
+        containers = {
+            key: image(key, it, f"images[{quote(key)}]", machines)
+            for key, it in keyed(images, WrittenImage, "images").items()
+        }
+        hub = cls(
+            images=MappingProxyType(containers),
+            memory_choices=quantities.memory_choices(memory_choices, "memory_choices"),
+            cpu_choices=quantities.cpu_choices(cpu_choices, "cpu_choices"),
+            unlisted_image=unlisted.unlisted_image(unlisted_image),
+            unlisted_memory=unlisted.unlisted_memory(unlisted_memory),
         )
-        return replace(
-            offers,
-            accelerators=_with_defaults(offers, machines),
-            default_accelerator=_default(
-                offers, At("default_accelerator", "", default_accelerator)
-            ),
-        )
+        found = {
+            key: accelerator(key, it, f"accelerators[{quote(key)}]", hub.choices)
+            for key, it in machines.items()
+        }
+        offers = replace(hub, accelerators=MappingProxyType(found))
+        return replace(offers, default_accelerator=_default(offers, default_accelerator))
 
     def with_accelerators(self, accelerators: Iterable[Accelerator]) -> "Offers":
         """These offers with other accelerators, as discovered; none of them is the default."""
@@ -95,10 +95,8 @@ class Offers:
 
     def accelerator(self, key: str) -> Accelerator | None:
         """The accelerator of this key, whatever its capitals."""
-        wanted = entries.same_key(key)
-        return next(
-            (a for a in self.accelerators.values() if entries.same_key(a.key) == wanted), None
-        )
+        wanted = same_key(key)
+        return next((it for it in self.accelerators.values() if same_key(it.key) == wanted), None)
 
     def choices(self, accelerator: Accelerator | None) -> Choices:
         """What can be chosen with this accelerator (None: without any), and what is taken else."""
@@ -120,24 +118,15 @@ class Offers:
         )
 
 
-def _with_defaults(offers: Offers, machines: At) -> Mapping[str, Accelerator]:
-    places = dict(machines.entries())
-    return MappingProxyType(
-        {
-            key: replace(it, default=entries.default(places[key], offers.choices(it)))
-            for key, it in offers.accelerators.items()
-        }
-    )
-
-
-def _default(offers: Offers, at: At) -> str | None:
-    if at.value is None:
+def _default(offers: Offers, key: object) -> str | None:
+    if key is None:
         return next(iter(offers.accelerators), None)
-    if at.value == "":
+    if key == "":
         return None
-    accelerator = offers.accelerator(at.text())
+    wanted = read(key, str, "default_accelerator")
+    accelerator = offers.accelerator(wanted)
     if accelerator is None:
         known = tuple(offers.accelerators)
-        hint = did_you_mean(at.text(), known) or f"; there are {listing(known) or 'none'}"
-        raise at.error(f"there is no accelerator {quote(at.value)}{hint}")
+        hint = did_you_mean(wanted, known) or f"; there are {listing(known) or 'none'}"
+        raise OfferError("default_accelerator", f"there is no accelerator {quote(wanted)}{hint}")
     return accelerator.key

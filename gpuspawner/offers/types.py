@@ -4,10 +4,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Annotated
+
+from msgspec import Meta
 
 from gpuspawner import patterns
 from gpuspawner.offers.frozen import Frozen
 from gpuspawner.offers.references import is_reference
+from gpuspawner.offers.shapes import Count, Shape
 
 
 def nothing() -> Mapping[str, str]:
@@ -15,17 +19,16 @@ def nothing() -> Mapping[str, str]:
     return MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class ScaleUp:
-    """A pool of nodes that an autoscaler grows while pods wait for it.
+class ScaleUp(Shape, frozen=True):
+    """A pool of nodes that an autoscaler grows while pods wait for it, as it is also written.
 
     Attributes:
         max_nodes: How many nodes of this accelerator there can be.
         minutes: How long a new node usually takes until it can run a pod.
     """
 
-    max_nodes: int
-    minutes: float
+    max_nodes: Count
+    minutes: Annotated[int, Meta(ge=1, lt=10**6)] | Annotated[float, Meta(gt=0, lt=10**6)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from gpuspawner.offers.entries import same_key
+from gpuspawner.offers.keys import same_key
 from gpuspawner.options.declared import ACCELERATOR, NAMES, OPTIONS
 
 OF = "--"

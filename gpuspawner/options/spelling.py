@@ -52,7 +52,7 @@ class Key:
     title: str
 
     def stands_in(self, given: object) -> bool:
-        """Whether a value is the same key for `gpuspawner.offers.entries.same_key`."""
+        """Whether a value is the same key for `gpuspawner.offers.keys.same_key`."""
         return isinstance(given, str) and _expression(self.key).search(given) is not None
 
     def schema(self) -> Schema:

@@ -46,11 +46,11 @@ def doubts(filters: Filters) -> tuple[Unknown, ...]:
 def uncertain(state: ClusterState, node: NodeInfo) -> Unknown | None:
     """Return why a node's resources or pods are unknown; None if they are known."""
     if node.problem:
-        return Unknown(Why.ODD_OBJECT, f"Node {node.name}: {node.problem}", may_admit=True)
+        return Unknown(Why.UNDECODABLE_OBJECT, f"Node {node.name}: {node.problem}", may_admit=True)
     for key, problem in node.unreadable.items():
-        return Unknown(Why.ODD_OBJECT, f"Pod {key}: {problem}")
-    for undecodable in state.odd_pods(node.name):
-        return Unknown(Why.ODD_OBJECT, _describe(undecodable))
+        return Unknown(Why.UNDECODABLE_OBJECT, f"Pod {key}: {problem}")
+    for undecodable in state.undecodable_pods(node.name):
+        return Unknown(Why.UNDECODABLE_OBJECT, _describe(undecodable))
     return None
 
 
@@ -93,7 +93,7 @@ def _missing_storage(filters: Filters) -> Iterator[Unknown]:
     for claim in filters.claims.provisioning:
         yield Unknown(Why.NEW_VOLUME, claim.metadata.name)
     for name in filters.binding.untranslatable:
-        yield Unknown(Why.ODD_OBJECT, f"PersistentVolume {name}: it has no CSI form")
+        yield Unknown(Why.UNDECODABLE_OBJECT, f"PersistentVolume {name}: it has no CSI form")
     kinds: tuple[str, ...] = ()
     if filters.claims.waiting:
         kinds += ("CSIDriver", "CSIStorageCapacity")
@@ -153,19 +153,23 @@ def _undecodable_objects(filters: Filters) -> Iterable[Unknown]:
 def _undecodable(undecodable: Undecodable, filters: Filters) -> Iterator[Unknown]:
     related = filters.related
     if undecodable.kind == "Node":
-        yield Unknown(Why.ODD_OBJECT, _describe(undecodable), may_admit=True, may_refuse=related)
+        yield Unknown(
+            Why.UNDECODABLE_OBJECT, _describe(undecodable), may_admit=True, may_refuse=related
+        )
     elif undecodable.kind == "Pod":
         # If its node is readable, it concerns that node only (see `uncertain`).
         if undecodable.repels or not undecodable.node or related:
-            yield Unknown(Why.ODD_OBJECT, _describe(undecodable), may_admit=related)
+            yield Unknown(Why.UNDECODABLE_OBJECT, _describe(undecodable), may_admit=related)
     elif undecodable.kind == "Namespace":
         if filters.by_namespace_label:
-            yield Unknown(Why.ODD_OBJECT, _describe(undecodable), may_admit=True)
+            yield Unknown(Why.UNDECODABLE_OBJECT, _describe(undecodable), may_admit=True)
     elif undecodable.kind in ("DeviceClass", "PriorityClass"):
         if _may_help(undecodable, filters):
-            yield Unknown(Why.ODD_OBJECT, _describe(undecodable), may_admit=True, may_refuse=False)
+            yield Unknown(
+                Why.UNDECODABLE_OBJECT, _describe(undecodable), may_admit=True, may_refuse=False
+            )
     elif _concerns(undecodable, filters):
-        yield Unknown(Why.ODD_OBJECT, _describe(undecodable), may_admit=True)
+        yield Unknown(Why.UNDECODABLE_OBJECT, _describe(undecodable), may_admit=True)
 
 
 def _may_help(undecodable: Undecodable, filters: Filters) -> bool:

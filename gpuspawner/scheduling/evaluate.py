@@ -70,7 +70,7 @@ def fits_somewhere(state: ClusterState, pod: PlainOrPod) -> bool:
         (filters.names is None or node.name in filters.names)
         and fits(filters.asked, node.free)
         and ((filters.simple and not state.has_nominations) or filters.admits(node))
-        and not ((state.has_oddities or node.doubtful) and uncertain(state, node))
+        and not ((state.has_undecodable or node.doubtful) and uncertain(state, node))
         for node in filters.screen().able
     )
 
@@ -160,7 +160,7 @@ def _search(filters: Filters) -> _Found:
     doubtful: list[Unknown] = []
     feasible: list[str] = []
     for node in _candidates(filters, screen):
-        if state.has_oddities or node.doubtful:
+        if state.has_undecodable or node.doubtful:
             doubt = uncertain(state, node)
             if doubt is not None:
                 doubtful.append(doubt)
@@ -277,7 +277,7 @@ def _not_understood(state: ClusterState, problem: str) -> Verdict:
     return Verdict(
         outcome=Outcome.UNKNOWN,
         nodes=len(state.nodes),
-        unknown=(Unknown(Why.ODD_POD, problem, may_admit=True),),
+        unknown=(Unknown(Why.UNDECODABLE_POD, problem, may_admit=True),),
     )
 
 

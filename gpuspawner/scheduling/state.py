@@ -132,12 +132,12 @@ class ClusterState:
         """All undecodable objects."""
         return self._undecodable.values()
 
-    def odd_pods(self, node: str) -> Iterable[Undecodable]:
+    def undecodable_pods(self, node: str) -> Iterable[Undecodable]:
         """Return the undecodable pods on a node."""
         return self._undecodable_pods.get(node, {}).values()
 
     @property
-    def has_oddities(self) -> bool:
+    def has_undecodable(self) -> bool:
         """Whether any object is undecodable."""
         return bool(self._undecodable)
 

@@ -10,12 +10,12 @@ class Why(StrEnum):
     OTHER_SCHEDULER = "another scheduler places the pod"
     GATED = "the pod waits for scheduling gates"
     GROUPED = "the pod is scheduled with a group"
-    DEVICE_CLAIM = "device claims decide"
-    NODE_FEATURE = "features that nodes declare decide"
-    NOT_KNOWN = "objects of a kind are not known"
-    ODD_OBJECT = "an object could not be understood"
-    ODD_POD = "the pod itself could not be understood"
-    NEW_VOLUME = "a volume is still to be made, and where is not known"
+    DEVICE_CLAIM = "device claims decide about the pod"
+    NODE_FEATURE = "features that nodes declare decide about the pod"
+    NOT_KNOWN = "not all objects of a kind are known"
+    UNDECODABLE_OBJECT = "an object can't be decoded"
+    UNDECODABLE_POD = "the pod itself can't be decoded"
+    NEW_VOLUME = "a volume has yet to be created, and nobody knows where"
 
 
 @dataclass(frozen=True, slots=True)

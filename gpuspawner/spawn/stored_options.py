@@ -9,9 +9,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-
-from jupyterhub import orm
-from sqlalchemy import event
+from typing import Any
 
 from gpuspawner.compat import jupyterhub
 from gpuspawner.quoting import one_line
@@ -28,8 +26,8 @@ Each request has its own context, and the start that it triggers runs in the sam
 """
 
 
-@event.listens_for(orm.Spawner.user_options, "set", retval=True)
-def _store_what_can_be_stored(stored_for: orm.Spawner, value: object, *_: object) -> object:
+@jupyterhub.when_options_are_set
+def _store_what_can_be_stored(stored_for: Any, value: object) -> object:
     """Remember the options that JupyterHub replaces; keep them if the new ones are too large."""
     before: object = stored_for.user_options
     _stored_before.set(before)

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from gpuspawner import messages
 from gpuspawner.availability import Availability, State, Trials
-from gpuspawner.largest_fit import machines
+from gpuspawner.largest_fit import largest_fits
 from gpuspawner.messages.preview import preview
 from gpuspawner.offers import Offers
 from gpuspawner.options import FieldError, user_options
@@ -34,7 +34,7 @@ def _row(row: Availability, state: ClusterState, trials: Trials | None) -> JSON:
     words = messages.state_text(row)
     # If a node can still come, or nothing is known, no choice can be ruled out.
     known = row.state in (State.FREE, State.BUSY) and trials is not None
-    largest = machines(state, trials, row.accelerator) if known and trials else None
+    largest = largest_fits(state, trials, row.accelerator) if known and trials else None
     return {
         "accelerator": row.accelerator.key if row.accelerator else None,
         "state": row.state.value,

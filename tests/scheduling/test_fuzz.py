@@ -138,7 +138,7 @@ def test_an_undecodable_node_that_could_fit_makes_a_refusal_unknown():
     undecodable["status"]["allocatable"]["cpu"] = "plenty"
     verdict = evaluate(known(nodes=[undecodable, node(1, gpu=False)]), gpu_request(None))
     assert verdict.outcome is Outcome.UNKNOWN
-    assert [unknown.why for unknown in verdict.unknown] == [Why.ODD_OBJECT]
+    assert [unknown.why for unknown in verdict.unknown] == [Why.UNDECODABLE_OBJECT]
     assert "node-0" in verdict.unknown[0].detail
 
 
@@ -199,7 +199,7 @@ def test_a_pod_with_text_that_is_invalid_in_json_is_unknown():
     pod = gpu_request()
     pod["spec"]["nodeSelector"] = {"a": "\ud800"}
     state = known(nodes=[node(3, gpu=True)])
-    assert evaluate(state, pod).unknown[0].why is Why.ODD_POD
+    assert evaluate(state, pod).unknown[0].why is Why.UNDECODABLE_POD
 
 
 def test_a_pod_with_an_invalid_quantity_is_unknown():
@@ -207,5 +207,5 @@ def test_a_pod_with_an_invalid_quantity_is_unknown():
     pod["spec"]["containers"][0]["resources"]["requests"]["memory"] = "lots"
     verdict = evaluate(known(nodes=[node(3, gpu=True)]), pod)
     assert verdict.outcome is Outcome.UNKNOWN
-    assert verdict.unknown[0].why is Why.ODD_POD
+    assert verdict.unknown[0].why is Why.UNDECODABLE_POD
     assert "lots" in verdict.unknown[0].detail

@@ -141,7 +141,7 @@ def test_other_sections_are_ignored(section: str) -> None:
                 }
             },
             OfferError,
-            r"profile_list\[0\].scale_up.max_nodes: 0 is not a number of nodes",
+            r"profile_list\[0\].scale_up.max_nodes: 0 is not a whole number of at least 1",
         ),
         (
             {"Spawner": {"apply_user_options": {"mine": "accelerators"}}},

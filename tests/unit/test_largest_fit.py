@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.availability import Trials
-from gpuspawner.largest_fit import Machine, largest, machines
+from gpuspawner.largest_fit import Fit, largest, largest_fits
 from gpuspawner.manifest import PodRules
 from gpuspawner.manifest.apply import EVERYWHERE
 from gpuspawner.offers import Offers
@@ -31,39 +31,39 @@ def with_more(*containers, init=()):
 
 def found(nodes, pods=(), stock=STOCK, rules=EVERYWHERE, accelerator=T4_OFFERED):
     state = ClusterState.from_objects(nodes=nodes, pods=list(pods), deviceClasses=[])
-    return machines(state, Trials(OFFERS, stock, rules), accelerator)
+    return largest_fits(state, Trials(OFFERS, stock, rules), accelerator)
 
 
 def test_gpus_memory_and_cpu_must_be_free_on_the_same_node():
     there = found([node("a", 4), node("b", 2, memory="32Gi")], [pod("x", "a", 3, "10Gi")])
 
-    assert there.free == (Machine(2, 32 * GI, 8000),)
-    assert there.whole == (Machine(4, 16 * GI, 8000), Machine(2, 32 * GI, 8000))
+    assert there.free == (Fit(2, 32 * GI, 8000),)
+    assert there.whole == (Fit(4, 16 * GI, 8000), Fit(2, 32 * GI, 8000))
 
 
 def test_requests_of_other_containers_reduce_the_largest_choice():
     there = found([node("a", 1)], stock=with_more(SIDECAR, init=[INIT]))
 
-    assert there.free == (Machine(1, 15 * GI, 7750),)
+    assert there.free == (Fit(1, 15 * GI, 7750),)
 
 
 def test_a_smaller_requested_share_increases_the_largest_choice():
     there = found([node("a", 1)], rules=PodRules(memory_requested=0.5, cpu_requested=0.1))
 
-    assert there.free == (Machine(1, 32 * GI, 80000),)
+    assert there.free == (Fit(1, 32 * GI, 80000),)
 
 
 def test_whole_includes_away_nodes():
     there = found([node("a", 2, spec={"unschedulable": True}), node("b", 0, capacity=4)])
 
     assert there.free == ()
-    assert there.whole == (Machine(4, 16 * GI, 8000),)
+    assert there.whole == (Fit(4, 16 * GI, 8000),)
 
 
 def test_nodes_without_the_accelerator_count_only_for_servers_without_one():
     plain = node("plain", 0, memory="64Gi")
 
-    assert found([plain], accelerator=None).free == (Machine(0, 64 * GI, 8000),)
+    assert found([plain], accelerator=None).free == (Fit(0, 64 * GI, 8000),)
     assert found([plain]).whole == ()
 
 
@@ -91,7 +91,7 @@ def test_a_choice_that_could_start_is_never_ruled_out(stock, nodes, taken, part)
     pods = [pod(f"p{i}", f"n{on}", gpus, f"{size}Gi") for i, (on, gpus, size) in enumerate(taken)]
     state = ClusterState.from_objects(nodes=there, pods=pods, deviceClasses=[])
     trials = Trials(OFFERS, stock, PodRules(memory_requested=part))
-    known = machines(state, trials, T4_OFFERED)
+    known = largest_fits(state, trials, T4_OFFERED)
     smallest = trials.smallest(T4_OFFERED)
 
     for count in T4["counts"]:

@@ -10,8 +10,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from gpuspawner.offers.entries import scale_up
-from gpuspawner.offers.reading import At
+from gpuspawner.offers.shapes import read as read_shape
 from gpuspawner.offers.types import ScaleUp
 
 Complete = Sequence[Mapping[str, Any]]
@@ -112,13 +111,13 @@ def _without_patterns(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _profile(profile: Mapping[str, Any], number: int) -> Profile:
     options = profile.get("profile_options") or {}
-    grows = At("profile_list", f"[{number}].scale_up", profile.get("scale_up"))
+    grows, place = profile.get("scale_up"), f"profile_list[{number}].scale_up"
     return Profile(
         slug=profile["slug"],
         name=_text(profile["display_name"]),
         default=bool(profile.get("default")),
         options=tuple(_option(name, option) for name, option in options.items()),
-        scale_up=None if grows.value is None else scale_up(grows),
+        scale_up=None if grows is None else read_shape(grows, ScaleUp, place),
     )
 
 

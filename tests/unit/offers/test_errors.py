@@ -8,23 +8,23 @@ from gpuspawner.offers import OfferError
 from tests.unit.offers.configured import A100, T4, accelerator, offers
 
 ACCELERATOR_ERRORS = [
-    ("counts", [1, 0], ".counts[1]: 0 is not a count; use whole numbers from 1"),
-    ("counts", [True], ".counts[0]: true is not a count; use whole numbers from 1"),
-    ("counts", ["2"], ".counts[0]: '2' is not a count; use whole numbers from 1"),
-    ("counts", [10**30], ".counts[0]: a very large number is not a count; use whole numbers from"),
-    ("counts", [100_001], ".counts[0]: 100001 is not a count; use whole numbers from 1 to 100000"),
+    ("counts", [1, 0], ".counts[1]: 0 is not a whole number of at least 1"),
+    ("counts", [True], ".counts[0]: true is not a whole number"),
+    ("counts", ["2"], ".counts[0]: '2' is not a whole number"),
+    ("counts", [10**30], ".counts[0]: a very large number is not a whole number of at most 100000"),
+    ("counts", [100_001], ".counts[0]: 100001 is not a whole number of at most 100000"),
     ("counts", [1, 1], ".counts[1]: 1 is there twice"),
-    ("counts", [], ".counts: is empty; name at least one count, such as [1]"),
+    ("counts", [], ".counts: is empty; write at least one or leave it out"),
     ("counts", 2, ".counts: 2 is not a list"),
     ("count", [1], ": unknown key 'count' (did you mean 'counts'?)"),
     ("display_name", 100, ".display_name: 100 is not text; write it in quotes"),
-    ("display_name", " ", ".display_name: is empty; write a text or leave it out"),
+    ("display_name", " ", ".display_name: ' ' is empty; write a text or leave it out"),
     ("resource", "gpu", ".resource: 'gpu' is not the name of an extended resource, such as"),
     ("resource", "Nvidia.com/gpu", ".resource: 'Nvidia.com/gpu' is not the name of an extended"),
     ("resource", "requests.x/y", ".resource: 'requests.x/y' is not the name of an extended"),
     ("resource", "kubernetes.io/x/y", ".resource: 'kubernetes.io/x/y' is not the name of an ext"),
     ("resource", f"{'a' * 250}/x", ".resource: 'aaaa"),
-    ("node_selector", {}, ".node_selector: is empty, so it would select every node"),
+    ("node_selector", {}, ".node_selector: is empty; write at least one or leave it out"),
     ("node_selector", {"gpu": True}, ".node_selector['gpu']: true is not text; write it in quotes"),
     ("node_selector", {"gpu": "a b"}, ".node_selector['gpu']: 'a b' cannot be a label's value"),
     ("node_selector", {"a/b/c": "x"}, ".node_selector['a/b/c']: 'a/b/c' is not the key of a label"),
@@ -60,7 +60,7 @@ ACCELERATOR_ERRORS = [
     (
         "node_affinity",
         [{"matchFields": [{"key": "spec.x", "operator": "In", "values": ["b"]}]}],
-        ".node_affinity[0].matchFields[0].key: only metadata.name can be matched",
+        ".node_affinity[0].matchFields[0].key: 'spec.x' is not metadata.name, the only field that",
     ),
     (
         "node_affinity",
@@ -75,7 +75,7 @@ ACCELERATOR_ERRORS = [
     (
         "tolerations",
         [{"key": "a", "effect": "NoExecute", "tolerationSeconds": "3"}],
-        ".tolerations[0].tolerationSeconds: '3' is not a whole number of seconds",
+        ".tolerations[0].tolerationSeconds: '3' is not a whole number",
     ),
     ("tolerations", [{"key": "a", "value": 1}], ".tolerations[0].value: 1 is not text"),
     (
@@ -105,13 +105,21 @@ ACCELERATOR_ERRORS = [
         [{"key": "a", "effect": "NoSchedule", "tolerationSeconds": 3}],
         ".tolerations[0].tolerationSeconds: is only allowed with the effect NoExecute",
     ),
-    ("environment", {"A B": "x"}, ".environment['A B']: is not a name of an environment variable"),
+    (
+        "environment",
+        {"A B": "x"},
+        ".environment['A B']: 'A B' is not a name of an environment variable",
+    ),
     ("environment", {"A": 1}, ".environment['A']: 1 is not text; write it in quotes"),
     ("volumes", [{"hostPath": {}}], ".volumes[0]: 'name' is missing"),
     ("volumes", [{"name": "A", "emptyDir": {}}], ".volumes[0]['name']: 'A' is not a volume's name"),
     ("volumes", [{"name": "a"}], ".volumes[0]: a volume has one source besides its name"),
     ("volumes", [{"name": "a", "emptyDir": "x"}], ".volumes[0]['emptyDir']: 'x' is not a mapping"),
-    ("volumes", [{"name": "a", "csi": {"x": object()}}], ".volumes[0]: a object is not plain data"),
+    (
+        "volumes",
+        [{"name": "a", "csi": {"x": object()}}],
+        ".volumes[0].csi.x: a object is not plain",
+    ),
     (
         "volumes",
         [{"name": "a", "emptyDir": {}}, {"name": "a", "emptyDir": {}}],
@@ -136,7 +144,7 @@ ACCELERATOR_ERRORS = [
     ("shared_memory", "8GB", ".shared_memory: '8GB' is not a size of memory; write it as"),
     ("shared_memory", "0", ".shared_memory: '0' is not more than nothing"),
     ("shared_memory", "1e400", ".shared_memory: '1e400' is more than any machine has"),
-    ("shared_memory", True, ".shared_memory: true is not a size of memory"),
+    ("shared_memory", True, ".shared_memory: true is not a quantity, such as 2, 500m or 16Gi"),
     ("memory_choices", ["100m"], ".memory_choices[0]: '100m' is not a whole number of bytes"),
     ("memory_choices", ["1Gi", "1024Mi"], ".memory_choices[1]: '1024Mi' is there twice"),
     ("cpu_choices", ["1u"], ".cpu_choices[0]: '1u' is finer than a thousandth of a core"),
@@ -146,8 +154,47 @@ ACCELERATOR_ERRORS = [
     ("default", {"image": "torch"}, ".default.image: 'torch' is not among the choices"),
     ("default", {"cpus": 1}, ".default: unknown key 'cpus' (did you mean 'cpu'?)"),
     ("scale_up", {"max_nodes": 4}, ".scale_up: 'minutes' is missing"),
-    ("scale_up", {"max_nodes": 0, "minutes": 8}, ".scale_up.max_nodes: 0 is not a number of nodes"),
-    ("scale_up", {"max_nodes": 1, "minutes": "8"}, ".scale_up.minutes: '8' is not a number of"),
+    (
+        "scale_up",
+        {"max_nodes": 0, "minutes": 8},
+        ".scale_up.max_nodes: 0 is not a whole number of at least 1",
+    ),
+    ("scale_up", {"max_nodes": 1, "minutes": "8"}, ".scale_up.minutes: '8' is not a number"),
+    (
+        "scale_up",
+        {"max_nodes": 1, "minutes": 0.0},
+        ".scale_up.minutes: 0.0 is not a number more",
+    ),
+    (
+        "scale_up",
+        {"max_nodes": 1, "minutes": 1e6},
+        ".scale_up.minutes: 1000000.0 is not a number",
+    ),
+    (
+        "scale_up",
+        {"max_nodes": True, "minutes": 1},
+        ".scale_up.max_nodes: true is not a whole number",
+    ),
+    ("scale_up", {"max_nodes": 1, "minutes": 0}, ".scale_up.minutes: 0 is not a whole number of"),
+    (
+        "node_affinity",
+        [{"matchExpressions": [{"key": "a", "operator": "In", "values": ["b", "-c"]}]}],
+        ".node_affinity[0].matchExpressions[0].values[1]: '-c' cannot be a label's value; up to",
+    ),
+    ("node_selector", {f"{'a' * 254}/x": "y"}, ".node_selector['aaaa"),
+    ("runtime_class", "a" * 254, ".runtime_class: 'aaaa"),
+    ("resource", f"{'a' * 241}kubernetes.io/x", ".resource: 'aaaa"),
+    (
+        "volume_mounts",
+        [{"name": "a", "mountPath": "/a:b"}],
+        ".volume_mounts[0].mountPath: '/a:b' is not an absolute path without ':'",
+    ),
+    ("count", None, ": unknown key 'count' (did you mean 'counts'?)"),
+    ("\ud800", 1, ": unknown key '\\ud800'; allowed are display_name, description,"),
+    ("counts", {1, 2}, ".counts: a set is not plain data; write plain YAML or JSON values"),
+    ("counts", object(), ".counts: a object is not plain data; write plain YAML or JSON values"),
+    ("tolerations", [{1: 2}], ".tolerations[0]: the key 1 is not text; write it in quotes"),
+    ("cpu_choices", [10**5000], ".cpu_choices[0]: a very large number is not an amount of CPU"),
 ]
 
 
@@ -157,6 +204,14 @@ def test_an_error_in_an_accelerator_names_the_field_and_the_allowed_values(field
         accelerator(**{field: value})
 
     assert str(raised.value).startswith(f"GPUSpawner.accelerators['t4']{message}")
+
+
+def test_what_contains_itself_is_refused() -> None:
+    endless: list[object] = []
+    endless.append(endless)
+
+    with pytest.raises(OfferError, match=r"\['t4'\]: is nested too deeply"):
+        accelerator(volumes=[{"name": "a", "csi": {"x": endless}}])
 
 
 TRAIT_ERRORS = [
@@ -183,7 +238,7 @@ TRAIT_ERRORS = [
     ),
     (
         {"images": {"a": {"image": "b:1", "accelerators": []}}},
-        "GPUSpawner.images['a'].accelerators: is empty; name an accelerator or leave it out",
+        "GPUSpawner.images['a'].accelerators: is empty; write at least one or leave it out",
     ),
     ({"images": {"a": {"image": "a b"}}}, "GPUSpawner.images['a'].image: 'a b' is not an image"),
     ({"images": {"a": {"image": " b:1 "}}}, "GPUSpawner.images['a'].image: ' b:1 ' is not an"),
@@ -192,7 +247,12 @@ TRAIT_ERRORS = [
     ({"memory_choices": "8Gi"}, "GPUSpawner.memory_choices: '8Gi' is not a list"),
     ({"memory_choices": ["lots"]}, "GPUSpawner.memory_choices[0]: 'lots' is not a size of memory"),
     ({"cpu_choices": [2, 2.0]}, "GPUSpawner.cpu_choices[1]: 2.0 is there twice"),
+    ({"memory_choices": {"8Gi"}}, "GPUSpawner.memory_choices: a set is not plain data"),
     ({"default_accelerator": "h100"}, "GPUSpawner.default_accelerator: there is no accelerator"),
+    (
+        {"default_accelerator": 1},
+        "GPUSpawner.default_accelerator: 1 is not text; write it in",
+    ),
 ]
 
 

@@ -1,8 +1,11 @@
 """How the offers are read from the configuration."""
 
 import copy
+from collections import UserDict
+from types import MappingProxyType
 
 import pytest
+from traitlets.config import Config
 
 from gpuspawner.offers import Default, Memory, Offers, ScaleUp
 from tests.unit.offers.configured import A100, IMAGES, T4, accelerator, offers
@@ -44,8 +47,38 @@ def test_the_resource_of_the_old_device_plugin_is_accepted():
     assert accelerator(resource=old).resource == old
 
 
+def test_a_resource_in_the_domain_of_kubernetes_need_not_be_named_in_a_quota():
+    longest = f"{'a' * 63}.{'b' * 63}.{'c' * 63}.{'d' * 47}.kubernetes.io/x"
+
+    assert accelerator(resource=longest).resource == longest
+
+
 def test_null_means_the_default():
     assert accelerator(scale_up=None, counts=None) == accelerator()
+    assert accelerator(tolerations=[{"operator": "Exists", "key": None}]).tolerations == (
+        {"operator": "Exists"},
+    )
+
+
+def test_any_kind_of_mapping_list_or_text_is_read():
+    class Word(str):
+        __slots__ = ()
+
+    class Number(float):
+        __slots__ = ()
+
+    odd = accelerator(
+        node_selector=Config(gpu=Word("t4")),
+        node_affinity=(MappingProxyType(A100["node_affinity"][0]),),
+        scale_up=UserDict({Word("max_nodes"): 1, "minutes": Number(0.5)}),
+        memory_choices=("8Gi",),
+        cpu_choices=[Number(0.5)],
+    )
+
+    assert odd.node_selector == {"gpu": "t4"}
+    assert odd.node_affinity[0]["matchExpressions"][0]["values"] == ("a", "b")
+    assert odd.scale_up == ScaleUp(1, 0.5)
+    assert odd.cpu_choices == (500,)
 
 
 def test_offers_do_not_change_when_the_configuration_does():

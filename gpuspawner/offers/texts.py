@@ -1,0 +1,53 @@
+"""Which texts are allowed: as regular expressions, and in words.
+
+Those of Kubernetes are the rules of k8s.io/apimachinery `pkg/util/validation` (v1.36).
+"""
+
+from gpuspawner.offers.references import LONGEST, REFERENCE
+
+_NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
+_DOMAIN = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
+
+VISIBLE = r"\S"
+KEY = rf"^{_NAME}\Z"
+IMAGE = rf"^(?=.{{1,{LONGEST}}}\Z){REFERENCE}\Z"
+LABEL_KEY = rf"^((?=[^/]{{1,253}}/){_DOMAIN}/)?{_NAME}\Z"
+LABEL_VALUE = rf"^({_NAME})?\Z"
+OBJECT_NAME = rf"^(?=.{{1,253}}\Z){_DOMAIN}\Z"
+VOLUME_NAME = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z"
+VARIABLE = r"^[-._A-Za-z][-._A-Za-z0-9]*\Z"
+MOUNT_PATH = r"^/[^:]*\Z"
+OPERATOR = r"^(In|NotIn|Exists|DoesNotExist|Gt|Lt)\Z"
+FIELD = r"^metadata\.name\Z"
+OPERATOR_ON_FIELD = r"^(In|NotIn)\Z"
+OPERATOR_ON_TAINT = r"^(Equal|Exists)\Z"
+EFFECT = r"^(NoSchedule|PreferNoSchedule|NoExecute)\Z"
+
+RESOURCE = rf"^(?!requests\.)(?=[^/]{{1,244}}/|[^/]{{0,240}}kubernetes\.io/){_DOMAIN}/{_NAME}\Z"
+"""Of an extended resource, which a quota can name with `requests.` before it, or of one in
+Kubernetes' own domain, as old device plugins have it: `validateContainerResourceName` and
+`IsExtendedResourceName` of k8s.io/kubernetes `pkg/apis/core` (v1.36)."""
+
+WORDS = {
+    VISIBLE: "is empty; write a text or leave it out",
+    KEY: "cannot be a key; use up to 63 letters, digits, '-', '_' and '.', "
+    "a letter or digit first and last",
+    IMAGE: "is not an image reference, such as quay.io/jupyter/lab:2026-10-05",
+    RESOURCE: "is not the name of an extended resource, such as nvidia.com/gpu",
+    LABEL_KEY: "is not the key of a label, such as nvidia.com/gpu.product",
+    LABEL_VALUE: "cannot be a label's value; up to 63 letters, digits, '-', '_' and '.', "
+    "a letter or digit first and last",
+    OBJECT_NAME: "is not a name in Kubernetes; use small letters, digits, '-' and '.', "
+    "a letter or digit first and last",
+    VOLUME_NAME: "is not a volume's name; up to 63 small letters, digits and '-', "
+    "a letter or digit first and last",
+    VARIABLE: "is not a name of an environment variable; use letters, digits, '_', '-' and '.', "
+    "and no digit first",
+    MOUNT_PATH: "is not an absolute path without ':'",
+    OPERATOR: "is not one of In, NotIn, Exists, DoesNotExist, Gt, Lt",
+    FIELD: "is not metadata.name, the only field that can be matched",
+    OPERATOR_ON_FIELD: "is not one of In, NotIn",
+    OPERATOR_ON_TAINT: "is not one of Equal, Exists",
+    EFFECT: "is not one of NoSchedule, PreferNoSchedule, NoExecute",
+}
+"""What is said of a text that the expression does not find."""
