@@ -57,10 +57,9 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """The availability of one accelerator.
+    """The availability of one accelerator, or of servers without one (None).
 
     Attributes:
-        accelerator: The accelerator; None for servers without one.
         state: The availability in one word.
         gpus: GPU counts of the nodes on which the smallest server could run; its `asked` is the
             smallest count. None without an accelerator, or if the state is unknown.
@@ -82,14 +81,9 @@ def survey(
 ) -> tuple[Availability, ...]:
     """Return the availability of each offered accelerator, and last of servers without one.
 
-    Args:
-        state: The known state of the cluster.
-        health: The health of the connection to the cluster.
-        offers: The administrator's offers.
-        pod: KubeSpawner's pod for the current user, so that the administrator's selectors and
-            tolerations count. Its claims are omitted, because they may not exist yet. None if the
-            pod isn't known yet; then every availability is unknown.
-        rules: Rules that apply to every pod.
+    `pod` is KubeSpawner's pod for the current user, so that the administrator's selectors and
+    tolerations count; without its claims, which may not exist yet. If it is None, the pod isn't
+    known yet, so every availability is unknown.
     """
     accelerators = (*offers.accelerators.values(), None)
     if pod is None or not isinstance(health, Live):
@@ -100,11 +94,7 @@ def survey(
 
 
 class Surveys:
-    """A cache of surveys, cleared when the state of the cluster changes.
-
-    Args:
-        state: The known state of the cluster.
-    """
+    """A cache of surveys, cleared when the state of the cluster changes."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
@@ -127,13 +117,7 @@ class Surveys:
 
 
 class Trials:
-    """Makes trial pods, which nobody creates, to find out which choices fit.
-
-    Args:
-        offers: The administrator's offers.
-        pod: KubeSpawner's pod for the current user.
-        rules: Rules that apply to every pod.
-    """
+    """Makes trial pods, which nobody creates, to find out which choices fit."""
 
     def __init__(self, offers: Offers, pod: Mapping[str, Any], rules: PodRules) -> None:
         self._offers = offers
@@ -185,7 +169,7 @@ def _look(state: ClusterState, trials: Trials, accelerator: Accelerator | None) 
 def _what_decides(pod: Mapping[str, Any]) -> dict[str, Any]:
     """Return the pod without the fields that no rule reads, because each accelerator reads it.
 
-    An emptyDir volume replaces each claim, because KubeSpawner may not have created the claim yet.
+    An emptyDir volume replaces each claim, which KubeSpawner may not have created yet.
     """
     spec = pod["spec"]
     volumes = [

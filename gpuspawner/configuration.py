@@ -21,14 +21,14 @@ from traitlets.log import get_logger
 from traitlets.utils.importstring import import_item
 
 from gpuspawner import manifest, runtime
-from gpuspawner.compat.requirements import IncompatibleError
+from gpuspawner.compat.required_names import IncompatibleError
 from gpuspawner.manifest import ManifestError
 from gpuspawner.offers import OfferError, Offers
 from gpuspawner.quoting import did_you_mean
 from gpuspawner.spawn.profiles import trial
 from gpuspawner.spawner import GPUSpawner
 from gpuspawner.traits import OFFERS
-from gpuspawner.web.serving import serve
+from gpuspawner.web.handlers import serve
 
 # Matches a typo (GPUSpawnr, GpuSpawner), but not another spawner (DockerSpawner).
 _TYPO_SIMILARITY = 0.85
@@ -113,12 +113,7 @@ def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
 
 
 def offered(c: Config) -> Offers:
-    """Check a whole configuration and return its offers, without accelerators the hub discovers.
-
-    Raises:
-        ConfigurationError: See :func:`configure`.
-        OfferError: The offers aren't usable.
-    """
+    """Check a whole configuration, and return its offers; see `check`."""
     return _offers(check(c, _spawner_class(c)))
 
 
@@ -127,7 +122,6 @@ def _offers(settings: Any) -> Offers:
 
 
 def _spawner_class(c: Config) -> type[GPUSpawner]:
-    """GPUSpawner, or the administrator's own class derived from it."""
     given = c.JupyterHub.get("spawner_class", GPUSpawner)
     if isinstance(given, LazyConfigValue) or given in {KubeSpawner, "gpuspawner", "kubespawner"}:
         return GPUSpawner
@@ -161,7 +155,7 @@ def _check_sections(c: Config, spawner: type[GPUSpawner]) -> None:
 
 
 def _check_names(c: Config, spawner: type[GPUSpawner]) -> None:
-    """Refuse misspelt traits of our sections; the hub warns about those of its own classes."""
+    """Refuse misspelt traits of our sections; the hub warns about those of its own."""
     traits = spawner.class_trait_names(config=True)
     stock = KubeSpawner.section_names()
     for section in [name for name in spawner.section_names() if name not in stock and name in c]:
@@ -202,7 +196,7 @@ def _check_nodes_to_avoid(settings: Any, offers: Offers) -> None:
 
 
 def _overrides(settings: Any) -> Iterator[tuple[str, Iterable[str]]]:
-    """Yield each place that sets traits for some users, and those traits; callables stay opaque."""
+    """Yield each place that sets traits for some users, and those traits."""
     groups = settings.group_overrides
     for name, group in _mapping(groups).items():
         yield (
@@ -231,7 +225,6 @@ def _check_profiles(settings: Any) -> None:
 
 
 def _mapping(value: object) -> Mapping[Any, Any]:
-    """The value if it is a mapping, else an empty one: KubeSpawner judges other values."""
     return value if isinstance(value, Mapping) else {}
 
 

@@ -11,7 +11,7 @@ from itertools import chain, count
 from types import MappingProxyType
 
 from gpuspawner.offers import Accelerator
-from gpuspawner.offers.frozen import Frozen, freeze
+from gpuspawner.offers.shapes import Frozen, freeze
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.state import ClusterState
 
@@ -50,12 +50,7 @@ _MOST = 64
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """The result of the discovery.
-
-    Attributes:
-        accelerators: The accelerators, sorted by key.
-        note: A message for the administrator, in one line.
-    """
+    """The accelerators, sorted by key, and a note for the administrator in one line."""
 
     accelerators: tuple[Accelerator, ...]
     note: str
@@ -63,7 +58,7 @@ class Discovery:
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """Nodes with the same label (empty if no label names the model) and resource form a model."""
+    """A group of nodes; `label` is empty if no label names the model."""
 
     label: str
     value: str
@@ -135,7 +130,7 @@ def _accelerator(key: str, model: _Model, nodes: list[NodeInfo]) -> Accelerator:
 
 
 def _memory(resource: str, nodes: list[NodeInfo]) -> str:
-    """Return the memory of each GPU as text; "" if the labels of the nodes differ."""
+    """Return the memory of each GPU as text; "" if the nodes' labels differ."""
     labels = (f"{resource}.memory", "karpenter.k8s.aws/instance-gpu-memory")
     sizes = {next(filter(None, map(node.labels.get, labels)), "") for node in nodes}
     mebibytes = sizes.pop() if len(sizes) == 1 else ""
@@ -172,7 +167,6 @@ def _toleration(key: str, value: str, effect: str) -> dict[str, str]:
 
 
 def _display_name(model: _Model, *, shared: bool) -> str:
-    """Return a name from the words of the label only."""
     vendor = _VENDORS.get(model.resource.split(".com/")[0].rpartition(".")[2], "")
     if model.label in ("", INSTANCE_TYPE):
         where = f" ({model.value})" if model.value else ""

@@ -17,7 +17,7 @@ from gpuspawner.offers import Accelerator
 from gpuspawner.scheduling import ClusterState
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.labels import SelectorError
-from gpuspawner.scheduling.outcome import away, healthy
+from gpuspawner.scheduling.preemption import away, healthy
 from gpuspawner.scheduling.requests import CPU, MEMORY, Amounts, pod_requests
 
 Sizes: TypeAlias = tuple[int, int, int]
@@ -30,13 +30,7 @@ _HUGE = 2**50
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The largest choice that fits on one node.
-
-    Attributes:
-        gpus: Units of the accelerator's resource.
-        memory: Bytes.
-        cpu: Millicores.
-    """
+    """The largest choice that fits on one node: GPUs, memory in bytes, CPU in millicores."""
 
     gpus: int
     memory: int
@@ -45,11 +39,11 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class LargestFits:
-    """The largest choices that fit now, and the largest choices that can ever fit.
+    """The largest choices.
 
     Attributes:
-        free: For the resources that are free now.
-        whole: For all resources except those of pods that never end. Includes away nodes.
+        free: With the resources that are free now.
+        whole: With all resources except those of pods that never end. Includes away nodes.
     """
 
     free: tuple[Fit, ...] = ()
@@ -59,13 +53,7 @@ class LargestFits:
 def largest_fits(
     state: ClusterState, trials: Trials, accelerator: Accelerator | None
 ) -> LargestFits | None:
-    """Return the largest choices with an accelerator; None if they are unknown.
-
-    Args:
-        state: The known state of the cluster.
-        trials: Makes the trial pods.
-        accelerator: The accelerator; None for servers without one.
-    """
+    """Return the largest choices with an accelerator (None: without); None if unknown."""
     smallest = trials.smallest(accelerator)
     pod = trials.pod(smallest)
     huge = trials.pod(replace(smallest, memory=_HUGE, cpu=_HUGE))
@@ -97,8 +85,6 @@ def largest(found: Iterable[Sizes]) -> list[Sizes]:
 
 
 class _Scale:
-    """Converts the resources of a node to the largest choice that fits on it."""
-
     def __init__(self, accelerator: Accelerator | None, wanted: Amounts, rules: PodRules) -> None:
         self._resource = accelerator.resource if accelerator else ""
         parts = {MEMORY: rules.memory_requested, CPU: rules.cpu_requested}
@@ -111,7 +97,6 @@ class _Scale:
         }
 
     def sizes(self, has: Amounts, kept: Amounts = _NOTHING) -> Sizes:
-        """Return the GPUs, memory and CPU in `has` minus those in `kept`."""
         gpus = self._resource
         return (
             has.get(gpus, 0) - kept.get(gpus, 0),

@@ -1,9 +1,9 @@
 """Check the GPUs that a server really got: `python -m gpuspawner.nvml [--expect N]`.
 
 Run it inside a user's server. NVML (the NVIDIA Management Library, libnvidia-ml.so.1, read through
-the package nvidia-ml-py) lists the GPUs that the container sees. The spawner sets the environment
-variable `GPUSPAWNER_GPUS` to the number of GPUs requested. The command prints one JSON object and
-returns an exit status:
+the package nvidia-ml-py) lists the GPUs that the container sees. For an accelerator, the hub sets
+the environment variable `GPUSPAWNER_GPUS` to the number of GPUs requested; for one of KubeSpawner's
+profiles, it doesn't. The command prints one JSON object and returns an exit status:
 
 - 0: the container sees as many GPUs as requested, or no number is known and NVML answers;
 - 1: the container sees another number of GPUs;

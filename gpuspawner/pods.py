@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from kubernetes_asyncio import client
 
-from gpuspawner.kube.manifest import Manifest
+from gpuspawner.kube.objects import Manifest
 
 _LIST = re.compile(r"list\[(.+)\]")
 _DICT = re.compile(r"dict\(str, (.+)\)")

@@ -149,9 +149,9 @@ def current(settings: Settings) -> Runtime:
     """
     global _runtime  # noqa: PLW0603, there is one per process and this is it
     if _runtime is None:
-        from gpuspawner.compat import requirements  # brings in the whole hub
+        from gpuspawner.compat import required_names  # brings in the whole hub
 
-        requirements.check()
+        required_names.check()
         made = Runtime(settings)
         _log_through_the_hub(settings.log)
         made.start()

@@ -1,21 +1,29 @@
-"""A server-side dry run of a pod's creation: it runs all of admission, and creates nothing."""
+"""A server-side dry run of a pod's creation: it runs all of admission, and creates nothing.
+
+`changes` compares the pod before and after it.
+"""
 
 import asyncio
 import json
 import logging
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Protocol
 from urllib.parse import quote
 
-from gpuspawner.admission.rejection import Missing, Of, Rejection, WebhookFailed
-from gpuspawner.admission.rejection_parser import message, read
+from gpuspawner.admission.rejection import Missing, Of, Rejection, WebhookFailed, message, read
 from gpuspawner.cluster.client import Client, RequestError
-from gpuspawner.kube.manifest import Manifest
+from gpuspawner.kube.objects import Manifest
+from gpuspawner.kube.quantity import QuantityError, parse_quantity
 from gpuspawner.quoting import one_line
 
 log = logging.getLogger(__name__)
 
 _MOST_SAID = 100
+
+# DefaultTolerationSeconds adds these to every pod; they let it stay on a node, not be placed there.
+_OF_EVERY_POD = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
+_AS_WRITTEN = ("nodeSelector", "affinity", "overhead", "priorityClassName", "runtimeClassName")
 
 Answer = Manifest | Rejection | None
 """The pod as admission leaves it, its rejection, or None if neither is known."""
@@ -27,9 +35,7 @@ class Admission(Protocol):
     async def admit(self, namespace: str, pod: Manifest) -> Answer:
         """Return the pod as admission leaves it, or why admission rejects it.
 
-        Args:
-            namespace: The namespace that the pod will be created in.
-            pod: As the API writes it; without a spec if it can't be made yet.
+        `pod` has no spec if it can't be made yet.
 
         Raises:
             TooManyDryRunsError: No dry run was possible in time, so nothing is known.
@@ -54,15 +60,9 @@ class DryRun:
         self._said: set[str] = set()
 
     async def admit(self, namespace: str, pod: Manifest) -> Answer:
-        """Return the pod as admission leaves it, or why admission rejects it.
+        """As `Admission.admit`; None if the dry run fails. The log gives each reason once.
 
-        Args:
-            namespace: The namespace that the pod will be created in.
-            pod: As the API writes it; without a spec if it can't be made yet.
-
-        Returns:
-            None if the dry run fails: the API server doesn't answer, say, or a webhook doesn't
-            support dry runs. The log gives each reason once.
+        The API server doesn't answer, say, or a webhook doesn't support dry runs.
         """
         if not pod.get("spec"):
             return None
@@ -111,3 +111,43 @@ def _may_pass(rejection: Rejection) -> bool:
             return True
         case _:
             return False
+
+
+def changes(sent: object, admitted: object) -> bool:
+    """Whether two pods, as the API writes them, differ in a field that the scheduler uses."""
+    try:
+        return _deciding(sent) != _deciding(admitted)
+    except QuantityError:
+        return True
+
+
+def _deciding(pod: object) -> tuple[object, ...]:
+    spec = _mapping(_mapping(pod).get("spec"))
+    return (
+        [spec.get(name) or None for name in _AS_WRITTEN],
+        spec.get("schedulerName") or "default-scheduler",
+        spec.get("topologySpreadConstraints") or [],
+        [its for its in _list(spec, "tolerations") if not _is_of_every_pod(its)],
+        [_requests(container) for container in _list(spec, "initContainers")],
+        [_requests(container) for container in _list(spec, "containers")],
+    )
+
+
+def _is_of_every_pod(toleration: Mapping[str, object]) -> bool:
+    return toleration.get("effect") == "NoExecute" and toleration.get("key") in _OF_EVERY_POD
+
+
+def _requests(container: Mapping[str, object]) -> dict[str, Fraction]:
+    """Return what the container requests; a limit without a request counts as one."""
+    resources = _mapping(container.get("resources"))
+    stated = {**_mapping(resources.get("limits")), **_mapping(resources.get("requests"))}
+    return {str(name): parse_quantity(str(quantity)) for name, quantity in stated.items()}
+
+
+def _list(spec: Mapping[str, object], name: str) -> list[Mapping[str, object]]:
+    items = spec.get(name)
+    return [_mapping(item) for item in items] if isinstance(items, list) else []
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}

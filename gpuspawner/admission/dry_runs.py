@@ -1,18 +1,22 @@
-"""Limits dry runs: starts have their own slots; pages and open forms share slots and answers."""
+"""Limits dry runs, fairly among users.
+
+Starts have their own slots; pages and open forms share slots and answers.
+"""
 
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from weakref import WeakValueDictionary
 
 import msgspec
 
 from gpuspawner.admission.dry_run import Admission, Answer, DryRun
-from gpuspawner.admission.slots import Budget, Slots, TooManyDryRunsError
-from gpuspawner.kube.manifest import Manifest
-from gpuspawner.rate_limit import Clock
+from gpuspawner.kube.objects import Manifest
+from gpuspawner.token_bucket import Clock, TokenBucket
 
 # With these, a class that starts together gets slots in time even if each webhook takes 0.1 s; a
 # refusal asks about three alternatives at the same time.
@@ -32,6 +36,76 @@ _USABLE = 60.0
 _A_SECOND, _SAVED_UP = 4.0, 8
 
 
+class TooManyDryRunsError(Exception):
+    """A dry run got no turn in time. It was not made, so nothing is known."""
+
+
+class Slots:
+    """Slots that are held for a while: first come, first served.
+
+    Args:
+        most: How many can be held at the same time.
+        of_one: How many of them one user can hold.
+        seconds: How long to wait for one.
+    """
+
+    def __init__(self, most: int, of_one: int, seconds: float) -> None:
+        self._all = asyncio.Semaphore(most)
+        self._of_one = of_one
+        self._seconds = seconds
+        self._persons: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def slot(self, person: str) -> AsyncIterator[None]:
+        """Hold a slot.
+
+        Raises:
+            TooManyDryRunsError: No slot became free in time.
+        """
+        theirs = self._persons.get(person)
+        if theirs is None:
+            theirs = self._persons[person] = asyncio.Semaphore(self._of_one)
+        async with AsyncExitStack() as held:
+            try:
+                async with asyncio.timeout(self._seconds):
+                    await held.enter_async_context(theirs)
+                    await held.enter_async_context(self._all)
+            except TimeoutError:
+                raise TooManyDryRunsError from None
+            yield
+
+
+class Budget:
+    """A rate limit that keeps half of its saved-up turns for users who had none lately.
+
+    So every user gets a turn in that time, and the others share the rest.
+
+    Args:
+        a_second: How many turns it gains a second.
+        most: How many turns it can save up.
+        lately: Seconds in which a user who had a turn can't use that half.
+        clock: Returns the time in seconds.
+    """
+
+    def __init__(
+        self, a_second: float, most: int, lately: float, clock: Clock = time.monotonic
+    ) -> None:
+        self._clock = clock
+        self._bucket = TokenBucket(a_second, most, clock)
+        self._reserved = most / 2
+        self._lately = lately
+        self._had: dict[str, float] = {}
+
+    def take(self, person: str) -> bool:
+        """Take a turn for this user if there is one; return whether it was taken."""
+        now = self._clock()
+        self._had = {name: at for name, at in self._had.items() if now - at < self._lately}
+        if not self._bucket.take(leaving=self._reserved if person in self._had else 0):
+            return False
+        self._had.setdefault(person, now)
+        return True
+
+
 @dataclass(frozen=True, slots=True)
 class _Known:
     answer: Answer
@@ -44,10 +118,7 @@ class DryRuns:
     A start always makes its own dry run. A page or a form may get an answer that is up to a minute
     old, and those that ask about the same pod, to the last label, in the same namespace share it.
 
-    Args:
-        dry_run: Makes one dry run.
-        patience: Seconds that a page or a form waits for its turn.
-        clock: Returns the time in seconds.
+    `patience` are the seconds that a page or a form waits for its turn.
     """
 
     def __init__(
@@ -118,12 +189,11 @@ class DryRuns:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """Dry runs for one user and one purpose."""
+    """The `Admission` of one user for one purpose."""
 
     ask: Callable[[str, Manifest], Awaitable[Answer]]
 
     async def admit(self, namespace: str, pod: Manifest) -> Answer:
-        """As `Admission.admit`."""
         if not pod.get("spec"):
             return None
         await asyncio.sleep(0)  # our waits begin so (see gpuspawner.spawn.at_once)

@@ -1,9 +1,8 @@
 """Raw requests to the API server, by clients that KubeSpawner doesn't share.
 
 KubeSpawner's ``load_config`` writes the process-wide default configuration of kubernetes_asyncio,
-and its clients live as long as the hub. One of them, with 100 connections, creates and deletes all
-pods. The view and the dry runs have their own clients instead. These can be closed, and rebuilt
-when credentials expire, and they take no connection from a server that is starting.
+and its clients live as long as the hub. The view's and the dry runs' own clients can be closed, and
+rebuilt when credentials expire, and they take no connection from a server that is starting.
 """
 
 import asyncio
@@ -46,7 +45,7 @@ class RequestError(Exception):
         self.retry_after = retry_after
 
     def alone(self) -> "RequestError":
-        """Return the error without cause and traceback, whose frames hold the data being read."""
+        """Return the error without cause and traceback, whose frames hold the data."""
         return RequestError(str(self), self.status, self.retry_after)
 
 
@@ -62,8 +61,7 @@ async def load_configuration(
 ) -> Configuration:
     """Find the API server as KubeSpawner does: service account first, else kubeconfig.
 
-    The arguments are KubeSpawner's traits ``k8s_api_host``, ``k8s_api_ssl_ca_cert`` and
-    ``k8s_api_verify_ssl``; an empty one keeps what was found.
+    The arguments are KubeSpawner's ``k8s_api_...`` traits; an empty one keeps what was found.
 
     Raises:
         RequestError: There is neither, or it can't be read.
@@ -94,9 +92,9 @@ class Client:
     Each kind of object has its own client, so renewing the credentials of one breaks no other.
 
     Args:
-        load: Makes the configuration. The client calls it for the first request and again after
-            a 401, which renews an expired token of a kubeconfig. (The configuration itself
-            rereads a service account's token file every minute.)
+        load: Makes the configuration, for the first request and again after a 401, which renews
+            a kubeconfig's expired token. (The configuration itself rereads a service account's
+            token file every minute.)
         connections: The most connections at a time; None for the configuration's own limit.
     """
 
@@ -114,13 +112,8 @@ class Client:
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Yield a successful response, its body unread; leaving the context closes it.
 
-        The caller reads one response at a time.
-
-        Args:
-            path: The absolute path, such as ``/api/v1/nodes``.
-            query: Query parameters.
-            silence: Seconds without a byte after which reading fails.
-            encoding: How the body may be compressed; aiohttp decompresses it.
+        The caller reads one response at a time. Reading fails after `silence` seconds without a
+        byte. `encoding` is how the body may be compressed; aiohttp decompresses it.
 
         Raises:
             RequestError: There was no contact or a status other than 2xx, or the connection broke
@@ -144,7 +137,7 @@ class Client:
     ) -> tuple[int, bytes]:
         """Return the status and the body of the answer, even if it is an error.
 
-        After a 401 the request is sent again with new credentials. Requests may run in parallel.
+        After a 401 it asks again with new credentials. Requests may run in parallel.
 
         Raises:
             RequestError: There was no contact, or the connection broke.

@@ -1,7 +1,7 @@
 """Cuts the stream of a watch into lines, and decodes each line into an event.
 
-A line is decoded once, into the type, the version and the fields of the object that we keep. So
-nothing else of the object, such as its environment variables, outlives the line.
+A line is decoded once, into the fields that we keep. So nothing else of the object, such as its
+environment variables, outlives the line.
 """
 
 import re
@@ -18,7 +18,7 @@ from gpuspawner.kube.objects import (
     KubeObject,
     Undecodable,
     decode,
-    without_managed_fields,
+    decode_deep,
 )
 
 # The API server's etcd client sends at most 2 MiB, and JSON needs at most six bytes for one of them
@@ -101,7 +101,7 @@ _DECODERS: dict[str, msgspec.json.Decoder[_Event[KubeObject]]] = {
     kind: msgspec.json.Decoder(_Event[type_])  # type: ignore[valid-type]
     for kind, type_ in KINDS.items()
 }
-_decode_raw = msgspec.json.Decoder(_Event[msgspec.Raw]).decode
+_RAW_DECODER = msgspec.json.Decoder(_Event[msgspec.Raw])
 _decode_version = msgspec.json.Decoder(_Versioned).decode
 _decode_status = msgspec.json.Decoder(Status).decode
 
@@ -126,19 +126,12 @@ def read_event(kind: str, line: bytes) -> Change:
 
 def _read_slowly(kind: str, line: bytes) -> Change:
     try:
-        event = _raw_event(line)
+        event = decode_deep(_RAW_DECODER, line)
     except UNDECODABLE as error:
         raise _unreadable(f"the answer is no watch event: {error}") from None
     if event.type == "ERROR":
         raise _error(event.object)
     return Change(event.type, decode(kind, event.object), _version(event.object))
-
-
-def _raw_event(line: bytes) -> _Event[msgspec.Raw]:
-    try:
-        return _decode_raw(line)
-    except RecursionError:
-        return _decode_raw(without_managed_fields(line))
 
 
 def _beheaded(kind: str, head: Head) -> Change:
@@ -155,7 +148,7 @@ def _beheaded(kind: str, head: Head) -> Change:
 
 
 def _unreadable(text: str) -> RequestError:
-    """The error for a line that the next watch would repeat; its status makes us list instead."""
+    """The next watch would repeat the line, so the status makes us list instead."""
     return RequestError(text, GONE)
 
 

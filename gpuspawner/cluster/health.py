@@ -13,11 +13,7 @@ from gpuspawner.cluster.reflector import Reflector
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The first list isn't complete yet, so nothing is known to be absent.
-
-    Attributes:
-        seconds: How long the view has been reading.
-    """
+    """The first list isn't complete yet after some seconds, so nothing is known to be absent."""
 
     seconds: float
 
@@ -27,7 +23,7 @@ class Live:
     """Everything is listed and watched.
 
     Attributes:
-        age: Seconds since the API server last confirmed the least recently confirmed kind.
+        age: Seconds since the API server confirmed the least recently confirmed kind.
     """
 
     age: float
@@ -39,7 +35,7 @@ class Stale:
 
     Attributes:
         age: Seconds since the last confirmation.
-        why: What happened, on one line: an HTTP status, an error's text or the server's silence.
+        why: What happened, on one line.
     """
 
     age: float
@@ -63,8 +59,7 @@ class Forbidden:
 class Unreachable:
     """No list has ever succeeded: no configuration, no contact or no valid credentials.
 
-    Attributes:
-        text: The last error, on one line.
+    `text` is the last error, on one line.
     """
 
     text: str
@@ -77,12 +72,12 @@ STALE_AFTER = 10.0
 
 
 def health_of(reflectors: Sequence[Reflector], since: float, silence: float) -> Health:
-    """The health of a view that follows these kinds.
+    """The health of a view that follows these required kinds.
 
     Args:
-        reflectors: Follow the required kinds.
+        reflectors: One for each kind.
         since: When reading began, by ``time.monotonic``.
-        silence: Seconds without a byte after which a watch is given up and started again.
+        silence: Seconds without a byte after which a watch is started again.
     """
     now = time.monotonic()
     return (

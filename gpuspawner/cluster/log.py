@@ -1,4 +1,4 @@
-"""Logs each change of the view's health in one line."""
+"""Describes the view's health for administrators, and logs each change of it in one line."""
 
 import logging
 from collections.abc import Sequence
@@ -16,6 +16,8 @@ from gpuspawner.cluster.health import (
 from gpuspawner.cluster.reflector import Reflector
 
 log = logging.getLogger(__name__)
+
+UNCHECKED = "the hub starts servers without checking for room until"
 
 
 class HealthLog:
@@ -37,7 +39,7 @@ class HealthLog:
             return
         self._said = what
         level = logging.INFO if isinstance(health, Live | Reading) else logging.WARNING
-        log.log(level, "%s", _sentence(health))
+        log.log(level, "%s", explain_health(health))
         if isinstance(health, Live):
             self._tell_missing()
 
@@ -62,24 +64,25 @@ class HealthLog:
         return isinstance(health, Stale | Unreachable) and any(e.status == 401 for e in errors)
 
 
-def _sentence(health: Health) -> str:
+def explain_health(health: Health) -> str:
+    """Describe the health in one line, with the condition that ends a fault."""
     match health:
         case Live():
             return "The view of the cluster is live."
-        case Reading():
-            return "Reading the cluster's nodes and pods for the first time."
+        case Reading(seconds):
+            return (
+                f"The hub is still reading the cluster, for {seconds:.0f} s so far; {UNCHECKED} it "
+                "has read everything."
+            )
         case Stale(age, why):
             return (
-                f"The view of the cluster is {age:.0f} s old ({why}); the hub starts servers "
-                "without checking for room until the view is live again."
+                f"The view of the cluster is {age:.0f} s old ({why}); {UNCHECKED} the view is live "
+                "again."
             )
         case Forbidden(kinds, text):
             return (
-                f"The hub isn't allowed to list and watch {' and '.join(kinds)} ({text}); it "
-                "starts servers without checking for room until a ClusterRole grants it."
+                f"The hub isn't allowed to list and watch {' and '.join(kinds)} ({text}); "
+                f"{UNCHECKED} a ClusterRole grants it, such as the one in helm-values/rbac.yaml."
             )
         case Unreachable(text):
-            return (
-                f"The hub can't read the cluster ({text}); it starts servers without checking for "
-                "room until it can."
-            )
+            return f"The hub can't read the cluster ({text}); {UNCHECKED} it can."

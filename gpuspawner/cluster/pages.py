@@ -1,7 +1,6 @@
 """Reads a whole collection page by page, and fetches the next page while one is processed.
 
-See "retrieving large results sets in chunks" in the Kubernetes documentation. Reading ahead costs
-the memory of one more page, and lets the API server work while we do.
+Reading ahead costs the memory of one more page, and lets the API server work while we do.
 """
 
 import asyncio
@@ -12,7 +11,7 @@ from contextlib import suppress
 import msgspec
 
 from gpuspawner.cluster.client import Client, RequestError
-from gpuspawner.kube.objects import UNDECODABLE, without_managed_fields
+from gpuspawner.kube.objects import UNDECODABLE, decode_deep
 
 # client-go's default; at 6 kB a pod a page is about 3 MB.
 _PAGE_SIZE = 500
@@ -38,7 +37,7 @@ class ListPage(msgspec.Struct, gc=False):
     items: list[msgspec.Raw] | None = None
 
 
-_decode = msgspec.json.Decoder(ListPage).decode
+_DECODER = msgspec.json.Decoder(ListPage)
 
 
 async def pages(
@@ -46,11 +45,7 @@ async def pages(
 ) -> AsyncGenerator[ListPage, None]:
     """Yield all pages of a collection; the last one has no ``continue``.
 
-    Args:
-        client: Sends the requests.
-        path: The collection, such as ``/api/v1/pods``.
-        query: Query parameters of the whole list.
-        silence: Seconds without a byte after which reading a page fails.
+    `silence` are the seconds without a byte after which reading a page fails.
 
     Raises:
         RequestError: A page didn't come, or isn't a list.
@@ -79,7 +74,7 @@ async def pages(
 async def _fetch(
     client: Client, path: str, query: Mapping[str, str], limit: int, silence: float
 ) -> tuple[bytes, int]:
-    """Return a page and the limit it was asked for with; retry a page that is too long."""
+    """Return a page and the limit that it was asked for with; ask again if it is too long."""
     while True:
         longest = _LONGEST_PAGE if limit > 1 else math.inf  # one object cannot be divided
         body = await _body(client, path, {**query, "limit": str(limit)}, silence, longest)
@@ -91,7 +86,6 @@ async def _fetch(
 async def _body(
     client: Client, path: str, query: Mapping[str, str], silence: float, longest: float
 ) -> bytes:
-    """Return the page; if it is longer than *longest*, stop soon after that many bytes."""
     parts, size = [], 0
     # Decompressing costs the event loop a third of decrypting the same page uncompressed.
     async with client.get(path, query, silence, encoding="gzip") as response:
@@ -110,13 +104,6 @@ def _fitting(limit: int, size: int) -> int:
 
 def _decoded(body: bytes) -> ListPage:
     try:
-        return _decode_page(body)
+        return decode_deep(_DECODER, body)
     except UNDECODABLE as error:
         raise RequestError(f"the answer is no Kubernetes list: {error}") from None
-
-
-def _decode_page(body: bytes) -> ListPage:
-    try:
-        return _decode(body)
-    except RecursionError:
-        return _decode(without_managed_fields(body))

@@ -24,16 +24,13 @@ _TURN_SECONDS = 0.002
 class Reflector:
     """Writes one kind of object into the cluster state; nobody else writes that kind.
 
-    Args:
-        kind: What to follow.
-        state: Where to keep it.
-        notify: Called after every change of the state or of its freshness.
+    `notify` is called after every change of the state or of its freshness.
 
     Attributes:
         listed: Whether a list was ever complete.
-        gap: Whether history was lost since, so the state may hold objects that no longer exist.
+        gap: Whether history was lost since; the state may hold objects that no longer exist.
         confirmed: When the API server last said that the state is current (``time.monotonic``).
-        error: What is wrong now; None if nothing is.
+        error: What is wrong now, if anything.
         undecodable: How many objects could not be decoded since the start.
     """
 

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+import msgspec
+
 from gpuspawner.cluster.client import (
     Client,
     ConfigurationFactory,
@@ -20,7 +22,6 @@ from gpuspawner.cluster.health import Health, Live, Reading, Unreachable, health
 from gpuspawner.cluster.kinds import KINDS, Kind
 from gpuspawner.cluster.log import HealthLog
 from gpuspawner.cluster.reflector import Reflector
-from gpuspawner.cluster.version import server_version
 from gpuspawner.cluster.watch import Backoff, Watcher
 from gpuspawner.scheduling.rules import DEFAULT_RULES, Rules
 from gpuspawner.scheduling.state import ClusterState
@@ -28,6 +29,8 @@ from gpuspawner.scheduling.state import ClusterState
 log = logging.getLogger(__name__)
 
 _LOOK_AT_HEALTH_EVERY = 1.0
+# Answers that no retry changes: this client may not read the path, or the server has none.
+_NO_VERSION = (403, 404)
 
 
 class ClusterView:
@@ -37,11 +40,8 @@ class ClusterView:
         load: Makes the client's configuration; the default finds it as KubeSpawner does.
         kinds: What to follow.
         backoff: Time-outs and back-off.
-        rules: The scheduling rules: of which version, and of which schedulers. A callable makes
-            them from the API server's version, which the view then asks for first.
-
-    Attributes:
-        state: What is known of the cluster; only the view writes it.
+        rules: The scheduling rules. A callable makes them from the API server's version, which the
+            view then asks for first.
     """
 
     def __init__(
@@ -98,8 +98,7 @@ class ClusterView:
     def in_touch(self) -> bool:
         """Whether the view has an unbroken connection for every required kind.
 
-        Without one the view may stay live for some seconds: it knows what exists, but not what has
-        ended since.
+        Without one it may stay live for some seconds, but it doesn't know what has ended since.
         """
         return all(
             reflector.error is None for reflector in self._reflectors if reflector.kind.required
@@ -108,8 +107,8 @@ class ClusterView:
     async def first_list(self, timeout: float) -> bool:  # noqa: ASYNC109 - a gate's patience
         """Wait until the first list of every kind is complete; return whether the view is live.
 
-        The wait ends after `timeout` seconds, or as soon as a list fails: the view tries again, but
-        nobody should wait for an API server that forbids the list or can't be reached.
+        The wait ends after `timeout` seconds, or as soon as a list fails: nobody should wait for an
+        API server that forbids the list or can't be reached.
         """
         if self._is_reading():
             await asyncio.sleep(0)  # our waits begin so (see gpuspawner.spawn.at_once)
@@ -177,7 +176,7 @@ class ClusterView:
             await client.close()
 
     async def _tell_health(self) -> None:
-        """Look at the health now and then: a view becomes stale by the passing of time alone."""
+        """A view becomes stale by the passing of time alone."""
         while True:
             await asyncio.sleep(_LOOK_AT_HEALTH_EVERY)
             self._tell()
@@ -192,3 +191,34 @@ class ClusterView:
         if isinstance(health, Live):
             return any(map(is_open, self._reflectors))
         return isinstance(health, Reading)
+
+
+class _Version(msgspec.Struct, gc=False, rename="camel"):
+    git_version: str = ""
+
+
+async def server_version(
+    client: Client, backoff: Backoff, lost: Callable[[RequestError], None]
+) -> str:
+    """Ask for the version (``v1.36.2``) until there is an answer; "" if it doesn't say.
+
+    `lost` is called with every failure.
+    """
+    failures = 0
+    while True:
+        try:
+            async with client.get("/version", {}, backoff.page) as response:
+                return _version(await response.read())
+        except RequestError as error:
+            if error.status in _NO_VERSION:
+                return ""
+            failures += 1
+            lost(error)
+            await asyncio.sleep(max(error.retry_after, backoff.before_retry(failures)))
+
+
+def _version(body: bytes) -> str:
+    try:
+        return msgspec.json.decode(body, type=_Version).git_version
+    except msgspec.MsgspecError:
+        return ""

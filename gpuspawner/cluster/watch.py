@@ -4,13 +4,10 @@ The protocol is the one in the Kubernetes documentation, "Kubernetes API Concept
 detection of changes, bookmarks, retrieving large results sets in chunks, 410 Gone):
 
 - A list comes in pages; the next watch starts at the list's resourceVersion.
-- When a watch ends (the server's time-out, a broken connection, a restarted server), the next one
-  starts at the last version seen, without a list; bookmarks keep that version recent.
+- When a watch ends, for any reason, the next one starts at the last version seen, without a list;
+  bookmarks keep that version recent.
 - 410 Gone, as a status or as an ERROR event, means that the history is lost: list again. The
   consumer of the signals then drops objects that the new list no longer has.
-
-`Watcher.signals` alternates between `_list`, which reads pages (`cluster/pages.py`), and `_watch`,
-which reads events (`cluster/events.py`). Nothing here knows what a Node or a Pod is.
 """
 
 import asyncio
@@ -112,13 +109,7 @@ Signal = Page | Listed | Confirmed | Lost
 
 
 class Watcher:
-    """Follows all objects of one kind.
-
-    Args:
-        client: Sends the requests.
-        kind: Which objects, and where they are.
-        backoff: Time-outs and back-off.
-    """
+    """Follows all objects of one kind."""
 
     def __init__(self, client: Client, kind: Kind, backoff: Backoff | None = None) -> None:
         self._client = client
@@ -203,11 +194,7 @@ class Watcher:
         self._failures, self._is_behind = 0, False
 
     def _changes(self, lines: list[bytes]) -> list[Change]:
-        """Return the changes on these lines, and move the version to the last of them.
-
-        Raises:
-            RequestError: A line is an ERROR event, or no event at all.
-        """
+        """Return the changes on these lines, and move the version to the last of them."""
         events = [read_event(self._kind.name, line) for line in lines]
         self._version = events[-1].version or self._version
         if any(event.type == "BOOKMARK" for event in events):

@@ -1,5 +1,5 @@
 """The unofficial names of JupyterHub and KubeSpawner that gpuspawner uses.
 
 No other package imports or names any of them. When the hub starts,
-`gpuspawner.compat.requirements` checks them all once.
+`gpuspawner.compat.required_names` checks them all once.
 """

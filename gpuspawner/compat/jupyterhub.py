@@ -48,27 +48,6 @@ def log_name(spawner: Spawner) -> str:
     return name
 
 
-def forgive(spawner: Spawner) -> None:
-    """Keep JupyterHub 5 from counting the start's failure toward consecutive_failure_limit.
-
-    The hub counts in a callback of ``_spawn_future``, compares with the limit on the spawner, and
-    resets the count at any success. A limit of 0 keeps that callback from stopping the hub; ours
-    runs directly after it, so the count is never seen too high.
-    """
-    future, handler = spawner._spawn_future, spawner.handler  # noqa: SLF001
-    if not COUNTS_REFUSALS or handler is None or future is None or future.done():
-        return  # JupyterHub doesn't count a start that is refused before it begins
-    limit = spawner.consecutive_failure_limit
-    settings = handler.settings
-
-    def take_back(_: object) -> None:
-        spawner.consecutive_failure_limit = limit
-        settings["failure_count"] = max(0, settings.get("failure_count", 0) - 1)
-
-    spawner.consecutive_failure_limit = 0
-    future.add_done_callback(take_back)
-
-
 def when_options_are_set(call: Callable[[Any, object], object]) -> Callable[[Any, object], object]:
     """Decorate a function that returns what to store when the hub sets a server's options.
 

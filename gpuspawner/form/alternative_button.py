@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlencode
 
 from gpuspawner.options import ACCELERATOR, NAMES, OF, GPURequest, user_options
-from gpuspawner.options.forms import UNLISTED
+from gpuspawner.options.parsing import UNLISTED
 
 INSTEAD = "instead"
 """The name of the buttons."""

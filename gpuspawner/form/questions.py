@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
 from gpuspawner.availability import Availability, State
-from gpuspawner.language import N_
 from gpuspawner.language import gettext as _
 from gpuspawner.messages.words import cores, memory
 from gpuspawner.offers import Choices, Image, Memory
 from gpuspawner.options import CPU, GPUS, IMAGE, MEMORY, Option, Written
+from gpuspawner.options.wording import label
 
 T = TypeVar("T")
 
@@ -37,14 +37,12 @@ class Question(Generic[T]):
 
     Attributes:
         option: The option that it asks for.
-        asked: Its label in English, to be translated.
         say: Returns a choice in words.
         amount: Returns how much a choice requests; None for an image.
         remark: Returns a choice in words with its current availability.
     """
 
     option: Option[T]
-    asked: str
     say: Callable[[T], str]
     amount: Callable[[T], int | None]
     remark: Callable[[T, str], str] = lambda _choice, plain: plain
@@ -52,7 +50,7 @@ class Question(Generic[T]):
     @property
     def label(self) -> str:
         """The label in the language of the current request."""
-        return _(self.asked)
+        return label(self.option.name)
 
     def lines(self, choices: Choices) -> tuple[Line, ...]:
         """Return the choices."""
@@ -72,13 +70,11 @@ class Question(Generic[T]):
 AnyQuestion: TypeAlias = Question[int] | Question[Image] | Question[Memory]
 
 
-IMAGES: Question[Image] = Question(
-    IMAGE, N_("Image"), lambda image: image.display_name, lambda _image: None
-)
+IMAGES: Question[Image] = Question(IMAGE, lambda image: image.display_name, lambda _image: None)
 MEMORIES: Question[Memory] = Question(
-    MEMORY, N_("Memory"), lambda size: memory(size.bytes), lambda size: size.bytes
+    MEMORY, lambda size: memory(size.bytes), lambda size: size.bytes
 )
-CPUS: Question[int] = Question(CPU, N_("CPU"), cores, lambda millicores: millicores)
+CPUS: Question[int] = Question(CPU, cores, lambda millicores: millicores)
 
 
 def counts(row: Availability) -> Question[int]:
@@ -88,7 +84,7 @@ def counts(row: Availability) -> Question[int]:
     def remark(count: int, plain: str) -> str:
         return plain if most is None or count <= most else not_free(plain)
 
-    return Question(GPUS, N_("Number of GPUs"), str, lambda count: count, remark)
+    return Question(GPUS, str, lambda count: count, remark)
 
 
 def not_free(choice: str) -> str:

@@ -19,7 +19,7 @@ from gpuspawner.messages import OnForm, button, state_text
 from gpuspawner.messages.availability import sharing
 from gpuspawner.messages.corrections import replaced
 from gpuspawner.offers import Choices, Offers
-from gpuspawner.offers.references import LONGEST
+from gpuspawner.offers.texts import LONGEST
 from gpuspawner.options import (
     ACCELERATOR,
     IMAGE,
@@ -31,7 +31,7 @@ from gpuspawner.options import (
     parse,
     user_options,
 )
-from gpuspawner.options.forms import UNLISTED
+from gpuspawner.options.parsing import UNLISTED
 from gpuspawner.options.wording import unlisted_hint, unlisted_name
 from gpuspawner.preflight.alternatives import request_for
 from gpuspawner.preflight.decision import Alternative, Room

@@ -16,7 +16,7 @@ class KubeStruct(msgspec.Struct, gc=False, frozen=True, rename="camel", omit_def
 
 
 class OwnerReference(KubeStruct, frozen=True):
-    """The object that owns this one, such as a DaemonSet."""
+    """The owner of an object, such as a DaemonSet."""
 
     kind: str = ""
     name: str = ""
@@ -113,7 +113,6 @@ class AWSElasticBlockStore(KubeStruct, frozen=True):
 class AzureDisk(KubeStruct, frozen=True):
     """An in-tree volume."""
 
-    disk_name: str = ""
     disk_uri: str = msgspec.field(default="", name="diskURI")
     kind: str | None = None
 
@@ -128,8 +127,6 @@ class ISCSI(KubeStruct, frozen=True):
     """An in-tree volume."""
 
     iqn: str = ""
-    lun: int = 0
-    target_portal: str = ""
     read_only: bool = False
 
 

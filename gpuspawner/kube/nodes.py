@@ -1,6 +1,6 @@
 """Nodes, namespaces, device classes and priority classes."""
 
-from .meta import Condition, KubeStruct, ObjectMeta, Quantities
+from .meta import KubeStruct, ObjectMeta, Quantities
 
 
 class Taint(KubeStruct, frozen=True):
@@ -19,11 +19,10 @@ class NodeSpec(KubeStruct, frozen=True):
 
 
 class NodeStatus(KubeStruct, frozen=True):
-    """The resources and conditions of a node; quantities as in the API."""
+    """The resources of a node; quantities as in the API."""
 
     allocatable: Quantities | None = None
     capacity: Quantities | None = None
-    conditions: list[Condition] | None = None
 
 
 class Node(KubeStruct, frozen=True):

@@ -136,14 +136,8 @@ class TopologySpreadConstraint(KubeStruct, frozen=True):
     match_label_keys: list[str] | None = None
 
 
-class SchedulingGate(KubeStruct, frozen=True):
-    """A scheduling gate: no scheduler considers the pod until all gates are removed."""
-
-    name: str = ""
-
-
-class ResourceClaim(KubeStruct, frozen=True):
-    """A device claim (dynamic resource allocation)."""
+class Named(KubeStruct, frozen=True):
+    """A scheduling gate, or a device claim (dynamic resource allocation)."""
 
     name: str = ""
 
@@ -171,8 +165,8 @@ class PodSpec(KubeStruct, frozen=True):
     tolerations: list[Toleration] | None = None
     topology_spread_constraints: list[TopologySpreadConstraint] | None = None
     volumes: list[Volume] | None = None
-    scheduling_gates: list[SchedulingGate] | None = None
-    resource_claims: list[ResourceClaim] | None = None
+    scheduling_gates: list[Named] | None = None
+    resource_claims: list[Named] | None = None
     scheduling_group: SchedulingGroup | None = None
     host_network: bool = False
     host_users: bool | None = None

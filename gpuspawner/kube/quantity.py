@@ -46,39 +46,13 @@ def parse_quantity(text: str) -> Fraction:
     return Fraction(parse_nanos(text), NANOS)
 
 
-def cpu_millis(text: str) -> int:
-    """Return millicores, rounded up, as kube-scheduler counts CPU.
-
-    Raises:
-        QuantityError: the text isn't a quantity, or exceeds 64 bits.
-    """
-    return millis_of(parse_nanos(text))
-
-
-def whole(text: str) -> int:
-    """Return whole units (bytes, devices), rounded up, as kube-scheduler counts all but CPU.
-
-    Raises:
-        QuantityError: the text isn't a quantity, or exceeds 64 bits.
-    """
-    return whole_of(parse_nanos(text))
-
-
 def millis_of(nanos: int) -> int:
-    """Round billionths up to thousandths.
-
-    Raises:
-        QuantityError: the result exceeds 64 bits.
-    """
+    """Round billionths up to thousandths; a QuantityError means more than 64 bits."""
     return _int64(_round_away(nanos, 10**6))
 
 
 def whole_of(nanos: int) -> int:
-    """Round billionths up to whole units.
-
-    Raises:
-        QuantityError: the result exceeds 64 bits.
-    """
+    """Round billionths up to whole units; a QuantityError means more than 64 bits."""
     return _int64(_round_away(nanos, NANOS))
 
 
@@ -150,7 +124,6 @@ def _scaled(number: int, exponent: int) -> int:
 
 
 def _round_away(number: int, divisor: int) -> int:
-    """Divide and round away from zero."""
     return -(-number // divisor) if number >= 0 else number // divisor
 
 

@@ -1,7 +1,5 @@
 """Claims, volumes, storage classes and CSI objects."""
 
-import msgspec
-
 from .meta import (
     AWSElasticBlockStore,
     AzureDisk,
@@ -97,7 +95,6 @@ class StorageClass(KubeStruct, frozen=True):
     provisioner: str = ""
     volume_binding_mode: str | None = None
     allowed_topologies: list[TopologySelectorTerm] | None = None
-    parameters: dict[str, str] | None = None
 
 
 class VolumeNodeResources(KubeStruct, frozen=True):
@@ -110,7 +107,6 @@ class CSINodeDriver(KubeStruct, frozen=True):
     """A CSI driver on a node."""
 
     name: str = ""
-    node_id: str = msgspec.field(default="", name="nodeID")
     allocatable: VolumeNodeResources | None = None
 
 
@@ -131,7 +127,6 @@ class CSIDriverSpec(KubeStruct, frozen=True):
     """The specification of a driver."""
 
     storage_capacity: bool | None = None
-    prevent_pod_scheduling_if_missing: bool | None = None
 
 
 class CSIDriver(KubeStruct, frozen=True):
@@ -155,7 +150,6 @@ class AttachmentSource(KubeStruct, frozen=True):
     """The volume that is attached."""
 
     persistent_volume_name: str | None = None
-    inline_volume_spec: VolumeSpec | None = None
 
 
 class VolumeAttachmentSpec(KubeStruct, frozen=True):

@@ -19,11 +19,8 @@ _OPPOSITE = {"In": "NotIn", "NotIn": "In", "Exists": "DoesNotExist", "DoesNotExi
 class Requirement:
     """One requirement of a term.
 
-    Attributes:
-        among: The list that contains it, `matchExpressions` or `matchFields`.
-        key: Key of a label, or name of a field.
-        operator: As Kubernetes writes it.
-        values: The operator's values.
+    `among` is the list that contains it, `matchExpressions` or `matchFields`; `key` is the key of a
+    label or the name of a field.
     """
 
     among: str
@@ -103,8 +100,7 @@ def _opposites(line: Requirement) -> Iterable[Requirement]:
 def _shortest(terms: Iterable[Term]) -> Terms:
     """Drop each term that contains all requirements of another one, and more.
 
-    This doesn't change the meaning. It keeps products small, and makes `both` give the same list
-    when applied twice.
+    This keeps products small, and makes `both` give the same list when applied twice.
     """
     found = list(dict.fromkeys(terms))
     sets = [frozenset(term) for term in found]

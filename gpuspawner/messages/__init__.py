@@ -1,36 +1,27 @@
 """Turns decisions and facts into sentences for users and administrators."""
 
-from gpuspawner.messages.administrators import (
-    explain_health,
-    explain_overruled,
-    explain_refusal,
-    explain_unknown,
-)
+from gpuspawner.messages.administrators import explain_overruled, explain_refusal, explain_unknown
 from gpuspawner.messages.availability import StateText, state_text
 from gpuspawner.messages.corrections import (
     correction,
     correction_at_fields,
+    gone_at_start,
+    gone_from_form,
+    no_longer_offered,
     too_large,
     unreadable_body,
 )
-from gpuspawner.messages.message import Message
 from gpuspawner.messages.on_form import Button, OnForm, button
-from gpuspawner.messages.profiles import (
-    device,
-    no_longer_offered,
-    profile_choice,
-    profile_named,
-    profile_refused,
-)
-from gpuspawner.messages.progress import progress
 from gpuspawner.messages.refusals import (
     already_started,
     denied,
     misconfigured,
+    profile_refused,
     refusal,
     unreachable,
 )
-from gpuspawner.messages.stored_options import gone_at_start, gone_from_form
+from gpuspawner.messages.starts import progress
+from gpuspawner.messages.words import Message, device, profile_choice, profile_named
 
 __all__ = [
     "Button",
@@ -43,7 +34,6 @@ __all__ = [
     "correction_at_fields",
     "denied",
     "device",
-    "explain_health",
     "explain_overruled",
     "explain_refusal",
     "explain_unknown",

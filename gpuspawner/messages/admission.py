@@ -16,9 +16,10 @@ from gpuspawner.admission.rejection import (
     Rejection,
     Use,
     WebhookFailed,
+    unit_of,
 )
-from gpuspawner.admission.rejection_parser import unit_of
 from gpuspawner.language import gettext as _
+from gpuspawner.language import ngettext
 from gpuspawner.messages import words
 from gpuspawner.policy import Grant
 
@@ -68,14 +69,36 @@ def way_out(rejection: Rejection) -> str:
     match rejection.cause:
         case OverQuota(uses) if rejection.of is Of.POD and _may_be_freed(uses):
             return _("Please try again when others have stopped their servers.")
-        case OverQuota() | OutOfRange() | Denied():
-            return _("Please ask your administrator if you need it.")
+        case OverQuota():
+            return _ask_for_more(rejection.of)
+        case OutOfRange(breaches):
+            return _within_range(breaches, rejection.of)
+        case Denied():
+            return words.ask()
         case QuotaUncounted():
-            return _("Please try again in a few seconds.")
+            return words.retry()
         case WebhookFailed():
-            return _("Please try again later, or tell your administrator.")
+            return words.retry_or_tell()
         case _:
-            return _("Please tell your administrator. The hub's log has the details.")
+            return words.tell()
+
+
+def _ask_for_more(of: Of) -> str:
+    if of is Of.HOME:
+        return _("Please ask your administrator for more.")
+    return _("Please choose less, or ask your administrator for more.")
+
+
+def _within_range(breaches: tuple[Breach, ...], of: Of) -> str:
+    bounds = {breach.bound for breach in breaches}
+    # Users choose neither a missing amount nor the size of a home directory.
+    if any(breach.asked is None for breach in breaches) or len(bounds) > 1:
+        return words.tell()
+    if bounds == {Bound.MAXIMUM}:
+        return _ask_for_more(of)
+    if of is Of.HOME:
+        return words.tell()
+    return _("Please choose more, or ask your administrator.")
 
 
 def _each(sentences: Iterable[str]) -> str:
@@ -104,33 +127,39 @@ def _over_quota(use: Use, grant: Grant, of: Of) -> str:
         )
     return text.format(
         what=_thing(use.resource, grant),
-        asked=_figure(use.resource, use.asked),
-        used=_figure(use.resource, use.used),
-        limit=_figure(use.resource, use.limit),
+        asked=words.figure(unit_of(use.resource), use.asked),
+        used=words.figure(unit_of(use.resource), use.used),
+        limit=words.figure(unit_of(use.resource), use.limit),
     )
 
 
 def _breach(breach: Breach, grant: Grant, of: Of) -> str:
     return _bound(breach, of).format(
         what=_thing(breach.resource, grant),
-        limit=_figure(breach.resource, breach.limit),
-        asked=_figure(breach.resource, breach.asked or 0),
+        limit=_amount(breach.resource, breach.limit, grant),
+        asked=_amount(breach.resource, breach.asked or 0, grant),
     )
 
 
 def _bound(breach: Breach, of: Of) -> str:
     at_most = breach.bound is Bound.MAXIMUM
     if breach.asked is None and at_most:
-        return _("A server may have at most {limit} ({what}); this one doesn't say how much.")
+        return _(
+            "A server may have at most {limit}, but the hub's configuration gives this one no "
+            "limit for {what}."
+        )
     if breach.asked is None:
-        return _("A server must have at least {limit} ({what}); this one doesn't say how much.")
+        return _(
+            "A server must request at least {limit}, but the hub's configuration requests no "
+            "{what} for this one."
+        )
     if of is Of.HOME and at_most:
-        return _("A home directory may have at most {limit} ({what}); yours needs {asked}.")
+        return _("A home directory may have at most {limit}; yours needs {asked}.")
     if of is Of.HOME:
-        return _("A home directory must have at least {limit} ({what}); yours has {asked}.")
+        return _("A home directory must have at least {limit}; yours has {asked}.")
     if at_most:
-        return _("A server may have at most {limit} ({what}); this one asks for {asked}.")
-    return _("A server must have at least {limit} ({what}); this one asks for {asked}.")
+        return _("A server may have at most {limit}; this one asks for {asked}.")
+    return _("A server must have at least {limit}; this one asks for {asked}.")
 
 
 def _undemanded(resource: str, grant: Grant) -> str:
@@ -138,9 +167,16 @@ def _undemanded(resource: str, grant: Grant) -> str:
     return text.format(what=_thing(resource, grant))
 
 
+def _name(resource: str) -> str:
+    return resource.removeprefix("requests.").removeprefix("limits.").removeprefix("count/")
+
+
+def _is_gpu(resource: str, grant: Grant) -> bool:
+    return grant.accelerator is not None and _name(resource) == grant.accelerator.resource
+
+
 def _thing(resource: str, grant: Grant) -> str:
     """Name a rule's resource for users: ``requests.memory`` is memory."""
-    name = resource.removeprefix("requests.").removeprefix("limits.").removeprefix("count/")
     match unit_of(resource):
         case "cpu":
             return _("CPU")
@@ -151,15 +187,10 @@ def _thing(resource: str, grant: Grant) -> str:
         case "storage":
             return _("storage")
         case _:
-            is_gpu = grant.accelerator is not None and name == grant.accelerator.resource
-            return _("GPUs") if is_gpu else name
+            return _("GPUs") if _is_gpu(resource, grant) else _name(resource)
 
 
-def _figure(resource: str, amount: int) -> str:
-    match unit_of(resource):
-        case "cpu":
-            return words.cores(amount)
-        case "":
-            return str(amount)
-        case _:
-            return words.memory(amount)
+def _amount(resource: str, count: int, grant: Grant) -> str:
+    if _is_gpu(resource, grant):
+        return ngettext("{count} GPU", "{count} GPUs", count).format(count=count)
+    return words.amount(unit_of(resource) or _name(resource), count)

@@ -30,7 +30,7 @@ class StateText:
 def sharing(accelerator: Accelerator) -> str:
     """Say what other servers have of the same GPU, as plain text; empty for a whole GPU."""
     if accelerator.is_shared:
-        return _("Shared with other servers at the same time; its memory isn't isolated.")
+        return _("Other servers use the same GPU and its memory at the same time.")
     if not accelerator.is_slice:
         return ""
     matched = _MIG.fullmatch(accelerator.resource)
@@ -54,7 +54,7 @@ def state_text(row: Availability) -> StateText:
         case State.AWAY:
             return StateText(_("Offline"), _("its machines are out of service right now"))
         case State.ABSENT:
-            return StateText(_("Not available"), _("no machine here has it right now"))
+            return StateText(_("Not available"), _("no machine here can provide it"))
         case State.READING:
             return StateText(_("Checking"), _("still reading the cluster"))
         case State.UNKNOWN:

@@ -1,15 +1,16 @@
-"""Errors in options, for the person or program that sent them."""
+"""Choices that can't be used: errors in options, and earlier choices that are no longer offered."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gpuspawner.language import gettext as _
 from gpuspawner.language import sentence
-from gpuspawner.messages.message import Message
+from gpuspawner.messages.words import Message
 from gpuspawner.options import FieldError, Gone
+from gpuspawner.options.wording import label
 
 
 def correction(errors: Sequence[FieldError]) -> Message:
-    """Name each wrong field, and what is allowed there."""
+    """Name each wrong option as a request names it, and what is allowed there."""
     sentences = [
         f"{error.field}: {error.text}" if error.field else sentence(error.text) for error in errors
     ]
@@ -38,7 +39,38 @@ def too_large(levels: int, values: int) -> FieldError:
 def replaced(gone: Gone) -> str:
     """Say that an earlier choice was replaced, as plain text that isn't escaped for HTML yet."""
     text = _("{option}: {value} is no longer offered, so another choice is selected below.")
-    return text.format(option=gone.field, value=gone.value)
+    return text.format(option=label(gone.field), value=gone.value)
+
+
+def gone_from_form(gone: Sequence[Gone]) -> Message:
+    """Name the choices of the last start that the form can't select."""
+    choices = ", ".join(f"{label(it.field)} {it.value}" for it in gone)
+    return Message.of(
+        _("Some of your last choices are no longer offered: {choices}.").format(choices=choices),
+        _("Please check your choices before you start."),
+    )
+
+
+def gone_at_start(gone: Sequence[Gone], granted: Mapping[str, object]) -> Message:
+    """Name what a start with the last choices gets instead."""
+    return Message.of(
+        _("Some of your last choices are no longer offered, so your server starts with others."),
+        *(_instead(it, granted.get(it.field)) for it in gone),
+    )
+
+
+def no_longer_offered() -> Message:
+    """Say that some choices of the last start among profiles are no longer offered."""
+    return Message.of(
+        _("Some of your last choices are no longer offered."),
+        _("Please choose again."),
+    )
+
+
+def _instead(gone: Gone, granted: object) -> str:
+    text = _("{option}: {granted} instead of {chosen}.")
+    value = _("none") if granted is None else str(granted)
+    return text.format(option=label(gone.field), granted=value, chosen=gone.value)
 
 
 def _lead() -> str:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from gpuspawner.language import gettext as _
 from gpuspawner.messages import words
 from gpuspawner.messages.corrections import correction_at_fields
-from gpuspawner.messages.message import Message
 from gpuspawner.messages.refusals import refusal, why
+from gpuspawner.messages.words import Message
 from gpuspawner.options import ACCELERATOR, CPU, GPUS, MEMORY, FieldError
+from gpuspawner.policy import Grant
 from gpuspawner.preflight.decision import Alternative, Reason, Refuse, Room
 
 
@@ -77,10 +78,20 @@ def _at_field(decision: Refuse) -> FieldError:
             most = _most(gpus, now=now)
             return FieldError(GPUS.name if most else ACCELERATOR, _limit(str(most), most, now=now))
         if shortage is not None and shortage.resource in (MEMORY.name, CPU.name):
-            most = _most(shortage, now=now)
-            amount = words.amount(shortage.resource, most)
-            return FieldError(shortage.resource, _limit(amount, most, now=now))
+            return FieldError(shortage.resource, _short(decision.grant, shortage, now=now))
+    if decision.reason is Reason.IMPOSSIBLE:
+        return FieldError(ACCELERATOR, _("Not available."))
     return FieldError(ACCELERATOR, _("Not available right now."))
+
+
+def _short(grant: Grant, shortage: Room, *, now: bool) -> str:
+    """Name the most there is, unless the server requests another amount than the user chose."""
+    most = _most(shortage, now=now)
+    if shortage.asked == (grant.memory if shortage.resource == MEMORY.name else grant.cpu):
+        return _limit(words.amount(shortage.resource, most), most, now=now)
+    if now:
+        return _("No machine has enough free right now.")
+    return _("No machine here has enough.")
 
 
 def _most(room: Room, *, now: bool) -> int:

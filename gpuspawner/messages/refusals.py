@@ -1,9 +1,11 @@
 """Why a server can't start, and what the user can have instead."""
 
+from collections.abc import Sequence
+
 from gpuspawner.language import all_of, ngettext, one_of
 from gpuspawner.language import gettext as _
 from gpuspawner.messages import admission, words
-from gpuspawner.messages.message import Message
+from gpuspawner.messages.words import Message
 from gpuspawner.policy import Denial, Grant
 from gpuspawner.preflight.decision import Alternative, Difference, Reason, Refuse, Room
 
@@ -16,22 +18,43 @@ def refusal(decision: Refuse) -> Message:
     return Message.of(why(decision), _way_out(decision))
 
 
+def profile_refused(decision: Refuse, profile: str, others: Sequence[str]) -> Message:
+    """Explain why a profile can't start, and name others that would.
+
+    Args:
+        decision: The refusal.
+        profile: The profile, as `profile_named` returns it; empty if there are no profiles.
+        others: The profiles that would start now, named in the same way, nearest first.
+    """
+    if not profile:
+        return refusal(decision)
+    match decision.reason:
+        case Reason.IMPOSSIBLE:
+            text = _("{profile} can't start on any machine here.")
+        case Reason.LIMIT_RANGE | Reason.NOT_ADMITTED:
+            text = _("{profile} can't start.")
+        case _:
+            text = _("{profile} can't start right now.")
+    lead = text.format(profile=profile)
+    if not others:
+        return Message.of(lead, refusal(decision).text)
+    instead = _("You can start {profiles} instead.").format(profiles=one_of(others))
+    return Message.of(lead, why(decision), instead)
+
+
 def denied(denial: Denial) -> Message:
     """Say that a choice isn't offered to this user."""
     asked = denial.request.accelerator
-    again = _("Please choose again.")
     if asked is None:
-        return Message.of(_("This choice isn't available."), again)
+        return Message.of(_("This choice isn't available."), words.ask())
     lead = _("{accelerator} isn't available with these options.").format(accelerator=asked)
-    return Message.of(lead, again, _ask())
+    return Message.of(lead, words.ask())
 
 
 def misconfigured() -> Message:
     """Say that the hub's configuration, or a function in it, keeps a server from starting."""
-    return Message.of(
-        _("Your server can't start because of an error in the hub's configuration."),
-        _("Please tell your administrator. The hub's log has the details."),
-    )
+    lead = _("Your server can't start because of an error in the hub's configuration.")
+    return Message.of(lead, words.tell())
 
 
 def already_started() -> Message:
@@ -41,62 +64,49 @@ def already_started() -> Message:
 
 def unreachable() -> Message:
     """Say that the hub has no configuration for reaching a cluster."""
-    return Message.of(
-        _("The hub can't start servers right now: it isn't connected to a cluster."),
-        _("Please try again later, or tell your administrator."),
-    )
+    lead = _("The hub can't start servers right now: it isn't connected to a cluster.")
+    return Message.of(lead, words.retry_or_tell())
 
 
 def why(decision: Refuse) -> str:
-    """Return the first sentence of a refusal: the reason."""
+    """Return the first part of a refusal: the reason."""
     if decision.rejection is not None:
         return admission.why(decision.rejection, decision.grant)
-    name = _name(decision.grant)
     match decision.reason:
         case Reason.BUSY:
             return _busy(decision)
-        case Reason.TRY_AGAIN if name:
-            text = _("Other servers are starting right now, and may take the last {name}.")
         case Reason.TRY_AGAIN:
-            text = _("Other servers are starting right now, and may take the last free space.")
-        case Reason.TAKEN if name:
-            text = _("Someone else took the last {name} just before your server got it.")
+            return _("Other servers are starting right now, and may take the room for yours.")
         case Reason.TAKEN:
-            text = _("Someone else took the last free space just before your server got it.")
-        case Reason.AWAY if name:
-            text = _("The machines with {name} are offline right now, perhaps for maintenance.")
+            return _("Someone else took the room that your server needs just before it started.")
         case Reason.AWAY:
-            text = _("The machines are offline right now, perhaps for maintenance.")
+            text = _("{machines} are offline right now, perhaps for maintenance.")
+            return text.format(machines=_machines(decision.grant))
         case _:
             return _impossible(decision)
-    return text.format(name=name)
 
 
 def _busy(decision: Refuse) -> str:
     grant, gpus, shortage = decision.grant, decision.gpus, decision.shortage
     if gpus is not None and gpus.most_free < gpus.asked:
         return _gpus_busy(grant, gpus)
-    name = _name(grant)
     if shortage is None or shortage.resource == PODS:
-        full = _("The machines with {name} are full right now.")
-        return full.format(name=name) if name else _("The machines are full right now.")
+        return _("{machines} are full right now.").format(machines=_machines(grant))
     if grant.accelerator is None:
-        text = _("No machine has {asked} free right now; the most is {most}.")
+        text = _("No machine has the {asked} free that your server needs.")
     else:
         text = ngettext(
-            "{gpus} is free right now, but not together with {asked}; the most is {most}.",
-            "{gpus} are free right now, but not together with {asked}; the most is {most}.",
+            "{gpus} is free right now, but not together with the {asked} that your server needs.",
+            "{gpus} are free right now, but not together with the {asked} that your server needs.",
             grant.gpus,
         )
-    return text.format(
-        gpus=words.gpus(grant),
-        asked=words.amount(shortage.resource, shortage.asked),
-        most=words.amount(shortage.resource, shortage.most_free),
-    )
+    most = _most(shortage.resource, shortage.most_free) or _("None is left.")
+    return f"{_needed(text, grant, shortage)} {most}"
 
 
 def _gpus_busy(grant: Grant, gpus: Room) -> str:
-    asked, name = words.gpus(grant), _name(grant)
+    asked = words.gpus(grant)
+    name = grant.accelerator.display_name if grant.accelerator else ""
     if gpus.free == 0:
         if gpus.total == 0:
             return _("No {name} is free right now.").format(name=name)
@@ -125,25 +135,47 @@ def _gpus_busy(grant: Grant, gpus: Room) -> str:
 
 def _impossible(decision: Refuse) -> str:
     grant, gpus, shortage = decision.grant, decision.gpus, decision.shortage
-    name = _name(grant)
+    if gpus is None and shortage is None and not decision.candidates:
+        return _no_machine(decision)
     if gpus is not None and gpus.most == 0:
-        if decision.taints:
-            return _("This hub can't use the {name} machines.").format(name=name)
-        return _("No machine here has {name} right now.").format(name=name)
+        return _no_machine(decision)
     if gpus is not None and gpus.most < gpus.asked:
         text = _("No machine here has {gpus}; the most is {most}.")
         return text.format(gpus=words.gpus(grant), most=gpus.most)
-    if shortage is not None and shortage.resource != PODS and shortage.most < shortage.asked:
-        text = (
-            _("No machine with {name} has {asked}; the most is {most}.")
-            if name
-            else _("No machine here has {asked}; the most is {most}.")
+    if shortage is None:
+        return _(
+            "Your choices aren't too large, but another rule of the cluster keeps your server off "
+            "every machine."
         )
-        asked = words.amount(shortage.resource, shortage.asked)
-        most = words.amount(shortage.resource, shortage.most)
-        return text.format(name=name, asked=asked, most=most)
-    text = _("No machine here can provide {gpus} with these options.")
-    return text.format(gpus=words.gpus(grant))
+    if shortage.resource == PODS or shortage.most >= shortage.asked:
+        return _("No machine here has room for all your choices together. Smaller ones may fit.")
+    text = (
+        _("No machine here has {gpus} together with the {asked} that your server needs.")
+        if grant.accelerator
+        else _("No machine here has the {asked} that your server needs.")
+    )
+    most = _most(shortage.resource, shortage.most)
+    return " ".join(filter(None, (_needed(text, grant, shortage), most)))
+
+
+def _no_machine(decision: Refuse) -> str:
+    """Explain that the server may run on no machine, or that no such machine has its GPU."""
+    if decision.taints:
+        text = _("{machines} are reserved; only an administrator can let your server use them.")
+        return text.format(machines=_machines(decision.grant))
+    if name := _model(decision.grant):
+        return _("There is no {name} here right now.").format(name=name)
+    return _("There is no machine here for this server right now.")
+
+
+def _needed(text: str, grant: Grant, shortage: Room) -> str:
+    """Name the amount that the server requests, which may be another than the user chose."""
+    asked = words.amount(shortage.resource, shortage.asked)
+    return text.format(gpus=words.gpus(grant), asked=asked)
+
+
+def _most(resource: str, most: int) -> str:
+    return _("The most is {most}.").format(most=words.figure(resource, most)) if most else ""
 
 
 def _way_out(decision: Refuse) -> str:
@@ -160,9 +192,9 @@ def _way_out(decision: Refuse) -> str:
         return admission.way_out(decision.rejection)
     match decision.reason:
         case Reason.IMPOSSIBLE:
-            return _ask()
+            return words.ask()
         case Reason.TRY_AGAIN:
-            return _("Please try again in a few seconds.")
+            return words.retry()
         case _:
             return _("Please try again a little later.")
 
@@ -186,10 +218,16 @@ def _alternative(alternative: Alternative) -> str:
     return text.format(what=described, count=free)
 
 
-def _name(grant: Grant) -> str:
-    """Return the accelerator's name; empty for none."""
-    return grant.accelerator.display_name if grant.accelerator else ""
+def _model(grant: Grant) -> str:
+    """Return the accelerator's name; empty if it is only a kind of device, such as `GPU`."""
+    accelerator = grant.accelerator
+    if accelerator is None or accelerator.display_name == words.device(accelerator.resource):
+        return ""
+    return accelerator.display_name
 
 
-def _ask() -> str:
-    return _("Please ask your administrator if you need it.")
+def _machines(grant: Grant) -> str:
+    """Name the machines that the server may run on, as the subject of a sentence."""
+    if name := _model(grant):
+        return _("The {name} machines").format(name=name)
+    return _("The machines for this server")

@@ -1,9 +1,33 @@
-"""Amounts and GPUs in words that people use."""
+"""The parts of sentences: amounts, devices and profiles in words, and the message they make."""
+
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
 
 from gpuspawner.kube.quantity import format_bytes
 from gpuspawner.language import gettext as _
 from gpuspawner.language import ngettext
 from gpuspawner.policy import Grant
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message for users.
+
+    Attributes:
+        text: The whole message as plain text, because some of the hub's pages show no HTML.
+        html: The whole message as safe HTML with only inline elements.
+    """
+
+    text: str
+    html: Markup
+
+    @classmethod
+    def of(cls, lead: str, *rest: str) -> "Message":
+        """Make a message of plain sentences; the first one is the most important."""
+        following = [sentence for sentence in rest if sentence]
+        html = Markup("<strong>{}</strong>").format(lead)
+        return cls(" ".join([lead, *following]), Markup(" ").join([html, *map(escape, following)]))
 
 
 def memory(count: int) -> str:
@@ -23,17 +47,31 @@ def cores(millicores: int) -> str:
     return text.format(count=f"{millicores / 1000:g}")
 
 
+def figure(resource: str, count: int) -> str:
+    """Name an amount without its resource: `16 GiB`, `2 cores`, `4`."""
+    match resource:
+        case "memory" | "storage" | "ephemeral-storage":
+            return memory(count)
+        case "cpu":
+            return cores(count)
+        case _:
+            return str(count)
+
+
 def amount(resource: str, count: int) -> str:
-    """Name an amount of a pod's resource, in its unit."""
+    """Name an amount with its resource: `16 GiB of memory`."""
     match resource:
         case "memory":
-            return _("{amount} of memory").format(amount=memory(count))
+            text = _("{amount} of memory")
+        case "storage":
+            text = _("{amount} of storage")
         case "ephemeral-storage":
-            return _("{amount} of disk").format(amount=memory(count))
+            text = _("{amount} of disk")
         case "cpu":
-            return _("{amount} of CPU").format(amount=cores(count))
+            text = _("{amount} of CPU")
         case _:
             return f"{count} × {resource}"
+    return text.format(amount=figure(resource, count))
 
 
 def gpus(grant: Grant) -> str:
@@ -47,3 +85,48 @@ def minutes(count: float) -> str:
     """Name a usual duration: `about 8 minutes`."""
     whole = max(1, round(count))
     return ngettext("about a minute", "about {count} minutes", whole).format(count=whole)
+
+
+def device(resource: str) -> str:
+    """Name an extended resource for users: `GPU` for ``nvidia.com/gpu``."""
+    vendor, _slash, name = resource.partition("/")
+    if name == "gpu" or vendor.startswith("gpu."):
+        return _("GPU")
+    if name == "gpu.shared":
+        return _("shared GPU")
+    if name.startswith("mig-"):
+        return _("MIG slice {profile}").format(profile=name.removeprefix("mig-"))
+    return resource
+
+
+def profile_named(profile: str, *choices: str) -> str:
+    """Name a profile, and the choices within it if there are any."""
+    if choices:
+        chosen = ", ".join(_("“{choice}”").format(choice=choice) for choice in choices)
+        return _("“{profile}” with {choices}").format(profile=profile, choices=chosen)
+    return _("“{profile}”").format(profile=profile)
+
+
+def profile_choice(choice: str, state: str) -> str:
+    """Name a choice within a profile, with its availability."""
+    return _("{choice} ({state})").format(choice=choice, state=state)
+
+
+def ask() -> str:
+    """Say what helps if only other choices can start."""
+    return _("Please choose something else, or ask your administrator.")
+
+
+def tell() -> str:
+    """Say who can mend what the user can't."""
+    return _("Please tell your administrator. The hub's log has the details.")
+
+
+def retry() -> str:
+    """Say that the problem lasts only seconds."""
+    return _("Please try again in a few seconds.")
+
+
+def retry_or_tell() -> str:
+    """Say that the problem may last."""
+    return _("Please try again later, or tell your administrator.")

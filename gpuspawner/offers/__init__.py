@@ -1,13 +1,12 @@
 """What the administrator offers: accelerators, images and sizes."""
 
-from gpuspawner.offers.errors import OfferError
 from gpuspawner.offers.offers import Offers
+from gpuspawner.offers.shapes import Memory, OfferError
 from gpuspawner.offers.types import (
     Accelerator,
     Choices,
     Default,
     Image,
-    Memory,
     ScaleUp,
     UnlistedImage,
     UnlistedMemory,

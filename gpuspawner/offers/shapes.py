@@ -1,30 +1,41 @@
 """Shapes of what an administrator writes, and the reading of a value as one.
 
-A shape declares keys, types and ranges. Its `__post_init__` checks what cannot be declared, such as
-a relation between two keys. Both are enforced by msgspec, whose errors are put in plain English.
+A shape declares keys, types and ranges. Its `__post_init__` checks what can't be declared, such as
+a relation between two keys. msgspec enforces both; its errors are put in plain English.
+
+Parts of an offer are Kubernetes objects of any depth. All spawns of the hub share them, so nobody
+may change them: `freeze` turns them into read-only views, `thaw` into a fresh plain copy.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+import string
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta
 
-from gpuspawner.offers.errors import OfferError
-from gpuspawner.offers.frozen import NotPlainError, freeze
-from gpuspawner.offers.texts import VISIBLE, WORDS
+from gpuspawner.kube.quantity import INT64_MAX, parse_quantity
+from gpuspawner.offers.texts import KEY, VISIBLE, WORDS
 from gpuspawner.quoting import did_you_mean, one_line, quote
 
 T = TypeVar("T")
 
 MOST = 100_000
-"""Of nothing that is counted here is there more: not of GPUs in a machine, not of machines."""
+"""No machine has more GPUs, and no cluster has more machines."""
 
 Count = Annotated[int, Meta(ge=1, le=MOST)]
 Quantity: TypeAlias = str | int | float
 Text = Annotated[str, Meta(pattern=VISIBLE)]
 Some = Annotated[tuple[T, ...], Meta(min_length=1)]
+_Key = Annotated[str, Meta(pattern=KEY)]
+_SAME = str.maketrans(f"{string.ascii_uppercase}_", f"{string.ascii_lowercase}-")
+
+JSON: TypeAlias = "str | int | float | bool | list[JSON] | dict[str, JSON] | None"
+Frozen: TypeAlias = "str | int | float | bool | tuple[Frozen, ...] | Mapping[str, Frozen] | None"
 
 _PLAIN_ENGLISH = {
     " | null": "",
@@ -44,6 +55,79 @@ _PLAIN_ENGLISH = {
 """What msgspec calls the values that it expects, and what administrators call them."""
 
 
+class NotPlainError(TypeError):
+    """A part of a value isn't plain data; the arguments are why, and the way to it."""
+
+
+def freeze(value: object, path: str = "") -> Frozen:
+    """Copy plain data, as from JSON or YAML, into a form that can't be changed.
+
+    Raises:
+        NotPlainError: A part of it is neither text, number, boolean, null, list nor mapping with
+            text keys. The way to it begins with *path*.
+        RecursionError: It is nested too deeply.
+    """
+    match value:
+        case None | str() | int():
+            return value
+        case float():
+            return float(value)  # msgspec takes no other class for a number
+        case list() | tuple():
+            return tuple(freeze(part, f"{path}[{index}]") for index, part in enumerate(value))
+        case Mapping():
+            for key in value:
+                if not isinstance(key, str):
+                    reason = f"the key {quote(key)} is not text; write it in quotes"
+                    raise NotPlainError(reason, path)
+            # msgspec takes no other class than `str` for a key.
+            return MappingProxyType(
+                {str.__str__(key): freeze(part, f"{path}.{key}") for key, part in value.items()}
+            )
+        case _:
+            reason = f"{quote(value)} is not plain data; write plain YAML or JSON values"
+            raise NotPlainError(reason, path)
+
+
+def thaw(value: Frozen) -> JSON:
+    """Copy frozen data into lists and dicts of its own."""
+    match value:
+        case Mapping():
+            return {key: thaw(part) for key, part in value.items()}
+        case tuple():
+            return [thaw(part) for part in value]
+        case _:
+            return value
+
+
+class OfferError(ValueError):
+    """The administrator's offers can't be used; the hub must not start with them.
+
+    Attributes:
+        trait: The trait of GPUSpawner, such as `accelerators`; empty as long as it isn't known.
+        path: Where in its value, such as `['a100'].counts[1]`; empty for the whole value.
+        reason: What is wrong and what is allowed.
+    """
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(f"GPUSpawner.{place}: {reason}")
+        self.trait = place.split("[", maxsplit=1)[0].split(".", maxsplit=1)[0]
+        self.path = place.removeprefix(self.trait)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A memory size on offer.
+
+    Attributes:
+        text: As the administrator wrote it, such as `16Gi`; also its name in `user_options`.
+        bytes: The same in bytes.
+    """
+
+    text: str
+    bytes: int
+
+
 class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A mapping with these keys and no others. A key with null counts as left out."""
 
@@ -52,7 +136,7 @@ def read(value: object, kind: type[T], place: str) -> T:
     """Read plain data as a shape or another type.
 
     Raises:
-        OfferError: The value, which stands at this place, is nothing of that type.
+        OfferError: The value at this place isn't of that type.
     """
     keys = getattr(kind, "__struct_encode_fields__", ())
     try:
@@ -70,12 +154,90 @@ def read(value: object, kind: type[T], place: str) -> T:
 
 
 def each(values: Iterable[object], kind: type[T], place: str) -> tuple[T, ...]:
-    """Read every item of a list that stands at this place."""
+    """Read every item of the list at this place."""
     return tuple(read(value, kind, f"{place}[{i}]") for i, value in enumerate(values))
 
 
+def same_key(key: str) -> str:
+    """The form in which two keys are equal that people would confuse: `A100_80` as `a100-80`.
+
+    Letters beyond ASCII stay: some of them have an ASCII letter for their small one.
+    """
+    return key.translate(_SAME)
+
+
+def read_memory(written: Quantity, place: str) -> Memory:
+    """A size of memory, such as `16Gi`; a bare number is bytes."""
+    kind = "a size of memory; write it as Kubernetes does, such as 512Mi or 16Gi"
+    size = _positive(written, kind, place)
+    if size.denominator != 1:
+        raise OfferError(place, f"{quote(written)} is not a whole number of bytes")
+    return Memory(str(written), int(size))
+
+
+def read_millicores(written: Quantity, place: str) -> int:
+    """An amount of CPU, such as `2`, `0.5` or `500m`, in millicores."""
+    kind = "an amount of CPU; write it as Kubernetes does, such as 2 or 500m"
+    amount = _positive(written, kind, place) * 1000
+    if amount.denominator != 1:
+        raise OfferError(place, f"{quote(written)} is finer than a thousandth of a core")
+    return int(amount)
+
+
+def read_memory_choices(value: object, place: str) -> tuple[Memory, ...]:
+    """Memory sizes, no two of the same amount."""
+    return _different(value, read_memory, lambda size: size.bytes, place)
+
+
+def read_cpu_choices(value: object, place: str) -> tuple[int, ...]:
+    """Amounts of CPU in millicores, no two the same."""
+    return _different(value, read_millicores, lambda amount: amount, place)
+
+
+def _different(
+    value: object, one: Callable[[Quantity, str], T], amount: Callable[[T], int], place: str
+) -> tuple[T, ...]:
+    found: dict[int, T] = {}
+    for index, written in enumerate(read(value, tuple[Quantity, ...], place)):
+        choice = one(written, f"{place}[{index}]")
+        if amount(choice) in found:
+            raise OfferError(f"{place}[{index}]", f"{quote(written)} is there twice")
+        found[amount(choice)] = choice
+    return tuple(found.values())
+
+
+def _positive(written: Quantity, kind: str, place: str) -> Fraction:
+    try:
+        amount = parse_quantity(str(written))
+    except ValueError:  # a QuantityError, or what `str` raises for thousands of digits
+        raise OfferError(place, f"{quote(written)} is not {kind}") from None
+    if amount <= 0:
+        raise OfferError(place, f"{quote(written)} is not more than nothing")
+    if amount > INT64_MAX:
+        raise OfferError(place, f"{quote(written)} is more than any machine has")
+    return amount
+
+
+def keyed(value: object, kind: type[T], trait: str) -> dict[str, T]:
+    """Read a trait that maps keys to shapes."""
+    if not isinstance(value, Mapping):
+        raise OfferError(trait, f"{quote(value)} is not a mapping")
+    found: dict[str, T] = {}
+    spellings: dict[str, str] = {}
+    for key, part in value.items():
+        if not isinstance(key, str):
+            raise OfferError(trait, f"the key {quote(key)} is not text; write it in quotes")
+        read(key, _Key, trait)
+        other = spellings.setdefault(same_key(key), key)
+        if other != key:
+            reason = f"{quote(other)} and {quote(key)} are one key; rename one of them"
+            raise OfferError(trait, reason)
+        found[key] = read(part, kind, f"{trait}[{quote(key)}]")
+    return found
+
+
 def _in_plain_english(error: Exception, value: Any, keys: Iterable[str]) -> tuple[str, str]:
-    """What is wrong with a value that msgspec does not convert, and where in it."""
+    """Return what is wrong with a value that msgspec doesn't convert, and where in it."""
     if isinstance(error.__cause__, OfferError):
         return error.__cause__.reason, error.__cause__.path
     if keys and isinstance(value, dict):

@@ -1,9 +1,25 @@
 """Which texts are allowed: as regular expressions, and in words.
 
-Those of Kubernetes are the rules of k8s.io/apimachinery `pkg/util/validation` (v1.36).
+Those of Kubernetes are the rules of k8s.io/apimachinery `pkg/util/validation` (v1.36). The grammar
+of an image reference is that of github.com/distribution/reference (`reference.go`, v0.6), by which
+container runtimes read a pod's image. The API server itself takes almost any text, and the pod then
+waits.
 """
 
-from gpuspawner.offers.references import LONGEST, REFERENCE
+import re
+
+_HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)"
+_REGISTRY = rf"(?:(?:{_HOST}(?:\.{_HOST})*|\[[A-Fa-f0-9:]+\])(?::[0-9]+)?)"
+_PART = r"(?:[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)"
+_TAG = r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})"
+_ALGORITHM = r"(?:[A-Za-z][A-Za-z0-9]*(?:[_+.-][A-Za-z][A-Za-z0-9]*)*)"
+_DIGEST = rf"(?:{_ALGORITHM}:[0-9A-Fa-f]{{32,128}})"
+
+REFERENCE = rf"(?:{_REGISTRY}/)?{_PART}(?:/{_PART})*(?::{_TAG})?(?:@{_DIGEST})?"
+"""A regular expression that the whole of a reference matches."""
+
+LONGEST = 500
+"""Characters: a name of 255, a tag of 128, and a digest."""
 
 _NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 _DOMAIN = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
@@ -51,3 +67,19 @@ WORDS = {
     EFFECT: "is not one of NoSchedule, PreferNoSchedule, NoExecute",
 }
 """What is said of a text that the expression does not find."""
+
+_REFERENCE = re.compile(REFERENCE)
+
+
+def is_reference(text: str) -> bool:
+    """Whether a container runtime would take a text for an image reference."""
+    return len(text) <= LONGEST and _REFERENCE.fullmatch(text) is not None
+
+
+def whole(expression: str) -> str:
+    """An expression that finds only texts that *expression* matches as a whole.
+
+    It means the same to Python and to the ECMAScript of JSON Schema; to Python alone, ``$`` also
+    matches before a last line break.
+    """
+    return rf"^(?:{expression})$(?!\n)"

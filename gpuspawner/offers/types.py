@@ -9,13 +9,12 @@ from typing import Annotated
 from msgspec import Meta
 
 from gpuspawner import patterns
-from gpuspawner.offers.frozen import Frozen
-from gpuspawner.offers.references import is_reference
-from gpuspawner.offers.shapes import Count, Shape
+from gpuspawner.offers.shapes import Count, Frozen, Memory, Shape
+from gpuspawner.offers.texts import is_reference
 
 
 def nothing() -> Mapping[str, str]:
-    """An empty mapping that cannot be filled."""
+    """An empty, read-only mapping."""
     return MappingProxyType({})
 
 
@@ -32,28 +31,8 @@ class ScaleUp(Shape, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """A memory size on offer.
-
-    Attributes:
-        text: As the administrator wrote it, such as `16Gi`; also its name in `user_options`.
-        bytes: The same in bytes.
-    """
-
-    text: str
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class Default:
-    """What is taken when a person leaves a choice out. None: the first on offer.
-
-    Attributes:
-        gpus: How many GPUs.
-        image: Key of an image.
-        memory: A memory size.
-        cpu: Millicores.
-    """
+    """The choices for what a user leaves out; None: the first on offer. CPU is in millicores."""
 
     gpus: int | None = None
     image: str | None = None
@@ -67,23 +46,16 @@ class Accelerator:
 
     Attributes:
         key: Its name in `user_options`.
-        display_name: Its name for people.
-        description: What it is good for, in a sentence; may be empty.
+            description: A sentence about its use; may be empty.
         resource: The extended resource that the device plugin reports.
         counts: How many of them one server may have, in the order of the form.
         node_selector: Labels that a node must have.
-        node_affinity: Node selector terms, any one of which a node must match.
-        tolerations: Tolerations of its nodes' taints.
-        environment: Environment variables of the server.
-        volumes: Volumes of the pod.
-        volume_mounts: Where the server mounts them.
-        runtime_class: Name of a RuntimeClass.
+        node_affinity: Node selector terms; a node must match one of them.
         shared_memory: Size of /dev/shm in bytes; None leaves the container runtime's 64 MB.
         memory_choices: Sizes for this accelerator; None means those of the whole hub.
         cpu_choices: Millicores for this accelerator; None means those of the whole hub.
-        default: What is taken for choices that a person leaves out.
-        scale_up: Set when its pool of nodes can grow.
-        discovered: Whether the nodes told of it, and not the administrator.
+        scale_up: Set if its pool of nodes can grow.
+        discovered: Whether the hub found it on the nodes, and no administrator configured it.
     """
 
     key: str
@@ -123,10 +95,8 @@ class Image:
 
     Attributes:
         key: Its name in `user_options`.
-        display_name: Its name for people.
-        image: Image reference.
-        accelerators: Keys of the accelerators it is for, None among them for no accelerator at all;
-            None instead of a set: for everything.
+        accelerators: Keys of the accelerators that it is for, None among them for no accelerator;
+            None instead of a set: for all.
     """
 
     key: str
@@ -135,7 +105,7 @@ class Image:
     accelerators: frozenset[str | None] | None = None
 
     def suits(self, accelerator: Accelerator | None) -> bool:
-        """Whether it is offered together with this accelerator (None: without any)."""
+        """Whether it is offered with this accelerator (None: without any)."""
         if self.accelerators is None:
             return True
         return (accelerator.key if accelerator else None) in self.accelerators
@@ -143,12 +113,11 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class UnlistedImage:
-    """Images that are on no list and may be written in.
+    """Images that aren't listed, but that users can enter.
 
     Attributes:
-        display_name: The administrator's name for the choice; may be empty.
-        regex: The administrator's expression, which has to match a whole reference.
-        allowed: Matches only whole references that may be written in.
+        regex: The administrator's expression, which must match a whole reference.
+        allowed: Matches only whole references that users can enter.
         message: The administrator's description of these images; may be empty.
     """
 
@@ -158,7 +127,7 @@ class UnlistedImage:
     message: str
 
     def image(self, written: str) -> Image | None:
-        """The image that a reference stands for, if it may be written in."""
+        """The image that a reference stands for, if users can enter it."""
         if not is_reference(written) or not self._allows(written):
             return None
         return Image(key=written, display_name=written, image=written)
@@ -172,12 +141,10 @@ class UnlistedImage:
 
 @dataclass(frozen=True, slots=True)
 class UnlistedMemory:
-    """Sizes of memory that are on no list and may be written in.
+    """Memory sizes that aren't listed, but that users can enter.
 
     Attributes:
-        display_name: The administrator's name for the choice; may be empty.
-        sizes: All of them, from the least to the most.
-        step: The difference between two sizes, as Kubernetes writes it.
+        sizes: All of them, ascending.
     """
 
     display_name: str
@@ -187,16 +154,14 @@ class UnlistedMemory:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """All that can be chosen once the accelerator is chosen.
+    """The choices with one accelerator, or without any; none if a tuple is empty.
 
     Attributes:
         counts: Numbers of GPUs; `(0,)` without an accelerator.
-        images: Images; empty where the image is not a choice.
-        memory: Memory sizes; empty where memory is not a choice.
-        cpu: Millicores; empty where CPU is not a choice.
-        default: What is taken for what is left out: for each choice there is, one of it.
-        unlisted_image: Images that may be written in; None: none may.
-        unlisted_memory: Sizes that may be written in; None: none may.
+        cpu: Millicores.
+        default: One of each choice that there is, for what a user leaves out.
+        unlisted_image: Images that users can enter, if any.
+        unlisted_memory: Sizes that users can enter, if any.
     """
 
     counts: tuple[int, ...]
@@ -208,7 +173,7 @@ class Choices:
     unlisted_memory: UnlistedMemory | None = None
 
     def image(self, key: str) -> Image | None:
-        """The image of this key, or the one that is written in."""
+        """The image of this key, or the one that a user can enter."""
         listed = next((image for image in self.images if image.key == key), None)
         if listed is None and self.unlisted_image is not None:
             return self.unlisted_image.image(key)
@@ -216,5 +181,5 @@ class Choices:
 
     @property
     def sizes(self) -> tuple[Memory, ...]:
-        """All sizes of memory, those that may be written in last."""
+        """All memory sizes, those that users can enter last."""
         return self.memory + (self.unlisted_memory.sizes if self.unlisted_memory else ())

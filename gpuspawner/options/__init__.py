@@ -1,8 +1,8 @@
 """Reads the options of a form, query or REST request into a `GPURequest`.
 
-`gpuspawner.options.declared` declares each option once. The form, the parser, the stored options
-and the JSON Schema follow from it. Options are untrusted until they have been parsed: each value of
-a request is one that the administrator lists, or one that the administrator lets users enter.
+`gpuspawner.options.declared` declares each option once; the form, the parser, the stored options
+and the JSON Schema follow from it. Each value of a request is one that the administrator lists or
+lets users enter.
 """
 
 from gpuspawner.options.declared import (
@@ -12,14 +12,21 @@ from gpuspawner.options.declared import (
     IMAGE,
     MEMORY,
     NAMES,
-    OPTIONS,
+    FieldError,
     Option,
-    WrittenIn,
+    Written,
+    schema,
 )
-from gpuspawner.options.forms import OF, from_form
-from gpuspawner.options.parsing import Gone, fall_back, keep, parse
-from gpuspawner.options.request import FieldError, GPURequest, Written, user_options
-from gpuspawner.options.schema import schema
+from gpuspawner.options.parsing import (
+    OF,
+    Gone,
+    GPURequest,
+    fall_back,
+    from_form,
+    keep,
+    parse,
+    user_options,
+)
 
 __all__ = [
     "ACCELERATOR",
@@ -29,13 +36,11 @@ __all__ = [
     "MEMORY",
     "NAMES",
     "OF",
-    "OPTIONS",
     "FieldError",
     "GPURequest",
     "Gone",
     "Option",
     "Written",
-    "WrittenIn",
     "fall_back",
     "from_form",
     "keep",

@@ -1,19 +1,40 @@
-"""The declaration of each option: its values, its default, and how a value can be written."""
+"""The declaration of each option: its values, its default, and how a value can be written.
 
-from collections.abc import Callable
+`schema` returns the options as a JSON Schema, for programs that start servers and for other
+people's forms. It accepts exactly the options that `gpuspawner.options.parse` reads into a request.
+"""
+
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeAlias, TypeVar
 
-from gpuspawner.offers import Choices, Image, Memory
-from gpuspawner.offers.references import LONGEST, REFERENCE, whole
+from gpuspawner.offers import Accelerator, Choices, Image, Memory, Offers
+from gpuspawner.offers.texts import LONGEST, REFERENCE, whole
 from gpuspawner.options import wording
-from gpuspawner.options.request import FieldError, Written
 from gpuspawner.options.spelling import Key, Number, Schema, Size, Spelling, is_number
 
 T = TypeVar("T")
 
 ACCELERATOR = "accelerator"
-ABOUT_ACCELERATOR = "Key of an offered accelerator; null for a server without a GPU."
+_ABOUT_ACCELERATOR = "Key of an offered accelerator; null for a server without a GPU."
+
+
+Written: TypeAlias = str | int | float | None
+"""A choice as `user_options` holds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """An error at an option.
+
+    Attributes:
+        field: Name of the option; empty if the error is about the request as a whole.
+        text: Whole sentences in the user's language: what is wrong, and what is allowed; not yet
+            escaped for HTML.
+    """
+
+    field: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +61,7 @@ class Option(Generic[T]):
         type: The JSON type of its values.
         help: Its description in the JSON Schema.
         choices: The listed choices.
-        unlisted: The choices that aren't listed; None if there are none.
+        unlisted: The choices that aren't listed, if any.
         default: The choice if the option is left out.
         write: Returns a choice as `user_options` holds it.
         spelled: The ways to write a listed choice.
@@ -58,10 +79,7 @@ class Option(Generic[T]):
     def read(self, given: object, choices: Choices, accelerator: str) -> Written | FieldError:
         """Return the choice that a value stands for, as `user_options` holds it, or an error.
 
-        Args:
-            given: The value that was sent; None if the option was left out.
-            choices: The choices with the accelerator.
-            accelerator: The accelerator's name for users; empty for none.
+        `given` is None if the option was left out; `accelerator` is the name for users, or "".
         """
         found = self.default(choices) if given is None else self._find(given, choices)
         if found is not None:
@@ -188,3 +206,57 @@ OPTIONS: tuple[Option[int] | Option[Image] | Option[Memory], ...] = (GPUS, IMAGE
 """All options except the accelerator, on which they depend."""
 
 NAMES = (ACCELERATOR, *(option.name for option in OPTIONS))
+
+
+def schema(offers: Offers) -> Schema:
+    """Return the JSON Schema (draft 2020-12) of the options for these offers."""
+    about = {
+        ACCELERATOR: {"type": ["string", "null"], "description": _ABOUT_ACCELERATOR},
+        **{it.name: {"type": [it.type, "null"], "description": it.help} for it in OPTIONS},
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Options of a server",
+        "type": "object",
+        "properties": about,
+        "additionalProperties": False,
+        "anyOf": [*_named(offers), *_unnamed(offers)],
+    }
+
+
+def _named(offers: Offers) -> Iterator[Schema]:
+    """Yield a case for each accelerator that is chosen by its key, and one for none."""
+    for accelerator in offers.accelerators.values():
+        key = Key(accelerator.key, accelerator.display_name).schema()
+        yield _case(offers, accelerator, {ACCELERATOR: key}, required=[ACCELERATOR])
+    none: Schema = {"type": "null", "title": "No GPU"}
+    yield _case(offers, None, {ACCELERATOR: none}, required=[ACCELERATOR])
+
+
+def _unnamed(offers: Offers) -> Iterator[Schema]:
+    """Yield the cases in which the accelerator is left out."""
+    chosen = offers.accelerators.get(offers.default_accelerator or "")
+    if chosen is not None:
+        yield _without_word(_case(offers, chosen, {}))
+        yield _without_word(_case(offers, None, {GPUS.name: {"const": 0}}, required=[GPUS.name]))
+        return
+    yield _without_word(_case(offers, None, {}))
+    if len(offers.accelerators) == 1:
+        (only,) = offers.accelerators.values()
+        count = {"type": GPUS.type, **GPUS.schema(offers.choices(only))}
+        yield _without_word(_case(offers, only, {GPUS.name: count}, required=[GPUS.name]))
+
+
+def _without_word(case: Schema) -> Schema:
+    return {**case, "not": {"required": [ACCELERATOR]}}
+
+
+def _case(
+    offers: Offers,
+    accelerator: Accelerator | None,
+    exactly: dict[str, Schema],
+    required: list[str] | None = None,
+) -> Schema:
+    choices = offers.choices(accelerator)
+    properties = {option.name: option.schema(choices) for option in OPTIONS}
+    return {"properties": {**properties, **exactly}, "required": required or []}

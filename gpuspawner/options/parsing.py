@@ -1,16 +1,46 @@
-"""Reads the options that somebody sent: into a request, or into errors at fields."""
+"""Reads the options of a form, query or REST request: into a request, or into errors at fields."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 
 from msgspec import convert
 
 from gpuspawner.offers import Accelerator, Offers
+from gpuspawner.offers.shapes import same_key
 from gpuspawner.options import wording
-from gpuspawner.options.declared import ACCELERATOR, GPUS, NAMES, OPTIONS
-from gpuspawner.options.request import FieldError, GPURequest
+from gpuspawner.options.declared import ACCELERATOR, GPUS, NAMES, OPTIONS, FieldError, Written
 from gpuspawner.options.spelling import Number
 from gpuspawner.quoting import quote
+
+OF = "--"
+"""In a form, `gpus--a100` is the option `gpus` if the accelerator `a100` is chosen."""
+
+UNLISTED = "unlisted_"
+"""In a form, `unlisted_image` is the text field beside the list `image`, and takes precedence."""
+
+_WHOLE = re.compile(r"[0-9]{1,9}")
+_DECIMAL = re.compile(r"[0-9]{1,9}\.[0-9]{1,3}")
+_NUMBERS = frozenset(option.name for option in OPTIONS if option.type == "number")
+
+
+@dataclass(frozen=True, slots=True)
+class GPURequest:
+    """A request of a user, in which every value is offered. None: users can't choose it.
+
+    Attributes:
+        accelerator: Key of an accelerator; None for a server without a GPU.
+        gpus: Number of GPUs; 0 without an accelerator, and only then.
+        image: Key of an image, or the reference of an image that isn't listed.
+        memory: Text of an offered memory size.
+        cpu: Cores.
+    """
+
+    accelerator: str | None = None
+    gpus: int = 0
+    image: str | None = None
+    memory: str | None = None
+    cpu: int | float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +54,28 @@ class Gone:
 
     field: str
     value: str
+
+
+def from_form(form: Mapping[str, Sequence[object]]) -> dict[str, object]:
+    """Convert the fields of a form or query, as JupyterHub provides them, to options for `parse`.
+
+    Only here are numbers texts. A field such as `gpus--a100` counts if its accelerator is the
+    chosen one. JupyterHub's own `_xsrf` is left out.
+    """
+    fields = {name: _single(values) for name, values in form.items() if name != "_xsrf"}
+    accelerator = fields.get(ACCELERATOR)
+    raw: dict[str, object] = {}
+    for name, value in fields.items():
+        option, of, key = name.partition(OF)
+        if not of or option not in NAMES:
+            raw.setdefault(name, _number(name, value))
+        elif isinstance(accelerator, str) and same_key(key) == same_key(accelerator):
+            raw[option] = _number(option, value)
+    for option in (it.name for it in OPTIONS):
+        written = raw.pop(f"{UNLISTED}{option}", "")
+        if written != "":
+            raw[option] = written.strip() if isinstance(written, str) else written
+    return {name: None if value == "" else value for name, value in raw.items()}
 
 
 def parse(raw: object, offers: Offers) -> GPURequest | tuple[FieldError, ...]:
@@ -66,13 +118,17 @@ def fall_back(raw: object, offers: Offers) -> tuple[GPURequest, tuple[Gone, ...]
     return read, tuple(gone)
 
 
+def user_options(request: GPURequest) -> dict[str, Written]:
+    """Return a request as JupyterHub stores it; `parse` reads it as the same request."""
+    return asdict(request)
+
+
 def _unknown(raw: Mapping[object, object]) -> tuple[FieldError, ...]:
     unknown = [name for name in raw if name not in NAMES]
     return (FieldError("", wording.unknown_options(unknown, NAMES)),) if unknown else ()
 
 
 def _accelerator(raw: Mapping[object, object], offers: Offers) -> Accelerator | FieldError | None:
-    """Return the accelerator that is named, or that follows from the other options."""
     if ACCELERATOR not in raw:
         return _unnamed(raw.get(GPUS.name), offers)
     given = raw[ACCELERATOR]
@@ -97,3 +153,15 @@ def _unnamed(gpus: object, offers: Offers) -> Accelerator | FieldError | None:
     if len(offers.accelerators) == 1:
         return next(iter(offers.accelerators.values()))
     return FieldError(ACCELERATOR, wording.accelerator_missing(offers.accelerators))
+
+
+def _single(values: Sequence[object]) -> object:
+    return values[0] if len(values) == 1 else list(values)
+
+
+def _number(name: str, value: object) -> object:
+    if name not in _NUMBERS or not isinstance(value, str):
+        return value
+    if _WHOLE.fullmatch(value):
+        return int(value)
+    return float(value) if _DECIMAL.fullmatch(value) else value

@@ -4,10 +4,10 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from gpuspawner.offers import Memory
-from gpuspawner.offers.references import whole
+from gpuspawner.offers.texts import whole
 
 Schema: TypeAlias = dict[str, object]
 """A JSON Schema, draft 2020-12, as plain data."""
@@ -17,16 +17,6 @@ _UNITS = {
     **{f"{prefix}i": 1024**power for power, prefix in enumerate("KMGTPE", 1)},
     **{prefix: 1000**power for power, prefix in enumerate("kMGTPE", 1)},
 }
-
-
-class Spelling(Protocol):
-    """The ways to write a choice."""
-
-    def stands_in(self, given: object) -> bool:
-        """Whether a value stands for this choice; a value of another type never does."""
-
-    def schema(self) -> Schema:
-        """Return the JSON Schema that accepts exactly the values that stand for this choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +30,7 @@ class Number:
         return is_number(given) and given == self.value
 
     def schema(self) -> Schema:
-        """Return a schema that accepts only this number."""
+        """Accept only this number."""
         return {"const": self.value}
 
 
@@ -52,11 +42,11 @@ class Key:
     title: str
 
     def stands_in(self, given: object) -> bool:
-        """Whether a value is the same key for `gpuspawner.offers.keys.same_key`."""
+        """Whether a value is the same key for `gpuspawner.offers.shapes.same_key`."""
         return isinstance(given, str) and _expression(self.key).search(given) is not None
 
     def schema(self) -> Schema:
-        """Return a pattern, with the key as it is stored for an example."""
+        """Return a pattern, with the stored key as an example."""
         pattern = _expression(self.key).pattern
         return {
             "type": "string",
@@ -73,12 +63,16 @@ class Size:
     memory: Memory
 
     def stands_in(self, given: object) -> bool:
-        """Whether a value is the same number of bytes, written in one of these ways."""
+        """Whether a value is the same number of bytes."""
         return isinstance(given, str) and given in _texts(self.memory)
 
     def schema(self) -> Schema:
         """List all ways to write it, the administrator's first."""
         return {"enum": list(_texts(self.memory))}
+
+
+Spelling: TypeAlias = Number | Key | Size
+"""The ways to write a choice. A value of another type never stands for it."""
 
 
 def is_number(value: object) -> bool:

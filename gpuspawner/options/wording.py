@@ -14,6 +14,20 @@ _MOST_NAMED = 3
 _TYPES = frozenset({N_("a list"), N_("an object"), N_("a very large number")})
 
 
+_LABELS = {
+    "accelerator": N_("GPU"),
+    "gpus": N_("Number of GPUs"),
+    "image": N_("Image"),
+    "memory": N_("Memory"),
+    "cpu": N_("CPU"),
+}
+
+
+def label(option: str) -> str:
+    """Return an option's label on the form."""
+    return _(_LABELS[option])
+
+
 def quoted(value: object) -> str:
     """Quote what was sent, or name its type."""
     text = quote(value)

@@ -9,10 +9,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
-from gpuspawner.admission.changes import changes
-from gpuspawner.admission.dry_run import Admission, Answer
+from gpuspawner.admission.dry_run import Admission, Answer, changes
+from gpuspawner.admission.dry_runs import TooManyDryRunsError
 from gpuspawner.admission.rejection import OutOfRange, OverQuota, QuotaUncounted, Rejection
-from gpuspawner.admission.slots import TooManyDryRunsError
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.alternatives import Variants, request_for
 from gpuspawner.preflight.decision import Alternative, Decision, Reason, Refuse

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Protocol
 
-from gpuspawner.kube.manifest import Manifest
+from gpuspawner.kube.objects import Manifest
 from gpuspawner.offers import Accelerator, Offers
 from gpuspawner.options import GPURequest
 from gpuspawner.policy import Grant

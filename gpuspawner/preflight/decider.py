@@ -17,12 +17,11 @@ from gpuspawner.preflight.decision import (
     UnknownRules,
     Wait,
 )
-from gpuspawner.preflight.missing_claims import waits_for_a_claim
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.verdicts import Subject, Verdicts
 from gpuspawner.scaling.declared import can_scale_up
+from gpuspawner.scheduling import Unknown
 from gpuspawner.scheduling.state import ClusterState
-from gpuspawner.scheduling.unknowns import Unknown
 from gpuspawner.scheduling.verdict import Outcome, Verdict
 
 
@@ -49,7 +48,7 @@ class Decider:
         if isinstance(subject, Undecodable):
             return Start(proposal.grant, (UnknownRules((subject.problem,)),))
         verdict = self._verdicts.verdict(subject)
-        if waits_for_a_claim(self._state, proposal.namespace, verdict):
+        if self._waits_for_a_claim(proposal.namespace, verdict):
             return Start(proposal.grant, (UnknownRules((verdict.message,)),))
         match verdict.outcome:
             case Outcome.FITS:
@@ -89,6 +88,19 @@ class Decider:
     def fits(self, subject: Subject) -> bool:
         """Whether a node has room for the pod at this moment."""
         return self._verdicts.verdict(subject).outcome is Outcome.FITS
+
+    def _waits_for_a_claim(self, namespace: str, verdict: Verdict) -> bool:
+        """Whether the verdict rejects the pod because of a PersistentVolumeClaim not yet in view.
+
+        The spawner or an administrator's hook may be about to create it, or may have just created
+        it. Nobody can tell yet whether it will be bound.
+        """
+        rejected = verdict.rejected
+        return (
+            rejected is not None
+            and rejected.claim != ""
+            and self._state.find("PersistentVolumeClaim", namespace, rejected.claim) is None
+        )
 
     def _wait_or_refuse(
         self, proposal: Proposal, subject: Subject, verdict: Verdict, age: float

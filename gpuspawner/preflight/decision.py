@@ -208,14 +208,5 @@ class Refuse:
     rejection: Rejection | None = None
     after_admission: bool = False
 
-    @property
-    def http_status(self) -> int:
-        """The HTTP status of a refusal.
-
-        Always 409 (Conflict): the request is well formed, but conflicts with the cluster's present
-        state. It is below 500, so the hub never counts it as a failure of its own.
-        """
-        return 409
-
 
 Decision = Start | Wait | Refuse

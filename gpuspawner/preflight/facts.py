@@ -13,10 +13,10 @@ from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.labels import SelectorError
 from gpuspawner.scheduling.node_affinity import node_choice
 from gpuspawner.scheduling.node_info import NodeInfo
-from gpuspawner.scheduling.outcome import AWAY_TAINTS
-from gpuspawner.scheduling.priority import BUILT_IN, priority_of
+from gpuspawner.scheduling.preemption import AWAY_TAINTS
 from gpuspawner.scheduling.requests import CPU, MEMORY, is_extended, pod_requests
 from gpuspawner.scheduling.state import ClusterState
+from gpuspawner.scheduling.storage_index import BUILT_IN, priority_of
 from gpuspawner.scheduling.taint_toleration import untolerated
 
 

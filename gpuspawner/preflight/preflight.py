@@ -32,9 +32,9 @@ from gpuspawner.preflight.decision import (
     UnknownRules,
     ViewNotLive,
 )
+from gpuspawner.preflight.pending_pods import is_unschedulable
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.reservations import Reservations
-from gpuspawner.preflight.unschedulable import is_unschedulable
 from gpuspawner.preflight.verdicts import Subject, Verdicts
 from gpuspawner.preflight.wait_queue import Waiter, WaitQueue
 from gpuspawner.scheduling.verdict import Outcome

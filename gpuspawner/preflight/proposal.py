@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from gpuspawner.kube.manifest import Manifest
-from gpuspawner.kube.objects import Undecodable, convert
+from gpuspawner.kube.objects import Manifest, Undecodable, convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.pending_pods import Key

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from msgspec import msgpack, structs
 
-from gpuspawner.kube.manifest import Manifest
+from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.pods import Affinity, Pod, Volume
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.preflight.contention import Demand, requests_with_pod

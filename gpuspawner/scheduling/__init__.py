@@ -35,8 +35,7 @@ from .failures import (
 from .node_info import NodeInfo, PodInfo
 from .rules import Rules
 from .state import ClusterState
-from .unknowns import Unknown, Why
-from .verdict import Outcome, Verdict
+from .verdict import Outcome, Unknown, Verdict, Why
 
 __all__ = [
     "ClaimInUse",

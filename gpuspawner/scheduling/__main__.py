@@ -5,28 +5,20 @@ Each file holds the output of `kubectl get -o json`: a List or one object. Optio
 
 import argparse
 import sys
+from inspect import signature
 from pathlib import Path
 
 import msgspec
+
+from gpuspawner.kube.objects import KINDS
 
 from .evaluate import explain
 from .rules import Rules
 from .state import ClusterState
 from .verdict import Verdict
 
-KINDS = {
-    "namespaces": "Namespace",
-    "persistentVolumeClaims": "PersistentVolumeClaim",
-    "persistentVolumes": "PersistentVolume",
-    "storageClasses": "StorageClass",
-    "csiNodes": "CSINode",
-    "csiDrivers": "CSIDriver",
-    "csiStorageCapacities": "CSIStorageCapacity",
-    "volumeAttachments": "VolumeAttachment",
-    "deviceClasses": "DeviceClass",
-    "priorityClasses": "PriorityClass",
-}
-"""Further kinds, by the name of their argument of `ClusterState.from_objects`."""
+ARGUMENTS = tuple(signature(ClusterState.from_objects).parameters)[2:-1]
+"""The further kinds: all but nodes, pods and rules, in the order of `KINDS`."""
 
 Objects = list[dict[str, object]]
 
@@ -77,12 +69,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("pods", type=Path, metavar="PODS.json", help="of all namespaces")
     parser.add_argument("pod", type=Path, metavar="POD.json", help="the pod to place")
     parser.add_argument("--scheduler-version", default="v1.36", help="whose rules decide")
-    for name, kind in KINDS.items():
+    for name, kind in zip(ARGUMENTS, [*KINDS][2:], strict=True):
         parser.add_argument(f"--{name}", type=Path, metavar="FILE", help=f"every {kind}")
     options = parser.parse_args(arguments)
     try:
         given = {
-            name: read_objects(getattr(options, name)) for name in KINDS if getattr(options, name)
+            name: read_objects(getattr(options, name))
+            for name in ARGUMENTS
+            if getattr(options, name)
         }
         pod = read_objects(options.pod)
         state = ClusterState.from_objects(

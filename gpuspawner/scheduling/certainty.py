@@ -12,7 +12,7 @@ from .pod_claims import claim_name, missing_kinds
 from .requests import is_extended
 from .rules import DEFAULT_SCHEDULER
 from .state import ClusterState
-from .unknowns import Unknown, Why
+from .verdict import Unknown, Why
 
 IMPLICIT_DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
 
@@ -23,7 +23,7 @@ COUNTED_KINDS = ("PersistentVolumeClaim", "PersistentVolume", "StorageClass", "V
 def unknown_storage(
     state: ClusterState, pod: Pod, new_claims: Iterable[PersistentVolumeClaim]
 ) -> tuple[Unknown, ...]:
-    """Return the unknown kinds on which the pod's claims depend."""
+    """Return a doubt for each unknown kind on which the pod's claims depend."""
     kinds = missing_kinds(pod, state.storage, new_claims)
     return tuple(
         Unknown(Why.NOT_KNOWN, kind, may_admit=True)
@@ -108,7 +108,6 @@ def _missing_storage(filters: Filters) -> Iterator[Unknown]:
 
 
 def _limited(filters: Filters) -> bool:
-    """Return whether any node limits the number of volumes for one of the pod's drivers."""
     storage = filters.state.storage
     return any(
         not filters.limits.drivers.isdisjoint(storage.volume_limits(name))
@@ -117,7 +116,6 @@ def _limited(filters: Filters) -> bool:
 
 
 def _device_classes(filters: Filters) -> Iterator[Unknown]:
-    """Yield a doubt if a device class may serve a resource on nodes without its device plugin."""
     state = filters.state
     if not state.rules.device_plugin_by_claim:
         return
@@ -142,38 +140,36 @@ def _has_plugin(state: ClusterState, resource: str) -> bool:
 
 
 def _undecodable_objects(filters: Filters) -> Iterable[Unknown]:
-    """Return one doubt per kind and effect, because thousands of pods may be undecodable."""
+    """Return one doubt per kind and effect: thousands of pods may be undecodable."""
     found: dict[tuple[str, bool, bool], Unknown] = {}
     for undecodable in filters.state.undecodable:
-        for doubt in _undecodable(undecodable, filters):
-            found.setdefault((undecodable.kind, doubt.may_admit, doubt.may_refuse), doubt)
+        may_admit, may_refuse = _effect(undecodable, filters)
+        key = undecodable.kind, may_admit, may_refuse
+        if (may_admit or may_refuse) and key not in found:
+            found[key] = Unknown(
+                Why.UNDECODABLE_OBJECT, _describe(undecodable), may_admit, may_refuse
+            )
     return found.values()
 
 
-def _undecodable(undecodable: Undecodable, filters: Filters) -> Iterator[Unknown]:
+def _effect(undecodable: Undecodable, filters: Filters) -> tuple[bool, bool]:
+    """Return whether an undecodable object may admit the pod, and whether it may refuse it."""
     related = filters.related
-    if undecodable.kind == "Node":
-        yield Unknown(
-            Why.UNDECODABLE_OBJECT, _describe(undecodable), may_admit=True, may_refuse=related
-        )
-    elif undecodable.kind == "Pod":
-        # If its node is readable, it concerns that node only (see `uncertain`).
-        if undecodable.repels or not undecodable.node or related:
-            yield Unknown(Why.UNDECODABLE_OBJECT, _describe(undecodable), may_admit=related)
-    elif undecodable.kind == "Namespace":
-        if filters.by_namespace_label:
-            yield Unknown(Why.UNDECODABLE_OBJECT, _describe(undecodable), may_admit=True)
-    elif undecodable.kind in ("DeviceClass", "PriorityClass"):
-        if _may_help(undecodable, filters):
-            yield Unknown(
-                Why.UNDECODABLE_OBJECT, _describe(undecodable), may_admit=True, may_refuse=False
-            )
-    elif _concerns(undecodable, filters):
-        yield Unknown(Why.UNDECODABLE_OBJECT, _describe(undecodable), may_admit=True)
+    match undecodable.kind:
+        case "Node":
+            return True, related
+        case "Pod":
+            # If its node is readable, it concerns that node only (see `uncertain`).
+            return related, undecodable.repels or not undecodable.node or related
+        case "Namespace":
+            return filters.by_namespace_label, filters.by_namespace_label
+        case "DeviceClass" | "PriorityClass":
+            return _may_help(undecodable, filters), False
+    concerned = _concerns(undecodable, filters)
+    return concerned, concerned
 
 
 def _may_help(undecodable: Undecodable, filters: Filters) -> bool:
-    """Return whether an undecodable class may serve the pod's devices or raise its priority."""
     if undecodable.kind == "DeviceClass":
         return any(is_extended(resource) for resource, _ in filters.asked)
     spec = filters.pod.spec
@@ -181,7 +177,6 @@ def _may_help(undecodable: Undecodable, filters: Filters) -> bool:
 
 
 def _concerns(undecodable: Undecodable, filters: Filters) -> bool:
-    """Return whether the pod may need an undecodable storage object."""
     pod = filters.pod
     names = {claim_name(pod, volume) for volume in pod.spec.volumes or ()} - {None}
     if not names or undecodable.kind != "PersistentVolumeClaim":

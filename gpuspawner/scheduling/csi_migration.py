@@ -6,20 +6,12 @@ in volumebinding/binder.go (v1.36.2), csi-translation-lib plugins/in_tree_volume
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Protocol
 
 import msgspec
 
-from gpuspawner.kube.meta import (
-    AWSElasticBlockStore,
-    AzureDisk,
-    Cinder,
-    GCEPersistentDisk,
-    LabelSelectorRequirement,
-    NodeSelector,
-    NodeSelectorTerm,
-)
-from gpuspawner.kube.storage import PersistentVolume, VolumeNodeAffinity
+from gpuspawner.kube.meta import LabelSelectorRequirement, NodeSelector, NodeSelectorTerm
+from gpuspawner.kube.pods import Volume
+from gpuspawner.kube.storage import PersistentVolume, VolumeNodeAffinity, VolumeSpec
 
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 """The annotation of a CSINode that lists in-tree plugins, separated by commas."""
@@ -44,28 +36,8 @@ _CSI_ZONES = {
 _AWS_URL = re.compile(r"aws://[^/?#]*/+vol-[^/?#]*/*")
 
 
-class Disk(Protocol):
-    """A reference to an in-tree disk: a volume of a pod, or the spec of a PersistentVolume."""
-
-    @property
-    def aws_elastic_block_store(self) -> AWSElasticBlockStore | None:
-        """Amazon's."""
-
-    @property
-    def gce_persistent_disk(self) -> GCEPersistentDisk | None:
-        """Google's."""
-
-    @property
-    def azure_disk(self) -> AzureDisk | None:
-        """Microsoft's."""
-
-    @property
-    def cinder(self) -> Cinder | None:
-        """OpenStack's."""
-
-
-def plugin_of(disk: Disk) -> str | None:
-    """Return the in-tree plugin of a disk; None if no plugin that can migrate serves it."""
+def plugin_of(disk: Volume | VolumeSpec) -> str | None:
+    """Return the in-tree plugin of a disk; None if it can't migrate."""
     if disk.aws_elastic_block_store:
         return AWS_EBS
     if disk.gce_persistent_disk:
@@ -76,7 +48,7 @@ def plugin_of(disk: Disk) -> str | None:
 
 
 def migrated_plugins(annotations: Mapping[str, str] | None) -> frozenset[str]:
-    """Return the plugins that a node serves through CSI, from its CSINode's annotations."""
+    """Return the plugins that a node serves through CSI, by its CSINode's annotations."""
     return frozenset((annotations or {}).get(MIGRATED_PLUGINS, "").split(",")) - {""}
 
 
@@ -126,7 +98,6 @@ def translates(volume: PersistentVolume) -> bool:
 
 
 def _labels_in_use(terms: Iterable[NodeSelectorTerm], labels: Mapping[str, str]) -> tuple[str, str]:
-    """Return the zone label and the region label that a volume uses."""
     keys = {e.key for term in terms for e in term.match_expressions or ()}
     for named in (keys, labels):
         if ZONE in named:

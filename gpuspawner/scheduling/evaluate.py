@@ -1,7 +1,8 @@
 """Evaluates whether kube-scheduler would place a pod now."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 import msgspec
 
@@ -13,19 +14,18 @@ from gpuspawner.kube.storage import PersistentVolumeClaim
 from .certainty import doubts, uncertain, unknown_storage
 from .failures import Excluded, Failures
 from .filters import Filters
-from .fit_error import count_reasons
 from .labels import SelectorError
 from .node_info import NodeInfo, pod_info
 from .node_resources_fit import fits
-from .outcome import CouldHold, could_hold
-from .preemption import Preemption, preempt
+from .preemption import CouldHold, Preemption, could_hold, preempt
 from .state import ClusterState
 from .static_filters import Screen, Unfit
-from .unknowns import Unknown, Why
-from .verdict import Outcome, Verdict
+from .verdict import Outcome, Unknown, Verdict, Why
 
 PlainOrPod = Mapping[str, object] | Pod
 PlainOrClaim = Mapping[str, object] | PersistentVolumeClaim
+
+_T = TypeVar("_T", Pod, PersistentVolumeClaim)
 
 
 def evaluate(
@@ -35,29 +35,24 @@ def evaluate(
 
     Args:
         state: the cluster.
-        pod: the pod to place, as a plain API dict or decoded. Best is the pod that a server-side
-            dry run returned, because it includes the changes of admission.
-        new_claims: PersistentVolumeClaims that don't exist yet, and that are created before the
-            pod. Each counts by its StorageClass.
+        pod: a plain API dict or decoded. Best is the pod that a server-side dry run returned,
+            because it includes the changes of admission.
+        new_claims: PersistentVolumeClaims that are created before the pod. Each counts by its
+            StorageClass.
     """
-    return _judged(state, pod, new_claims, _no_failures)
+    return _judged(state, pod, new_claims, explained=False)
 
 
 def explain(
     state: ClusterState, pod: PlainOrPod, *, new_claims: Iterable[PlainOrClaim] = ()
 ) -> Verdict:
     """Evaluate a pod, and list the failures of all other nodes even if a node fits."""
-    return _judged(state, pod, new_claims, _all_failures)
+    return _judged(state, pod, new_claims, explained=True)
 
 
 def fits_somewhere(state: ClusterState, pod: PlainOrPod) -> bool:
-    """Return whether a pod fits. Faster than `evaluate`, because it stops at the first node.
-
-    Args:
-        state: the cluster.
-        pod: the pod to place. Its claims must exist.
-    """
-    parsed = _parsed(pod)
+    """Return whether a pod, whose claims exist, fits on any node; stops at the first."""
+    parsed = _parsed(pod, Pod)
     if isinstance(parsed, str) or unknown_storage(state, parsed, ()):
         return False
     try:
@@ -78,22 +73,15 @@ def fits_somewhere(state: ClusterState, pod: PlainOrPod) -> bool:
 def fits_on(
     state: ClusterState, node: str, pod: PlainOrPod, extra_pods: Iterable[PlainOrPod] = ()
 ) -> bool | None:
-    """Return whether a pod fits on a node beside further pods; None if that is unknown.
-
-    Args:
-        state: the cluster.
-        node: the node's name.
-        pod: the pod to place.
-        extra_pods: pods to count as if they ran on the node.
-    """
+    """Return whether a pod fits on a node as if `extra_pods` ran there; None if that is unknown."""
     info = state.nodes.get(node)
     if info is None:
         return False
-    extra = [_parsed(other) for other in extra_pods]
+    extra = [_parsed(other, Pod) for other in extra_pods]
     assumed = tuple(pod_info(o, state.rules, node) for o in extra if isinstance(o, Pod))
     if len(assumed) < len(extra) or any(other.problem for other in assumed):
         return None
-    target = _parsed(pod)
+    target = _parsed(pod, Pod)
     if isinstance(target, str):
         return None
     try:
@@ -109,8 +97,6 @@ def fits_on(
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """The result of a search."""
-
     nodes: int
     screen: Screen | None
     """None if one reason rejects the pod on every node."""
@@ -123,14 +109,15 @@ def _judged(
     state: ClusterState,
     pod: PlainOrPod,
     new_claims: Iterable[PlainOrClaim],
-    failures_of: Callable[[Filters, _Found], Mapping[str, Failures]],
+    *,
+    explained: bool,
 ) -> Verdict:
-    parsed = _parsed(pod)
+    parsed = _parsed(pod, Pod)
     if isinstance(parsed, str):
         return _not_understood(state, parsed)
     claims: list[PersistentVolumeClaim] = []
     for claim in new_claims:
-        known = _claim(claim)
+        known = _parsed(claim, PersistentVolumeClaim)
         if isinstance(known, str):
             return _not_understood(state, known)
         claims.append(known)
@@ -148,7 +135,7 @@ def _judged(
     unknown += doubts(filters)
     found = _search(filters)
     if found.feasible:
-        return _fits(found, unknown, failures_of(filters, found))
+        return _fits(found, unknown, _all_failures(filters, found) if explained else {})
     return _refused(filters, found, unknown)
 
 
@@ -181,12 +168,7 @@ def _candidates(filters: Filters, screen: Screen) -> list[NodeInfo]:
     return [node for node in roomy if node.problem or filters.admits(node)]
 
 
-def _no_failures(_filters: Filters, _found: _Found) -> dict[str, Failures]:
-    return {}
-
-
 def _all_failures(filters: Filters, found: _Found) -> Mapping[str, Failures]:
-    """Return the failures of all nodes that don't fit."""
     if found.screen is None:
         return _everywhere(filters)
     return _joined(filters, found.screen, _unfit(filters, found.screen))
@@ -198,7 +180,6 @@ def _everywhere(filters: Filters) -> Mapping[str, Failures]:
 
 
 def _unfit(filters: Filters, screen: Screen) -> Unfit:
-    """Return the nodes that pass the screen but don't fit."""
     simple = filters.simple and not filters.state.has_nominations
     if simple and filters.names is None:
         return screen.lacking(filters.asked)
@@ -247,7 +228,7 @@ def _refused(filters: Filters, found: _Found, unknown: tuple[Unknown, ...]) -> V
         if filters.names is None:
             counts = unfit.reasons + Counter(screen.reasons)
         else:
-            counts = count_reasons(failures.values())
+            counts = Counter(fact.reason for facts in failures.values() for fact in facts)
         preemption, could = preempt(filters, unfit.freeable), could_hold(filters, screen)
     if preemption.doubt is not None:
         doubtful += (preemption.doubt,)
@@ -281,21 +262,12 @@ def _not_understood(state: ClusterState, problem: str) -> Verdict:
     )
 
 
-def _parsed(pod: PlainOrPod) -> Pod | str:
-    """Return the pod, or why it can't be decoded. It needs no name."""
-    if isinstance(pod, Pod):
-        return pod
+def _parsed(thing: Mapping[str, object] | _T, type_: type[_T]) -> _T | str:
+    """Return the object, or why it can't be decoded. It needs no name."""
+    if isinstance(thing, type_):
+        return thing
     try:
-        return strict_convert(pod, Pod)
-    except UNDECODABLE as error:
-        return str(error)
-
-
-def _claim(claim: PlainOrClaim) -> PersistentVolumeClaim | str:
-    if isinstance(claim, PersistentVolumeClaim):
-        return claim
-    try:
-        return strict_convert(claim, PersistentVolumeClaim)
+        return strict_convert(thing, type_)
     except UNDECODABLE as error:
         return str(error)
 

@@ -7,8 +7,6 @@ from typing import ClassVar
 
 import msgspec
 
-from gpuspawner.kube.nodes import Taint
-
 from .requests import PODS
 
 
@@ -19,77 +17,50 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
     """Whether removing pods (preemption) could resolve it. The scheduler calls these failures
     `Unschedulable`, and all others `UnschedulableAndUnresolvable`."""
 
-    @property
-    def reason(self) -> str:
-        """The scheduler's text."""
-        raise NotImplementedError
+    reason: ClassVar[str]
+    """The scheduler's text."""
 
 
 class Cordoned(Failure, frozen=True):
     """The node is cordoned."""
 
-    @property
-    def reason(self) -> str:
-        """The scheduler's text."""
-        return "node(s) were unschedulable"
+    reason = "node(s) were unschedulable"
 
 
 class OtherNode(Failure, frozen=True):
     """The pod names another node."""
 
-    @property
-    def reason(self) -> str:
-        """The scheduler's text."""
-        return "node(s) didn't match the requested node name"
+    reason = "node(s) didn't match the requested node name"
 
 
 class Untolerated(Failure, frozen=True):
     """The first taint of the node that the pod doesn't tolerate."""
 
+    reason = "node(s) had untolerated taint(s)"
     key: str
     value: str
     effect: str
-
-    @property
-    def taint(self) -> Taint:
-        """The taint."""
-        return Taint(self.key, self.value, self.effect)
-
-    @property
-    def reason(self) -> str:
-        """The scheduler's text."""
-        return "node(s) had untolerated taint(s)"
 
 
 class Unselected(Failure, frozen=True):
     """The pod's nodeSelector or required node affinity doesn't select the node."""
 
-    @property
-    def reason(self) -> str:
-        """The scheduler's text."""
-        return "node(s) didn't match Pod's node affinity/selector"
+    reason = "node(s) didn't match Pod's node affinity/selector"
 
 
 class Excluded(Failure, frozen=True):
     """The pod's node affinity names nodes by `metadata.name`, but not this node."""
 
-    @property
-    def reason(self) -> str:
-        """The scheduler's text."""
-        return "node(s) didn't satisfy plugin(s) [NodeAffinity]"
+    reason = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 
 
 class PortTaken(Failure, frozen=True):
     """A pod on the node already uses a host port that the pod wants."""
 
-    resolvable: ClassVar[bool] = True
+    reason = "node(s) didn't have free ports for the requested pod ports"
+    resolvable = True
     protocol: str
     port: int
-
-    @property
-    def reason(self) -> str:
-        """The scheduler's text."""
-        return "node(s) didn't have free ports for the requested pod ports"
 
 
 class Insufficient(Failure, frozen=True):
@@ -107,7 +78,7 @@ class Insufficient(Failure, frozen=True):
         return self.asked <= self.allocatable or self.resource == PODS
 
     @property
-    def reason(self) -> str:
+    def reason(self) -> str:  # type: ignore[override]
         """The scheduler's text."""
         return "Too many pods" if self.resource == PODS else f"Insufficient {self.resource}"
 
@@ -115,153 +86,102 @@ class Insufficient(Failure, frozen=True):
 class DiskInUse(Failure, frozen=True):
     """A pod on the node already uses an in-tree disk that the pod wants."""
 
-    resolvable: ClassVar[bool] = True
+    reason = "node(s) had no available disk"
+    resolvable = True
     volume: str
-
-    @property
-    def reason(self) -> str:
-        """The scheduler's text."""
-        return "node(s) had no available disk"
 
 
 class ClaimInUse(Failure, frozen=True):
     """Another pod uses a ReadWriteOncePod claim of the pod."""
 
-    resolvable: ClassVar[bool] = True
+    reason = (
+        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode"
+        " already in-use by another pod"
+    )
+    resolvable = True
     claims: tuple[str, ...]
-
-    @property
-    def reason(self) -> str:
-        """The scheduler's text."""
-        return (
-            "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode"
-            " already in-use by another pod"
-        )
 
 
 class TooManyVolumes(Failure, frozen=True):
     """The pod's volumes exceed the node's limit for a CSI driver."""
 
-    resolvable: ClassVar[bool] = True
+    reason = "node(s) exceed max volume count"
+    resolvable = True
     driver: str
     limit: int
-
-    @property
-    def reason(self) -> str:
-        """The scheduler's text."""
-        return "node(s) exceed max volume count"
 
 
 class VolumeElsewhere(Failure, frozen=True):
     """The node affinity of a volume excludes the node."""
 
+    reason = "node(s) didn't match PersistentVolume's node affinity"
     claim: str
     volume: str
-
-    @property
-    def reason(self) -> str:
-        """The scheduler's text."""
-        return "node(s) didn't match PersistentVolume's node affinity"
 
 
 class NoVolume(Failure, frozen=True):
     """On this node, no volume is free for a claim, and none can be provisioned."""
 
+    reason = "node(s) didn't find available persistent volumes to bind"
     claim: str
-
-    @property
-    def reason(self) -> str:
-        """The scheduler's text."""
-        return "node(s) didn't find available persistent volumes to bind"
 
 
 class NoStorage(Failure, frozen=True):
     """The storage that the node can reach has too little space for a claim."""
 
+    reason = "node(s) did not have enough free storage"
     claim: str
-
-    @property
-    def reason(self) -> str:
-        """The scheduler's text."""
-        return "node(s) did not have enough free storage"
 
 
 class VolumeGone(Failure, frozen=True):
     """A claim is bound to a volume that doesn't exist."""
 
+    reason = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
     claim: str
-
-    @property
-    def reason(self) -> str:
-        """The scheduler's text."""
-        return "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 
 
 class OtherZone(Failure, frozen=True):
     """The zone or region label of a volume differs from the node's."""
 
+    reason = "node(s) had no available volume zone"
     volume: str
     label: str
     zones: tuple[str, ...]
-
-    @property
-    def reason(self) -> str:
-        """The scheduler's text."""
-        return "node(s) had no available volume zone"
 
 
 class Uneven(Failure, frozen=True):
     """The node would exceed the `maxSkew` of a topology spread constraint."""
 
-    resolvable: ClassVar[bool] = True
+    reason = "node(s) didn't match pod topology spread constraints"
+    resolvable = True
     topology_key: str
-
-    @property
-    def reason(self) -> str:
-        """The scheduler's text."""
-        return "node(s) didn't match pod topology spread constraints"
 
 
 class NoTopology(Failure, frozen=True):
     """The node lacks the label that a topology spread constraint names."""
 
+    reason = "node(s) didn't match pod topology spread constraints (missing required label)"
     topology_key: str
-
-    @property
-    def reason(self) -> str:
-        """The scheduler's text."""
-        return "node(s) didn't match pod topology spread constraints (missing required label)"
 
 
 class NotNear(Failure, frozen=True):
     """The pods that the pod's affinity requires aren't in the node's topology domain."""
 
-    @property
-    def reason(self) -> str:
-        """The scheduler's text."""
-        return "node(s) didn't match pod affinity rules"
+    reason = "node(s) didn't match pod affinity rules"
 
 
 class TooNear(Failure, frozen=True):
     """The pod's anti-affinity matches a pod in the node's topology domain."""
 
-    resolvable: ClassVar[bool] = True
-
-    @property
-    def reason(self) -> str:
-        """The scheduler's text."""
-        return "node(s) didn't match pod anti-affinity rules"
+    reason = "node(s) didn't match pod anti-affinity rules"
+    resolvable = True
 
 
 class Repelled(Failure, frozen=True):
     """The anti-affinity of a pod in the node's topology domain matches the pod."""
 
-    resolvable: ClassVar[bool] = True
-
-    @property
-    def reason(self) -> str:
-        """The scheduler's text."""
-        return "node(s) didn't satisfy existing pods anti-affinity rules"
+    reason = "node(s) didn't satisfy existing pods anti-affinity rules"
+    resolvable = True
 
 
 class Rejected(Failure, frozen=True):
@@ -274,7 +194,7 @@ class Rejected(Failure, frozen=True):
     """Whether it passes without a change, for example once a claim is bound."""
 
     @property
-    def reason(self) -> str:
+    def reason(self) -> str:  # type: ignore[override]
         """The scheduler's text."""
         return self.text
 

@@ -29,11 +29,11 @@ from .node_info import NodeInfo, PodInfo, host_ports, pod_key
 from .node_volume_limits import VolumeLimits
 from .pod_claims import PodClaims, pod_claims
 from .pod_topology_spread import Spread, compile_constraints, domains
-from .priority import priority_of
 from .requests import PODS, Amounts, pod_requests
 from .rules import DEFAULT_SCHEDULER
 from .state import ClusterState
 from .static_filters import Judge, Screen
+from .storage_index import priority_of
 from .taint_toleration import UNSCHEDULABLE, any_tolerates, untolerated
 from .volume_binding import Binding
 
@@ -52,11 +52,7 @@ class Filters:
     ) -> None:
         """Compile the pod's requirements.
 
-        Args:
-            state: the cluster.
-            pod: the pod to place.
-            new_claims: claims that don't exist yet, and that are created before the pod.
-            assumed: pods to count as if they ran on their nodes.
+        `new_claims` are created before the pod; `assumed` pods count as if they ran on their nodes.
 
         Raises:
             QuantityError: a request of the pod isn't a quantity.
@@ -126,13 +122,13 @@ class Filters:
     def failures(self, node: NodeInfo) -> Failures:
         """Return why the pod doesn't fit on a node that passes the screen; empty if it fits.
 
-        The pod must fit both with and without the pods that are nominated to the node
+        It must fit with and without the pods nominated to the node
         (`RunFilterPluginsWithNominatedPods`).
         """
         return self.failures_without(node, ())
 
     def failures_without(self, node: NodeInfo, removed: Pods) -> Failures:
-        """Return the failures of a node as if some of its pods were removed."""
+        """Return the failures of a node without some of its pods."""
         nominated = self._nominated(node) if self.state.has_nominations else ()
         if nominated:
             failures = self._failures(node, nominated, removed)
@@ -152,7 +148,6 @@ class Filters:
         return self._later_failures(node, added, removed)
 
     def _later_failures(self, node: NodeInfo, added: Pods, removed: Pods) -> Failures:
-        """Apply the rules after NodeResourcesFit."""
         if self._volumes_decide:
             failures = self._volume_failures(node, added, removed)
             if failures:
@@ -186,7 +181,7 @@ class Filters:
         return tuple(pod for pod in self._assumed if pod.node == node.name)
 
     def _one_pod_conflict(self, added: Pods, removed: Pods) -> bool:
-        """Return whether a claim is in use, counted by name in any namespace like the plugin."""
+        """Return whether a claim is in use: in any namespace, like the plugin."""
         one_pod = self.claims.one_pod
         uses = len(self._in_use)
         for pods, sign in ((added, 1), (removed, -1)):
@@ -194,7 +189,6 @@ class Filters:
         return uses > 0
 
     def _claims_in_use(self) -> frozenset[str]:
-        """Return the ReadWriteOncePod claims that pods on nodes use."""
         one_pod = self.claims.one_pod
         if not one_pod:
             return frozenset()

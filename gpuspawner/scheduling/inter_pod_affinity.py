@@ -11,12 +11,10 @@ from gpuspawner.kube.nodes import Namespace
 from gpuspawner.kube.pods import Pod
 
 from .failures import Failure, NotNear, Repelled, TooNear
-from .labels import NOTHING, Labels
+from .labels import NO_LABELS, NOTHING, Labels, PodTerm, anti_affinity_of, required_terms
 from .node_info import NodeInfo, PodInfo
-from .pod_affinity_terms import NO_LABELS, PodTerm, anti_affinity_of, required_terms
-from .pod_index import PodIndex
+from .pod_index import Meant, PodIndex, Tally
 from .storage_index import StorageIndex
-from .tallies import Meant, Tally
 
 _Counts = dict[tuple[str, str], int]
 """The number of matching pods for each topology key and value."""
@@ -36,10 +34,6 @@ class PodChoice(NamedTuple):
 
 def pod_choice(pod: Pod, storage: StorageIndex) -> PodChoice:
     """Compile a pod's required affinity and anti-affinity.
-
-    Args:
-        pod: the pod to place.
-        storage: contains the namespaces.
 
     Raises:
         SelectorError: a selector that the scheduler can't use.
@@ -68,14 +62,6 @@ class Nearness:
         namespace_labels: Labels,
         nodes: Mapping[str, NodeInfo],
     ) -> None:
-        """Start with empty counts.
-
-        Args:
-            pod: the pod to place.
-            choice: its affinity and anti-affinity.
-            namespace_labels: the labels of its namespace.
-            nodes: all nodes.
-        """
         self._namespace = pod.metadata.namespace
         self._labels: Labels = pod.metadata.labels or {}
         self._namespace_labels = namespace_labels
@@ -86,12 +72,7 @@ class Nearness:
         self._repelling: _Counts = {}
 
     def count(self, pods: PodIndex, assumed: Iterable[PodInfo] = ()) -> None:
-        """Count the pods on nodes.
-
-        Args:
-            pods: all pods on nodes.
-            assumed: pods to count as if they ran on their nodes.
-        """
+        """Count the pods on nodes, and the assumed pods as if they ran on their nodes."""
         if self._choice.near:
             found = pods.count(Tally(tuple(map(_meant, self._choice.near)), ending_too=True))
             for term in self._choice.near:
@@ -116,13 +97,7 @@ class Nearness:
     def failure(
         self, node: NodeInfo, added: Iterable[PodInfo] = (), removed: Iterable[PodInfo] = ()
     ) -> Failure | None:
-        """Return why the rule excludes a node; None if it doesn't.
-
-        Args:
-            node: the node.
-            added: pods to count as if they ran on it.
-            removed: pods of the node to leave out.
-        """
+        """Return why the rule excludes a node, with and without some pods; None if it doesn't."""
         near, away, repelling = self._near, self._away, self._repelling
         if added or removed:
             near, away, repelling = dict(near), dict(away), dict(repelling)
@@ -190,7 +165,6 @@ class Nearness:
 
 
 def _meant(term: PodTerm) -> Meant:
-    """Return which pods a term of the pod to place matches."""
     return Meant(term.selector, None if term.namespace_selector.empty else term.namespaces)
 
 

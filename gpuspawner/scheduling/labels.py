@@ -1,12 +1,13 @@
-"""Label selectors and node selectors, compiled once and matched often.
+"""Label selectors, node selectors and terms of pod affinity, compiled once and matched often.
 
 Sources: apimachinery `labels/selector.go` and `LabelSelectorAsSelector`, component-helpers
-`nodeaffinity/nodeaffinity.go` (v0.36.2).
+`nodeaffinity/nodeaffinity.go` (v0.36.2), kube-scheduler's `newAffinityTerm` in `framework/types.go`
+(v1.36.2).
 """
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
 from gpuspawner.kube.meta import (
     LabelSelector,
@@ -14,26 +15,19 @@ from gpuspawner.kube.meta import (
     NodeSelector,
     NodeSelectorTerm,
 )
+from gpuspawner.kube.pods import Affinity, PodAffinity, PodAffinityTerm
 
 Labels = Mapping[str, str]
+
+NO_LABELS: Labels = {}
 
 _VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _KEY = re.compile(
     r"(?:(?=[^/]{1,253}/)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*/)?"
     r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 )
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _INT = re.compile(r"[+-]?[0-9]{1,40}")
-
-
-class HasLabels(Protocol):
-    """Anything with labels."""
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        """Its labels."""
-
-
-_Labelled = TypeVar("_Labelled", bound=HasLabels)
 
 
 class SelectorError(ValueError):
@@ -82,20 +76,6 @@ class Selector(NamedTuple):
                 return False
         return True
 
-    def select(self, things: Iterable[_Labelled]) -> list[_Labelled]:
-        """Return the things whose labels it selects. Fast enough for 150,000 of them."""
-        if self.nothing:
-            return []
-        found: Iterable[_Labelled] = things
-        for requirement in self.requirements:
-            key = requirement.key
-            if requirement.operator == "In" and len(requirement.values) == 1:
-                (value,) = requirement.values
-                found = [thing for thing in found if thing.labels.get(key) == value]
-            else:
-                found = [thing for thing in found if requirement.matches(thing.labels)]
-        return list(found)
-
     @property
     def empty(self) -> bool:
         """Whether it selects everything."""
@@ -117,11 +97,7 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
     requirements = [
         _requirement(key, "In", [value]) for key, value in (selector.match_labels or {}).items()
     ]
-    for expression in selector.match_expressions or ():
-        if expression.operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
-            raise SelectorError(f"{expression.operator!r} is no operator of a label selector")
-        requirements.append(_of(expression))
-    return Selector(tuple(requirements))
+    return Selector((*requirements, *_compiled("label", selector.match_expressions, *_OPERATORS)))
 
 
 class NodeTerm(NamedTuple):
@@ -142,7 +118,7 @@ class NodeTerm(NamedTuple):
 def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
     """Compile the terms of a node selector; a node needs to match one of them.
 
-    The result omits empty terms and invalid terms, because they never match.
+    Empty and invalid terms are omitted, because they never match.
     """
     terms = []
     for term in selector.node_selector_terms or ():
@@ -155,6 +131,48 @@ def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
     return tuple(terms)
 
 
+class PodTerm(NamedTuple):
+    """One required term: which pods it matches, in which namespaces, over which topology key."""
+
+    selector: Selector
+    namespaces: frozenset[str]
+    namespace_selector: Selector
+    topology_key: str
+
+    def matches(self, namespace: str, labels: Labels, namespace_labels: Labels) -> bool:
+        """Return whether the term matches a pod with these labels in this namespace."""
+        if namespace not in self.namespaces and not self.namespace_selector.matches(
+            namespace_labels
+        ):
+            return False
+        return self.selector.matches(labels)
+
+
+def required_terms(
+    affinity: PodAffinity | None, namespace: str, labels: Labels = NO_LABELS
+) -> tuple[PodTerm, ...]:
+    """Compile the required terms of a pod's affinity or anti-affinity.
+
+    Args:
+        affinity: `spec.affinity.podAffinity` or `.podAntiAffinity`.
+        namespace: the pod's namespace.
+        labels: the labels of a pod that doesn't exist yet. The API server will add those of its
+            `matchLabelKeys` and `mismatchLabelKeys` to the selectors (`mutatePodAffinity` in
+            pkg/registry/core/pod/strategy.go). Adding them twice does no harm.
+
+    Raises:
+        SelectorError: a selector that the scheduler can't use.
+    """
+    if affinity is None or not affinity.required:
+        return ()
+    return tuple(_pod_term(term, namespace, labels) for term in affinity.required)
+
+
+def anti_affinity_of(affinity: Affinity | None) -> PodAffinity | None:
+    """Return the anti-affinity of a pod, if any."""
+    return affinity.pod_anti_affinity if affinity else None
+
+
 def int64(text: str) -> int | None:
     """Parse a 64-bit number like Go's `strconv.ParseInt`; None if the text isn't one."""
     if not _INT.fullmatch(text):
@@ -164,22 +182,25 @@ def int64(text: str) -> int | None:
 
 
 def _node_term(term: NodeSelectorTerm) -> NodeTerm:
-    requirements = []
-    for expression in term.match_expressions or ():
-        if expression.operator not in ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"):
-            raise SelectorError(f"{expression.operator!r} is no operator of a node selector")
-        requirements.append(_of(expression))
+    requirements = _compiled("node", term.match_expressions, *_OPERATORS, "Gt", "Lt")
     fields = []
     for field in term.match_fields or ():
         values = field.values or []
         if field.operator not in ("In", "NotIn") or len(values) != 1:
             raise SelectorError("matchFields takes In or NotIn with one value")
         fields.append((field.key, field.operator == "In", values[0]))
-    return NodeTerm(Selector(tuple(requirements)), tuple(fields))
+    return NodeTerm(Selector(requirements), tuple(fields))
 
 
-def _of(expression: LabelSelectorRequirement) -> Requirement:
-    return _requirement(expression.key, expression.operator, expression.values or [])
+def _compiled(
+    kind: str, expressions: Iterable[LabelSelectorRequirement] | None, *operators: str
+) -> tuple[Requirement, ...]:
+    requirements = []
+    for it in expressions or ():
+        if it.operator not in operators:
+            raise SelectorError(f"{it.operator!r} is no operator of a {kind} selector")
+        requirements.append(_requirement(it.key, it.operator, it.values or []))
+    return tuple(requirements)
 
 
 def _requirement(key: str, operator: str, values: list[str]) -> Requirement:
@@ -198,3 +219,27 @@ def _requirement(key: str, operator: str, values: list[str]) -> Requirement:
             raise SelectorError(f"{operator} takes one number")
         number = parsed
     return Requirement(key, operator, frozenset(values), number)
+
+
+def _pod_term(term: PodAffinityTerm, namespace: str, labels: Labels) -> PodTerm:
+    if term.namespaces or term.namespace_selector is not None:
+        namespaces = frozenset(term.namespaces or ())
+    else:
+        namespaces = frozenset((namespace,))
+    return PodTerm(
+        selector=_with_label_keys(compile_selector(term.label_selector), term, labels),
+        namespaces=namespaces,
+        namespace_selector=compile_selector(term.namespace_selector),
+        topology_key=term.topology_key,
+    )
+
+
+def _with_label_keys(selector: Selector, term: PodAffinityTerm, labels: Labels) -> Selector:
+    keys = [(key, "In") for key in term.match_label_keys or ()]
+    keys += [(key, "NotIn") for key in term.mismatch_label_keys or ()]
+    added = tuple(
+        Requirement(key, operator, frozenset((labels[key],)))
+        for key, operator in keys
+        if key in labels
+    )
+    return selector._replace(requirements=selector.requirements + added) if added else selector

@@ -10,8 +10,7 @@ from gpuspawner.kube.nodes import Node, Taint
 from gpuspawner.kube.pods import Pod, Volume
 from gpuspawner.kube.quantity import QuantityError
 
-from .labels import SelectorError
-from .pod_affinity_terms import PodTerm, anti_affinity_of, required_terms
+from .labels import PodTerm, SelectorError, anti_affinity_of, required_terms
 from .requests import PODS, Amounts, allocatable, held, restarts
 from .rules import Rules
 
@@ -154,7 +153,6 @@ class NodeInfo:
         self.free: Amounts = {}
         """allocatable - requested; negative if the node is over-committed."""
         self.problem = ""
-        """Why the node's resources are unknown."""
         self.pods: dict[str, PodInfo] = {}
         self.staying = 0
         """The number of pods that never end by themselves."""
@@ -162,11 +160,8 @@ class NodeInfo:
         self.priorities: dict[int, int] = {}
         """The number of pods for each priority."""
         self.lowest: int | None = None
-        """The lowest priority of a pod."""
         self.ported: dict[str, PodInfo] = {}
-        """Pods with host ports."""
         self.repelling: dict[str, PodInfo] = {}
-        """Pods with required anti-affinity."""
         self.claimants: dict[str, PodInfo] = {}
         """Pods with claims or other volumes that decide."""
         self.claims = 0

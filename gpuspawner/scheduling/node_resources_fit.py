@@ -14,7 +14,7 @@ Asked = tuple[tuple[str, int], ...]
 
 
 def wanted(amounts: Amounts) -> Asked:
-    """Order a pod's requests so that `fits` checks first what fails most often."""
+    """Order a pod's requests: first what fails most often."""
     asked = [(resource, amount) for resource, amount in amounts.items() if amount > 0]
     return tuple(sorted(asked, key=lambda item: ("/" not in item[0], item[0])))
 

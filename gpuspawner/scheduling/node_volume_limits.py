@@ -26,8 +26,8 @@ MIGRATED = {
 }
 """The CSI driver of each in-tree plugin whose volumes count as CSI volumes."""
 
-_Attached = dict[tuple[str, str], str]
-"""(driver, handle) of each volume to its driver."""
+_Attached = set[tuple[str, str]]
+"""(driver, handle) of each volume."""
 
 
 class VolumeLimits:
@@ -35,12 +35,12 @@ class VolumeLimits:
 
     def __init__(self, pod: Pod, claims: PodClaims, storage: StorageIndex) -> None:
         self._storage = storage
-        self._new: _Attached = {}
+        self._new: _Attached = set()
         for claim in claims.all:
             self._count_claim(self._new, claim)
         for volume in pod.spec.volumes or ():
             _count_inline(self._new, volume)
-        self.drivers = frozenset(self._new.values())
+        self.drivers = frozenset(driver for driver, _ in self._new)
         """The drivers of the pod's volumes."""
 
     @property
@@ -53,10 +53,7 @@ class VolumeLimits:
     ) -> TooManyVolumes | None:
         """Return the limit that the pod's volumes would exceed on a node; None if they fit.
 
-        Args:
-            node: the node.
-            added: pods to count as if they ran on it.
-            removed: keys of pods of the node to leave out.
+        `added` are pods to count as if they ran there, `removed` the keys of pods to leave out.
         """
         limits = self._storage.volume_limits(node.name)
         more = tuple(added)
@@ -67,18 +64,9 @@ class VolumeLimits:
             return None
         pods = [pod for key, pod in node.claimants.items() if key not in removed]
         attached = self._attached((*pods, *more))
-        counts: dict[str, int] = {}
-        for driver in attached.values():
-            counts[driver] = counts.get(driver, 0) + 1
-        for handle, driver in self._attachments(node.name).items():
-            if handle not in attached:
-                counts[driver] = counts.get(driver, 0) + 1
-        new: dict[str, int] = {}
-        for handle, driver in self._new.items():
-            if handle not in attached:
-                new[driver] = new.get(driver, 0) + 1
-        for driver, number in new.items():
-            if driver in limits and counts.get(driver, 0) + number > limits[driver]:
+        counts = _by_driver(attached | self._attachments(node.name))
+        for driver, number in _by_driver(self._new - attached).items():
+            if driver in limits and counts[driver] + number > limits[driver]:
                 return TooManyVolumes(driver, limits[driver])
         return None
 
@@ -87,11 +75,11 @@ class VolumeLimits:
         if not self._new:
             return False
         limits = self._storage.volume_limits(node.name)
-        numbers = Counter(self._new.values())
+        numbers = _by_driver(self._new)
         return any(number > limits.get(driver, number) for driver, number in numbers.items())
 
     def _attached(self, pods: Iterable[PodInfo]) -> _Attached:
-        attached: _Attached = {}
+        attached: _Attached = set()
         for pod in pods:
             namespace, name = pod.namespace, pod.name
             names = list(pod.claims)
@@ -105,14 +93,14 @@ class VolumeLimits:
         return attached
 
     def _attachments(self, node: str) -> _Attached:
-        attached: _Attached = {}
+        attached: _Attached = set()
         for attachment in self._storage.attachments(node).values():
             driver, name = attachment.spec.attacher, attachment.spec.source.persistent_volume_name
             if not driver or name is None:
                 continue
             volume = self._storage.get(PersistentVolume, name)
             if volume is not None and volume.spec.csi is not None:
-                attached[driver, volume.spec.csi.volume_handle] = driver
+                attached.add((driver, volume.spec.csi.volume_handle))
         return attached
 
     def _count_claim(self, attached: _Attached, claim: PersistentVolumeClaim) -> None:
@@ -122,13 +110,17 @@ class VolumeLimits:
             if class_ is not None and class_.provisioner:
                 driver = MIGRATED.get(class_.provisioner, class_.provisioner)
                 handle = f"new {claim.metadata.namespace}/{claim.metadata.name}"
-                attached[driver, handle] = driver
+                attached.add((driver, handle))
         elif volume.spec.csi is not None:
-            if volume.spec.csi.driver and volume.spec.csi.volume_handle:
-                csi = volume.spec.csi
-                attached[csi.driver, csi.volume_handle] = csi.driver
+            csi = volume.spec.csi
+            if csi.driver and csi.volume_handle:
+                attached.add((csi.driver, csi.volume_handle))
         else:
             _count_in_tree(attached, volume.spec)
+
+
+def _by_driver(attached: _Attached) -> Counter[str]:
+    return Counter(driver for driver, _ in attached)
 
 
 def _count_inline(attached: _Attached, volume: Volume) -> None:
@@ -137,7 +129,7 @@ def _count_inline(attached: _Attached, volume: Volume) -> None:
 
 
 def _count_in_tree(attached: _Attached, disk: Volume | VolumeSpec) -> None:
-    """Count an in-tree disk for its CSI driver, with the disk's id as the handle."""
+    """Count an in-tree disk for its CSI driver; its id is the handle."""
     plugin = plugin_of(disk)
     if plugin is None:
         return
@@ -150,4 +142,4 @@ def _count_in_tree(attached: _Attached, disk: Volume | VolumeSpec) -> None:
         handle = disk.azure_disk.disk_uri
     else:
         handle = disk.cinder.volume_id if disk.cinder else ""
-    attached[driver, handle] = driver
+    attached.add((driver, handle))

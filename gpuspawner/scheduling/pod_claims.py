@@ -100,10 +100,7 @@ def pod_claims(
 ) -> PodClaims | Rejected:
     """Sort the claims of a pod, or return why no node can hold it.
 
-    Args:
-        pod: the pod to place.
-        storage: all claims, volumes and classes.
-        new: claims that don't exist yet, and that are created before the pod.
+    `new` are claims that are created before the pod.
     """
     coming = {claim.metadata.name: claim for claim in new}
     claims: list[_Found] = []
@@ -219,9 +216,9 @@ def _provisions(class_: StorageClass | None) -> bool:
 def _with_default_class(
     claim: PersistentVolumeClaim, storage: StorageIndex
 ) -> PersistentVolumeClaim:
-    """Return a new claim with the class that the admission plugin DefaultStorageClass will set.
+    """Set the class that the admission plugin DefaultStorageClass will set.
 
-    If several classes are the default, the plugin takes the newest. We don't predict that one.
+    If several classes are the default, it takes the newest, and we don't predict that one.
     """
     defaults = _default_classes(storage)
     if len(defaults) != 1 or not _is_classless(claim):
@@ -231,7 +228,7 @@ def _with_default_class(
 
 
 def _gets_a_class(claim: PersistentVolumeClaim, storage: StorageIndex) -> bool:
-    """Return whether a claim will get a default class. Existing claims get one later too."""
+    """Return whether a claim will get a default class; existing claims get one later too."""
     return _is_classless(claim) and bool(_default_classes(storage))
 
 

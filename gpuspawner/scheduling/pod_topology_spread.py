@@ -13,9 +13,8 @@ from .failures import Failure, NoTopology, Uneven
 from .labels import NOTHING, Labels, Requirement, Selector, compile_selector
 from .node_affinity import NodeChoice
 from .node_info import NodeInfo, PodInfo
-from .pod_index import PodIndex
+from .pod_index import Meant, PodIndex, Tally
 from .taint_toleration import untolerated
-from .tallies import Meant, Tally
 
 _NO_DOMAIN = 2**31 - 1
 
@@ -56,14 +55,7 @@ def domains(
     choice: NodeChoice,
     nodes: Iterable[NodeInfo],
 ) -> Domains:
-    """Return the domains of nodes.
-
-    Args:
-        constraints: compiled.
-        pod: the pod to place.
-        choice: the pod's nodeSelector and node affinity.
-        nodes: the nodes to consider.
-    """
+    """Return the domains of the nodes; `choice` are the pod's selector and affinity."""
     tolerations = tuple(pod.spec.tolerations or ())
     keys = {constraint.topology_key for constraint in constraints}
     result: Domains = tuple({} for _ in constraints)
@@ -80,7 +72,7 @@ def domains(
 
 
 class Spread:
-    """The number of pods in each domain that match a pod's constraints, at one moment."""
+    """The number of matching pods in each domain of a pod's constraints, at one moment."""
 
     def __init__(
         self,
@@ -90,15 +82,6 @@ class Spread:
         pods: PodIndex,
         assumed: Iterable[PodInfo] = (),
     ) -> None:
-        """Count the matching pods.
-
-        Args:
-            constraints: compiled, at least one.
-            namespace: the pod's namespace.
-            domains: the domains of all nodes.
-            pods: all pods on nodes.
-            assumed: pods to count as if they ran on their nodes.
-        """
         self._constraints = constraints
         self._namespace = namespace
         self._domains = domains
@@ -120,13 +103,7 @@ class Spread:
     def failure(
         self, node: NodeInfo, added: Iterable[PodInfo] = (), removed: Iterable[PodInfo] = ()
     ) -> Failure | None:
-        """Return why the rule excludes a node; None if it doesn't.
-
-        Args:
-            node: the node.
-            added: pods to count as if they ran on it.
-            removed: pods of the node to leave out.
-        """
+        """Return why the rule excludes a node, with and without some pods; None if it doesn't."""
         counts, least = self._counts, self._least
         if added or removed:
             counts, least = self._changed(node, added, removed)

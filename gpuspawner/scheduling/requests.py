@@ -166,7 +166,7 @@ def _max_per_container(pod: Pod) -> _Nanos:
 
 
 def _max_of_sums(pod: Pod, rules: Rules) -> _Nanos:
-    """Apply the rule since 1.37: take the maximum of the sums of spec, allocation and status."""
+    """Apply the rule since 1.37: the maximum of the sums of spec, allocation and status."""
     statuses = _statuses(pod)
     infeasible = _resize_infeasible(pod)
     spec = _spec_requests(pod)

@@ -39,8 +39,8 @@ class Rules:
 
         Args:
             version: such as "v1.36.2". If it can't be parsed, the newest rules apply.
-            schedulers: names of further schedulers with the default filters, such as the
-                user-scheduler of Zero to JupyterHub, which changes only the scores.
+            schedulers: further schedulers with the default filters, such as the user-scheduler of
+                Zero to JupyterHub, which changes only the scores.
         """
         match = _VERSION.fullmatch(version.strip())
         minor = int(match[2]) if match and match[1] == "1" else NEWEST_MINOR

@@ -10,9 +10,15 @@ from types import MappingProxyType
 
 import msgspec
 
-from gpuspawner.kube.manifest import Manifest
 from gpuspawner.kube.nodes import Node
-from gpuspawner.kube.objects import CLUSTER_SCOPED, KubeObject, Undecodable, convert
+from gpuspawner.kube.objects import (
+    CLUSTER_SCOPED,
+    KINDS,
+    KubeObject,
+    Manifest,
+    Undecodable,
+    convert,
+)
 from gpuspawner.kube.pods import Pod
 
 from .node_info import NodeInfo, Nominated, PodInfo, pod_info, pod_key
@@ -28,8 +34,8 @@ ENDED = ("Succeeded", "Failed")
 class ClusterState:
     """The cluster at one moment.
 
-    A kind is known once its objects were given, or once it was marked as known, even if it has no
-    objects. Verdicts that depend on an unknown kind are unknown.
+    A kind is known once its objects were given or it was marked as known, even if it has none.
+    Verdicts that depend on an unknown kind are unknown.
     """
 
     def __init__(self, rules: Rules = DEFAULT_RULES) -> None:
@@ -37,17 +43,14 @@ class ClusterState:
         self.version = 0
         """Increases with every change that can affect a verdict."""
         self.bound = PodIndex()
-        """Pods on nodes, with the indexes that the rules need."""
         self.storage = StorageIndex()
-        """All objects besides nodes and pods, with the indexes that the rules need."""
         self._known: set[str] = set()
         self._nodes: dict[str, NodeInfo] = {}
         self._homeless: dict[str, NodeInfo] = {}
         """Pods of unknown nodes, by the name of the node."""
         self._unbound: dict[str, Pod] = {}
         self._undecodable: dict[tuple[str, str], Undecodable] = {}
-        self._undecodable_pods: dict[str | None, dict[str, Undecodable]] = {}
-        """Undecodable pods, by node."""
+        self._undecodable_pods: dict[str | None, dict[str, Undecodable]] = {}  # by node
         self.screening = Screening()
         """Results that are kept between evaluations."""
         self._nominated: dict[str, dict[str, Nominated]] = {}
@@ -72,25 +75,25 @@ class ClusterState:
     ) -> "ClusterState":
         """Build a state from plain API dicts, such as the `items` of `kubectl get -o json`.
 
-        None means that the kind is unknown. An empty list means that no such object exists. Never
-        raises: an undecodable object makes only those verdicts unknown that depend on it.
+        None means that the kind is unknown, an empty list that it has no objects. Never raises: an
+        undecodable object makes only those verdicts unknown that depend on it.
         """
         state = cls(rules)
-        given = {
-            "Node": nodes,
-            "Pod": pods,
-            "Namespace": namespaces,
-            "PersistentVolumeClaim": persistentVolumeClaims,
-            "PersistentVolume": persistentVolumes,
-            "StorageClass": storageClasses,
-            "CSINode": csiNodes,
-            "CSIDriver": csiDrivers,
-            "CSIStorageCapacity": csiStorageCapacities,
-            "VolumeAttachment": volumeAttachments,
-            "DeviceClass": deviceClasses,
-            "PriorityClass": priorityClasses,
-        }
-        for kind, objects in given.items():
+        given = (
+            nodes,
+            pods,
+            namespaces,
+            persistentVolumeClaims,
+            persistentVolumes,
+            storageClasses,
+            csiNodes,
+            csiDrivers,
+            csiStorageCapacities,
+            volumeAttachments,
+            deviceClasses,
+            priorityClasses,
+        )
+        for kind, objects in zip(KINDS, given, strict=True):
             if objects is not None:
                 state.mark_known(kind)
                 for plain in objects:
@@ -142,7 +145,7 @@ class ClusterState:
         return bool(self._undecodable)
 
     def find(self, kind: str, namespace: str, name: str) -> KubeObject | None:
-        """Return an object of a kind other than Node and Pod (see `nodes`, `pods`)."""
+        """Return an object of a kind other than Node and Pod."""
         return self.storage.of_kind(kind).get(object_key(kind, namespace, name))
 
     def all(self, kind: str) -> Mapping[str, KubeObject]:
@@ -150,10 +153,7 @@ class ClusterState:
         return self.storage.of_kind(kind)
 
     def keys(self, kind: str) -> Iterator[tuple[str, str]]:
-        """Yield (namespace, name) of all objects of a kind, to prune them after a new list.
-
-        Don't change objects of this kind during the iteration.
-        """
+        """Yield (namespace, name) of all objects of a kind, which must not change meanwhile."""
         for undecodable_kind, key in self._undecodable:
             if undecodable_kind == kind:
                 yield _split(kind, key)
@@ -305,7 +305,6 @@ class ClusterState:
 
 
 def _split(kind: str, key: str) -> tuple[str, str]:
-    """Return (namespace, name) of a key made by `object_key`."""
     if kind in CLUSTER_SCOPED:
         return "", key
     namespace, _, name = key.partition("/")

@@ -1,8 +1,8 @@
 """Static filters: rules about nodes whose results are kept until a node changes.
 
-Cordons, taints, labels and the devices of a node rarely change, and most pods of a hub use the same
-few combinations of requirements. So this module keeps the result of each combination, and judges
-only the changed nodes again.
+Cordons, taints, labels and devices of nodes rarely change, and most pods of a hub share a few
+combinations of requirements. So this module keeps the result of each combination, and judges only
+the changed nodes again.
 """
 
 from collections import Counter, OrderedDict
@@ -26,13 +26,11 @@ _SHAPES = 8
 
 
 class Unfit:
-    """Nodes that pass the static rules but fail a later rule, with counts of the reasons."""
+    """Nodes that pass the static rules but fail a later rule."""
 
     def __init__(self) -> None:
         self.failures: dict[str, Failures] = {}
-        """The failures of each node."""
         self.reasons: Counter[str] = Counter()
-        """How often each reason occurs."""
         self.freeable: dict[str, Failures] = {}
         """Nodes where removing pods could resolve all failures."""
         self.generations: dict[str, int] = {}
@@ -58,22 +56,15 @@ class Screen:
     """The nodes that pass the static rules, and the failures of the others."""
 
     def __init__(self, judge: Judge, devices: Asked, stale: set[str]) -> None:
-        """Start with no node judged.
-
-        Args:
-            judge: the static rules.
-            devices: the requested extended resources.
-            stale: names of nodes to judge again; callers add to it.
-        """
+        """Start with no node judged; callers add to `stale` the names of nodes to judge again."""
         self._judge = judge
         self._devices = devices
         self.stale = stale
         self._judged: dict[str, tuple[NodeInfo, Failure | None]] = {}
         self.failing: Mapping[str, Failures] = {}
-        """Nodes that don't pass; removing pods doesn't help there. Verdicts keep references to
-        this mapping, so it is replaced and never changed."""
+        """Nodes that don't pass; removing pods doesn't help there. Verdicts keep it, so it is
+        replaced and never changed."""
         self.reasons: Mapping[str, int] = {}
-        """How often each reason occurs in `failing`."""
         self.passing: tuple[NodeInfo, ...] = ()
         """Nodes that pass, sorted by name."""
         self.able: tuple[NodeInfo, ...] = ()
@@ -85,9 +76,9 @@ class Screen:
         self._lacking: dict[Asked, Unfit] = {}
 
     def lacking(self, asked: Asked) -> "Unfit":
-        """Return the passing nodes that lack resources.
+        """Return the passing nodes that lack resources. Use it immediately, and don't change it.
 
-        The result of a node is kept until its pods change. Use it immediately, and don't change it.
+        The result of a node is kept until its pods change.
         """
         kept = self._lacking.get(asked)
         if kept is None:
@@ -152,13 +143,10 @@ class Screening:
         make_judge: Callable[[], Judge],
         devices: Asked,
     ) -> Screen:
-        """Return the up-to-date screen of a signature.
+        """Return the up-to-date screen of a signature; `make_judge` is called only for a new one.
 
-        Args:
-            signature: equal for pods with equal static rules and `devices`.
-            nodes: all nodes.
-            make_judge: returns the static rules; called only for a new signature.
-            devices: the requested extended resources.
+        Pods with equal static rules and equal `devices`, the requested extended resources, have
+        equal signatures.
         """
         screen = self._screens.get(signature)
         if screen is None:

@@ -31,12 +31,7 @@ def any_tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
 
 
 def untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> Untolerated | None:
-    """Return the first taint that no toleration tolerates; None if all are tolerated.
-
-    Args:
-        taints: the node's taints with effect NoSchedule or NoExecute.
-        tolerations: the pod's tolerations.
-    """
+    """Return the first taint that no toleration tolerates; None if all are tolerated."""
     for taint in taints:
         if not any_tolerates(tolerations, taint):
             return Untolerated(taint.key, taint.value, taint.effect)

@@ -1,13 +1,47 @@
-"""The verdict: the result of an evaluation."""
+"""The verdict of an evaluation, and the scheduler's fit error, word for word (v1.36).
+
+Sources: `FitError.Error` in framework/types.go, `RunPostFilterPlugins`, and the PostFilter parts of
+DynamicResources and DefaultPreemption. The PodScheduled condition of a pending pod shows all of it.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
-from . import fit_error
 from .failures import Excluded, Failures, Rejected
-from .unknowns import Unknown
+
+NO_NODES = "no nodes available to schedule pods"
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+NO_VICTIMS = "No preemption victims found for incoming pod"
+NO_CLAIMS = "no new claims to deallocate"
+
+
+class Why(StrEnum):
+    """Why the known objects don't lead to a verdict."""
+
+    OTHER_SCHEDULER = "another scheduler places the pod"
+    GATED = "the pod waits for scheduling gates"
+    GROUPED = "the pod is scheduled with a group"
+    DEVICE_CLAIM = "device claims decide about the pod"
+    NODE_FEATURE = "features that nodes declare decide about the pod"
+    NOT_KNOWN = "not all objects of a kind are known"
+    UNDECODABLE_OBJECT = "an object can't be decoded"
+    UNDECODABLE_POD = "the pod itself can't be decoded"
+    NEW_VOLUME = "a volume has yet to be created, and nobody knows where"
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """One cause of uncertainty."""
+
+    why: Why
+    detail: str
+    """The scheduler, gate, claim, resource, kind or object that it concerns."""
+    may_admit: bool = False
+    """Whether a refusal could become a fit."""
+    may_refuse: bool = True
+    """Whether a fit could become a refusal."""
 
 
 class Outcome(StrEnum):
@@ -36,7 +70,6 @@ class Verdict:
     """Node to the failures of the first rule that failed there. `evaluate` sets it only for a
     refusal, `explain` always."""
     nodes: int = 0
-    """The number of nodes."""
     reason_counts: Mapping[str, int] = field(default_factory=dict)
     """The number of nodes for each of the scheduler's texts; only for a refusal."""
     unknown: tuple[Unknown, ...] = ()
@@ -50,7 +83,7 @@ class Verdict:
     busy: tuple[str, ...] = ()
     """Nodes that could hold the pod once other pods start or end."""
     away: tuple[str, ...] = ()
-    """Nodes that could hold the pod once they come back: cordoned, not ready, unhealthy devices."""
+    """Nodes that could hold it once they come back: cordoned, not ready, unhealthy devices."""
 
     @cached_property
     def reasons(self) -> dict[str, list[str]]:
@@ -72,11 +105,25 @@ class Verdict:
         """The scheduler's fit error without the part about preemption; "" if a node fits."""
         if self.feasible or (self.nodes and not self.failures):
             return ""
-        return fit_error.fit_error(self.nodes, self.rejected, self.reason_counts)
+        if not self.nodes:
+            return NO_NODES
+        if self.rejected is not None:
+            return f"0/{self.nodes} nodes are available: {self.rejected.reason}."
+        return histogram(self.nodes, self.reason_counts)
 
     @cached_property
     def condition_message(self) -> str:
         """The whole message of the pod's PodScheduled condition; "" if a node fits."""
-        if not self.message:
-            return ""
-        return fit_error.condition(self.message, self.rejected, self.preemption)
+        error = self.message
+        if not error or error == NO_NODES:
+            return error
+        if self.rejected is not None:
+            # After a rejection, DynamicResources didn't run its PreFilter, so its PostFilter fails.
+            return f"{error} not found"
+        return f"{error} {NO_CLAIMS}, preemption: {self.preemption}" if self.preemption else error
+
+
+def histogram(nodes: int, reasons: Mapping[str, int]) -> str:
+    """Return the text that counts the nodes for each reason, sorted as text."""
+    parts = sorted(f"{number} {reason}" for reason, number in reasons.items() if number)
+    return f"0/{nodes} nodes are available:" + (f" {', '.join(parts)}." if parts else "")

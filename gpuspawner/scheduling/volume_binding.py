@@ -26,8 +26,16 @@ from .node_info import NodeInfo
 from .pod_claims import NO_PROVISIONER, PodClaims
 from .static_filters import Screening
 from .storage_index import StorageIndex, class_of_claim
-from .topology_terms import matches_any, topology_terms
-from .volume_candidates import Candidates, Reach, candidates, capacities, reach_of, size_of
+from .volume_candidates import (
+    Candidates,
+    Reach,
+    candidates,
+    capacities,
+    matches_any,
+    reach_of,
+    size_of,
+    topology_terms,
+)
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
@@ -38,6 +46,10 @@ ZONE_LABELS = {
     "topology.kubernetes.io/region": "topology.kubernetes.io/region",
 }
 """Zone and region labels, each with its current name."""
+
+
+_Places = tuple[tuple[Selector, ...] | None, tuple[Selector, ...] | None]
+"""The topologies that a class allows, and those with enough space; None for any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +63,6 @@ class Binding:
     """Checks whether a node can serve the claims of a pod."""
 
     def __init__(self, claims: PodClaims, storage: StorageIndex, screening: Screening) -> None:
-        """Compile the volumes of bound claims.
-
-        Args:
-            claims: the pod's claims.
-            storage: all claims, volumes and classes.
-            screening: keeps the nodes that can reach the same volumes.
-        """
         self._claims = claims
         self._storage = storage
         self._migrating = {
@@ -162,39 +167,23 @@ class Binding:
         }
 
     @cached_property
-    def _classes(self) -> dict[str, StorageClass | None]:
-        return {
-            claim.metadata.name: self._storage.get(StorageClass, class_of_claim(claim))
-            for claim in self._claims.waiting
-        }
+    def _places(self) -> dict[str, _Places | None]:
+        """Where a volume for each waiting claim can be provisioned; None: nowhere."""
+        return {claim.metadata.name: self._places_of(claim) for claim in self._claims.waiting}
 
-    @cached_property
-    def _topologies(self) -> dict[str, tuple[Selector, ...] | None]:
-        return {
-            name: topology_terms(class_.allowed_topologies) if class_ else None
-            for name, class_ in self._classes.items()
-        }
-
-    @cached_property
-    def _capacities(self) -> dict[str, list[Selector] | None]:
-        return {
-            claim.metadata.name: capacities(
-                claim, self._classes[claim.metadata.name], self._storage
-            )
-            for claim in self._claims.waiting
-        }
+    def _places_of(self, claim: PersistentVolumeClaim) -> _Places | None:
+        class_ = self._storage.get(StorageClass, class_of_claim(claim))
+        if class_ is None or class_.provisioner in ("", NO_PROVISIONER):
+            return None
+        topologies = topology_terms(class_.allowed_topologies)
+        return topologies, capacities(claim, class_, self._storage)
 
     def _cannot_make(self, claim: PersistentVolumeClaim, labels: Labels) -> Failure | None:
         name = claim.metadata.name
-        class_ = self._classes[name]
-        if class_ is None or class_.provisioner in ("", NO_PROVISIONER):
+        places = self._places[name]
+        if places is None or not matches_any(places[0], labels):
             return NoVolume(name)
-        if not matches_any(self._topologies[name], labels):
-            return NoVolume(name)
-        capacities = self._capacities[name]
-        if capacities is not None and not any(c.matches(labels) for c in capacities):
-            return NoStorage(name)
-        return None
+        return None if matches_any(places[1], labels) else NoStorage(name)
 
 
 def _signature(claims: PodClaims) -> bytes:

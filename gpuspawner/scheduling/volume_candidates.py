@@ -1,12 +1,14 @@
 """Volumes to which a claim could be bound, and the space to provision a new one.
 
 Sources: `FindMatchingVolume` in component-helpers `storage/volume/pv_helpers.go` (v0.36.2),
-`hasEnoughCapacity` in volumebinding/binder.go (v1.36.2).
+`hasEnoughCapacity` in volumebinding/binder.go, `MatchTopologySelectorTerms` in
+pkg/apis/core/v1/helper (v1.36.2).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gpuspawner.kube.meta import Quantities
+from gpuspawner.kube.meta import LabelSelector, Quantities
 from gpuspawner.kube.quantity import NANOS, QuantityError, parse_nanos
 from gpuspawner.kube.storage import (
     CSIDriver,
@@ -14,6 +16,7 @@ from gpuspawner.kube.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
+    TopologySelectorTerm,
 )
 
 from .labels import (
@@ -60,9 +63,7 @@ class Candidates:
     def pick(self, labels: Labels, chosen: set[str]) -> str | None:
         """Return the name of the volume that the scheduler would take on a node, if any.
 
-        Args:
-            labels: the node's labels.
-            chosen: names of the volumes that other claims of the pod take.
+        `chosen` are the volumes that other claims of the pod take.
         """
         for reach in self.reserved:
             name = reach.volume.metadata.name
@@ -118,11 +119,11 @@ def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim, size: int) ->
 
 
 def capacities(
-    claim: PersistentVolumeClaim, class_: StorageClass | None, storage: StorageIndex
-) -> list[Selector] | None:
+    claim: PersistentVolumeClaim, class_: StorageClass, storage: StorageIndex
+) -> tuple[Selector, ...] | None:
     """Return selectors of nodes with enough space for a claim; None if space doesn't matter."""
     requests = claim.spec.resources.requests if claim.spec.resources else None
-    if class_ is None or not requests or "storage" not in requests:
+    if not requests or "storage" not in requests:
         return None
     driver = storage.get(CSIDriver, class_.provisioner)
     if driver is None or not driver.spec.storage_capacity:
@@ -141,7 +142,31 @@ def capacities(
             selectors.append(compile_selector(capacity.node_topology))
         except SelectorError:
             continue
-    return selectors
+    return tuple(selectors)
+
+
+def topology_terms(terms: Iterable[TopologySelectorTerm] | None) -> tuple[Selector, ...] | None:
+    """Compile terms; one of them must match. None means no terms, so everything matches."""
+    if not terms:
+        return None
+    compiled = []
+    for term in terms:
+        if not term.match_label_expressions:
+            continue
+        expressions = [
+            type(expression)(key=expression.key, operator="In", values=expression.values)
+            for expression in term.match_label_expressions
+        ]
+        try:
+            compiled.append(compile_selector(LabelSelector(match_expressions=expressions)))
+        except SelectorError:
+            continue
+    return tuple(compiled)
+
+
+def matches_any(terms: tuple[Selector, ...] | None, labels: Labels) -> bool:
+    """Return whether one of the terms, if there are any, matches a node with these labels."""
+    return terms is None or any(term.matches(labels) for term in terms)
 
 
 def size_of(claim: PersistentVolumeClaim) -> int:
@@ -150,7 +175,7 @@ def size_of(claim: PersistentVolumeClaim) -> int:
 
 
 def _storage_of(quantities: Quantities | None) -> int:
-    """Return the `storage` quantity in billionths of a byte; 0 if it can't be parsed."""
+    """Return the `storage` in billionths of a byte; 0 if it can't be parsed."""
     try:
         return parse_nanos(str((quantities or {}).get("storage", "0")))
     except QuantityError:

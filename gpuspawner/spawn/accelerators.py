@@ -12,7 +12,7 @@ from gpuspawner.cluster.health import Live
 from gpuspawner.compat import jupyterhub
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.form.addresses import live
-from gpuspawner.kube.manifest import Manifest
+from gpuspawner.kube.objects import Manifest
 from gpuspawner.manifest import ManifestError
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers import Offers

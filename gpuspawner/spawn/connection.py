@@ -7,7 +7,7 @@ from typing import Any
 from gpuspawner.admission.dry_run import Admission, Answer
 from gpuspawner.compat import kubespawner
 from gpuspawner.compat.kubespawner import Stock
-from gpuspawner.kube.manifest import Manifest
+from gpuspawner.kube.objects import Manifest
 from gpuspawner.spawn.host import Host
 
 

@@ -39,7 +39,7 @@ from gpuspawner.spawn.connection import IfConnected
 from gpuspawner.spawn.decisions import Question, decide, refusing_home, refusing_pod
 from gpuspawner.spawn.host import Host
 from gpuspawner.spawn.locale import set_locale
-from gpuspawner.spawn.profiles.source import Profiles
+from gpuspawner.spawn.profiles.profiles import Profiles
 from gpuspawner.spawn.refusal import Refusal, invalid, misconfigured, reporting
 from gpuspawner.spawn.reservation import HeldReservation
 from gpuspawner.spawn.source import Choice, NoChoice, Source, Stored

@@ -8,9 +8,8 @@ from kubernetes_asyncio.client.rest import ApiException
 
 from gpuspawner import messages
 from gpuspawner.admission.dry_run import Admission
-from gpuspawner.admission.rejection import Of
-from gpuspawner.admission.rejection_parser import read
-from gpuspawner.admission.slots import TooManyDryRunsError
+from gpuspawner.admission.dry_runs import TooManyDryRunsError
+from gpuspawner.admission.rejection import Of, read
 from gpuspawner.messages import OnForm
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.admitted import rejected
@@ -31,8 +30,8 @@ async def decide(
 ) -> Start | Wait:
     """Ask the preflight about a choice, and return its decision unless it refuses.
 
-    The trait ``GPUSpawner.preflight`` takes effect only in this module: ``"off"`` starts without
-    asking, and ``"warn"`` starts with a note of the refusal.
+    If the trait ``GPUSpawner.preflight`` is ``"off"``, nothing is asked; if it is ``"warn"``, a
+    refusal becomes a start with a note.
 
     Raises:
         Refusal: The cluster can't hold the pod.
@@ -112,7 +111,6 @@ def _worded(refuse: Refuse, message: messages.Message, on_form: OnForm) -> Refus
     return Refusal(
         message,
         reason=refuse.reason.value,
-        status=refuse.http_status,
         details=messages.explain_refusal(refuse),
         on_form=on_form,
     )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from gpuspawner import manifest, pods, policy
-from gpuspawner.kube.manifest import Manifest
+from gpuspawner.kube.objects import Manifest
 from gpuspawner.manifest import ManifestError, PodRules
 from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest

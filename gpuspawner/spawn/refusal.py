@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from gpuspawner import messages
-from gpuspawner.compat import jupyterhub
+from gpuspawner.compat import failure_count, jupyterhub
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.options import FieldError
 from gpuspawner.quoting import one_line
@@ -31,7 +31,8 @@ class Refusal(jupyterhub.SpawnError):  # type: ignore[misc]
     Args:
         message: The message to users, as text and as HTML.
         reason: A short fixed slug, for metrics and logs (``"busy"``).
-        status: The HTTP status, 400 to 499.
+        status: The HTTP status, 400 to 499, so that the hub doesn't count a failure of its own. By
+            default 409 (Conflict): the request conflicts with the cluster's current state.
         details: Details for administrators, which only the log shows.
         on_form: What the redrawn form shows; None for the message alone.
     """
@@ -97,7 +98,7 @@ def reporting(spawner: Host) -> Iterator[None]:
         if not refusal.is_reported:
             refusal.is_reported = True
             drafts.refuse(refusal.on_form)
-            jupyterhub.forgive(spawner)
+            failure_count.forgive(spawner)
             _quieten(spawner.log)
             _log(spawner, refusal)
         raise

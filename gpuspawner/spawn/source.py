@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from gpuspawner import messages
 from gpuspawner.admission.dry_run import Admission
-from gpuspawner.kube.manifest import Manifest
+from gpuspawner.kube.objects import Manifest
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.options import Gone
 from gpuspawner.preflight.decision import Refuse

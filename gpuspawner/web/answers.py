@@ -5,7 +5,7 @@ from dataclasses import asdict
 from gpuspawner import messages
 from gpuspawner.availability import Availability, State, Trials
 from gpuspawner.largest_fit import largest_fits
-from gpuspawner.messages.preview import preview
+from gpuspawner.messages.starts import preview
 from gpuspawner.offers import Offers
 from gpuspawner.options import FieldError, user_options
 from gpuspawner.policy import Denial

@@ -1,21 +1,24 @@
 """The hub's handlers for requests from open forms and from users' scripts.
 
 Like the hub's own REST API, they accept a token, or a login cookie together with the XSRF token.
-They require the same scope as starting the server. They change nothing.
+They require the scope ``servers`` for the user, and change nothing.
 """
 
 import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from jupyterhub.apihandlers import APIHandler
 from jupyterhub.scopes import needs_scope
 from jupyterhub.user import User
 from tornado import web
 
-from gpuspawner.admission.slots import TooManyDryRunsError
-from gpuspawner.form.addresses import version
+from gpuspawner.admission.dry_runs import TooManyDryRunsError
+from gpuspawner.compat.jupyterhub import add_handlers
+from gpuspawner.form import STATIC
+from gpuspawner.form.addresses import DECISION, FILES, STATES, is_served, version
 from gpuspawner.spawn.accelerators import Accelerators
 from gpuspawner.spawn.locale import set_locale
 from gpuspawner.spawn.preview import preview
@@ -128,3 +131,20 @@ class StaticHandler(web.StaticFileHandler):
         kept = "public, max-age=31536000, immutable" if is_named else "no-cache"
         self.set_header("Cache-Control", kept)
         self.set_header("X-Content-Type-Options", "nosniff")
+
+
+_HANDLERS = (
+    (STATES, StatesHandler),
+    (DECISION, DecisionHandler),
+    (FILES, StaticHandler, {"path": str(STATIC)}),
+)
+
+
+def serve(hub: Any) -> None:
+    """Add our handlers to those of a hub, once.
+
+    Args:
+        hub: The `JupyterHub` of this process.
+    """
+    if not is_served(hub):
+        add_handlers(hub, _HANDLERS)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gpuspawner.rate_limit import Bucket, Clock
+from gpuspawner.token_bucket import Clock, TokenBucket
 
 MOST_AT_ONCE = 4
 """Questions per user being answered at once; a form that changes quickly has two."""
@@ -27,7 +27,7 @@ class Questions:
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
         self._now = Counter[str]()
-        self._buckets: dict[str, Bucket] = {}
+        self._buckets: dict[str, TokenBucket] = {}
 
     @contextmanager
     def counted(self, person: str) -> Iterator[None]:
@@ -46,9 +46,9 @@ class Questions:
             if not self._now[person]:
                 del self._now[person]
 
-    def _bucket(self, person: str) -> Bucket:
+    def _bucket(self, person: str) -> TokenBucket:
         if person not in self._buckets:
             # A full bucket is the same as a new one, so it needn't be kept.
             self._buckets = {name: it for name, it in self._buckets.items() if not it.is_full()}
-            self._buckets[person] = Bucket(A_SECOND, SAVED_UP, self._clock)
+            self._buckets[person] = TokenBucket(A_SECOND, SAVED_UP, self._clock)
         return self._buckets[person]

@@ -79,11 +79,11 @@ ON_A_LIVE_CLUSTER = (
         nodes=0,
     ),
     Case("v100", State.AWAY, "its machines are out of service right now", cordoned=True),
-    Case("h100", State.ABSENT, "no machine here has it right now", nodes=0),
+    Case("h100", State.ABSENT, "no machine here can provide it", nodes=0),
     Case(
         "a10",
         State.FREE,
-        "its memory isn't isolated",
+        "its memory at the same time",
         {"resource": "nvidia.com/gpu.shared", "description": "24 GB, for classes"},
         gpus=10,
     ),

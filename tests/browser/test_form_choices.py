@@ -88,7 +88,7 @@ def test_options_that_no_machine_has_together_are_disabled_and_explained(
     expect(memory.locator("option[value='128Gi']")).to_be_disabled()
     expect(memory.locator("option[value='16Gi']")).to_be_enabled()
     hint = page.locator(f"#{(memory.get_attribute('aria-describedby') or '').split()[-1]}")
-    expect(hint).to_contain_text("aren't available with your other choices")
+    expect(hint).to_contain_text("aren't available, or not with your other choices")
     expect(card(page, BY_KEY["h100"]).get_by_role("radio")).to_be_disabled()
 
 
@@ -99,7 +99,8 @@ def test_without_a_script_the_hub_refuses_options_that_no_machine_has(
     choose(page, BY_KEY["a100"], gpus="4", memory="128Gi")
 
     assert start(page).status == 409
-    expect(page.get_by_role("alert")).to_contain_text("No machine with NVIDIA A100 has 128 GiB")
+    told = "No machine here has 4 × NVIDIA A100 together with the 128 GiB of memory"
+    expect(page.get_by_role("alert")).to_contain_text(told)
     expect(page.locator("select[name=memory]")).to_have_attribute("aria-invalid", "true")
     expect(page.get_by_role("button", name="Start with 4 × NVIDIA A100")).to_be_visible()
 

@@ -13,8 +13,7 @@ from itertools import count
 import pytest
 
 from gpuspawner.admission.dry_run import DryRun
-from gpuspawner.admission.dry_runs import DryRuns
-from gpuspawner.admission.slots import TooManyDryRunsError
+from gpuspawner.admission.dry_runs import DryRuns, TooManyDryRunsError
 from gpuspawner.cluster.client import Client
 from gpuspawner.preflight.decision import Refuse
 from localcluster import Fleet, LocalCluster, NodeGroup

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from gpuspawner.form import STATIC
-from gpuspawner.web import serving
+from gpuspawner.web import handlers
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/http.md").read_text()
-FOLDERS = [path.split("/")[2] for path, *_ in serving._HANDLERS]
+FOLDERS = [path.split("/")[2] for path, *_ in handlers._HANDLERS]
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -33,6 +33,7 @@ from gpuspawner.preflight.decision import (
     Refuse,
     Room,
     Start,
+    TaintedNodes,
     UnknownRules,
     Wait,
 )
@@ -111,6 +112,15 @@ SENTENCES = {
     "more than any node has": messages.refusal(
         Refuse(nvidia("A100", 16), Reason.IMPOSSIBLE, gpus(16, 8, 8, 8, 16))
     ),
+    "reserved": messages.refusal(
+        Refuse(
+            nvidia("A100", 1),
+            Reason.IMPOSSIBLE,
+            gpus(1, 0, 0, 0, 0),
+            taints=(TaintedNodes("team", "physics", "NoSchedule", 2),),
+            alternatives=(WITHOUT,),
+        )
+    ),
     "over the quota": messages.refusal(
         Refuse(
             nvidia("A100", 2),
@@ -143,6 +153,13 @@ SENTENCES = {
             alternatives=(
                 Alternative(nvidia("A100", 1, 16 * GIB), (Difference.LESS_MEMORY,), None),
             ),
+        )
+    ),
+    "below the range": messages.refusal(
+        Refuse(
+            nvidia("A100", 1),
+            Reason.LIMIT_RANGE,
+            rejection=rejected(OutOfRange((Breach("cpu", Bound.MINIMUM, 2000, 1000),))),
         )
     ),
     "insecure": messages.refusal(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import Any
 
-from gpuspawner.kube.manifest import Manifest
+from gpuspawner.kube.objects import Manifest
 from gpuspawner.offers import Offers
 from gpuspawner.spawn.refusal import Refusal
 from tests.hub.option_sets import GPU, OFFERS

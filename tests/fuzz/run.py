@@ -24,7 +24,7 @@ from tornado import web
 from traitlets.config import Config
 
 from gpuspawner import GPUSpawner, pods, runtime
-from gpuspawner.kube.manifest import Manifest
+from gpuspawner.kube.objects import Manifest
 from gpuspawner.spawn.refusal import Refusal
 from localcluster import LocalCluster
 from tests.fuzz import findings

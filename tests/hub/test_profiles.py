@@ -55,7 +55,7 @@ def test_the_form_shows_the_availability_of_gpu_profiles(hub: RunningHub) -> Non
     assert "GPU server Free 2 of 2 free" in page.text
     assert "One (Free: 2 of 2 free)" in page.text
     assert "Two (Free: 2 of 2 free)" in page.text
-    assert "V100 Not available no machine here has it right now" in page.text
+    assert "V100 Not available no machine here can provide it" in page.text
     assert "CPU only For courses GPU server" in page.text
     assert "Base Torch" in page.text
     assert page.chosen["profile"] == "cpu-only"

@@ -63,11 +63,11 @@ def test_a_stored_choice_that_is_gone_is_replaced_with_a_notice(
         hub.reconfigure(WITHOUT_OLD)
 
         page = hub.person("alice").open("/hub/spawn")
-        assert "Some of your last choices are no longer offered: image 'old'." in page.text
+        assert "Some of your last choices are no longer offered: Image 'old'." in page.text
         assert (page.chosen["image"], page.chosen["memory"]) == ("new", "2Gi")
         hub.start("alice")
         told = [event["message"] for event in hub.events("alice")]
-        assert any("image: new instead of 'old'." in text for text in told)
+        assert any("Image: new instead of 'old'." in text for text in told)
         assert hub.until_ready("alice")["user_options"] == {**CHOSEN, "image": "new"}
 
         hub.stop("alice")

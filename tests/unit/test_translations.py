@@ -30,7 +30,7 @@ from gpuspawner.admission.rejection import (
 from gpuspawner.availability import Availability, State
 from gpuspawner.form import Live, render
 from gpuspawner.messages import OnForm
-from gpuspawner.messages.preview import preview
+from gpuspawner.messages.starts import preview
 from gpuspawner.offers import Offers
 from gpuspawner.options import NAMES, Gone, GPURequest, parse
 from gpuspawner.policy import Denial, DenialReason, Grant

@@ -20,7 +20,7 @@ from gpuspawner.preflight.decision import (
 )
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.spawn.profiles.choosing import Chosen, of_profile
-from gpuspawner.spawn.profiles.profile_list import Choice, Option, Profile
+from gpuspawner.spawn.profiles.profile_list import ListedChoice, Option, Profile
 
 NEVER_DECIDES = frozenset(
     {"args", "cmd", "default_url", "environment", "image", "image_pull_policy", "lifecycle_hooks"}
@@ -143,7 +143,7 @@ def chosen_names(chosen: Chosen) -> Iterator[str]:
                 yield choice.name
 
 
-def _deciding(option: Option) -> tuple[Choice, ...]:
+def _deciding(option: Option) -> tuple[ListedChoice, ...]:
     """The option's choices if any of them can change where the pod fits, else none."""
     makes_a_difference = any(choice.sets - NEVER_DECIDES for choice in option.choices)
     return option.choices if makes_a_difference else ()

@@ -12,7 +12,13 @@ from gpuspawner.language import gettext as _
 from gpuspawner.language import sentence
 from gpuspawner.options import FieldError, wording
 from gpuspawner.quoting import quote
-from gpuspawner.spawn.profiles.profile_list import WRITTEN_IN, Choice, Option, Profile, WriteIn
+from gpuspawner.spawn.profiles.profile_list import (
+    WRITTEN_IN,
+    ListedChoice,
+    Option,
+    Profile,
+    WriteIn,
+)
 
 PROFILE = "profile"
 
@@ -29,7 +35,7 @@ class Chosen:
     profile: Profile | None
     options: Mapping[str, object]
 
-    def instead(self, option: Option, choice: Choice) -> "Chosen":
+    def instead(self, option: Option, choice: ListedChoice) -> "Chosen":
         """Return the same options with another choice for one option."""
         kept = {k: v for k, v in self.options.items() if k != option.name + WRITTEN_IN}
         return Chosen(self.profile, {**kept, option.name: choice.key})
@@ -121,7 +127,7 @@ def _errors(raw: Mapping[str, object], profile: Profile) -> Iterator[FieldError]
             yield FieldError(option.name, f"{problem} {_allowed(option)}")
 
 
-def _is(given: object, choice: Choice) -> bool:
+def _is(given: object, choice: ListedChoice) -> bool:
     return type(given) is type(choice.key) and given == choice.key
 
 

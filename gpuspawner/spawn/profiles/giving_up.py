@@ -1,8 +1,8 @@
 """Admission for a page with many profiles: it stops asking after the first failure."""
 
 from gpuspawner.admission.dry_run import Admission, Answer
-from gpuspawner.admission.slots import TooManyDryRunsError
-from gpuspawner.kube.manifest import Manifest
+from gpuspawner.admission.dry_runs import TooManyDryRunsError
+from gpuspawner.kube.objects import Manifest
 
 
 class GivingUp:

@@ -21,7 +21,7 @@ WRITTEN_IN = "--unlisted-choice"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ListedChoice:
     """One of an option's choices.
 
     Attributes:
@@ -61,7 +61,7 @@ class Option:
     """
 
     name: str
-    choices: tuple[Choice, ...]
+    choices: tuple[ListedChoice, ...]
     write_in: WriteIn | None
 
 
@@ -130,8 +130,8 @@ def _option(name: str, option: Mapping[str, Any]) -> Option:
     )
 
 
-def _choice(key: object, choice: Mapping[str, Any]) -> Choice:
-    return Choice(
+def _choice(key: object, choice: Mapping[str, Any]) -> ListedChoice:
+    return ListedChoice(
         key=key,
         name=_text(choice.get("display_name", key)),
         default=bool(choice.get("default")),

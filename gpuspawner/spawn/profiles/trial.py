@@ -12,12 +12,12 @@ from tornado import web
 
 from gpuspawner import patterns, pods
 from gpuspawner.compat import kubespawner
-from gpuspawner.kube.manifest import Manifest
+from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.messages import device
 from gpuspawner.offers import Accelerator
-from gpuspawner.offers.frozen import Frozen, freeze
+from gpuspawner.offers.shapes import Frozen, freeze
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.quoting import one_line

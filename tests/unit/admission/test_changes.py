@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.admission.changes import changes
+from gpuspawner.admission.dry_run import changes
 
 SENT: dict[str, Any] = {
     "metadata": {"name": "jupyter-alice"},

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from gpuspawner.admission.dry_run import Admission, Answer, DryRun
-from gpuspawner.admission.dry_runs import DryRuns
-from gpuspawner.admission.slots import TooManyDryRunsError
+from gpuspawner.admission.dry_runs import DryRuns, TooManyDryRunsError
 from gpuspawner.cluster.client import Client
 from tests.unit.admission.test_slots import Clock
 from tests.unit.preflight.worlds import settle

@@ -24,8 +24,10 @@ from gpuspawner.admission.rejection import (
     Unexplained,
     Use,
     WebhookFailed,
+    message,
+    read,
+    unit_of,
 )
-from gpuspawner.admission.rejection_parser import message, read, unit_of
 
 GI = 2**30
 GPU = "nvidia.com/gpu"

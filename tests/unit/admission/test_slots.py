@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from gpuspawner.admission.slots import Budget, Slots, TooManyDryRunsError
+from gpuspawner.admission.dry_runs import Budget, Slots, TooManyDryRunsError
 
 
 class Room:

@@ -142,7 +142,7 @@ async def test_each_change_of_health_is_logged_once(caplog: pytest.LogCaptureFix
 async def test_forbidden_optional_kinds_are_logged_once_in_one_line(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    kinds = tuple(Kind(name, name, f"/api/v1/{name}", required=False) for name in ("as", "bs"))
+    kinds = tuple(Kind(name, f"/api/v1/{name}", required=False) for name in ("as", "bs"))
     refused = {name: [failure(403)] * 1000 for name in ("as", "bs")}
     async with viewing((NODES, PODS, *kinds), **refused) as (view, _):
         assert await view.first_list(PATIENCE)

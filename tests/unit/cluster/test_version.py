@@ -7,8 +7,7 @@ import pytest
 from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.health import Live, Unreachable
 from gpuspawner.cluster.kinds import NODES
-from gpuspawner.cluster.version import server_version
-from gpuspawner.cluster.view import ClusterView
+from gpuspawner.cluster.view import ClusterView, server_version
 from gpuspawner.scheduling import Rules
 from tests.unit.cluster.scripted import FAST, ScriptedServer, failure, page, raw, watch
 from tests.waiting import PATIENCE

@@ -114,7 +114,7 @@ async def test_an_unexpected_error_is_logged_and_the_view_goes_on(
 async def test_after_an_unexpected_error_an_optional_kind_is_unknown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    claims = Kind("PersistentVolumeClaim", "claims", "/api/v1/claims", required=False)
+    claims = Kind("PersistentVolumeClaim", "/api/v1/claims", required=False)
     first, second = obj("first", namespace="jhub"), obj("second", namespace="jhub")
     script = [page(first), watch(event("ADDED", second)), *[page(first, second)] * 1000]
     async with viewing((NODES, PODS, claims), claims=script) as (view, _):
@@ -131,7 +131,7 @@ async def test_after_an_unexpected_error_an_optional_kind_is_unknown(
 
 
 async def test_a_forbidden_optional_kind_changes_nothing_else() -> None:
-    claims = Kind("PersistentVolumeClaim", "claims", "/api/v1/claims", required=False)
+    claims = Kind("PersistentVolumeClaim", "/api/v1/claims", required=False)
     async with viewing((NODES, PODS, claims), claims=[failure(403)] * 1000) as (view, _):
         assert await view.first_list(PATIENCE)
 
@@ -140,7 +140,7 @@ async def test_a_forbidden_optional_kind_changes_nothing_else() -> None:
 
 
 async def test_a_kind_that_the_server_does_not_have_has_no_objects() -> None:
-    classes = Kind("DeviceClass", "classes", "/api/v1/classes", required=False)
+    classes = Kind("DeviceClass", "/api/v1/classes", required=False)
     async with viewing((NODES, PODS, classes), classes=[failure(404)] * 1000) as (view, _):
         assert await view.first_list(PATIENCE)
 
@@ -165,7 +165,7 @@ async def test_the_first_list_waits_for_optional_kinds_too() -> None:
         await later.wait()
         return await page(obj("claim", namespace="jhub"))(request)  # type: ignore[arg-type]
 
-    claims = Kind("PersistentVolumeClaim", "claims", "/api/v1/claims", required=False)
+    claims = Kind("PersistentVolumeClaim", "/api/v1/claims", required=False)
     async with viewing((NODES, PODS, claims), claims=[step, watch(hold=True)]) as (view, _):  # type: ignore[list-item]
         waiting = asyncio.create_task(view.first_list(PATIENCE))
         await until(view, lambda: isinstance(view.health(), Live))
@@ -177,7 +177,7 @@ async def test_the_first_list_waits_for_optional_kinds_too() -> None:
 
 
 async def test_an_optional_kind_is_unknown_while_its_changes_may_have_been_missed() -> None:
-    claims = Kind("PersistentVolumeClaim", "claims", "/api/v1/claims", required=False)
+    claims = Kind("PersistentVolumeClaim", "/api/v1/claims", required=False)
     script = [page(obj("claim", namespace="jhub")), failure(410), *[failure(500)] * 1000]
     async with viewing((NODES, PODS, claims), claims=script) as (view, _):
         assert await view.first_list(PATIENCE)

@@ -12,7 +12,7 @@ from gpuspawner.kube.objects import KubeObject, Undecodable
 from tests.unit.cluster.scripted import FAST, ScriptedServer, event, failure, obj, page, raw, watch
 from tests.waiting import PATIENCE
 
-THINGS = Kind("Pod", "things", "/things")
+THINGS = Kind("Pod", "/things")
 
 
 async def signals_of(server: ScriptedServer, count: int, backoff: Backoff = FAST) -> list[Signal]:

@@ -218,7 +218,7 @@ def test_a_card_says_how_a_gpu_is_shared():
     )
     page = drawn(offers=offers, rows=rows_of(offers))
 
-    assert "its memory isn't isolated" in card(page, "shared").text
+    assert "its memory at the same time" in card(page, "shared").text
     assert "with its own 20 GB of memory" in card(page, "slice").text
     assert "memory" not in card(page, "whole").text
 

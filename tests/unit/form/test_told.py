@@ -74,6 +74,6 @@ def test_a_choice_that_is_no_longer_offered_is_named_and_replaced():
     page = drawn({"accelerator": "a100", "image": "old"})
 
     assert (
-        "image: 'old' is no longer offered" in page.one("p", **{"class": "gpuspawner-notice"}).text
+        "Image: 'old' is no longer offered" in page.one("p", **{"class": "gpuspawner-notice"}).text
     )
     assert not drawn({}).all("p", **{"class": "gpuspawner-notice"})

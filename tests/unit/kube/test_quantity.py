@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 from gpuspawner.kube.quantity import (
     INT64_MAX,
     QuantityError,
-    cpu_millis,
     format_bytes,
+    millis_of,
+    parse_nanos,
     parse_quantity,
-    whole,
+    whole_of,
 )
 
 
@@ -69,17 +70,17 @@ def test_text_that_the_api_server_refuses_is_an_error(text):
 
 
 def test_cpu_is_rounded_up_to_millicores_and_the_rest_to_whole_units():
-    assert cpu_millis("1500u") == 2
-    assert cpu_millis("2") == 2000
-    assert whole("1500m") == 2
-    assert whole("1Gi") == 2**30
+    assert millis_of(parse_nanos("1500u")) == 2
+    assert millis_of(parse_nanos("2")) == 2000
+    assert whole_of(parse_nanos("1500m")) == 2
+    assert whole_of(parse_nanos("1Gi")) == 2**30
 
 
 def test_more_than_64_bits_is_an_error_and_not_a_wrong_number():
     with pytest.raises(QuantityError):
-        whole("1e19")
+        whole_of(parse_nanos("1e19"))
     with pytest.raises(QuantityError):
-        cpu_millis("9E")
+        millis_of(parse_nanos("9E"))
     with pytest.raises(QuantityError):
         parse_quantity("1e999999999")
 

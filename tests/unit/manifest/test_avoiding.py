@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.manifest import ManifestError, off
-from gpuspawner.manifest.avoiding import MOST_TERMS
+from gpuspawner.manifest.apply import MOST_TERMS
 from gpuspawner.manifest.node_affinity import write
 from gpuspawner.offers import Offers
 

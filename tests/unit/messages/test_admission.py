@@ -22,10 +22,10 @@ from gpuspawner.admission.rejection import (
     Unexplained,
     Use,
     WebhookFailed,
+    read,
 )
-from gpuspawner.admission.rejection_parser import read
 from gpuspawner.messages import OnForm, explain_refusal, refusal
-from gpuspawner.messages.preview import preview
+from gpuspawner.messages.starts import preview
 from gpuspawner.offers import Accelerator
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.decision import Overruled, Reason, Refuse, Start
@@ -77,8 +77,10 @@ def test_users_should_try_again_only_if_the_quota_can_become_free() -> None:
     in_use, too_much = Use("requests.memory", GI, GI, GI), Use("requests.memory", 2 * GI, 0, GI)
 
     assert told(OverQuota((in_use,))).endswith("when others have stopped their servers.")
-    assert told(OverQuota((too_much,))).endswith("ask your administrator if you need it.")
-    assert told(OverQuota((in_use,)), Of.HOME).endswith("ask your administrator if you need it.")
+    assert told(OverQuota((too_much,))).endswith(
+        "Please choose less, or ask your administrator for more."
+    )
+    assert told(OverQuota((in_use,)), Of.HOME).endswith("Please ask your administrator for more.")
 
 
 @pytest.mark.parametrize(
@@ -87,32 +89,38 @@ def test_users_should_try_again_only_if_the_quota_can_become_free() -> None:
         (
             Breach("cpu", Bound.MINIMUM, 500, 100),
             Of.POD,
-            "A server must have at least 0.5 cores (CPU); this one asks for 0.1 cores.",
+            "A server must have at least 0.5 cores of CPU; this one asks for 0.1 cores of CPU.",
         ),
         (
             Breach("nvidia.com/gpu", Bound.MAXIMUM, 1, 2),
             Of.POD,
-            "A server may have at most 1 (GPUs); this one asks for 2.",
+            "A server may have at most 1 GPU; this one asks for 2 GPUs.",
         ),
         (
             Breach("memory", Bound.MAXIMUM, GI, None),
             Of.POD,
-            "A server may have at most 1 GiB (memory); this one doesn't say how much.",
+            (
+                "A server may have at most 1 GiB of memory, but the hub's configuration gives this "
+                "one no limit for memory."
+            ),
         ),
         (
             Breach("memory", Bound.MINIMUM, GI, None),
             Of.POD,
-            "A server must have at least 1 GiB (memory); this one doesn't say how much.",
+            (
+                "A server must request at least 1 GiB of memory, but the hub's configuration "
+                "requests no memory for this one."
+            ),
         ),
         (
             Breach("storage", Bound.MAXIMUM, GI, 2 * GI),
             Of.HOME,
-            "A home directory may have at most 1 GiB (storage); yours needs 2 GiB.",
+            "A home directory may have at most 1 GiB of storage; yours needs 2 GiB of storage.",
         ),
         (
             Breach("storage", Bound.MINIMUM, 2 * GI, GI),
             Of.HOME,
-            "A home directory must have at least 2 GiB (storage); yours has 1 GiB.",
+            "A home directory must have at least 2 GiB of storage; yours has 1 GiB of storage.",
         ),
     ],
 )
@@ -127,14 +135,34 @@ def test_a_limit_range_is_named_with_its_bound(breach: Breach, of: Of, sentence:
         (QuotaUncounted(), "try again in a few seconds."),
         (Insecure("restricted"), "The hub's log has the details."),
         (Missing("RuntimeClass", "nvidia"), "The hub's log has the details."),
-        (Denied("no"), "ask your administrator if you need it."),
-        (Denied(""), "ask your administrator if you need it."),
+        (Denied("no"), "Please choose something else, or ask your administrator."),
+        (Denied(""), "Please choose something else, or ask your administrator."),
         (WebhookFailed("a"), "Please try again later, or tell your administrator."),
         (Unexplained(), "The hub's log has the details."),
     ],
 )
 def test_a_rejection_says_who_can_help(cause: Cause, way_out: str) -> None:
     assert told(cause).endswith(way_out)
+
+
+SMALL, LARGE = Breach("cpu", Bound.MINIMUM, 500, 100), Breach("cpu", Bound.MAXIMUM, 500, 900)
+
+
+@pytest.mark.parametrize(
+    ("breaches", "of", "way_out"),
+    [
+        ([LARGE], Of.POD, "Please choose less, or ask your administrator for more."),
+        ([SMALL], Of.POD, "Please choose more, or ask your administrator."),
+        ([LARGE], Of.HOME, "Please ask your administrator for more."),
+        ([SMALL], Of.HOME, "The hub's log has the details."),
+        ([SMALL, LARGE], Of.POD, "The hub's log has the details."),
+        ([Breach("cpu", Bound.MAXIMUM, 1, None)], Of.POD, "The hub's log has the details."),
+    ],
+)
+def test_what_helps_against_a_maximum_differs_from_what_helps_against_a_minimum(
+    breaches: list[Breach], of: Of, way_out: str
+) -> None:
+    assert told(OutOfRange(tuple(breaches)), of).endswith(way_out)
 
 
 def test_the_log_has_the_words_of_the_api_server() -> None:

@@ -43,7 +43,7 @@ SENTENCES = [
     ),
     (
         Availability(T4, State.ABSENT, gpus(0, 0, 0)),
-        StateText("Not available", "no machine here has it right now"),
+        StateText("Not available", "no machine here can provide it"),
     ),
     (Availability(T4, State.READING), StateText("Checking", "still reading the cluster")),
     (

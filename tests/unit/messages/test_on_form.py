@@ -40,6 +40,7 @@ def memory(asked, most_free, most):
             (gpus(1, 0, 0), None),
             FieldError("accelerator", "No machine here has it."),
         ),
+        (Reason.IMPOSSIBLE, (gpus(1, 2, 4), None), FieldError("accelerator", "Not available.")),
         (
             Reason.BUSY,
             (gpus(1, 2, 4), memory(64, 30, 100)),
@@ -55,9 +56,24 @@ def memory(asked, most_free, most):
 )
 def test_a_refusal_is_shown_at_the_field_that_could_change_it(reason, facts, error):
     room, shortage = facts
-    told = OnForm.of_refusal(Refuse(Grant(A100, room.asked), reason, room, shortage))
+    grant = Grant(A100, room.asked, memory=shortage.asked if shortage else None)
+    told = OnForm.of_refusal(Refuse(grant, reason, room, shortage))
 
     assert told.errors == (error,)
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        (Reason.BUSY, "No machine has enough free right now."),
+        (Reason.IMPOSSIBLE, "No machine here has enough."),
+    ],
+)
+def test_a_request_that_differs_from_the_choice_is_not_shown_as_the_choice(reason, text):
+    chosen = Grant(A100, 1, memory=128 * GI)
+    told = OnForm.of_refusal(Refuse(chosen, reason, gpus(1, 2, 4), memory(64, 30, 40)))
+
+    assert told.errors == (FieldError("memory", text),)
 
 
 def test_buttons_replace_the_sentence_about_alternatives():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.messages import denied, misconfigured, refusal
+from gpuspawner.messages import denied, misconfigured, profile_refused, refusal
 from gpuspawner.offers import Accelerator
 from gpuspawner.options import GPURequest
 from gpuspawner.policy import Denial, DenialReason, Grant
@@ -85,14 +85,14 @@ SENTENCES = [
             shortage=memory(64, 40),
         ),
         (
-            "2 × A100 are free right now, but not together with 64 GiB of memory; "
-            "the most is 40 GiB of memory. "
+            "2 × A100 are free right now, but not together with the 64 GiB of memory that your "
+            "server needs. The most is 40 GiB. "
             "You can have 2 × A100 with 32 GiB of memory and 0.5 cores of CPU or 1 × T4 (2 free)."
         ),
     ),
     (
         busy(1, gpus(1, 1, 1, 4, 8), shortage=Room("pods", 1, 0, 0, 110, 110)),
-        "The machines with A100 are full right now. Please try again a little later.",
+        "The A100 machines are full right now. Please try again a little later.",
     ),
     (
         Refuse(
@@ -102,34 +102,34 @@ SENTENCES = [
             alternatives=(Alternative(Grant(memory=16 * GI), (Difference.LESS_MEMORY,), None),),
         ),
         (
-            "No machine has 32 GiB of memory free right now; the most is 20 GiB of memory. "
+            "No machine has the 32 GiB of memory free that your server needs. The most is 20 GiB. "
             "You can have a server without a GPU with 16 GiB of memory."
         ),
     ),
     (
         Refuse(Grant(A100, 1), Reason.TRY_AGAIN),
         (
-            "Other servers are starting right now, and may take the last A100. "
+            "Other servers are starting right now, and may take the room for yours. "
             "Please try again in a few seconds."
         ),
     ),
     (
         Refuse(Grant(A100, 1), Reason.TAKEN),
         (
-            "Someone else took the last A100 just before your server got it. "
+            "Someone else took the room that your server needs just before it started. "
             "Please try again a little later."
         ),
     ),
     (
         Refuse(Grant(A100, 1), Reason.AWAY, away=2),
         (
-            "The machines with A100 are offline right now, perhaps for maintenance. "
+            "The A100 machines are offline right now, perhaps for maintenance. "
             "Please try again a little later."
         ),
     ),
     (
         impossible(Grant(A100, 1), gpus(1, 0, 0, 0, 0)),
-        "No machine here has A100 right now. Please ask your administrator if you need it.",
+        "There is no A100 here right now. Please choose something else, or ask your administrator.",
     ),
     (
         impossible(
@@ -137,7 +137,10 @@ SENTENCES = [
             gpus(1, 0, 0, 0, 0),
             taints=(TaintedNodes("team", "x", "NoSchedule", 2),),
         ),
-        ("This hub can't use the A100 machines. Please ask your administrator if you need it."),
+        (
+            "The A100 machines are reserved; only an administrator can let your server use them. "
+            "Please choose something else, or ask your administrator."
+        ),
     ),
     (
         impossible(Grant(A100, 8), gpus(8, 4, 4, 4, 4), alternatives=(PLAIN,)),
@@ -146,22 +149,64 @@ SENTENCES = [
     (
         impossible(Grant(A100, 1), gpus(1, 1, 1, 4, 4), shortage=memory(512, 60)),
         (
-            "No machine with A100 has 512 GiB of memory; the most is 64 GiB of memory. "
-            "Please ask your administrator if you need it."
+            "No machine here has 1 × A100 together with the 512 GiB of memory that your server "
+            "needs. The most is 64 GiB. Please choose something else, or ask your administrator."
+        ),
+    ),
+    (
+        impossible(Grant(A100, 1), gpus(1, 1, 1, 4, 4), shortage=Room("fpga", 1, 0, 0, 0, 0)),
+        (
+            "No machine here has 1 × A100 together with the 1 × fpga that your server needs. "
+            "Please choose something else, or ask your administrator."
+        ),
+    ),
+    (
+        impossible(Grant(A100, 4), gpus(4, 4, 4, 4, 4), shortage=memory(60, 10)),
+        (
+            "No machine here has room for all your choices together. Smaller ones may fit. "
+            "Please choose something else, or ask your administrator."
+        ),
+    ),
+    (
+        busy(1, gpus(1, 1, 1, 4, 8), shortage=memory(32, 0)),
+        (
+            "1 × A100 is free right now, but not together with the 32 GiB of memory that your "
+            "server needs. None is left. Please try again a little later."
+        ),
+    ),
+    (
+        impossible(Grant()),
+        (
+            "There is no machine here for this server right now. "
+            "Please choose something else, or ask your administrator."
+        ),
+    ),
+    (
+        impossible(Grant(), taints=(TaintedNodes("team", "x", "NoSchedule", 2),)),
+        (
+            "The machines for this server are reserved; only an administrator can let your server "
+            "use them. Please choose something else, or ask your administrator."
+        ),
+    ),
+    (
+        impossible(Grant(), candidates=2),
+        (
+            "Your choices aren't too large, but another rule of the cluster keeps your server off "
+            "every machine. Please choose something else, or ask your administrator."
         ),
     ),
     (
         impossible(Grant(cpu=64000), shortage=Room("cpu", 64000, 1000, 1000, 8000, 8000)),
         (
-            "No machine here has 64 cores of CPU; the most is 8 cores of CPU. "
-            "Please ask your administrator if you need it."
+            "No machine here has the 64 cores of CPU that your server needs. The most is 8 cores. "
+            "Please choose something else, or ask your administrator."
         ),
     ),
     (
         impossible(Grant(A100, 1), gpus(1, 1, 1, 4, 4)),
         (
-            "No machine here can provide 1 × A100 with these options. "
-            "Please ask your administrator if you need it."
+            "Your choices aren't too large, but another rule of the cluster keeps your server off "
+            "every machine. Please choose something else, or ask your administrator."
         ),
     ),
 ]
@@ -178,9 +223,7 @@ def test_an_administrators_text_is_escaped():
 
     assert "<script>A & B</script>" in message.text
     assert "<script>" not in message.html
-    assert message.html.startswith(
-        "<strong>The machines with &lt;script&gt;A &amp; B&lt;/script&gt;"
-    )
+    assert message.html.startswith("<strong>The &lt;script&gt;A &amp; B&lt;/script&gt; machines")
 
 
 numbers = st.integers(0, 9)
@@ -220,11 +263,58 @@ def test_a_denial_asks_to_choose_again():
     asked = Denial(DenialReason.NOT_OFFERED, GPURequest("a100", 9))
 
     assert denied(asked).text == (
-        "a100 isn't available with these options. Please choose again. "
-        "Please ask your administrator if you need it."
+        "a100 isn't available with these options. "
+        "Please choose something else, or ask your administrator."
     )
-    assert "Please choose again." in denied(Denial(DenialReason.NOT_OFFERED, GPURequest())).text
+    assert (
+        "Please choose something else"
+        in denied(Denial(DenialReason.NOT_OFFERED, GPURequest())).text
+    )
 
 
 def test_users_report_a_misconfiguration_to_the_administrator():
     assert "tell your administrator" in misconfigured().text
+
+
+NAMELESS = Grant(Accelerator("gpu", "GPU", "nvidia.com/gpu"), 1)
+BUSY = Refuse(NAMELESS, Reason.BUSY, gpus(1, 0, 0, 4, 8))
+
+
+def test_a_refusal_names_the_profile_the_reason_and_the_alternatives():
+    message = profile_refused(BUSY, "“<b>”", ["“CPU”", "“T4”"])
+
+    assert message.text == (
+        "“<b>” can't start right now. No GPU is free right now: all 8 are in use. "
+        "You can start “CPU” or “T4” instead."
+    )
+    assert message.html.startswith("<strong>“&lt;b&gt;” can&#39;t start right now.</strong> No GPU")
+
+
+def test_a_refusal_without_alternatives_says_what_to_do():
+    text = profile_refused(BUSY, "“GPU”", []).text
+
+    assert text.endswith("all 8 are in use. Please try again a little later.")
+
+
+def test_without_profiles_the_message_is_the_usual_one():
+    assert profile_refused(BUSY, "", []) == refusal(BUSY)
+
+
+@pytest.mark.parametrize(
+    ("reason", "lead"),
+    [
+        (Reason.AWAY, "“GPU” can't start right now. The machines for this server are offline"),
+        (
+            Reason.IMPOSSIBLE,
+            (
+                "“GPU” can't start on any machine here. There is no machine here for this server "
+                "right now."
+            ),
+        ),
+        (Reason.NOT_ADMITTED, "“GPU” can't start. "),
+    ],
+)
+def test_a_profile_is_said_to_be_impossible_only_if_it_is(reason, lead):
+    decision = Refuse(NAMELESS, reason, gpus(1, 0, 0, 0, 0))
+
+    assert profile_refused(decision, "“GPU”", []).text.startswith(lead)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.offers.references import is_reference
+from gpuspawner.offers.texts import is_reference
 
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gpuspawner.admission.dry_runs import TooManyDryRunsError
 from gpuspawner.admission.rejection import (
     Bound,
     Breach,
@@ -18,7 +19,6 @@ from gpuspawner.admission.rejection import (
     Rejection,
     Use,
 )
-from gpuspawner.admission.slots import TooManyDryRunsError
 from gpuspawner.offers import Offers
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.admitted import AdmittedPreflight

@@ -16,7 +16,7 @@ from gpuspawner.admission.dry_run import Answer, DryRun
 from gpuspawner.admission.dry_runs import DryRuns
 from gpuspawner.availability import Surveys
 from gpuspawner.cluster.client import Client
-from gpuspawner.kube.manifest import Manifest
+from gpuspawner.kube.objects import Manifest
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.runtime import Runtime, Settings

@@ -106,6 +106,6 @@ def test_the_news_names_gone_options_before_the_wait() -> None:
     [gone, then] = _attempt(waiting, (Gone("image", "old"),)).news()
 
     assert "8 minutes" in new_node.text
-    assert "image: none instead of old" in gone.text
+    assert "Image: none instead of old" in gone.text
     assert then == new_node
     assert _attempt(Start(Grant())).news() == ()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.kube.manifest import Manifest
+from gpuspawner.kube.objects import Manifest
 from gpuspawner.preflight.decision import Start
 from gpuspawner.spawn.attempt import Phase
 from gpuspawner.spawn.one_request import AlreadyStartedError

@@ -70,7 +70,7 @@ async def test_a_question_can_ask_admission(spawner: Any) -> None:
 
 
 async def test_a_refusal_says_why(spawner: Any) -> None:
-    with pytest.raises(Refusal, match=r"machines are full right now") as raised:
+    with pytest.raises(Refusal, match=r"machines for this server are full right now") as raised:
         await decide(spawner, CHOICE, lambda _: FULL, Script())
 
     assert raised.value.slug == "busy"
@@ -87,7 +87,7 @@ class _Speechless(NoChoice):
 async def test_a_refusal_stands_even_if_finding_alternatives_fails(
     spawner: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with pytest.raises(Refusal, match=r"machines are full right now") as raised:
+    with pytest.raises(Refusal, match=r"machines for this server are full right now") as raised:
         await decide(spawner, _Speechless(CHOICE.proposal), lambda _: FULL, Script())
 
     assert raised.value.slug == "busy"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.kube.manifest import Manifest
-from gpuspawner.kube.objects import Undecodable
+from gpuspawner.kube.objects import Manifest, Undecodable
 from gpuspawner.manifest import ManifestError, PodRules
 from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest

@@ -26,6 +26,10 @@ def _is_kept(text: str, *args: object, error: BaseException | None = None) -> bo
     return bool(module._no_echo.filter(record))
 
 
+def test_the_status_of_a_refusal_is_409_if_nothing_else_is_given(refusal: Refusal) -> None:
+    assert refusal.status_code == 409
+
+
 def test_other_log_lines_about_a_refusal_are_dropped(refusal: Refusal) -> None:
     assert not _is_kept("It failed", error=refusal)
     assert not _is_kept(f"Error starting alice's server: {refusal}")

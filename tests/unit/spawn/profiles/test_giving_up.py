@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.admission.slots import TooManyDryRunsError
-from gpuspawner.kube.manifest import Manifest
+from gpuspawner.admission.dry_runs import TooManyDryRunsError
+from gpuspawner.kube.objects import Manifest
 from gpuspawner.spawn.profiles.giving_up import GivingUp
 from tests.unit.spawn.hubs import Script
 

@@ -17,7 +17,7 @@ from jupyterhub.user import User
 from kubespawner import KubeSpawner, clients
 from traitlets import HasTraits
 
-from gpuspawner.compat.requirements import (
+from gpuspawner.compat.required_names import (
     REQUIREMENTS,
     IncompatibleError,
     Requirement,

@@ -15,10 +15,10 @@ from tornado import web
 
 from gpuspawner import messages
 from gpuspawner.admission.dry_run import Admission
-from gpuspawner.admission.slots import TooManyDryRunsError
+from gpuspawner.admission.dry_runs import TooManyDryRunsError
 from gpuspawner.compat import kubespawner
 from gpuspawner.compat.kubespawner import Stock
-from gpuspawner.kube.manifest import Manifest
+from gpuspawner.kube.objects import Manifest
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.preflight import facts
 from gpuspawner.preflight.decision import Decision, Refuse, Room, Start, UnknownRules

@@ -7,7 +7,7 @@ Clock = Callable[[], float]
 """Returns the time in seconds."""
 
 
-class Bucket:
+class TokenBucket:
     """A token bucket; full at first.
 
     Args:

@@ -11,12 +11,12 @@ import kubespawner
 import pytest
 from tornado import web
 
-from gpuspawner.admission.slots import TooManyDryRunsError
+from gpuspawner.admission.dry_runs import TooManyDryRunsError
 from gpuspawner.cluster.health import Reading
-from gpuspawner.kube.manifest import Manifest
+from gpuspawner.kube.objects import Manifest
 from gpuspawner.preflight.decision import Refuse, Wait
 from gpuspawner.spawn import drafts
-from gpuspawner.spawn.profiles.source import Profiles
+from gpuspawner.spawn.profiles.profiles import Profiles
 from gpuspawner.spawn.refusal import Refusal
 from tests.unit.preflight.worlds import node, pod
 from tests.unit.spawn.hubs import StillHub

@@ -12,7 +12,7 @@ from types import CodeType, ModuleType
 
 import jupyterhub
 import kubespawner
-from jupyterhub import orm
+from jupyterhub import orm, spawner
 from jupyterhub.app import JupyterHub
 from jupyterhub.handlers.base import BaseHandler
 from jupyterhub.handlers.pages import SpawnHandler
@@ -123,6 +123,10 @@ REQUIREMENTS = (
     Requirement(JupyterHub, "extra_handlers"),
     Requirement(JupyterHub, "tornado_application"),
     Requirement(HasTraits, "_trait_values"),
+    # Refusals don't count as failures of the hub: `SpawnException` says so since JupyterHub 6.
+    Requirement(spawner, "SpawnException", ("message",), User, ("reason", "message_html"))
+    if jupyterhub.version_info[0] >= 6
+    else Requirement(Spawner, "consecutive_failure_limit", None, BaseHandler),
 )
 
 

@@ -1,0 +1,50 @@
+"""Lines for administrators in the hub's log."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuspawner.cluster.health import Unreachable
+from gpuspawner.messages import explain_refusal, explain_unknown
+from gpuspawner.offers import Accelerator
+from gpuspawner.policy import Grant
+from gpuspawner.preflight.decision import (
+    AfterPreemption,
+    Reason,
+    Refuse,
+    Start,
+    TaintedNodes,
+    UnknownRules,
+    ViewNotLive,
+)
+
+A100 = Accelerator("a100", "A100", "nvidia.com/gpu")
+
+
+def test_administrators_read_why_room_is_unknown() -> None:
+    notes = (UnknownRules(("a", "b")), ViewNotLive(Unreachable("x")), AfterPreemption())
+
+    assert explain_unknown(Start(Grant(), notes)) == (
+        "Room for the pod is unknown: a; b",
+        (
+            "Room for the pod is unknown. The hub can't read the cluster (x); the hub starts "
+            "servers without checking for room until it can."
+        ),
+    )
+
+
+@pytest.mark.parametrize(("value", "taint"), [("physics", "team=physics"), ("", "team")])
+def test_administrators_read_the_schedulers_words_and_the_missing_taints(
+    value: str, taint: str
+) -> None:
+    decision = Refuse(
+        Grant(A100, 2),
+        Reason.IMPOSSIBLE,
+        taints=(TaintedNodes("team", value, "NoSchedule", 3),),
+        scheduler_message="0/3 nodes are available: 3 node(s) had untolerated taint(s).",
+    )
+
+    assert explain_refusal(decision) == (
+        "Refused (impossible; 2 × a100): 0/3 nodes are available: 3 node(s) had untolerated "
+        f"taint(s); 3 node(s) have the taint {taint}:NoSchedule, which the pod doesn't tolerate"
+    )

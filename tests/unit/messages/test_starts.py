@@ -1,0 +1,48 @@
+"""What a start will do, before it and during it."""
+
+from gpuspawner.cluster.health import Reading
+from gpuspawner.messages import progress
+from gpuspawner.messages.starts import preview
+from gpuspawner.offers import Accelerator
+from gpuspawner.policy import Grant
+from gpuspawner.preflight.decision import (
+    AfterPreemption,
+    CanScaleUp,
+    Start,
+    UnknownRules,
+    ViewNotLive,
+    Wait,
+)
+
+WAIT = Wait(Grant(Accelerator("a100", "A100", "nvidia.com/gpu"), 1), CanScaleUp(1, 4, 8))
+
+
+def test_a_new_machine_is_announced_with_its_usual_time():
+    (message,) = progress(WAIT)
+
+    assert message.text == (
+        "A new machine is starting for you; this usually takes about 8 minutes."
+    )
+
+
+def test_a_server_that_simply_starts_gives_no_message():
+    assert progress(Start(Grant())) == ()
+
+
+def test_several_unknowns_give_one_message():
+    notes = (UnknownRules(("device claims",)), ViewNotLive(Reading(3)), AfterPreemption())
+
+    assert [message.text for message in progress(Start(Grant(), notes))] == [
+        "We couldn't check availability; starting your server anyway.",
+        "Making room for your server; this takes a moment longer.",
+    ]
+
+
+def test_the_form_foretells_a_new_machine_room_and_an_unknown():
+    unknown = Start(Grant(), (UnknownRules(("device claims",)),))
+
+    assert [preview(it).text for it in (WAIT, Start(Grant()), unknown)] == [
+        "A new machine will start for your server; this usually takes about 8 minutes.",
+        "There is room for this right now.",
+        "We can't check availability right now.",
+    ]

@@ -1,0 +1,45 @@
+"""Amounts, devices and profiles in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuspawner import messages
+from gpuspawner.messages.words import amount, cores, memory, minutes
+
+
+def test_other_resources_have_their_units() -> None:
+    assert amount("ephemeral-storage", 2**30) == "1 GiB of disk"
+    assert amount("nvidia.com/gpu", 4) == "4 × nvidia.com/gpu"
+
+
+def test_amounts_have_readable_units() -> None:
+    assert memory(16 * 1024**3) == "16 GiB"
+    assert memory(1536 * 1024**2) == "1.5 GiB"
+    assert memory(500) == "500 bytes"
+    assert [cores(500), cores(1000), cores(2000)] == ["0.5 cores", "1 core", "2 cores"]
+    assert [minutes(0.2), minutes(1), minutes(8)] == [
+        "about a minute",
+        "about a minute",
+        "about 8 minutes",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("resource", "name"),
+    [
+        ("nvidia.com/gpu", "GPU"),
+        ("amd.com/gpu", "GPU"),
+        ("gpu.intel.com/i915", "GPU"),
+        ("nvidia.com/gpu.shared", "shared GPU"),
+        ("nvidia.com/mig-1g.5gb", "MIG slice 1g.5gb"),
+        ("example.com/fpga", "example.com/fpga"),
+    ],
+)
+def test_a_device_has_a_name_for_users(resource: str, name: str) -> None:
+    assert messages.device(resource) == name
+
+
+def test_a_profile_is_named_with_its_choices() -> None:
+    assert messages.profile_named("GPU") == "“GPU”"
+    assert messages.profile_named("GPU", "4", "64 GB") == "“GPU” with “4”, “64 GB”"
