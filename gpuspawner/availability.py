@@ -1,7 +1,7 @@
 """The current availability of each accelerator, for the form and the API.
 
-The state of an accelerator is the scheduler's verdict on the smallest server with it. Counting free
-GPUs isn't enough, because a node with free GPUs may have no free memory.
+It is the scheduler's verdict on the smallest server with it: a node with free GPUs may have no free
+memory.
 """
 
 from collections.abc import Mapping
@@ -22,13 +22,6 @@ from gpuspawner.preflight.decision import Room
 from gpuspawner.scaling.declared import CanScaleUp, can_scale_up
 from gpuspawner.scheduling import ClusterState, Outcome, evaluate
 from gpuspawner.scheduling.evaluate import fits_somewhere
-
-ANY_POD: Mapping[str, Any] = {
-    "metadata": {"name": "any", "namespace": "default"},
-    "spec": {"containers": [{"name": "notebook", "image": "any"}]},
-}
-"""A pod that requests nothing and can run anywhere."""
-
 
 _RUNTIME_ONLY = ("args", "command", "env", "lifecycle", "securityContext")
 """Fields of a container that don't affect scheduling."""
@@ -60,7 +53,6 @@ class Availability:
     """The availability of one accelerator, or of servers without one (None).
 
     Attributes:
-        state: The availability in one word.
         gpus: GPU counts of the nodes on which the smallest server could run; its `asked` is the
             smallest count. None without an accelerator, or if the state is unknown.
         scale_up: The nodes that can be added; only if the state is CAN_SCALE_UP.
@@ -76,14 +68,13 @@ def survey(
     state: ClusterState,
     health: Health,
     offers: Offers,
-    pod: Mapping[str, Any] | None = ANY_POD,
-    rules: PodRules = PodRules(),  # noqa: B008, it is frozen
+    pod: Mapping[str, Any] | None,
+    rules: PodRules,
 ) -> tuple[Availability, ...]:
     """Return the availability of each offered accelerator, and last of servers without one.
 
     `pod` is KubeSpawner's pod for the current user, so that the administrator's selectors and
-    tolerations count; without its claims, which may not exist yet. If it is None, the pod isn't
-    known yet, so every availability is unknown.
+    tolerations count. If it isn't known yet, every availability is unknown.
     """
     accelerators = (*offers.accelerators.values(), None)
     if pod is None or not isinstance(health, Live):
@@ -117,7 +108,7 @@ class Surveys:
 
 
 class Trials:
-    """Makes trial pods, which nobody creates, to find out which choices fit."""
+    """Makes trial pods, which nobody creates."""
 
     def __init__(self, offers: Offers, pod: Mapping[str, Any], rules: PodRules) -> None:
         self._offers = offers
@@ -167,10 +158,7 @@ def _look(state: ClusterState, trials: Trials, accelerator: Accelerator | None) 
 
 
 def _what_decides(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the pod without the fields that no rule reads, because each accelerator reads it.
-
-    An emptyDir volume replaces each claim, which KubeSpawner may not have created yet.
-    """
+    """Drop the fields that no rule reads, and the claims, which may not exist yet."""
     spec = pod["spec"]
     volumes = [
         {"name": volume["name"], "emptyDir": {}} if "persistentVolumeClaim" in volume else volume

@@ -1,8 +1,8 @@
 """``gpuspawner.configure(c)``: checks a hub's whole configuration before anybody logs in.
 
-By default, JupyterHub and traitlets silently ignore a misspelt section, warn about an unknown trait
-only when a spawner is created, and answer every page with HTTP 500 if a trait's value has the wrong
-type. With this check, the hub refuses to start and names the mistake.
+By default, the hub silently ignores a misspelt section, warns about an unknown trait only when it
+creates a spawner, and answers every page with HTTP 500 if a value has the wrong type. With this
+check, it refuses to start and names the mistake.
 """
 
 import asyncio
@@ -43,10 +43,7 @@ def configure(c: Config) -> None:
 
     Call it in ``jupyterhub_config.py``, or in ``hub.extraConfig`` with Zero-to-JupyterHub. It also
     checks the lines that come after it, as soon as the hub has read the whole configuration; a
-    mistake in them stops the hub too.
-
-    Args:
-        c: The configuration object that ``get_config()`` returns.
+    mistake in them stops the hub too. The argument is what ``get_config()`` returns.
 
     Raises:
         ConfigurationError: A section or trait is misspelt, a value has the wrong type, or two
@@ -60,8 +57,8 @@ def configure(c: Config) -> None:
         loop = asyncio.get_running_loop()
     except RuntimeError:  # a command such as `jupyterhub token` reads the file and starts no hub
         return
-    # The hub reads its configuration without yielding to the event loop, so this call runs after
-    # that. The application's own configuration then includes other files and the command line.
+    # The hub reads its configuration, with other files and the command line, without yielding to
+    # the event loop.
     loop.call_soon(_begin, c, spawner)
 
 
@@ -87,19 +84,15 @@ def _check_used(used: type[object]) -> None:
 
 
 def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
-    """Check every part of a configuration that concerns *spawner*.
-
-    Returns:
-        An object with every configurable trait of *spawner* as an attribute, as *c* sets it.
+    """Check what concerns *spawner*, and return an object with its traits as attributes.
 
     Raises:
-        ConfigurationError: See :func:`configure`.
-        OfferError: The offers aren't usable.
+        ConfigurationError, OfferError: As `configure`.
     """
     _check_sections(c, spawner)
     _check_names(c, spawner)
     settings = _settings(c, spawner)
-    offers = _offers(settings)
+    offers = runtime.configured_offers(settings)
     chosen = [name for name in OFFERS if getattr(settings, name)]
     if chosen and settings.profile_list:
         raise ConfigurationError(
@@ -114,11 +107,7 @@ def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
 
 def offered(c: Config) -> Offers:
     """Check a whole configuration, and return its offers; see `check`."""
-    return _offers(check(c, _spawner_class(c)))
-
-
-def _offers(settings: Any) -> Offers:
-    return Offers.parse(**{name: getattr(settings, name) for name in OFFERS})
+    return runtime.configured_offers(check(c, _spawner_class(c)))
 
 
 def _spawner_class(c: Config) -> type[GPUSpawner]:
@@ -196,7 +185,6 @@ def _check_nodes_to_avoid(settings: Any, offers: Offers) -> None:
 
 
 def _overrides(settings: Any) -> Iterator[tuple[str, Iterable[str]]]:
-    """Yield each place that sets traits for some users, and those traits."""
     groups = settings.group_overrides
     for name, group in _mapping(groups).items():
         yield (

@@ -1,8 +1,8 @@
 """The language of the sentences that people read: English, or a translation from a catalogue.
 
-The source marks each sentence with `gettext`, and `locale/gpuspawner.pot` lists them all. A
-language is a compiled catalogue beside that list: ``locale/de/LC_MESSAGES/gpuspawner.mo``. What
-administrators read, in logs and in errors of their configuration, stays English.
+`locale/gpuspawner.pot` lists all sentences. A language is a compiled catalogue beside that list:
+``locale/de/LC_MESSAGES/gpuspawner.mo``. What administrators read, in logs and in errors of their
+configuration, stays English.
 """
 
 from collections.abc import Sequence
@@ -67,8 +67,7 @@ def language_tag() -> str:
 def set_locale(accepted: str) -> None:
     """Use the first wanted language that has a catalogue, or English, for the rest of this task.
 
-    Args:
-        accepted: What a browser sends as ``Accept-Language`` (RFC 9110, 12.5.4), or a single tag.
+    *accepted* is what a browser sends as ``Accept-Language`` (RFC 9110, 12.5.4), or a single tag.
     """
     _current.set(_catalogue(_choose(accepted)))
 
@@ -80,9 +79,9 @@ def _choose(accepted: str) -> str:
         language = tag.strip().replace("-", "_")
         if language and (weight := _weight(quality)) > 0:
             wanted.append((weight, language))
+    known = {it.lower(): it for it in _known()}
     for _rank, language in sorted(wanted, key=lambda it: -it[0]):
         base = language.partition("_")[0].lower()
-        known = {it.lower(): it for it in _known()}
         if base == ENGLISH:
             return ENGLISH
         if found := known.get(language.lower()) or known.get(base):

@@ -1,7 +1,6 @@
 """Finds the largest servers that fit on one node, for form fields that depend on each other.
 
-A server runs on one node, so that node needs enough GPUs, memory and CPU at the same time. Here, a
-node counts only if no other node has at least as much of everything.
+A server runs on one node, so that node needs enough GPUs, memory and CPU at the same time.
 """
 
 import math
@@ -17,7 +16,7 @@ from gpuspawner.offers import Accelerator
 from gpuspawner.scheduling import ClusterState
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.labels import SelectorError
-from gpuspawner.scheduling.preemption import away, healthy
+from gpuspawner.scheduling.outcome import away, healthy
 from gpuspawner.scheduling.requests import CPU, MEMORY, Amounts, pod_requests
 
 Sizes: TypeAlias = tuple[int, int, int]
@@ -43,7 +42,7 @@ class LargestFits:
 
     Attributes:
         free: With the resources that are free now.
-        whole: With all resources except those of pods that never end. Includes away nodes.
+        whole: With all resources except those of pods that never end, also on away nodes.
     """
 
     free: tuple[Fit, ...] = ()
@@ -90,8 +89,8 @@ class _Scale:
         parts = {MEMORY: rules.memory_requested, CPU: rules.cpu_requested}
         # Use the configured decimals, because the nearest binary fraction may be larger.
         self._part = {name: Fraction(str(part)) for name, part in parts.items()}
-        # The pod's other requests: sidecars, and the overhead of a runtime class. With a smaller
-        # choice, the requests of an init container could hide them.
+        # The requests of sidecars and a runtime class. With a smaller choice, those of an init
+        # container could hide them.
         self._beside = {
             name: wanted.get(name, 0) - math.ceil(_HUGE * part) for name, part in self._part.items()
         }

@@ -1,7 +1,7 @@
 """Converts a pod between KubeSpawner's models and plain objects.
 
-Other modules of gpuspawner read pods as the API writes them, with camelCase names. KubeSpawner and
-an administrator's ``modify_pod_hook`` use the classes of kubernetes_asyncio.
+gpuspawner reads pods as the API writes them. KubeSpawner and an administrator's ``modify_pod_hook``
+use the classes of kubernetes_asyncio.
 """
 
 import re
@@ -40,15 +40,13 @@ def plain(pod: Any) -> dict[str, Any]:
 def model(pod: Manifest) -> Any:
     """Return the pod as a ``V1Pod`` that `plain` turns back into exactly the same object.
 
-    An object with a field that is newer than the client's classes stays a plain object, as it does
-    when KubeSpawner takes a part of the pod from the configuration.
+    An object with a field that is newer than the client's classes stays a plain object, as do parts
+    of the pod that KubeSpawner takes from the configuration.
     """
     return _model(pod, "V1Pod")
 
 
 def _model(value: Any, kind: str) -> Any:
-    if value is None:
-        return None
     if of := _LIST.fullmatch(kind):
         return [_model(item, of[1]) for item in value] if isinstance(value, list) else value
     if of := _DICT.fullmatch(kind):

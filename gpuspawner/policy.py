@@ -8,28 +8,15 @@ from gpuspawner.options import GPURequest
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
-    """The server's owner, even when an administrator starts it.
-
-    Attributes:
-        name: User name in JupyterHub.
-        groups: Names of the user's groups in JupyterHub.
-    """
-
-    name: str
-    groups: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
 class Grant:
     """What a server gets, resolved to the administrator's own entries.
 
     Attributes:
-        accelerator: The accelerator; None for a server without a GPU.
+        accelerator: None for a server without a GPU.
         gpus: How many of its resource; 0 if and only if there is no accelerator.
-        image: The image; None keeps KubeSpawner's image.
-        memory: Bytes, requested and limited; None keeps KubeSpawner's.
-        cpu: Millicores, requested and limited; None keeps KubeSpawner's.
+        image: None keeps KubeSpawner's image.
+        memory: The limit in bytes; None keeps KubeSpawner's.
+        cpu: The limit in millicores; None keeps KubeSpawner's.
     """
 
     accelerator: Accelerator | None = None
@@ -47,19 +34,14 @@ class DenialReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """A denied request.
-
-    Attributes:
-        reason: Why.
-        request: What was asked for.
-    """
+    """A denied request."""
 
     reason: DenialReason
     request: GPURequest
 
 
-def decide(request: GPURequest, person: Person, offers: Offers) -> Grant | Denial:  # noqa: ARG001
-    """Grant a request that is on offer, else deny it; every person has the same offers.
+def decide(request: GPURequest, offers: Offers) -> Grant | Denial:
+    """Grant a request that is on offer, else deny it; every user has the same offers.
 
     The request isn't trusted: it may have been parsed against other offers, or made by hand.
     """

@@ -1,7 +1,4 @@
-"""The objects that a hub process has once: the offers, the live view and the preflight.
-
-Spawner objects come and go, several per user; they only refer to these.
-"""
+"""The objects that a hub process has once: the offers, the live view and the preflight."""
 
 import asyncio
 import logging
@@ -45,24 +42,24 @@ class Settings(Protocol):
     k8s_api_verify_ssl: bool | None
 
 
+def configured_offers(settings: Settings) -> Offers:
+    """Read the offers.
+
+    Raises:
+        OfferError: They aren't usable.
+    """
+    return Offers.parse(**{name: getattr(settings, name) for name in OFFERS})
+
+
 class Runtime:
     """The hub's one view of the cluster, and the offers on it.
-
-    Args:
-        settings: The traits, as configured for the whole hub.
-
-    Attributes:
-        view: The live view.
-        dry_runs: Send pods to the API server as dry runs, to learn what admission makes of them.
-        preflight: Judges pods as admission returns them, and keeps the reservations.
-        surveys: The availability of the accelerators for a given pod.
 
     Raises:
         OfferError: The offers aren't usable.
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._configured = Offers.parse(**{name: getattr(settings, name) for name in OFFERS})
+        self._configured = configured_offers(settings)
         self._rules = PodRules(
             cpu_environment=dict(settings.cpu_environment),
             memory_requested=settings.memory_requested,

@@ -1,8 +1,7 @@
 """GPUSpawner: a KubeSpawner whose gates ask the cluster before a pod exists.
 
-This class only overrides the methods that the hub and KubeSpawner call; `gpuspawner.spawn` has the
-rules. The gates are methods, because the traits ``apply_user_options``, ``options_from_form`` and
-``options_form`` belong to the administrator.
+The gates are methods, because the traits ``apply_user_options``, ``options_from_form`` and
+``options_form`` belong to the administrator. `gpuspawner.spawn` has their rules.
 """
 
 from collections.abc import AsyncIterator
@@ -39,8 +38,8 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
     scheduler_version = traits.scheduler_version
     default_filter_schedulers = traits.default_filter_schedulers
 
-    # JupyterHub 5 stores any JSON of a REST body and passes it to the spawner on every later page.
-    # The gate refuses JSON that isn't an object; it must not break the creation of a spawner.
+    # JupyterHub 5 stores any JSON of a REST body and passes it to the spawner on every later page,
+    # where it must not break the creation of a spawner.
     user_options = AnyTrait(help="Options as sent; untrusted until gpuspawner.options reads them")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -110,7 +109,6 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
         return await self.gates.pod_manifest()
 
     async def _make_create_pod_request(self, pod: Any, request_timeout: float) -> bool:
-        """Run gate 3."""
         return await self.gates.create_pod(pod, request_timeout)
 
     async def _make_create_pvc_request(self, pvc: Any, request_timeout: float) -> Any:

@@ -11,7 +11,8 @@ from fractions import Fraction
 from typing import Protocol
 from urllib.parse import quote
 
-from gpuspawner.admission.rejection import Missing, Of, Rejection, WebhookFailed, message, read
+from gpuspawner.admission.rejection import Missing, Of, Rejection, WebhookFailed
+from gpuspawner.admission.rejection_parser import message, read
 from gpuspawner.cluster.client import Client, RequestError
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.quantity import QuantityError, parse_quantity

@@ -70,9 +70,9 @@ def explain_health(health: Health) -> str:
         case Live():
             return "The view of the cluster is live."
         case Reading(seconds):
+            so_far = f" ({seconds:.0f} s so far)" if seconds >= 1 else ""
             return (
-                f"The hub is still reading the cluster, for {seconds:.0f} s so far; {UNCHECKED} it "
-                "has read everything."
+                f"The hub is still reading the cluster{so_far}; {UNCHECKED} it has read everything."
             )
         case Stale(age, why):
             return (

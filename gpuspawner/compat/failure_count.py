@@ -9,7 +9,7 @@ from gpuspawner.compat.jupyterhub import COUNTS_REFUSALS
 
 
 def forgive(spawner: Spawner) -> None:
-    """Keep JupyterHub 5 from counting the start's failure toward consecutive_failure_limit.
+    """Keep JupyterHub 5 from counting the start's failure.
 
     The hub counts in a callback of ``_spawn_future``, compares with the limit on the spawner, and
     resets the count at any success. A limit of 0 keeps that callback from stopping the hub; ours

@@ -28,15 +28,7 @@ SpawnError: Any = SpawnException or web.HTTPError
 def spawn_error_arguments(
     text: str, html: str, reason: str, status: int, logged: str
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of `SpawnError`.
-
-    Args:
-        text: The message to users.
-        html: The same as safe HTML.
-        reason: A short fixed slug.
-        status: The HTTP status.
-        logged: The text that tornado logs.
-    """
+    """The arguments of `SpawnError`; tornado logs *logged*."""
     if COUNTS_REFUSALS:
         return (status, "%s", logged), {}
     return (text,), {"reason": reason, "message_html": html, "status_code": status}
@@ -86,11 +78,8 @@ def add_handlers(hub: Any, handlers: Sequence[Handler]) -> None:
     """Add handlers to those of a hub.
 
     The hub makes its web application from ``extra_handlers`` during its start, before or after this
-    call. So this adds to both, in place, because the hub logs a warning if that trait is set.
-
-    Args:
-        hub: The `JupyterHub` of this process.
-        handlers: The handlers; their paths are below the hub's own prefix.
+    call. So this adds to both, in place, because the hub logs a warning if that trait is set. The
+    handlers' paths are below the hub's own prefix.
     """
     hub.extra_handlers.extend(handlers)
     application = getattr(hub, "tornado_application", None)

@@ -4,7 +4,7 @@ Read in ``kubespawner/spawner.py`` and ``kubespawner/clients.py`` of 7.0.0 and 7
 """
 
 import copy
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from traceback import walk_tb
 from typing import Any, TypeVar
 
@@ -20,86 +20,44 @@ _NEVER_CHANGED = frozenset({"config", "profile_list"})
 class Stock:
     """A spawner's methods as KubeSpawner has them, without gpuspawner's.
 
-    Args:
-        below: ``super()`` as gpuspawner's class sees it.
-        spawner: The same spawner.
+    Attributes:
+        kubespawner: ``super()`` as gpuspawner's class sees it. Its public methods are used as they
+            are; those with private names have names here.
     """
 
-    def __init__(self, below: Any, spawner: Any) -> None:
-        self._below = below
+    def __init__(self, kubespawner: Any, spawner: Any) -> None:
+        self.kubespawner = kubespawner
         self._spawner = spawner
 
     def options_from_form(self) -> Any:
         """Return the function that reads a form of profiles."""
-        return self._below._options_from_form_default()  # noqa: SLF001
-
-    def run_options_from_form(self, form_data: object) -> Any:
-        """Read a form."""
-        return self._below.run_options_from_form(form_data)
-
-    def options_from_query(self, query: object) -> Any:
-        """Read a query."""
-        return self._below.options_from_query(query)
-
-    def run_pre_spawn_hook(self) -> Any:
-        """Call the administrator's hook."""
-        return self._below.run_pre_spawn_hook()
-
-    async def load_user_options(self) -> None:
-        """Load the chosen profile into the spawner."""
-        await self._below.load_user_options()
+        return self.kubespawner._options_from_form_default()  # noqa: SLF001
 
     def validate_user_options(self, profiles: Sequence[Mapping[str, Any]]) -> None:
         """Check the options against profiles."""
-        self._below._validate_user_options(profiles)  # noqa: SLF001
+        self.kubespawner._validate_user_options(profiles)  # noqa: SLF001
 
     def apply_overrides(self, overrides: Mapping[str, Any]) -> None:
         """Set what a profile or a group sets."""
-        self._below._apply_overrides(overrides)  # noqa: SLF001
-
-    async def get_pod_manifest(self) -> Any:
-        """Make the pod."""
-        return await self._below.get_pod_manifest()
-
-    async def poll(self) -> int | None:
-        """Return None while the server runs, else its exit status."""
-        status: int | None = await self._below.poll()
-        return status
-
-    async def stop(self, now: bool) -> None:
-        """Stop the server, and return when its pod is gone."""
-        await self._below.stop(now)
-
-    def clear_state(self) -> None:
-        """Forget a start that has ended."""
-        self._below.clear_state()
-
-    def progress(self) -> AsyncIterator[dict[str, Any]]:
-        """Return the events of the server's start."""
-        events: AsyncIterator[dict[str, Any]] = self._below.progress()
-        return events
-
-    def start(self) -> Any:
-        """Start the server in a task of its own."""
-        return self._below.start()
+        self.kubespawner._apply_overrides(overrides)  # noqa: SLF001
 
     async def run_start(self) -> Any:
-        """Run the steps of that task."""
-        return await self._below._start()  # noqa: SLF001
+        """Run the steps of a start, in the task that KubeSpawner's ``start`` makes."""
+        return await self.kubespawner._start()  # noqa: SLF001
 
     async def create_pod(self, pod: Any, request_timeout: float) -> bool:
         """Send the pod; return False if KubeSpawner has to send it again."""
-        made: bool = await self._below._make_create_pod_request(pod, request_timeout)  # noqa: SLF001
+        made: bool = await self.kubespawner._make_create_pod_request(pod, request_timeout)  # noqa: SLF001
         return made
 
     async def create_pvc(self, pvc: Any, request_timeout: float) -> Any:
         """Send the PersistentVolumeClaim."""
-        return await self._below._make_create_pvc_request(pvc, request_timeout)  # noqa: SLF001
+        return await self.kubespawner._make_create_pvc_request(pvc, request_timeout)  # noqa: SLF001
 
     async def delete_pod(self, options: Any, grace_seconds: int) -> bool:
         """Delete the pod; return whether it is gone."""
         spawner = self._spawner
-        gone: bool = await self._below._make_delete_pod_request(  # noqa: SLF001
+        gone: bool = await self.kubespawner._make_delete_pod_request(  # noqa: SLF001
             spawner.pod_name, options, grace_seconds, spawner.k8s_api_request_timeout
         )
         return gone
@@ -111,7 +69,7 @@ class Stock:
 
     async def start_reflector(self, kind: str, *args: Any, **kwargs: Any) -> Any:
         """Start following the pods or events of a namespace, once for all spawners."""
-        return await self._below._start_reflector(kind, *args, **kwargs)  # noqa: SLF001
+        return await self.kubespawner._start_reflector(kind, *args, **kwargs)  # noqa: SLF001
 
     def drop_reflector(self, kind: str) -> None:
         """Drop a reflector, so that the next start makes a new one."""
@@ -125,13 +83,8 @@ def draw_profiles(spawner: Any, profiles: Sequence[Mapping[str, Any]]) -> str:
     return drawn
 
 
-def listed_profiles(spawner: Any) -> Any:
-    """A spawner's ``profile_list``: a list, or the function that an administrator has set."""
-    return as_list(spawner.profile_list)
-
-
 def as_list(profiles: Any) -> Any:
-    """The values of a dictionary of profiles in KubeSpawner's order; anything else as it is."""
+    """A ``profile_list``, in KubeSpawner's order if it is a dictionary; it may be a function."""
     return KubeSpawner._sorted_dict_values(None, profiles)  # noqa: SLF001
 
 

@@ -1,7 +1,6 @@
-"""Check that the installed JupyterHub and KubeSpawner have the names that gpuspawner uses.
+"""Check that the installed JupyterHub and KubeSpawner have and call the names that gpuspawner uses.
 
-Otherwise they might silently stop calling a gate. So a name has to exist, accept the arguments that
-are passed to it, and be used by the class that has to call it.
+Otherwise they might silently stop calling a gate.
 """
 
 import dis
@@ -32,22 +31,20 @@ class Requirement:
     """One name that gpuspawner overrides or uses.
 
     Attributes:
-        owner: The class or module that has it.
-        name: The name.
-        takes: The parameters passed to it by position; None if it isn't called with any.
-        named: The parameters passed to it by name.
+        takes: The parameters passed to it by position.
+        named: Those passed by name.
         used_in: The class that has to use it; None if only gpuspawner does.
     """
 
     owner: type | ModuleType
     name: str
-    takes: tuple[str, ...] | None = None
+    takes: tuple[str, ...] = ()
     used_in: type | None = None
     named: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        is_called = self.takes is not None or bool(self.named)
-        return f"{self.owner.__name__}.{self.name}{self._arguments() if is_called else ''}"
+        arguments = self._arguments() if self.takes or self.named else ""
+        return f"{self.owner.__name__}.{self.name}{arguments}"
 
     def missing(self) -> str:
         """Describe what the installed version lacks; empty if nothing."""
@@ -60,7 +57,7 @@ class Requirement:
         return ""
 
     def _arguments(self) -> str:
-        given = (*(self.takes or ()), *(f"{name}=..." for name in self.named))
+        given = (*self.takes, *(f"{name}=..." for name in self.named))
         return f"({', '.join(given)})"
 
     def _is_there(self) -> bool:
@@ -71,11 +68,11 @@ class Requirement:
         return isinstance(self.owner, type) and _sets(self.owner, self.name)
 
     def _can_be_called(self) -> bool:
-        if self.takes is None and not self.named:
+        if not self.takes and not self.named:
             return True
         try:
             signature = inspect.signature(getattr(self.owner, self.name))
-            signature.bind(*(self.takes or ()), **dict.fromkeys(self.named))
+            signature.bind(*self.takes, **dict.fromkeys(self.named))
         except TypeError:
             return False
         return True
@@ -117,16 +114,22 @@ REQUIREMENTS = (
     Requirement(clients, "load_config", named=("host", "ssl_ca_cert", "verify_ssl")),
     Requirement(clients, "shared_client", ("client",)),
     Requirement(Spawner, "_log_name"),
-    Requirement(Spawner, "_spawn_future", None, BaseHandler),
+    Requirement(Spawner, "_spawn_future", (), BaseHandler),
     Requirement(Spawner, "orm_spawner"),
     Requirement(orm.Spawner, "user_options"),
     Requirement(JupyterHub, "extra_handlers"),
     Requirement(JupyterHub, "tornado_application"),
     Requirement(HasTraits, "_trait_values"),
     # Refusals don't count as failures of the hub: `SpawnException` says so since JupyterHub 6.
-    Requirement(spawner, "SpawnException", ("message",), User, ("reason", "message_html"))
+    Requirement(
+        spawner,
+        "SpawnException",
+        ("message",),
+        BaseHandler,
+        ("reason", "message_html", "status_code"),
+    )
     if jupyterhub.version_info[0] >= 6
-    else Requirement(Spawner, "consecutive_failure_limit", None, BaseHandler),
+    else Requirement(Spawner, "consecutive_failure_limit", (), BaseHandler),
 )
 
 
@@ -145,19 +148,16 @@ def check() -> None:
 
 
 def _names_in(used_in: type) -> set[str]:
-    """All attributes that the methods of a class use."""
     return {name for code in _codes(used_in) for name in code.co_names}
 
 
 def _sets(owner: type, name: str) -> bool:
-    """Whether a method of a class sets an attribute."""
     codes = (code for code in _codes(owner) if name in code.co_names)
     steps = (step for code in codes for step in dis.get_instructions(code))
     return any(step.opname == "STORE_ATTR" and step.argval == name for step in steps)
 
 
 def _codes(owner: type) -> Iterator[CodeType]:
-    """The code of the methods of a class."""
     for method in vars(owner).values():
         code = getattr(inspect.unwrap(method), "__code__", None) if callable(method) else None
         if code is not None:

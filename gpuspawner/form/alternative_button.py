@@ -1,7 +1,7 @@
 """The button of an alternative: one field that stands for all choices of the alternative.
 
-A browser sends the value of the pressed button together with all fields of the form. The value
-holds the choices as a query, and they replace the fields' own.
+A browser sends the value of the pressed button together with all fields. The value holds the
+choices as a query, and they replace the fields' own.
 """
 
 from collections.abc import Mapping

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
 from gpuspawner.availability import Availability, State
+from gpuspawner.form.view_model import Choice
 from gpuspawner.language import gettext as _
 from gpuspawner.messages.words import cores, memory
 from gpuspawner.offers import Choices, Image, Memory
@@ -14,32 +15,14 @@ from gpuspawner.options.wording import label
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A choice.
-
-    Attributes:
-        sent: The value that the browser sends.
-        plain: The choice in words.
-        label: The same with its current availability.
-        amount: How much it requests: bytes, millicores or GPUs; None for an image.
-    """
-
-    sent: Written
-    plain: str
-    label: str
-    amount: int | None
-
-
 @dataclass(frozen=True)
 class Question(Generic[T]):
     """A question of the form.
 
     Attributes:
-        option: The option that it asks for.
         say: Returns a choice in words.
-        amount: Returns how much a choice requests; None for an image.
-        remark: Returns a choice in words with its current availability.
+        amount: As `Choice.amount`.
+        remark: Adds its current availability to a choice in words.
     """
 
     option: Option[T]
@@ -52,19 +35,19 @@ class Question(Generic[T]):
         """The label in the language of the current request."""
         return label(self.option.name)
 
-    def lines(self, choices: Choices) -> tuple[Line, ...]:
-        """Return the choices."""
-        return tuple(self._line(it) for it in self.option.choices(choices))
+    def choices(self, offered: Choices, wanted: Written) -> tuple[Choice, ...]:
+        """Return the choices, and select the wanted one."""
+        return tuple(self._choice(it, wanted) for it in self.option.choices(offered))
 
     def taken(self, choices: Choices) -> Written:
         """Return the default choice."""
         taken = self.option.default(choices)
         return None if taken is None else self.option.write(taken)
 
-    def _line(self, choice: T) -> Line:
-        plain = self.say(choice)
-        sent = self.option.write(choice)
-        return Line(sent, plain, self.remark(choice, plain), self.amount(choice))
+    def _choice(self, choice: T, wanted: Written) -> Choice:
+        plain, sent = self.say(choice), self.option.write(choice)
+        label = self.remark(choice, plain)
+        return Choice(str(sent), label, sent == wanted, plain, self.amount(choice))
 
 
 AnyQuestion: TypeAlias = Question[int] | Question[Image] | Question[Memory]

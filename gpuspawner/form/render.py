@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from gpuspawner.availability import Availability
 from gpuspawner.form.questions import never, not_free
-from gpuspawner.form.view_builder import build
+from gpuspawner.form.view_builder import ViewBuilder
 from gpuspawner.form.view_model import MOST_LAMPS, Live, View
 from gpuspawner.language import gettext, language_tag, ngettext
 from gpuspawner.messages import OnForm
@@ -27,13 +27,8 @@ def render(
 ) -> str:
     """Render the fields of the spawn form; JupyterHub puts its own `<form>` around them.
 
-    Args:
-        offers: The offers.
-        rows: The availability of each accelerator, from `gpuspawner.availability.survey`.
-        chosen: The options to select first: those just sent, or those of the last start. They are
-            untrusted; those that aren't offered are dropped.
-        told: The texts of a refusal; None if nothing was refused.
-        live: The addresses for a live form; None if the hub doesn't serve them.
+    The form first selects the *chosen* options: those just sent, or those of the last start. They
+    are untrusted; those that aren't offered are dropped. After a refusal, *told* has its texts.
     """
     if told is None:
         kept, gone = fall_back({} if chosen is None else chosen, offers)
@@ -41,7 +36,7 @@ def render(
         told_first = (*map(replaced, gone), *view.notices)
         view = replace(view, notices=told_first, live=live)
     else:
-        view = build(offers, rows, chosen, told, live)
+        view = ViewBuilder(offers, rows, chosen, told).view(live)
         fields = _fields(view)
     template = _environment().get_template("form.html")
     return template.render(
@@ -59,7 +54,7 @@ def _untried(
     offers: Offers, rows: tuple[Availability, ...], chosen: GPURequest, _language: str
 ) -> tuple[View, Markup]:
     """Render the form of users without a refusal; it is often the same for many of them."""
-    view = build(offers, rows, user_options(chosen))
+    view = ViewBuilder(offers, rows, user_options(chosen)).view()
     return view, _fields(view)
 
 

@@ -1,8 +1,8 @@
 """Builds the view of the form from the offers, their availability, and the user's choices.
 
 Without a script, a form can't make one field depend on another. So if the choices of a field
-depend on the accelerator, as counts do, each accelerator's card has the field, with its own choices
-and a name such as `gpus--a100`. The other fields are below the cards, once.
+depend on the accelerator, each accelerator's card has the field, with a name such as `gpus--a100`.
+The other fields are below the cards, once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,12 +12,11 @@ from markupsafe import Markup
 from gpuspawner.availability import Availability, State
 from gpuspawner.form import alternative_button
 from gpuspawner.form.questions import CPUS, IMAGES, MEMORIES, AnyQuestion, counts
-from gpuspawner.form.view_model import MOST_LAMPS, Button, Card, Choice, Field, Live, Text, View
+from gpuspawner.form.view_model import MOST_LAMPS, Button, Card, Field, Live, Text, View
 from gpuspawner.language import gettext as _
 from gpuspawner.language import sentence
 from gpuspawner.messages import OnForm, button, state_text
 from gpuspawner.messages.availability import sharing
-from gpuspawner.messages.corrections import replaced
 from gpuspawner.offers import Choices, Offers
 from gpuspawner.offers.texts import LONGEST
 from gpuspawner.options import (
@@ -37,35 +36,20 @@ from gpuspawner.preflight.alternatives import request_for
 from gpuspawner.preflight.decision import Alternative, Room
 
 
-def build(
-    offers: Offers,
-    rows: Sequence[Availability],
-    chosen: object = None,
-    told: OnForm | None = None,
-    live: Live | None = None,
-) -> View:
-    """Build the view of the form.
-
-    Args:
-        offers: The offers.
-        rows: The availability of each accelerator, and of servers without one.
-        chosen: The options to select first; they are untrusted, and may be outdated.
-        told: The texts of a refusal; None if nothing was refused.
-        live: The addresses for a live form; None if the hub doesn't serve them.
-    """
-    return _Builder(offers, rows, chosen, told).view(live)
-
-
-class _Builder:
-    """The inputs that each part of one view needs."""
+class ViewBuilder:
+    """Builds one view; the arguments are those of `render`."""
 
     def __init__(
-        self, offers: Offers, rows: Sequence[Availability], chosen: object, told: OnForm | None
+        self,
+        offers: Offers,
+        rows: Sequence[Availability],
+        chosen: object,
+        told: OnForm | None = None,
     ) -> None:
         self._offers = offers
         self._rows = rows
         self._told = told
-        kept, self._gone = fall_back({} if chosen is None else chosen, offers)
+        kept, _gone = fall_back({} if chosen is None else chosen, offers)
         self._chosen = user_options(kept)
         self._understood = isinstance(parse(chosen, offers), GPURequest)
         everything = [offers.choices(row.accelerator) for row in rows]
@@ -74,7 +58,8 @@ class _Builder:
         self._own = [it for it in questions if _differs(it, everything)]
         self._common = [it for it in questions if it not in self._own]
 
-    def view(self, live: Live | None) -> View:
+    def view(self, live: Live | None = None) -> View:
+        """Build the view."""
         told, everywhere = self._told, self._offers.choices(None)
         return View(
             cards=tuple(self._card(row) for row in self._rows),
@@ -82,7 +67,7 @@ class _Builder:
             texts=tuple(self._texts(everywhere)),
             message=told.message.html if told else Markup(),
             alternatives=tuple(self._alternative(it) for it in told.alternatives) if told else (),
-            notices=tuple(filter(None, (*self._replaced(), _notice(self._rows)))),
+            notices=tuple(filter(None, [_notice(self._rows)])),
             error="" if self._understood else self._error(ACCELERATOR),
             live=live,
         )
@@ -127,14 +112,9 @@ class _Builder:
         fields = []
         for question in questions:
             name = question.option.name
-            lines = question.lines(choices)
             wanted = chosen.get(name) if chosen else question.taken(choices)
-            if lines:
+            if drawn := question.choices(choices, wanted):
                 error = self._error(name) if chosen and name not in self._written else ""
-                drawn = tuple(
-                    Choice(str(it.sent), it.label, it.sent == wanted, it.plain, it.amount)
-                    for it in lines
-                )
                 fields.append(Field(name, f"{name}{of}", question.label, drawn, error))
         return tuple(fields)
 
@@ -159,7 +139,7 @@ class _Builder:
         accelerator = self._offers.accelerators.get(str(self._chosen[ACCELERATOR]))
         choices = self._offers.choices(accelerator)
         allowed = {IMAGE.name: choices.unlisted_image, MEMORY.name: choices.unlisted_memory}
-        listed = {line.sent for it in (IMAGES, MEMORIES) for line in it.lines(choices)}
+        listed = {it.value for ask in (IMAGES, MEMORIES) for it in ask.choices(choices, None)}
         given = sent if isinstance(sent, Mapping) else {}
         written = {
             name: given.get(name) if self._error(name) else self._chosen[name]
@@ -171,10 +151,6 @@ class _Builder:
             for name, value in written.items()
             if isinstance(value, str) and (self._error(name) or value not in listed)
         }
-
-    def _replaced(self) -> tuple[str, ...]:
-        """Name stored choices that are no longer offered, if no message does so already."""
-        return () if self._told else tuple(map(replaced, self._gone))
 
     def _error(self, name: str) -> str:
         errors = self._told.errors if self._told else ()
@@ -193,7 +169,6 @@ def _differs(question: AnyQuestion, everything: Sequence[Choices]) -> bool:
 
 
 def _notice(rows: Sequence[Availability]) -> str:
-    """Say why there is no accelerator to choose; empty if there is one."""
     if any(row.accelerator is not None for row in rows):
         return ""
     states = {row.state for row in rows}

@@ -19,7 +19,6 @@ class Choice:
     Attributes:
         value: The value that the browser sends.
         label: The choice with its current availability.
-        selected: Whether it is selected.
         plain: The choice alone.
         amount: How much it requests: bytes, millicores or GPUs; None for an image.
     """
@@ -36,10 +35,7 @@ class Field:
     """A select.
 
     Attributes:
-        option: Name of the option that it asks for.
-        name: Its name in the form, such as `memory` or `gpus--a100`.
-        label: Its label.
-        choices: Its choices.
+        name: Such as `memory` or `gpus--a100`.
         error: The error in the value that was sent; empty for none.
     """
 
@@ -55,12 +51,8 @@ class Text:
     """A text field beside a select, for values that aren't listed there.
 
     Attributes:
-        option: Name of the option that it asks for.
-        name: Its name in the form, such as `unlisted_image`.
-        label: Its label.
-        hint: A description of the allowed values.
-        value: Its content.
-        error: The error in the value that was sent; empty for none.
+        name: Such as `unlisted_image`.
+        hint: The allowed values.
     """
 
     option: str
@@ -78,16 +70,14 @@ class Card:
     Attributes:
         value: Key of the accelerator; empty for none.
         name: Its display name.
-        description: Its description; may be empty.
         sharing: What other servers have of the same GPU; empty for a whole GPU.
         shared: Whether other servers share its memory; the form stresses this.
         state: The state as a constant, for the style sheet and the icon.
         word: The state in words.
         detail: The figures; may be empty.
         lamps: One for each GPU, true if it is free; empty if there are none or too many.
-        checked: Whether it is chosen.
         fields: The fields of this accelerator only.
-        error: The reason why it was refused; may be empty.
+        error: Why it was refused; may be empty.
     """
 
     value: str
@@ -109,8 +99,6 @@ class Button:
     """A button that starts an alternative to the choices in the fields.
 
     Attributes:
-        name: Its name in the form.
-        value: The value that the browser sends.
         label: The server that it starts.
         details: The other choices that come with it; may be empty.
     """
@@ -126,8 +114,6 @@ class Live:
     """The addresses for a live form, without a host.
 
     Attributes:
-        style: The style sheet.
-        script: The script.
         states: The availability of each accelerator, as JSON.
         decision: Whether choices could start now, as JSON.
     """
@@ -144,13 +130,11 @@ class View:
 
     Attributes:
         cards: The accelerators, servers without one last.
-        fields: The fields that don't depend on the accelerator.
-        texts: The text fields for values that aren't listed.
-        message: The message above the form, as safe HTML; empty for none.
-        alternatives: Options that would start right now; only with a message.
-        notices: Notices above the form.
+        fields: Those that don't depend on the accelerator.
+        message: Above the form; empty for none.
+        alternatives: Only with a message.
         error: The error in the accelerator that was sent; empty for none.
-        live: The addresses for a live form; None for a form that doesn't change.
+        live: None for a form that doesn't change.
     """
 
     cards: tuple[Card, ...]

@@ -1,6 +1,6 @@
 """Why the API server rejects a server, for the server's owner."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gpuspawner.admission.rejection import (
     Bound,
@@ -22,6 +22,9 @@ from gpuspawner.language import gettext as _
 from gpuspawner.language import ngettext
 from gpuspawner.messages import words
 from gpuspawner.policy import Grant
+from gpuspawner.scheduling.requests import CPU, MEMORY, is_extended
+
+_CHOSEN = (CPU, MEMORY)
 
 
 def why(rejection: Rejection, grant: Grant) -> str:
@@ -40,7 +43,6 @@ def why(rejection: Rejection, grant: Grant) -> str:
 
 
 def _rule(rejection: Rejection) -> str:
-    """Explain a rejection that has no figures."""
     match rejection.cause:
         case Insecure(level):
             text = _("The cluster's Pod Security level, {level}, doesn't allow this server.")
@@ -69,10 +71,12 @@ def way_out(rejection: Rejection) -> str:
     match rejection.cause:
         case OverQuota(uses) if rejection.of is Of.POD and _may_be_freed(uses):
             return _("Please try again when others have stopped their servers.")
-        case OverQuota():
-            return _ask_for_more(rejection.of)
+        case OverQuota(uses):
+            return _ask_for_more(uses, rejection.of)
         case OutOfRange(breaches):
             return _within_range(breaches, rejection.of)
+        case Denied() if rejection.of is Of.HOME:
+            return words.ask_alone()
         case Denied():
             return words.ask()
         case QuotaUncounted():
@@ -83,10 +87,20 @@ def way_out(rejection: Rejection) -> str:
             return words.tell()
 
 
-def _ask_for_more(of: Of) -> str:
-    if of is Of.HOME:
+def is_for_good(rejection: Rejection) -> bool:
+    """Whether a quota rejects the server no matter what others use."""
+    return isinstance(rejection.cause, OverQuota) and not _may_be_freed(rejection.cause.uses)
+
+
+def _ask_for_more(limits: Sequence[Use | Breach], of: Of) -> str:
+    if of is Of.HOME or not _are_chosen(limits):
         return _("Please ask your administrator for more.")
     return _("Please choose less, or ask your administrator for more.")
+
+
+def _are_chosen(limits: Sequence[Use | Breach]) -> bool:
+    """Whether users choose these amounts: memory, CPU or devices, but no pods or disks."""
+    return all(is_extended(_name(it.resource)) or _name(it.resource) in _CHOSEN for it in limits)
 
 
 def _within_range(breaches: tuple[Breach, ...], of: Of) -> str:
@@ -95,8 +109,8 @@ def _within_range(breaches: tuple[Breach, ...], of: Of) -> str:
     if any(breach.asked is None for breach in breaches) or len(bounds) > 1:
         return words.tell()
     if bounds == {Bound.MAXIMUM}:
-        return _ask_for_more(of)
-    if of is Of.HOME:
+        return _ask_for_more(breaches, of)
+    if of is Of.HOME or not _are_chosen(breaches):
         return words.tell()
     return _("Please choose more, or ask your administrator.")
 
@@ -145,13 +159,13 @@ def _bound(breach: Breach, of: Of) -> str:
     at_most = breach.bound is Bound.MAXIMUM
     if breach.asked is None and at_most:
         return _(
-            "A server may have at most {limit}, but the hub's configuration gives this one no "
-            "limit for {what}."
+            "A server may have at most {limit}, but a container of this one has no limit for "
+            "{what}."
         )
     if breach.asked is None:
         return _(
-            "A server must request at least {limit}, but the hub's configuration requests no "
-            "{what} for this one."
+            "A server must request at least {limit}, but a container of this one requests no "
+            "{what}."
         )
     if of is Of.HOME and at_most:
         return _("A home directory may have at most {limit}; yours needs {asked}.")

@@ -16,12 +16,7 @@ _MIG = re.compile(r"nvidia\.com/mig-[0-9]+g\.([0-9]+)gb(?:\.[a-z.]+)?")
 
 @dataclass(frozen=True, slots=True)
 class StateText:
-    """The text of an accelerator's availability, before a user chooses it.
-
-    Attributes:
-        word: The state, in a word or two.
-        detail: The figures; may be empty.
-    """
+    """An accelerator's availability: the state in a word or two, and the figures, if any."""
 
     word: str
     detail: str = ""
@@ -30,7 +25,7 @@ class StateText:
 def sharing(accelerator: Accelerator) -> str:
     """Say what other servers have of the same GPU, as plain text; empty for a whole GPU."""
     if accelerator.is_shared:
-        return _("Other servers use the same GPU and its memory at the same time.")
+        return _("Other servers can use the same GPU and its memory at the same time.")
     if not accelerator.is_slice:
         return ""
     matched = _MIG.fullmatch(accelerator.resource)
@@ -48,7 +43,7 @@ def state_text(row: Availability) -> StateText:
             return _busy(row.gpus)
         case State.CAN_SCALE_UP if row.scale_up is not None:
             usual = words.minutes(row.scale_up.minutes)
-            return StateText(_("New machine"), _("ready in {time}").format(time=usual))
+            return StateText(_("New machine"), _("takes {time} to start").format(time=usual))
         case State.CAN_SCALE_UP:
             return StateText(_("New machine"))
         case State.AWAY:

@@ -19,8 +19,8 @@ class OnForm:
 
     Attributes:
         message: The reason, above the form.
-        errors: The reason at the fields that it is about, if it is about any.
-        alternatives: The options that would start right now, each with its own button.
+        errors: The reason, at the fields that it is about.
+        alternatives: What would start right now, each with its own button.
     """
 
     message: Message
@@ -43,12 +43,7 @@ class OnForm:
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """The texts on the button of an alternative.
-
-    Attributes:
-        label: The server that it starts.
-        details: The other choices that come with it; may be empty.
-    """
+    """The server that an alternative's button starts, and the other choices that come with it."""
 
     label: str
     details: tuple[str, ...]
@@ -77,7 +72,11 @@ def _at_field(decision: Refuse) -> FieldError:
         if gpus is not None and _most(gpus, now=now) < gpus.asked:
             most = _most(gpus, now=now)
             return FieldError(GPUS.name if most else ACCELERATOR, _limit(str(most), most, now=now))
-        if shortage is not None and shortage.resource in (MEMORY.name, CPU.name):
+        if (
+            shortage is not None
+            and shortage.resource in (MEMORY.name, CPU.name)
+            and _most(shortage, now=now) < shortage.asked
+        ):
             return FieldError(shortage.resource, _short(decision.grant, shortage, now=now))
     if decision.reason is Reason.IMPOSSIBLE:
         return FieldError(ACCELERATOR, _("Not available."))
@@ -87,8 +86,13 @@ def _at_field(decision: Refuse) -> FieldError:
 def _short(grant: Grant, shortage: Room, *, now: bool) -> str:
     """Name the most there is, unless the server requests another amount than the user chose."""
     most = _most(shortage, now=now)
-    if shortage.asked == (grant.memory if shortage.resource == MEMORY.name else grant.cpu):
-        return _limit(words.amount(shortage.resource, most), most, now=now)
+    if most and shortage.asked == (grant.memory if shortage.resource == MEMORY.name else grant.cpu):
+        text = (
+            _("With your other choices, the most is {amount} right now.")
+            if now
+            else _("With your other choices, the most is {amount}.")
+        )
+        return text.format(amount=words.amount(shortage.resource, most))
     if now:
         return _("No machine has enough free right now.")
     return _("No machine here has enough.")

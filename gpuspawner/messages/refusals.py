@@ -19,12 +19,9 @@ def refusal(decision: Refuse) -> Message:
 
 
 def profile_refused(decision: Refuse, profile: str, others: Sequence[str]) -> Message:
-    """Explain why a profile can't start, and name others that would.
+    """Explain why a profile can't start, and name others that would, nearest first.
 
-    Args:
-        decision: The refusal.
-        profile: The profile, as `profile_named` returns it; empty if there are no profiles.
-        others: The profiles that would start now, named in the same way, nearest first.
+    All are named as `profile_named` does; *profile* is empty if there are no profiles.
     """
     if not profile:
         return refusal(decision)
@@ -33,12 +30,18 @@ def profile_refused(decision: Refuse, profile: str, others: Sequence[str]) -> Me
             text = _("{profile} can't start on any machine here.")
         case Reason.LIMIT_RANGE | Reason.NOT_ADMITTED:
             text = _("{profile} can't start.")
+        case Reason.QUOTA if decision.rejection and admission.is_for_good(decision.rejection):
+            text = _("{profile} can't start.")
         case _:
             text = _("{profile} can't start right now.")
     lead = text.format(profile=profile)
     if not others:
         return Message.of(lead, refusal(decision).text)
-    instead = _("You can start {profiles} instead.").format(profiles=one_of(others))
+    if len(others) == 1:
+        instead = _("You can start {profile} instead.").format(profile=others[0])
+    else:
+        text = _("You can start one of these instead: {profiles}.")
+        instead = text.format(profiles="; ".join(others))
     return Message.of(lead, why(decision), instead)
 
 
@@ -78,10 +81,12 @@ def why(decision: Refuse) -> str:
         case Reason.TRY_AGAIN:
             return _("Other servers are starting right now, and may take the room for yours.")
         case Reason.TAKEN:
-            return _("Someone else took the room that your server needs just before it started.")
+            return _("Just before your server started, someone else took the room that it needs.")
         case Reason.AWAY:
-            text = _("{machines} are offline right now, perhaps for maintenance.")
-            return text.format(machines=_machines(decision.grant))
+            return _(
+                "All machines that could hold your server are offline right now, perhaps for "
+                "maintenance."
+            )
         case _:
             return _impossible(decision)
 
@@ -90,17 +95,21 @@ def _busy(decision: Refuse) -> str:
     grant, gpus, shortage = decision.grant, decision.gpus, decision.shortage
     if gpus is not None and gpus.most_free < gpus.asked:
         return _gpus_busy(grant, gpus)
-    if shortage is None or shortage.resource == PODS:
+    if shortage is None:
+        return _("No machine can take your server right now.")
+    if shortage.resource == PODS:
         return _("{machines} are full right now.").format(machines=_machines(grant))
     if grant.accelerator is None:
-        text = _("No machine has the {asked} free that your server needs.")
+        text = _("Your server needs {asked}, but no machine has that much free.")
     else:
         text = ngettext(
             "{gpus} is free right now, but not together with the {asked} that your server needs.",
             "{gpus} are free right now, but not together with the {asked} that your server needs.",
             grant.gpus,
         )
-    most = _most(shortage.resource, shortage.most_free) or _("None is left.")
+    most = _most(shortage.resource, shortage.most_free) or _(
+        "With your other choices, none of it is left."
+    )
     return f"{_needed(text, grant, shortage)} {most}"
 
 
@@ -144,11 +153,11 @@ def _impossible(decision: Refuse) -> str:
         return text.format(gpus=words.gpus(grant), most=gpus.most)
     if shortage is None:
         return _(
-            "Your choices aren't too large, but another rule of the cluster keeps your server off "
+            "Your choices aren't too large, but a rule of the cluster keeps your server off "
             "every machine."
         )
     if shortage.resource == PODS or shortage.most >= shortage.asked:
-        return _("No machine here has room for all your choices together. Smaller ones may fit.")
+        return _("No machine here can hold a server with all your choices together.")
     text = (
         _("No machine here has {gpus} together with the {asked} that your server needs.")
         if grant.accelerator
@@ -175,7 +184,10 @@ def _needed(text: str, grant: Grant, shortage: Room) -> str:
 
 
 def _most(resource: str, most: int) -> str:
-    return _("The most is {most}.").format(most=words.figure(resource, most)) if most else ""
+    if not most:
+        return ""
+    text = _("With your other choices, the most is {most}.")
+    return text.format(most=words.figure(resource, most))
 
 
 def _way_out(decision: Refuse) -> str:
@@ -227,7 +239,6 @@ def _model(grant: Grant) -> str:
 
 
 def _machines(grant: Grant) -> str:
-    """Name the machines that the server may run on, as the subject of a sentence."""
     if name := _model(grant):
         return _("The {name} machines").format(name=name)
     return _("The machines for this server")

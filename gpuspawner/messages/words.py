@@ -12,12 +12,7 @@ from gpuspawner.policy import Grant
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message for users.
-
-    Attributes:
-        text: The whole message as plain text, because some of the hub's pages show no HTML.
-        html: The whole message as safe HTML with only inline elements.
-    """
+    """A message for users: as text for pages that show no HTML, and as safe, inline HTML."""
 
     text: str
     html: Markup
@@ -115,6 +110,11 @@ def profile_choice(choice: str, state: str) -> str:
 def ask() -> str:
     """Say what helps if only other choices can start."""
     return _("Please choose something else, or ask your administrator.")
+
+
+def ask_alone() -> str:
+    """The way out if no other choice helps."""
+    return _("Please ask your administrator.")
 
 
 def tell() -> str:

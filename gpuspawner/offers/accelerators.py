@@ -1,12 +1,6 @@
-"""An accelerator, as it is written and as it is offered.
+"""Reads an accelerator from the configuration."""
 
-Its parts that are Kubernetes objects are read as strictly as by the API server, by the rules of
-k8s.io/kubernetes `pkg/apis/core/validation` (v1.36): better an error at the hub's start than at
-each user's spawn.
-"""
-
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
@@ -14,9 +8,21 @@ from typing import Annotated, Any, TypeVar
 from msgspec import Meta, field
 
 from gpuspawner.offers import texts
+from gpuspawner.offers.defaults import read_default
+from gpuspawner.offers.kubernetes import (
+    LabelKey,
+    LabelValue,
+    ObjectName,
+    Term,
+    Toleration,
+    Variable,
+    check_entries,
+    check_mounts,
+    check_volumes,
+    without_nulls,
+)
 from gpuspawner.offers.shapes import (
     Count,
-    Frozen,
     OfferError,
     Quantity,
     Shape,
@@ -27,105 +33,17 @@ from gpuspawner.offers.shapes import (
     read_cpu_choices,
     read_memory,
     read_memory_choices,
-    read_millicores,
 )
-from gpuspawner.offers.types import Accelerator, Choices, Default, ScaleUp
-from gpuspawner.quoting import quote
+from gpuspawner.offers.types import Accelerator, Choices, ScaleUp
 
 T = TypeVar("T")
 
 NVIDIA = "nvidia.com/gpu"
-"""The resource that NVIDIA's device plugin reports, and the one assumed."""
-
-
-LabelKey = Annotated[str, Meta(pattern=texts.LABEL_KEY)]
-LabelValue = Annotated[str, Meta(pattern=texts.LABEL_VALUE)]
-ObjectName = Annotated[str, Meta(pattern=texts.OBJECT_NAME)]
-VolumeName = Annotated[str, Meta(pattern=texts.VOLUME_NAME)]
-Variable = Annotated[str, Meta(pattern=texts.VARIABLE)]
-
-_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
-
-
-class Term(Shape, frozen=True, rename="camel"):
-    """A node selector term."""
-
-    match_expressions: tuple[Any, ...] = ()
-    match_fields: tuple[Any, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not self.match_expressions and not self.match_fields:
-            reason = "an empty term matches no node; write matchExpressions or matchFields"
-            raise OfferError("", reason)
-        each(self.match_expressions, Expression, ".matchExpressions")
-        each(self.match_fields, FieldExpression, ".matchFields")
-
-
-class Expression(Shape, frozen=True):
-    """One of the `matchExpressions` of a term."""
-
-    key: LabelKey
-    operator: Annotated[str, Meta(pattern=texts.OPERATOR)]
-    values: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        operator, values = self.operator, self.values
-        if operator in ("In", "NotIn"):
-            if not values:
-                raise OfferError("", f"{operator} needs values")
-            each(values, LabelValue, ".values")
-        elif operator in ("Exists", "DoesNotExist"):
-            if values:
-                raise OfferError(".values", f"{operator} takes no values")
-        elif len(values) != 1 or not _INTEGER.fullmatch(values[0]):
-            raise OfferError("", f"{operator} needs one value, a whole number in quotes")
-
-
-class FieldExpression(Shape, frozen=True):
-    """One of the `matchFields` of a term."""
-
-    key: Annotated[str, Meta(pattern=texts.FIELD)]
-    operator: Annotated[str, Meta(pattern=texts.OPERATOR_ON_FIELD)]
-    values: tuple[ObjectName, ...] = ()
-
-    def __post_init__(self) -> None:
-        if len(self.values) != 1:
-            raise OfferError("", f"{self.operator} on a field needs exactly one value")
-
-
-class Toleration(Shape, frozen=True, rename="camel"):
-    """What lets a pod onto nodes with a taint."""
-
-    key: LabelKey | None = None
-    operator: Annotated[str, Meta(pattern=texts.OPERATOR_ON_TAINT)] = "Equal"
-    value: LabelValue = ""
-    effect: Annotated[str, Meta(pattern=texts.EFFECT)] | None = None
-    toleration_seconds: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.key is None and self.operator != "Exists":
-            reason = "without a key the operator must be Exists, which tolerates every taint"
-            raise OfferError("", reason)
-        if self.value and self.operator == "Exists":
-            raise OfferError(".value", "Exists takes no value; use the operator Equal")
-        if self.toleration_seconds is not None and self.effect != "NoExecute":
-            raise OfferError(".tolerationSeconds", "is only allowed with the effect NoExecute")
-
-
-class Mount(Shape, frozen=True, rename="camel"):
-    """Where the server's container has a volume."""
-
-    name: VolumeName
-    mount_path: Annotated[str, Meta(pattern=texts.MOUNT_PATH)]
-    read_only: bool = False
-    sub_path: Text = ""
-    sub_path_expr: Text = ""
-    mount_propagation: Text = ""
-    recursive_read_only: Text = ""
+"""The resource that NVIDIA's device plugin reports; the default."""
 
 
 class WrittenAccelerator(Shape, frozen=True):
-    """One of `accelerators`. Each `Any` has its own shape."""
+    """An entry of `accelerators`. Each `Any` has its own shape."""
 
     display_name: Text = ""
     description: Text = ""
@@ -150,23 +68,14 @@ class WrittenAccelerator(Shape, frozen=True):
             raise OfferError("", missing)
         for index, count in enumerate(self.counts):
             if count in self.counts[:index]:
-                raise OfferError(f".counts[{index}]", f"{count} is there twice")
+                raise OfferError(f".counts[{index}]", f"{count} is listed twice")
         labels = LabelKey, LabelValue
-        _check_entries(self.node_selector, *labels, ".node_selector")
-        _check_entries(self.environment, Variable, str, ".environment")
+        check_entries(self.node_selector, *labels, ".node_selector")
+        check_entries(self.environment, Variable, str, ".environment")
         each(self.node_affinity, Term, ".node_affinity")
         each(self.tolerations, Toleration, ".tolerations")
-        _check_volumes(self.volumes, ".volumes")
-        _check_mounts(self.volume_mounts, ".volume_mounts")
-
-
-class WrittenDefault(Shape, frozen=True):
-    """The `default` of an accelerator."""
-
-    gpus: Count | None = None
-    image: Text | None = None
-    memory: Quantity | None = None
-    cpu: Quantity | None = None
+        check_volumes(self.volumes, ".volumes")
+        check_mounts(self.volume_mounts, ".volume_mounts")
 
 
 def accelerator(
@@ -183,10 +92,10 @@ def accelerator(
         counts=written.counts,
         node_selector=MappingProxyType(written.node_selector),
         node_affinity=written.node_affinity,
-        tolerations=_without_nulls(written.tolerations),
+        tolerations=without_nulls(written.tolerations),
         environment=MappingProxyType(written.environment),
         volumes=written.volumes,
-        volume_mounts=_without_nulls(written.volume_mounts),
+        volume_mounts=without_nulls(written.volume_mounts),
         runtime_class=written.runtime_class,
         shared_memory=_if_given(_bytes, size, f"{place}.shared_memory"),
         memory_choices=_if_given(read_memory_choices, memory, f"{place}.memory_choices"),
@@ -195,24 +104,7 @@ def accelerator(
     )
     if written.default is None:
         return found
-    return replace(found, default=_default(written.default, choices(found), f"{place}.default"))
-
-
-def _default(value: object, choices: Choices, place: str) -> Default:
-    written = read(value, WrittenDefault, place)
-    size = _if_given(_bytes, written.memory, f"{place}.memory")
-    cores = _if_given(read_millicores, written.cpu, f"{place}.cpu")
-    sizes = {memory.bytes: memory for memory in choices.memory}
-    for name, chosen, among in (
-        ("gpus", written.gpus, choices.counts),
-        ("image", written.image, [image.key for image in choices.images]),
-        ("memory", size, sizes),
-        ("cpu", cores, choices.cpu),
-    ):
-        if chosen is not None and chosen not in among:
-            reason = f"{quote(getattr(written, name))} is not among the choices"
-            raise OfferError(f"{place}.{name}", reason)
-    return Default(written.gpus, written.image, None if size is None else sizes[size], cores)
+    return replace(found, default=read_default(written.default, choices(found), f"{place}.default"))
 
 
 def _if_given(read: Callable[[Any, str], T], value: object, place: str) -> T | None:
@@ -221,50 +113,3 @@ def _if_given(read: Callable[[Any, str], T], value: object, place: str) -> T | N
 
 def _bytes(written: Quantity, place: str) -> int:
     return read_memory(written, place).bytes
-
-
-def _check_entries(entries: Mapping[str, Any], key: Any, value: Any, place: str) -> None:
-    """Check the type of every key and every value of a mapping."""
-    for name, part in entries.items():
-        read(name, key, f"{place}[{quote(name)}]")
-        read(part, value, f"{place}[{quote(name)}]")
-
-
-def _check_volumes(volumes: Iterable[object], place: str) -> None:
-    """Check that every volume has its own name, and one source."""
-    names: set[str] = set()
-    for index, volume in enumerate(each(volumes, dict, place)):
-        name = _volume_name(volume, f"{place}[{index}]")
-        if name in names:
-            raise OfferError(f"{place}[{index}]['name']", f"there is another volume {quote(name)}")
-        names.add(name)
-
-
-def _check_mounts(mounts: Iterable[object], place: str) -> None:
-    """Check that every mount has its own path."""
-    paths: set[str] = set()
-    for index, mount in enumerate(each(mounts, Mount, place)):
-        path = mount.mount_path
-        if path in paths:
-            reason = f"something else is mounted at {quote(path)}"
-            raise OfferError(f"{place}[{index}].mountPath", reason)
-        paths.add(path)
-
-
-def _without_nulls(values: Iterable[Mapping[str, Frozen]]) -> tuple[Frozen, ...]:
-    """Drop keys that are null, which means the same as left out."""
-    return tuple(
-        MappingProxyType({key: part for key, part in value.items() if part is not None})
-        for value in values
-    )
-
-
-def _volume_name(volume: Mapping[str, object], place: str) -> str:
-    if "name" not in volume:
-        raise OfferError(place, "'name' is missing")
-    sources = [key for key in volume if key != "name"]
-    if len(sources) != 1:
-        reason = "a volume has one source besides its name, such as hostPath or configMap"
-        raise OfferError(place, reason)
-    read(volume[sources[0]], dict, f"{place}[{quote(sources[0])}]")
-    return read(volume["name"], VolumeName, f"{place}['name']")

@@ -1,4 +1,4 @@
-"""All offers of a hub together."""
+"""All offers of a hub."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from gpuspawner import patterns
 from gpuspawner.kube.quantity import exact_bytes
-from gpuspawner.offers import texts
+from gpuspawner.offers import defaults, texts
 from gpuspawner.offers.accelerators import WrittenAccelerator, accelerator
 from gpuspawner.offers.shapes import (
     Memory,
@@ -37,13 +37,13 @@ from gpuspawner.offers.types import (
 from gpuspawner.quoting import did_you_mean, listing, one_line, quote
 
 _MOST_SIZES = 256
-"""So that every size can be named in a schema and in a form."""
+"""A schema and a form list every size."""
 
 _GIB = 2**30
 
 
 class WrittenImage(Shape, frozen=True):
-    """One of `images`."""
+    """An entry of `images`."""
 
     image: Annotated[str, Meta(pattern=texts.IMAGE)]
     display_name: Text = ""
@@ -53,7 +53,7 @@ class WrittenImage(Shape, frozen=True):
 class WrittenUnlistedImage(Shape, frozen=True):
     """The trait `unlisted_image`.
 
-    Its keys are those of `unlisted_choice` in KubeSpawner's profiles, where they mean the same.
+    Its keys mean the same as in `unlisted_choice` of KubeSpawner's profiles.
     """
 
     display_name: Text = ""
@@ -71,7 +71,7 @@ class WrittenUnlistedMemory(Shape, frozen=True):
 
 
 def _image(key: str, written: WrittenImage, place: str, accelerators: Collection[str]) -> Image:
-    """`accelerators` are the keys that it may be tied to, empty if they aren't known yet."""
+    """Return an image. `accelerators` are the known keys; empty if they will be discovered."""
     by_same = {same_key(known): known for known in accelerators}
     tied: set[str | None] = set()
     for index, name in enumerate(written.accelerators or ()):
@@ -95,7 +95,7 @@ class Offers:
         accelerators: By key, in the order of the configuration.
         images: By key, in the order of the configuration.
         cpu_choices: Millicores.
-        default_accelerator: Key of the accelerator if a user chooses none; None: no accelerator.
+        default_accelerator: Key of the accelerator if a user doesn't choose; None: no accelerator.
         unlisted_image: Images that users can enter, if any.
         unlisted_memory: Memory sizes that users can enter, if any.
     """
@@ -120,13 +120,13 @@ class Offers:
         unlisted_image: object = MappingProxyType({}),
         unlisted_memory: object = MappingProxyType({}),
     ) -> "Offers":
-        """Read the traits of these names, strictly and as a whole.
+        """Read the traits of these names strictly; the first error refuses all of them.
 
-        If `default_accelerator` is None, the first one configured is the default, as with the
-        profiles of KubeSpawner. If it is an empty text, there is no accelerator by default.
+        If `default_accelerator` is None, the first accelerator is the default, like the first
+        profile of KubeSpawner. If it is an empty text, the default is a server without a GPU.
 
         Raises:
-            OfferError: The value of a trait can't be offered.
+            OfferError: The value of a trait is invalid.
         """
         machines = keyed(accelerators, WrittenAccelerator, "accelerators")
         containers = {
@@ -145,7 +145,8 @@ class Offers:
             for key, it in machines.items()
         }
         offers = replace(hub, accelerators=MappingProxyType(found))
-        return replace(offers, default_accelerator=_default(offers, default_accelerator))
+        chosen = defaults.default_accelerator(default_accelerator, offers.accelerators)
+        return replace(offers, default_accelerator=chosen)
 
     def with_accelerators(self, accelerators: Iterable[Accelerator]) -> "Offers":
         """Return these offers with the discovered accelerators; none of them is the default."""
@@ -153,12 +154,12 @@ class Offers:
         return replace(self, accelerators=MappingProxyType(found), default_accelerator=None)
 
     def accelerator(self, key: str) -> Accelerator | None:
-        """The accelerator of this key, in upper or lower case."""
+        """Return the accelerator with this key, in upper or lower case."""
         wanted = same_key(key)
         return next((it for it in self.accelerators.values() if same_key(it.key) == wanted), None)
 
     def choices(self, accelerator: Accelerator | None) -> Choices:
-        """The choices with this accelerator (None: without any)."""
+        """Return the choices with this accelerator, or without a GPU if it is None."""
         images = tuple(image for image in self.images.values() if image.suits(accelerator))
         counts = accelerator.counts if accelerator else (0,)
         own = accelerator.default if accelerator else Default()
@@ -166,43 +167,24 @@ class Offers:
         memory = self.memory_choices if memory is None else memory
         cpu = accelerator.cpu_choices if accelerator else None
         cpu = self.cpu_choices if cpu is None else cpu
-        default = Default(
-            gpus=counts[0] if own.gpus is None else own.gpus,
-            image=own.image or (images[0].key if images else None),
-            memory=own.memory or (memory[0] if memory else None),
-            cpu=own.cpu or (cpu[0] if cpu else None),
-        )
+        default = defaults.default_choices(own, counts, images, memory, cpu)
         return Choices(
             counts, images, memory, cpu, default, self.unlisted_image, self.unlisted_memory
         )
 
 
-def _default(offers: Offers, key: object) -> str | None:
-    if key is None:
-        return next(iter(offers.accelerators), None)
-    if key == "":
-        return None
-    wanted = read(key, str, "default_accelerator")
-    accelerator = offers.accelerator(wanted)
-    if accelerator is None:
-        known = tuple(offers.accelerators)
-        hint = did_you_mean(wanted, known) or f"; there are {listing(known) or 'none'}"
-        raise OfferError("default_accelerator", f"there is no accelerator {quote(wanted)}{hint}")
-    return accelerator.key
-
-
 def _unlisted_image(value: object) -> UnlistedImage | None:
-    """The images that users can enter; None for an empty mapping."""
+    """Return the images that users can enter; None for an empty mapping."""
     place = "unlisted_image"
     written = read(value, WrittenUnlistedImage, place)
     if written == WrittenUnlistedImage():
         return None
     regex = written.validation_regex
     if not regex:
-        missing = "'validation_regex' is missing; it says which images may be written in"
+        missing = "'validation_regex' is missing; it says which images users can enter"
         raise OfferError(place, missing)
     try:
-        patterns.check(regex)  # alone: in brackets `a)|(?:b` is one too, and anchored nowhere
+        patterns.check(regex)  # not in brackets, where `a)|(?:b` is valid, but not anchored
         allowed = re.compile(texts.whole(regex))
     except (re.error, OverflowError, RecursionError) as error:
         why = f"{quote(regex)} is not a regular expression: {one_line(str(error), longest=100)}"
@@ -216,7 +198,7 @@ def _unlisted_image(value: object) -> UnlistedImage | None:
 
 
 def _unlisted_memory(value: object) -> UnlistedMemory | None:
-    """The memory sizes that users can enter; None for an empty mapping."""
+    """Return the memory sizes that users can enter; None for an empty mapping."""
     place = "unlisted_memory"
     written = read(value, WrittenUnlistedMemory, place)
     if written == WrittenUnlistedMemory():

@@ -1,10 +1,10 @@
-"""Shapes of what an administrator writes, and the reading of a value as one.
+"""Reads the administrator's values, and checks them against declared shapes.
 
-A shape declares keys, types and ranges. Its `__post_init__` checks what can't be declared, such as
-a relation between two keys. msgspec enforces both; its errors are put in plain English.
+A shape declares keys, types and ranges. Its `__post_init__` checks everything else, such as a
+relation between two keys. msgspec enforces both; this module puts its errors in plain English.
 
-Parts of an offer are Kubernetes objects of any depth. All spawns of the hub share them, so nobody
-may change them: `freeze` turns them into read-only views, `thaw` into a fresh plain copy.
+Parts of an offer are Kubernetes objects of any depth. All spawns of the hub share them, so no code
+may change them: `freeze` makes a read-only copy, and `thaw` makes a plain copy.
 """
 
 import re
@@ -52,26 +52,26 @@ _PLAIN_ENGLISH = {
     ">": "more than",
     "<": "less than",
 }
-"""What msgspec calls the values that it expects, and what administrators call them."""
+"""msgspec's words for the values that it expects, and plain English for them."""
 
 
 class NotPlainError(TypeError):
-    """A part of a value isn't plain data; the arguments are why, and the way to it."""
+    """A part of a value isn't plain data; the arguments are the reason and the path."""
 
 
 def freeze(value: object, path: str = "") -> Frozen:
-    """Copy plain data, as from JSON or YAML, into a form that can't be changed.
+    """Copy plain data, as from JSON or YAML, into data that can't change.
 
     Raises:
         NotPlainError: A part of it is neither text, number, boolean, null, list nor mapping with
-            text keys. The way to it begins with *path*.
+            text keys. The path in the error begins with `path`.
         RecursionError: It is nested too deeply.
     """
     match value:
         case None | str() | int():
             return value
         case float():
-            return float(value)  # msgspec takes no other class for a number
+            return float(value)  # msgspec accepts no subclass
         case list() | tuple():
             return tuple(freeze(part, f"{path}[{index}]") for index, part in enumerate(value))
         case Mapping():
@@ -79,7 +79,7 @@ def freeze(value: object, path: str = "") -> Frozen:
                 if not isinstance(key, str):
                     reason = f"the key {quote(key)} is not text; write it in quotes"
                     raise NotPlainError(reason, path)
-            # msgspec takes no other class than `str` for a key.
+            # msgspec accepts no subclass of `str` as a key.
             return MappingProxyType(
                 {str.__str__(key): freeze(part, f"{path}.{key}") for key, part in value.items()}
             )
@@ -89,7 +89,7 @@ def freeze(value: object, path: str = "") -> Frozen:
 
 
 def thaw(value: Frozen) -> JSON:
-    """Copy frozen data into lists and dicts of its own."""
+    """Copy frozen data into new lists and dicts."""
     match value:
         case Mapping():
             return {key: thaw(part) for key, part in value.items()}
@@ -100,10 +100,10 @@ def thaw(value: Frozen) -> JSON:
 
 
 class OfferError(ValueError):
-    """The administrator's offers can't be used; the hub must not start with them.
+    """The administrator's offers are invalid; the hub must not start with them.
 
     Attributes:
-        trait: The trait of GPUSpawner, such as `accelerators`; empty as long as it isn't known.
+        trait: The trait of GPUSpawner, such as `accelerators`; empty if it isn't known yet.
         path: Where in its value, such as `['a100'].counts[1]`; empty for the whole value.
         reason: What is wrong and what is allowed.
     """
@@ -159,15 +159,15 @@ def each(values: Iterable[object], kind: type[T], place: str) -> tuple[T, ...]:
 
 
 def same_key(key: str) -> str:
-    """The form in which two keys are equal that people would confuse: `A100_80` as `a100-80`.
+    """Return the same text for keys that people confuse: `a100-80` for `A100_80`.
 
-    Letters beyond ASCII stay: some of them have an ASCII letter for their small one.
+    Letters beyond ASCII stay: the lower case of some is an ASCII letter.
     """
     return key.translate(_SAME)
 
 
 def read_memory(written: Quantity, place: str) -> Memory:
-    """A size of memory, such as `16Gi`; a bare number is bytes."""
+    """Read a memory size, such as `16Gi`; a bare number is bytes."""
     kind = "a size of memory; write it as Kubernetes does, such as 512Mi or 16Gi"
     size = _positive(written, kind, place)
     if size.denominator != 1:
@@ -176,7 +176,7 @@ def read_memory(written: Quantity, place: str) -> Memory:
 
 
 def read_millicores(written: Quantity, place: str) -> int:
-    """An amount of CPU, such as `2`, `0.5` or `500m`, in millicores."""
+    """Read an amount of CPU, such as `2`, `0.5` or `500m`, as millicores."""
     kind = "an amount of CPU; write it as Kubernetes does, such as 2 or 500m"
     amount = _positive(written, kind, place) * 1000
     if amount.denominator != 1:
@@ -185,12 +185,12 @@ def read_millicores(written: Quantity, place: str) -> int:
 
 
 def read_memory_choices(value: object, place: str) -> tuple[Memory, ...]:
-    """Memory sizes, no two of the same amount."""
+    """Read memory sizes; no two may be equal."""
     return _different(value, read_memory, lambda size: size.bytes, place)
 
 
 def read_cpu_choices(value: object, place: str) -> tuple[int, ...]:
-    """Amounts of CPU in millicores, no two the same."""
+    """Read amounts of CPU as millicores; no two may be equal."""
     return _different(value, read_millicores, lambda amount: amount, place)
 
 
@@ -201,7 +201,7 @@ def _different(
     for index, written in enumerate(read(value, tuple[Quantity, ...], place)):
         choice = one(written, f"{place}[{index}]")
         if amount(choice) in found:
-            raise OfferError(f"{place}[{index}]", f"{quote(written)} is there twice")
+            raise OfferError(f"{place}[{index}]", f"{quote(written)} is listed twice")
         found[amount(choice)] = choice
     return tuple(found.values())
 
@@ -209,10 +209,10 @@ def _different(
 def _positive(written: Quantity, kind: str, place: str) -> Fraction:
     try:
         amount = parse_quantity(str(written))
-    except ValueError:  # a QuantityError, or what `str` raises for thousands of digits
+    except ValueError:  # a QuantityError, or `str` got thousands of digits
         raise OfferError(place, f"{quote(written)} is not {kind}") from None
     if amount <= 0:
-        raise OfferError(place, f"{quote(written)} is not more than nothing")
+        raise OfferError(place, f"{quote(written)} is not more than 0")
     if amount > INT64_MAX:
         raise OfferError(place, f"{quote(written)} is more than any machine has")
     return amount
@@ -237,7 +237,7 @@ def keyed(value: object, kind: type[T], trait: str) -> dict[str, T]:
 
 
 def _in_plain_english(error: Exception, value: Any, keys: Iterable[str]) -> tuple[str, str]:
-    """Return what is wrong with a value that msgspec doesn't convert, and where in it."""
+    """Return the problem with a value that msgspec refuses, and its path in the value."""
     if isinstance(error.__cause__, OfferError):
         return error.__cause__.reason, error.__cause__.path
     if keys and isinstance(value, dict):

@@ -1,9 +1,8 @@
-"""Which texts are allowed: as regular expressions, and in words.
+"""The texts that are allowed, as regular expressions and in words.
 
-Those of Kubernetes are the rules of k8s.io/apimachinery `pkg/util/validation` (v1.36). The grammar
-of an image reference is that of github.com/distribution/reference (`reference.go`, v0.6), by which
-container runtimes read a pod's image. The API server itself takes almost any text, and the pod then
-waits.
+The rules of Kubernetes are in k8s.io/apimachinery `pkg/util/validation` (v1.36). The grammar of an
+image reference is that of github.com/distribution/reference (`reference.go`, v0.6), which container
+runtimes use. The API server itself accepts almost any text, and the pod then waits.
 """
 
 import re
@@ -16,10 +15,10 @@ _ALGORITHM = r"(?:[A-Za-z][A-Za-z0-9]*(?:[_+.-][A-Za-z][A-Za-z0-9]*)*)"
 _DIGEST = rf"(?:{_ALGORITHM}:[0-9A-Fa-f]{{32,128}})"
 
 REFERENCE = rf"(?:{_REGISTRY}/)?{_PART}(?:/{_PART})*(?::{_TAG})?(?:@{_DIGEST})?"
-"""A regular expression that the whole of a reference matches."""
+"""A regular expression that matches a whole reference."""
 
 LONGEST = 500
-"""Characters: a name of 255, a tag of 128, and a digest."""
+"""In characters: a name of 255, a tag of 128, and a digest."""
 
 _NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 _DOMAIN = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
@@ -40,9 +39,9 @@ OPERATOR_ON_TAINT = r"^(Equal|Exists)\Z"
 EFFECT = r"^(NoSchedule|PreferNoSchedule|NoExecute)\Z"
 
 RESOURCE = rf"^(?!requests\.)(?=[^/]{{1,244}}/|[^/]{{0,240}}kubernetes\.io/){_DOMAIN}/{_NAME}\Z"
-"""Of an extended resource, which a quota can name with `requests.` before it, or of one in
-Kubernetes' own domain, as old device plugins have it: `validateContainerResourceName` and
-`IsExtendedResourceName` of k8s.io/kubernetes `pkg/apis/core` (v1.36)."""
+"""The name of an extended resource, which a quota can name with `requests.` before it, or of a
+resource in Kubernetes' own domain, which old device plugins use: `validateContainerResourceName`
+and `IsExtendedResourceName` of k8s.io/kubernetes `pkg/apis/core` (v1.36)."""
 
 WORDS = {
     VISIBLE: "is empty; write a text or leave it out",
@@ -66,20 +65,20 @@ WORDS = {
     OPERATOR_ON_TAINT: "is not one of Equal, Exists",
     EFFECT: "is not one of NoSchedule, PreferNoSchedule, NoExecute",
 }
-"""What is said of a text that the expression does not find."""
+"""The error for a text that doesn't match the expression."""
 
 _REFERENCE = re.compile(REFERENCE)
 
 
 def is_reference(text: str) -> bool:
-    """Whether a container runtime would take a text for an image reference."""
+    """Whether a container runtime accepts a text as an image reference."""
     return len(text) <= LONGEST and _REFERENCE.fullmatch(text) is not None
 
 
 def whole(expression: str) -> str:
-    """An expression that finds only texts that *expression* matches as a whole.
+    """Return an expression that finds a text only if `expression` matches all of it.
 
-    It means the same to Python and to the ECMAScript of JSON Schema; to Python alone, ``$`` also
-    matches before a last line break.
+    It means the same in Python and in ECMAScript, which JSON Schema uses. In Python, a ``$`` alone
+    also matches before a final line break.
     """
     return rf"^(?:{expression})$(?!\n)"

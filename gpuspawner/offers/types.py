@@ -1,4 +1,4 @@
-"""What the administrator offers, as types that cannot change once the hub has started."""
+"""The types of the offers. Their values can't change once the hub has started."""
 
 import re
 from collections.abc import Mapping
@@ -19,11 +19,11 @@ def nothing() -> Mapping[str, str]:
 
 
 class ScaleUp(Shape, frozen=True):
-    """A pool of nodes that an autoscaler grows while pods wait for it, as it is also written.
+    """A pool of nodes that an autoscaler grows for waiting pods; also the shape of `scale_up`.
 
     Attributes:
-        max_nodes: How many nodes of this accelerator there can be.
-        minutes: How long a new node usually takes until it can run a pod.
+        max_nodes: The maximum number of nodes with this accelerator.
+        minutes: How long it usually takes until a new node can run a pod.
     """
 
     max_nodes: Count
@@ -32,7 +32,7 @@ class ScaleUp(Shape, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Default:
-    """The choices for what a user leaves out; None: the first on offer. CPU is in millicores."""
+    """The choices if a user makes none; None: the first one offered. CPU is in millicores."""
 
     gpus: int | None = None
     image: str | None = None
@@ -46,7 +46,7 @@ class Accelerator:
 
     Attributes:
         key: Its name in `user_options`.
-            description: A sentence about its use; may be empty.
+        description: A sentence about its use; may be empty.
         resource: The extended resource that the device plugin reports.
         counts: How many of them one server may have, in the order of the form.
         node_selector: Labels that a node must have.
@@ -55,7 +55,7 @@ class Accelerator:
         memory_choices: Sizes for this accelerator; None means those of the whole hub.
         cpu_choices: Millicores for this accelerator; None means those of the whole hub.
         scale_up: Set if its pool of nodes can grow.
-        discovered: Whether the hub found it on the nodes, and no administrator configured it.
+        discovered: Whether the hub found it on the nodes instead of in the configuration.
     """
 
     key: str
@@ -79,7 +79,7 @@ class Accelerator:
 
     @property
     def is_shared(self) -> bool:
-        """Whether several pods use one GPU in turns, by the names of NVIDIA's device plugin."""
+        """Whether pods take turns on one GPU, by the names that NVIDIA's device plugin uses."""
         labels = self.node_selector.values()
         return self.resource.endswith(".shared") or any(it.endswith("-SHARED") for it in labels)
 
@@ -95,8 +95,8 @@ class Image:
 
     Attributes:
         key: Its name in `user_options`.
-        accelerators: Keys of the accelerators that it is for, None among them for no accelerator;
-            None instead of a set: for all.
+        accelerators: Keys of the accelerators that it is offered with; None in the set means
+            without a GPU. None instead of a set means with all.
     """
 
     key: str
@@ -105,7 +105,7 @@ class Image:
     accelerators: frozenset[str | None] | None = None
 
     def suits(self, accelerator: Accelerator | None) -> bool:
-        """Whether it is offered with this accelerator (None: without any)."""
+        """Whether it is offered with this accelerator, or without a GPU if it is None."""
         if self.accelerators is None:
             return True
         return (accelerator.key if accelerator else None) in self.accelerators
@@ -127,7 +127,7 @@ class UnlistedImage:
     message: str
 
     def image(self, written: str) -> Image | None:
-        """The image that a reference stands for, if users can enter it."""
+        """Return the image with this reference, if users can enter it."""
         if not is_reference(written) or not self._allows(written):
             return None
         return Image(key=written, display_name=written, image=written)
@@ -154,12 +154,12 @@ class UnlistedMemory:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The choices with one accelerator, or without any; none if a tuple is empty.
+    """The choices with one accelerator, or without a GPU; an empty tuple means no choice.
 
     Attributes:
         counts: Numbers of GPUs; `(0,)` without an accelerator.
         cpu: Millicores.
-        default: One of each choice that there is, for what a user leaves out.
+        default: The choices for options that a user leaves out.
         unlisted_image: Images that users can enter, if any.
         unlisted_memory: Sizes that users can enter, if any.
     """
@@ -173,7 +173,7 @@ class Choices:
     unlisted_memory: UnlistedMemory | None = None
 
     def image(self, key: str) -> Image | None:
-        """The image of this key, or the one that a user can enter."""
+        """Return the listed image with this key, or the image that a user entered."""
         listed = next((image for image in self.images if image.key == key), None)
         if listed is None and self.unlisted_image is not None:
             return self.unlisted_image.image(key)
@@ -181,5 +181,5 @@ class Choices:
 
     @property
     def sizes(self) -> tuple[Memory, ...]:
-        """All memory sizes, those that users can enter last."""
+        """All memory sizes; those that aren't listed come last."""
         return self.memory + (self.unlisted_memory.sizes if self.unlisted_memory else ())

@@ -225,7 +225,7 @@ def schema(offers: Offers) -> Schema:
 
 
 def _named(offers: Offers) -> Iterator[Schema]:
-    """Yield a case for each accelerator that is chosen by its key, and one for none."""
+    """Yield a case for each accelerator that the key names, and one for no accelerator."""
     for accelerator in offers.accelerators.values():
         key = Key(accelerator.key, accelerator.display_name).schema()
         yield _case(offers, accelerator, {ACCELERATOR: key}, required=[ACCELERATOR])

@@ -59,8 +59,8 @@ class Gone:
 def from_form(form: Mapping[str, Sequence[object]]) -> dict[str, object]:
     """Convert the fields of a form or query, as JupyterHub provides them, to options for `parse`.
 
-    Only here are numbers texts. A field such as `gpus--a100` counts if its accelerator is the
-    chosen one. JupyterHub's own `_xsrf` is left out.
+    Only forms and queries send numbers as text. A field such as `gpus--a100` counts if its
+    accelerator is the chosen one. JupyterHub's own `_xsrf` is left out.
     """
     fields = {name: _single(values) for name, values in form.items() if name != "_xsrf"}
     accelerator = fields.get(ACCELERATOR)
@@ -100,12 +100,12 @@ def parse(raw: object, offers: Offers) -> GPURequest | tuple[FieldError, ...]:
 
 
 def keep(raw: object, offers: Offers) -> GPURequest:
-    """Read options without those that aren't offered, so that a form keeps the other choices."""
+    """Read options, and drop those that aren't offered, so that a form keeps the other choices."""
     return fall_back(raw, offers)[0]
 
 
 def fall_back(raw: object, offers: Offers) -> tuple[GPURequest, tuple[Gone, ...]]:
-    """Read stored options without those that are no longer offered, and return these as well."""
+    """Read stored options without those no longer offered; return the dropped ones, too."""
     kept = dict(raw) if isinstance(raw, Mapping) else {}
     kept = {name: value for name, value in kept.items() if name in NAMES}
     gone: list[Gone] = []

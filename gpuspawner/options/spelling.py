@@ -1,4 +1,4 @@
-"""The values that stand for a choice, as a check of what was sent and as a JSON Schema."""
+"""The values that stand for a choice, as a check and as a JSON Schema."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What is wrong with options, and what can be sent instead, in the sender's language.
+"""Explains errors in options and names the valid values, in the sender's language.
 
 Each function returns whole sentences as plain text, not yet escaped for HTML.
 """
@@ -29,13 +29,13 @@ def label(option: str) -> str:
 
 
 def quoted(value: object) -> str:
-    """Quote what was sent, or name its type."""
+    """Quote a value that was sent, or name its type."""
     text = quote(value)
     return _(text) if text in _TYPES else text
 
 
 def not_options(value: object, names: Sequence[str]) -> str:
-    """Name the options that an object would have, instead of what was sent."""
+    """Ask for an object with these options instead of the value that was sent."""
     text = _("Send an object with {names}, not {value}.")
     return text.format(names=all_of(names), value=quoted(value))
 
@@ -91,7 +91,7 @@ def not_a_number(value: object) -> str:
 
 
 def choose(choices: Sequence[str], hint: str = "") -> str:
-    """Name what can be chosen, and describe what can be entered; one of the two may be empty."""
+    """List the choices, and describe the values that can be entered; either may be empty."""
     if not choices:
         return _("Enter {hint}.").format(hint=hint)
     if not hint:
@@ -100,12 +100,12 @@ def choose(choices: Sequence[str], hint: str = "") -> str:
 
 
 def choose_accelerator(keys: Iterable[str]) -> str:
-    """Name the accelerators that can be chosen, and what stands for none."""
+    """List the accelerators, and the value for no GPU."""
     return choose([*keys, _("null for no GPU")])
 
 
 def accelerator_missing(keys: Iterable[str]) -> str:
-    """Say that GPUs need an accelerator, and name those that can be chosen."""
+    """Say that GPUs need an accelerator, and list the accelerators."""
     problem = _("You asked for GPUs, but didn't choose an accelerator.")
     return f"{problem} {choose_accelerator(keys)}"
 
@@ -114,7 +114,7 @@ def unlisted_name(unlisted: UnlistedImage | UnlistedMemory) -> str:
     """Name the field for values that aren't listed."""
     if unlisted.display_name:
         return unlisted.display_name
-    return _("Another image") if isinstance(unlisted, UnlistedImage) else _("Another size")
+    return _("Another image") if isinstance(unlisted, UnlistedImage) else _("Another memory size")
 
 
 def unlisted_hint(unlisted: UnlistedImage | UnlistedMemory) -> str:
@@ -123,5 +123,5 @@ def unlisted_hint(unlisted: UnlistedImage | UnlistedMemory) -> str:
         text = _("a size from {least} to {most} in steps of {step}")
         least, most = unlisted.sizes[0].text, unlisted.sizes[-1].text
         return text.format(least=least, most=most, step=unlisted.step)
-    text = _("an image whose whole reference matches {expression}")
+    text = _("an image whose full name matches {expression}")
     return unlisted.message or text.format(expression=unlisted.regex)

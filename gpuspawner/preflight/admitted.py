@@ -1,8 +1,8 @@
 """The preflight's three gates, asked about the pod as admission changes it.
 
-Admission may add what lets a pod fit, such as a toleration, or a further demand, and it may do so
-for one user alone. So a pod is refused without asking admission only if no node has enough devices,
-which admission can't give.
+Admission may add a toleration that lets a pod fit, or a further demand, perhaps for one user alone.
+So a pod is refused without asking admission only if no node has enough devices, which admission
+can't give.
 """
 
 import asyncio
@@ -26,14 +26,7 @@ _ROUNDS = 4
 
 
 class AdmittedPreflight:
-    """Decides as :class:`Preflight` does, but about the pod after the API server's admission.
-
-    Args:
-        preflight: Judges pods and keeps the reservations.
-
-    Attributes:
-        reservations: The preflight's reservations.
-    """
+    """Decides as `Preflight` does, but about the pod after the API server's admission."""
 
     def __init__(self, preflight: Preflight) -> None:
         self._preflight = preflight
@@ -49,8 +42,7 @@ class AdmittedPreflight:
     async def foretell(self, proposal: Proposal, admission: Admission) -> Decision:
         """Like `check`, for an open form whose choices change: ask admission only about a no.
 
-        As in `begin`, a yes needs no dry run. If admission leaves the pod as it is, the
-        alternatives need none either.
+        If admission leaves the pod as it is, the alternatives need no dry run either.
 
         Raises:
             TooManyDryRunsError: No dry run got its turn in time, so nothing is known.
@@ -72,8 +64,8 @@ class AdmittedPreflight:
     async def begin(self, proposal: Proposal, admission: Admission) -> Decision:
         """As `Preflight.begin`; ask admission only about a no that it could turn into a yes.
 
-        So a yes comes in the tick of the question, and `confirm` asks admission later. A no for
-        lack of devices also comes in that tick.
+        So a yes, or a no for lack of devices, comes in the tick of the question. `confirm` asks
+        admission later.
         """
         decision = await self._preflight.begin(proposal)
         if not self._may_become_yes(proposal, decision):
@@ -84,12 +76,8 @@ class AdmittedPreflight:
         """As `Preflight.confirm`, after admission."""
         decision = await self._after_admission(proposal, admission, self._preflight.confirm)
         if isinstance(decision, Refuse):
-            self.release(*proposal.key)
+            self.reservations.release(proposal.key)
         return decision
-
-    def release(self, namespace: str, name: str) -> None:
-        """As `Preflight.release`."""
-        self._preflight.release(namespace, name)
 
     async def until_taken(self, proposal: Proposal) -> Refuse:
         """As `Preflight.until_taken`."""
@@ -113,7 +101,6 @@ class AdmittedPreflight:
         return self._preflight.check(proposal)
 
     def _may_become_yes(self, proposal: Proposal, decision: Decision) -> bool:
-        """Whether the decision is a no that admission may turn into a yes."""
         if not isinstance(decision, Refuse) or decision.reason is Reason.TRY_AGAIN:
             return False
         changed = self._changes.get(_model(proposal.grant), True)
@@ -148,8 +135,6 @@ class AdmittedPreflight:
     async def _admitted_alternatives(
         self, proposal: Proposal, variants: Variants, admission: Admission
     ) -> tuple[Alternative, ...]:
-        """Return the nearest alternatives that fit and that the API server accepts."""
-
         async def is_accepted(grant: Grant) -> bool:
             made = variants.variant(request_for(grant, variants.offers))
             if made is None:

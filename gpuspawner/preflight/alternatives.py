@@ -32,7 +32,7 @@ class Variants(Protocol):
         """What is offered."""
 
     def variant(self, request: GPURequest) -> tuple[Grant, Manifest] | None:
-        """The grant and the pod for another request; None if the person can't have it."""
+        """The grant and the pod for another request; None if the user can't have it."""
 
 
 Fitting = Callable[[Variant], Alternative | None]
@@ -45,19 +45,14 @@ def nearest(grant: Grant, offers: Offers, fitting: Fitting) -> tuple[Alternative
     The search has these steps, and takes from each the variant that gives up least: fewer GPUs of
     the same model; less memory or CPU with the same GPUs; both, if neither step found anything;
     another model; no GPU.
-
-    Args:
-        grant: The grant that doesn't fit.
-        offers: What else is offered.
-        fitting: Judges one variant.
     """
     judged = _at_most(_MOST_JUDGED, fitting)
     asked = request_for(grant, offers)
     smaller = list(_smaller(asked, grant, offers))
-    found = [*_first(_fewer(asked, grant), judged), *_first(smaller, judged)]
+    found = [*_first(_fewer(Variant(asked, ()), grant), judged), *_first(smaller, judged)]
     if not found:
-        both = (_also_fewer(variant, grant) for variant in smaller)
-        found += _first((variant for variants in both for variant in variants), judged)
+        both = (fewer for variant in smaller for fewer in _fewer(variant, grant))
+        found += _first(both, judged)
     found += _first(_others(asked, grant, offers), judged)
     found += _first(_without_gpu(asked, grant, offers), judged)
     return tuple(found[:MOST])
@@ -85,15 +80,15 @@ def request_for(grant: Grant, offers: Offers) -> GPURequest:
     )
 
 
-def _fewer(asked: GPURequest, grant: Grant) -> Iterator[Variant]:
-    counts = grant.accelerator.counts if grant.accelerator else ()
-    for count in sorted((c for c in counts if c < asked.gpus), reverse=True):
-        yield Variant(replace(asked, gpus=count), (Difference.FEWER_GPUS,))
+def _counts_below(gpus: int, accelerator: Accelerator | None) -> list[int]:
+    counts = accelerator.counts if accelerator else ()
+    return sorted((count for count in counts if count < gpus), reverse=True)
 
 
-def _also_fewer(variant: Variant, grant: Grant) -> Iterator[Variant]:
-    for fewer in _fewer(variant.request, grant):
-        yield Variant(fewer.request, fewer.differences + variant.differences)
+def _fewer(variant: Variant, grant: Grant) -> Iterator[Variant]:
+    for count in _counts_below(grant.gpus, grant.accelerator):
+        request = replace(variant.request, gpus=count)
+        yield Variant(request, (Difference.FEWER_GPUS, *variant.differences))
 
 
 def _smaller(asked: GPURequest, grant: Grant, offers: Offers) -> Iterator[Variant]:
@@ -111,17 +106,13 @@ def _others(asked: GPURequest, grant: Grant, offers: Offers) -> Iterator[Variant
     if grant.accelerator is None:
         return
     others = [a for a in offers.accelerators.values() if a.key != grant.accelerator.key]
-    same = [a for a in others if asked.gpus in a.counts]
-    for accelerator in same:
-        yield Variant(
-            _moved(asked, accelerator, asked.gpus, grant, offers), (Difference.OTHER_ACCELERATOR,)
-        )
+    for accelerator in (a for a in others if asked.gpus in a.counts):
+        moved = _moved(asked, accelerator, asked.gpus, grant, offers)
+        yield Variant(moved, (Difference.OTHER_ACCELERATOR,))
     for accelerator in others:
-        for count in sorted((c for c in accelerator.counts if c < asked.gpus), reverse=True):
-            yield Variant(
-                _moved(asked, accelerator, count, grant, offers),
-                (Difference.OTHER_ACCELERATOR, Difference.FEWER_GPUS),
-            )
+        for count in _counts_below(asked.gpus, accelerator):
+            moved = _moved(asked, accelerator, count, grant, offers)
+            yield Variant(moved, (Difference.OTHER_ACCELERATOR, Difference.FEWER_GPUS))
 
 
 def _without_gpu(asked: GPURequest, grant: Grant, offers: Offers) -> Iterator[Variant]:

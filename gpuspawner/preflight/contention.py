@@ -1,8 +1,7 @@
 """Whether unbound pods can take each other's room.
 
 We can't predict where the scheduler puts an unbound pod: its scoring, its ties and its order aren't
-known here. So a promise is made only if it holds wherever the others land: assume the worst
-placement of the others, and see whether a node is left.
+known here. So a promise is made only if a node is left after the worst placement of the others.
 """
 
 from collections.abc import Iterable, Mapping
@@ -54,13 +53,7 @@ def is_certain(demand: Demand, others: Iterable[Demand], nodes: Mapping[str, Nod
     To keep a pod off a node, others must take so much of one resource there that less than the pod
     requests is left. If there are fewer others than nodes, they can't do that on every node. If
     not, treat the others' sum of each resource as a budget, and fill the cheapest nodes first: if
-    even that doesn't fill all nodes, one is left. This never promises too much, because a real
-    budget can rarely be spent that well.
-
-    Args:
-        demand: The demand to promise.
-        others: All other demands that may be bound before it.
-        nodes: What is free on each node now.
+    even that doesn't fill all nodes, one is left. No real placement fills more.
     """
     near = [other for other in others if demand.touches(other)]
     if not near:

@@ -26,24 +26,14 @@ from gpuspawner.scheduling.verdict import Outcome, Verdict
 
 
 class Decider:
-    """Decides about pods at one moment; changes nothing.
-
-    Args:
-        state: What is known of the cluster; read only.
-        verdicts: Evaluates pods against it.
-    """
+    """Decides about pods at one moment; changes nothing."""
 
     def __init__(self, state: ClusterState, verdicts: Verdicts) -> None:
         self._state = state
         self._verdicts = verdicts
 
     def decide(self, proposal: Proposal, age: float) -> Decision:
-        """Decide about a proposed pod.
-
-        Args:
-            proposal: The pod.
-            age: Seconds since the API server last confirmed the state.
-        """
+        """Decide about a pod; the API server last confirmed the state *age* seconds ago."""
         subject = proposal.subject
         if isinstance(subject, Undecodable):
             return Start(proposal.grant, (UnknownRules((subject.problem,)),))
@@ -62,10 +52,7 @@ class Decider:
 
     def try_again(self, proposal: Proposal, age: float) -> Refuse:
         """Refuse a pod that fits now, because others may get the room."""
-        subject = proposal.subject
-        nodes = (
-            [] if isinstance(subject, Undecodable) else facts.candidates(self._state, subject.pod)
-        )
+        nodes = facts.candidates(self._state, proposal.decoded)
         return Refuse(
             proposal.grant,
             Reason.TRY_AGAIN,
@@ -85,15 +72,18 @@ class Decider:
 
         return nearest(proposal.grant, variants.offers, fitting)
 
-    def fits(self, subject: Subject) -> bool:
+    def fits(self, proposal: Proposal) -> bool:
         """Whether a node has room for the pod at this moment."""
-        return self._verdicts.verdict(subject).outcome is Outcome.FITS
+        subject = proposal.subject
+        return (
+            isinstance(subject, Subject) and self._verdicts.verdict(subject).outcome is Outcome.FITS
+        )
 
     def _waits_for_a_claim(self, namespace: str, verdict: Verdict) -> bool:
         """Whether the verdict rejects the pod because of a PersistentVolumeClaim not yet in view.
 
-        The spawner or an administrator's hook may be about to create it, or may have just created
-        it. Nobody can tell yet whether it will be bound.
+        The spawner or an administrator's hook may be creating it; nobody can tell yet whether it
+        will be bound.
         """
         rejected = verdict.rejected
         return (
@@ -126,15 +116,14 @@ class Decider:
     def _fitting(
         self, proposal: Proposal, variants: Variants, variant: Variant
     ) -> Alternative | None:
-        """Return the variant as an alternative if policy grants it to this user and it fits now."""
         made = variants.variant(variant.request)
         if made is None:
             return None
         grant, plain = made
-        subject = replace(proposal, pod=plain).subject
-        if isinstance(subject, Undecodable) or not self.fits(subject):
+        varied = replace(proposal, pod=plain)
+        if not self.fits(varied):
             return None
-        nodes = facts.candidates(self._state, subject.pod)
+        nodes = facts.candidates(self._state, varied.decoded)
         gpus = facts.gpus(nodes, grant.accelerator, grant.gpus)
         return Alternative(grant, variant.differences, gpus)
 

@@ -1,12 +1,6 @@
 """The preflight's decisions, as facts; `gpuspawner.messages` makes the sentences.
 
-A `Decision` is one of three:
-
-- `Start`: the hub may create the pod; notes say what is less than certain.
-- `Wait`: the hub may create the pod; it stays Pending until a new node has joined.
-- `Refuse`: the hub creates no pod; the facts say why, and what fits instead.
-
-No fact names another user or another user's pod.
+A `Decision` is a `Start`, a `Wait` or a `Refuse`. No fact names another user or another user's pod.
 """
 
 from dataclasses import dataclass
@@ -70,7 +64,7 @@ class ViewNotLive:
     """The view of the cluster couldn't be trusted, so nothing was judged.
 
     Attributes:
-        health: The view's health; never `Live`.
+        health: Never `Live`.
     """
 
     health: Health
@@ -78,11 +72,7 @@ class ViewNotLive:
 
 @dataclass(frozen=True, slots=True)
 class Overruled:
-    """The preflight refused the pod, but the administrator has set refusals to warnings only.
-
-    Attributes:
-        refusal: The refusal.
-    """
+    """The preflight refused the pod, but the administrator has set refusals to warnings only."""
 
     refusal: "Refuse"
 
@@ -99,7 +89,6 @@ class Room:
 
     Attributes:
         resource: As the pod names it: ``nvidia.com/gpu``, ``memory``, ``cpu``, ``pods``.
-        asked: What the pod requests.
         most_free: The largest free amount on one node; 0 if all nodes are over-committed.
         free: The free amount on all nodes together.
         most: The largest allocatable amount of one node.
@@ -119,10 +108,8 @@ class TaintedNodes:
     """A taint that keeps the pod off nodes that its selectors allow.
 
     Attributes:
-        key: The taint's key.
-        value: The taint's value; "" if it has none.
+        value: "" if it has none.
         effect: ``NoSchedule`` or ``NoExecute``.
-        nodes: How many nodes have it.
     """
 
     key: str
@@ -136,7 +123,6 @@ class Alternative:
     """A choice near to the request that fits now.
 
     Attributes:
-        grant: The grant that policy makes for it.
         differences: How it differs from the request; never empty.
         gpus: How many of its GPUs there are; None for a choice without GPUs.
     """
@@ -151,7 +137,6 @@ class Start:
     """The hub may create the pod.
 
     Attributes:
-        grant: The grant that was judged.
         notes: What is less than certain; empty for a plain yes.
     """
 
@@ -161,12 +146,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The hub may create the pod; it stays Pending until a new node has joined.
-
-    Attributes:
-        grant: The grant that was judged.
-        scale_up: How many nodes can still join, and how long that takes.
-    """
+    """The hub may create the pod; it stays Pending until a new node has joined."""
 
     grant: Grant
     scale_up: CanScaleUp
@@ -179,16 +159,13 @@ class Refuse:
     Candidates are the nodes that the pod's selectors and tolerations allow and that aren't away.
 
     Attributes:
-        grant: The grant that was judged.
-        reason: Why, as a slug.
         gpus: How many of the requested GPUs the candidates have; None for a choice without GPUs.
         shortage: The first resource (GPU, memory, CPU, then the rest) that no candidate has enough
             of. It counts only candidates that have enough of the resources before it. None if
             another rule than resources is in the way.
         taints: Untolerated taints on nodes that the selectors allow, most frequent first.
-        candidates: How many candidates there are.
         away: How many nodes it would fit on if they weren't cordoned, not ready or unhealthy.
-        alternatives: At most three things that fit now, nearest first.
+        alternatives: At most three, nearest first.
         view_age: Seconds since the API server last confirmed the view.
         scheduler_message: kube-scheduler's own text for this pod, for administrators.
         rejection: Why the API server rejects the pod; None if it doesn't.

@@ -13,19 +13,21 @@ from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.labels import SelectorError
 from gpuspawner.scheduling.node_affinity import node_choice
 from gpuspawner.scheduling.node_info import NodeInfo
-from gpuspawner.scheduling.preemption import AWAY_TAINTS
+from gpuspawner.scheduling.outcome import AWAY_TAINTS
+from gpuspawner.scheduling.priority import BUILT_IN, priority_of
 from gpuspawner.scheduling.requests import CPU, MEMORY, is_extended, pod_requests
 from gpuspawner.scheduling.state import ClusterState
-from gpuspawner.scheduling.storage_index import BUILT_IN, priority_of
 from gpuspawner.scheduling.taint_toleration import untolerated
 
 
-def candidates(state: ClusterState, pod: Pod) -> list[NodeInfo]:
+def candidates(state: ClusterState, pod: Pod | None) -> list[NodeInfo]:
     """Return the nodes that the pod's selectors and tolerations allow and that aren't away.
 
-    These are the nodes that pass the evaluation's static filters. A pod whose requests or selectors
-    can't be read has none, and no verdict either.
+    These are the nodes that pass the evaluation's static filters. A pod that can't be read has
+    none, and no verdict either.
     """
+    if pod is None:
+        return []
     try:
         return list(Filters(state, pod).screen().passing)
     except (QuantityError, SelectorError):
@@ -33,7 +35,7 @@ def candidates(state: ClusterState, pod: Pod) -> list[NodeInfo]:
 
 
 def room(nodes: Sequence[NodeInfo], resource: str, amount: int) -> Room:
-    """Return how much of a resource these nodes have, next to the amount that is asked for."""
+    """Return how much of a resource these nodes have for a pod that requests *amount*."""
     free = [max(0, node.free.get(resource, 0)) for node in nodes]
     there = [node.allocatable.get(resource, 0) for node in nodes]
     return Room(
@@ -51,13 +53,8 @@ def shortage(
 ) -> Room | None:
     """Return the first resource that no node has enough of; None if resources aren't short.
 
-    For each resource, only nodes count that have enough of the resources before it.
-
-    Args:
-        state: What is known of the cluster.
-        pod: The pod to place.
-        nodes: Its candidates.
-        first: The accelerator's resource, looked at first; then come memory, CPU and the rest.
+    The order is *first* (the accelerator's resource), memory, CPU and the rest. For each resource,
+    only nodes count that have enough of the resources before it.
 
     Raises:
         QuantityError: The pod's requests aren't quantities; it has no verdict either.
@@ -75,12 +72,10 @@ def shortage(
 
 
 def could_replace(state: ClusterState, key: str, pod: Pod) -> bool:
-    """Whether the other pod would fit, by its requests, on this pod's node in its place.
+    """Whether *pod* would fit, by its requests, in the place of the pod ``namespace/name``.
 
-    Args:
-        state: What is known of the cluster.
-        key: ``namespace/name`` of a pod.
-        pod: The other pod; its requests must be quantities.
+    Raises:
+        QuantityError: As `shortage`.
     """
     there = state.pods.get(key)
     node = state.nodes.get(there.node) if there else None
@@ -124,15 +119,13 @@ def _could_be_raised(state: ClusterState, pod: Pod) -> bool:
 def taints(state: ClusterState, pod: Pod) -> tuple[TaintedNodes, ...]:
     """Return the taints that keep the pod off nodes it selects, most frequent first."""
     tolerations = pod.spec.tolerations or ()
+    choice = node_choice(pod.spec)
     found: Counter[tuple[str, str, str]] = Counter()
-    for node in _selected(state, pod):
+    for node in state.nodes.values():
+        if not choice.matches(node.labels, node.name):
+            continue
         lasting = [taint for taint in node.taints if taint.key not in AWAY_TAINTS]
         taint = untolerated(lasting, tolerations)
         if taint is not None:
             found[taint.key, taint.value, taint.effect] += 1
     return tuple(TaintedNodes(*taint, nodes=count) for taint, count in found.most_common())
-
-
-def _selected(state: ClusterState, pod: Pod) -> list[NodeInfo]:
-    choice = node_choice(pod.spec)
-    return [node for node in state.nodes.values() if choice.matches(node.labels, node.name)]

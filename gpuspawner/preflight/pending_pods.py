@@ -15,18 +15,12 @@ Key = tuple[str, str]
 """Namespace and name of a pod."""
 
 # The scheduler binds a pod that fits within a second, and retries one that didn't fit within ten. A
-# pod that fits for longer and isn't bound waits for something that the hub can't see.
+# pod that fits for longer waits for something that the hub can't see.
 PATIENCE_SECONDS = 30.0
 
 
 class PendingPods:
-    """Pods without a reservation, for as long as the scheduler may well bind them soon.
-
-    Args:
-        state: What is known of the cluster; read only.
-        verdicts: Evaluates pods against it.
-        patience: Seconds for which a pod that fits counts.
-    """
+    """Pods without a reservation; one that fits counts for *patience* seconds."""
 
     def __init__(
         self, state: ClusterState, verdicts: Verdicts, patience: float = PATIENCE_SECONDS
@@ -37,11 +31,7 @@ class PendingPods:
         self._fitting_since: dict[tuple[Key, str], float] = {}
 
     def demands(self, known: Container[Key]) -> list[Demand]:
-        """Return what these pods may take at this moment.
-
-        Args:
-            known: Pods with a reservation; they don't count here.
-        """
+        """Return what these pods may take at this moment; the *known* ones have reservations."""
         now = time.monotonic()
         fitting: dict[tuple[Key, str], float] = {}
         found: list[Demand] = []

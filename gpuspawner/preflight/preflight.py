@@ -1,14 +1,9 @@
 """The preflight: decides whether a pod would start, before it exists.
 
-It has three gates, in this order:
-
-- `Preflight.check` answers the form, and changes nothing.
-- `Preflight.begin` comes before the start, and takes a reservation in the tick of the verdict.
-- `Preflight.confirm` judges the pod that KubeSpawner sends, and moves the reservation to it.
-
-`Preflight.release` ends the reservation. `Preflight.until_taken` notices a pod that loses its room
-in spite of the reservation. The key is the namespace and the pod name, so the gates may run on
-different spawner objects, as they do in JupyterHub 6.1 after a failed start.
+It has three gates: `Preflight.check` answers the form, `Preflight.begin` comes before the start,
+and `Preflight.confirm` judges the pod that KubeSpawner sends. The key of a reservation is the
+namespace and the pod name, so the gates may run on different spawner objects, as they do in
+JupyterHub 6.1 after a failed start.
 """
 
 import asyncio
@@ -39,16 +34,14 @@ from gpuspawner.preflight.verdicts import Subject, Verdicts
 from gpuspawner.preflight.wait_queue import Waiter, WaitQueue
 from gpuspawner.scheduling.verdict import Outcome
 
-# How long a start waits, in seconds, for each thing that isn't known yet: the first list, lost
-# contact, the nodes of others' pods. The view shows a binding within a fraction of a second of the
-# pod's creation; the rest is for a busy hub, or a scheduler that was restarted.
+# How long a start waits, in seconds, for each thing that isn't known yet. The view usually shows a
+# pod's binding within a second; the rest is for a busy hub, or a scheduler that was restarted.
 START_PATIENCE = 30.0
 
 # How far the view may lag behind KubeSpawner, which has seen a pod go, in seconds.
 _LAG = 2.0
 
-# How often in a row a pod must seem to have lost its room: the scheduler may have tried it before
-# it knew of a pod that had just ended, and then tries again.
+# How often in a row a pod must seem to have lost its room: the scheduler may try it again.
 _LOOKS = 3
 _LOOK_EVERY = 1.0
 
@@ -61,13 +54,9 @@ class Preflight:
     All methods run on the view's event loop.
 
     Args:
-        view: The live view.
         patience: Seconds that `begin` and `confirm` wait for facts that aren't known yet.
         lag: Seconds that they wait for a pod of the same name to leave the view.
         look_every: Seconds between two checks in `until_taken`.
-
-    Attributes:
-        reservations: The promises that the view doesn't show yet.
     """
 
     def __init__(
@@ -108,16 +97,12 @@ class Preflight:
 
     def fits(self, proposal: Proposal) -> bool:
         """Whether a node has room for the pod at this moment."""
-        return not isinstance(proposal.subject, Undecodable) and self._decider.fits(
-            proposal.subject
-        )
+        return self._decider.fits(proposal)
 
     def lacks_devices(self, proposal: Proposal) -> bool:
         """Whether no node has enough free devices for the pod, leaving its other fields aside."""
-        subject = proposal.subject
-        return not isinstance(subject, Undecodable) and facts.lacks_devices(
-            self._view.state, subject.pod
-        )
+        pod = proposal.decoded
+        return pod is not None and facts.lacks_devices(self._view.state, pod)
 
     def try_again(self, proposal: Proposal) -> Refuse:
         """Refuse the pod for the moment, because the answer isn't known in time."""
@@ -126,10 +111,10 @@ class Preflight:
     async def begin(self, proposal: Proposal) -> Decision:
         """Decide and, for a start, take a reservation; wait if other pods may take the room.
 
-        If the pod doesn't fit even now, the refusal is immediate. If it fits, but pods with a
-        reservation or pending pods might take the room, it waits in the wait queue until the view
-        shows where they went. If that takes too long, the refusal is ``try-again``. A `Wait` takes
-        no reservation, because it promises no existing room.
+        A pod that doesn't fit even now is refused at once. If it fits, but pods with a reservation
+        or pending pods might take the room, it waits in the wait queue until the view shows where
+        they went; if that takes too long, the refusal is ``try-again``. A `Wait` takes no
+        reservation, because it promises no existing room.
         """
         await self._view.first_list(self._patience)
         await self._catch_up(proposal)
@@ -139,9 +124,9 @@ class Preflight:
     async def confirm(self, proposal: Proposal) -> Decision:
         """Decide about the pod that KubeSpawner sends, without counting its own reservation.
 
-        A start keeps the reservation, now for this pod; any other decision ends it. If there is no
-        reservation (none is taken while the view isn't live, or it has ended), one is taken as in
-        `begin`. It never joins the wait queue: those who wait there may wait for this very pod.
+        A start keeps the reservation, now for this pod; any other decision ends it. If there is
+        none (the view wasn't live, or it has ended), one is taken as in `begin`. Otherwise this
+        never joins the wait queue: those who wait there may wait for this very pod.
         """
         if self.reservations.find(proposal.key) is None:
             return await self.begin(proposal)
@@ -158,9 +143,8 @@ class Preflight:
     async def until_taken(self, proposal: Proposal) -> Refuse:
         """Wait until the existing pod has lost its room, forever if it doesn't; return why.
 
-        Another program, or a person with kubectl, may take the room between the promise and the
-        binding. The scheduler's condition alone doesn't prove it: the scheduler may have tried the
-        pod a moment too early.
+        Another program, or a person with kubectl, may take it. The scheduler's condition alone is
+        no proof: the scheduler may have tried the pod a moment too early.
         """
         looks = 0
         while True:
@@ -171,10 +155,7 @@ class Preflight:
                 return refusal
 
     def _lost(self, proposal: Proposal) -> Refuse | None:
-        """Return why the pending pod has lost its room, if the scheduler and our verdict agree.
-
-        None if it still has room, or if that isn't known.
-        """
+        """Return why the pending pod has lost its room, if the scheduler and our verdict agree."""
         waiting = self._view.state.unbound_pods.get("/".join(proposal.key))
         if waiting is None or not self._view.in_touch() or not is_unschedulable(waiting):
             return None
@@ -196,10 +177,8 @@ class Preflight:
         """Whether the decision may be a no only because of an older pod of the same name."""
         if not isinstance(decision, Refuse) or decision.reason is not Reason.BUSY:
             return False
-        subject = proposal.subject
-        return not isinstance(subject, Undecodable) and facts.could_replace(
-            self._view.state, "/".join(proposal.key), subject.pod
-        )
+        key, pod = "/".join(proposal.key), proposal.decoded
+        return pod is not None and facts.could_replace(self._view.state, key, pod)
 
     async def _catch_up(self, proposal: Proposal) -> None:
         """Wait a moment for the view to lose an older pod of the name that is already gone.
@@ -265,7 +244,6 @@ class Preflight:
 
 
 def _needs_reservation(decision: Decision) -> bool:
-    """Whether the decision lets the pod start, and comes from a live view."""
     return isinstance(decision, Start) and not any(
         isinstance(note, ViewNotLive) for note in decision.notes
     )

@@ -16,10 +16,7 @@ class Proposal:
     """What the preflight decides about.
 
     Attributes:
-        namespace: The namespace that the pod will be created in.
-        name: The pod's name there.
         pod: The pod that the grant makes, as the API writes it.
-        grant: What policy granted.
         new_claims: PersistentVolumeClaims that KubeSpawner creates before the pod, if they don't
             exist yet.
     """
@@ -32,8 +29,13 @@ class Proposal:
 
     @property
     def key(self) -> Key:
-        """Namespace and name of the pod."""
+        """The key of the pod's reservation."""
         return self.namespace, self.name
+
+    @property
+    def decoded(self) -> Pod | None:
+        """The pod; None if it can't be read."""
+        return self.subject.pod if isinstance(self.subject, Subject) else None
 
     @cached_property
     def subject(self) -> Subject | Undecodable:

@@ -1,12 +1,11 @@
 """Reservations: promises to pods that the view doesn't show as bound yet.
 
 If N users ask for K GPUs, exactly K get a yes. Between the yes and the binding in the view, no node
-counts the promised room; the reservation does. Nothing here waits.
-`gpuspawner.preflight.contention` decides when there is room for another promise.
+counts the promised room; the reservation does.
 
-Once the hub has sent a pod to the API server, it can't know that the pod doesn't exist: an answer
-may be lost, and the view lags. So the reservation outlasts the start, until the view shows the pod
-or the API server says that there is none.
+Once the hub has sent a pod, it can't know that the pod doesn't exist: an answer may be lost, and
+the view lags. So the reservation outlasts the start, until the view shows the pod or the API server
+says that there is none.
 """
 
 import time
@@ -23,9 +22,9 @@ from gpuspawner.scheduling.verdict import Outcome
 # If a pod starts with any other verdict, something about it is unknown.
 _KNOWN = (Outcome.FITS, Outcome.FITS_AFTER_PREEMPTION)
 
-# Every way out of a start ends its reservation; this is for a promise whose start never began.
+# For a promise whose start never began; every way out of a start ends its reservation.
 LIFETIME_SECONDS = 300.0
-# And this is for a pod that came and went in one answer of a watch, so the view never showed it.
+# For a pod that came and went in one answer of a watch, so the view never showed it.
 LEFT_SECONDS = 30.0
 
 
@@ -47,12 +46,9 @@ class Reservation:
     """A promise to one pod.
 
     Attributes:
-        key: The pod's namespace and name.
-        subject: The pod.
         since: When its start last made progress, by ``time.monotonic``.
         unknown: Whether the verdict was unknown, so nothing was promised, but the pod may still
             take room.
-        phase: How far its start has come.
         alone: Whether a pod of this name in the view is the one that was sent, not an older one.
         seen: Whether the view has shown the pod that was sent.
     """
@@ -70,10 +66,8 @@ class Reservations:
     """All reservations of one hub.
 
     Args:
-        state: What is known of the cluster; read only.
-        verdicts: Evaluates pods against it.
         notify: Called when a reservation ends without a change of the view, so others can try.
-        lifetime: Seconds after which a reservation is given up.
+        lifetime: Seconds after which a promise is given up.
     """
 
     def __init__(
@@ -120,25 +114,20 @@ class Reservations:
 
     def send(self, key: Key) -> None:
         """Note that the pod is about to be sent: from now on it may exist."""
-        if (reservation := self._reservations.get(key)) is not None:
-            reservation.phase, reservation.alone, reservation.seen = (
-                Phase.SENT,
-                not self._shows(key),
-                False,
-            )
+        if reservation := self._reservations.get(key):
+            reservation.phase, reservation.seen = Phase.SENT, False
+            reservation.alone = not self._shows(key)
 
     def send_again(self, key: Key) -> None:
         """Note that sending failed: any pod that exists goes before the next try."""
-        if (
-            reservation := self._reservations.get(key)
-        ) is not None and reservation.phase is Phase.SENT:
+        reservation = self._reservations.get(key)
+        if reservation and reservation.phase is Phase.SENT:
             reservation.phase = Phase.AGAIN
 
     def release(self, key: Key) -> None:
         """Note that the start is over; end the reservation if no pod was sent.
 
-        Otherwise it stays until the view shows what became of the pod. Never raises, and does
-        nothing the second time.
+        Otherwise it stays until the view shows what became of the pod. Never raises.
         """
         reservation = self._reservations.get(key)
         if reservation is None:
@@ -150,9 +139,8 @@ class Reservations:
 
     def see_out(self, key: Key) -> None:
         """Note that the pod was stopped; end its reservation if its start is over."""
-        if (
-            reservation := self._reservations.get(key)
-        ) is not None and reservation.phase is Phase.LEFT:
+        reservation = self._reservations.get(key)
+        if reservation and reservation.phase is Phase.LEFT:
             self.vacate(key)
 
     def vacate(self, key: Key) -> None:
@@ -161,11 +149,9 @@ class Reservations:
             self._notify()
 
     def has_room(self, key: Key, demand: Demand) -> bool:
-        """Whether every promise, this one included, holds wherever the pods land.
+        """Whether every promise holds wherever the pods land, with this demand as one more.
 
-        Args:
-            key: The pod that makes the demand; its own reservation doesn't count against it.
-            demand: The room that it would take.
+        The reservation that the pod itself already has doesn't count against it.
         """
         self.look()
         mine = [
@@ -207,11 +193,9 @@ class Reservations:
         return over or reservation.unknown or bool(waiting.status.nominated_node_name)
 
     def _shows(self, key: Key) -> bool:
-        """Whether the view shows a pod of this name that is unbound or runs."""
         return "/".join(key) in self._state.unbound_pods or self._runs(key)
 
     def _runs(self, key: Key) -> bool:
-        """Whether the view shows a pod of this name on a node that isn't being deleted."""
         pod = self._state.pods.get("/".join(key))
         return pod is not None and not pod.terminating
 

@@ -1,7 +1,6 @@
 """Verdicts for many pods at one moment; pods that are alike are evaluated once.
 
-A class that starts together sends many equal pods. Between two changes of the state, all of them
-have the same verdict.
+A class that starts together sends many equal pods.
 """
 
 from dataclasses import dataclass
@@ -25,23 +24,14 @@ _Shape = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The pod to evaluate.
-
-    Attributes:
-        pod: The pod.
-        new_claims: PersistentVolumeClaims, as the API writes them, that will exist before the pod.
-    """
+    """The pod to evaluate, and PersistentVolumeClaims that will exist before it."""
 
     pod: Pod
     new_claims: tuple[Manifest, ...] = ()
 
 
 class Verdicts:
-    """Evaluates pods against a state.
-
-    Args:
-        state: What is known of the cluster; read only.
-    """
+    """Evaluates pods against a state, which it only reads."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state

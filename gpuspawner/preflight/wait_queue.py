@@ -9,8 +9,7 @@ from gpuspawner.preflight.contention import Demand
 class WaitQueue:
     """Starts that wait, in their order of arrival.
 
-    Args:
-        notify: Called when a start leaves, so the next one can try.
+    When one leaves, the queue calls *notify*, so that the next one can try.
     """
 
     def __init__(self, notify: Callable[[], None]) -> None:

@@ -12,7 +12,7 @@ from gpuspawner.offers import Accelerator
 from gpuspawner.offers.shapes import thaw
 from gpuspawner.scheduling.node_affinity import node_choice
 from gpuspawner.scheduling.node_info import NodeInfo
-from gpuspawner.scheduling.preemption import AWAY_TAINTS
+from gpuspawner.scheduling.outcome import AWAY_TAINTS
 from gpuspawner.scheduling.requests import Amounts, pod_requests
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.taint_toleration import untolerated

@@ -17,7 +17,8 @@ from .filters import Filters
 from .labels import SelectorError
 from .node_info import NodeInfo, pod_info
 from .node_resources_fit import fits
-from .preemption import CouldHold, Preemption, could_hold, preempt
+from .outcome import CouldHold, could_hold
+from .preemption import Preemption, preempt
 from .state import ClusterState
 from .static_filters import Screen, Unfit
 from .verdict import Outcome, Unknown, Verdict, Why

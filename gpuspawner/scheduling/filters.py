@@ -29,11 +29,11 @@ from .node_info import NodeInfo, PodInfo, host_ports, pod_key
 from .node_volume_limits import VolumeLimits
 from .pod_claims import PodClaims, pod_claims
 from .pod_topology_spread import Spread, compile_constraints, domains
+from .priority import priority_of
 from .requests import PODS, Amounts, pod_requests
 from .rules import DEFAULT_SCHEDULER
 from .state import ClusterState
 from .static_filters import Judge, Screen
-from .storage_index import priority_of
 from .taint_toleration import UNSCHEDULABLE, any_tolerates, untolerated
 from .volume_binding import Binding
 

@@ -11,8 +11,9 @@ from gpuspawner.kube.nodes import Namespace
 from gpuspawner.kube.pods import Pod
 
 from .failures import Failure, NotNear, Repelled, TooNear
-from .labels import NO_LABELS, NOTHING, Labels, PodTerm, anti_affinity_of, required_terms
+from .labels import NOTHING, Labels
 from .node_info import NodeInfo, PodInfo
+from .pod_affinity_terms import NO_LABELS, PodTerm, anti_affinity_of, required_terms
 from .pod_index import Meant, PodIndex, Tally
 from .storage_index import StorageIndex
 

@@ -10,7 +10,8 @@ from gpuspawner.kube.nodes import Node, Taint
 from gpuspawner.kube.pods import Pod, Volume
 from gpuspawner.kube.quantity import QuantityError
 
-from .labels import PodTerm, SelectorError, anti_affinity_of, required_terms
+from .labels import SelectorError
+from .pod_affinity_terms import PodTerm, anti_affinity_of, required_terms
 from .requests import PODS, Amounts, allocatable, held, restarts
 from .rules import Rules
 

@@ -64,8 +64,11 @@ class VolumeLimits:
             return None
         pods = [pod for key, pod in node.claimants.items() if key not in removed]
         attached = self._attached((*pods, *more))
+        new = self._new - attached
+        if not new:
+            return None
         counts = _by_driver(attached | self._attachments(node.name))
-        for driver, number in _by_driver(self._new - attached).items():
+        for driver, number in sorted(_by_driver(new).items()):
             if driver in limits and counts[driver] + number > limits[driver]:
                 return TooManyVolumes(driver, limits[driver])
         return None

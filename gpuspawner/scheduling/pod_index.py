@@ -10,8 +10,9 @@ from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
 
-from .labels import Labels, PodTerm, Selector
+from .labels import Labels, Selector
 from .node_info import PodInfo
+from .pod_affinity_terms import PodTerm
 
 Repelling = dict[PodTerm, Counter[str]]
 """Each term of required anti-affinity, with the number of pods on each node that have it."""

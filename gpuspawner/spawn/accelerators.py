@@ -1,6 +1,5 @@
 """The source of servers if the administrator offers accelerators."""
 
-from asyncio import Future
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,7 +8,6 @@ from gpuspawner import form, messages, options, pods, policy
 from gpuspawner.admission.dry_run import Admission
 from gpuspawner.availability import Availability
 from gpuspawner.cluster.health import Live
-from gpuspawner.compat import jupyterhub
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.form.addresses import live
 from gpuspawner.kube.objects import Manifest
@@ -17,32 +15,25 @@ from gpuspawner.manifest import ManifestError
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest
-from gpuspawner.policy import Denial, Grant, Person
+from gpuspawner.policy import Denial, Grant
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import Refuse
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.quoting import one_line
 from gpuspawner.runtime import Runtime
 from gpuspawner.spawn import drafts, stored_options
 from gpuspawner.spawn.drafts import Draft
-from gpuspawner.spawn.host import Host
+from gpuspawner.spawn.host import Host, log_name
 from gpuspawner.spawn.pod_builder import PodBuilder, home_of
 from gpuspawner.spawn.refusal import Refusal, invalid, misconfigured
-from gpuspawner.spawn.source import Options, Stored
+from gpuspawner.spawn.source import Choice, Options, Source, Stored
 
 
-@dataclass(frozen=True)
-class AcceleratorChoice:
+@dataclass(frozen=True, kw_only=True)
+class AcceleratorChoice(Choice):
     """Options that the policy has granted."""
 
-    options: Options
-    proposal: Proposal
     builder: PodBuilder = field(repr=False)
     preflight: AdmittedPreflight = field(repr=False)
-
-    def sending(self, pod: Manifest) -> "AcceleratorChoice":
-        """As `Choice.sending`."""
-        return replace(self, proposal=replace(self.proposal, pod=pod))
 
     def complete(self, pod: Any) -> Any:
         """As `Choice.complete`."""
@@ -54,21 +45,11 @@ class AcceleratorChoice:
         refusal = await self.preflight.with_alternatives(
             refusal, self.proposal, self.builder, admission
         )
-        return messages.refusal(refusal), OnForm.of_refusal(refusal)
+        return await super().explain(refusal, admission)
 
 
-class Accelerators:
-    """The accelerators on offer to one server's owner.
-
-    Args:
-        spawner: The server's spawner.
-        stock: The spawner's methods as KubeSpawner has them.
-        runtime: The hub's runtime.
-
-    Attributes:
-        spawner: The server's spawner.
-        runtime: The hub's runtime.
-    """
+class Accelerators(Source):
+    """The accelerators on offer to one server's owner."""
 
     def __init__(self, spawner: Host, stock: Stock, runtime: Runtime) -> None:
         self.spawner = spawner
@@ -80,19 +61,13 @@ class Accelerators:
         if self.runtime.discovers:
             await self.runtime.view.first_list(patience)
 
-    def begin(self) -> None:
-        """As `Source.begin`."""
-
-    def end(self, started: Future[object]) -> None:
-        """As `Source.end`."""
-
     @property
     def reads_form(self) -> Callable[..., Any]:
         """As `Source.reads_form`."""
         return options.from_form
 
     def stored(self) -> Stored:
-        """As `Source.stored`, with defaults in place of options that are no longer on offer."""
+        """As `Source.stored`."""
         ours, theirs = self.split(stored_options.stored(self.spawner))
         kept, gone = options.fall_back(ours, self.runtime.offers)
         return Stored({**theirs, **options.user_options(kept)}, gone)
@@ -104,13 +79,15 @@ class Accelerators:
         request = options.parse(ours, offers)
         if not isinstance(request, GPURequest):
             raise invalid(request)
-        grant = policy.decide(request, self._person(), offers)
+        grant = policy.decide(request, offers)
         if isinstance(grant, Denial):
             raise Refusal(messages.denied(grant), reason=grant.reason.value, status=403)
         builder = await self.builder(offers)
         proposal = self.propose(grant, _built(builder, grant))
         granted = {**theirs, **options.user_options(request)}
-        return AcceleratorChoice(granted, proposal, builder, self.runtime.preflight)
+        return AcceleratorChoice(
+            proposal, granted, builder=builder, preflight=self.runtime.preflight
+        )
 
     def split(self, raw: object) -> tuple[object, Options]:
         """Split options into ours and those that an administrator's own hooks read."""
@@ -125,10 +102,9 @@ class Accelerators:
         return {name: value for name, value in raw.items() if name not in theirs}, theirs
 
     async def builder(self, offers: Offers | None = None) -> PodBuilder:
-        """Return the builder of the owner's pods."""
+        """Return the builder of the owner's pods; by default with the current offers."""
         offers = offers or self.runtime.offers
-        rules = self.runtime.pod_rules(offers)
-        return PodBuilder(self._person(), offers, rules, await self._stock_pod())
+        return PodBuilder(offers, self.runtime.pod_rules(offers), await self._stock_pod())
 
     def propose(self, grant: Grant, pod: Manifest) -> Proposal:
         """Propose a pod for this server."""
@@ -149,24 +125,19 @@ class Accelerators:
         return form.render(builder.offers, rows, draft.options, draft.refused, served)
 
     def _untouched(self) -> Draft:
-        """The contents of a form that the user hasn't sent yet."""
         gone = self.stored().gone
         # Without a live view, models that the hub discovers only look as if they were gone.
         known = isinstance(self.runtime.view.health(), Live)
         shown = OnForm(messages.gone_from_form(gone)) if gone and known else None
         return Draft(self.spawner.user_options, shown)
 
-    def _person(self) -> Person:
-        user = self.spawner.user
-        return Person(user.name, frozenset(group.name for group in user.groups))
-
     async def _stock_pod(self) -> Manifest | None:
         """KubeSpawner's pod; None if it needs values that ``pre_spawn_hook`` hasn't set yet."""
-        making = self._stock.get_pod_manifest()
+        making = self._stock.kubespawner.get_pod_manifest()
         try:
             pod = await making
         except Exception as error:  # noqa: BLE001, the third gate makes the pod again
-            name = one_line(jupyterhub.log_name(self.spawner))
+            name = log_name(self.spawner)
             self.spawner.log.info("Can't build the pod of %s yet: %r", name, error)
             return None
         return pods.plain(pod)

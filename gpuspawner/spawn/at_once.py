@@ -1,4 +1,4 @@
-"""Run a coroutine synchronously until it has to wait.
+"""Let a gate answer without waiting, if it can.
 
 JupyterHub wraps a hook's awaitable into a task, and with ``slow_spawn_timeout`` 0 it answers "202
 Accepted" before that task runs. So a gate does as much as it can before it returns; then the hub's
@@ -6,24 +6,19 @@ answer is the refusal.
 """
 
 from collections.abc import Callable, Coroutine, Generator
+from types import coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
 def at_once(begin: Callable[[], Coroutine[Any, Any, T]]) -> T | Coroutine[Any, Any, T]:
-    """Run a coroutine until it has to wait.
+    """Run a coroutine until it has to wait; return its result, or an awaitable for the rest.
 
     Our own code calls ``asyncio.sleep(0)`` before it waits; from there the coroutine continues in
     the task that awaits the rest. If an administrator's function waits, its awaitable may belong to
-    the task in which it started (a timeout would cancel that task), so the coroutine starts again.
-
-    Args:
-        begin: Makes the coroutine. The steps before an administrator's function waits may run
-            twice.
-
-    Returns:
-        The result, or an awaitable for the rest of the coroutine.
+    the task in which it started (a timeout would cancel that task). Then *begin* makes a second
+    coroutine, so the steps before that function may run twice.
     """
     begun = begin()
     try:
@@ -38,15 +33,11 @@ def at_once(begin: Callable[[], Coroutine[Any, Any, T]]) -> T | Coroutine[Any, A
 
 
 async def _finish(begun: Coroutine[Any, Any, T]) -> T:
-    finished: T = await _Rest(begun)
-    return finished
+    return await _rest(begun)
 
 
-class _Rest:
-    """An awaitable for the rest of a coroutine that has already started."""
-
-    def __init__(self, begun: Coroutine[Any, Any, Any]) -> None:
-        self._begun = begun
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        return (yield from self._begun.__await__())
+@coroutine
+def _rest(begun: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
+    """Await a coroutine that has already started, which ``await`` refuses to do."""
+    result: T = yield from begun
+    return result

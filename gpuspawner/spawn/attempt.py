@@ -7,7 +7,6 @@ from gpuspawner import messages
 from gpuspawner.messages import Message
 from gpuspawner.options import Gone
 from gpuspawner.preflight.decision import Start, Wait
-from gpuspawner.preflight.pending_pods import Key
 from gpuspawner.spawn.source import Choice
 
 
@@ -25,21 +24,14 @@ class Attempt:
     """A start in progress; its repr shows everything known about it.
 
     Attributes:
-        choice: Options, grant and pod.
-        decision: The preflight's last decision about it.
+        decision: The preflight's last one.
         gone: The stored options that are no longer on offer.
-        phase: How far it has come.
     """
 
     choice: Choice
     decision: Start | Wait
     gone: tuple[Gone, ...] = ()
     phase: Phase = Phase.ADMITTED
-
-    @property
-    def key(self) -> Key:
-        """Namespace and name of the pod: the key of its reservation."""
-        return self.choice.proposal.key
 
     @property
     def is_promised(self) -> bool:

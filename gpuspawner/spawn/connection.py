@@ -24,15 +24,14 @@ def make(spawner: Host, init: Callable[[], None]) -> None:
 
 async def poll(spawner: Host, stock: Stock) -> int | None:
     """Poll as KubeSpawner does; without a connection, report that nothing runs."""
-    return await stock.poll() if kubespawner.connect(spawner) else 1
+    status: int | None = await stock.kubespawner.poll() if kubespawner.connect(spawner) else 1
+    return status
 
 
 class IfConnected:
     """Admission that gives no answer without a Kubernetes configuration; the view logs that.
 
-    Args:
-        spawner: The spawner; it gets its Kubernetes client if it has none yet.
-        admission: The admission to ask.
+    With one, the spawner gets its Kubernetes client if it has none yet.
     """
 
     def __init__(self, spawner: Host, admission: Admission) -> None:
@@ -49,9 +48,8 @@ class IfConnected:
 async def start_reflector(stock: Stock, kind: str, *args: Any, **kwargs: Any) -> Any:
     """Start one of KubeSpawner's reflectors, and drop it if its first list fails.
 
-    KubeSpawner keeps the failed reflector, so every later start would wait for events that never
-    come, until the hub restarts. All starts wait for one future, so it is shielded: a start that is
-    cancelled meanwhile must not cancel it for the others.
+    KubeSpawner keeps the failed reflector, and every later start would wait for its events. All
+    starts wait for one future, so it is shielded: one cancelled start must not cancel the others.
     """
     try:
         return await asyncio.shield(stock.start_reflector(kind, *args, **kwargs))

@@ -1,9 +1,7 @@
 """The gates of one spawner, in the order in which the hub and KubeSpawner reach them.
 
-1. `check_form` and `check_query` check a form or query. If they refuse it, the hub draws the form
-   again.
-2. `begin` runs for every start, before the administrator's own hook. It decides, and takes the
-   reservation in the same tick.
+1. `check_form` and `check_query`: if they refuse, the hub draws the form again.
+2. `begin` runs for every start. It decides, and takes the reservation in the same tick.
 3. `create_pod` checks the pod that is really sent.
 
 The controller keeps nothing between the first two gates, because JupyterHub 6.1 may run them on
@@ -23,6 +21,7 @@ from tornado import web
 
 from gpuspawner import form, messages, options, runtime
 from gpuspawner.admission.dry_run import Admission
+from gpuspawner.admission.rejection import Of
 from gpuspawner.compat import jupyterhub, kubespawner
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.pods import plain as plain_pod
@@ -30,19 +29,18 @@ from gpuspawner.policy import Grant
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.preflight.preflight import START_PATIENCE
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.quoting import one_line
 from gpuspawner.spawn import drafts, one_request, request_options
 from gpuspawner.spawn.accelerators import Accelerators
 from gpuspawner.spawn.at_once import at_once
 from gpuspawner.spawn.attempt import Attempt, Phase
 from gpuspawner.spawn.connection import IfConnected
-from gpuspawner.spawn.decisions import Question, decide, refusing_home, refusing_pod
-from gpuspawner.spawn.host import Host
+from gpuspawner.spawn.decisions import Question, decide, refusing
+from gpuspawner.spawn.host import Host, log_name
 from gpuspawner.spawn.locale import set_locale
 from gpuspawner.spawn.profiles.profiles import Profiles
 from gpuspawner.spawn.refusal import Refusal, invalid, misconfigured, reporting
 from gpuspawner.spawn.reservation import HeldReservation
-from gpuspawner.spawn.source import Choice, NoChoice, Source, Stored
+from gpuspawner.spawn.source import Choice, Source, Stored
 from gpuspawner.spawn.stored_options import restoring
 from gpuspawner.traits import ENFORCE
 
@@ -52,10 +50,6 @@ FORM_PATIENCE = 3.0
 
 class Controller:
     """The gates of one spawner.
-
-    Args:
-        spawner: The server's spawner.
-        stock: The spawner's methods as KubeSpawner has them.
 
     Attributes:
         attempt: The current start; None before its second gate and after its end.
@@ -73,8 +67,8 @@ class Controller:
 
     @property
     def source(self) -> Source:
-        """The offers that this server is chosen from: accelerators or profiles."""
-        return self._profiles if self._spawner.profile_list else self._accelerators
+        """What this server is chosen from: accelerators or profiles."""
+        return self.accelerators or self._profiles
 
     @property
     def accelerators(self) -> Accelerators | None:
@@ -95,14 +89,14 @@ class Controller:
         set_locale(self._spawner)
         fields = form.pressed(form_data)
         drafts.keep(options.from_form(fields))
-        return self._check(self._stock.run_options_from_form(fields))
+        return self._check(self._stock.kubespawner.run_options_from_form(fields))
 
     def check_query(self, query_data: dict[str, list[str]]) -> Awaitable[object]:
         """Read ``/hub/spawn?opt-gpus=2``; if its options can't start, refuse them on the form."""
         set_locale(self._spawner)
         query = request_options.option_names(query_data)
         drafts.keep(options.from_form(query))
-        return self._check(self._stock.options_from_query(query))
+        return self._check(self._stock.kubespawner.options_from_query(query))
 
     async def _check(self, sent: object) -> object:
         """Refuse options that can't start, or return them in the form that the hub stores."""
@@ -133,12 +127,12 @@ class Controller:
         set_locale(self._spawner)
         admitted = at_once(self._begin)
         if admitted is None:
-            return self._stock.run_pre_spawn_hook()
+            return self._stock.kubespawner.run_pre_spawn_hook()
         return self._run_hook_after(admitted)
 
     async def _run_hook_after(self, admitted: Awaitable[None]) -> None:
         await admitted
-        await maybe_future(self._stock.run_pre_spawn_hook())
+        await maybe_future(self._stock.kubespawner.run_pre_spawn_hook())
 
     async def _begin(self) -> None:
         """Take the reservation in the tick of the verdict; wait only for missing information."""
@@ -157,11 +151,10 @@ class Controller:
         if isinstance(decision, Start):
             for unknown in messages.explain_unknown(decision):
                 self._spawner.log.info("Starting %s unchecked: %s", self._name, unknown)
-        self._spawner.user_options = choice.options
+        self._spawner.user_options = dict(choice.options)
         self._begun.set()
 
     def _requested(self, source: Source) -> Stored:
-        """The options sent with this start, or the stored options if it sends none."""
         try:
             requested = request_options.requested_options(self._spawner)
         except request_options.UnreadableError:
@@ -171,14 +164,14 @@ class Controller:
     # Gate 3: the pod that is really sent
 
     async def load_user_options(self) -> None:
-        """Load the chosen profile; if that fails, report a misconfiguration, not a user's mistake.
+        """Load the chosen profile; a failure is a misconfiguration, not a user's mistake.
 
         Raises:
             HTTPError: An administrator's function forbids the profile.
             Refusal: KubeSpawner can't load it.
         """
         try:
-            await self._stock.load_user_options()
+            await self._stock.kubespawner.load_user_options()
         except web.HTTPError:
             raise
         except Exception as error:
@@ -189,7 +182,7 @@ class Controller:
 
     async def pod_manifest(self) -> Any:
         """Return KubeSpawner's pod with this start's grant applied."""
-        pod = await self._stock.get_pod_manifest()
+        pod = await self._stock.kubespawner.get_pod_manifest()
         return self.attempt.choice.complete(pod) if self.attempt else pod
 
     async def create_pod(self, pod: Any, request_timeout: float) -> bool:
@@ -209,20 +202,22 @@ class Controller:
             self._spawner.log.warning("Starting %s anyway: %s", self._name, overruled)
         if self.attempt is not None:
             self.attempt = replace(self.attempt, choice=choice, decision=decision, phase=Phase.SENT)
-        async with refusing_pod(self._spawner, choice, self._admission):
+        async with refusing(Of.POD, self._spawner, choice, self._admission):
             return await self._held.send(choice.proposal.key, pod, request_timeout)
 
     async def create_home(self, pvc: Any, request_timeout: float) -> Any:
         """Send the PersistentVolumeClaim of the user's home directory."""
         with reporting(self._spawner):
-            async with refusing_home(self._choice().proposal.grant):
+            # Other choices need the same home directory, so a refusal has no alternatives.
+            choice = Choice(self._choice().proposal)
+            async with refusing(Of.HOME, self._spawner, choice, self._admission):
                 return await self._stock.create_pvc(pvc, request_timeout)
 
     def _choice(self) -> Choice:
         if self.attempt is not None:
             return self.attempt.choice
         spawner = self._spawner
-        return NoChoice(Proposal(spawner.namespace, spawner.pod_name, {}, Grant()))
+        return Choice(Proposal(spawner.namespace, spawner.pod_name, {}, Grant()))
 
     # What the gates share
 
@@ -242,7 +237,7 @@ class Controller:
 
     @property
     def _name(self) -> str:
-        return one_line(jupyterhub.log_name(self._spawner))
+        return log_name(self._spawner)
 
     # The start and its end
 
@@ -252,7 +247,7 @@ class Controller:
         configured, source = self._spawner.start_timeout, self.source
         patience = self.attempt.seconds_for_a_node if self.attempt else 0
         self._spawner.set_trait("start_timeout", configured + patience)
-        started: Future[Any] = self._stock.start()
+        started: Future[Any] = self._stock.kubespawner.start()
 
         def end(_: object) -> None:
             self._spawner.set_trait("start_timeout", configured)
@@ -268,16 +263,13 @@ class Controller:
             return await self._held.hold(key, self._stock.run_start(), self._until_taken())
 
     async def _until_taken(self) -> None:
-        """Wait until another pod takes the reserved resources, and raise the refusal.
-
-        Only a promised start waits; see `Attempt.is_promised`.
-        """
+        """Refuse a start that was promised room as soon as another pod takes it."""
         if self.attempt is not None and self.attempt.is_promised:
             await self._decide(self.attempt.choice, self._runtime.preflight.until_taken)
 
     async def stop(self, now: bool) -> None:
         """Stop as KubeSpawner does, which returns when the pod is gone."""
-        await self._stock.stop(now)
+        await self._stock.kubespawner.stop(now)
         self._runtime.preflight.reservations.see_out(self._choice().proposal.key)
 
     async def progress(self) -> AsyncIterator[dict[str, Any]]:
@@ -287,13 +279,13 @@ class Controller:
         if self.attempt is not None:
             for message in self.attempt.news():
                 yield {"progress": 5, "message": message.text, "html_message": message.html}
-        async for event in self._stock.progress():
+        async for event in self._stock.kubespawner.progress():
             yield event
 
     def clear(self) -> None:
         """Forget the start that has ended; the hub calls this after every start, failed or not."""
-        self._stock.clear_state()
+        self._stock.kubespawner.clear_state()
         if self.attempt is not None:
-            self._runtime.preflight.reservations.release(self.attempt.key)
+            self._runtime.preflight.reservations.release(self.attempt.choice.proposal.key)
         self.attempt = None
         self._begun.clear()

@@ -9,9 +9,9 @@ from kubernetes_asyncio.client.rest import ApiException
 from gpuspawner import messages
 from gpuspawner.admission.dry_run import Admission
 from gpuspawner.admission.dry_runs import TooManyDryRunsError
-from gpuspawner.admission.rejection import Of, read
+from gpuspawner.admission.rejection import Of
+from gpuspawner.admission.rejection_parser import read
 from gpuspawner.messages import OnForm
-from gpuspawner.policy import Grant
 from gpuspawner.preflight.admitted import rejected
 from gpuspawner.preflight.decision import Decision, Overruled, Refuse, Start, UnknownRules, Wait
 from gpuspawner.preflight.proposal import Proposal
@@ -28,10 +28,7 @@ Question = Callable[[Proposal], Decision | Awaitable[Decision]]
 async def decide(
     spawner: Host, choice: Choice, question: Question, admission: Admission
 ) -> Start | Wait:
-    """Ask the preflight about a choice, and return its decision unless it refuses.
-
-    If the trait ``GPUSpawner.preflight`` is ``"off"``, nothing is asked; if it is ``"warn"``, a
-    refusal becomes a start with a note.
+    """Ask the preflight about a choice, unless ``GPUSpawner.preflight`` is ``"off"``.
 
     Raises:
         Refusal: The cluster can't hold the pod.
@@ -48,7 +45,7 @@ async def answer(spawner: Host, proposal: Proposal, question: Question) -> Decis
     """Return the preflight's decision; with ``"warn"``, a refusal becomes a start with a note.
 
     Raises:
-        TooManyDryRunsError: There are too many dry runs for a preview; a start goes without one.
+        TooManyDryRunsError: Only for a preview; a start goes without a dry run.
     """
     try:
         found = question(proposal)
@@ -66,35 +63,21 @@ async def answer(spawner: Host, proposal: Proposal, question: Question) -> Decis
 
 
 @asynccontextmanager
-async def refusing_pod(spawner: Host, choice: Choice, admission: Admission) -> AsyncIterator[None]:
-    """Turn the API server's rejection of the pod into a refusal.
+async def refusing(
+    of: Of, spawner: Host, choice: Choice, admission: Admission
+) -> AsyncIterator[None]:
+    """Turn the API server's rejection into a refusal.
 
     Raises:
-        Refusal: The API server rejected the pod. Its other errors pass unchanged.
+        Refusal: The API server rejected what was sent. Its other errors pass unchanged.
     """
     try:
         yield
     except ApiException as error:
-        if (rejection := read(error.status, error.body, Of.POD)) is None:
+        if (rejection := read(error.status, error.body, of)) is None:
             raise
         refuse = rejected(choice.proposal.grant, rejection)
         raise await _refusal(spawner, choice, refuse, admission) from None
-
-
-@asynccontextmanager
-async def refusing_home(grant: Grant) -> AsyncIterator[None]:
-    """Turn the API server's rejection of the home's PersistentVolumeClaim into a refusal.
-
-    Raises:
-        Refusal: As :func:`refusing_pod`.
-    """
-    try:
-        yield
-    except ApiException as error:
-        if (rejection := read(error.status, error.body, Of.HOME)) is None:
-            raise
-        refuse = rejected(grant, rejection)
-        raise _worded(refuse, messages.refusal(refuse), OnForm.of_refusal(refuse)) from None
 
 
 async def _refusal(spawner: Host, choice: Choice, refuse: Refuse, admission: Admission) -> Refusal:
@@ -104,10 +87,6 @@ async def _refusal(spawner: Host, choice: Choice, refuse: Refuse, admission: Adm
         # The refusal is right even without alternatives.
         spawner.log.exception("Finding alternatives for %s failed", one_line(choice.proposal.name))
         message, on_form = messages.refusal(refuse), OnForm.of_refusal(refuse)
-    return _worded(refuse, message, on_form)
-
-
-def _worded(refuse: Refuse, message: messages.Message, on_form: OnForm) -> Refusal:
     return Refusal(
         message,
         reason=refuse.reason.value,

@@ -1,7 +1,7 @@
 """The form or query of a request, kept until the hub redraws the form in the same request.
 
-The hub redraws the form with another spawner object than the one that refused: the one of the
-default server, even for a named server. Both objects serve one request, so they share a context.
+The hub redraws the form of a named server with the spawner of the default server. Both serve one
+request, so they share a context.
 """
 
 import asyncio
@@ -17,9 +17,9 @@ class Draft:
     """The form or query of one request.
 
     Attributes:
-        options: The options as sent.
-        refused: Why they were refused; None if they weren't.
-        request: The task in which the hub answers this request.
+        options: As sent.
+        refused: Why; None if they weren't.
+        request: The task in which the hub answers.
     """
 
     options: object

@@ -5,29 +5,16 @@ from typing import Any, Protocol
 
 from tornado import web
 
+from gpuspawner.compat import jupyterhub
+from gpuspawner.quoting import one_line
 from gpuspawner.runtime import Settings
-
-
-class Group(Protocol):
-    """One of JupyterHub's groups."""
-
-    name: str
 
 
 class User(Protocol):
     """The server's owner, even when an administrator starts it."""
 
-    @property
-    def name(self) -> str:
-        """Their name in JupyterHub."""
-
-    @property
-    def groups(self) -> list[Group]:
-        """Their groups in JupyterHub."""
-
-    @property
-    def spawners(self) -> Mapping[str, "Host"]:
-        """Their servers by name."""
+    name: str
+    spawners: Mapping[str, "Host"]
 
 
 class Host(Settings, Protocol):
@@ -65,3 +52,8 @@ class Host(Settings, Protocol):
 
     async def get_pod_manifest(self) -> Any:
         """Make the pod."""
+
+
+def log_name(spawner: Host) -> str:
+    """The user and the server, for a line of the log."""
+    return one_line(jupyterhub.log_name(spawner))

@@ -9,12 +9,9 @@ from gpuspawner.spawn.host import Host
 def set_locale(spawner: Host, handler: web.RequestHandler | None = None) -> None:
     """From here on, answer this request in the language of the user who sent it.
 
-    Without a handler the language stays as it is: the hub removes the handler from a spawner at the
-    end of each start, and it gives the default server's spawner none for a named server's form.
-
-    Args:
-        spawner: The server's spawner; its trait ``language`` comes first.
-        handler: The request's handler; None for the one that the hub has given the spawner.
+    The trait ``language`` comes first, then *handler*, then the handler that the hub has given the
+    spawner. If that is missing too, the language stays as it is: the hub removes it at the end of
+    each start, and gives none to the default server's spawner for a named server's form.
     """
     if spawner.language:
         language.set_locale(spawner.language)

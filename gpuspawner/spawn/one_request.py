@@ -1,8 +1,7 @@
 """Let only one request at a time start a server.
 
-The hub checks whether a server is starting before it asks the spawner; if it finds out later, it
-answers HTTP 500. Some ticks pass between the gate's answer and the moment the hub marks the server
-as starting.
+Some ticks pass between the gate's answer and the moment the hub marks the server as starting. If
+another request starts it meanwhile, the hub finds out too late and answers HTTP 500.
 """
 
 import asyncio
@@ -30,8 +29,7 @@ def check(spawner: Host) -> None:
     """Check that no other request has started the server, or is about to.
 
     Raises:
-        AlreadyStartedError: The server is starting or running, or another request is about to
-            start it.
+        AlreadyStartedError: One has.
     """
     current = spawner.user.spawners.get(spawner.name)
     other = _passed.get((spawner.user.name, spawner.name))

@@ -1,4 +1,4 @@
-"""Build the pod for a grant to one user."""
+"""Build the pod for a grant."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from gpuspawner.kube.objects import Manifest
 from gpuspawner.manifest import ManifestError, PodRules
 from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest
-from gpuspawner.policy import Grant, Person
+from gpuspawner.policy import Grant
 from gpuspawner.spawn.host import Host
 
 
@@ -16,14 +16,10 @@ class PodBuilder:
     """Builds the pods of a server's owner, one for each grant.
 
     Attributes:
-        person: The server's owner.
-        offers: The current offers.
-        rules: The rules for every pod.
         stock: KubeSpawner's pod, as the API writes it; None if KubeSpawner can't make it yet,
             because the configuration reads values that ``pre_spawn_hook`` hasn't set.
     """
 
-    person: Person
     offers: Offers
     rules: PodRules
     stock: Manifest | None
@@ -39,8 +35,8 @@ class PodBuilder:
         return manifest.apply(self.stock, grant, self.rules)
 
     def variant(self, request: GPURequest) -> tuple[Grant, Manifest] | None:
-        """Build the grant and the pod for another request; None if the user can't have it."""
-        grant = policy.decide(request, self.person, self.offers)
+        """Build the grant and the pod for a request; None if it isn't on offer."""
+        grant = policy.decide(request, self.offers)
         try:
             return (grant, self.pod(grant)) if isinstance(grant, Grant) else None
         except ManifestError:

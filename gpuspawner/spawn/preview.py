@@ -20,12 +20,9 @@ Found = Decision | Denial | tuple[FieldError, ...]
 async def preview(
     accelerators: Accelerators, raw: object, server_name: str
 ) -> tuple[Found, Offers]:
-    """Return the decision that a start with these options would get now, and the current offers.
+    """Return the decision that a start with these options would get now, and the offers.
 
-    Args:
-        accelerators: The accelerators on offer to the server's owner.
-        raw: The options as sent.
-        server_name: The server to start; the spawner may be that of the owner's default server.
+    The server needn't exist yet; then the spawner is that of the owner's default server.
 
     Raises:
         TooManyDryRunsError: There are too many dry runs right now.
@@ -42,7 +39,7 @@ async def _found(
     request = options.parse(ours, builder.offers)
     if not isinstance(request, GPURequest):
         return request
-    grant = policy.decide(request, builder.person, builder.offers)
+    grant = policy.decide(request, builder.offers)
     if isinstance(grant, Denial):
         return grant
     made = builder.variant(request)

@@ -9,9 +9,8 @@ from gpuspawner import messages
 from gpuspawner.compat import failure_count, jupyterhub
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.options import FieldError
-from gpuspawner.quoting import one_line
 from gpuspawner.spawn import drafts
-from gpuspawner.spawn.host import Host
+from gpuspawner.spawn.host import Host, log_name
 
 # Invisible characters, chosen at random by each process, so that no server's name can contain them.
 _MARK = "".join(secrets.choice("\u2061\u2062\u2063\u2064") for _ in range(16))
@@ -24,17 +23,14 @@ class _LoggedText(str):
 
 
 class Refusal(jupyterhub.SpawnError):  # type: ignore[misc]
-    """A refused start; the hub shows its message on every page that reports a failed spawn.
-
-    The hub shows the HTML if the page has room for it; REST answers carry the text.
+    """A refused start; the hub shows its message as HTML if the page allows it, else as text.
 
     Args:
-        message: The message to users, as text and as HTML.
         reason: A short fixed slug, for metrics and logs (``"busy"``).
-        status: The HTTP status, 400 to 499, so that the hub doesn't count a failure of its own. By
-            default 409 (Conflict): the request conflicts with the cluster's current state.
-        details: Details for administrators, which only the log shows.
-        on_form: What the redrawn form shows; None for the message alone.
+        status: 400 to 499, so that the hub doesn't count a failure of its own. By default 409
+            (Conflict): the request conflicts with the cluster's current state.
+        details: For administrators; only the log shows them.
+        on_form: What the redrawn form shows; by default the message alone.
     """
 
     def __init__(
@@ -89,8 +85,8 @@ def misconfigured(why: str) -> Refusal:
 def reporting(spawner: Host) -> Iterator[None]:
     """Report a refusal that leaves this block once: to the log, the form and the hub's count.
 
-    The log gets one line. The hub's own lines about the refusal are dropped, because a full cluster
-    isn't a failure of the hub and its traceback would look like one.
+    The log gets one line instead of the hub's own, whose traceback would look like a failure of
+    the hub.
     """
     try:
         yield
@@ -105,9 +101,8 @@ def reporting(spawner: Host) -> Iterator[None]:
 
 
 def _log(spawner: Host, refusal: Refusal) -> None:
-    name = one_line(jupyterhub.log_name(spawner))
     line = f"{refusal.text} [{refusal.details}]" if refusal.details else refusal.text
-    spawner.log.info("Not starting %s (%s): %s", name, refusal.slug, line)
+    spawner.log.info("Not starting %s (%s): %s", log_name(spawner), refusal.slug, line)
 
 
 class _NoEcho(logging.Filter):

@@ -1,13 +1,12 @@
 """The options that a request sent, untrusted until `gpuspawner.options` reads them.
 
-JSON readers and writers use one level of the Python stack for each nested list or object, and fail
-when the stack is full. JupyterHub has more stack left when it reads a body than when it stores the
-options, so it can read options that it can't store, and counts that as its own failure. So
-gpuspawner neither reads nor stores options that are nested too deeply.
+JSON readers and writers use one level of the Python stack for each nested list or object. When
+JupyterHub stores options, it has less stack left than when it reads them. So it can read options
+that it can't store, and counts that as its own failure.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 
 from gpuspawner.compat.jupyterhub import COUNTS_REFUSALS
 from gpuspawner.spawn import drafts
@@ -34,24 +33,22 @@ class UnreadableError(ValueError):
 
 
 def is_within_bounds(value: object) -> bool:
-    """Whether options are small enough to read, copy and store; this check doesn't recurse."""
+    """Whether options are small enough to read, copy and store. This must not recurse itself."""
     level, levels, values = [value], 0, 0
     while holders := [it for it in level if isinstance(it, Mapping | list | tuple)]:
         levels += 1
         values += sum(map(len, holders))
         if levels > MOST_LEVELS or values > MOST_VALUES:
             return False
-        level = [it for held in holders for it in _values(held)]
+        level = [
+            it for held in holders for it in (held.values() if isinstance(held, Mapping) else held)
+        ]
     return True
 
 
 def readable(value: object) -> object:
     """The options, or `TOO_MUCH` if they aren't within bounds."""
     return value if is_within_bounds(value) else TOO_MUCH
-
-
-def _values(held: Mapping[str, object] | Sequence[object]) -> Iterable[object]:
-    return held.values() if isinstance(held, Mapping) else held
 
 
 def requested_options(spawner: Host) -> object:
@@ -75,7 +72,7 @@ def options_in(body: bytes) -> object:
     "display_name": ...}``; JupyterHub 5 treats every body as the options.
 
     Raises:
-        UnreadableError: The body isn't JSON in UTF-8.
+        UnreadableError: As `requested_options`.
     """
     if not body:
         return None

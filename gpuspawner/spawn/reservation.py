@@ -15,13 +15,7 @@ from gpuspawner.spawn.host import Host
 
 
 class HeldReservation:
-    """The reservation of a start while KubeSpawner runs it.
-
-    Args:
-        spawner: The server's spawner.
-        stock: The spawner's methods as KubeSpawner has them.
-        reservations: All reservations of this hub.
-    """
+    """The reservation of a start while KubeSpawner runs it."""
 
     def __init__(self, spawner: Host, stock: Stock, reservations: Reservations) -> None:
         self._spawner = spawner
@@ -33,10 +27,7 @@ class HeldReservation:
     async def hold(self, key: Key, start: Awaitable[Any], lost: Awaitable[None]) -> Any:
         """Run KubeSpawner's start, and always give the reservation up at the end.
 
-        Args:
-            key: The key of the reservation.
-            start: KubeSpawner's start.
-            lost: Raises when another pod has taken the reserved resources.
+        *lost* raises when another pod has taken the reserved resources.
         """
         self._key, self._was_sent = key, False
         try:
@@ -68,11 +59,7 @@ class HeldReservation:
         return made
 
     async def _leave_no_pod(self) -> None:
-        """Delete a pod that KubeSpawner doesn't know yet, because nothing else would stop it.
-
-        The hub only stops a pod that `poll` finds, and `poll` finds only pods that the reflector
-        has seen.
-        """
+        """Delete a pod that KubeSpawner's reflector hasn't seen yet: the hub wouldn't stop it."""
         if self._stock.knows_pod():
             return
         try:

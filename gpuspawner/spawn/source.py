@@ -6,7 +6,7 @@ Callers of a source don't know which of the two the administrator has configured
 from asyncio import Future
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from gpuspawner import messages
 from gpuspawner.admission.dry_run import Admission
@@ -22,30 +22,27 @@ Options = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The options of an earlier start, as far as they are still on offer.
-
-    Attributes:
-        options: The options, with defaults in place of options that are gone.
-        gone: The options that are no longer on offer.
-    """
+    """The options of an earlier start, with defaults for those that are no longer on offer."""
 
     options: object
     gone: tuple[Gone, ...] = ()
 
 
-class Choice(Protocol):
-    """Options that have been read and granted."""
+@dataclass(frozen=True)
+class Choice:
+    """Options that have been read and granted, or none if a start has skipped the second gate.
 
-    @property
-    def options(self) -> Options:
-        """The options in the form that the hub stores."""
+    Attributes:
+        proposal: The pod for these options.
+        options: As the hub stores them.
+    """
 
-    @property
-    def proposal(self) -> Proposal:
-        """The proposal of the pod for these options."""
+    proposal: Proposal
+    options: Options = field(default_factory=dict)
 
-    def sending(self, pod: Manifest) -> "Choice":
-        """The same choice with the pod that is really sent, as the API writes it."""
+    def sending(self, pod: Manifest) -> Self:
+        """Return the same choice with the pod that is really sent, as the API writes it."""
+        return replace(self, proposal=replace(self.proposal, pod=pod))
 
     def complete(self, pod: Any) -> Any:
         """Apply the grant to KubeSpawner's pod before it is sent.
@@ -53,42 +50,30 @@ class Choice(Protocol):
         Raises:
             Refusal: The grant contradicts KubeSpawner's configuration.
         """
-
-    async def explain(self, refusal: Refuse, admission: Admission) -> tuple[Message, OnForm]:
-        """Word a refusal, as a message and for the form, with alternatives that would start."""
-
-
-@dataclass(frozen=True)
-class NoChoice:
-    """No choice: the start didn't pass the second gate."""
-
-    proposal: Proposal
-    options: Options = field(default_factory=dict)
-
-    def sending(self, pod: Manifest) -> "NoChoice":
-        """As `Choice.sending`."""
-        return replace(self, proposal=replace(self.proposal, pod=pod))
-
-    def complete(self, pod: Any) -> Any:
-        """As `Choice.complete`; there is no grant to apply."""
         return pod
 
     async def explain(self, refusal: Refuse, admission: Admission) -> tuple[Message, OnForm]:  # noqa: ARG002
-        """As `Choice.explain`, without alternatives."""
+        """Word a refusal, as a message and for the form, with alternatives that would start."""
         return messages.refusal(refusal), OnForm.of_refusal(refusal)
 
 
 class Source(Protocol):
-    """The administrator's offers to one user."""
+    """The administrator's offers to one user.
 
-    async def ready(self, patience: float) -> None:
-        """Wait until the offers are known, at most *patience* seconds."""
+    KubeSpawner loads profiles into the spawner, so `begin` and `end` enclose a start.
+    """
+
+    async def ready(self, patience: float) -> None:  # noqa: ARG002
+        """Wait until the offers are known, at most *patience* seconds; here, they always are."""
+        return
 
     def begin(self) -> None:
-        """Prepare for a start: KubeSpawner is about to load the choice into the spawner."""
+        """Prepare for a start."""
+        return
 
-    def end(self, started: Future[object]) -> None:
+    def end(self, started: Future[object]) -> None:  # noqa: ARG002
         """Clean up after a start."""
+        return
 
     async def resolve(self, raw: object) -> Choice:
         """Read options as sent, and propose their pod.

@@ -1,8 +1,8 @@
 """The options that the hub stores for a server, for starts that send none.
 
-JupyterHub stores the options of a request before any gate checks them, and uses them for the next
-start that sends none. So gpuspawner replaces them by the options that were granted. If the start is
-refused, it restores the options stored before, by an earlier start or by PUT or PATCH without one.
+JupyterHub stores the options of a request before any gate checks them. So gpuspawner replaces them
+by the options that were granted; if the start is refused, it restores those stored before, by an
+earlier start or by PUT or PATCH without one.
 """
 
 import logging
@@ -14,7 +14,7 @@ from typing import Any
 from gpuspawner.compat import jupyterhub
 from gpuspawner.quoting import one_line
 from gpuspawner.spawn import request_options
-from gpuspawner.spawn.host import Host
+from gpuspawner.spawn.host import Host, log_name
 from gpuspawner.spawn.refusal import Refusal
 
 _log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ def stored(spawner: Host) -> object:
     """The stored options, or none if they exceed the bounds, which older versions didn't have."""
     if spawner.user_options != request_options.TOO_MUCH:
         return spawner.user_options
-    name = one_line(jupyterhub.log_name(spawner))
+    name = log_name(spawner)
     why = request_options.WHY_TOO_MUCH
     spawner.log.warning("Not using the options stored for %s: %s", name, why)
     return {}

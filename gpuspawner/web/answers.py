@@ -19,11 +19,7 @@ JSON = dict[str, object]
 
 
 async def states(accelerators: Accelerators) -> JSON:
-    """Return the availability of each accelerator, and last that of servers without one.
-
-    Args:
-        accelerators: The accelerators on offer to the server's owner.
-    """
+    """Return the availability of each accelerator, and last that of servers without one."""
     state = accelerators.runtime.view.state
     builder, rows = await accelerators.survey()
     trials = Trials(builder.offers, builder.stock, builder.rules) if builder.stock else None
@@ -46,12 +42,7 @@ def _row(row: Availability, state: ClusterState, trials: Trials | None) -> JSON:
 
 
 def decision(found: Found, offers: Offers) -> JSON:
-    """Return the decision about options, with its message and alternatives.
-
-    Args:
-        found: The decision that a start with them would get.
-        offers: The current offers.
-    """
+    """Return the decision that a start would get, with its message and alternatives."""
     match found:
         case Start() | Wait() | Refuse():
             return _decided(found, offers)

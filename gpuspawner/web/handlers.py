@@ -44,11 +44,7 @@ class _TooManyQuestions(web.HTTPError):
 
 @asynccontextmanager
 async def _counted(questions: Questions, owner: str) -> AsyncIterator[None]:
-    """Count a question about this owner's servers while it is being answered.
-
-    Raises:
-        HTTPError: 429: there are too many, about this owner's servers or in all.
-    """
+    """Count a question about this owner's servers, or answer 429 if there are too many."""
     try:
         with questions.counted(owner):
             yield
@@ -58,8 +54,6 @@ async def _counted(questions: Questions, owner: str) -> AsyncIterator[None]:
 
 
 class _AboutAServer(APIHandler):  # type: ignore[misc]
-    """Finds the server that a request asks about."""
-
     def accelerators(self, user_name: str, server_name: str) -> Accelerators:
         """Return a server's accelerators, or those of the default server if it doesn't exist yet.
 
@@ -77,7 +71,7 @@ class _AboutAServer(APIHandler):  # type: ignore[misc]
         return accelerators
 
     def _owner(self, user_name: str) -> User | None:
-        """The user of this name; most users ask about their own servers, and are already loaded."""
+        """Find a user; most ask about their own servers, and are already loaded."""
         asks = self.current_user
         is_owner = isinstance(asks, User) and asks.name == user_name
         return asks if is_owner else self.find_user(user_name)
@@ -141,10 +135,6 @@ _HANDLERS = (
 
 
 def serve(hub: Any) -> None:
-    """Add our handlers to those of a hub, once.
-
-    Args:
-        hub: The `JupyterHub` of this process.
-    """
+    """Add our handlers to those of a `JupyterHub`, once."""
     if not is_served(hub):
         add_handlers(hub, _HANDLERS)

@@ -18,11 +18,7 @@ class TooManyQuestionsError(Exception):
 
 
 class Questions:
-    """Counts questions by the user whose servers they are about.
-
-    Args:
-        clock: Returns the time in seconds.
-    """
+    """Counts questions by the user whose servers they are about."""
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock

@@ -74,7 +74,7 @@ ON_A_LIVE_CLUSTER = (
     Case(
         "l4",
         State.CAN_SCALE_UP,
-        "ready in about 8 minutes",
+        "takes about 8 minutes to start",
         {"scale_up": {"max_nodes": 2, "minutes": 8}},
         nodes=0,
     ),

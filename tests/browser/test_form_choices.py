@@ -88,7 +88,7 @@ def test_options_that_no_machine_has_together_are_disabled_and_explained(
     expect(memory.locator("option[value='128Gi']")).to_be_disabled()
     expect(memory.locator("option[value='16Gi']")).to_be_enabled()
     hint = page.locator(f"#{(memory.get_attribute('aria-describedby') or '').split()[-1]}")
-    expect(hint).to_contain_text("aren't available, or not with your other choices")
+    expect(hint).to_contain_text("aren't available, or can't be combined with your other choices")
     expect(card(page, BY_KEY["h100"]).get_by_role("radio")).to_be_disabled()
 
 

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from gpuspawner.admission.rejection import Denied, Of, WebhookFailed, read
+from gpuspawner.admission.rejection import Denied, Of, WebhookFailed
+from gpuspawner.admission.rejection_parser import read
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
 from localcluster import Fleet, LocalCluster, NodeGroup

@@ -62,7 +62,7 @@ async def test_each_profile_shows_its_availability(monkeypatch: pytest.MonkeyPat
     form = await hub.spawner(profile_list=listed).gates.source.form()
 
     assert "<p>For courses and for writing.</p>" in form
-    assert "New machine</span> ready in about 8 minutes" in form
+    assert "New machine</span> takes about 8 minutes to start" in form
     assert ">1 (Free: 2 of 8 free)<" in form
     assert ">4 (In use: 2 of 8 free)<" in form
     assert ">PyTorch<" in form

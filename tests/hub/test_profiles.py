@@ -74,7 +74,9 @@ def test_a_profile_that_does_not_fit_is_refused_on_the_form_with_the_choices_kep
         assert page.status == 409
         assert "“GPU server” with “Two” can't start right now." in page.text
         assert "You asked for 2 × GPU, but only 1 is free right now." in page.text
-        assert "You can start “GPU server” with “One” or “CPU only” instead." in page.text
+        assert (
+            "You can start one of these instead: “GPU server” with “One”; “CPU only”." in page.text
+        )
         assert "Two (In use: 1 of 2 free)" in page.text
         assert page.chosen["profile"] == "gpu"
         assert page.chosen["profile-option-gpu--gpus"] == "two"

@@ -115,7 +115,7 @@ def test_a_start_that_loses_its_gpu_to_another_pod_is_refused_at_once(hub: Runni
         told = hub.events("unlucky")[-1]
 
         assert told["failed"]
-        assert "Someone else took the room that your server needs just before" in told["message"]
+        assert "someone else took the room that it needs." in told["message"]
         wait_for(lambda: hub.pods.names() == {"other"})
     finally:
         _delete(hub, "other")

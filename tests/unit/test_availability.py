@@ -45,7 +45,7 @@ def look(nodes, pods=(), offers=OFFERS, stock=STOCK):
     state = ClusterState.from_objects(
         nodes=nodes, pods=list(pods), deviceClasses=[], priorityClasses=[]
     )
-    first, *_, plain = survey(state, LIVE, offers, stock)
+    first, *_, plain = survey(state, LIVE, offers, stock, PodRules())
     return first, plain
 
 
@@ -162,7 +162,7 @@ def test_rules_for_servers_without_a_gpu_count():
 def test_a_view_that_is_not_live_gives_no_gpu_counts(health, expected):
     state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[])
 
-    assert survey(state, health, OFFERS) == (
+    assert survey(state, health, OFFERS, STOCK, PodRules()) == (
         Availability(OFFERS.accelerators["t4"], expected),
         Availability(None, expected),
     )
@@ -171,7 +171,7 @@ def test_a_view_that_is_not_live_gives_no_gpu_counts(health, expected):
 def test_without_a_known_pod_every_availability_is_unknown():
     state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
 
-    assert {row.state for row in survey(state, LIVE, OFFERS, None)} == {State.UNKNOWN}
+    assert {row.state for row in survey(state, LIVE, OFFERS, None, PodRules())} == {State.UNKNOWN}
 
 
 def test_a_survey_is_kept_only_until_the_cluster_changes():

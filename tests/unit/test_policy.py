@@ -4,7 +4,7 @@ import pytest
 
 from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest, parse
-from gpuspawner.policy import Denial, DenialReason, Grant, Person, decide
+from gpuspawner.policy import Denial, DenialReason, Grant, decide
 
 OFFERS = Offers.parse(
     accelerators={"a100": {"counts": [1, 2], "node_selector": {"gpu": "a100"}}},
@@ -12,13 +12,12 @@ OFFERS = Offers.parse(
     memory_choices=["16Gi"],
     cpu_choices=["1500m"],
 )
-ANNA = Person("anna", frozenset({"biology"}))
 
 
 def test_a_grant_contains_the_administrators_entries():
     asked = parse({"gpus": 2}, OFFERS)
 
-    assert decide(asked, ANNA, OFFERS) == Grant(
+    assert decide(asked, OFFERS) == Grant(
         accelerator=OFFERS.accelerators["a100"],
         gpus=2,
         image=OFFERS.images["pytorch"],
@@ -28,13 +27,13 @@ def test_a_grant_contains_the_administrators_entries():
 
 
 def test_a_server_without_a_gpu_is_granted():
-    grant = decide(parse({"accelerator": None}, OFFERS), ANNA, OFFERS)
+    grant = decide(parse({"accelerator": None}, OFFERS), OFFERS)
 
     assert (grant.accelerator, grant.gpus) == (None, 0)
 
 
 def test_an_empty_request_keeps_kubespawners_values():
-    assert decide(GPURequest(), ANNA, Offers.parse()) == Grant()
+    assert decide(GPURequest(), Offers.parse()) == Grant()
 
 
 @pytest.mark.parametrize(
@@ -51,4 +50,4 @@ def test_an_empty_request_keeps_kubespawners_values():
     ],
 )
 def test_a_request_that_is_not_on_offer_is_denied(asked):
-    assert decide(asked, ANNA, OFFERS) == Denial(DenialReason.NOT_OFFERED, asked)
+    assert decide(asked, OFFERS) == Denial(DenialReason.NOT_OFFERED, asked)

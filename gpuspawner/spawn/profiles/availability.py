@@ -1,7 +1,4 @@
-"""The current availability of profiles and their choices.
-
-It comes from the gates' own decisions, so a choice that a gate would refuse is never called free.
-"""
+"""The availability of profiles and their choices, from the gates' own decisions."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -33,12 +30,7 @@ _REASONS = {Reason.AWAY: State.AWAY, Reason.IMPOSSIBLE: State.ABSENT}
 
 @dataclass(frozen=True)
 class Judged:
-    """The proposal of a choice, and its availability.
-
-    Attributes:
-        proposal: The proposed pod.
-        row: Its availability; None if the pod requests no extended resource.
-    """
+    """The proposal of a choice, and its availability: None if it requests no extended resource."""
 
     proposal: Proposal
     row: Availability | None
@@ -49,13 +41,11 @@ class ProfileAvailability:
     """The availability of one profile.
 
     Attributes:
-        profile: The profile.
-        row: Its availability with its defaults; None if the pod requests no extended resource.
-        choices: Its availability with each choice that makes a difference and all other options at
-            their defaults, by names of option and choice.
+        row: With its defaults; None if the pod requests no extended resource.
+        choices: With each choice that makes a difference and all other options at their defaults,
+            by names of option and choice.
     """
 
-    profile: Profile
     row: Availability | None
     choices: Mapping[tuple[str, object], Availability]
 
@@ -77,15 +67,13 @@ async def look_at(profile: Profile, look: Look) -> ProfileAvailability:
         specs = [_spec(it) for it in judged.values()]
         if any(spec != specs[0] for spec in specs):
             choices |= {(option.name, key): it.row for key, it in judged.items() if it.row}
-    return ProfileAvailability(profile, usual.row, choices)
+    return ProfileAvailability(usual.row, choices)
 
 
 def availability(decision: Decision, room: Room | None) -> Availability:
     """Return the availability that follows from a gate's decision.
 
-    Args:
-        decision: The decision of a gate.
-        room: How much of the extended resource is on the nodes that the pod could run on.
+    *room* is how much of the extended resource is on the nodes that the pod could run on.
     """
     accelerator = decision.grant.accelerator
     match decision:
@@ -109,17 +97,10 @@ def fits_now(decision: Decision) -> bool:
 
 @dataclass(frozen=True)
 class Other:
-    """An alternative to a choice.
-
-    Attributes:
-        chosen: The alternative.
-        profile: Its profile's display name.
-        choice: The name of the choice that differs, if the profile is the same; else empty.
-    """
+    """An alternative to a choice: names of its profile and, if that is the same, its choice."""
 
     chosen: Chosen
-    profile: str
-    choice: str = ""
+    names: tuple[str, ...]
 
 
 def others(chosen: Chosen, profiles: tuple[Profile, ...]) -> Iterator[Other]:
@@ -128,10 +109,10 @@ def others(chosen: Chosen, profiles: tuple[Profile, ...]) -> Iterator[Other]:
     for option in profile.options if profile else ():
         for choice in _deciding(option):
             if profile and chosen.options.get(option.name) != choice.key:
-                yield Other(chosen.instead(option, choice), profile.name, choice.name)
+                yield Other(chosen.instead(option, choice), (profile.name, choice.name))
     for other in profiles:
         if other != profile:
-            yield Other(of_profile(other), other.name)
+            yield Other(of_profile(other), (other.name,))
 
 
 def chosen_names(chosen: Chosen) -> Iterator[str]:
@@ -150,6 +131,5 @@ def _deciding(option: Option) -> tuple[ListedChoice, ...]:
 
 
 def _spec(judged: Judged) -> object:
-    """The pod's spec, to compare pods by; None if the pod can't be read."""
-    pod = getattr(judged.proposal.subject, "pod", None)
+    pod = judged.proposal.decoded
     return pod and pod.spec

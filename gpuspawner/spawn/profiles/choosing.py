@@ -1,7 +1,6 @@
 """A user's choice among profiles, untrusted until this module reads it.
 
-KubeSpawner itself reads options only when the server starts, and answers HTTP 500 if it can't: if a
-profile or choice doesn't exist, or a value isn't text.
+KubeSpawner itself reads options only when the server starts, and answers HTTP 500 if it can't.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,8 +27,8 @@ class Chosen:
     """Options that KubeSpawner can load.
 
     Attributes:
-        profile: The profile; None if there are no profiles.
-        options: The options as KubeSpawner reads them.
+        profile: None if there are no profiles.
+        options: As KubeSpawner reads them.
     """
 
     profile: Profile | None
@@ -68,7 +67,7 @@ def check_written(raw: Mapping[str, object], profiles: Sequence[Profile]) -> Non
 
     Raises:
         ValueError: A value isn't allowed.
-        re.error: An administrator's ``validation_regex`` is not a regular expression.
+        re.error: As `choose`.
     """
     for profile in profiles:
         for option in profile.options if profile.slug == raw.get(PROFILE) else ():

@@ -6,11 +6,7 @@ from gpuspawner.kube.objects import Manifest
 
 
 class GivingUp:
-    """Asks until the first missing answer or `TooManyDryRunsError`; then repeats that result.
-
-    Args:
-        admission: The admission to ask.
-    """
+    """Asks until the first missing answer or `TooManyDryRunsError`; then repeats that result."""
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission

@@ -1,15 +1,14 @@
 """KubeSpawner's form of the administrator's profiles, with availability added.
 
 The availability goes into the description of a profile and the name of a choice, which every
-template shows, even an administrator's own. If there is none to add, the page is exactly
-KubeSpawner's.
+template shows, even an administrator's own.
 """
 
 import copy
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup, escape
 
 from gpuspawner.availability import Availability, State
@@ -21,12 +20,8 @@ _COLOURS = {
     State.FREE: "success",
     State.BUSY: "warning",
     State.CAN_SCALE_UP: "info",
-    State.AWAY: "secondary",
-    State.ABSENT: "secondary",
-    State.READING: "secondary",
-    State.UNKNOWN: "secondary",
 }
-"""Bootstrap's names of colours; the text of the state says the same."""
+"""Bootstrap's names of colours; all other states are grey. The text of the state says the same."""
 
 _STATE = Markup(
     '<span class="gpuspawner-availability"><span class="badge text-bg-{colour}">{word}</span>'
@@ -56,12 +51,7 @@ _WRITE_IN_AGAIN = Markup("""
 def with_states(
     listed: Complete, availabilities: Sequence[ProfileAvailability]
 ) -> list[dict[str, Any]]:
-    """Return the profiles with their availability in their descriptions and names.
-
-    Args:
-        listed: The profiles with slugs and defaults; they stay unchanged.
-        availabilities: The availability of each profile, in the same order.
-    """
+    """Return copies of the profiles with their availability in their descriptions and names."""
     shown = copy.deepcopy(list(map(dict, listed)))
     for profile, found in zip(shown, availabilities, strict=True):
         if found.row is not None:
@@ -95,13 +85,14 @@ def with_chosen(
 
 def written_in(options: Mapping[str, object], profiles: Sequence[Profile]) -> Markup:
     """Return a script that restores the written-in values; empty if there are none."""
-    profile = next((it for it in profiles if it.slug == options.get("profile")), None)
     values = [
-        (f"profile-option-{profile.slug}--{option.name}{WRITTEN_IN}", text)
-        for option in (profile.options if profile else ())
-        if profile and (text := options.get(option.name + WRITTEN_IN))
+        (f"profile-option-{profile.slug}--{name}", options[name])
+        for profile in profiles
+        if profile.slug == options.get("profile")
+        for name in (option.name + WRITTEN_IN for option in profile.options)
+        if options.get(name)
     ]
-    return _WRITE_IN_AGAIN.format(values=_json(values)) if values else Markup()
+    return _WRITE_IN_AGAIN.format(values=htmlsafe_json_dumps(values)) if values else Markup()
 
 
 def notice(message: Message) -> Markup:
@@ -111,17 +102,10 @@ def notice(message: Message) -> Markup:
 
 def _state(row: Availability) -> Markup:
     words = state_text(row)
-    return _STATE.format(colour=_COLOURS[row.state], word=words.word, detail=words.detail)
+    colour = _COLOURS.get(row.state, "secondary")
+    return _STATE.format(colour=colour, word=words.word, detail=words.detail)
 
 
 def _words(row: Availability) -> str:
     words = state_text(row)
     return f"{words.word}: {words.detail}" if words.detail else words.word
-
-
-def _json(value: object) -> Markup:
-    """JSON without characters that could end its script."""
-    text = json.dumps(value)
-    for character in "<>&'":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)  # noqa: S704, nothing in it can end the script

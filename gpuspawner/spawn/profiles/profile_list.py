@@ -4,7 +4,7 @@
 Values are the administrator's: display names may be HTML, overrides may be functions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,6 @@ class ListedChoice:
     Attributes:
         key: Its name in `user_options`.
         name: Its display name, as plain text.
-        default: Whether it is the default.
         sets: The traits that it overrides.
     """
 
@@ -42,7 +41,7 @@ class WriteIn:
     """A field for a value that is not among the choices.
 
     Attributes:
-        pattern: A regular expression that the value has to match from its beginning; may be empty.
+        pattern: The value has to match it from its beginning; may be empty.
         advice: The administrator's message for other values; may be empty.
     """
 
@@ -55,9 +54,8 @@ class Option:
     """An option of a profile.
 
     Attributes:
-        name: Its name in `user_options`.
-        choices: Its choices; may be empty if users can write in a value.
-        write_in: Set if users can write in another value.
+        name: As in `user_options`.
+        choices: May be empty if users can write in a value.
     """
 
     name: str
@@ -72,8 +70,6 @@ class Profile:
     Attributes:
         slug: Its name in `user_options`.
         name: Its display name, as plain text.
-        default: Whether it is the default.
-        options: Its options.
         scale_up: Set if the pool of nodes that it selects can grow. KubeSpawner ignores this key.
     """
 
@@ -97,26 +93,28 @@ def read(complete: Complete) -> tuple[Profile, ...]:
 def without_patterns(complete: Complete) -> list[dict[str, Any]]:
     """Return the profiles without their ``validation_regex``."""
     return [
-        {**profile, "profile_options": _without_patterns(profile.get("profile_options") or {})}
+        {**profile, "profile_options": {n: _without_pattern(it) for n, it in _options(profile)}}
         for profile in complete
     ]
 
 
-def _without_patterns(options: Mapping[str, Any]) -> dict[str, Any]:
-    written = {name: dict(option.get("unlisted_choice") or {}) for name, option in options.items()}
-    for write_in in written.values():
-        write_in.pop("validation_regex", None)
-    return {name: {**it, "unlisted_choice": written[name]} for name, it in options.items()}
+def _without_pattern(option: Mapping[str, Any]) -> dict[str, Any]:
+    write_in = dict(option.get("unlisted_choice") or {})
+    write_in.pop("validation_regex", None)
+    return {**option, "unlisted_choice": write_in}
+
+
+def _options(profile: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    return (profile.get("profile_options") or {}).items()
 
 
 def _profile(profile: Mapping[str, Any], number: int) -> Profile:
-    options = profile.get("profile_options") or {}
     grows, place = profile.get("scale_up"), f"profile_list[{number}].scale_up"
     return Profile(
         slug=profile["slug"],
         name=_text(profile["display_name"]),
         default=bool(profile.get("default")),
-        options=tuple(_option(name, option) for name, option in options.items()),
+        options=tuple(_option(name, option) for name, option in _options(profile)),
         scale_up=None if grows is None else read_shape(grows, ScaleUp, place),
     )
 

@@ -6,7 +6,7 @@ import logging
 import re
 from asyncio import Future
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from jupyterhub.utils import maybe_future
@@ -18,10 +18,9 @@ from gpuspawner.admission.dry_run import Admission
 from gpuspawner.admission.dry_runs import TooManyDryRunsError
 from gpuspawner.compat import kubespawner
 from gpuspawner.compat.kubespawner import Stock
-from gpuspawner.kube.objects import Manifest
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.preflight import facts
-from gpuspawner.preflight.decision import Decision, Refuse, Room, Start, UnknownRules
+from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.runtime import Runtime
 from gpuspawner.spawn import drafts, stored_options
@@ -32,8 +31,8 @@ from gpuspawner.spawn.profiles.choosing import Chosen, choose, keep
 from gpuspawner.spawn.profiles.giving_up import GivingUp
 from gpuspawner.spawn.profiles.profile_list import Complete, Profile, read
 from gpuspawner.spawn.profiles.trial import try_out, unknown
-from gpuspawner.spawn.refusal import Refusal, misconfigured
-from gpuspawner.spawn.source import Options, Stored
+from gpuspawner.spawn.refusal import invalid, misconfigured
+from gpuspawner.spawn.source import Choice, Source, Stored
 
 MOST_INSTEAD = 3
 # The refusal shouldn't take long, and each try asks the API server once.
@@ -45,38 +44,19 @@ _silent.disabled = True
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The profiles at one moment.
-
-    Attributes:
-        complete: The profiles as KubeSpawner uses them.
-        profiles: The parts that this package needs.
-    """
+    """The profiles at one moment, as KubeSpawner uses them and as this package does."""
 
     complete: Complete
     profiles: tuple[Profile, ...]
 
 
-@dataclass(frozen=True)
-class ProfileChoice:
-    """A profile and the choices within it."""
+@dataclass(frozen=True, kw_only=True)
+class ProfileChoice(Choice):
+    """A profile and the choices within it, which KubeSpawner itself loads into the pod."""
 
     chosen: Chosen
-    proposal: Proposal
     source: "Profiles" = field(repr=False)
     listed: Listed = field(repr=False)
-
-    @property
-    def options(self) -> Options:
-        """As `Choice.options`."""
-        return dict(self.chosen.options)
-
-    def sending(self, pod: Manifest) -> "ProfileChoice":
-        """As `Choice.sending`."""
-        return replace(self, proposal=replace(self.proposal, pod=pod))
-
-    def complete(self, pod: Any) -> Any:
-        """As `Choice.complete`; KubeSpawner has already loaded the profile into the pod."""
-        return pod
 
     async def explain(self, refusal: Refuse, admission: Admission) -> tuple[Message, OnForm]:
         """As `Choice.explain`."""
@@ -88,16 +68,11 @@ class ProfileChoice:
         return message, OnForm(message)
 
 
-class Profiles:
+class Profiles(Source):
     """The administrator's profiles, offered to one server's owner.
 
-    KubeSpawner loads a profile into the spawner when it starts. If the start fails and the hub
-    redraws the form, the form shows the spawner as it was before.
-
-    Args:
-        spawner: The server's spawner.
-        stock: The spawner's methods as KubeSpawner has them.
-        runtime: The hub's runtime.
+    KubeSpawner loads a profile into the spawner. If the start fails and the hub redraws the form,
+    it shows the spawner as it was before.
     """
 
     def __init__(self, spawner: Host, stock: Stock, runtime: Runtime) -> None:
@@ -107,9 +82,6 @@ class Profiles:
         self._preflight = runtime.preflight
         self._dry_runs = runtime.dry_runs
         self._unloaded: Host | None = None
-
-    async def ready(self, patience: float) -> None:
-        """As `Source.ready`; the profiles are configured, so there is nothing to wait for."""
 
     def begin(self) -> None:
         """As `Source.begin`."""
@@ -144,7 +116,8 @@ class Profiles:
         proposal = await try_out(
             self._spawner.copied(), listed.complete, chosen, self._view.state.rules
         )
-        return ProfileChoice(chosen, proposal, self, listed)
+        options = dict(chosen.options)
+        return ProfileChoice(proposal, options, chosen=chosen, source=self, listed=listed)
 
     async def instead(self, choice: ProfileChoice, admission: Admission) -> list[str]:
         """Name alternatives that fit now, nearest first; at most one of the same profile."""
@@ -153,11 +126,11 @@ class Profiles:
         for number, other in enumerate(others):
             if number == _MOST_TRIED or len(found) == MOST_INSTEAD:
                 break
-            if other.choice and found:
+            if other.chosen.profile == choice.chosen.profile and found:
                 continue
             proposal = await self._try_quietly(self._spawner, choice.listed, other.chosen)
             if availability.fits_now(await self._preflight.examine(proposal, admission)):
-                found.append(messages.profile_named(other.profile, *filter(None, [other.choice])))
+                found.append(messages.profile_named(*filter(None, other.names)))
         return found
 
     async def form(self) -> str:
@@ -193,7 +166,7 @@ class Profiles:
             Refusal: They can't be read, or the function fails.
         """
         try:
-            given = kubespawner.listed_profiles(spawner)
+            given = kubespawner.as_list(spawner.profile_list)
             listed = given(spawner) if callable(given) else given
             if inspect.isawaitable(listed):
                 await asyncio.sleep(0)  # see `at_once`: our code does this before it waits
@@ -213,7 +186,7 @@ class Profiles:
             raise misconfigured(why) from error
         if isinstance(chosen, Chosen):
             return chosen
-        raise Refusal(messages.correction(chosen), reason="invalid-options", status=400)
+        raise invalid(chosen)
 
     async def _try_quietly(self, spawner: Host, listed: Listed, chosen: Chosen) -> Proposal:
         """Propose the pod of a choice that nobody has made yet, without logging its errors."""
@@ -232,15 +205,14 @@ class Profiles:
         if proposal.grant.accelerator is None:
             return availability.Judged(proposal, None)
         decision = await self._foretell(proposal, admission)
-        row = availability.availability(decision, self._room(proposal))
+        grant, nodes = proposal.grant, facts.candidates(self._view.state, proposal.decoded)
+        # Without candidates, only admission can make nodes usable; their numbers are unknown.
+        room = facts.gpus(nodes, grant.accelerator, grant.gpus) if nodes else None
+        row = availability.availability(decision, room)
         return availability.Judged(proposal, row)
 
     async def _foretell(self, proposal: Proposal, admission: Admission) -> Decision:
-        """Decide before a form is sent; if the pod doesn't fit, ask admission too.
-
-        Admission often changes the decision: it may add the tolerations for GPU nodes' taints to
-        pods that request GPUs.
-        """
+        """Decide before a form is sent; admission may turn a no into a yes, by tolerations."""
         try:
             foretold = await self._preflight.foretell(proposal, admission)
         except TooManyDryRunsError:
@@ -249,12 +221,3 @@ class Profiles:
         # A quota's or webhook's rejection concerns the user, not the state of the nodes.
         about_person = isinstance(foretold, Refuse) and foretold.rejection is not None
         return self._preflight.check(proposal) if about_person else foretold
-
-    def _room(self, proposal: Proposal) -> Room | None:
-        pod = getattr(proposal.subject, "pod", None)
-        if pod is None:
-            return None
-        nodes = facts.candidates(self._view.state, pod)
-        grant = proposal.grant
-        # Without candidates, only admission can make nodes usable; their numbers are unknown.
-        return facts.gpus(nodes, grant.accelerator, grant.gpus) if nodes else None

@@ -1,8 +1,7 @@
-"""Find out the pod that a choice among profiles gives, without changing the spawner.
+"""Find out the pod that a choice among profiles gives.
 
 KubeSpawner loads a profile into the spawner itself: it sets traits, merges dictionaries, and calls
-the administrator's functions. So this module loads the profile into a copy of the spawner, and
-drops the copy.
+the administrator's functions. So this module does it to a copy.
 """
 
 from dataclasses import replace
@@ -13,7 +12,6 @@ from tornado import web
 from gpuspawner import patterns, pods
 from gpuspawner.compat import kubespawner
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.messages import device
 from gpuspawner.offers import Accelerator
@@ -48,11 +46,7 @@ def check(listed: object) -> None:
 async def try_out(spawner: Host, listed: Complete, chosen: Chosen, rules: Rules) -> Proposal:
     """Return the proposal for a choice; an unknown pod if KubeSpawner can't make it.
 
-    Args:
-        spawner: A copy that nothing else uses; this loads the profile into it.
-        listed: The profiles.
-        chosen: The choice.
-        rules: How kube-scheduler counts a pod's requests.
+    *spawner* is a copy that nothing else uses.
 
     Raises:
         HTTPError: An administrator's function forbids the profile, or the profile sets an offer,
@@ -86,9 +80,9 @@ def unknown(spawner: Host) -> Proposal:
 
 def _grant(proposal: Proposal, profile: Profile | None, rules: Rules) -> Grant:
     """Read the grant from the pod's requests; if it requests several devices, GPUs come first."""
-    pod = getattr(proposal.subject, "pod", None)
+    pod = proposal.decoded
     try:
-        amounts = pod_requests(pod, rules) if isinstance(pod, Pod) else {}
+        amounts = pod_requests(pod, rules) if pod else {}
     except QuantityError:
         return Grant()
     devices = [name for name, amount in amounts.items() if amount > 0 and is_extended(name)]
@@ -110,7 +104,6 @@ def _grant(proposal: Proposal, profile: Profile | None, rules: Rules) -> Grant:
 
 
 def _terms(spec: Manifest) -> tuple[Frozen, ...]:
-    """The node selector terms that the pod requires."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     return tuple(freeze(term) for term in required.get("nodeSelectorTerms") or ())

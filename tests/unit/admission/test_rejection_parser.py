@@ -24,10 +24,8 @@ from gpuspawner.admission.rejection import (
     Unexplained,
     Use,
     WebhookFailed,
-    message,
-    read,
-    unit_of,
 )
+from gpuspawner.admission.rejection_parser import message, read
 
 GI = 2**30
 GPU = "nvidia.com/gpu"
@@ -230,20 +228,3 @@ def test_every_text_can_be_parsed(said: str) -> None:
         rejection = read(403, status(403, text), Of.POD)
         assert rejection is not None
         assert rejection.text == message({"message": text})
-
-
-@pytest.mark.parametrize(
-    ("resource", "unit"),
-    [
-        ("requests.cpu", "cpu"),
-        ("limits.memory", "memory"),
-        ("requests.ephemeral-storage", "ephemeral-storage"),
-        ("gold.storageclass.storage.k8s.io/requests.storage", "storage"),
-        ("gold.storageclass.storage.k8s.io/persistentvolumeclaims", ""),
-        ("requests.nvidia.com/gpu", ""),
-        ("count/pods", ""),
-        ("example.com/memory", ""),
-    ],
-)
-def test_a_resource_has_its_unit_under_every_name(resource: str, unit: str) -> None:
-    assert unit_of(resource) == unit

@@ -12,7 +12,8 @@ from gpuspawner.cluster.log import explain_health
     ("health", "words"),
     [
         (Live(2), "The view of the cluster is live."),
-        (Reading(3), "The hub is still reading the cluster, for 3 s so far;"),
+        (Reading(3), "The hub is still reading the cluster (3 s so far); the hub starts servers"),
+        (Reading(0), "The hub is still reading the cluster; the hub starts servers"),
         (Stale(90, "timed out"), "The view of the cluster is 90 s old (timed out);"),
         (
             Forbidden(("nodes", "pods"), "no"),

@@ -22,8 +22,8 @@ from gpuspawner.admission.rejection import (
     Unexplained,
     Use,
     WebhookFailed,
-    read,
 )
+from gpuspawner.admission.rejection_parser import read
 from gpuspawner.messages import OnForm, explain_refusal, refusal
 from gpuspawner.messages.starts import preview
 from gpuspawner.offers import Accelerator
@@ -83,6 +83,13 @@ def test_users_should_try_again_only_if_the_quota_can_become_free() -> None:
     assert told(OverQuota((in_use,)), Of.HOME).endswith("Please ask your administrator for more.")
 
 
+@pytest.mark.parametrize("resource", ["pods", "requests.ephemeral-storage", "count/pods"])
+def test_users_should_not_choose_less_of_what_nobody_chooses(resource: str) -> None:
+    told_so = told(OverQuota((Use(resource, 2, 0, 1),)))
+
+    assert told_so.endswith(". Please ask your administrator for more.")
+
+
 @pytest.mark.parametrize(
     ("breach", "of", "sentence"),
     [
@@ -100,16 +107,16 @@ def test_users_should_try_again_only_if_the_quota_can_become_free() -> None:
             Breach("memory", Bound.MAXIMUM, GI, None),
             Of.POD,
             (
-                "A server may have at most 1 GiB of memory, but the hub's configuration gives this "
-                "one no limit for memory."
+                "A server may have at most 1 GiB of memory, but a container of this one has no "
+                "limit for memory."
             ),
         ),
         (
             Breach("memory", Bound.MINIMUM, GI, None),
             Of.POD,
             (
-                "A server must request at least 1 GiB of memory, but the hub's configuration "
-                "requests no memory for this one."
+                "A server must request at least 1 GiB of memory, but a container of this one "
+                "requests no memory."
             ),
         ),
         (

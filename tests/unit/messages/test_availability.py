@@ -35,7 +35,7 @@ SENTENCES = [
     (Availability(None, State.BUSY), StateText("Full", "no machine has room right now")),
     (
         Availability(T4, State.CAN_SCALE_UP, gpus(0, 0, 0), CanScaleUp(0, 4, 8)),
-        StateText("New machine", "ready in about 8 minutes"),
+        StateText("New machine", "takes about 8 minutes to start"),
     ),
     (
         Availability(T4, State.AWAY, gpus(0, 0, 0)),

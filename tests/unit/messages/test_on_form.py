@@ -44,12 +44,19 @@ def memory(asked, most_free, most):
         (
             Reason.BUSY,
             (gpus(1, 2, 4), memory(64, 30, 100)),
-            FieldError("memory", "The most on one machine is 30 GiB of memory right now."),
+            FieldError(
+                "memory", "With your other choices, the most is 30 GiB of memory right now."
+            ),
         ),
         (
             Reason.IMPOSSIBLE,
             (gpus(1, 2, 4), memory(640, 30, 100)),
-            FieldError("memory", "The most on one machine is 100 GiB of memory."),
+            FieldError("memory", "With your other choices, the most is 100 GiB of memory."),
+        ),
+        (
+            Reason.IMPOSSIBLE,  # because of its volume, say; its memory is free again tomorrow
+            (gpus(1, 2, 4), memory(64, 30, 100)),
+            FieldError("accelerator", "Not available."),
         ),
         (Reason.AWAY, (gpus(1, 0, 0), None), FieldError("accelerator", "Not available right now.")),
     ],

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuspawner.admission.rejection import Of, OverQuota, Rejection, Use
 from gpuspawner.messages import denied, misconfigured, profile_refused, refusal
 from gpuspawner.offers import Accelerator
 from gpuspawner.options import GPURequest
@@ -24,6 +25,9 @@ PLAIN = Alternative(Grant(), (Difference.NO_GPU,), None)
 ONE_T4 = Alternative(
     Grant(T4, 1), (Difference.OTHER_ACCELERATOR,), Room("nvidia.com/gpu", 1, 1, 2, 1, 4)
 )
+
+
+PODS = Room("pods", 1, 0, 0, 110, 110)
 
 
 def gpus(asked, most_free, free, most, total):
@@ -86,7 +90,7 @@ SENTENCES = [
         ),
         (
             "2 × A100 are free right now, but not together with the 64 GiB of memory that your "
-            "server needs. The most is 40 GiB. "
+            "server needs. With your other choices, the most is 40 GiB. "
             "You can have 2 × A100 with 32 GiB of memory and 0.5 cores of CPU or 1 × T4 (2 free)."
         ),
     ),
@@ -102,7 +106,8 @@ SENTENCES = [
             alternatives=(Alternative(Grant(memory=16 * GI), (Difference.LESS_MEMORY,), None),),
         ),
         (
-            "No machine has the 32 GiB of memory free that your server needs. The most is 20 GiB. "
+            "Your server needs 32 GiB of memory, but no machine has that much free. "
+            "With your other choices, the most is 20 GiB. "
             "You can have a server without a GPU with 16 GiB of memory."
         ),
     ),
@@ -116,14 +121,15 @@ SENTENCES = [
     (
         Refuse(Grant(A100, 1), Reason.TAKEN),
         (
-            "Someone else took the room that your server needs just before it started. "
+            "Just before your server started, someone else took the room that it needs. "
             "Please try again a little later."
         ),
     ),
     (
         Refuse(Grant(A100, 1), Reason.AWAY, away=2),
         (
-            "The A100 machines are offline right now, perhaps for maintenance. "
+            "All machines that could hold your server are offline right now, perhaps for "
+            "maintenance. "
             "Please try again a little later."
         ),
     ),
@@ -150,7 +156,8 @@ SENTENCES = [
         impossible(Grant(A100, 1), gpus(1, 1, 1, 4, 4), shortage=memory(512, 60)),
         (
             "No machine here has 1 × A100 together with the 512 GiB of memory that your server "
-            "needs. The most is 64 GiB. Please choose something else, or ask your administrator."
+            "needs. With your other choices, the most is 64 GiB. "
+            "Please choose something else, or ask your administrator."
         ),
     ),
     (
@@ -163,7 +170,7 @@ SENTENCES = [
     (
         impossible(Grant(A100, 4), gpus(4, 4, 4, 4, 4), shortage=memory(60, 10)),
         (
-            "No machine here has room for all your choices together. Smaller ones may fit. "
+            "No machine here can hold a server with all your choices together. "
             "Please choose something else, or ask your administrator."
         ),
     ),
@@ -171,7 +178,8 @@ SENTENCES = [
         busy(1, gpus(1, 1, 1, 4, 8), shortage=memory(32, 0)),
         (
             "1 × A100 is free right now, but not together with the 32 GiB of memory that your "
-            "server needs. None is left. Please try again a little later."
+            "server needs. With your other choices, none of it is left. "
+            "Please try again a little later."
         ),
     ),
     (
@@ -191,21 +199,22 @@ SENTENCES = [
     (
         impossible(Grant(), candidates=2),
         (
-            "Your choices aren't too large, but another rule of the cluster keeps your server off "
+            "Your choices aren't too large, but a rule of the cluster keeps your server off "
             "every machine. Please choose something else, or ask your administrator."
         ),
     ),
     (
         impossible(Grant(cpu=64000), shortage=Room("cpu", 64000, 1000, 1000, 8000, 8000)),
         (
-            "No machine here has the 64 cores of CPU that your server needs. The most is 8 cores. "
+            "No machine here has the 64 cores of CPU that your server needs. "
+            "With your other choices, the most is 8 cores. "
             "Please choose something else, or ask your administrator."
         ),
     ),
     (
         impossible(Grant(A100, 1), gpus(1, 1, 1, 4, 4)),
         (
-            "Your choices aren't too large, but another rule of the cluster keeps your server off "
+            "Your choices aren't too large, but a rule of the cluster keeps your server off "
             "every machine. Please choose something else, or ask your administrator."
         ),
     ),
@@ -219,7 +228,7 @@ def test_a_refusal_gives_the_reason_and_the_alternatives(decision, text):
 
 def test_an_administrators_text_is_escaped():
     hostile = Accelerator("x", "<script>A & B</script>", "nvidia.com/gpu")
-    message = refusal(Refuse(Grant(hostile, 1), Reason.AWAY))
+    message = refusal(Refuse(Grant(hostile, 1), Reason.BUSY, shortage=PODS))
 
     assert "<script>A & B</script>" in message.text
     assert "<script>" not in message.html
@@ -285,7 +294,7 @@ def test_a_refusal_names_the_profile_the_reason_and_the_alternatives():
 
     assert message.text == (
         "“<b>” can't start right now. No GPU is free right now: all 8 are in use. "
-        "You can start “CPU” or “T4” instead."
+        "You can start one of these instead: “CPU”; “T4”."
     )
     assert message.html.startswith("<strong>“&lt;b&gt;” can&#39;t start right now.</strong> No GPU")
 
@@ -303,7 +312,7 @@ def test_without_profiles_the_message_is_the_usual_one():
 @pytest.mark.parametrize(
     ("reason", "lead"),
     [
-        (Reason.AWAY, "“GPU” can't start right now. The machines for this server are offline"),
+        (Reason.AWAY, "“GPU” can't start right now. All machines that could hold your server"),
         (
             Reason.IMPOSSIBLE,
             (
@@ -316,5 +325,15 @@ def test_without_profiles_the_message_is_the_usual_one():
 )
 def test_a_profile_is_said_to_be_impossible_only_if_it_is(reason, lead):
     decision = Refuse(NAMELESS, reason, gpus(1, 0, 0, 0, 0))
+
+    assert profile_refused(decision, "“GPU”", []).text.startswith(lead)
+
+
+@pytest.mark.parametrize(
+    ("limit", "lead"), [(1, "“GPU” can't start. "), (2, "“GPU” can't start right now. ")]
+)
+def test_a_profile_over_the_whole_quota_never_starts(limit, lead):
+    cause = OverQuota((Use("requests.nvidia.com/gpu", 2, 1, limit),))
+    decision = Refuse(Grant(A100, 2), Reason.QUOTA, rejection=Rejection(Of.POD, cause, ""))
 
     assert profile_refused(decision, "“GPU”", []).text.startswith(lead)

@@ -99,13 +99,6 @@ def test_offers_cannot_be_changed():
         a100.tolerations[0]["key"] = "other"
 
 
-def test_the_first_accelerator_is_the_default_unless_another_is_named():
-    assert offers().default_accelerator == "a100"
-    assert offers(default_accelerator="T4").default_accelerator == "t4"
-    assert offers(default_accelerator="").default_accelerator is None
-    assert Offers.parse().default_accelerator is None
-
-
 def test_an_accelerator_is_found_regardless_of_case():
     read = offers()
 
@@ -136,23 +129,6 @@ def test_images_are_offered_only_with_their_accelerators():
     assert keys("a100") == ["minimal", "pytorch"]
     assert keys("t4") == ["minimal", "plain"]
     assert keys(None) == ["minimal", "plain"]
-
-
-def test_an_omitted_option_is_the_configured_default_or_the_first():
-    read = offers(memory_choices=["8Gi", "16Gi"])
-
-    assert read.choices(read.accelerators["a100"]).default.gpus == 2
-    assert read.choices(read.accelerators["t4"]).default == Default(
-        1, "minimal", Memory("8Gi", 8 * GI), None
-    )
-    assert read.choices(None).default.gpus == 0
-
-
-def test_discovered_accelerators_are_never_the_default():
-    read = offers().with_accelerators([accelerator()])
-
-    assert list(read.accelerators) == ["t4"]
-    assert read.default_accelerator is None
 
 
 def test_images_may_name_accelerators_that_are_not_discovered_yet():

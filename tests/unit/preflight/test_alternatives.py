@@ -4,11 +4,10 @@ from collections.abc import Callable
 
 from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest
-from gpuspawner.policy import Denial, Grant, Person, decide
+from gpuspawner.policy import Denial, Grant, decide
 from gpuspawner.preflight.alternatives import Variant, nearest
 from gpuspawner.preflight.decision import Alternative, Difference
 
-ALICE = Person("alice")
 OFFERS = Offers.parse(
     accelerators={
         "a100": {"display_name": "A100", "node_selector": {"gpu": "a100"}, "counts": [1, 2, 4]},
@@ -34,7 +33,7 @@ OFFERS = Offers.parse(
 
 
 def granted(request: GPURequest) -> Grant:
-    grant = decide(request, ALICE, OFFERS)
+    grant = decide(request, OFFERS)
     assert not isinstance(grant, Denial), request
     return grant
 
@@ -138,7 +137,7 @@ def test_a_refusal_never_costs_more_than_a_few_dozen_evaluations() -> None:
         for i in range(100)
     }
     offers = Offers.parse(accelerators=many)
-    grant = decide(GPURequest("m0", 2), ALICE, offers)
+    grant = decide(GPURequest("m0", 2), offers)
     assert isinstance(grant, Grant)
     judged: list[Variant] = []
 
@@ -150,7 +149,7 @@ def test_choices_that_are_not_on_offer_stay_unset() -> None:
     offers = Offers.parse(
         accelerators={"t4": {"display_name": "T4", "node_selector": {"a": "b"}, "counts": [1]}}
     )
-    grant = decide(GPURequest("t4", 1), ALICE, offers)
+    grant = decide(GPURequest("t4", 1), offers)
     assert isinstance(grant, Grant)
     seen: list[Variant] = []
 

@@ -73,6 +73,22 @@ def pod(
     }
 
 
+def term(labels: Mapping[str, str], key: str = "zone", **fields: Any) -> Plain:
+    """Return a term of pod affinity."""
+    return {"labelSelector": {"matchLabels": labels}, "topologyKey": key, **fields}
+
+
+def affinity(near: Sequence[Plain] = (), away: Sequence[Plain] = ()) -> Plain:
+    """Return the field of a pod's spec with these required terms."""
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    return {
+        "affinity": {
+            "podAffinity": {required: list(near)},
+            "podAntiAffinity": {required: list(away)},
+        }
+    }
+
+
 def cluster(*nodes: Plain, rules: Rules | None = None, **objects: Any) -> ClusterState:
     """Return a state with only the given objects; all kinds are known."""
     given: dict[str, Any] = {**dict.fromkeys(KINDS, ()), "nodes": nodes, **objects}

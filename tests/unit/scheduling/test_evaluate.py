@@ -38,16 +38,6 @@ def test_an_evaluation_does_not_change_the_state():
     assert (state.version, dict(state.nodes["a"].free)) == before
 
 
-def test_the_message_counts_every_reason_of_every_node():
-    taint = {"key": "x", "effect": "NoSchedule"}
-    nodes = [node("a"), node("b", cpu="0"), *(node(n, taints=[taint]) for n in "cd")]
-    verdict = evaluate(cluster(*nodes), pod(requests={"gpu": "1", "cpu": "1"}))
-    assert verdict.message == (
-        "0/4 nodes are available: 1 Insufficient cpu, 2 Insufficient nvidia.com/gpu,"
-        " 2 node(s) had untolerated taint(s)."
-    )
-
-
 def test_fits_on_counts_the_extra_pods():
     state = cluster(node("a", gpu="2"), node("b"))
     assert fits_on(state, "a", pod(requests=ONE), [pod("x", requests=ONE)]) is True

@@ -50,19 +50,6 @@ def test_the_message_says_why_preemption_does_not_free_enough():
     assert verdict.preemption == "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
 
 
-def test_the_priority_class_counts_before_admission():
-    request = pod(requests=ONE, priorityClassName="important")
-    class_ = {"metadata": {"name": "important"}, "value": 10}
-    given = {"pods": [old()]}
-    verdict = answer(request, node(gpu="1"), priorityClasses=[class_], **given)
-    assert verdict.outcome is Outcome.FITS_AFTER_PREEMPTION
-    unknown = answer(request, node(gpu="1"), priorityClasses=None, **given)
-    assert unknown.outcome is Outcome.UNKNOWN
-    default = {"metadata": {"name": "d"}, "value": 10, "globalDefault": True}
-    verdict = answer(pod(requests=ONE), node(gpu="1"), priorityClasses=[default], **given)
-    assert verdict.outcome is Outcome.FITS_AFTER_PREEMPTION
-
-
 def test_without_priority_classes_the_verdict_is_unknown_if_preemption_could_help():
     taken = {"pods": [old()], "priorityClasses": None}
     assert answer(pod(requests=ONE), node(gpu="1"), **taken).outcome is Outcome.UNKNOWN

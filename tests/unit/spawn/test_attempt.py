@@ -14,7 +14,7 @@ from gpuspawner.policy import Grant
 from gpuspawner.preflight.decision import AfterPreemption, CanScaleUp, Start, Wait
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.spawn.attempt import Attempt, Phase
-from gpuspawner.spawn.source import NoChoice
+from gpuspawner.spawn.source import Choice
 from tests.unit.preflight.worlds import A100, node
 from tests.unit.spawn.hubs import A100 as OFFERED
 from tests.unit.spawn.hubs import StillHub
@@ -68,7 +68,7 @@ async def test_the_repr_shows_the_chosen_profile(hub_with: Callable[..., StillHu
 
 
 def _attempt(decision: Start | Wait, gone: tuple[Gone, ...] = ()) -> Attempt:
-    choice = NoChoice(Proposal("jhub", "jupyter-alice", {}, decision.grant))
+    choice = Choice(Proposal("jhub", "jupyter-alice", {}, decision.grant))
     return Attempt(choice, decision, gone)
 
 

@@ -23,11 +23,11 @@ from gpuspawner.preflight.decision import (
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.spawn.decisions import Question, decide
 from gpuspawner.spawn.refusal import Refusal
-from gpuspawner.spawn.source import NoChoice
+from gpuspawner.spawn.source import Choice
 from gpuspawner.traits import ENFORCE, OFF, WARN
 from tests.unit.spawn.hubs import Script, StillHub
 
-CHOICE = NoChoice(Proposal("default", "jupyter-alice", {}, Grant()))
+CHOICE = Choice(Proposal("default", "jupyter-alice", {}, Grant()))
 FULL = Refuse(Grant(), Reason.BUSY)
 
 
@@ -70,14 +70,14 @@ async def test_a_question_can_ask_admission(spawner: Any) -> None:
 
 
 async def test_a_refusal_says_why(spawner: Any) -> None:
-    with pytest.raises(Refusal, match=r"machines for this server are full right now") as raised:
+    with pytest.raises(Refusal, match=r"No machine can take your server right now") as raised:
         await decide(spawner, CHOICE, lambda _: FULL, Script())
 
     assert raised.value.slug == "busy"
 
 
 @dataclass(frozen=True)
-class _Speechless(NoChoice):
+class _Speechless(Choice):
     """A choice whose search for alternatives fails."""
 
     async def explain(self, refusal: Refuse, admission: Admission) -> tuple[Message, OnForm]:
@@ -87,7 +87,7 @@ class _Speechless(NoChoice):
 async def test_a_refusal_stands_even_if_finding_alternatives_fails(
     spawner: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with pytest.raises(Refusal, match=r"machines for this server are full right now") as raised:
+    with pytest.raises(Refusal, match=r"No machine can take your server right now") as raised:
         await decide(spawner, _Speechless(CHOICE.proposal), lambda _: FULL, Script())
 
     assert raised.value.slug == "busy"

@@ -8,7 +8,7 @@ from gpuspawner.kube.objects import Manifest, Undecodable
 from gpuspawner.manifest import ManifestError, PodRules
 from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest
-from gpuspawner.policy import Grant, Person
+from gpuspawner.policy import Grant
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.spawn.pod_builder import PodBuilder
 
@@ -17,7 +17,7 @@ OFFERS = Offers.parse(accelerators={"t4": {"node_selector": {"pool": "gpu"}, "co
 
 def building(**spec: object) -> PodBuilder:
     stock: Manifest = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "n"}], **spec}}
-    return PodBuilder(Person("alice"), OFFERS, PodRules(), stock)
+    return PodBuilder(OFFERS, PodRules(), stock)
 
 
 def test_a_variant_has_its_own_grant_and_pod() -> None:
@@ -46,6 +46,6 @@ def test_a_grant_that_contradicts_the_configuration_has_no_pod() -> None:
 
 
 def test_without_a_stock_pod_the_spec_is_unknown() -> None:
-    builder = PodBuilder(Person("alice"), OFFERS, PodRules(), None)
+    builder = PodBuilder(OFFERS, PodRules(), None)
 
     assert isinstance(Proposal("hub", "p", builder.pod(Grant()), Grant()).subject, Undecodable)

@@ -9,6 +9,7 @@ from typing import Any
 
 import kubespawner
 import pytest
+from jupyterhub.utils import maybe_future
 from tornado import web
 
 from gpuspawner.admission.dry_runs import TooManyDryRunsError
@@ -177,7 +178,8 @@ async def test_a_refusal_names_at_most_three_alternatives_nearest_first(hub_with
     assert text == (
         "“GPU server” with “Two” can't start right now. "
         "You asked for 2 × GPU, but only 1 is free right now. "
-        "You can start “GPU server” with “One”, “No. 0 & more” or “No. 1 & more” instead."
+        "You can start one of these instead: "
+        "“GPU server” with “One”; “No. 0 & more”; “No. 1 & more”."
     )
     assert "“No. 0 &amp; more”" in html
 
@@ -210,7 +212,8 @@ async def test_a_start_waits_for_a_profile_s_pool_that_can_grow(hub_with: HubWit
         hub = hub_with(*objects)
         spawner = hub.spawner(profile_list=[grows])
 
-        assert "New machine</span> ready in about 8 minutes" in await profiles_of(spawner).form()
+        form = await profiles_of(spawner).form()
+        assert "New machine</span> takes about 8 minutes to start" in form
         choice = await profiles_of(spawner).resolve({})
         assert isinstance(hub.runtime(spawner).preflight.check(choice.proposal), Wait)
     full = hub_with(TWO_GPUS, ONE_TAKEN, TAKEN_TOO, ("Node", node("b", 0)))
@@ -348,3 +351,23 @@ async def test_a_successful_start_drops_the_copy_kept_for_the_form(
     started.set_result(None)
     profiles.end(started)
     assert profiles._unloaded is None
+
+
+async def test_options_that_a_hook_adds_are_not_stored(
+    hub_with: HubWith, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def made(*_: object) -> bool:
+        return True
+
+    def add(spawner: Any) -> None:
+        spawner.user_options["team"] = "physics"
+
+    monkeypatch.setattr(kubespawner.KubeSpawner, "_make_create_pod_request", made)
+    spawner = hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU], pre_spawn_hook=add)
+    spawner.user_options = {"profile": "gpu"}
+    await maybe_future(spawner.run_pre_spawn_hook())
+
+    await spawner.load_user_options()
+    await spawner._make_create_pod_request(await spawner.get_pod_manifest(), 3)
+
+    assert spawner.user_options == {"profile": "gpu"}

@@ -1,0 +1,80 @@
+"""The accelerator and the choices that the form starts with."""
+
+from collections.abc import Collection
+
+from gpuspawner.offers.shapes import (
+    Count,
+    Memory,
+    OfferError,
+    Quantity,
+    Shape,
+    Text,
+    read,
+    read_memory,
+    read_millicores,
+    same_key,
+)
+from gpuspawner.offers.types import Choices, Default, Image
+from gpuspawner.quoting import did_you_mean, listing, quote
+
+
+class WrittenDefault(Shape, frozen=True):
+    """The `default` of an accelerator."""
+
+    gpus: Count | None = None
+    image: Text | None = None
+    memory: Quantity | None = None
+    cpu: Quantity | None = None
+
+
+def default_accelerator(key: object, accelerators: Collection[str]) -> str | None:
+    """Return the key of the accelerator that the form starts with; None: no accelerator.
+
+    `key` is the trait `default_accelerator`; `accelerators` are the keys of the accelerators.
+    """
+    if key is None:
+        return next(iter(accelerators), None)
+    if key == "":
+        return None
+    wanted = read(key, str, "default_accelerator")
+    by_same = {same_key(its): its for its in accelerators}
+    if same_key(wanted) not in by_same:
+        known = tuple(accelerators)
+        hint = did_you_mean(wanted, known) or f"; there are {listing(known) or 'none'}"
+        raise OfferError("default_accelerator", f"there is no accelerator {quote(wanted)}{hint}")
+    return by_same[same_key(wanted)]
+
+
+def read_default(value: object, choices: Choices, place: str) -> Default:
+    """Read the `default` of an accelerator; it must be one of its choices."""
+    written = read(value, WrittenDefault, place)
+    memory, cpu = written.memory, written.cpu
+    size = None if memory is None else read_memory(memory, f"{place}.memory").bytes
+    cores = None if cpu is None else read_millicores(cpu, f"{place}.cpu")
+    sizes = {choice.bytes: choice for choice in choices.memory}
+    for name, chosen, among in (
+        ("gpus", written.gpus, choices.counts),
+        ("image", written.image, [image.key for image in choices.images]),
+        ("memory", size, sizes),
+        ("cpu", cores, choices.cpu),
+    ):
+        if chosen is not None and chosen not in among:
+            reason = f"{quote(getattr(written, name))} is not among the choices"
+            raise OfferError(f"{place}.{name}", reason)
+    return Default(written.gpus, written.image, None if size is None else sizes[size], cores)
+
+
+def default_choices(
+    own: Default,
+    counts: tuple[int, ...],
+    images: tuple[Image, ...],
+    memory: tuple[Memory, ...],
+    cpu: tuple[int, ...],
+) -> Default:
+    """Return an accelerator's own defaults, and the first choice if it has no default."""
+    return Default(
+        gpus=counts[0] if own.gpus is None else own.gpus,
+        image=own.image or (images[0].key if images else None),
+        memory=own.memory or (memory[0] if memory else None),
+        cpu=own.cpu or (cpu[0] if cpu else None),
+    )
