@@ -4,6 +4,7 @@ Read in ``kubespawner/spawner.py`` and ``kubespawner/clients.py`` of 7.0.0 and 7
 """
 
 import copy
+import inspect
 from collections.abc import Mapping, Sequence
 from traceback import walk_tb
 from typing import Any, TypeVar
@@ -127,5 +128,5 @@ def is_of_configuration(error: Exception) -> bool:
 
     It may be any error of YAML, the file system or an exec plugin, so its type tells nothing.
     """
-    reading = load_config.__wrapped__.__code__
+    reading = inspect.unwrap(load_config).__code__
     return any(frame.f_code is reading for frame, _ in walk_tb(error.__traceback__))
