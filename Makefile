@@ -43,8 +43,8 @@ race: ## a hundred users want fifteen GPUs while things go wrong: make race PEOP
 soak: ## ten thousand starts with faults, then a check that nothing is left over
 	@tools/nox --session soak
 
-nightly: ## KubeSpawner's own tests, with GPUSpawner in its place
-	@tools/nox --session kubespawner
+nightly: ## KubeSpawner's own tests, with GPUSpawner in its place; and both main branches
+	@tools/nox --session kubespawner main_branches
 
 screenshots: ## take the documentation's screenshots again
 	@tools/nox --session screenshots

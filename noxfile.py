@@ -210,6 +210,13 @@ def kubespawner(session: nox.Session, hub: str) -> None:
 
 
 @nox.session
+def main_branches(session: nox.Session) -> None:
+    """Check the names that gpuspawner uses on JupyterHub's and KubeSpawner's main branches."""
+    session.install("-e", ".[test]", *NEWEST_HUB)
+    session.run("python", "-m", "tests.stock.main_branches")
+
+
+@nox.session
 def demo(session: nox.Session) -> None:
     """Install the demo's environment; `make demo` then runs the demo."""
     session.install("-e", ".[demo]", *NEWEST_HUB)
