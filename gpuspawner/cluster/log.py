@@ -71,9 +71,7 @@ def explain_health(health: Health) -> str:
             return "The view of the cluster is live."
         case Reading(seconds):
             so_far = f" ({seconds:.0f} s so far)" if seconds >= 1 else ""
-            return (
-                f"The hub is still reading the cluster{so_far}; {UNCHECKED} it has read everything."
-            )
+            return f"The hub is still reading the cluster{so_far}."
         case Stale(age, why):
             return (
                 f"The view of the cluster is {age:.0f} s old ({why}); {UNCHECKED} the view is live "
