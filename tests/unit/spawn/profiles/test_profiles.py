@@ -1,35 +1,28 @@
-"""Profiles offered to one user: the form with states, and refusals with alternatives."""
+"""Profiles offered to one user: the form, with the availability of each profile."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Callable
 from typing import Any
 
 import kubespawner
 import pytest
-from jupyterhub.utils import maybe_future
-from tornado import web
 
 from gpuspawner.admission.dry_runs import TooManyDryRunsError
 from gpuspawner.cluster.health import Reading
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.preflight.decision import Refuse, Wait
 from gpuspawner.spawn import drafts
-from gpuspawner.spawn.profiles.profiles import Profiles
-from gpuspawner.spawn.refusal import Refusal
-from tests.unit.preflight.worlds import node, pod
-from tests.unit.spawn.hubs import StillHub
+from tests.unit.spawn.profiles.clusters import (
+    ONE_TAKEN,
+    TAINTED,
+    TWO_GPUS,
+    HubWith,
+    profiles_of,
+    tolerating,
+)
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
-HubWith = Callable[..., StillHub]
-
-TWO_GPUS = ("Node", node("a", 2))
-TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
-TAINTED = ("Node", node("a", 2, taints=[TAINT]))
-ONE_TAKEN = ("Pod", pod("somebody-s", 1, on="a"))
-TAKEN_TOO = ("Pod", pod("another", 1, on="a"))
 NO_DEVICES: list[dict[str, Any]] = [
     {**CPU, "display_name": "A <em>small</em> one"},
     {
@@ -46,17 +39,6 @@ SAVED: list[dict[str, Any]] = [
     {"profile": "big", "image": "torch", "garbage": ["</script>", {"a": 1}]},
     {"profile": "big", "image--unlisted-choice": "quay.io/<b>"},
 ]
-
-
-def tolerating(sent: Manifest) -> Manifest:
-    toleration = {"key": "nvidia.com/gpu", "operator": "Exists"}
-    return {**sent, "spec": {**sent["spec"], "tolerations": [toleration]}}
-
-
-def profiles_of(spawner: Any) -> Profiles:
-    source = spawner.gates.source
-    assert isinstance(source, Profiles)
-    return source
 
 
 async def test_a_page_asks_admission_once_if_it_does_not_answer(hub_with: HubWith) -> None:
@@ -169,72 +151,6 @@ async def test_stored_options_that_are_gone_are_reported_and_dropped(hub_with: H
     assert "no longer offered" not in await profiles_of(spawner).form()
 
 
-async def test_a_refusal_names_at_most_three_alternatives_nearest_first(hub_with: HubWith) -> None:
-    more = [{**CPU, "display_name": f"<b>No. {number}</b> &amp; more"} for number in range(5)]
-    hub = hub_with(TWO_GPUS, ONE_TAKEN)
-
-    text, html = await _refused(hub, [GPU, *more], {"profile": "gpu", "gpus": "two"})
-
-    assert text == (
-        "“GPU server” with “Two” can't start right now. "
-        "You asked for 2 × GPU, but only 1 is free right now. "
-        "You can start one of these instead: "
-        "“GPU server” with “One”; “No. 0 & more”; “No. 1 & more”."
-    )
-    assert "“No. 0 &amp; more”" in html
-
-
-async def test_a_refusal_without_alternatives_says_what_to_do(hub_with: HubWith) -> None:
-    text, _ = await _refused(hub_with(TWO_GPUS, ONE_TAKEN, TAKEN_TOO), [GPU], {})
-
-    assert text == (
-        "“GPU server” with “One” can't start right now. "
-        "No GPU is free right now: all 2 are in use. Please try again a little later."
-    )
-
-
-async def _refused(
-    hub: StillHub, listed: list[dict[str, Any]], options: dict[str, Any]
-) -> tuple[str, str]:
-    spawner = hub.spawner(profile_list=listed)
-    choice = await profiles_of(spawner).resolve(options)
-    decision = hub.runtime(spawner).preflight.check(choice.proposal)
-    assert isinstance(decision, Refuse)
-    message, on_form = await choice.explain(decision, hub.admission)
-    assert on_form.message == message
-    return message.text, str(message.html)
-
-
-async def test_a_start_waits_for_a_profile_s_pool_that_can_grow(hub_with: HubWith) -> None:
-    grows = {**GPU, "scale_up": {"max_nodes": 2, "minutes": 8}}
-
-    for objects in ([], [TWO_GPUS, ONE_TAKEN, TAKEN_TOO]):
-        hub = hub_with(*objects)
-        spawner = hub.spawner(profile_list=[grows])
-
-        form = await profiles_of(spawner).form()
-        assert "New machine</span> takes about 8 minutes to start" in form
-        choice = await profiles_of(spawner).resolve({})
-        assert isinstance(hub.runtime(spawner).preflight.check(choice.proposal), Wait)
-    full = hub_with(TWO_GPUS, ONE_TAKEN, TAKEN_TOO, ("Node", node("b", 0)))
-    assert "In use" in await profiles_of(full.spawner(profile_list=[grows])).form()
-
-
-async def test_a_profile_s_node_affinity_selects_its_pool(hub_with: HubWith) -> None:
-    term = {"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["a100"]}]}
-    by_affinity = {"extra_resource_limits": {"nvidia.com/gpu": "1"}}
-    grows = {
-        "display_name": "GPU",
-        "kubespawner_override": {**by_affinity, "node_affinity_required": [term]},
-        "scale_up": {"max_nodes": 1, "minutes": 8},
-    }
-    others = [("Node", {**node(f"cpu-{n}", 0), "metadata": {"name": f"cpu-{n}"}}) for n in range(3)]
-
-    form = await profiles_of(hub_with(*others).spawner(profile_list=[grows])).form()
-
-    assert "New machine" in form
-
-
 async def test_a_profile_s_state_counts_what_admission_adds(hub_with: HubWith) -> None:
     spawner = hub_with(TAINTED).spawner(profile_list=[GPU])
     assert "Not available</span>" in await profiles_of(spawner).form()
@@ -245,69 +161,6 @@ async def test_a_profile_s_state_counts_what_admission_adds(hub_with: HubWith) -
     assert "Free</span> </span>" in await profiles_of(hub.spawner(profile_list=[GPU])).form()
 
 
-# An administrator's function in place of a list
-
-
-@pytest.mark.parametrize("kind", ["plain", "coroutine", "returns a coroutine", "object"])
-async def test_a_gate_that_waits_calls_a_function_once(kind: str, hub_with: HubWith) -> None:
-    done = []
-
-    def plain(_: object) -> list[Any]:
-        done.append("called")
-        return [GPU]
-
-    async def coroutine(spawner: object) -> list[Any]:
-        await asyncio.sleep(0)
-        return plain(spawner)
-
-    def returns_a_coroutine(spawner: object) -> Any:
-        return coroutine(spawner)
-
-    class Function:
-        async def __call__(self, spawner: object) -> list[Any]:
-            return await coroutine(spawner)
-
-    functions: dict[str, Any] = {
-        "plain": plain,
-        "coroutine": coroutine,
-        "returns a coroutine": returns_a_coroutine,
-        "object": Function(),
-    }
-    hub = hub_with(TAINTED)
-    hub.admission.answer = tolerating
-    spawner = hub.spawner(profile_list=functions[kind])
-
-    rest = spawner.run_pre_spawn_hook()
-    assert hub.admission.asked == []
-    await rest
-    await asyncio.sleep(0)  # lets leftover tasks run
-
-    assert done == ["called"]
-    assert len(hub.admission.asked) == 1
-    assert spawner.gates.attempt is not None
-
-
-async def test_an_administrator_s_http_error_passes_unchanged(hub_with: HubWith) -> None:
-    def not_for_you(_: object) -> list[dict[str, Any]]:
-        raise web.HTTPError(403, "Only for members of the course")
-
-    spawner = hub_with(TWO_GPUS).spawner(profile_list=not_for_you)
-
-    with pytest.raises(web.HTTPError, match="Only for members"):
-        await spawner.draw_form()
-
-
-async def test_a_failing_function_is_reported_and_logged(
-    hub_with: HubWith, caplog: pytest.LogCaptureFixture
-) -> None:
-    def fails(_: object) -> list[dict[str, Any]]:
-        raise LookupError("the directory of courses")
-
-    with pytest.raises(Refusal, match="an error in the hub's configuration"):
-        await hub_with(TWO_GPUS).spawner(profile_list=fails).draw_form()
-    assert "LookupError: the directory of courses" in caplog.text
-
-
 @pytest.mark.skipif(
     kubespawner.version_info < (7, 1), reason="version: KubeSpawner 7.1 brought dictionaries"
 )
@@ -316,9 +169,6 @@ async def test_profiles_may_be_a_dictionary(hub_with: HubWith) -> None:
     as_list = await hub.spawner(profile_list=[CPU, GPU]).draw_form()
 
     assert await hub.spawner(profile_list={"1": CPU, "2": GPU}).draw_form() == as_list
-
-
-# The form that the hub redraws after a start
 
 
 async def test_a_form_after_a_refused_start_ignores_the_loaded_profile(
@@ -351,23 +201,3 @@ async def test_a_successful_start_drops_the_copy_kept_for_the_form(
     started.set_result(None)
     profiles.end(started)
     assert profiles._unloaded is None
-
-
-async def test_options_that_a_hook_adds_are_not_stored(
-    hub_with: HubWith, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def made(*_: object) -> bool:
-        return True
-
-    def add(spawner: Any) -> None:
-        spawner.user_options["team"] = "physics"
-
-    monkeypatch.setattr(kubespawner.KubeSpawner, "_make_create_pod_request", made)
-    spawner = hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU], pre_spawn_hook=add)
-    spawner.user_options = {"profile": "gpu"}
-    await maybe_future(spawner.run_pre_spawn_hook())
-
-    await spawner.load_user_options()
-    await spawner._make_create_pod_request(await spawner.get_pod_manifest(), 3)
-
-    assert spawner.user_options == {"profile": "gpu"}
