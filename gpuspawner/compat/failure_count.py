@@ -15,7 +15,7 @@ def forgive(spawner: Spawner) -> None:
     resets the count at any success. A limit of 0 keeps that callback from stopping the hub; ours
     runs directly after it, so the count is never seen too high.
     """
-    future, handler = spawner._spawn_future, spawner.handler  # noqa: SLF001
+    future, handler = spawner._spawn_future, spawner.handler
     if not COUNTS_REFUSALS or handler is None or future is None or future.done():
         return  # JupyterHub doesn't count a start that is refused before it begins
     limit = spawner.consecutive_failure_limit

@@ -36,7 +36,7 @@ def spawn_error_arguments(
 
 def log_name(spawner: Spawner) -> str:
     """The user and the server as the hub logs them; the names may contain any character."""
-    name: str = spawner._log_name  # noqa: SLF001
+    name: str = spawner._log_name
     return name
 
 

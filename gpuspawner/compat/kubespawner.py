@@ -32,33 +32,33 @@ class Stock:
 
     def options_from_form(self) -> Any:
         """Return the function that reads a form of profiles."""
-        return self.kubespawner._options_from_form_default()  # noqa: SLF001
+        return self.kubespawner._options_from_form_default()
 
     def validate_user_options(self, profiles: Sequence[Mapping[str, Any]]) -> None:
         """Check the options against profiles."""
-        self.kubespawner._validate_user_options(profiles)  # noqa: SLF001
+        self.kubespawner._validate_user_options(profiles)
 
     def apply_overrides(self, overrides: Mapping[str, Any]) -> None:
         """Set what a profile or a group sets."""
-        self.kubespawner._apply_overrides(overrides)  # noqa: SLF001
+        self.kubespawner._apply_overrides(overrides)
 
     async def run_start(self) -> Any:
         """Run the steps of a start, in the task that KubeSpawner's ``start`` makes."""
-        return await self.kubespawner._start()  # noqa: SLF001
+        return await self.kubespawner._start()
 
     async def create_pod(self, pod: Any, request_timeout: float) -> bool:
         """Send the pod; return False if KubeSpawner has to send it again."""
-        made: bool = await self.kubespawner._make_create_pod_request(pod, request_timeout)  # noqa: SLF001
+        made: bool = await self.kubespawner._make_create_pod_request(pod, request_timeout)
         return made
 
     async def create_pvc(self, pvc: Any, request_timeout: float) -> Any:
         """Send the PersistentVolumeClaim."""
-        return await self.kubespawner._make_create_pvc_request(pvc, request_timeout)  # noqa: SLF001
+        return await self.kubespawner._make_create_pvc_request(pvc, request_timeout)
 
     async def delete_pod(self, options: Any, grace_seconds: int) -> bool:
         """Delete the pod; return whether it is gone."""
         spawner = self._spawner
-        gone: bool = await self.kubespawner._make_delete_pod_request(  # noqa: SLF001
+        gone: bool = await self.kubespawner._make_delete_pod_request(
             spawner.pod_name, options, grace_seconds, spawner.k8s_api_request_timeout
         )
         return gone
@@ -70,35 +70,35 @@ class Stock:
 
     async def start_reflector(self, kind: str, *args: Any, **kwargs: Any) -> Any:
         """Start following the pods or events of a namespace, once for all spawners."""
-        return await self.kubespawner._start_reflector(kind, *args, **kwargs)  # noqa: SLF001
+        return await self.kubespawner._start_reflector(kind, *args, **kwargs)
 
     def drop_reflector(self, kind: str) -> None:
         """Drop a reflector, so that the next start makes a new one."""
-        key = self._spawner._get_reflector_key(kind)  # noqa: SLF001
+        key = self._spawner._get_reflector_key(kind)
         self._spawner.reflectors.pop(key, None)
 
 
 def draw_profiles(spawner: Any, profiles: Sequence[Mapping[str, Any]]) -> str:
     """KubeSpawner's form for these profiles."""
-    drawn: str = spawner._render_options_form(profiles)  # noqa: SLF001
+    drawn: str = spawner._render_options_form(profiles)
     return drawn
 
 
 def as_list(profiles: Any) -> Any:
     """A ``profile_list``, in KubeSpawner's order if it is a dictionary; it may be a function."""
-    return KubeSpawner._sorted_dict_values(None, profiles)  # noqa: SLF001
+    return KubeSpawner._sorted_dict_values(None, profiles)
 
 
 def complete_profiles(spawner: Any, profiles: Any) -> Sequence[Mapping[str, Any]]:
     """Profiles with the slugs and defaults that KubeSpawner gives them."""
-    complete = KubeSpawner._get_initialized_profile_list(spawner, profiles)  # noqa: SLF001
+    complete = KubeSpawner._get_initialized_profile_list(spawner, profiles)
     return complete or ()
 
 
 def copy_of(spawner: AnySpawner) -> AnySpawner:
     """A copy of *spawner* whose traits can be changed without changing those of the original."""
     copied: Any = copy.copy(spawner)
-    values = copied._trait_values  # noqa: SLF001, HasTraits gives each copy its own
+    values = copied._trait_values  # HasTraits gives each copy its own
     for name, value in values.items():
         if isinstance(value, dict | list | set) and name not in _NEVER_CHANGED:
             values[name] = copy.deepcopy(value)

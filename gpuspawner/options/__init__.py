@@ -15,6 +15,7 @@ from gpuspawner.options.declared import (
     FieldError,
     Option,
     Written,
+    in_cores,
     schema,
 )
 from gpuspawner.options.parsing import (
@@ -43,6 +44,7 @@ __all__ = [
     "Written",
     "fall_back",
     "from_form",
+    "in_cores",
     "keep",
     "parse",
     "schema",

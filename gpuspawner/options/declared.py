@@ -123,7 +123,8 @@ def _nothing_else(_choices: Choices) -> None:
     return None
 
 
-def _cores(millicores: int) -> int | float:
+def in_cores(millicores: int) -> int | float:
+    """Return cores as options have them: an int if the number is whole."""
     return millicores / 1000 if millicores % 1000 else millicores // 1000
 
 
@@ -198,8 +199,8 @@ CPU: Option[int] = Option(
     choices=lambda choices: choices.cpu,
     unlisted=_nothing_else,
     default=lambda choices: choices.default.cpu,
-    write=_cores,
-    spelled=lambda millicores: Number(_cores(millicores)),
+    write=in_cores,
+    spelled=lambda millicores: Number(in_cores(millicores)),
 )
 
 OPTIONS: tuple[Option[int] | Option[Image] | Option[Memory], ...] = (GPUS, IMAGE, MEMORY, CPU)

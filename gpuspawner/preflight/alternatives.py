@@ -7,7 +7,7 @@ from typing import Protocol
 
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.offers import Accelerator, Offers
-from gpuspawner.options import GPURequest
+from gpuspawner.options import GPURequest, in_cores
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.decision import Alternative, Difference
 
@@ -138,7 +138,4 @@ def _moved(
 
 
 def _cores(millicores: int | None) -> int | float | None:
-    """Return cores as `user_options` has them: an int if the number is whole."""
-    if millicores is None:
-        return None
-    return millicores // 1000 if millicores % 1000 == 0 else millicores / 1000
+    return None if millicores is None else in_cores(millicores)

@@ -1,7 +1,7 @@
 """Evaluates whether kube-scheduler would place a pod now."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -41,14 +41,14 @@ def evaluate(
         new_claims: PersistentVolumeClaims that are created before the pod. Each counts by its
             StorageClass.
     """
-    return _judged(state, pod, new_claims, explained=False)
+    return _judged(state, pod, new_claims, _no_failures)
 
 
 def explain(
     state: ClusterState, pod: PlainOrPod, *, new_claims: Iterable[PlainOrClaim] = ()
 ) -> Verdict:
     """Evaluate a pod, and list the failures of all other nodes even if a node fits."""
-    return _judged(state, pod, new_claims, explained=True)
+    return _judged(state, pod, new_claims, _all_failures)
 
 
 def fits_somewhere(state: ClusterState, pod: PlainOrPod) -> bool:
@@ -110,8 +110,7 @@ def _judged(
     state: ClusterState,
     pod: PlainOrPod,
     new_claims: Iterable[PlainOrClaim],
-    *,
-    explained: bool,
+    failures_of: Callable[[Filters, _Found], Mapping[str, Failures]],
 ) -> Verdict:
     parsed = _parsed(pod, Pod)
     if isinstance(parsed, str):
@@ -136,7 +135,7 @@ def _judged(
     unknown += doubts(filters)
     found = _search(filters)
     if found.feasible:
-        return _fits(found, unknown, _all_failures(filters, found) if explained else {})
+        return _fits(found, unknown, failures_of(filters, found))
     return _refused(filters, found, unknown)
 
 
@@ -167,6 +166,10 @@ def _candidates(filters: Filters, screen: Screen) -> list[NodeInfo]:
     if filters.simple and not filters.state.has_nominations:
         return roomy
     return [node for node in roomy if node.problem or filters.admits(node)]
+
+
+def _no_failures(_filters: Filters, _found: _Found) -> dict[str, Failures]:
+    return {}
 
 
 def _all_failures(filters: Filters, found: _Found) -> Mapping[str, Failures]:

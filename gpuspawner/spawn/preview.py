@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from gpuspawner import options, policy
+from gpuspawner.manifest import ManifestError
 from gpuspawner.offers import Offers
 from gpuspawner.options import FieldError, GPURequest
 from gpuspawner.policy import Denial
@@ -42,10 +43,10 @@ async def _found(
     grant = policy.decide(request, builder.offers)
     if isinstance(grant, Denial):
         return grant
-    made = builder.variant(request)
-    if made is None:  # the grant contradicts the configuration
+    try:
+        proposal = accelerators.propose(grant, builder.pod(grant))
+    except ManifestError:  # the grant contradicts the configuration
         return Denial(policy.DenialReason.NOT_OFFERED, request)
-    proposal = accelerators.propose(*made)
     if server_name != spawner.name:  # it has no pod yet; this spawner's pod is another server's
         proposal = replace(proposal, name=f"{proposal.name}-")  # a name that no pod can have
     if spawner.preflight == OFF:
