@@ -73,6 +73,7 @@ def _port(text: str) -> int:
 def _build(_options: argparse.Namespace) -> int:
     print(binaries.controlplane())
     print(binaries.proxy())
+    print(binaries.karpenter())
     return 0
 
 

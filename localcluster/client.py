@@ -3,6 +3,7 @@
 import http.client
 import json
 import ssl
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +14,8 @@ from localcluster.errors import LocalClusterError
 Object = dict[str, Any]
 
 _CONTENT_TYPES = {"PATCH": "application/merge-patch+json"}
+_BUSY_ANSWERS = 10
+"""How often a request is sent again that a busy server didn't take; client-go does so too."""
 
 
 class ApiError(LocalClusterError):
@@ -21,12 +24,14 @@ class ApiError(LocalClusterError):
     Attributes:
         status: the HTTP status, such as 404.
         reason: the reason as Kubernetes writes it, such as ``NotFound``.
+        retry_after: the seconds after which the client may ask again.
     """
 
-    def __init__(self, status: int, reason: str, message: str) -> None:
+    def __init__(self, status: int, reason: str, message: str, retry_after: float = 0.0) -> None:
         super().__init__(f"{status} {reason}: {message}")
         self.status = status
         self.reason = reason
+        self.retry_after = retry_after
 
 
 class Client:
@@ -79,8 +84,22 @@ class Client:
         return True
 
     def _request(self, method: str, path: str, body: Object | None = None) -> Object:
-        answer: Object = json.loads(self._send(method, path, body))
+        answer: Object = json.loads(self._send_until_taken(method, path, body))
         return answer
+
+    def _send_until_taken(self, method: str, path: str, body: Object | None) -> bytes:
+        """Send a request, and again after each 429, with which the server says when to come back.
+
+        It answers so while it prepares the storage of a new CRD.
+        """
+        for _ in range(_BUSY_ANSWERS):
+            try:
+                return self._send(method, path, body)
+            except ApiError as error:
+                if error.status != 429:
+                    raise
+                time.sleep(error.retry_after)
+        return self._send(method, path, body)
 
     def _send(self, method: str, path: str, body: Object | None) -> bytes:
         data = None if body is None else json.dumps(body)
@@ -101,7 +120,7 @@ class Client:
             return self._send(method, path, body)
         self._connection = connection
         if response.status >= 400:
-            raise _error(response.status, answer)
+            raise _error(response, answer)
         return answer
 
     def _connect(self) -> http.client.HTTPSConnection:
@@ -109,9 +128,11 @@ class Client:
         return http.client.HTTPSConnection(self._host, timeout=30, context=context)
 
 
-def _error(status: int, answer: bytes) -> ApiError:
+def _error(response: http.client.HTTPResponse, answer: bytes) -> ApiError:
+    retry_after = float(response.headers.get("Retry-After") or 0)
     try:
         told = json.loads(answer)
-        return ApiError(status, str(told.get("reason", "")), str(told.get("message", "")))
+        reason, message = str(told.get("reason", "")), str(told.get("message", ""))
     except (ValueError, AttributeError):
-        return ApiError(status, "", answer.decode(errors="replace")[:500])
+        reason, message = "", answer.decode(errors="replace")[:500]
+    return ApiError(response.status, reason, message, retry_after)

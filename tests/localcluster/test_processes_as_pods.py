@@ -10,6 +10,7 @@ import pytest
 from localcluster import LocalCluster
 from localcluster.client import Object
 from tests.fixtures.cluster import AddNodes
+from tests.localcluster.seen import phase
 from tests.waiting import wait_for
 
 SAY_GPUS = """
@@ -47,10 +48,6 @@ def python_pod(name: str, program: str, gpus: int = 0, restarts: str = "Never") 
 
 def read(cluster: LocalCluster, namespace: str, name: str) -> Object:
     return cluster.api.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
-
-
-def phase(cluster: LocalCluster, namespace: str, name: str) -> str:
-    return str(read(cluster, namespace, name)["status"]["phase"])
 
 
 def log(cluster: LocalCluster, namespace: str, name: str) -> str:
