@@ -1,7 +1,7 @@
 # Commands for developers. They need Python 3.11 (or newer) and make. noxfile.py defines what each target does.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lint docs unit bench live fuzz attack race soak nightly screenshots clean
+.PHONY: help demo check test lint docs unit bench live fuzz attack race soak nightly chart screenshots clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ soak: ## ten thousand starts with faults, then a check that nothing is left over
 
 nightly: ## KubeSpawner's own tests, with GPUSpawner in its place; and both main branches
 	@tools/nox --session kubespawner main_branches
+
+chart: ## install with Helm and the real chart, by each way of the how-to (CONTRIBUTING.md says what it needs)
+	@tools/nox --session chart
 
 screenshots: ## take the documentation's screenshots again
 	@tools/nox --session screenshots

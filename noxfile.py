@@ -15,7 +15,7 @@ nox.options.default_venv_backend = "uv"
 nox.options.reuse_venv = "yes"
 nox.options.download_python = "never"
 nox.options.error_on_missing_interpreters = False  # use the Pythons that the machine has
-nox.options.sessions = ["lint", "docs", "unit", "hub", "cluster"]
+nox.options.sessions = ["lint", "docs", "unit", "hub", "oldest_hub", "cluster"]
 
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 
@@ -25,12 +25,15 @@ HUBS = {
     "6.1": ("jupyterhub==6.1.1", "jupyterhub-kubespawner==7.1.0"),
 }
 NEWEST_HUB = HUBS["6.1"]
+# The least that setup.cfg accepts; chart 4.3 has JupyterHub 5.4.
+OLDEST_HUB = ("jupyterhub==5.4.0", "jupyterhub-kubespawner==7.0.0")
 LINT = ".[lint,nvml,test,browser]"  # mypy checks the tests' fixtures and their imports
 
 UNIT = ("tests/unit", "tests/scheduling")
 CLUSTER = (
     "tests/browser",
     "tests/cluster",
+    "tests/commands",
     "tests/docs",
     "tests/helm",
     "tests/localcluster",
@@ -127,6 +130,15 @@ def hub(session: nox.Session, hub: str) -> None:
 
 
 @nox.session
+def oldest_hub(session: nox.Session) -> None:
+    """Run the tests of what differs between hubs on the oldest JupyterHub."""
+    session.install("-e", ".[test]", *OLDEST_HUB)
+    _build_control_plane(session)
+    tests = ("tests/unit/compat", "tests/hub/test_existing_hubs.py", "tests/hub/test_refusals.py")
+    _pytest(session, *THREE_AT_ONCE, tests=tests, without="one_hub")
+
+
+@nox.session
 def cluster(session: nox.Session) -> None:
     """Run the tests with the local control plane or Chromium, and those of the package.
 
@@ -136,6 +148,18 @@ def cluster(session: nox.Session) -> None:
     session.env["CHROMIUM"] = _chromium(session)
     _build_control_plane(session)
     _pytest(session, *THREE_AT_ONCE, tests=CLUSTER)
+
+
+@nox.session
+def chart(session: nox.Session) -> None:
+    """Install with Helm and the real chart, and run what they install.
+
+    It needs helm and a checkout of the chart's repository that chartpress has filled in.
+    """
+    session.install("-e", ".[test]", *NEWEST_HUB)
+    _build_control_plane(session)
+    session.env["GPUSPAWNER_HUB_IMAGE"] = str(_hub_image(session))
+    _pytest(session, "-s", tests=["tests/helm"])
 
 
 @nox.session
@@ -221,6 +245,19 @@ def demo(session: nox.Session) -> None:
     """Install the demo's environment; `make demo` then runs the demo."""
     session.install("-e", ".[demo]", *NEWEST_HUB)
     _build_control_plane(session)
+
+
+def _hub_image(session: nox.Session) -> Path:
+    """Make an environment with the packages of the chart's hub image."""
+    folder = Path(os.environ["GPUSPAWNER_Z2JH_CHART"]).parent / "images" / "hub"
+    base = re.search(r"^FROM python:(3\.\d+)", (folder / "Dockerfile").read_text(), re.MULTILINE)
+    image = Path(session.create_tmp()).absolute() / "image"
+    session.run("uv", "venv", "--quiet", "--clear", "--seed", "--python", base[1], str(image))
+    # It has no wheel, and its headers are not on every machine; only PostgreSQL needs it.
+    lines = (folder / "requirements.txt").read_text().splitlines()
+    pins = [line for line in lines if re.match(r"\w", line) and not line.startswith("psycopg2")]
+    session.run("uv", "pip", "install", "--quiet", "--python", str(image), *pins)
+    return image
 
 
 def _chromium(session: nox.Session) -> str:

@@ -19,7 +19,10 @@ from gpuspawner.offers import Accelerator, Offers
 from gpuspawner.policy import Grant
 from gpuspawner.preflight import facts
 from gpuspawner.preflight.decision import Room
-from gpuspawner.scaling.declared import CanScaleUp, can_scale_up
+from gpuspawner.preflight.nodes_to_come import NodesToCome
+from gpuspawner.preflight.verdicts import Subject
+from gpuspawner.scaling.declared import DeclaredPool
+from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle
 from gpuspawner.scheduling import ClusterState, Outcome, evaluate
 from gpuspawner.scheduling.evaluate import fits_somewhere
 
@@ -27,6 +30,9 @@ _RUNTIME_ONLY = ("args", "command", "env", "lifecycle", "securityContext")
 """Fields of a container that don't affect scheduling."""
 
 _MOST_KEPT = 256
+
+NOBODY = ("", "")
+"""The key of a trial pod, which has no reservation."""
 
 
 class State(StrEnum):
@@ -38,6 +44,8 @@ class State(StrEnum):
     """It would start once other servers end."""
     CAN_SCALE_UP = "can-scale-up"
     """It would start on a new node that can be added."""
+    MAY_SCALE_UP = "may-scale-up"
+    """No present node has room, but one may be added; the hub tries it."""
     AWAY = "away"
     """Its nodes are cordoned or not ready, or their GPUs are unhealthy."""
     ABSENT = "absent"
@@ -55,17 +63,20 @@ class Availability:
     Attributes:
         gpus: GPU counts of the nodes on which the smallest server could run; its `asked` is the
             smallest count. None without an accelerator, or if the state is unknown.
-        scale_up: The nodes that can be added; only if the state is CAN_SCALE_UP.
+        scale_up: The nodes that can or may be added; only in the states named so.
+        obstacles: Why no node can be added, if servers wait for others to end.
     """
 
     accelerator: Accelerator | None
     state: State
     gpus: Room | None = None
-    scale_up: CanScaleUp | None = None
+    scale_up: CanScaleUp | MayScaleUp | None = None
+    obstacles: tuple[Obstacle, ...] = ()
 
 
 def survey(
     state: ClusterState,
+    to_come: NodesToCome,
     health: Health,
     offers: Offers,
     pod: Mapping[str, Any] | None,
@@ -81,15 +92,16 @@ def survey(
         word = State.READING if isinstance(health, Reading) else State.UNKNOWN
         return tuple(Availability(accelerator, word) for accelerator in accelerators)
     trials = Trials(offers, pod, rules)
-    return tuple(_look(state, trials, accelerator) for accelerator in accelerators)
+    return tuple(_look(state, to_come, trials, accelerator) for accelerator in accelerators)
 
 
 class Surveys:
     """A cache of surveys, cleared when the state of the cluster changes."""
 
-    def __init__(self, state: ClusterState) -> None:
+    def __init__(self, state: ClusterState, to_come: NodesToCome) -> None:
         self._state = state
-        self._version = -1
+        self._to_come = to_come
+        self._version: object = None
         self._kept: dict[bytes, tuple[Availability, ...]] = {}
 
     def survey(
@@ -97,13 +109,14 @@ class Surveys:
     ) -> tuple[Availability, ...]:
         """Return the result of `survey`. Offers and rules change only together with the state."""
         if pod is None or not isinstance(health, Live):
-            return survey(self._state, health, offers, pod, rules)
-        if self._version != self._state.version or len(self._kept) >= _MOST_KEPT:
-            self._version = self._state.version
+            return survey(self._state, self._to_come, health, offers, pod, rules)
+        version = self._state.version, self._to_come.version
+        if self._version != version or len(self._kept) >= _MOST_KEPT:
+            self._version = version
             self._kept.clear()
         key = msgspec.msgpack.encode(pod)
         if key not in self._kept:
-            self._kept[key] = survey(self._state, health, offers, pod, rules)
+            self._kept[key] = survey(self._state, self._to_come, health, offers, pod, rules)
         return self._kept[key]
 
 
@@ -134,7 +147,9 @@ class Trials:
         return made if isinstance(made, Pod) else None
 
 
-def _look(state: ClusterState, trials: Trials, accelerator: Accelerator | None) -> Availability:
+def _look(
+    state: ClusterState, to_come: NodesToCome, trials: Trials, accelerator: Accelerator | None
+) -> Availability:
     smallest = trials.smallest(accelerator)
     pod = trials.pod(smallest)
     if pod is None:
@@ -149,12 +164,16 @@ def _look(state: ClusterState, trials: Trials, accelerator: Accelerator | None) 
             return Availability(accelerator, State.FREE, gpus)
         case Outcome.UNKNOWN:
             return Availability(accelerator, State.UNKNOWN)
-    scale_up = can_scale_up(state, accelerator, pod)
-    if scale_up is not None:
-        return Availability(accelerator, State.CAN_SCALE_UP, gpus, scale_up)
+    outlook = to_come.outlook(NOBODY, Subject(pod), DeclaredPool.of(accelerator))
+    match outlook:
+        case CanScaleUp():
+            return Availability(accelerator, State.CAN_SCALE_UP, gpus, outlook)
+        case MayScaleUp():
+            return Availability(accelerator, State.MAY_SCALE_UP, gpus, outlook)
     if verdict.busy:
-        return Availability(accelerator, State.BUSY, gpus)
-    return Availability(accelerator, State.AWAY if verdict.away else State.ABSENT, gpus)
+        return Availability(accelerator, State.BUSY, gpus, obstacles=outlook.obstacles)
+    word = State.AWAY if verdict.away else State.ABSENT
+    return Availability(accelerator, word, gpus, obstacles=outlook.obstacles)
 
 
 def _what_decides(pod: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,23 +10,24 @@ import copy
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from jupyterhub.app import JupyterHub
-from kubespawner import KubeSpawner
-from traitlets import TraitError
+from traitlets import Bunch, TraitError
 from traitlets.config import Config, Configurable, LoggingConfigurable
-from traitlets.config.loader import LazyConfigValue
+from traitlets.config.loader import PyFileConfigLoader
 from traitlets.log import get_logger
-from traitlets.utils.importstring import import_item
 
-from gpuspawner import manifest, runtime
+from gpuspawner import manifest, runtime, startup_report
 from gpuspawner.compat.required_names import IncompatibleError
 from gpuspawner.manifest import ManifestError
 from gpuspawner.offers import OfferError, Offers
 from gpuspawner.quoting import did_you_mean
 from gpuspawner.spawn.profiles import trial
 from gpuspawner.spawner import GPUSpawner
+from gpuspawner.spawner_class import SpawnerClassError, in_front_of
 from gpuspawner.traits import OFFERS
 from gpuspawner.web.handlers import serve
 
@@ -47,10 +48,10 @@ def configure(c: Config) -> None:
 
     Raises:
         ConfigurationError: A section or trait is misspelt, a value has the wrong type, or two
-            traits exclude each other.
+            traits exclude each other, or GPUSpawner can't stand in front of the spawner class.
         OfferError: The offers aren't usable.
     """
-    spawner = _spawner_class(c)
+    spawner = _spawner_class(_configured_class(c))
     c.JupyterHub.spawner_class = spawner
     check(c, spawner)
     try:
@@ -59,28 +60,31 @@ def configure(c: Config) -> None:
         return
     # The hub reads its configuration, with other files and the command line, without yielding to
     # the event loop.
+    if JupyterHub.initialized():
+        JupyterHub.instance().observe(_put_in_front, "spawner_class")
     loop.call_soon(_begin, c, spawner)
 
 
+def _put_in_front(change: Bunch) -> None:
+    """Put GPUSpawner in front of a class that later lines set; `_begin` reports its errors."""
+    with suppress(SpawnerClassError):
+        change.owner.spawner_class = in_front_of(change.new)
+
+
 def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
-    if JupyterHub.initialized():
-        c, spawner = JupyterHub.instance().config, JupyterHub.instance().spawner_class
     try:
-        _check_used(spawner)
-        runtime.current(check(c, spawner))
+        if JupyterHub.initialized():
+            c, used = JupyterHub.instance().config, JupyterHub.instance().spawner_class
+            spawner = _spawner_class(used)
+        settings = check(c, spawner)
+        running = runtime.current(settings)
         if JupyterHub.initialized():
             serve(JupyterHub.instance())
+        tornado_settings = c.JupyterHub.get("tornado_settings")
+        startup_report.begin(running, settings, _schedulers(settings), tornado_settings)
     except (ConfigurationError, IncompatibleError, OfferError) as error:
         get_logger().critical("%s", error)
         raise SystemExit(1) from None
-
-
-def _check_used(used: type[object]) -> None:
-    if not issubclass(used, GPUSpawner):
-        raise ConfigurationError(
-            f"JupyterHub.spawner_class was set to {used.__name__} after gpuspawner.configure(c); "
-            "remove that line, or derive the class from gpuspawner.GPUSpawner"
-        )
 
 
 def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
@@ -105,27 +109,43 @@ def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
     return settings
 
 
+def load(path: Path) -> Config:
+    """Execute a hub's configuration file outside of a hub.
+
+    Raises:
+        ConfigurationError: The file can't be read, or raises an error.
+    """
+    try:
+        return PyFileConfigLoader(path.name, str(path.parent)).load_config()
+    except (ConfigurationError, OfferError) as error:
+        raise ConfigurationError(str(error)) from error
+    except (Exception, SystemExit) as error:  # it is the administrator's program
+        raise ConfigurationError(f"{type(error).__name__}: {error}") from error
+
+
 def offered(c: Config) -> Offers:
     """Check a whole configuration, and return its offers; see `check`."""
-    return runtime.configured_offers(check(c, _spawner_class(c)))
+    return runtime.configured_offers(check(c, spawner_class(c)))
 
 
-def _spawner_class(c: Config) -> type[GPUSpawner]:
-    given = c.JupyterHub.get("spawner_class", GPUSpawner)
-    if isinstance(given, LazyConfigValue) or given in {KubeSpawner, "gpuspawner", "kubespawner"}:
-        return GPUSpawner
+def spawner_class(c: Config) -> type[GPUSpawner]:
+    """Return the class that `configure` sets.
+
+    Raises:
+        ConfigurationError: `JupyterHub.spawner_class` is a class that can't have gates.
+    """
+    return _spawner_class(_configured_class(c))
+
+
+def _configured_class(c: Config) -> object:
+    return c.JupyterHub.get("spawner_class", GPUSpawner)
+
+
+def _spawner_class(given: object) -> type[GPUSpawner]:
     try:
-        found = import_item(given) if isinstance(given, str) else given
-    except ImportError:
-        found = given
-    if found is KubeSpawner:  # as Zero-to-JupyterHub sets it
-        return GPUSpawner
-    if isinstance(found, type) and issubclass(found, GPUSpawner):
-        return found
-    raise ConfigurationError(
-        f"JupyterHub.spawner_class is {given!r}, which isn't a GPUSpawner; "
-        "remove that line, or derive the class from gpuspawner.GPUSpawner"
-    )
+        return in_front_of(given)
+    except SpawnerClassError as error:
+        raise ConfigurationError(str(error)) from error
 
 
 def _check_sections(c: Config, spawner: type[GPUSpawner]) -> None:
@@ -144,10 +164,11 @@ def _check_sections(c: Config, spawner: type[GPUSpawner]) -> None:
 
 
 def _check_names(c: Config, spawner: type[GPUSpawner]) -> None:
-    """Refuse misspelt traits of our sections; the hub warns about those of its own."""
+    """Refuse misspelt traits of our sections; the hub warns about those of other classes."""
     traits = spawner.class_trait_names(config=True)
-    stock = KubeSpawner.section_names()
-    for section in [name for name in spawner.section_names() if name not in stock and name in c]:
+    ours = [cls.__name__ for cls in spawner.__mro__ if issubclass(cls, GPUSpawner)]
+    others = {cls.__name__ for cls in spawner.__mro__ if not issubclass(cls, GPUSpawner)}
+    for section in [name for name in ours if name not in others and name in c]:
         for name in c[section]:
             if name not in traits:
                 hint = did_you_mean(name, traits)
@@ -204,12 +225,31 @@ def _overrides(settings: Any) -> Iterator[tuple[str, Iterable[str]]]:
     yield "Spawner.apply_user_options", [name for name in applied if isinstance(name, str)]
 
 
+def _schedulers(settings: Any) -> Iterator[str]:
+    """Yield the schedulers that servers may name, the hub's own first."""
+    yield settings.scheduler_name or ""
+    for _, overridden in _overrides(settings):
+        name = _mapping(overridden).get("scheduler_name")
+        if isinstance(name, str):
+            yield name
+
+
 def _check_profiles(settings: Any) -> None:
     """Refuse profiles that KubeSpawner can't show: every user would get HTTP 500."""
+    listed = settings.profile_list
+    if error := _profile_error(listed):
+        alone = enumerate(listed if isinstance(listed, list) else ())
+        places = (f"; look at profile_list[{n}]" for n, it in alone if _profile_error([it]))
+        text = f"KubeSpawner.profile_list can't be read: {error!r}{next(places, '')}"
+        raise ConfigurationError(text) from error
+
+
+def _profile_error(listed: object) -> Exception | None:
     try:
-        trial.check(settings.profile_list)
+        trial.check(listed)
     except (AttributeError, KeyError, TypeError, re.error) as error:
-        raise ConfigurationError(f"KubeSpawner.profile_list can't be read: {error!r}") from error
+        return error
+    return None
 
 
 def _mapping(value: object) -> Mapping[Any, Any]:

@@ -69,7 +69,7 @@ def discover(state: ClusterState) -> Discovery:
     """Find the accelerators of the nodes. The same nodes always get the same keys."""
     nodes: dict[tuple[str, str, str], list[NodeInfo]] = {}
     for node in state.nodes.values():
-        for resource in _gpus(node):
+        for resource in gpus(node):
             label, value = _label(node)
             nodes.setdefault((label, value, resource), []).append(node)
     found: dict[str, Accelerator] = {}
@@ -81,12 +81,18 @@ def discover(state: ClusterState) -> Discovery:
     return Discovery(accelerators, _note(accelerators))
 
 
-def _gpus(node: NodeInfo) -> Iterator[str]:
+def gpus(node: NodeInfo) -> Iterator[str]:
+    """Yield the resources of a node that are GPUs, also if none of them is allocatable."""
     # If all GPUs of a node are unhealthy, they still count in its capacity.
     for resource in node.capacity.keys() | node.allocatable.keys():
-        is_gpu = resource in RESOURCES or resource.startswith(MIG)
-        if is_gpu and node.capacity.get(resource, 0) + node.allocatable.get(resource, 0) > 0:
+        amount = node.capacity.get(resource, 0) + node.allocatable.get(resource, 0)
+        if is_gpu(resource) and amount > 0:
             yield resource
+
+
+def is_gpu(resource: str) -> bool:
+    """Whether a resource is one of those that are discovered."""
+    return resource in RESOURCES or resource.startswith(MIG)
 
 
 def _label(node: NodeInfo) -> tuple[str, str]:

@@ -3,21 +3,27 @@
 import asyncio
 import logging
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from gpuspawner.admission.dry_run import DryRun
 from gpuspawner.admission.dry_runs import CONNECTIONS, DryRuns
 from gpuspawner.availability import Surveys
 from gpuspawner.cluster.client import Client, load_configuration
-from gpuspawner.cluster.health import Live
+from gpuspawner.cluster.health import Live, Reading, Unreachable
+from gpuspawner.cluster.kinds import SCALING_KINDS
 from gpuspawner.cluster.view import ClusterView
-from gpuspawner.discovery import discover
+from gpuspawner.compat import zero_to_jupyterhub
+from gpuspawner.discovery import discover, is_gpu
 from gpuspawner.manifest import PodRules
 from gpuspawner.offers import Offers
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.preflight import Preflight
+from gpuspawner.scaling.pools import Pools
+from gpuspawner.schedulers import chart
+from gpuspawner.schedulers.judgement import Schedulers
 from gpuspawner.scheduling import Rules
 from gpuspawner.traits import OFFERS
 
@@ -35,11 +41,19 @@ class Settings(Protocol):
     cpu_requested: float
     cpu_environment: dict[str, str]
     keep_cpu_servers_off_accelerators: bool
+    autoscaling: str
+    scheduler_name: str | None
     scheduler_version: str | None
     default_filter_schedulers: list[str]
     k8s_api_host: str
     k8s_api_ssl_ca_cert: str
     k8s_api_verify_ssl: bool | None
+    profile_list: Any
+    extra_resource_limits: dict[str, Any]
+    extra_resource_guarantees: dict[str, Any]
+
+    def trait_has_value(self, name: str) -> bool:
+        """Whether a trait is set, or its default has been computed."""
 
 
 def configured_offers(settings: Settings) -> Offers:
@@ -51,14 +65,41 @@ def configured_offers(settings: Settings) -> Offers:
     return Offers.parse(**{name: getattr(settings, name) for name in OFFERS})
 
 
+def known_schedulers(settings: Settings) -> Schedulers:
+    """What the configuration and the chart's values say about schedulers."""
+    of_chart = zero_to_jupyterhub.user_scheduler()
+    return Schedulers(
+        tuple(settings.default_filter_schedulers), chart.read(*of_chart) if of_chart else None
+    )
+
+
+def scheduling_rules(settings: Settings) -> Rules | Callable[[str], Rules]:
+    """The rules of the servers' scheduler, or what makes them from the cluster's version."""
+    schedulers = known_schedulers(settings)
+    rules = partial(Rules.of_version, schedulers=schedulers.trusted)
+    version = settings.scheduler_version
+    if version is None:
+        version = schedulers.version(settings.scheduler_name or "")
+    return rules if version is None else rules(version)
+
+
 class Runtime:
     """The hub's one view of the cluster, and the offers on it.
+
+    Attributes:
+        gpus_for_all: Whether every server gets GPUs by `KubeSpawner.extra_resource_limits`, and
+            users have nothing to choose. If they could choose among discovered GPUs, those who
+            don't choose would lose theirs as soon as a node has one.
+
+    Args:
+        settings: The traits.
+        view: By default, a new view of the cluster that the traits name.
 
     Raises:
         OfferError: The offers aren't usable.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, view: ClusterView | None = None) -> None:
         self._configured = configured_offers(settings)
         self._rules = PodRules(
             cpu_environment=dict(settings.cpu_environment),
@@ -72,15 +113,24 @@ class Runtime:
             settings.k8s_api_ssl_ca_cert,
             settings.k8s_api_verify_ssl,
         )
-        rules = partial(Rules.of_version, schedulers=tuple(settings.default_filter_schedulers))
-        version = settings.scheduler_version
-        self.view = ClusterView(load, rules=rules if version is None else rules(version))
-        self._client = Client(load, CONNECTIONS)
-        self.dry_runs = DryRuns(DryRun(self._client, DRY_RUN_PATIENCE))
-        self.preflight = AdmittedPreflight(Preflight(self.view))
-        self.surveys = Surveys(self.view.state)
+        rules = scheduling_rules(settings)
+        self.view = view or ClusterView(load, rules=rules, scaling_kinds=SCALING_KINDS)
+        self.client = Client(load, CONNECTIONS)
+        self.dry_runs = DryRuns(DryRun(self.client, DRY_RUN_PATIENCE))
+        self.pools = Pools(self.view.state, self.view.autoscalers, settings.autoscaling)
+        self.preflight = AdmittedPreflight(Preflight(self.view, pools=self.pools))
+        self.surveys = Surveys(self.view.state, self.preflight.to_come)
         self._discovered = self._configured
         self._discovered_at = -1
+        # Users choose something else, so nobody has to configure what the hub discovers.
+        self._had_choices = any(getattr(settings, name) for name in OFFERS)
+        theirs = settings.profile_list or self._had_choices
+        self.gpus_for_all = _gives_gpus(settings) and not theirs
+        self._is_quiet = (
+            self.gpus_for_all
+            or bool(settings.profile_list)
+            or settings.trait_has_value("options_form")
+        )
         self._last_note = ""
 
     def start(self) -> None:
@@ -102,12 +152,21 @@ class Runtime:
         try:
             await asyncio.Event().wait()
         finally:
-            await self._client.close()
+            await self.client.close()
 
     @property
     def discovers(self) -> bool:
         """Whether accelerators are discovered; if so, there are none before the first list."""
         return not self._configured.accelerators
+
+    @property
+    def may_have_choices(self) -> bool:
+        """Whether users can choose something among the offers, or could before, or may soon.
+
+        Otherwise they need no form: a hub without GPUs starts servers at once, as KubeSpawner does.
+        """
+        has_choices = bool(self.offers.accelerators) or self._had_choices
+        return has_choices or isinstance(self.view.health(), Reading | Unreachable)
 
     @property
     def offers(self) -> Offers:
@@ -122,7 +181,10 @@ class Runtime:
         self._discovered_at = self.view.state.version
         discovery = discover(self.view.state)
         self._discovered = self._configured.with_accelerators(discovery.accelerators)
-        if discovery.note != self._last_note and isinstance(self.view.health(), Live):
+        self._had_choices = self._had_choices or bool(discovery.accelerators)
+        if self._is_quiet or discovery.note == self._last_note:
+            return
+        if isinstance(self.view.health(), Live):
             self._last_note = discovery.note
             log.info("%s", discovery.note)
 
@@ -131,6 +193,11 @@ class Runtime:
         accelerators = tuple(offers.accelerators.values())
         avoided = accelerators if self._keep_off else ()
         return replace(self._rules, accelerators=accelerators, cpu_avoids=avoided)
+
+
+def _gives_gpus(settings: Settings) -> bool:
+    amounts = settings.extra_resource_limits, settings.extra_resource_guarantees
+    return any(is_gpu(name) and str(it[name]) != "0" for it in amounts for name in it)
 
 
 _runtime: Runtime | None = None
@@ -144,7 +211,6 @@ def current(settings: Settings) -> Runtime:
         OfferError: The offers aren't usable.
         RuntimeError: No event loop is running.
     """
-    global _runtime  # noqa: PLW0603, there is one per process and this is it
     if _runtime is None:
         from gpuspawner.compat import required_names  # brings in the whole hub
 
@@ -152,8 +218,15 @@ def current(settings: Settings) -> Runtime:
         made = Runtime(settings)
         _log_through_the_hub(settings.log)
         made.start()
-        _runtime = made
+        use(made)
+        return made
     return _runtime
+
+
+def use(made: Runtime) -> None:
+    """Make *made* this process's runtime."""
+    global _runtime  # noqa: PLW0603, there is one per process and this is it
+    _runtime = made
 
 
 def _log_through_the_hub(log: logging.Logger) -> None:

@@ -4,12 +4,11 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 
-from traitlets.config.loader import ConfigFileNotFound, PyFileConfigLoader
-
 from gpuspawner import options
-from gpuspawner.configuration import ConfigurationError, offered
+from gpuspawner.configuration import ConfigurationError, load, offered
 from gpuspawner.offers import OfferError
 
 DISCOVERED = (
@@ -26,8 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     path: Path = parser.parse_args(arguments).configuration
     try:
-        offers = offered(PyFileConfigLoader(path.name, str(path.parent)).load_config())
-    except (ConfigFileNotFound, ConfigurationError, OfferError) as error:
+        with redirect_stdout(sys.stderr):  # the file may print, as that of Zero to JupyterHub does
+            offers = offered(load(path))
+    except (ConfigurationError, OfferError) as error:
         print(f"{path}: {error}", file=sys.stderr)
         return 2
     if not offers.accelerators:

@@ -13,10 +13,12 @@ from traitlets import Bunch, default, validate
 
 from gpuspawner import traits
 from gpuspawner.compat.kubespawner import Stock, copy_of
-from gpuspawner.spawn import connection, request_options
+from gpuspawner.spawn import administrators_form, connection, request_options
 from gpuspawner.spawn.accelerators import apply_nothing
+from gpuspawner.spawn.administrators_form import NONE_YET, PLACE
 from gpuspawner.spawn.controller import Controller
 from gpuspawner.spawn.profiles import loading
+from gpuspawner.spawn.source import FormReader
 
 
 class GPUSpawner(KubeSpawner):  # type: ignore[misc]
@@ -34,9 +36,16 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
     cpu_environment = traits.cpu_environment
     keep_cpu_servers_off_accelerators = traits.keep_cpu_servers_off_accelerators
     preflight = traits.preflight
+    autoscaling = traits.autoscaling
     language = traits.language
     scheduler_version = traits.scheduler_version
     default_filter_schedulers = traits.default_filter_schedulers
+
+    has_own_options = False
+    """Whether the administrator's class reads ``user_options``, as BinderHub's does.
+
+    Then discovered accelerators aren't on offer, because their options would be refused.
+    """
 
     # JupyterHub 5 stores any JSON of a REST body and passes it to the spawner on every later page,
     # where it must not break the creation of a spawner.
@@ -45,6 +54,7 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         connection.make(self, lambda: super(GPUSpawner, self).__init__(*args, **kwargs))
         self.take_charge()
+        administrators_form.renew(self, self.gates.sources.default_form)
 
     def copied(self) -> "GPUSpawner":
         """Return a copy whose traits can change without changing this spawner's."""
@@ -72,15 +82,27 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
 
     @default("options_form")
     def _options_form_default(self) -> Any:
-        return GPUSpawner.draw_form
+        if not hasattr(self, "gates"):
+            return super()._options_form_default() or NONE_YET
+        return self.gates.sources.default_form()
+
+    def _render_options_form(self, profile_list: Any) -> str:  # noqa: ARG002, KubeSpawner's name
+        return PLACE
+
+    async def _render_options_form_dynamically(self, current_spawner: Any) -> str:  # noqa: ARG002
+        return PLACE
 
     @default("options_from_form")
     def _options_from_form_default(self) -> Any:
-        return self.gates.source.reads_form
+        return FormReader(lambda: self.gates.sources.current)
+
+    async def get_options_form(self) -> Any:
+        """Return the administrator's form, with our fields in their place."""
+        return await self.gates.sources.fill(await super().get_options_form())
 
     async def draw_form(self) -> str:
         """Render the fields of the spawn form as HTML."""
-        return await self.gates.form()
+        return await self.gates.sources.form()
 
     def run_options_from_form(self, form_data: dict[str, list[object]]) -> Any:
         """Run gate 1 for a form."""

@@ -28,7 +28,7 @@ CONFIGURATION = ROOT / "jupyterhub_config.py"
 NAMESPACE = "jhub"
 
 _DEMO_CONFIGURATION = Path(__file__).with_name("demo_config.py")
-_HUB_TIMEOUT = 60.0
+_HUB_TIMEOUT = 180.0
 # The hub stops the servers and its proxy first.
 _HUB_GRACE = 20.0
 
@@ -53,6 +53,7 @@ class Demo:
     ) -> None:
         self.directory = directory.absolute()
         self.cluster = LocalCluster(self.directory / "cluster", fleet=fleet, pods=Pods.RUN)
+        self._fleet = fleet
         self._configuration = configuration
         free = free_ports(3)
         self.port = _checked(port) if port else free.pop()
@@ -98,6 +99,7 @@ class Demo:
         kubeconfig = rbac.hub_kubeconfig(self.cluster, NAMESPACE)
         settings = {
             "configuration": str(self._configuration),
+            "fleet": self._fleet,
             "directory": str(self.directory),
             "namespace": NAMESPACE,
             "port": self.port,

@@ -132,6 +132,14 @@ class Client:
         except (aiohttp.ClientError, OSError) as error:
             raise RequestError(str(error) or type(error).__name__) from error
 
+    async def serves(self, path: str, silence: float) -> bool:
+        """Whether there is a successful response to a GET."""
+        try:
+            async with self.get(path, {}, silence):
+                return True
+        except RequestError:
+            return False
+
     async def post(
         self, path: str, query: Mapping[str, str], body: Mapping[str, object]
     ) -> tuple[int, bytes]:

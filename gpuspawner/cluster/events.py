@@ -13,9 +13,9 @@ import msgspec
 from gpuspawner.cluster.client import GONE, RequestError, Status
 from gpuspawner.cluster.pages import ListMeta
 from gpuspawner.kube.objects import (
-    KINDS,
+    READ,
     UNDECODABLE,
-    KubeObject,
+    AnyObject,
     Undecodable,
     decode,
     decode_deep,
@@ -48,7 +48,7 @@ class Change:
     """
 
     type: str
-    object: KubeObject | Undecodable
+    object: AnyObject | Undecodable
     version: str = ""
 
 
@@ -97,9 +97,9 @@ class _Versioned(msgspec.Struct, gc=False):
     metadata: ListMeta
 
 
-_DECODERS: dict[str, msgspec.json.Decoder[_Event[KubeObject]]] = {
+_DECODERS: dict[str, msgspec.json.Decoder[_Event[AnyObject]]] = {
     kind: msgspec.json.Decoder(_Event[type_])  # type: ignore[valid-type]
-    for kind, type_ in KINDS.items()
+    for kind, type_ in READ.items()
 }
 _RAW_DECODER = msgspec.json.Decoder(_Event[msgspec.Raw])
 _decode_version = msgspec.json.Decoder(_Versioned).decode

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from gpuspawner.scaling.objects import STATUS
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -23,6 +25,11 @@ class Kind:
     def plural(self) -> str:
         """The resource, as RBAC names it."""
         return self.path.rpartition("/")[2]
+
+    @property
+    def api(self) -> str:
+        """The path of the API that has this kind; "" for the core API, which no server lacks."""
+        return "/".join(self.path.split("/")[:4]) if self.path.startswith("/apis/") else ""
 
 
 NODES = Kind("Node", "/api/v1/nodes")
@@ -46,3 +53,24 @@ _OPTIONAL = {
     "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
 }
 KINDS = (NODES, PODS, *(Kind(name, path, required=False) for name, path in _OPTIONAL.items()))
+
+KARPENTER_API = "/apis/karpenter.sh"
+KARPENTER_KINDS = (
+    Kind("NodePool", f"{KARPENTER_API}/v1/nodepools", required=False),
+    Kind("NodeClaim", f"{KARPENTER_API}/v1/nodeclaims", required=False),
+)
+AUTOSCALER_STATUS = Kind(
+    "ConfigMap",
+    f"/api/v1/namespaces/{STATUS[0]}/configmaps",
+    f"metadata.name={STATUS[1]}",
+    required=False,
+)
+"""What Cluster Autoscaler says about its node groups."""
+SCALING_KINDS = (*KARPENTER_KINDS, AUTOSCALER_STATUS)
+"""What tells of nodes that can still come; a cluster may have none of it."""
+
+
+def pod_events(namespace: str) -> Kind:
+    """Return the events of a namespace's pods."""
+    path = f"/api/v1/namespaces/{namespace}/events"
+    return Kind("Event", path, "involvedObject.kind=Pod", required=False)

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import aclosing
+from typing import Any, Protocol
 
 import msgspec
 
@@ -12,13 +13,31 @@ from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.events import Change
 from gpuspawner.cluster.kinds import Kind
 from gpuspawner.cluster.watch import Confirmed, Listed, Lost, Page, Signal, Watcher
-from gpuspawner.kube.objects import KubeObject, Undecodable, decode
-from gpuspawner.scheduling.state import ClusterState
+from gpuspawner.kube.objects import AnyObject, Undecodable, decode
 
 log = logging.getLogger(__name__)
 
 # The longest that processing a list or a burst of changes may hold the hub's event loop.
 _TURN_SECONDS = 0.002
+
+
+class Store(Protocol):
+    """The state that a reflector writes."""
+
+    def keys(self, kind: str) -> Iterator[tuple[str, str]]:
+        """Yield (namespace, name) of all objects of a kind."""
+
+    def mark_known(self, kind: str) -> None:
+        """Record that all objects of a kind have been put."""
+
+    def mark_unknown(self, kind: str) -> None:
+        """Record that objects of a kind may be missing or outdated."""
+
+    def put(self, thing: Any) -> None:
+        """Store the newest version of an object, or an `Undecodable`."""
+
+    def remove(self, kind: str, namespace: str, name: str) -> None:
+        """Drop an object, if it exists."""
 
 
 class Reflector:
@@ -34,7 +53,7 @@ class Reflector:
         undecodable: How many objects could not be decoded since the start.
     """
 
-    def __init__(self, kind: Kind, state: ClusterState, notify: Callable[[], None]) -> None:
+    def __init__(self, kind: Kind, state: Store, notify: Callable[[], None]) -> None:
         self.kind = kind
         self.listed = False
         self.gap = False
@@ -127,7 +146,7 @@ class Reflector:
                 # An API that the server lacks (device classes before 1.34) has no objects.
                 self._state.mark_known(self.kind.name)
 
-    def _put(self, parsed: KubeObject | Undecodable) -> tuple[str, str]:
+    def _put(self, parsed: AnyObject | Undecodable) -> tuple[str, str]:
         if isinstance(parsed, Undecodable):
             self._count(parsed)
         self._state.put(parsed)
@@ -156,7 +175,7 @@ class _Turn:
             self._started = time.perf_counter()
 
 
-def _key(parsed: KubeObject | Undecodable) -> tuple[str, str]:
+def _key(parsed: AnyObject | Undecodable) -> tuple[str, str]:
     if isinstance(parsed, Undecodable):
         return parsed.namespace, parsed.name
     return parsed.metadata.namespace, parsed.metadata.name

@@ -18,11 +18,21 @@ from gpuspawner.cluster.client import (
     RequestError,
     load_configuration,
 )
-from gpuspawner.cluster.health import Health, Live, Reading, Unreachable, health_of, is_open
+from gpuspawner.cluster.health import (
+    Health,
+    Live,
+    Reading,
+    Unreachable,
+    health_of,
+    is_forbidden,
+    is_open,
+)
 from gpuspawner.cluster.kinds import KINDS, Kind
 from gpuspawner.cluster.log import HealthLog
+from gpuspawner.cluster.pod_events import PodEvents
 from gpuspawner.cluster.reflector import Reflector
 from gpuspawner.cluster.watch import Backoff, Watcher
+from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scheduling.rules import DEFAULT_RULES, Rules
 from gpuspawner.scheduling.state import ClusterState
 
@@ -38,10 +48,11 @@ class ClusterView:
 
     Args:
         load: Makes the client's configuration; the default finds it as KubeSpawner does.
-        kinds: What to follow.
+        kinds: What to follow for the state.
         backoff: Time-outs and back-off.
         rules: The scheduling rules. A callable makes them from the API server's version, which the
             view then asks for first.
+        scaling_kinds: What to follow of autoscalers.
     """
 
     def __init__(
@@ -50,12 +61,16 @@ class ClusterView:
         kinds: tuple[Kind, ...] = KINDS,
         backoff: Backoff | None = None,
         rules: Rules | Callable[[str], Rules] = DEFAULT_RULES,
+        scaling_kinds: tuple[Kind, ...] = (),
     ) -> None:
         self.state = ClusterState(rules if isinstance(rules, Rules) else DEFAULT_RULES)
         self._rules = rules
         self._backoff = backoff or Backoff()
         self._load = load
+        self.autoscalers = AutoscalerObjects()
+        self.events = PodEvents(load, self._backoff, self.wake)
         self._reflectors = [Reflector(kind, self.state, self.wake) for kind in kinds]
+        self._scaling = [Reflector(it, self.autoscalers, self.wake) for it in scaling_kinds]
         self._tasks: list[asyncio.Task[None]] = []
         self._started = time.monotonic()
         self._change = asyncio.Event()
@@ -74,7 +89,8 @@ class ClusterView:
         self._started = time.monotonic()
         ruled = loop.create_task(self._learn_rules())
         following = [
-            loop.create_task(self._follow(reflector, ruled)) for reflector in self._reflectors
+            loop.create_task(self._follow(reflector, ruled))
+            for reflector in (*self._reflectors, *self._scaling)
         ]
         self._tasks = [ruled, *following, loop.create_task(self._tell_health())]
 
@@ -103,6 +119,12 @@ class ClusterView:
         return all(
             reflector.error is None for reflector in self._reflectors if reflector.kind.required
         )
+
+    def forbidden(self) -> tuple[str, ...]:
+        """The optional kinds that the hub may not read, as RBAC names them; autoscalers' too."""
+        both = (*self._reflectors, *self._scaling)
+        optional = (reflector for reflector in both if not reflector.kind.required)
+        return tuple(reflector.kind.plural for reflector in optional if is_forbidden(reflector))
 
     async def first_list(self, timeout: float) -> bool:  # noqa: ASYNC109 - a gate's patience
         """Wait until the first list of every kind is complete; return whether the view is live.
@@ -189,7 +211,7 @@ class ClusterView:
         """Whether waiting may help: nothing has failed, and something isn't read yet."""
         health = self.health()
         if isinstance(health, Live):
-            return any(map(is_open, self._reflectors))
+            return any(map(is_open, (*self._reflectors, *self._scaling)))
         return isinstance(health, Reading)
 
 

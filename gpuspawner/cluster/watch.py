@@ -25,7 +25,8 @@ from gpuspawner.cluster.kinds import Kind
 from gpuspawner.cluster.pages import pages
 
 # 410: the version is too old. 403: a right was withdrawn, so its objects must be listed again.
-_HISTORY_LOST = (403, GONE)
+_FORBIDDEN, _ABSENT = 403, 404
+_HISTORY_LOST = (_FORBIDDEN, _ABSENT, GONE)
 # A server that answers with an error so many times in a row may not know the version at all: its
 # data was restored from an older copy, say. A server that doesn't answer hasn't lost history.
 _MOST_FAILURES = 10
@@ -132,11 +133,25 @@ class Watcher:
                         yield signal
                         del signal  # it may be long until the next one
             except RequestError as error:
-                lost = self._lost(error)
+                lost = self._lost(await self._absent(error) or error)
             if lost is not None:
                 yield lost
                 wait = self._backoff.before_retry(self._failures)
                 await asyncio.sleep(max(lost.error.retry_after, wait))
+
+    async def _absent(self, error: RequestError) -> RequestError | None:
+        """Return the 404 of an API that the server lacks, if the collection is forbidden.
+
+        RBAC also forbids what doesn't exist. Discovery is open to everyone who has logged in
+        (ClusterRole system:discovery).
+        """
+        if error.status != _FORBIDDEN or not self._kind.api:
+            return None
+        try:
+            async with self._client.get(self._kind.api, {}, self._backoff.page):
+                return None
+        except RequestError as answer:
+            return answer if answer.status == _ABSENT else None
 
     def _lost(self, error: RequestError) -> Lost:
         self._failures += 1

@@ -5,7 +5,7 @@ Read in ``kubespawner/spawner.py`` and ``kubespawner/clients.py`` of 7.0.0 and 7
 
 import copy
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from traceback import walk_tb
 from typing import Any, TypeVar
 
@@ -13,6 +13,12 @@ from kubespawner import KubeSpawner
 from kubespawner.clients import load_config, shared_client
 
 AnySpawner = TypeVar("AnySpawner")
+
+_MAKING = ("get_pod_manifest", "load_user_options", "_load_profile", "_apply_overrides")
+"""The methods that make a profile's pod."""
+_DRAWING = ("_render_options_form", "_validate_user_options", "_get_initialized_profile_list")
+"""The methods that draw the form of profiles."""
+_OURS = __name__.partition(".")[0]
 
 # The hub's whole configuration, and the profiles, which KubeSpawner copies before it changes them.
 _NEVER_CHANGED = frozenset({"config", "profile_list"})
@@ -33,6 +39,19 @@ class Stock:
     def options_from_form(self) -> Any:
         """Return the function that reads a form of profiles."""
         return self.kubespawner._options_from_form_default()
+
+    def options_form(self, place: str) -> Any:
+        """Return the default of ``options_form``, which may be the administrator's class's own.
+
+        It is *place* instead of the method that draws the form of a function's profiles.
+        """
+        form = self.kubespawner._options_form_default()
+        return place if form == self._spawner._render_options_form_dynamically else form
+
+    def draw_profiles(self, profiles: Sequence[Mapping[str, Any]]) -> str:
+        """Draw the form for these profiles."""
+        drawn: str = self.kubespawner._render_options_form(profiles)
+        return drawn
 
     def validate_user_options(self, profiles: Sequence[Mapping[str, Any]]) -> None:
         """Check the options against profiles."""
@@ -78,12 +97,6 @@ class Stock:
         self._spawner.reflectors.pop(key, None)
 
 
-def draw_profiles(spawner: Any, profiles: Sequence[Mapping[str, Any]]) -> str:
-    """KubeSpawner's form for these profiles."""
-    drawn: str = spawner._render_options_form(profiles)
-    return drawn
-
-
 def as_list(profiles: Any) -> Any:
     """A ``profile_list``, in KubeSpawner's order if it is a dictionary; it may be a function."""
     return KubeSpawner._sorted_dict_values(None, profiles)
@@ -98,12 +111,60 @@ def complete_profiles(spawner: Any, profiles: Any) -> Sequence[Mapping[str, Any]
 def copy_of(spawner: AnySpawner) -> AnySpawner:
     """A copy of *spawner* whose traits can be changed without changing those of the original."""
     copied: Any = copy.copy(spawner)
-    values = copied._trait_values  # HasTraits gives each copy its own
-    for name, value in values.items():
-        if isinstance(value, dict | list | set) and name not in _NEVER_CHANGED:
-            values[name] = copy.deepcopy(value)
+    copied._trait_values = _own(copied._trait_values)
     made: AnySpawner = copied
     return made
+
+
+def renewing(copied: AnySpawner) -> Callable[[], AnySpawner]:
+    """Return a function that makes a copy as it is now again; much cheaper than another copy."""
+    spawner: Any = copied
+    attributes, values = dict(vars(spawner)), _own(spawner._trait_values)
+
+    def renew() -> AnySpawner:
+        vars(spawner).clear()
+        vars(spawner).update(attributes, _trait_values=_own(values))
+        return copied
+
+    return renew
+
+
+def _own(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of a spawner's traits that shares no value that is ever changed."""
+    return {
+        name: copy.deepcopy(value)
+        if isinstance(value, dict | list | set) and name not in _NEVER_CHANGED
+        else value
+        for name, value in values.items()
+    }
+
+
+def makes_its_pods(spawner: Any) -> bool:
+    """Whether only KubeSpawner and gpuspawner make a spawner's pods, and no class of others does.
+
+    A class of others may treat users differently.
+    """
+    return not _others_have(spawner, _MAKING)
+
+
+def form_template(spawner: Any) -> object:
+    """What KubeSpawner's form for the same profiles and options depends on, to compare.
+
+    None if a class of others draws it, perhaps each time in another way.
+    """
+    if _others_have(spawner, _DRAWING):
+        return None
+    return spawner.profile_form_template, tuple(spawner.additional_profile_form_template_paths)
+
+
+def _others_have(spawner: Any, names: Iterable[str]) -> bool:
+    """Whether a class that is neither KubeSpawner's nor ours has one of these methods."""
+    theirs = [
+        cls
+        for cls in type(spawner).__mro__
+        if cls not in KubeSpawner.__mro__ and cls.__module__.partition(".")[0] != _OURS
+    ]
+    return any(name in vars(cls) for cls in theirs for name in names)
 
 
 def connect(spawner: Any) -> bool:

@@ -3,11 +3,9 @@
 Otherwise they might silently stop calling a gate.
 """
 
-import dis
 import inspect
-from collections.abc import Iterator
 from dataclasses import dataclass
-from types import CodeType, ModuleType
+from types import ModuleType
 
 import jupyterhub
 import kubespawner
@@ -20,6 +18,8 @@ from jupyterhub.user import User
 from kubespawner import clients
 from kubespawner.spawner import KubeSpawner
 from traitlets import HasTraits
+
+from gpuspawner.compat.code import attributes_set, names_used
 
 
 class IncompatibleError(Exception):
@@ -52,7 +52,7 @@ class Requirement:
             return f"there is no {self}"
         if not self._can_be_called():
             return f"{self.owner.__name__}.{self.name} doesn't take {self._arguments()}"
-        if self.used_in is not None and self.name not in _names_in(self.used_in):
+        if self.used_in is not None and self.name not in names_used(self.used_in):
             return f"{self.used_in.__name__} doesn't use {self}"
         return ""
 
@@ -65,7 +65,7 @@ class Requirement:
         absent = object()
         if inspect.getattr_static(self.owner, self.name, absent) is not absent:
             return True
-        return isinstance(self.owner, type) and _sets(self.owner, self.name)
+        return isinstance(self.owner, type) and self.name in attributes_set(self.owner)
 
     def _can_be_called(self) -> bool:
         if not self.takes and not self.named:
@@ -82,6 +82,7 @@ REQUIREMENTS = (
     # JupyterHub calls these gates.
     Requirement(Spawner, "run_options_from_form", ("self", "form_data"), SpawnHandler),
     Requirement(Spawner, "options_from_query", ("self", "query_data"), SpawnHandler),
+    Requirement(Spawner, "get_options_form", ("self",), SpawnHandler),
     Requirement(Spawner, "run_pre_spawn_hook", ("self",), User),
     Requirement(Spawner, "clear_state", ("self",), User),
     # KubeSpawner calls these steps of a start, which are gates too.
@@ -108,7 +109,11 @@ REQUIREMENTS = (
         ("self", "pod_name", "delete_options", "grace_seconds", "request_timeout"),
     ),
     Requirement(KubeSpawner, "_options_from_form_default"),
-    Requirement(KubeSpawner, "_render_options_form", ("self", "profile_list")),
+    Requirement(KubeSpawner, "_options_form_default"),
+    Requirement(KubeSpawner, "_render_options_form", ("self", "profile_list"), KubeSpawner),
+    Requirement(
+        KubeSpawner, "_render_options_form_dynamically", ("self", "current_spawner"), KubeSpawner
+    ),
     Requirement(KubeSpawner, "_get_initialized_profile_list", ("self", "profile_list")),
     Requirement(KubeSpawner, "_sorted_dict_values", ("self", "src")),
     Requirement(clients, "load_config", named=("host", "ssl_ca_cert", "verify_ssl")),
@@ -145,28 +150,3 @@ def check() -> None:
                 f"gpuspawner can't run with JupyterHub {jupyterhub.__version__} and KubeSpawner "
                 f"{kubespawner.__version__}: {missing}; install versions that gpuspawner supports"
             )
-
-
-def _names_in(used_in: type) -> set[str]:
-    return {name for code in _codes(used_in) for name in code.co_names}
-
-
-def _sets(owner: type, name: str) -> bool:
-    codes = (code for code in _codes(owner) if name in code.co_names)
-    steps = (step for code in codes for step in dis.get_instructions(code))
-    return any(step.opname == "STORE_ATTR" and step.argval == name for step in steps)
-
-
-def _codes(owner: type) -> Iterator[CodeType]:
-    for method in vars(owner).values():
-        code = getattr(inspect.unwrap(method), "__code__", None) if callable(method) else None
-        if code is not None:
-            yield from _within(code)
-
-
-def _within(code: CodeType) -> Iterator[CodeType]:
-    """The code of one function, and of those within it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _within(constant)

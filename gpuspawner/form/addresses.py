@@ -18,7 +18,7 @@ _PREFIX = "gpuspawner"
 _SERVER = r"(?P<user_name>[^/]+)/(?P<server_name>[^/]*)"
 STATES = rf"/{_PREFIX}/states/{_SERVER}"
 DECISION = rf"/{_PREFIX}/decision/{_SERVER}"
-FILES = rf"/{_PREFIX}/static/(form\.(?:css|js))"
+FILES = rf"/{_PREFIX}/static/(form\.css|form\.js|profiles\.js)"
 
 
 def is_served(hub: Any) -> bool:
@@ -26,15 +26,18 @@ def is_served(hub: Any) -> bool:
     return has_handler(hub, STATES)
 
 
-def live(spawner: Any) -> Live | None:
-    """Return the addresses for a server's live form; None if the hub doesn't serve them."""
+def live(spawner: Any, script: str = "form.js") -> Live | None:
+    """Return the addresses for a server's live form; None if the hub doesn't serve them.
+
+    *script* keeps the form current: ``form.js`` or, on a page of profiles, ``profiles.js``.
+    """
     if not Application.initialized() or not is_served(Application.instance()):
         return None
     base = f"{spawner.hub.base_url}{_PREFIX}"
     server = f"{quote(spawner.user.name, safe='')}/{quote(spawner.name, safe='')}"
     return Live(
         style=f"{base}/static/form.css?v={version('form.css')}",
-        script=f"{base}/static/form.js?v={version('form.js')}",
+        script=f"{base}/static/{script}?v={version(script)}",
         states=f"{base}/states/{server}",
         decision=f"{base}/decision/{server}",
     )

@@ -10,6 +10,9 @@ from urllib.parse import parse_qsl, urlencode
 from gpuspawner.options import ACCELERATOR, NAMES, OF, GPURequest, user_options
 from gpuspawner.options.parsing import UNLISTED
 
+_PROFILE, _OPTION = "profile", "profile-option-"
+"""KubeSpawner's names of the fields of profiles."""
+
 INSTEAD = "instead"
 """The name of the buttons."""
 
@@ -20,6 +23,16 @@ def value(request: GPURequest) -> str:
     return urlencode({ACCELERATOR: "", **chosen})
 
 
+def profile_value(options: Mapping[str, object]) -> str:
+    """Return the value of the button of a profile, with its options as KubeSpawner stores them."""
+    fields = {
+        name if name == _PROFILE else f"{_OPTION}{options[_PROFILE]}--{name}": chosen
+        for name, chosen in options.items()
+        if isinstance(chosen, str)
+    }
+    return urlencode(fields)
+
+
 def pressed(form: Mapping[str, list[object]]) -> dict[str, list[object]]:
     """Return a form's fields; if an alternative's button was pressed, with its choices.
 
@@ -28,12 +41,17 @@ def pressed(form: Mapping[str, list[object]]) -> dict[str, list[object]]:
     buttons = form.get(INSTEAD)
     if not buttons:
         return dict(form)
-    fields = {
-        name: values
-        for name, values in form.items()
-        if name != INSTEAD and name.partition(OF)[0].removeprefix(UNLISTED) not in NAMES
-    }
-    for name, chosen in parse_qsl(str(buttons[-1]), keep_blank_values=True):
-        if name in NAMES:
-            fields[name] = [chosen]
-    return fields
+    chosen = parse_qsl(str(buttons[-1]), keep_blank_values=True)
+    is_ours = (
+        _is_of_profiles if any(name == _PROFILE for name, _ in chosen) else _is_of_accelerators
+    )
+    fields = {name: it for name, it in form.items() if name != INSTEAD and not is_ours(name)}
+    return fields | {name: [value] for name, value in chosen if is_ours(name)}
+
+
+def _is_of_accelerators(name: str) -> bool:
+    return name.partition(OF)[0].removeprefix(UNLISTED) in NAMES
+
+
+def _is_of_profiles(name: str) -> bool:
+    return name == _PROFILE or name.startswith(_OPTION)

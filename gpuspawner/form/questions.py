@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
-from gpuspawner.availability import Availability, State
+from gpuspawner.availability import Availability
 from gpuspawner.form.view_model import Choice
 from gpuspawner.language import gettext as _
 from gpuspawner.messages.words import cores, memory
@@ -62,7 +62,7 @@ CPUS: Question[int] = Question(CPU, cores, lambda millicores: millicores)
 
 def counts(row: Availability) -> Question[int]:
     """Ask for the number of GPUs. If the pool can grow, no number is marked as not free."""
-    most = row.gpus.most_free if row.gpus and row.state is not State.CAN_SCALE_UP else None
+    most = row.gpus.most_free if row.gpus and row.scale_up is None else None
 
     def remark(count: int, plain: str) -> str:
         return plain if most is None or count <= most else not_free(plain)

@@ -8,11 +8,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from gpuspawner.availability import Availability
+from gpuspawner.form.alternative_button import INSTEAD, profile_value
 from gpuspawner.form.questions import never, not_free
 from gpuspawner.form.view_builder import ViewBuilder
-from gpuspawner.form.view_model import MOST_LAMPS, Live, View
+from gpuspawner.form.view_model import MOST_LAMPS, Button, Live, RefusedView, View
 from gpuspawner.language import gettext, language_tag, ngettext
-from gpuspawner.messages import OnForm
+from gpuspawner.messages import OnForm, stale
 from gpuspawner.messages.corrections import replaced
 from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest, fall_back, user_options
@@ -46,7 +47,18 @@ def render(
         language_tag=language_tag,
         not_free=not_free,
         never=never,
+        stale=stale,
     )
+
+
+def render_refusal(told: OnForm, live: Live | None) -> str:
+    """Render a refusal of a profile, with a button for each alternative, above a form of others."""
+    template = _environment().get_template("refusal.html")
+    buttons = tuple(
+        Button(INSTEAD, profile_value(it.options), it.label, "") for it in told.profiles
+    )
+    view = RefusedView(told.message.html, buttons, live)
+    return template.render(view=view, style=_style(), language_tag=language_tag)
 
 
 @lru_cache(64)

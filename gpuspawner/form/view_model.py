@@ -125,6 +125,15 @@ class Live:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedView:
+    """A refusal above a form that isn't ours; the attributes are those of `View`."""
+
+    message: Markup
+    alternatives: tuple[Button, ...]
+    live: Live | None
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """The whole form.
 

@@ -1,5 +1,7 @@
 """Nodes, namespaces, device classes and priority classes."""
 
+import msgspec
+
 from .meta import KubeStruct, ObjectMeta, Quantities
 
 
@@ -11,9 +13,16 @@ class Taint(KubeStruct, frozen=True):
     effect: str = ""
 
 
-class NodeSpec(KubeStruct, frozen=True):
-    """The settings of a node: its cordon and its taints."""
+class NodeMeta(ObjectMeta, frozen=True):
+    """The metadata of a node."""
 
+    creation_timestamp: str = ""
+
+
+class NodeSpec(KubeStruct, frozen=True):
+    """The settings of a node: its cordon, its taints, and its name at the cloud."""
+
+    provider_id: str = msgspec.field(default="", name="providerID")
     unschedulable: bool = False
     taints: list[Taint] | None = None
 
@@ -28,7 +37,7 @@ class NodeStatus(KubeStruct, frozen=True):
 class Node(KubeStruct, frozen=True):
     """A node."""
 
-    metadata: ObjectMeta = ObjectMeta()
+    metadata: NodeMeta = NodeMeta()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 

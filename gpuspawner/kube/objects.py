@@ -10,6 +10,7 @@ from typing import Any, TypeVar, get_args
 
 import msgspec
 
+from .autoscaling import ConfigMap, Event, NodeClaim, NodePool
 from .nodes import DeviceClass, Namespace, Node, PriorityClass
 from .pods import Pod
 from .storage import (
@@ -40,10 +41,21 @@ KubeObject = (
     | PriorityClass
 )
 
+AutoscalerObject = NodePool | NodeClaim | ConfigMap | Event
+"""An object that tells of nodes to come."""
+
+AnyObject = KubeObject | AutoscalerObject
+
 _T = TypeVar("_T")
+_N = TypeVar("_N", bound=AnyObject)
 
 KINDS: dict[str, type[KubeObject]] = {type_.__name__: type_ for type_ in get_args(KubeObject)}
 """The kinds that decide where a pod can run, by their names in the API."""
+
+READ: dict[str, type[AnyObject]] = KINDS | {
+    type_.__name__: type_ for type_ in get_args(AutoscalerObject)
+}
+"""All kinds that can be decoded."""
 
 CLUSTER_SCOPED = frozenset(KINDS) - {"Pod", "PersistentVolumeClaim", "CSIStorageCapacity"}
 
@@ -64,8 +76,8 @@ class Undecodable(msgspec.Struct, gc=False, frozen=True):
 UNDECODABLE = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
 """All exceptions that decoding and converting may raise."""
 
-_DECODERS: dict[str, msgspec.json.Decoder[KubeObject]] = {
-    kind: msgspec.json.Decoder(type_) for kind, type_ in KINDS.items()
+_DECODERS: dict[str, msgspec.json.Decoder[AnyObject]] = {
+    kind: msgspec.json.Decoder(type_) for kind, type_ in READ.items()
 }
 # These match the API server's output. No string can contain the end marker: the server escapes
 # quotation marks inside strings, and no letter follows the quotation mark that ends a string.
@@ -95,9 +107,7 @@ def _without_managed_fields(encoded: bytes) -> bytes:
     return b"".join((*kept, encoded[at:]))
 
 
-def decode(
-    kind: str, raw: bytes | bytearray | memoryview | msgspec.Raw
-) -> KubeObject | Undecodable:
+def decode(kind: str, raw: bytes | bytearray | memoryview | msgspec.Raw) -> AnyObject | Undecodable:
     """Decode one object's JSON; return an `Undecodable` if it can't be read. Never raises."""
     try:
         return _named(kind, _DECODERS[kind].decode(raw))
@@ -129,7 +139,7 @@ def strict_convert(plain: object, type_: type[_T]) -> _T:
     return parsed
 
 
-def _named(kind: str, parsed: KubeObject) -> KubeObject:
+def _named(kind: str, parsed: _N) -> _N:
     if not parsed.metadata.name:
         raise ValueError(f"a {kind} without metadata.name")
     return parsed

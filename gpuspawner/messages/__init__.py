@@ -1,7 +1,23 @@
 """Turns decisions and facts into sentences for users and administrators."""
 
-from gpuspawner.messages.administrators import explain_overruled, explain_refusal, explain_unknown
-from gpuspawner.messages.availability import StateText, state_text
+from gpuspawner.messages.administrators import (
+    advise_on_scheduler,
+    explain_conflict,
+    explain_declared_pool,
+    explain_function,
+    explain_gpus_for_all,
+    explain_missing_rights,
+    explain_other_pools,
+    explain_overruled,
+    explain_refusal,
+    explain_scheduler,
+    explain_seen_pools,
+    explain_stock,
+    explain_unknown,
+    explain_unknown_scheduler,
+    explain_without,
+)
+from gpuspawner.messages.availability import StateText, stale, state_text
 from gpuspawner.messages.corrections import (
     correction,
     correction_at_fields,
@@ -11,41 +27,59 @@ from gpuspawner.messages.corrections import (
     too_large,
     unreadable_body,
 )
-from gpuspawner.messages.on_form import Button, OnForm, button
+from gpuspawner.messages.on_form import Button, OnForm, ProfileButton, button
 from gpuspawner.messages.refusals import (
     already_started,
     denied,
     misconfigured,
     profile_refused,
+    profile_refused_above_buttons,
     refusal,
     unreachable,
 )
-from gpuspawner.messages.starts import progress
+from gpuspawner.messages.starts import node_comes, preview, progress
 from gpuspawner.messages.words import Message, device, profile_choice, profile_named
 
 __all__ = [
     "Button",
     "Message",
     "OnForm",
+    "ProfileButton",
     "StateText",
+    "advise_on_scheduler",
     "already_started",
     "button",
     "correction",
     "correction_at_fields",
     "denied",
     "device",
+    "explain_conflict",
+    "explain_declared_pool",
+    "explain_function",
+    "explain_gpus_for_all",
+    "explain_missing_rights",
+    "explain_other_pools",
     "explain_overruled",
     "explain_refusal",
+    "explain_scheduler",
+    "explain_seen_pools",
+    "explain_stock",
     "explain_unknown",
+    "explain_unknown_scheduler",
+    "explain_without",
     "gone_at_start",
     "gone_from_form",
     "misconfigured",
     "no_longer_offered",
+    "node_comes",
+    "preview",
     "profile_choice",
     "profile_named",
     "profile_refused",
+    "profile_refused_above_buttons",
     "progress",
     "refusal",
+    "stale",
     "state_text",
     "too_large",
     "unreachable",

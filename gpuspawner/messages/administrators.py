@@ -1,6 +1,18 @@
 """Lines for administrators in the hub's log, in the terms of Kubernetes and always in English."""
 
+from collections.abc import Iterable, Sequence
+
 from gpuspawner.cluster.log import explain_health
+from gpuspawner.hub_limits import (
+    Conflict,
+    LateProgress,
+    LongHTTP,
+    LongRetries,
+    ShortRequest,
+    ShortStart,
+)
+from gpuspawner.inventory import Stock
+from gpuspawner.messages.scaling import explain_obstacles
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     Overruled,
@@ -11,6 +23,35 @@ from gpuspawner.preflight.decision import (
     ViewNotLive,
     Wait,
 )
+from gpuspawner.scaling.objects import STATUS
+from gpuspawner.scaling.outlook import Source
+from gpuspawner.schedulers.judgement import Declared, Default, Judgement, OfChart, Unknown
+
+_MOST_POOLS = 8
+
+# What comes of it while the hub may not read a kind.
+_ALL = "every server starts unchecked"
+_WITH_CLAIMS = "servers with a home directory or another claim start unchecked"
+_WITH_NEW_VOLUMES = "servers whose volume waits for its first server start unchecked"
+_KARPENTER = "the hub doesn't know which nodes Karpenter can still add"
+_WITHOUT = {
+    "nodes": _ALL,
+    "pods": _ALL,
+    "namespaces": "servers whose place depends on a namespaceSelector start unchecked",
+    "persistentvolumeclaims": _WITH_CLAIMS,
+    "persistentvolumes": _WITH_CLAIMS,
+    "storageclasses": _WITH_CLAIMS,
+    "csinodes": "servers with a CSI volume start unchecked",
+    "csidrivers": _WITH_NEW_VOLUMES,
+    "csistoragecapacities": _WITH_NEW_VOLUMES,
+    "volumeattachments": "servers with a CSI volume start unchecked, if nodes limit their number",
+    "priorityclasses": "servers whose dry run fails start unchecked",
+    "deviceclasses": "servers with a device that no node has start unchecked, and aren't refused",
+    "nodepools": _KARPENTER,
+    "nodeclaims": _KARPENTER,
+    "configmaps": "if Cluster Autoscaler runs, the hub doesn't know its limits",
+}
+_IN_KUBE_SYSTEM = {"configmaps": f"the ConfigMap {STATUS[1]} in {STATUS[0]}"}
 
 
 def explain_unknown(decision: Start) -> tuple[str, ...]:
@@ -34,6 +75,7 @@ def explain_refusal(decision: Refuse) -> str:
     said = decision.rejection.text if decision.rejection else decision.scheduler_message
     if decision.taints:
         said = "; ".join(filter(None, (said.rstrip("."), *map(_tainted, decision.taints))))
+    said = "; ".join(filter(None, (said, explain_obstacles(decision.obstacles))))
     return f"Refused ({decision.reason}; {asked}): {said}"
 
 
@@ -51,3 +93,126 @@ def _tainted(taint: TaintedNodes) -> str:
     return (
         f"{taint.nodes} node(s) have the taint {key}:{taint.effect}, which the pod doesn't tolerate"
     )
+
+
+def explain_scheduler(judgement: Judgement) -> str:
+    """Say how the hub judges a scheduler, and why."""
+    match judgement:
+        case Default(name):
+            return f"{name}, Kubernetes' own"
+        case Declared(name):
+            return f"{name}, trusted by GPUSpawner.default_filter_schedulers"
+        case OfChart(name, version):
+            return f"{name}, kube-scheduler {version} of the chart; its values change only scores"
+        case Unknown(name):
+            return f"{name}, unknown: its servers start unchecked"
+
+
+def explain_unknown_scheduler(unknown: Unknown) -> str:
+    """Say what comes of a scheduler that the hub doesn't know, and why the hub doesn't."""
+    why = "the hub doesn't know how it filters nodes"
+    if unknown.changes:
+        why = f"{' and '.join(unknown.changes)} may change how it filters nodes"
+    return f"Every server of the scheduler {unknown.name} starts unchecked: {why}."
+
+
+def advise_on_scheduler(unknown: Unknown) -> str:
+    """Name the trait that makes the hub check a scheduler's servers."""
+    return (
+        f"If {unknown.name} excludes the same nodes as kube-scheduler's default profile, add its "
+        "name to GPUSpawner.default_filter_schedulers."
+    )
+
+
+def explain_stock(stock: Stock) -> str:
+    """Say what the cluster has for an accelerator or profile now."""
+    if not stock.nodes:
+        return f"{stock.name}: no node"
+    nodes = f"{stock.nodes} node{'s' if stock.nodes > 1 else ''}"
+    return f"{stock.name}: {nodes}, {stock.free} of {stock.gpus} GPUs free"
+
+
+def explain_function() -> str:
+    """Say why no profile is counted."""
+    return "profiles: a function lists them for each user, so they aren't counted here"
+
+
+def explain_gpus_for_all() -> str:
+    """Say why users choose no GPUs."""
+    return (
+        "every server gets GPUs by KubeSpawner.extra_resource_limits, so users don't choose them; "
+        "to let users choose, configure GPUSpawner.accelerators"
+    )
+
+
+def explain_declared_pool(key: str, max_nodes: int) -> str:
+    """Say that an administrator's pool can grow."""
+    return f"{key} can grow to {max_nodes} node{'s' if max_nodes > 1 else ''} (scale_up)"
+
+
+def explain_seen_pools(source: Source, names: Sequence[str]) -> str:
+    """Name the pools of an autoscaler that the hub sees, but not more than fit on a line."""
+    more = len(names) - _MOST_POOLS
+    listed = [*names[:_MOST_POOLS], *([f"{more} more"] if more > 0 else [])]
+    return f"pools of {source}: {', '.join(listed)}"
+
+
+def explain_other_pools(source: Source | None) -> tuple[str, ...]:
+    """Say why a pool that the hub doesn't see may grow; nothing if none may."""
+    match source:
+        case None:
+            return ()
+        case Source.UNREAD:
+            return ("other pools may grow (the hub can't read Karpenter's NodePools)",)
+        case Source.CONFIGURATION:
+            return ('other pools may grow (GPUSpawner.autoscaling = "always")',)
+        case _:
+            return ("other pools may grow (labels or provider ids of the nodes)",)
+
+
+def explain_without(plural: str) -> str:
+    """Say what comes of it if the hub may not read a kind; RBAC names it so."""
+    return _WITHOUT[plural]
+
+
+def explain_missing_rights(plurals: Iterable[str]) -> tuple[str, ...]:
+    """Say which kinds the hub may not read, and what comes of it."""
+    by_effect: dict[str, list[str]] = {}
+    for plural in plurals:
+        by_effect.setdefault(_WITHOUT[plural], []).append(_IN_KUBE_SYSTEM.get(plural, plural))
+    return tuple(
+        f"no right to list and watch {', '.join(kinds)}: {effect}"
+        for effect, kinds in by_effect.items()
+    )
+
+
+def explain_conflict(conflict: Conflict) -> str:
+    """Say which limits defeat each other, and what happens then."""
+    match conflict:
+        case ShortStart(start, failures):
+            end = f", and the hub ends after {failures} failures in a row" if failures else ""
+            return (
+                f"Spawner.start_timeout is {start:g} s: a start that waits for a new node or pulls "
+                f"a large image takes longer and fails{end}"
+            )
+        case LongHTTP(http, start):
+            return (
+                f"Spawner.http_timeout is {http:g} s, but it only counts once the pod runs; a "
+                f"start has Spawner.start_timeout, {start:g} s"
+            )
+        case LateProgress(slow_spawn):
+            return (
+                f"slow_spawn_timeout is {slow_spawn:g} s: users see no progress page until then, "
+                "and a proxy in front of the hub may give up first"
+            )
+        case LongRetries(retries, start):
+            return (
+                f"KubeSpawner.k8s_api_request_retry_timeout is {retries:g} s: one request to a "
+                f"slow API server can take the whole Spawner.start_timeout, {start:g} s"
+            )
+        case ShortRequest(request, admission):
+            return (
+                f"KubeSpawner.k8s_api_request_timeout is {request:g} s: if admission takes longer, "
+                "KubeSpawner deletes the pod that it has just created, and gpuspawner's dry run "
+                f"waits {admission:g} s"
+            )

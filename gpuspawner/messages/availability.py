@@ -1,14 +1,16 @@
 """The availability of an accelerator, as a state and in figures."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpuspawner.availability import Availability, State
 from gpuspawner.language import gettext as _
 from gpuspawner.language import ngettext
-from gpuspawner.messages import words
+from gpuspawner.messages.scaling import may_pass, takes
 from gpuspawner.offers import Accelerator
 from gpuspawner.preflight.decision import Room
+from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Why
 
 _MIG = re.compile(r"nvidia\.com/mig-[0-9]+g\.([0-9]+)gb(?:\.[a-z.]+)?")
 """The resource of a MIG slice in NVIDIA's device plugin: ``nvidia.com/mig-1g.10gb``."""
@@ -41,19 +43,36 @@ def state_text(row: Availability) -> StateText:
             return StateText(_("Free"), _free(row.gpus) if row.gpus else "")
         case State.BUSY:
             return _busy(row.gpus)
-        case State.CAN_SCALE_UP if row.scale_up is not None:
-            usual = words.minutes(row.scale_up.minutes)
-            return StateText(_("New machine"), _("takes {time} to start").format(time=usual))
         case State.CAN_SCALE_UP:
-            return StateText(_("New machine"))
+            return StateText(_("New machine"), _takes(row.scale_up))
+        case State.MAY_SCALE_UP:
+            return StateText(_("Perhaps"), _("no machine is free, but one may be added"))
         case State.AWAY:
             return StateText(_("Offline"), _("its machines are out of service right now"))
         case State.ABSENT:
-            return StateText(_("Not available"), _("no machine here can provide it"))
+            return StateText(_("Not available"), _absent(row.obstacles))
         case State.READING:
             return StateText(_("Checking"), _("still reading the cluster"))
         case State.UNKNOWN:
             return StateText(_("Unknown"), _("we can't check right now"))
+
+
+def stale() -> str:
+    """Say that an open form shows old figures."""
+    return _("We can't refresh these figures right now.")
+
+
+def _absent(obstacles: Sequence[Obstacle]) -> str:
+    if any(obstacle.why is Why.STOCK_OUT for obstacle in obstacles):
+        return _("the cloud provider has none right now")
+    if may_pass(obstacles):
+        return _("no machine can be added for it right now")
+    return _("no machine here can provide it")
+
+
+def _takes(scale_up: CanScaleUp | MayScaleUp | None) -> str:
+    usual = takes(scale_up)
+    return _("takes {time} to start").format(time=usual) if usual else _("takes a few minutes")
 
 
 def _free(gpus: Room) -> str:

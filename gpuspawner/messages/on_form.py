@@ -1,12 +1,13 @@
 """Texts on a form that is drawn again: its message, its errors, and its buttons."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gpuspawner.language import gettext as _
 from gpuspawner.messages import words
 from gpuspawner.messages.corrections import correction_at_fields
-from gpuspawner.messages.refusals import refusal, why
+from gpuspawner.messages.refusals import refusal, refusal_above_buttons
+from gpuspawner.messages.scaling import may_pass
 from gpuspawner.messages.words import Message
 from gpuspawner.options import ACCELERATOR, CPU, GPUS, MEMORY, FieldError
 from gpuspawner.policy import Grant
@@ -21,11 +22,13 @@ class OnForm:
         message: The reason, above the form.
         errors: The reason, at the fields that it is about.
         alternatives: What would start right now, each with its own button.
+        profiles: As `alternatives`, if users choose among profiles.
     """
 
     message: Message
     errors: tuple[FieldError, ...] = ()
     alternatives: tuple[Alternative, ...] = ()
+    profiles: tuple["ProfileButton", ...] = ()
 
     @classmethod
     def of_errors(cls, errors: Sequence[FieldError]) -> "OnForm":
@@ -35,10 +38,23 @@ class OnForm:
     @classmethod
     def of_refusal(cls, decision: Refuse) -> "OnForm":
         """Show a refusal; buttons for the alternatives replace the sentence about them."""
-        message = Message.of(why(decision)) if decision.alternatives else refusal(decision)
+        message = refusal_above_buttons if decision.alternatives else refusal
         # A rejection by the API server is about the whole server, not a field.
         errors = () if decision.rejection else (_at_field(decision),)
-        return cls(message, errors, decision.alternatives)
+        return cls(message(decision), errors, decision.alternatives)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileButton:
+    """The text of an alternative's button, and the options that it starts."""
+
+    label: str
+    options: Mapping[str, object]
+
+    @classmethod
+    def of(cls, named: str, options: Mapping[str, object]) -> "ProfileButton":
+        """Make the button of a profile, named as `profile_named` does."""
+        return cls(_("Start {profile}").format(profile=named), options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +94,7 @@ def _at_field(decision: Refuse) -> FieldError:
             and _most(shortage, now=now) < shortage.asked
         ):
             return FieldError(shortage.resource, _short(decision.grant, shortage, now=now))
-    if decision.reason is Reason.IMPOSSIBLE:
+    if decision.reason is Reason.IMPOSSIBLE and not may_pass(decision.obstacles):
         return FieldError(ACCELERATOR, _("Not available."))
     return FieldError(ACCELERATOR, _("Not available right now."))
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from gpuspawner.language import all_of, ngettext, one_of
 from gpuspawner.language import gettext as _
 from gpuspawner.messages import admission, words
+from gpuspawner.messages.scaling import may_pass, no_more
 from gpuspawner.messages.words import Message
 from gpuspawner.policy import Denial, Grant
 from gpuspawner.preflight.decision import Alternative, Difference, Reason, Refuse, Room
@@ -15,7 +16,12 @@ PODS = "pods"
 
 def refusal(decision: Refuse) -> Message:
     """Say what the user asked for, what there is, and the nearest alternatives."""
-    return Message.of(why(decision), _way_out(decision))
+    return Message.of(why(decision), no_more(decision.obstacles), _way_out(decision))
+
+
+def refusal_above_buttons(decision: Refuse) -> Message:
+    """As `refusal`, if buttons show the alternatives."""
+    return Message.of(why(decision), no_more(decision.obstacles))
 
 
 def profile_refused(decision: Refuse, profile: str, others: Sequence[str]) -> Message:
@@ -25,16 +31,7 @@ def profile_refused(decision: Refuse, profile: str, others: Sequence[str]) -> Me
     """
     if not profile:
         return refusal(decision)
-    match decision.reason:
-        case Reason.IMPOSSIBLE:
-            text = _("{profile} can't start on any machine here.")
-        case Reason.LIMIT_RANGE | Reason.NOT_ADMITTED:
-            text = _("{profile} can't start.")
-        case Reason.QUOTA if decision.rejection and admission.is_for_good(decision.rejection):
-            text = _("{profile} can't start.")
-        case _:
-            text = _("{profile} can't start right now.")
-    lead = text.format(profile=profile)
+    lead = _profile_lead(decision, profile)
     if not others:
         return Message.of(lead, refusal(decision).text)
     if len(others) == 1:
@@ -42,7 +39,26 @@ def profile_refused(decision: Refuse, profile: str, others: Sequence[str]) -> Me
     else:
         text = _("You can start one of these instead: {profiles}.")
         instead = text.format(profiles="; ".join(others))
-    return Message.of(lead, why(decision), instead)
+    return Message.of(lead, why(decision), no_more(decision.obstacles), instead)
+
+
+def profile_refused_above_buttons(decision: Refuse, profile: str) -> Message:
+    """As `profile_refused`, if buttons name the others."""
+    lead = _profile_lead(decision, profile)
+    return Message.of(lead, why(decision), no_more(decision.obstacles))
+
+
+def _profile_lead(decision: Refuse, profile: str) -> str:
+    match decision.reason:
+        case Reason.IMPOSSIBLE if not may_pass(decision.obstacles):
+            text = _("{profile} can't start on any machine here.")
+        case Reason.LIMIT_RANGE | Reason.NOT_ADMITTED:
+            text = _("{profile} can't start.")
+        case Reason.QUOTA if decision.rejection and admission.is_for_good(decision.rejection):
+            text = _("{profile} can't start.")
+        case _:
+            text = _("{profile} can't start right now.")
+    return text.format(profile=profile)
 
 
 def denied(denial: Denial) -> Message:
@@ -203,6 +219,8 @@ def _way_out(decision: Refuse) -> str:
     if decision.rejection is not None:
         return admission.way_out(decision.rejection)
     match decision.reason:
+        case Reason.IMPOSSIBLE if may_pass(decision.obstacles):
+            return _("Please choose something else, or try again later.")
         case Reason.IMPOSSIBLE:
             return words.ask()
         case Reason.TRY_AGAIN:

@@ -1,8 +1,8 @@
 """What a start will do, on the form before it and on the progress page during it."""
 
 from gpuspawner.language import gettext as _
-from gpuspawner.messages import words
 from gpuspawner.messages.refusals import refusal, why
+from gpuspawner.messages.scaling import takes
 from gpuspawner.messages.words import Message
 from gpuspawner.preflight.decision import (
     AfterPreemption,
@@ -13,6 +13,7 @@ from gpuspawner.preflight.decision import (
     Start,
     Wait,
 )
+from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp
 
 
 def preview(decision: Decision) -> Message:
@@ -20,8 +21,7 @@ def preview(decision: Decision) -> Message:
     if isinstance(decision, Refuse):
         return refusal(decision)
     if isinstance(decision, Wait):
-        text = _("A new machine will start for your server; this usually takes {time}.")
-        return _new_machine(text, decision)
+        return _expected(decision.scale_up)
     for note in decision.notes:
         if isinstance(note, Overruled):
             return Message.of(why(note.refusal), _("The hub would start your server anyway."))
@@ -33,14 +33,39 @@ def preview(decision: Decision) -> Message:
 def progress(decision: Start | Wait) -> tuple[Message, ...]:
     """Return the messages about a start in progress; none if it simply starts."""
     if isinstance(decision, Wait):
-        text = _("A new machine is starting for you; this usually takes {time}.")
-        return (_new_machine(text, decision),)
+        return (_coming(decision.scale_up),)
     # Several unknowns give the same sentence.
     return tuple(dict.fromkeys(_note(note) for note in decision.notes))
 
 
-def _new_machine(text: str, decision: Wait) -> Message:
-    return Message.of(text.format(time=words.minutes(decision.scale_up.minutes)))
+def node_comes(scale_up: CanScaleUp | MayScaleUp) -> Message:
+    """Say that a node is on its way, and how long that usually takes."""
+    if usual := takes(scale_up):
+        text = _("A new machine is starting for you; this usually takes {time}.")
+        return Message.of(text.format(time=usual))
+    return Message.of(_("A new machine is starting for you; this takes a few minutes."))
+
+
+def _expected(scale_up: CanScaleUp | MayScaleUp) -> Message:
+    if isinstance(scale_up, MayScaleUp):
+        return Message.of(_no_room(), _("The cluster may add one when you start your server."))
+    if usual := takes(scale_up):
+        text = _("A new machine will start for your server; this usually takes {time}.")
+        return Message.of(text.format(time=usual))
+    return Message.of(_("A new machine will start for your server; this takes a few minutes."))
+
+
+def _coming(scale_up: CanScaleUp | MayScaleUp) -> Message:
+    if isinstance(scale_up, MayScaleUp):
+        return Message.of(
+            _no_room(),
+            _("The cluster may add one; if it doesn't, we'll tell you in about a minute."),
+        )
+    return node_comes(scale_up)
+
+
+def _no_room() -> str:
+    return _("No machine has room for your server right now.")
 
 
 def _note(note: Note) -> Message:

@@ -118,7 +118,7 @@ def ask_alone() -> str:
 
 
 def tell() -> str:
-    """Say who can mend what the user can't."""
+    """Say who can help if the user can't."""
     return _("Please tell your administrator. The hub's log has the details.")
 
 

@@ -143,6 +143,7 @@ def read(value: object, kind: type[T], place: str) -> T:
         plain: Any = freeze(value)
         if keys and isinstance(plain, Mapping):
             plain = {k: part for k, part in plain.items() if part is not None or k not in keys}
+            plain = {key: _without_nulls(part) for key, part in plain.items()}
         return msgspec.convert(plain, kind, strict=True)
     except NotPlainError as error:
         reason, path = error.args[0], one_line(error.args[1], longest=100)
@@ -151,6 +152,18 @@ def read(value: object, kind: type[T], place: str) -> T:
     except (msgspec.ValidationError, UnicodeEncodeError) as error:
         reason, path = _in_plain_english(error, plain, keys)
     raise OfferError(place + path, reason)
+
+
+def _without_nulls(value: Frozen) -> Frozen:
+    """Leave out keys with null: a values file removes keys of another file in this way."""
+    match value:
+        case Mapping():
+            kept = {key: _without_nulls(it) for key, it in value.items() if it is not None}
+            return MappingProxyType(kept)
+        case tuple():
+            return tuple(map(_without_nulls, value))
+        case _:
+            return value
 
 
 def each(values: Iterable[object], kind: type[T], place: str) -> tuple[T, ...]:
@@ -225,6 +238,8 @@ def keyed(value: object, kind: type[T], trait: str) -> dict[str, T]:
     found: dict[str, T] = {}
     spellings: dict[str, str] = {}
     for key, part in value.items():
+        if part is None:
+            continue
         if not isinstance(key, str):
             raise OfferError(trait, f"the key {quote(key)} is not text; write it in quotes")
         read(key, _Key, trait)

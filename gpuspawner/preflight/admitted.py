@@ -14,9 +14,10 @@ from gpuspawner.admission.dry_runs import TooManyDryRunsError
 from gpuspawner.admission.rejection import OutOfRange, OverQuota, QuotaUncounted, Rejection
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.alternatives import Variants, request_for
-from gpuspawner.preflight.decision import Alternative, Decision, Reason, Refuse
+from gpuspawner.preflight.decision import Alternative, Decision, Reason, Refuse, Wait
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.verdicts import Shape
 
 Question = Callable[[Proposal], Awaitable[Decision]]
 """One of the preflight's gates, without admission."""
@@ -31,6 +32,7 @@ class AdmittedPreflight:
     def __init__(self, preflight: Preflight) -> None:
         self._preflight = preflight
         self.reservations = preflight.reservations
+        self.to_come = preflight.to_come
         self._changes: dict[str | None, bool] = {}
         """By accelerator, whether admission has ever changed a pod that uses it. Admission may look
         at the user, so this says nothing about the next pod but whether it may change devices."""
@@ -38,6 +40,14 @@ class AdmittedPreflight:
     def check(self, proposal: Proposal) -> Decision:
         """As `Preflight.check`, without admission."""
         return self._preflight.check(proposal)
+
+    def fits(self, proposal: Proposal) -> bool:
+        """As `Preflight.fits`."""
+        return self._preflight.fits(proposal)
+
+    def shape(self, proposal: Proposal) -> Shape | None:
+        """As `Preflight.shape`."""
+        return self._preflight.shape(proposal)
 
     async def foretell(self, proposal: Proposal, admission: Admission) -> Decision:
         """Like `check`, for an open form whose choices change: ask admission only about a no.
@@ -48,7 +58,7 @@ class AdmittedPreflight:
             TooManyDryRunsError: No dry run got its turn in time, so nothing is known.
         """
         decision = self.check(proposal)
-        if not self._may_become_yes(proposal, decision):
+        if not self.may_become_yes(proposal, decision):
             return decision
         admitted = await admission.admit(proposal.namespace, proposal.pod)
         decision = self.check(proposal)  # the view may have changed during the wait
@@ -68,7 +78,7 @@ class AdmittedPreflight:
         admission later.
         """
         decision = await self._preflight.begin(proposal)
-        if not self._may_become_yes(proposal, decision):
+        if not self.may_become_yes(proposal, decision):
             return decision
         return await self._after_admission(proposal, admission, self._preflight.begin)
 
@@ -82,6 +92,10 @@ class AdmittedPreflight:
     async def until_taken(self, proposal: Proposal) -> Refuse:
         """As `Preflight.until_taken`."""
         return await self._preflight.until_taken(proposal)
+
+    async def until_in_vain(self, proposal: Proposal, wait: Wait) -> Refuse:
+        """As `NodeWaits.until_in_vain`."""
+        return await self._preflight.node_waits.until_in_vain(proposal, wait)
 
     async def with_alternatives(
         self, refusal: Refuse, proposal: Proposal, variants: Variants, admission: Admission
@@ -100,7 +114,22 @@ class AdmittedPreflight:
     async def _check(self, proposal: Proposal) -> Decision:
         return self._preflight.check(proposal)
 
-    def _may_become_yes(self, proposal: Proposal, decision: Decision) -> bool:
+    async def admitted(
+        self, proposal: Proposal, admission: Admission
+    ) -> Proposal | Rejection | None:
+        """Return the proposal as admission changes it, or its rejection; None without an answer.
+
+        Raises:
+            TooManyDryRunsError: As `foretell`.
+        """
+        admitted = await admission.admit(proposal.namespace, proposal.pod)
+        if admitted is None or isinstance(admitted, Rejection):
+            return admitted
+        self._learn(proposal, admitted)
+        return replace(proposal, pod=admitted)
+
+    def may_become_yes(self, proposal: Proposal, decision: Decision) -> bool:
+        """Whether the decision is a no that admission could turn into a yes."""
         if not isinstance(decision, Refuse) or decision.reason is Reason.TRY_AGAIN:
             return False
         changed = self._changes.get(_model(proposal.grant), True)

@@ -7,6 +7,7 @@ from gpuspawner.kube.objects import Undecodable
 from gpuspawner.policy import Grant
 from gpuspawner.preflight import facts
 from gpuspawner.preflight.alternatives import Variant, Variants, nearest
+from gpuspawner.preflight.counts import Counts
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     Alternative,
@@ -17,9 +18,10 @@ from gpuspawner.preflight.decision import (
     UnknownRules,
     Wait,
 )
+from gpuspawner.preflight.nodes_to_come import NodesToCome
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.verdicts import Subject, Verdicts
-from gpuspawner.scaling.declared import can_scale_up
+from gpuspawner.scaling.outlook import CannotScaleUp
 from gpuspawner.scheduling import Unknown
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome, Verdict
@@ -28,9 +30,13 @@ from gpuspawner.scheduling.verdict import Outcome, Verdict
 class Decider:
     """Decides about pods at one moment; changes nothing."""
 
-    def __init__(self, state: ClusterState, verdicts: Verdicts) -> None:
+    def __init__(
+        self, state: ClusterState, verdicts: Verdicts, to_come: NodesToCome, counts: Counts
+    ) -> None:
         self._state = state
+        self._counts = counts
         self._verdicts = verdicts
+        self._to_come = to_come
 
     def decide(self, proposal: Proposal, age: float) -> Decision:
         """Decide about a pod; the API server last confirmed the state *age* seconds ago."""
@@ -75,9 +81,7 @@ class Decider:
     def fits(self, proposal: Proposal) -> bool:
         """Whether a node has room for the pod at this moment."""
         subject = proposal.subject
-        return (
-            isinstance(subject, Subject) and self._verdicts.verdict(subject).outcome is Outcome.FITS
-        )
+        return isinstance(subject, Subject) and self._verdicts.fits(subject)
 
     def _waits_for_a_claim(self, namespace: str, verdict: Verdict) -> bool:
         """Whether the verdict rejects the pod because of a PersistentVolumeClaim not yet in view.
@@ -96,9 +100,9 @@ class Decider:
         self, proposal: Proposal, subject: Subject, verdict: Verdict, age: float
     ) -> Wait | Refuse:
         grant, pod = proposal.grant, subject.pod
-        scale_up = can_scale_up(self._state, grant.accelerator, pod)
-        if scale_up and verdict.rejected is None:
-            return Wait(grant, scale_up)
+        outlook = self._to_come.outlook(proposal.key, subject, proposal.declared_pool)
+        if not isinstance(outlook, CannotScaleUp):
+            return Wait(grant, outlook)
         nodes = facts.candidates(self._state, pod)
         resource = grant.accelerator.resource if grant.accelerator else None
         return Refuse(
@@ -106,10 +110,11 @@ class Decider:
             _reason(verdict),
             gpus=facts.gpus(nodes, grant.accelerator, grant.gpus),
             shortage=facts.shortage(self._state, pod, nodes, resource),
-            taints=facts.taints(self._state, pod),
+            taints=self._counts.taints(pod),
             candidates=len(nodes),
             away=len(verdict.away),
             view_age=age,
+            obstacles=outlook.obstacles,
             scheduler_message=verdict.condition_message,
         )
 

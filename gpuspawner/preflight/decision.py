@@ -9,7 +9,7 @@ from enum import StrEnum
 from gpuspawner.admission.rejection import Rejection
 from gpuspawner.cluster.health import Health
 from gpuspawner.policy import Grant
-from gpuspawner.scaling.declared import CanScaleUp
+from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle
 
 
 class Reason(StrEnum):
@@ -24,7 +24,7 @@ class Reason(StrEnum):
     AWAY = "away"
     """The nodes that could hold it are cordoned, not ready or have unhealthy GPUs."""
     IMPOSSIBLE = "impossible"
-    """No existing node can ever hold it."""
+    """No node can ever hold it: neither one that exists, nor one that can still come."""
     QUOTA = "quota"
     """A ResourceQuota of its namespace leaves too little."""
     LIMIT_RANGE = "limit-range"
@@ -146,10 +146,15 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The hub may create the pod; it stays Pending until a new node has joined."""
+    """The hub may create the pod; it stays Pending until a new node has joined.
+
+    Attributes:
+        scale_up: If it is only known that a node may come, the start is a trial: the autoscaler's
+            answer to the pod decides.
+    """
 
     grant: Grant
-    scale_up: CanScaleUp
+    scale_up: CanScaleUp | MayScaleUp
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +172,7 @@ class Refuse:
         away: How many nodes it would fit on if they weren't cordoned, not ready or unhealthy.
         alternatives: At most three, nearest first.
         view_age: Seconds since the API server last confirmed the view.
+        obstacles: Why no node can come for the pod, by pool; empty if the cluster doesn't grow.
         scheduler_message: kube-scheduler's own text for this pod, for administrators.
         rejection: Why the API server rejects the pod; None if it doesn't.
         after_admission: Whether the API server's admission was asked first.
@@ -181,6 +187,7 @@ class Refuse:
     away: int = 0
     alternatives: tuple[Alternative, ...] = ()
     view_age: float = 0.0
+    obstacles: tuple[Obstacle, ...] = ()
     scheduler_message: str = ""
     rejection: Rejection | None = None
     after_admission: bool = False

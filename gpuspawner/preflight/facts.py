@@ -1,23 +1,17 @@
 """Counts the facts of a refusal on the nodes at the moment of the verdict."""
 
-from collections import Counter
 from collections.abc import Sequence
 
-from gpuspawner.kube.nodes import PriorityClass
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.offers import Accelerator
 from gpuspawner.preflight.contention import requests_with_pod
-from gpuspawner.preflight.decision import Room, TaintedNodes
+from gpuspawner.preflight.decision import Room
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.labels import SelectorError
-from gpuspawner.scheduling.node_affinity import node_choice
 from gpuspawner.scheduling.node_info import NodeInfo
-from gpuspawner.scheduling.outcome import AWAY_TAINTS
-from gpuspawner.scheduling.priority import BUILT_IN, priority_of
-from gpuspawner.scheduling.requests import CPU, MEMORY, is_extended, pod_requests
+from gpuspawner.scheduling.requests import CPU, MEMORY, pod_requests
 from gpuspawner.scheduling.state import ClusterState
-from gpuspawner.scheduling.taint_toleration import untolerated
 
 
 def candidates(state: ClusterState, pod: Pod | None) -> list[NodeInfo]:
@@ -85,47 +79,3 @@ def could_replace(state: ClusterState, key: str, pod: Pod) -> bool:
         node.free.get(resource, 0) + there.requested.get(resource, 0) >= amount
         for resource, amount in pod_requests(pod, state.rules).items()
     )
-
-
-def lacks_devices(state: ClusterState, pod: Pod) -> bool:
-    """Whether no node has as many devices free as the pod requests.
-
-    Selectors, tolerations, other requests and volumes don't count here. Admission could raise the
-    pod's priority, which ends other pods; if the cluster has a class for that, return False.
-    """
-    try:
-        requests = pod_requests(pod, state.rules)
-    except QuantityError:
-        return False
-    return not _could_be_raised(state, pod) and any(
-        is_extended(resource)
-        and all(it.free.get(resource, 0) < amount for it in state.nodes.values())
-        for resource, amount in requests.items()
-        if amount > 0
-    )
-
-
-def _could_be_raised(state: ClusterState, pod: Pod) -> bool:
-    """Whether a PriorityClass that isn't built in is above the pod's priority."""
-    all_known = state.known("PriorityClass")
-    priority = priority_of(pod, state.storage, all_known=all_known)
-    return not (all_known and priority.known) or any(
-        its.value > priority.value
-        for its in state.storage.all(PriorityClass)
-        if its.metadata.name not in BUILT_IN
-    )
-
-
-def taints(state: ClusterState, pod: Pod) -> tuple[TaintedNodes, ...]:
-    """Return the taints that keep the pod off nodes it selects, most frequent first."""
-    tolerations = pod.spec.tolerations or ()
-    choice = node_choice(pod.spec)
-    found: Counter[tuple[str, str, str]] = Counter()
-    for node in state.nodes.values():
-        if not choice.matches(node.labels, node.name):
-            continue
-        lasting = [taint for taint in node.taints if taint.key not in AWAY_TAINTS]
-        taint = untolerated(lasting, tolerations)
-        if taint is not None:
-            found[taint.key, taint.value, taint.effect] += 1
-    return tuple(TaintedNodes(*taint, nodes=count) for taint, count in found.most_common())

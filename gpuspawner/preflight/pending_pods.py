@@ -37,7 +37,7 @@ class PendingPods:
         found: list[Demand] = []
         for pod in self._state.unbound_pods.values():
             key = (pod.metadata.namespace, pod.metadata.name)
-            demand = self._verdicts.demand(Subject(pod)) if _may_be_bound(pod) else None
+            demand = self._verdicts.demand(Subject(pod)) if may_be_bound(pod) else None
             if demand is None or key in known:
                 continue
             since = self._fitting_since.get((key, pod.metadata.uid), now)
@@ -48,7 +48,7 @@ class PendingPods:
         return found
 
 
-def _may_be_bound(pod: Pod) -> bool:
+def may_be_bound(pod: Pod) -> bool:
     """Whether the scheduler considers the pod, and the evaluation doesn't count it already."""
     return (
         not pod.spec.scheduling_gates

@@ -17,6 +17,7 @@ from gpuspawner.kube.objects import Undecodable
 from gpuspawner.policy import Grant
 from gpuspawner.preflight import facts
 from gpuspawner.preflight.alternatives import Variants
+from gpuspawner.preflight.counts import Counts
 from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import (
     Alternative,
@@ -26,13 +27,16 @@ from gpuspawner.preflight.decision import (
     Start,
     UnknownRules,
     ViewNotLive,
+    Wait,
 )
+from gpuspawner.preflight.node_waits import TRIAL_SECONDS, NodeWaits
+from gpuspawner.preflight.nodes_to_come import NO_ROOM, NodesToCome
 from gpuspawner.preflight.pending_pods import is_unschedulable
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.reservations import Reservations
-from gpuspawner.preflight.verdicts import Subject, Verdicts
+from gpuspawner.preflight.verdicts import Shape, Subject, Verdicts
 from gpuspawner.preflight.wait_queue import Waiter, WaitQueue
-from gpuspawner.scheduling.verdict import Outcome
+from gpuspawner.scaling.pools import Pools
 
 # How long a start waits, in seconds, for each thing that isn't known yet. The view usually shows a
 # pod's binding within a second; the rest is for a busy hub, or a scheduler that was restarted.
@@ -45,8 +49,6 @@ _LAG = 2.0
 _LOOKS = 3
 _LOOK_EVERY = 1.0
 
-_NO_ROOM = (Outcome.BUSY, Outcome.IMPOSSIBLE)
-
 
 class Preflight:
     """Decides about pods on the live view of the cluster. One for the whole hub.
@@ -57,6 +59,8 @@ class Preflight:
         patience: Seconds that `begin` and `confirm` wait for facts that aren't known yet.
         lag: Seconds that they wait for a pod of the same name to leave the view.
         look_every: Seconds between two checks in `until_taken`.
+        pools: The pools that may grow; by default those that the view shows.
+        trial: Seconds that a pod may be pending before an autoscaler has reacted to it.
     """
 
     def __init__(
@@ -65,15 +69,21 @@ class Preflight:
         patience: float = START_PATIENCE,
         lag: float = _LAG,
         look_every: float = _LOOK_EVERY,
+        pools: Pools | None = None,
+        trial: float = TRIAL_SECONDS,
     ) -> None:
         self._view = view
         self._patience = patience
         self._lag = lag
         self._look_every = look_every
         self._verdicts = Verdicts(view.state)
-        self._decider = Decider(view.state, self._verdicts)
         self._queue = WaitQueue(view.wake)
         self.reservations = Reservations(view.state, self._verdicts, view.wake)
+        pools = pools or Pools(view.state, view.autoscalers)
+        self.to_come = NodesToCome(view.state, self._verdicts, self.reservations, pools)
+        self.node_waits = NodeWaits(view, self.to_come, self.check, trial)
+        self._counts = Counts(view.state)
+        self._decider = Decider(view.state, self._verdicts, self.to_come, self._counts)
         view.listen(self.reservations.look)
 
     def check(self, proposal: Proposal) -> Decision:
@@ -95,6 +105,11 @@ class Preflight:
             return ()
         return self._decider.alternatives(proposal, variants, besides)
 
+    def shape(self, proposal: Proposal) -> Shape | None:
+        """Return what the scheduler reads of the pod at this moment; None if it can't be read."""
+        subject = proposal.subject
+        return self._verdicts.shape(subject) if isinstance(subject, Subject) else None
+
     def fits(self, proposal: Proposal) -> bool:
         """Whether a node has room for the pod at this moment."""
         return self._decider.fits(proposal)
@@ -102,7 +117,7 @@ class Preflight:
     def lacks_devices(self, proposal: Proposal) -> bool:
         """Whether no node has enough free devices for the pod, leaving its other fields aside."""
         pod = proposal.decoded
-        return pod is not None and facts.lacks_devices(self._view.state, pod)
+        return pod is not None and self._counts.lacks_devices(pod)
 
     def try_again(self, proposal: Proposal) -> Refuse:
         """Refuse the pod for the moment, because the answer isn't known in time."""
@@ -113,8 +128,8 @@ class Preflight:
 
         A pod that doesn't fit even now is refused at once. If it fits, but pods with a reservation
         or pending pods might take the room, it waits in the wait queue until the view shows where
-        they went; if that takes too long, the refusal is ``try-again``. A `Wait` takes no
-        reservation, because it promises no existing room.
+        they went; if that takes too long, the refusal is ``try-again``. A `Wait` takes a
+        reservation of a node to come.
         """
         await self._view.first_list(self._patience)
         await self._catch_up(proposal)
@@ -124,15 +139,15 @@ class Preflight:
     async def confirm(self, proposal: Proposal) -> Decision:
         """Decide about the pod that KubeSpawner sends, without counting its own reservation.
 
-        A start keeps the reservation, now for this pod; any other decision ends it. If there is
-        none (the view wasn't live, or it has ended), one is taken as in `begin`. Otherwise this
-        never joins the wait queue: those who wait there may wait for this very pod.
+        A start keeps the reservation, now for this pod; a refusal ends it. If there is none (the
+        view wasn't live, or it has ended), one is taken as in `begin`. Otherwise this never joins
+        the wait queue: those who wait there may wait for this very pod.
         """
         if self.reservations.find(proposal.key) is None:
             return await self.begin(proposal)
         await self._catch_up(proposal)
         decision = await self._settle(proposal, lambda: self._try_to_move(proposal))
-        if not isinstance(decision, Start):
+        if isinstance(decision, Refuse):
             self.release(*proposal.key)
         return decision
 
@@ -159,9 +174,9 @@ class Preflight:
         waiting = self._view.state.unbound_pods.get("/".join(proposal.key))
         if waiting is None or not self._view.in_touch() or not is_unschedulable(waiting):
             return None
-        if self._verdicts.verdict(Subject(waiting)).outcome not in _NO_ROOM:
+        if self._verdicts.verdict(Subject(waiting)).outcome not in NO_ROOM:
             return None
-        decision = self.check(proposal)
+        decision = self.check(proposal.created(waiting))
         if not isinstance(decision, Refuse):
             return None
         is_taken = decision.reason is Reason.BUSY
@@ -220,11 +235,17 @@ class Preflight:
             return None
         decision, subject = self._look(proposal), proposal.subject
         if decision is None or not _needs_reservation(decision) or isinstance(subject, Undecodable):
-            return decision
+            return self._reserve_new_node(proposal, decision)
         demand = waiter.demand = self._verdicts.demand(subject)
         if demand and (waiter.is_blocked() or not self.reservations.has_room(proposal.key, demand)):
             return None
         self.reservations.take(proposal.key, subject)
+        return decision
+
+    def _reserve_new_node(self, proposal: Proposal, decision: Decision | None) -> Decision | None:
+        """Take the reservation of a pod that waits for a node; return the decision."""
+        if isinstance(decision, Wait) and isinstance(proposal.subject, Subject):
+            self.reservations.take_of_new_node(proposal.key, proposal.subject)
         return decision
 
     def _try_to_move(self, proposal: Proposal) -> Decision | None:
@@ -232,7 +253,7 @@ class Preflight:
         reservation = self.reservations.find(proposal.key)
         decision, subject = self._look(proposal), proposal.subject
         if decision is None or not _needs_reservation(decision) or isinstance(subject, Undecodable):
-            return decision
+            return self._reserve_new_node(proposal, decision)
         if reservation is None:
             return decision
         demand, held = self._verdicts.demand(subject), self._verdicts.demand(reservation.subject)

@@ -1,14 +1,17 @@
 """A pod that a user wants to start, before it exists."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+
+from msgspec import to_builtins
 
 from gpuspawner.kube.objects import Manifest, Undecodable, convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.pending_pods import Key
 from gpuspawner.preflight.verdicts import Subject
+from gpuspawner.scaling.declared import DeclaredPool
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,7 @@ class Proposal:
         pod: The pod that the grant makes, as the API writes it.
         new_claims: PersistentVolumeClaims that KubeSpawner creates before the pod, if they don't
             exist yet.
+        pool: The pool that the administrator declares for a pod without an accelerator of ours.
     """
 
     namespace: str
@@ -26,11 +30,21 @@ class Proposal:
     pod: Manifest = field(repr=False)  # its environment holds tokens
     grant: Grant
     new_claims: tuple[Manifest, ...] = field(default=(), repr=False)
+    pool: DeclaredPool | None = None
+
+    @property
+    def declared_pool(self) -> DeclaredPool | None:
+        """The pool of nodes that the administrator declares for the pod."""
+        return self.pool or DeclaredPool.of(self.grant.accelerator)
 
     @property
     def key(self) -> Key:
         """The key of the pod's reservation."""
         return self.namespace, self.name
+
+    def created(self, pod: Pod) -> "Proposal":
+        """Return the proposal of the pod that exists now, which admission may have changed."""
+        return replace(self, pod=to_builtins(pod))
 
     @property
     def decoded(self) -> Pod | None:

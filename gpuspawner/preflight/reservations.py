@@ -49,6 +49,8 @@ class Reservation:
         since: When its start last made progress, by ``time.monotonic``.
         unknown: Whether the verdict was unknown, so nothing was promised, but the pod may still
             take room.
+        waits: Whether it waits for a node that doesn't exist yet. It counts on present nodes as
+            soon as it fits there.
         alone: Whether a pod of this name in the view is the one that was sent, not an older one.
         seen: Whether the view has shown the pod that was sent.
     """
@@ -57,6 +59,7 @@ class Reservation:
     subject: Subject
     since: float
     unknown: bool
+    waits: bool = False
     phase: Phase = Phase.PROMISED
     alone: bool = False
     seen: bool = False
@@ -84,6 +87,11 @@ class Reservations:
         self._pending = PendingPods(state, verdicts)
         self._reservations: dict[Key, Reservation] = {}
 
+    @property
+    def version(self) -> object:
+        """Changes with the starts that wait for a node and have no pod yet."""
+        return frozenset(it.key for it in self._reservations.values() if it.waits)
+
     def __len__(self) -> int:
         self.look()
         return len(self._reservations)
@@ -106,9 +114,24 @@ class Reservations:
         unknown = self._is_unknown(subject)
         self._reservations[key] = Reservation(key, subject, time.monotonic(), unknown)
 
+    def take_of_new_node(self, key: Key, subject: Subject) -> None:
+        """As `take`, but of a node that can still come."""
+        now = time.monotonic()
+        self._reservations[key] = Reservation(key, subject, now, unknown=False, waits=True)
+
+    def waiting(self, besides: Key) -> list[Subject]:
+        """Return the other pods that wait for a node, and that the view doesn't show yet."""
+        self.look()
+        return [
+            it.subject
+            for it in self._reservations.values()
+            if it.waits and it.key != besides and not self._shows(it.key)
+        ]
+
     def move(self, reservation: Reservation, subject: Subject) -> None:
         """Move the reservation to the pod that KubeSpawner sends."""
         reservation.subject = subject
+        reservation.waits = False
         reservation.unknown = self._is_unknown(subject)
         reservation.since = time.monotonic()
 

@@ -10,16 +10,20 @@ from msgspec import msgpack, structs
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.pods import Affinity, Pod, Volume
 from gpuspawner.kube.quantity import QuantityError
+from gpuspawner.kube.storage import PersistentVolume, PersistentVolumeClaim
 from gpuspawner.preflight.contention import Demand, requests_with_pod
-from gpuspawner.scheduling.evaluate import evaluate
+from gpuspawner.scheduling.evaluate import evaluate, fits_somewhere
 from gpuspawner.scheduling.node_info import host_ports
 from gpuspawner.scheduling.requests import pod_requests
+from gpuspawner.scheduling.rules import DEFAULT_RULES
 from gpuspawner.scheduling.state import ClusterState
+from gpuspawner.scheduling.storage_index import class_of_claim
 from gpuspawner.scheduling.verdict import Outcome, Verdict
 
 _encode = msgpack.Encoder().encode
 
-_Shape = tuple[object, ...]
+Shape = tuple[object, ...]
+"""Equal for pods with equal verdicts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +40,39 @@ class Verdicts:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._version = -1
-        self._verdicts: dict[_Shape, Verdict] = {}
-        self._demands: dict[_Shape, Demand | None] = {}
+        self._verdicts: dict[Shape, Verdict] = {}
+        self._fitting: set[Shape] = set()
+        self._demands: dict[Shape, Demand | None] = {}
         self._alike: dict[object, Demand] = {}
         self._repelling = False
         """Whether a running pod keeps others away by its anti-affinity."""
 
     def verdict(self, subject: Subject) -> Verdict:
         """Return what kube-scheduler would do with the pod at this moment."""
-        shape = self._shape(subject)
+        shape = self.shape(subject)
         verdict = self._verdicts.get(shape)
         if verdict is None:
             verdict = evaluate(self._state, subject.pod, new_claims=subject.new_claims)
             self._verdicts[shape] = verdict
         return verdict
 
+    def fits(self, subject: Subject) -> bool:
+        """Whether the pod fits at this moment; cheaper than a verdict, which names all nodes."""
+        shape = self.shape(subject)
+        if shape in self._verdicts:
+            return self._verdicts[shape].outcome is Outcome.FITS
+        if shape not in self._fitting:
+            if not fits_somewhere(self._state, subject.pod):  # it knows no new claims
+                return self.verdict(subject).outcome is Outcome.FITS
+            self._fitting.add(shape)
+        return True
+
     def demand(self, subject: Subject) -> Demand | None:
         """Return the room that the pod may take at this moment; None if it fits nowhere.
 
         Equal demands are the same object, even if their pods differ otherwise.
         """
-        shape = self._shape(subject)
+        shape = self.shape(subject)
         if shape not in self._demands:
             self._demands[shape] = self._demand(subject)
         return self._demands[shape]
@@ -81,8 +97,8 @@ class Verdicts:
             case _:
                 return None
 
-    def _shape(self, subject: Subject) -> _Shape:
-        """Return everything that the verdict can depend on.
+    def shape(self, subject: Subject) -> Shape:
+        """Return everything that the verdict can depend on at this moment.
 
         Labels count only if pods select each other by them. Volumes of kinds that we don't read
         have generated names (service account tokens, say) and never decide.
@@ -96,11 +112,40 @@ class Verdicts:
             return shape
         return *shape, _encode(pod.metadata.labels), pod.metadata.name
 
+    def shape_of_needs(self, subject: Subject) -> bytes:
+        """Return what a new node must have for the pod; equal for two users' servers.
+
+        Of a volume, only the places count from which a node can reach it.
+        """
+        spec, rules = subject.pod.spec, self._state.rules
+        return _encode(
+            (
+                sorted(pod_requests(subject.pod, rules).items()),
+                sorted((spec.node_selector or {}).items()),
+                spec.affinity,
+                spec.tolerations,
+                spec.topology_spread_constraints,
+                spec.scheduler_name,
+                [self._places(subject, it) for it in spec.volumes or () if it != Volume(it.name)],
+            )
+        )
+
+    def _places(self, subject: Subject, volume: Volume) -> object:
+        if volume.persistent_volume_claim is None:
+            return structs.replace(volume, name="")
+        storage, namespace = self._state.storage, subject.pod.metadata.namespace
+        name = volume.persistent_volume_claim.claim_name
+        claim = storage.get(PersistentVolumeClaim, name, namespace)
+        bound = claim and storage.get(PersistentVolume, claim.spec.volume_name)
+        if bound:
+            return bound.spec.node_affinity, sorted((bound.metadata.labels or {}).items())
+        return class_of_claim(claim) if claim else ""
+
     def _forget_if_changed(self) -> None:
         if self._version == self._state.version:
             return
         self._version = self._state.version
-        for kept in (self._verdicts, self._demands, self._alike):
+        for kept in (self._verdicts, self._fitting, self._demands, self._alike):
             kept.clear()
         self._repelling = any(info.repelling for info in self._state.nodes.values())
 
@@ -113,7 +158,7 @@ def is_simple(pod: Pod) -> bool:
     """
     affinity = pod.spec.affinity or Affinity()
     return not (
-        host_ports(pod)
+        host_ports(pod, DEFAULT_RULES)
         or (affinity.pod_affinity and affinity.pod_affinity.required)
         or (affinity.pod_anti_affinity and affinity.pod_anti_affinity.required)
         or any(

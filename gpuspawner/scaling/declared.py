@@ -1,96 +1,116 @@
-"""Node pools for which an administrator declares autoscaling: ``"scale_up"`` of an accelerator.
+"""Node pools for which an administrator declares autoscaling: ``scale_up``.
 
 An autoscaler reacts only to Pending pods, so a refusal never triggers it. If a new node would help,
 the spawner must therefore create the pod, and tell the user how long that usually takes.
 """
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.offers import Accelerator
-from gpuspawner.offers.shapes import thaw
+from gpuspawner.offers.shapes import Frozen, thaw
+from gpuspawner.offers.types import ScaleUp
+from gpuspawner.scaling.growth import Growth, Machine, arriving, kind, like, new_node
+from gpuspawner.scaling.outlook import Source
+from gpuspawner.scaling.starting import is_starting
+from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_affinity import node_choice
 from gpuspawner.scheduling.node_info import NodeInfo
-from gpuspawner.scheduling.outcome import AWAY_TAINTS
-from gpuspawner.scheduling.requests import Amounts, pod_requests
+from gpuspawner.scheduling.requests import PODS
 from gpuspawner.scheduling.state import ClusterState
-from gpuspawner.scheduling.taint_toleration import untolerated
 
 
 @dataclass(frozen=True, slots=True)
-class CanScaleUp:
-    """The nodes that can be added for an accelerator.
+class DeclaredPool:
+    """The pool of a ``scale_up``: the nodes that these labels and terms select.
 
     Attributes:
-        nodes: How many of its nodes exist now, including away nodes.
-        max_nodes: The maximum number of nodes; always more than `nodes`.
-        minutes: How many minutes a new node usually takes.
+        resource: The accelerator's resource, of which the administrator is trusted to offer no
+            more than a node has; "" for a pool without accelerators.
     """
 
-    nodes: int
-    max_nodes: int
-    minutes: float
+    scale_up: ScaleUp
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    node_affinity: tuple[Frozen, ...] = ()
+    resource: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it selects, for administrators."""
+        labels = [f"{key}={value}" for key, value in sorted(self.node_selector.items())]
+        terms = [json.dumps(thaw(self.node_affinity))] if self.node_affinity else []
+        return ",".join(labels + terms)
+
+    @classmethod
+    def of(cls, accelerator: Accelerator | None) -> "DeclaredPool | None":
+        """Return the pool of an accelerator; None if none is declared."""
+        if accelerator is None or accelerator.scale_up is None:
+            return None
+        return cls(
+            accelerator.scale_up,
+            accelerator.node_selector,
+            accelerator.node_affinity,
+            accelerator.resource,
+        )
 
 
-def can_scale_up(
-    state: ClusterState, accelerator: Accelerator | None, pod: Pod
-) -> CanScaleUp | None:
-    """Return how the accelerator's pool can grow if the pod would fit on a new node; else None.
+def growth(state: ClusterState, pool: DeclaredPool, filters: Filters) -> Growth:
+    """Return how a declared pool can grow for the pod of *filters*.
 
-    This assumes that a new node equals one of the accelerator's existing nodes, and runs only
-    DaemonSets. It trusts the administrator about the number of GPUs, because the first nodes of a
-    pool may still be starting, without allocatable GPUs, and because the administrator offers the
-    larger counts on purpose. If the pool has no nodes, it trusts the administrator about all
-    resources.
-
-    Args:
-        state: The known state of the cluster.
-        accelerator: The pod's accelerator; None for a pod without one.
-        pod: A pod that doesn't fit now.
-
-    Raises:
-        QuantityError: A request of the pod isn't a quantity. Its verdict is unknown too.
+    A new node is like one of the pool's nodes, and runs only DaemonSets. The administrator is
+    trusted about the number of devices, because the first nodes of a pool may still be starting,
+    without allocatable devices, and because they offer the larger counts on purpose. If the pool
+    has no nodes, they are trusted about everything.
     """
-    if accelerator is None or accelerator.scale_up is None:
-        return None
-    pool = _pool(state, accelerator)
-    declared = accelerator.scale_up
-    if len(pool) >= declared.max_nodes:
-        return None
-    wanted = {r: n for r, n in pod_requests(pod, state.rules).items() if r != accelerator.resource}
-    if pool and not any(_would_hold(node, pod, wanted) for node in pool):
-        return None
-    return CanScaleUp(len(pool), declared.max_nodes, declared.minutes)
+    members = _members(state, pool)
+    starting = [node for node in members if is_starting(node, filters)]
+    models = {kind(node): node for node in members if node not in starting}
+    left = max(0, pool.scale_up.max_nodes - len(members))
+    nodes = [_with_devices(like(node), pool.resource, filters) for node in models.values()]
+    machines = tuple(Machine(node, left) for node in nodes)
+    if not machines:
+        machines = (Machine(_trusted(pool, filters), left, is_trusted=True),)
+    model = machines[0].node
+    return Growth(
+        source=Source.DECLARED,
+        pool=pool.name,
+        nodes=len(members),
+        max_nodes=pool.scale_up.max_nodes,
+        machines=machines,
+        is_complete=True,
+        coming=tuple(arriving(node, model) for node in starting),
+        minutes=pool.scale_up.minutes,
+    )
 
 
-def _pool(state: ClusterState, accelerator: Accelerator) -> list[NodeInfo]:
-    """Return the nodes that the accelerator's own selector and affinity select."""
-    selecting = convert("Pod", _selecting(accelerator))
+def _members(state: ClusterState, pool: DeclaredPool) -> list[NodeInfo]:
+    """Return the nodes that the pool's own selector and terms select."""
+    selecting = convert("Pod", _selecting(pool))
     if not isinstance(selecting, Pod):  # invalid affinity terms select nothing
         return []
     choice = node_choice(selecting.spec)
     return [node for node in state.nodes.values() if choice.matches(node.labels, node.name)]
 
 
-def _selecting(accelerator: Accelerator) -> dict[str, object]:
-    spec: dict[str, object] = {"nodeSelector": dict(accelerator.node_selector)}
-    if accelerator.node_affinity:
-        terms = {"nodeSelectorTerms": thaw(accelerator.node_affinity)}
+def _selecting(pool: DeclaredPool) -> dict[str, object]:
+    spec: dict[str, object] = {"nodeSelector": dict(pool.node_selector)}
+    if pool.node_affinity:
+        terms = {"nodeSelectorTerms": thaw(pool.node_affinity)}
         spec["affinity"] = {
             "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}
         }
     return {"metadata": {"name": "any"}, "spec": spec}
 
 
-def _would_hold(node: NodeInfo, pod: Pod, wanted: Amounts) -> bool:
-    lasting = [taint for taint in node.taints if taint.key not in AWAY_TAINTS]
-    return (
-        node_choice(pod.spec).matches(node.labels, node.name)
-        and untolerated(lasting, pod.spec.tolerations or ()) is None
-        and all(
-            amount <= node.allocatable.get(resource, 0) - node.staying_requested.get(resource, 0)
-            for resource, amount in wanted.items()
-            if amount > 0
-        )
-    )
+def _with_devices(node: NodeInfo, resource: str, filters: Filters) -> NodeInfo:
+    asked = dict(filters.asked).get(resource, 0)
+    if node.free.get(resource, 0) < asked:
+        node.free[resource] = node.allocatable[resource] = asked
+    return node
+
+
+def _trusted(pool: DeclaredPool, filters: Filters) -> NodeInfo:
+    return new_node("declared", pool.node_selector, (), {**dict(filters.asked), PODS: 1})

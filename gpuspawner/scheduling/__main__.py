@@ -8,8 +8,7 @@ import sys
 from inspect import signature
 from pathlib import Path
 
-import msgspec
-
+from gpuspawner.kube.files import FileError, read_objects
 from gpuspawner.kube.objects import KINDS
 
 from .evaluate import explain
@@ -19,28 +18,6 @@ from .verdict import Verdict
 
 ARGUMENTS = tuple(signature(ClusterState.from_objects).parameters)[2:-1]
 """The further kinds: all but nodes, pods and rules, in the order of `KINDS`."""
-
-Objects = list[dict[str, object]]
-
-
-class FileError(ValueError):
-    """A file that doesn't contain what `kubectl get -o json` prints."""
-
-
-def read_objects(path: Path) -> Objects:
-    """Read the objects of a file that contains a List or one object.
-
-    Raises:
-        FileError: the file can't be read, or contains neither.
-    """
-    try:
-        plain: object = msgspec.json.decode(path.read_bytes())
-    except (OSError, msgspec.DecodeError, RecursionError) as error:
-        raise FileError(f"{path}: {error}") from error
-    items = plain.get("items", [plain]) if isinstance(plain, dict) else plain
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise FileError(f"{path}: expected one object or a List, as kubectl get -o json prints")
-    return items
 
 
 def describe(verdict: Verdict) -> str:

@@ -64,7 +64,7 @@ class Filters:
         self.asked = node_resources_fit.wanted(pod_requests(pod, state.rules))
         self.choice = node_choice(pod.spec)
         self.names = named_nodes(pod.spec)
-        self.ports = host_ports(pod)
+        self.ports = host_ports(pod, state.rules)
         self.disks = volume_restrictions.restricted(pod.spec.volumes)
         claims = pod_claims(pod, state.storage, new_claims)
         self.rejected: Rejected | None = None
@@ -76,7 +76,7 @@ class Filters:
         self.claims = PodClaims() if isinstance(claims, Rejected) else claims
         self._assumed = assumed
         self._in_use = self._claims_in_use()
-        self.limits = VolumeLimits(pod, self.claims, state.storage)
+        self.limits = VolumeLimits(pod, self.claims, state.storage, state.rules)
         self.pods = pod_choice(pod, state.storage)
         """The pod's required affinity and anti-affinity."""
         self.binding = Binding(self.claims, state.storage, state.screening)

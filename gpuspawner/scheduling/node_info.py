@@ -88,7 +88,7 @@ def pod_info(pod: Pod, rules: Rules, node: str = "") -> PodInfo:
         requested=requested,
         terminating=meta.deletion_timestamp is not None,
         staying=is_staying(pod),
-        ports=host_ports(pod),
+        ports=host_ports(pod, rules),
         claims=tuple(
             v.persistent_volume_claim.claim_name for v in volumes if v.persistent_volume_claim
         ),
@@ -110,12 +110,13 @@ def is_staying(pod: Pod) -> bool:
     )
 
 
-def host_ports(pod: Pod) -> tuple[HostPort, ...]:
-    """Return the host ports of a pod, sidecars included (`GetHostPorts`).
+def host_ports(pod: Pod, rules: Rules) -> tuple[HostPort, ...]:
+    """Return the host ports of a pod, by newer rules those of its sidecars too (`GetHostPorts`).
 
     With `hostNetwork`, every port is a host port: the API server sets this default.
     """
-    sidecars = [c for c in pod.spec.init_containers or () if restarts(c)]
+    counted = rules.sidecar_ports
+    sidecars = [c for c in pod.spec.init_containers or () if counted and restarts(c)]
     on_host = pod.spec.host_network
     numbered = (
         (port, port.host_port or (port.container_port if on_host else 0))

@@ -15,6 +15,7 @@ from .csi_migration import AWS_EBS, AZURE_DISK, CINDER, GCE_PD, plugin_of
 from .failures import TooManyVolumes
 from .node_info import NodeInfo, PodInfo
 from .pod_claims import PodClaims
+from .rules import Rules
 from .storage_index import StorageIndex, class_of_claim
 
 MIGRATED = {
@@ -33,8 +34,9 @@ _Attached = set[tuple[str, str]]
 class VolumeLimits:
     """Counts the volumes of nodes against their limits, for one pod."""
 
-    def __init__(self, pod: Pod, claims: PodClaims, storage: StorageIndex) -> None:
+    def __init__(self, pod: Pod, claims: PodClaims, storage: StorageIndex, rules: Rules) -> None:
         self._storage = storage
+        self._rules = rules
         self._new: _Attached = set()
         for claim in claims.all:
             self._count_claim(self._new, claim)
@@ -97,6 +99,8 @@ class VolumeLimits:
 
     def _attachments(self, node: str) -> _Attached:
         attached: _Attached = set()
+        if not self._rules.attachments:
+            return attached
         for attachment in self._storage.attachments(node).values():
             driver, name = attachment.spec.attacher, attachment.spec.source.persistent_volume_name
             if not driver or name is None:

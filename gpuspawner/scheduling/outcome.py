@@ -49,9 +49,9 @@ class CouldHold:
 
 def could_hold(filters: Filters, screen: Screen) -> CouldHold:
     """Find the nodes that could hold the pod after a change."""
-    busy = [n.name for n in screen.able if _holds(filters, n, n.allocatable)]
+    busy = [n.name for n in screen.able if would_hold(filters, n, n.allocatable)]
     gone = [*screen.weak, *away(filters, screen)]
-    back = [node.name for node in gone if _holds(filters, node, healthy(node))]
+    back = [node.name for node in gone if would_hold(filters, node, healthy(node))]
     return CouldHold(tuple(busy), tuple(sorted(back)))
 
 
@@ -68,8 +68,8 @@ def away(filters: Filters, screen: Screen) -> list[NodeInfo]:
     ]
 
 
-def _holds(filters: Filters, node: NodeInfo, allocatable: Amounts) -> bool:
-    """Return whether the pod would fit beside the pods that never end."""
+def would_hold(filters: Filters, node: NodeInfo, allocatable: Amounts) -> bool:
+    """Return whether the pod would fit beside the pods that never end, by all but static rules."""
     staying = node.staying_requested
     for resource, amount in filters.asked:
         if amount > allocatable.get(resource, 0) - staying.get(resource, 0):

@@ -10,6 +10,12 @@ DEFAULT_SCHEDULER = "default-scheduler"
 _VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})([.+-].*)?", re.DOTALL)
 
 
+def minor_version(version: str) -> int | None:
+    """Return the minor version of a text such as "v1.36.2"; None if it isn't such a version."""
+    match = _VERSION.fullmatch(version.strip())
+    return int(match[2]) if match and match[1] == "1" else None
+
+
 class Resize(Enum):
     """How the resources of a pod count during an in-place resize."""
 
@@ -29,6 +35,11 @@ class Rules:
     """Whether `status.resources` of a pod counts (on since 1.36)."""
     device_plugin_by_claim: bool
     """Whether a DeviceClass may serve an extended resource (on since 1.36)."""
+    sidecar_ports: bool
+    """Whether host ports of sidecars count (in every patch release since 1.34, and late ones of
+    1.33)."""
+    attachments: bool
+    """Whether volumes that are still attached to a node count toward its limit (since 1.32)."""
 
     schedulers: frozenset[str] = frozenset({DEFAULT_SCHEDULER})
     """Names of schedulers that use the default filters."""
@@ -42,8 +53,9 @@ class Rules:
             schedulers: further schedulers with the default filters, such as the user-scheduler of
                 Zero to JupyterHub, which changes only the scores.
         """
-        match = _VERSION.fullmatch(version.strip())
-        minor = int(match[2]) if match and match[1] == "1" else NEWEST_MINOR
+        minor = minor_version(version)
+        if minor is None:
+            minor = NEWEST_MINOR
         if minor <= 32:
             resize = Resize.SPEC
         elif minor <= 36:
@@ -55,6 +67,8 @@ class Rules:
             pod_level_resources=minor >= 34,
             pod_level_resize=minor >= 36,
             device_plugin_by_claim=minor >= 36,
+            sidecar_ports=minor >= 34,
+            attachments=minor >= 32,
             schedulers=frozenset({DEFAULT_SCHEDULER, *schedulers}),
         )
 

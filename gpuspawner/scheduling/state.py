@@ -8,8 +8,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from types import MappingProxyType
 
-import msgspec
-
 from gpuspawner.kube.nodes import Node
 from gpuspawner.kube.objects import (
     CLUSTER_SCOPED,
@@ -26,6 +24,7 @@ from .pod_index import PodIndex
 from .rules import DEFAULT_RULES, Rules
 from .static_filters import Screening
 from .storage_index import StorageIndex, object_key
+from .undecodable import UndecodableObjects
 
 ENDED = ("Succeeded", "Failed")
 """Phases of pods that no longer hold resources. Terminating pods still hold them."""
@@ -49,8 +48,7 @@ class ClusterState:
         self._homeless: dict[str, NodeInfo] = {}
         """Pods of unknown nodes, by the name of the node."""
         self._unbound: dict[str, Pod] = {}
-        self._undecodable: dict[tuple[str, str], Undecodable] = {}
-        self._undecodable_pods: dict[str | None, dict[str, Undecodable]] = {}  # by node
+        self._undecodable = UndecodableObjects()
         self.screening = Screening()
         """Results that are kept between evaluations."""
         self._nominated: dict[str, dict[str, Nominated]] = {}
@@ -133,11 +131,11 @@ class ClusterState:
     @property
     def undecodable(self) -> Iterable[Undecodable]:
         """All undecodable objects."""
-        return self._undecodable.values()
+        return self._undecodable
 
     def undecodable_pods(self, node: str) -> Iterable[Undecodable]:
         """Return the undecodable pods on a node."""
-        return self._undecodable_pods.get(node, {}).values()
+        return self._undecodable.pods_on(node)
 
     @property
     def has_undecodable(self) -> bool:
@@ -154,10 +152,7 @@ class ClusterState:
 
     def keys(self, kind: str) -> Iterator[tuple[str, str]]:
         """Yield (namespace, name) of all objects of a kind, which must not change meanwhile."""
-        for undecodable_kind, key in self._undecodable:
-            if undecodable_kind == kind:
-                yield _split(kind, key)
-        for key in self._decoded(kind):
+        for key in chain(self._undecodable.keys(kind), self._decoded(kind)):
             yield _split(kind, key)
 
     def _decoded(self, kind: str) -> Iterable[str]:
@@ -186,15 +181,8 @@ class ClusterState:
         elif isinstance(thing, Node):
             self._put_node(thing)
         elif isinstance(thing, Undecodable):
-            key = object_key(thing.kind, thing.namespace, thing.name)
-            other = None if thing.name else self._undecodable.get((thing.kind, key))
-            if other is not None and other.node != thing.node:
-                # Pods without a name share a key, so one entry now concerns several nodes.
-                thing = msgspec.structs.replace(thing, node=None)
-            self.remove(thing.kind, thing.namespace, thing.name)
-            self._undecodable[thing.kind, key] = thing
-            if thing.kind == "Pod":
-                self._undecodable_pods.setdefault(thing.node, {})[key] = thing
+            self._drop_decoded(thing.kind, thing.namespace, thing.name)
+            self._undecodable.put(thing)
             self.version += 1
         else:
             kind = type(thing).__name__
@@ -205,8 +193,11 @@ class ClusterState:
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
         """Drop an object, if it exists."""
+        self._drop_undecodable(kind, object_key(kind, namespace, name))
+        self._drop_decoded(kind, namespace, name)
+
+    def _drop_decoded(self, kind: str, namespace: str, name: str) -> None:
         key = object_key(kind, namespace, name)
-        self._drop_undecodable(kind, key)
         if kind == "Pod":
             self._drop_pod(key)
         elif kind == "Node":
@@ -215,15 +206,8 @@ class ClusterState:
             self.version += 1
 
     def _drop_undecodable(self, kind: str, key: str) -> None:
-        undecodable = self._undecodable.pop((kind, key), None)
-        if undecodable is None:
-            return
-        self.version += 1
-        if kind == "Pod":
-            pods = self._undecodable_pods[undecodable.node]
-            del pods[key]
-            if not pods:
-                del self._undecodable_pods[undecodable.node]
+        if self._undecodable.discard(kind, key):
+            self.version += 1
 
     def _put_pod(self, pod: Pod) -> None:
         key = pod_key(pod.metadata.namespace, pod.metadata.name)

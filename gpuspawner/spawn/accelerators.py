@@ -8,6 +8,7 @@ from gpuspawner import form, messages, options, pods, policy
 from gpuspawner.admission.dry_run import Admission
 from gpuspawner.availability import Availability
 from gpuspawner.cluster.health import Live
+from gpuspawner.compat.code import names_used
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.form.addresses import live
 from gpuspawner.kube.objects import Manifest
@@ -25,7 +26,7 @@ from gpuspawner.spawn.drafts import Draft
 from gpuspawner.spawn.host import Host, log_name
 from gpuspawner.spawn.pod_builder import PodBuilder, home_of
 from gpuspawner.spawn.refusal import Refusal, invalid, misconfigured
-from gpuspawner.spawn.source import Choice, Options, Source, Stored
+from gpuspawner.spawn.source import Choice, FormReader, Options, Source, Stored
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +95,9 @@ class Accelerators(Source):
         spawner = self.spawner
         ours_alone = (
             spawner.apply_user_options is apply_nothing
-            and spawner.options_from_form is options.from_form
+            and isinstance(spawner.options_from_form, FormReader)
+            and not spawner.has_own_options
+            and not any("user_options" in names_used(it) for it in _hooks(spawner))
         )
         if ours_alone or not isinstance(raw, Mapping):
             return raw, {}
@@ -141,6 +144,10 @@ class Accelerators(Source):
             self.spawner.log.info("Can't build the pod of %s yet: %r", name, error)
             return None
         return pods.plain(pod)
+
+
+def _hooks(spawner: Host) -> tuple[object, ...]:
+    return spawner.pre_spawn_hook, spawner.modify_pod_hook, spawner.auth_state_hook
 
 
 def apply_nothing(spawner: object, user_options: object) -> None:

@@ -1,5 +1,6 @@
 """One start, from the moment its second gate admits it."""
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -7,7 +8,11 @@ from gpuspawner import messages
 from gpuspawner.messages import Message
 from gpuspawner.options import Gone
 from gpuspawner.preflight.decision import Start, Wait
+from gpuspawner.preflight.node_waits import longest_wait
 from gpuspawner.spawn.source import Choice
+
+# So that our refusal comes before the hub's own time-out.
+CLEANUP_SECONDS = 30
 
 
 class Phase(StrEnum):
@@ -40,11 +45,14 @@ class Attempt:
 
     @property
     def seconds_for_a_node(self) -> int:
-        """Twice the time in seconds that a new node usually takes; 0 if none can come."""
-        accelerator = self.choice.proposal.grant.accelerator
-        if accelerator is None or accelerator.scale_up is None:
-            return 0
-        return round(2 * 60 * accelerator.scale_up.minutes)
+        """How long the start may wait for a new node, in seconds; 0 if none can come.
+
+        A start with room may need one too, because its node may go.
+        """
+        if isinstance(self.decision, Wait):
+            return math.ceil(longest_wait(self.decision.scale_up) + CLEANUP_SECONDS)
+        pool = self.choice.proposal.declared_pool
+        return round(2 * 60 * pool.scale_up.minutes) if pool else 0
 
     def news(self) -> tuple[Message, ...]:
         """The messages that the progress page shows first."""

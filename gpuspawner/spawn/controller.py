@@ -9,9 +9,8 @@ different spawners.
 """
 
 import asyncio
-import inspect
 from asyncio import Future
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -29,29 +28,27 @@ from gpuspawner.policy import Grant
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.preflight.preflight import START_PATIENCE
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.spawn import drafts, one_request, request_options
-from gpuspawner.spawn.accelerators import Accelerators
+from gpuspawner.spawn import administrators_form, drafts, one_request, request_options
 from gpuspawner.spawn.at_once import at_once
 from gpuspawner.spawn.attempt import Attempt, Phase
 from gpuspawner.spawn.connection import IfConnected
 from gpuspawner.spawn.decisions import Question, decide, refusing
 from gpuspawner.spawn.host import Host, log_name
 from gpuspawner.spawn.locale import set_locale
-from gpuspawner.spawn.profiles.profiles import Profiles
 from gpuspawner.spawn.refusal import Refusal, invalid, misconfigured, reporting
 from gpuspawner.spawn.reservation import HeldReservation
 from gpuspawner.spawn.source import Choice, Source, Stored
+from gpuspawner.spawn.sources import FORM_PATIENCE, Sources
 from gpuspawner.spawn.stored_options import restoring
+from gpuspawner.spawn.waiting import retold, shown
 from gpuspawner.traits import ENFORCE
-
-FORM_PATIENCE = 3.0
-"""How long a page waits for the first list of a hub that has just started, in seconds."""
 
 
 class Controller:
     """The gates of one spawner.
 
     Attributes:
+        sources: What the server is chosen from, and the form for it.
         attempt: The current start; None before its second gate and after its end.
     """
 
@@ -59,28 +56,11 @@ class Controller:
         self._spawner = spawner
         self._stock = stock
         self._runtime = runtime.current(spawner)
-        self._accelerators = Accelerators(spawner, stock, self._runtime)
-        self._profiles = Profiles(spawner, stock, self._runtime)
+        self.sources = Sources(spawner, stock, self._runtime)
         self._held = HeldReservation(spawner, stock, self._runtime.preflight.reservations)
         self._begun = asyncio.Event()
+        self._created = asyncio.Event()
         self.attempt: Attempt | None = None
-
-    @property
-    def source(self) -> Source:
-        """What this server is chosen from: accelerators or profiles."""
-        return self.accelerators or self._profiles
-
-    @property
-    def accelerators(self) -> Accelerators | None:
-        """The accelerators on offer; None if users choose among KubeSpawner's profiles."""
-        return None if self._spawner.profile_list else self._accelerators
-
-    async def form(self) -> str:
-        """Render the fields of the spawn form as HTML."""
-        set_locale(self._spawner)
-        await self._runtime.view.first_list(FORM_PATIENCE)
-        with reporting(self._spawner):
-            return await self.source.form()
 
     # Gate 1: form and query
 
@@ -89,19 +69,20 @@ class Controller:
         set_locale(self._spawner)
         fields = form.pressed(form_data)
         drafts.keep(options.from_form(fields))
-        return self._check(self._stock.kubespawner.run_options_from_form(fields))
+        return self._check(partial(self._stock.kubespawner.run_options_from_form, fields))
 
     def check_query(self, query_data: dict[str, list[str]]) -> Awaitable[object]:
         """Read ``/hub/spawn?opt-gpus=2``; if its options can't start, refuse them on the form."""
         set_locale(self._spawner)
         query = request_options.option_names(query_data)
         drafts.keep(options.from_form(query))
-        return self._check(self._stock.kubespawner.options_from_query(query))
+        return self._check(partial(self._stock.kubespawner.options_from_query, query))
 
-    async def _check(self, sent: object) -> object:
+    async def _check(self, read: Callable[[], object]) -> object:
         """Refuse options that can't start, or return them in the form that the hub stores."""
         with reporting(self._spawner):
-            raw = await sent if inspect.isawaitable(sent) else sent
+            await administrators_form.run(self._spawner)
+            raw = await maybe_future(read())
             await self._runtime.view.first_list(FORM_PATIENCE)
             one_request.check(self._spawner)
             choice = await self._resolve(raw)
@@ -137,7 +118,8 @@ class Controller:
     async def _begin(self) -> None:
         """Take the reservation in the tick of the verdict; wait only for missing information."""
         with reporting(self._spawner):
-            source = self.source
+            await administrators_form.run(self._spawner)
+            source = self.sources.current
             await source.ready(START_PATIENCE)
             if not kubespawner.connect(self._spawner):
                 raise Refusal(messages.unreachable(), reason="unreachable")
@@ -150,7 +132,9 @@ class Controller:
         self.attempt = Attempt(choice, decision, requested.gone)
         if isinstance(decision, Start):
             for unknown in messages.explain_unknown(decision):
-                self._spawner.log.info("Starting %s unchecked: %s", self._name, unknown)
+                self._spawner.log.info(
+                    "Starting %s unchecked: %s", log_name(self._spawner), unknown
+                )
         self._spawner.user_options = dict(choice.options)
         self._begun.set()
 
@@ -170,6 +154,7 @@ class Controller:
             HTTPError: An administrator's function forbids the profile.
             Refusal: KubeSpawner can't load it.
         """
+        before = self._spawner.start_timeout
         try:
             await self._stock.kubespawner.load_user_options()
         except web.HTTPError:
@@ -177,8 +162,10 @@ class Controller:
         except Exception as error:
             if self.attempt is None:  # a copy on which a profile is tried
                 raise
-            self._spawner.log.exception("Can't load the profile of %s", self._name)
+            self._spawner.log.exception("Can't load the profile of %s", log_name(self._spawner))
             raise misconfigured(f"KubeSpawner.profile_list: {error!r}") from error
+        if self._spawner.start_timeout != before:  # the profile sets its own
+            self._wait_longer()
 
     async def pod_manifest(self) -> Any:
         """Return KubeSpawner's pod with this start's grant applied."""
@@ -192,14 +179,14 @@ class Controller:
                 created = await self._create_judged(pod, request_timeout)
             if created and self.attempt is not None:
                 jupyterhub.store_options(self._spawner, dict(self.attempt.choice.options))
+                self._created.set()
             return created
 
     async def _create_judged(self, pod: Any, request_timeout: float) -> bool:
         choice = self._choice().sending(plain_pod(pod))
         confirm = partial(self._runtime.preflight.confirm, admission=self._admission)
         decision = await self._decide(choice, confirm)
-        for overruled in messages.explain_overruled(decision):
-            self._spawner.log.warning("Starting %s anyway: %s", self._name, overruled)
+        self._warn(decision)
         if self.attempt is not None:
             self.attempt = replace(self.attempt, choice=choice, decision=decision, phase=Phase.SENT)
         async with refusing(Of.POD, self._spawner, choice, self._admission):
@@ -230,24 +217,20 @@ class Controller:
         if raw == request_options.TOO_MUCH or not request_options.is_within_bounds(raw):
             levels, values = request_options.MOST_LEVELS, request_options.MOST_VALUES
             raise invalid((messages.too_large(levels, values),))
-        return await self.source.resolve(raw)
+        return await self.sources.current.resolve(raw)
 
     async def _decide(self, choice: Choice, question: Question) -> Start | Wait:
         return await decide(self._spawner, choice, question, self._admission)
-
-    @property
-    def _name(self) -> str:
-        return log_name(self._spawner)
 
     # The start and its end
 
     def start(self) -> Future[Any]:
         """Start as KubeSpawner does, with a longer timeout if a new node may have to come."""
         self._begun.set()  # other callers than the hub may skip the second gate
-        configured, source = self._spawner.start_timeout, self.source
-        patience = self.attempt.seconds_for_a_node if self.attempt else 0
-        self._spawner.set_trait("start_timeout", configured + patience)
-        started: Future[Any] = self._stock.kubespawner.start()
+        configured, source = self._spawner.start_timeout, self.sources.current
+        # An administrator's class may make it a coroutine.
+        started: Future[Any] = maybe_future(self._stock.kubespawner.start())
+        self._wait_longer()
 
         def end(_: object) -> None:
             self._spawner.set_trait("start_timeout", configured)
@@ -256,16 +239,38 @@ class Controller:
         started.add_done_callback(end)
         return started
 
+    def _wait_longer(self) -> None:
+        """Add the time for a new node to the timeout, which the hub and KubeSpawner both read."""
+        longer = self.attempt.seconds_for_a_node if self.attempt else 0
+        self._spawner.set_trait("start_timeout", self._spawner.start_timeout + longer)
+
     async def run_start(self) -> Any:
         """Run KubeSpawner's steps of a start, and always give the reservation up at the end."""
         with reporting(self._spawner):
+            self._created.clear()
             key = self._choice().proposal.key
-            return await self._held.hold(key, self._stock.run_start(), self._until_taken())
+            return await self._held.hold(key, self._stock.run_start(), self._until_created_lost())
 
-    async def _until_taken(self) -> None:
-        """Refuse a start that was promised room as soon as another pod takes it."""
-        if self.attempt is not None and self.attempt.is_promised:
-            await self._decide(self.attempt.choice, self._runtime.preflight.until_taken)
+    async def _until_created_lost(self) -> None:
+        """As `_until_lost`, from the last gate on: it may decide otherwise than the second."""
+        await self._created.wait()
+        await self._until_lost()
+
+    async def _until_lost(self) -> None:
+        """Refuse a start as soon as another pod takes its room, or no node comes for it."""
+        if self.attempt is None:
+            return
+        preflight = self._runtime.preflight
+        if isinstance(self.attempt.decision, Wait):
+            in_vain = partial(preflight.until_in_vain, wait=self.attempt.decision)
+            self._warn(await self._decide(self.attempt.choice, in_vain))
+        elif self.attempt.is_promised:
+            self._warn(await self._decide(self.attempt.choice, preflight.until_taken))
+
+    def _warn(self, decision: Start | Wait) -> None:
+        """Log a refusal that the administrator has set to warnings only."""
+        for overruled in messages.explain_overruled(decision):
+            self._spawner.log.warning("Starting %s anyway: %s", log_name(self._spawner), overruled)
 
     async def stop(self, now: bool) -> None:
         """Stop as KubeSpawner does, which returns when the pod is gone."""
@@ -276,10 +281,12 @@ class Controller:
         """Yield our messages about this start, then KubeSpawner's progress."""
         await self._begun.wait()
         set_locale(self._spawner)
+        events = self._stock.kubespawner.progress()
         if self.attempt is not None:
             for message in self.attempt.news():
-                yield {"progress": 5, "message": message.text, "html_message": message.html}
-        async for event in self._stock.kubespawner.progress():
+                yield shown(message, 5)
+            events = retold(events, lambda: self.attempt.decision if self.attempt else None)
+        async for event in events:
             yield event
 
     def clear(self) -> None:

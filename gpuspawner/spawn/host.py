@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from tornado import web
 
 from gpuspawner.compat import jupyterhub
+from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.quoting import one_line
 from gpuspawner.runtime import Settings
 
@@ -25,13 +26,19 @@ class Host(Settings, Protocol):
     hub: Any
     handler: web.RequestHandler | None
     user_options: Any
+    has_own_options: bool
     active: bool
     namespace: str
     pod_name: str
     profile_list: Any
+    stock: Stock
     storage_pvc_ensure: bool
     start_timeout: int
     apply_user_options: Any
+    pre_spawn_hook: Any
+    modify_pod_hook: Any
+    auth_state_hook: Any
+    options_form: Any
     options_from_form: Any
     preflight: str
     language: str
@@ -40,6 +47,9 @@ class Host(Settings, Protocol):
 
     def get_pvc_manifest(self) -> Any:
         """Make the PersistentVolumeClaim of the user's home directory."""
+
+    def trait_has_value(self, name: str) -> bool:
+        """Whether a trait is set, or its default has been made."""
 
     def set_trait(self, name: str, value: object) -> None:
         """Set a trait, read-only or not."""

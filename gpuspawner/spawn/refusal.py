@@ -50,6 +50,7 @@ class Refusal(jupyterhub.SpawnError):  # type: ignore[misc]
         self.slug = reason
         self.details = details
         self.on_form = on_form or OnForm(message)
+        self.headers: dict[str, str] = {}  # JupyterHub 5.4.0 to 5.4.2 read those of any HTTPError
         self.jupyterhub_message = message.text
         self.jupyterhub_html_message = message.html
         self.is_reported = False

@@ -57,6 +57,20 @@ class Choice:
         return messages.refusal(refusal), OnForm.of_refusal(refusal)
 
 
+@dataclass(frozen=True, slots=True)
+class FormReader:
+    """Reads a sent form as the source at that moment does: a function may set profiles until then.
+
+    The default of JupyterHub's ``options_from_form``.
+    """
+
+    source: Callable[[], "Source"]
+
+    def __call__(self, form_data: dict[str, list[object]]) -> Any:
+        """Return the options in the form."""
+        return self.source().reads_form(form_data)
+
+
 class Source(Protocol):
     """The administrator's offers to one user.
 
@@ -85,7 +99,7 @@ class Source(Protocol):
 
     @property
     def reads_form(self) -> Callable[..., Any]:
-        """The function that reads a sent form, for JupyterHub's ``options_from_form``."""
+        """The function that reads a sent form."""
 
     def stored(self) -> Stored:
         """The stored options, for a start that sends none."""

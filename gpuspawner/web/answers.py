@@ -14,6 +14,7 @@ from gpuspawner.preflight.decision import Alternative, Decision, Refuse, Start, 
 from gpuspawner.scheduling import ClusterState
 from gpuspawner.spawn.accelerators import Accelerators
 from gpuspawner.spawn.preview import Found
+from gpuspawner.spawn.profiles.profiles import Profiles
 
 JSON = dict[str, object]
 
@@ -24,6 +25,11 @@ async def states(accelerators: Accelerators) -> JSON:
     builder, rows = await accelerators.survey()
     trials = Trials(builder.offers, builder.stock, builder.rules) if builder.stock else None
     return {"accelerators": [_row(row, state, trials) for row in rows]}
+
+
+async def profile_states(profiles: Profiles) -> JSON:
+    """Return the availability of each profile, and of its choices that make a difference."""
+    return {"profiles": await profiles.states()}
 
 
 def _row(row: Availability, state: ClusterState, trials: Trials | None) -> JSON:

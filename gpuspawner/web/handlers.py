@@ -22,7 +22,10 @@ from gpuspawner.form.addresses import DECISION, FILES, STATES, is_served, versio
 from gpuspawner.spawn.accelerators import Accelerators
 from gpuspawner.spawn.locale import set_locale
 from gpuspawner.spawn.preview import preview
-from gpuspawner.web.answers import decision, states
+from gpuspawner.spawn.profiles.profiles import Profiles
+from gpuspawner.spawn.refusal import Refusal
+from gpuspawner.spawn.sources import Sources
+from gpuspawner.web.answers import decision, profile_states, states
 from gpuspawner.web.request_limits import Questions, TooManyQuestionsError
 
 MOST_BYTES = 64 * 1024
@@ -54,21 +57,19 @@ async def _counted(questions: Questions, owner: str) -> AsyncIterator[None]:
 
 
 class _AboutAServer(APIHandler):  # type: ignore[misc]
-    def accelerators(self, user_name: str, server_name: str) -> Accelerators:
-        """Return a server's accelerators, or those of the default server if it doesn't exist yet.
+    def sources(self, user_name: str, server_name: str) -> Sources:
+        """Return a server's sources, or those of the default server if it doesn't exist yet.
 
         Raises:
-            HTTPError: 404: there is no such user, or users choose profiles here.
+            HTTPError: 404: there is no such user.
         """
         user = self._owner(user_name)
         if user is None:
             raise web.HTTPError(404, "No such user")
         spawner = user.spawners.get(server_name) or user.spawner
-        accelerators: Accelerators | None = spawner.gates.accelerators
-        if accelerators is None:
-            raise web.HTTPError(404, "This hub offers profiles, not accelerators")
         set_locale(spawner, self)
-        return accelerators
+        sources: Sources = spawner.gates.sources
+        return sources
 
     def _owner(self, user_name: str) -> User | None:
         """Find a user; most ask about their own servers, and are already loaded."""
@@ -83,7 +84,7 @@ class _AboutAServer(APIHandler):  # type: ignore[misc]
 
 
 class StatesHandler(_AboutAServer):
-    """Serves the availability of each accelerator."""
+    """Serves the availability of each accelerator or profile."""
 
     _questions = Questions()
 
@@ -91,7 +92,25 @@ class StatesHandler(_AboutAServer):
     async def get(self, user_name: str, server_name: str) -> None:
         """Send the availability for the server's owner."""
         async with _counted(self._questions, user_name):
-            self.answer(await states(self.accelerators(user_name, server_name)))
+            match await self.sources(user_name, server_name).offered():
+                case Accelerators() as accelerators:
+                    self.answer(await states(accelerators))
+                case Profiles() as profiles:
+                    self.answer(await _of_profiles(profiles))
+                case None:
+                    raise web.HTTPError(404, "This hub offers no choices")
+
+
+async def _of_profiles(profiles: Profiles) -> dict[str, object]:
+    """Return the states of profiles.
+
+    Raises:
+        HTTPError: 409: they can't be read; or as an administrator's function raises it.
+    """
+    try:
+        return await profile_states(profiles)
+    except Refusal as refusal:
+        raise web.HTTPError(409, "%s", refusal.text) from None
 
 
 class DecisionHandler(_AboutAServer):
@@ -105,7 +124,9 @@ class DecisionHandler(_AboutAServer):
         if len(self.request.body) > MOST_BYTES:
             raise web.HTTPError(413, "The options are too long")
         async with _counted(self._questions, user_name):
-            accelerators, sent = self.accelerators(user_name, server_name), self._options()
+            accelerators, sent = self.sources(user_name, server_name).accelerators, self._options()
+            if accelerators is None:
+                raise web.HTTPError(404, "This hub offers profiles, not accelerators")
             found, offers = await preview(accelerators, sent, server_name)
             self.answer(decision(found, offers))
 

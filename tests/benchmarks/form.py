@@ -1,14 +1,14 @@
 """Measures the spawn page with our form: `python -m tests.benchmarks.form [NODES PODS]`.
 
-Two hubs use one cluster: one shows GPUSpawner's form, the other KubeSpawner's form of profiles with
-as many choices. It requests their pages in turns and prints each one's time to the first byte and
-their ratio; it asserts nothing.
+The hubs use one cluster. One shows GPUSpawner's form, one KubeSpawner's form of profiles with as
+many choices. Of two others with the same 21 profiles, one has gpuspawner and one doesn't; each page
+is another user's. It requests the pages in turns and prints each hub's time to the first byte and
+the ratio to the hub without gpuspawner; it asserts nothing.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import statistics
 import sys
 import tempfile
@@ -26,9 +26,12 @@ from tests.waiting import wait_for
 
 SIZE = (5_000, 20_000)
 TIMES = 200
-READING = 'data-state="reading"'
+PEOPLE = 20
+"""Whose pages are requested in turns."""
+READING = ('data-state="reading"', "still reading the cluster")
 COUNTS = [1, 2, 4, 8]
-SIZES = ["8Gi", "16Gi", "32Gi", "64Gi"]
+SIZES = ["8G", "16G", "32G", "64G"]
+"""As both KubeSpawner and Kubernetes write them."""
 CORES = [1, 2, 4, 8]
 
 COMMON = """
@@ -70,6 +73,33 @@ c.KubeSpawner.profile_list = [
 ]
 """
 
+PROFILES = f"""
+def choices(trait, values):
+    named = {{str(value): {{trait: value}} for value in values}}
+    return {{k: {{"display_name": k, "kubespawner_override": v}} for k, v in named.items()}}
+
+def profile(number):
+    options = {{"image": {{"display_name": "Image", "choices": choices("image", ["a", "b", "c"])}}}}
+    override = {{"mem_guarantee": f"{{number + 1}}G", "cpu_guarantee": 2}}
+    if number % 3:
+        gpus = [{{"nvidia.com/gpu": str(count)}} for count in {COUNTS}]
+        override["node_selector"] = {{"nvidia.com/gpu.product": {MODELS}[number % {len(MODELS)}]}}
+        override["tolerations"] = [{{"operator": "Exists"}}]
+        options["gpus"] = {{"display_name": "GPUs", "choices": {{
+            str(count): {{"display_name": f"{{count}} GPUs", "kubespawner_override": {{
+                "extra_resource_limits": {{"nvidia.com/gpu": str(count)}}}}}}
+            for count in {COUNTS}
+        }}}}
+    else:
+        options["memory"] = {{"display_name": "Memory", "choices": choices("mem_limit", {SIZES})}}
+    return {{"display_name": f"Profile {{number}}", "description": "For courses",
+            "kubespawner_override": override, "profile_options": options}}
+
+c.KubeSpawner.profile_list = [profile(number) for number in range(21)]
+"""
+STOCK_PROFILES = PROFILES + 'c.JupyterHub.spawner_class = "kubespawner.KubeSpawner"\n'
+OUR_PROFILES = PROFILES + "import gpuspawner\ngpuspawner.configure(c)\n"
+
 
 def main() -> None:
     """Make the cluster and the hubs, and print the table."""
@@ -82,17 +112,29 @@ def main() -> None:
             if process.name == "kube-scheduler":  # it would read the whole cluster too
                 process.stop()
         bulk.put(cluster.plane.etcd_url, objects(nodes, pods), nodes + pods)
+        print(f"{nodes} nodes, {pods} pods", flush=True)
+        _compare(folder / "accelerators", cluster, STOCK, OURS)
+        _compare(folder / "profiles", cluster, STOCK_PROFILES, OUR_PROFILES)
+
+
+def _compare(folder: Path, cluster: LocalCluster, stock: str, ours: str) -> None:
+    """Run two hubs, and print the table of their pages."""
+    folder.mkdir()
+    with ExitStack() as stack:
         hubs = {
             name: stack.enter_context(_hub(folder / name, cluster, lines))
-            for name, lines in (("stock", STOCK), ("gpuspawner", OURS))
+            for name, lines in (("stock", stock), ("gpuspawner", ours))
         }
-        people = {name: hub.person("ann") for name, hub in hubs.items()}
-        wait_for(lambda: READING not in _page(people["gpuspawner"]), timeout=300)
-        states = re.findall(r'data-state="([\w-]+)"', _page(people["gpuspawner"]))
-        print(f"{nodes} nodes, {pods} pods; states: {', '.join(states)}", flush=True)
+        people = {
+            name: [hub.person(f"user-{number}") for number in range(PEOPLE)]
+            for name, hub in hubs.items()
+        }
+        first = people["gpuspawner"][0]
+        wait_for(lambda: not any(it in _page(first) for it in READING), timeout=300)
         before = {name: _processor(hubs[name]) for name in hubs}
         taken = _measure(people)
         spent = {name: (_processor(hubs[name]) - before[name]) / TIMES for name in hubs}
+        print(folder.name)
         _print(taken, spent)
 
 
@@ -114,11 +156,12 @@ def _page(person: Person) -> str:
     return person.open("/hub/spawn").html
 
 
-def _measure(people: dict[str, Person]) -> dict[str, list[float]]:
+def _measure(people: dict[str, list[Person]]) -> dict[str, list[float]]:
     """Return the times to the first byte in ms; in turns, so that both hubs meet the same load."""
     taken: dict[str, list[float]] = {name: [] for name in people}
-    for _ in range(TIMES):
-        for name, person in people.items():
+    for number in range(TIMES):
+        for name, all_of_them in people.items():
+            person = all_of_them[number % PEOPLE]
             began = time.perf_counter()
             answer = person.session.get(f"{person.hub.url}/hub/spawn", stream=True)
             next(answer.iter_content(1))

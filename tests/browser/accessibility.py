@@ -27,6 +27,12 @@ def findings(page: Page) -> list[str]:
     ]
 
 
+def findings_in(page: Page, selector: str) -> list[str]:
+    """Return what axe finds in one part of the page."""
+    found = Axe().run(page, context=selector).response["violations"]
+    return [f"{it['id']}: {node['html'][:200]}" for it in found for node in it["nodes"]]
+
+
 def overflow(page: Page) -> int:
     """Return how many pixels the page is wider than its window."""
     return int(

@@ -96,6 +96,8 @@ ON_A_LIVE_CLUSTER = (
     ),
 )
 WHERE_NOTHING_CAN_BE_READ = (State.READING, State.UNKNOWN)
+WHERE_A_POOL_MAY_GROW = State.MAY_SCALE_UP
+"""The state that needs an autoscaler; test_pools.py shows it."""
 
 CONFIGURATION = f"""
 import gpuspawner
@@ -152,11 +154,20 @@ class Scene:
         plain = NodeGroup("b-cpu", 1, {"cpu": "16", "memory": "64Gi", "pods": "110"})
         self._nodes = self._cluster.add_nodes(Fleet((*groups, plain)))
         for case in ON_A_LIVE_CLUSTER:
-            for number, held in enumerate(case.held):
-                self.hold(case, number, held)
+            self._hold(case)
             if case.cordoned:
                 for node in case.group.node_names():
                     self._cluster.kubectl("cordon", node)
+
+    def add(self, case: Case) -> list[str]:
+        """Create the nodes and pods of a further case; return the nodes' names."""
+        names = self._cluster.add_nodes(Fleet((case.group,)))
+        self._hold(case)
+        return names
+
+    def _hold(self, case: Case) -> None:
+        for number, held in enumerate(case.held):
+            self.hold(case, number, held)
 
     def hold(self, case: Case, node: int, gpus: int) -> None:
         """Create a pod that takes GPUs of one node."""

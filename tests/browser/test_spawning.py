@@ -72,3 +72,14 @@ def test_a_gpu_is_free_within_a_second_of_its_pod_s_end(people: People, pods: Po
     press_start(dan)
     dan.wait_for_url("**/lab*", timeout=120_000)
     assert pods.bound("dan")["spec"]["nodeName"] == "t4-0"
+
+
+def test_an_empty_pool_grows_for_the_one_who_asks(people: People, pods: Pods) -> None:
+    dave = people.log_in("dave")
+    choose(dave, "NVIDIA L4")
+    press_start(dave)
+
+    told = "A new machine is starting for you"
+    expect(dave.locator("body")).to_contain_text(told, timeout=30_000)
+    dave.wait_for_url("**/lab*", timeout=120_000)
+    assert pods.bound("dave")["spec"]["nodeName"] == "l4-0"

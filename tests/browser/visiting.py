@@ -32,6 +32,7 @@ class Visit:
         script: bool = True,
         size: ViewportSize = DESKTOP,
         theme: Theme = "light",
+        shown: str = ".gpuspawner",
     ) -> Page:
         context = self._browser.new_context(
             viewport=size,
@@ -46,7 +47,7 @@ class Visit:
         page.click("#login_submit")
         page.wait_for_url("**/hub/**")
         page.goto(f"{hub.url}/hub/spawn/{name}/{server}".rstrip("/"))
-        page.locator(".gpuspawner").wait_for()
+        page.locator(shown).wait_for()
         return page
 
 

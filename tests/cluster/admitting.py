@@ -11,6 +11,7 @@ from typing import Any
 
 from gpuspawner.admission.dry_run import DryRun
 from gpuspawner.cluster.client import Client
+from gpuspawner.cluster.kinds import SCALING_KINDS
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest
@@ -21,7 +22,7 @@ from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
 from localcluster import LocalCluster
 from localcluster.client import ApiError
-from tests.cluster.views import aside, load, until, viewing
+from tests.cluster.views import aside, load, until, until_autoscalers_are_known, viewing
 from tests.waiting import PATIENCE, wait_for
 
 GPU = "nvidia.com/gpu"
@@ -171,7 +172,8 @@ def _decided(pod: dict[str, Any]) -> dict[str, Any] | None:
 async def asking(cluster: LocalCluster, namespace: str) -> AsyncIterator[Asker]:
     """Open a view and a client, and yield an asker in this namespace."""
     client = Client(partial(load, cluster.kubeconfig))
-    async with viewing(cluster.kubeconfig) as view:
+    async with viewing(cluster.kubeconfig, scaling_kinds=SCALING_KINDS) as view:
         assert await view.first_list(PATIENCE)
+        await until_autoscalers_are_known(view)
         yield Asker(cluster, view, client, namespace)
     await client.close()

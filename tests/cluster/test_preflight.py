@@ -14,6 +14,7 @@ import pytest
 from kubernetes_asyncio import config
 from kubernetes_asyncio.client import ApiClient, Configuration, CoreV1Api
 
+from gpuspawner.cluster.kinds import SCALING_KINDS
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.offers import Accelerator
 from gpuspawner.policy import Grant
@@ -21,7 +22,7 @@ from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
 from localcluster import Fleet, LocalCluster, NodeGroup
-from tests.cluster.views import aside, until, viewing
+from tests.cluster.views import aside, until, until_autoscalers_are_known, viewing
 from tests.fixtures.cluster import AddNodes
 from tests.waiting import PATIENCE, wait_for
 
@@ -89,8 +90,10 @@ async def hub(cluster: LocalCluster, namespace: str, add_nodes: AddNodes) -> Asy
         for name in add_nodes(Fleet((_group(namespace, group_size),)))
     }
     assert sum(names.values()) == 15
-    async with viewing(cluster.kubeconfig) as view, _api(cluster) as api:
+    view_of_all = viewing(cluster.kubeconfig, scaling_kinds=SCALING_KINDS)
+    async with view_of_all as view, _api(cluster) as api:
         assert await view.first_list(PATIENCE)
+        await until_autoscalers_are_known(view)
         yield Hub(view, api, namespace, namespace)
 
 

@@ -13,6 +13,7 @@ from typing import TypeVar
 from kubernetes_asyncio import config
 from kubernetes_asyncio.client import Configuration
 
+from gpuspawner.cluster.kinds import SCALING_KINDS, Kind
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.cluster.watch import Backoff
 from gpuspawner.scheduling.state import ClusterState
@@ -36,9 +37,11 @@ async def load(kubeconfig: Path) -> Configuration:
 
 
 @asynccontextmanager
-async def viewing(kubeconfig: Path, backoff: Backoff = BACKOFF) -> AsyncIterator[ClusterView]:
+async def viewing(
+    kubeconfig: Path, backoff: Backoff = BACKOFF, scaling_kinds: tuple[Kind, ...] = ()
+) -> AsyncIterator[ClusterView]:
     """Run a view as this kubeconfig's user."""
-    view = ClusterView(partial(load, kubeconfig), backoff=backoff)
+    view = ClusterView(partial(load, kubeconfig), backoff=backoff, scaling_kinds=scaling_kinds)
     view.start()
     try:
         yield view
@@ -55,6 +58,11 @@ async def until(view: ClusterView, true: Callable[[], object]) -> None:
     async with asyncio.timeout(PATIENCE):
         while not true():
             await view.changed(0.2)
+
+
+async def until_autoscalers_are_known(view: ClusterView) -> None:
+    """Wait until the view knows what each kind of an autoscaler has, or that the kind is absent."""
+    await until(view, lambda: all(view.autoscalers.known(kind.name) for kind in SCALING_KINDS))
 
 
 async def aside(call: Callable[[], T]) -> T:

@@ -21,6 +21,7 @@ from gpuspawner.admission.rejection import (
     Rejection,
     Use,
 )
+from gpuspawner.messages.scaling import no_more
 from gpuspawner.offers import Accelerator, Offers
 from gpuspawner.options import parse
 from gpuspawner.policy import DenialReason, Grant
@@ -37,7 +38,7 @@ from gpuspawner.preflight.decision import (
     UnknownRules,
     Wait,
 )
-from gpuspawner.scaling.declared import CanScaleUp
+from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, Why
 
 ROOT = Path(__file__).parents[2]
 GIB = 2**30
@@ -121,6 +122,18 @@ SENTENCES = {
             alternatives=(WITHOUT,),
         )
     ),
+    "no such machine": messages.refusal(
+        Refuse(nvidia("H100", 1), Reason.IMPOSSIBLE, gpus(1, 0, 0, 0, 0))
+    ),
+    "at its maximum": messages.refusal(
+        Refuse(
+            nvidia("T4", 1),
+            Reason.BUSY,
+            gpus(1, 0, 0, 1, 1),
+            obstacles=(Obstacle(Why.AT_MAXIMUM, "t4"),),
+            alternatives=(WITHOUT,),
+        )
+    ),
     "over the quota": messages.refusal(
         Refuse(
             nvidia("A100", 2),
@@ -187,6 +200,7 @@ SENTENCES = {
     "misconfigured": messages.misconfigured(),
     "unreachable": messages.unreachable(),
     "growing": messages.progress(Wait(nvidia("T4", 1), CanScaleUp(0, 4, 8.0)))[0],
+    "trying": messages.progress(Wait(nvidia("T4", 1), MayScaleUp(Source.NODES)))[0],
     "preempting": messages.progress(Start(nvidia("T4", 1), (AfterPreemption(),)))[0],
     "unknown": messages.progress(Start(nvidia("T4", 1), (UnknownRules(("gates",)),)))[0],
 }
@@ -201,6 +215,11 @@ def words(page: str) -> str:
 @pytest.mark.parametrize("sentence", SENTENCES)
 def test_the_reference_quotes_the_messages(sentence: str):
     assert SENTENCES[sentence].text in words("docs/reference/messages.md")
+
+
+@pytest.mark.parametrize("why", Why)
+def test_the_reference_says_why_no_node_comes(why: Why):
+    assert f"\n| {no_more([Obstacle(why)])} | " in (ROOT / "docs/reference/messages.md").read_text()
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,10 @@ class Pods:
         pod: dict[str, Any] = self.cluster.api.get(f"{self.path}/jupyter-{user}")
         return pod
 
+    def delete(self, user: str) -> None:
+        """Remove the pod of *user*'s default server at once."""
+        self.cluster.api.delete(f"{self.path}/jupyter-{user}", grace=0)
+
     def bound(self, user: str) -> dict[str, Any]:
         """The pod of *user*'s server, once the scheduler has bound it."""
 

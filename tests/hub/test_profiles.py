@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 
 from localcluster import Fleet, NodeGroup
 from tests.fixtures.cluster import AddNodes
 from tests.hub.conftest import StartGPUHub
+from tests.hub.people import Person
 from tests.hub.running import RunningHub
 from tests.unit.spawn.profiles.lists import CPU, GPU
+from tests.waiting import wait_for
 
 NOT_HERE: dict[str, Any] = {
     "display_name": "V100",
@@ -82,6 +87,40 @@ def test_a_profile_that_does_not_fit_is_refused_on_the_form_with_the_choices_kep
         assert page.chosen["profile-option-gpu--gpus"] == "two"
         assert json.dumps('quay.io/"</script>:1').replace("<", r"\u003c")[:-10] in page.html
     assert hub.pods.names() == {"jupyter-alice"}
+
+
+@pytest.mark.usefixtures("two_gpus", "leave_no_server")
+def test_the_button_of_an_alternative_starts_it(hub: RunningHub) -> None:
+    hub.start_until_ready("alice", {"profile": "gpu"})
+    bob = hub.person("bob")
+    refused = bob.submit({**TWO, "own": "kept"})
+    values = re.findall(r'name="instead" value="([^"]+)"', refused.html)
+
+    assert "Start “GPU server” with “One” Start “CPU only”" in refused.text
+    page = bob.submit({**TWO, "instead": html.unescape(values[0])})
+
+    assert page.is_of_a_start
+    chosen = hub.until_ready("bob")["user_options"]
+    assert (chosen["profile"], chosen["gpus"]) == ("gpu", "one")
+
+
+@pytest.mark.usefixtures("two_gpus", "leave_no_server")
+def test_an_open_form_s_states_follow_the_cluster(hub: RunningHub) -> None:
+    bob = hub.person("bob")
+    assert states(bob)["gpu"] == ("free", "2 of 2 free")
+    hub.start_until_ready("alice", {"profile": "gpu"})
+    wait_for(lambda: states(bob)["gpu"] == ("free", "1 of 2 free"))
+    assert states(bob)["cpu-only"] == (None, "")
+    assert states(bob)["v100"] == ("absent", "no machine here can provide it")
+
+
+def states(person: Person) -> dict[str, tuple[str | None, str]]:
+    """Ask as the page's script does."""
+    [address] = re.findall(r'data-states="([^"]+)"', person.open("/hub/spawn").html)
+    headers = {"Sec-Fetch-Mode": "cors", "X-XSRFToken": person.xsrf}
+    answer = person.session.get(urljoin(person.hub.url, address), headers=headers)
+    assert answer.status_code == 200, answer.text
+    return {it["profile"]: (it["state"], it["detail"]) for it in answer.json()["profiles"]}
 
 
 @pytest.mark.usefixtures("two_gpus", "leave_no_server")

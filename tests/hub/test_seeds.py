@@ -21,7 +21,9 @@ from tests.waiting import wait_for
 GPU = "nvidia.com/gpu"
 OLD_GPU = "alpha.kubernetes.io/nvidia-gpu"
 
+# Two of the clusters have a cloud's labels, but no pool of theirs grows.
 OFFERS = """
+c.GPUSpawner.autoscaling = "none"
 GKE = "cloud.google.com/gke-accelerator"
 TOLERATED = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
 c.GPUSpawner.accelerators = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuspawner.spawn.controller import FORM_PATIENCE
+from gpuspawner.spawn.sources import FORM_PATIENCE
 from tests.fixtures.cluster import AddNodes
 from tests.hub.conftest import StartGPUHub
 from tests.hub.people import Person
@@ -56,11 +56,12 @@ def test_lines_after_configure_are_checked_too(tmp_path: Path) -> None:
 
 
 def test_another_spawner_class_after_configure_is_refused(tmp_path: Path) -> None:
-    after = 'c.JupyterHub.spawner_class = "kubespawner.KubeSpawner"'
+    after = 'c.JupyterHub.spawner_class = "jupyterhub.spawner.LocalProcessSpawner"'
 
     log = log_of_a_hub_that_ends(tmp_path, CONFIGURED.format(lines=A100, after=after))
 
-    assert "JupyterHub.spawner_class was set to KubeSpawner" in log
+    assert "JupyterHub.spawner_class is <class 'jupyterhub.spawner.LocalProcessSpawner'>" in log
+    assert "isn't a KubeSpawner; remove that line" in log
     assert "Traceback" not in log
 
 

@@ -8,6 +8,7 @@ from gpuspawner.manifest import PodRules
 from gpuspawner.offers import Offers
 from gpuspawner.preflight.decision import CanScaleUp, Room
 from gpuspawner.scheduling import ClusterState
+from tests.unit.scaling.outlooks import Cluster
 
 LIVE = Live(0.5)
 T4 = {"counts": [2, 1], "node_selector": {"gpu": "t4"}}
@@ -45,8 +46,12 @@ def look(nodes, pods=(), offers=OFFERS, stock=STOCK):
     state = ClusterState.from_objects(
         nodes=nodes, pods=list(pods), deviceClasses=[], priorityClasses=[]
     )
-    first, *_, plain = survey(state, LIVE, offers, stock, PodRules())
+    first, *_, plain = survey(state, to_come(state), LIVE, offers, stock, PodRules())
     return first, plain
+
+
+def to_come(state):
+    return Cluster(state).to_come
 
 
 def gpus(most_free, free, most, total):
@@ -84,7 +89,10 @@ def test_a_full_pool_that_can_grow_can_scale_up():
     growing = {**T4, "scale_up": {"max_nodes": 2, "minutes": 8}}
     here, _ = look([node("a", 1)], [pod("x", "a", 1)], Offers.parse(accelerators={"t4": growing}))
 
-    assert (here.state, here.scale_up) == (State.CAN_SCALE_UP, CanScaleUp(1, 2, 8))
+    assert (here.state, here.scale_up) == (
+        State.CAN_SCALE_UP,
+        CanScaleUp(1, 2, 8, pool="gpu=t4"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,7 +153,7 @@ def test_another_scheduler_leaves_every_state_unknown():
 def test_rules_for_servers_without_a_gpu_count():
     state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
     rules = PodRules(cpu_avoids=tuple(OFFERS.accelerators.values()))
-    *_, plain = survey(state, LIVE, OFFERS, STOCK, rules)
+    *_, plain = survey(state, to_come(state), LIVE, OFFERS, STOCK, rules)
 
     assert plain.state is State.ABSENT
 
@@ -162,7 +170,7 @@ def test_rules_for_servers_without_a_gpu_count():
 def test_a_view_that_is_not_live_gives_no_gpu_counts(health, expected):
     state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[])
 
-    assert survey(state, health, OFFERS, STOCK, PodRules()) == (
+    assert survey(state, to_come(state), health, OFFERS, STOCK, PodRules()) == (
         Availability(OFFERS.accelerators["t4"], expected),
         Availability(None, expected),
     )
@@ -171,12 +179,14 @@ def test_a_view_that_is_not_live_gives_no_gpu_counts(health, expected):
 def test_without_a_known_pod_every_availability_is_unknown():
     state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
 
-    assert {row.state for row in survey(state, LIVE, OFFERS, None, PodRules())} == {State.UNKNOWN}
+    assert {row.state for row in survey(state, to_come(state), LIVE, OFFERS, None, PodRules())} == {
+        State.UNKNOWN
+    }
 
 
 def test_a_survey_is_kept_only_until_the_cluster_changes():
     state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
-    surveys = Surveys(state)
+    surveys = Surveys(state, to_come(state))
 
     first = surveys.survey(LIVE, OFFERS, STOCK, PodRules())
     assert surveys.survey(LIVE, OFFERS, STOCK, PodRules()) is first

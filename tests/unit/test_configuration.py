@@ -128,6 +128,18 @@ def test_other_sections_are_ignored(section: str) -> None:
             r"KubeSpawner.profile_list can't be read: KeyError\('display_name'\)",
         ),
         (
+            {
+                "KubeSpawner": {
+                    "profile_list": [
+                        {"display_name": "small"},
+                        {"display_name": "big", "profile_options": {"cpu_guarantee": 2}},
+                    ]
+                }
+            },
+            ConfigurationError,
+            r"'int' object has no attribute 'get'\"\); look at profile_list\[1\]$",
+        ),
+        (
             {"KubeSpawner": {"profile_list": [_writing_in("(")]}},
             ConfigurationError,
             r"KubeSpawner.profile_list can't be read: .*unterminated subpattern",
@@ -206,3 +218,24 @@ def test_overrides_of_unexpected_types_are_left_to_kubespawner(
     section: str, traits: dict[str, Any]
 ) -> None:
     configure(_c(**{section: traits}))
+
+
+@pytest.mark.parametrize(
+    "trait", ["images", "accelerators", "memory_choices", "preflight", "language"]
+)
+def test_a_trait_that_is_null_in_values_is_absent(trait: str) -> None:
+    c = _c(GPUSpawner={trait: None})
+
+    configure(c)
+
+    assert getattr(check(c), trait) == getattr(check(_c()), trait)
+
+
+def test_null_within_offers_is_absent() -> None:
+    a100 = {**A100, "memory_choices": None, "scale_up": None, "default": {"gpus": None}}
+    written = {"a100": {**a100, "node_selector": {"gpu": "a100", "old": None}}, "v100": None}
+
+    offers = configuration.offered(_c(GPUSpawner={"accelerators": written}))
+
+    assert list(offers.accelerators) == ["a100"]
+    assert offers.accelerators["a100"].node_selector == {"gpu": "a100"}

@@ -1,10 +1,13 @@
 """The traits that the hub's runtime uses."""
 
+import pytest
 from traitlets.config import Config
 
+from gpuspawner import runtime as runtime_module
 from gpuspawner.configuration import check
 from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling import Rules
+from tests.unit.preflight.worlds import StillView, node
 
 
 def runtime(**traits: object) -> Runtime:
@@ -27,3 +30,60 @@ def test_schedulers_with_the_default_filters_are_judged_like_the_default_one() -
     view = runtime(scheduler_version="1.36", default_filter_schedulers=["jhub-user-scheduler"]).view
 
     assert view.state.rules.schedulers == {"default-scheduler", "jhub-user-scheduler"}
+
+
+def notes(caplog: pytest.LogCaptureFixture, **traits: object) -> list[str]:
+    caplog.set_level("INFO", runtime_module.__name__)
+    view = StillView(("Node", node("a", 1)))
+    assert Runtime(check(Config(GPUSpawner=traits)), view).offers.accelerators
+    return [it.message for it in caplog.records if it.name == runtime_module.__name__]
+
+
+def test_the_log_names_the_accelerators_that_users_choose_from(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    [note] = notes(caplog)
+
+    assert "A pool that has no node now cannot be seen" in note
+
+
+def test_nobody_is_asked_to_configure_accelerators_beside_profiles(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert notes(caplog, profile_list=[{"display_name": "T4"}]) == []
+    assert notes(caplog, profile_list=lambda _: [{"display_name": "T4"}]) == []
+
+
+def test_nobody_is_asked_to_configure_accelerators_if_every_server_gets_gpus(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert notes(caplog, extra_resource_limits={"nvidia.com/gpu": "1"}) == []
+
+
+@pytest.mark.parametrize(
+    ("traits", "gives"),
+    [
+        ({"extra_resource_limits": {"nvidia.com/gpu": 1}}, True),
+        ({"extra_resource_guarantees": {"nvidia.com/mig-1g.5gb": "1"}}, True),
+        ({"extra_resource_limits": {"nvidia.com/gpu": "0"}}, False),
+        ({"extra_resource_limits": {"smarter-devices/fuse": "1"}}, False),
+        ({"extra_resource_limits": {"nvidia.com/gpu": "1"}, "memory_choices": ["1Gi"]}, False),
+        (
+            {
+                "extra_resource_limits": {"amd.com/gpu": "1"},
+                "profile_list": [{"display_name": "A"}],
+            },
+            False,
+        ),
+    ],
+)
+def test_every_server_gets_gpus_only_if_users_choose_nothing(
+    traits: dict[str, object], gives: bool
+) -> None:
+    assert runtime(**traits).gpus_for_all is gives
+
+
+def test_nobody_is_asked_to_configure_accelerators_beside_an_own_form(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert notes(caplog, options_form=lambda _: "") == []

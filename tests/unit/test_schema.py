@@ -34,6 +34,17 @@ def test_the_schema_of_a_configuration_s_offers_is_printed(
     assert not validator.is_valid({"accelerator": "t4", "gpus": 3})
 
 
+def test_what_the_configuration_prints_stays_out_of_the_schema(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the configuration file of Zero to JupyterHub does."""
+    assert main(configuration(tmp_path, f"print('Loading a file')\n{T4}")) == 0
+
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)
+    assert printed.err == "Loading a file\n"
+
+
 def test_a_note_says_that_the_running_hub_discovers_the_models(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

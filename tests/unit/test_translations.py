@@ -37,7 +37,6 @@ from gpuspawner.policy import Denial, DenialReason, Grant
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     Alternative,
-    CanScaleUp,
     Difference,
     Overruled,
     Reason,
@@ -47,6 +46,7 @@ from gpuspawner.preflight.decision import (
     UnknownRules,
     Wait,
 )
+from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, Why
 from gpuspawner.spawn.profiles.choosing import Chosen, choose
 from gpuspawner.spawn.profiles.profile_list import WRITTEN_IN, read
 from tests.unit.form.page import Page
@@ -164,6 +164,7 @@ refusals = st.builds(
     st.sampled_from(ROOMS),
     st.sampled_from(ROOMS),
     alternatives=st.lists(st.sampled_from(ALTERNATIVES), max_size=3).map(tuple),
+    obstacles=st.lists(st.builds(Obstacle, st.sampled_from(Why)), max_size=2).map(tuple),
 )
 
 
@@ -176,7 +177,14 @@ def test_every_refusal_is_translated(decision):
 
 
 def test_every_other_message_is_translated():
-    waiting = Wait(GRANT, CanScaleUp(1, 2, 8.0))
+    waits = [
+        Wait(GRANT, scale_up)
+        for scale_up in (
+            CanScaleUp(1, 2, 8.0),
+            CanScaleUp(1, None, None),
+            MayScaleUp(Source.NODES),
+        )
+    ]
     busy = Refuse(GRANT, Reason.BUSY)
     unsure = Start(GRANT, (AfterPreemption(), UnknownRules(("x",))))
     warned = Start(GRANT, (Overruled(busy),))
@@ -193,8 +201,8 @@ def test_every_other_message_is_translated():
             messages.profile_refused(busy, messages.profile_named("1"), []),
             messages.denied(Denial(DenialReason.NOT_OFFERED, GPURequest("1"))),
             messages.denied(Denial(DenialReason.NOT_OFFERED, GPURequest(None))),
-            *(message for it in (waiting, unsure, warned) for message in messages.progress(it)),
-            *map(preview, (waiting, unsure, warned, Start(GRANT))),
+            *(message for it in (*waits, unsure, warned) for message in messages.progress(it)),
+            *map(preview, (*waits, unsure, warned, Start(GRANT))),
         ]
     for message in told:
         assert untranslated(message.text) == []

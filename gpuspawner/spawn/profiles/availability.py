@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from gpuspawner.availability import Availability, State
 from gpuspawner.cluster.health import Reading
+from gpuspawner.messages import profile_named
 from gpuspawner.preflight.decision import (
     Decision,
     Reason,
@@ -15,25 +16,12 @@ from gpuspawner.preflight.decision import (
     ViewNotLive,
     Wait,
 )
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.scaling.outlook import CanScaleUp
 from gpuspawner.spawn.profiles.choosing import Chosen, of_profile
 from gpuspawner.spawn.profiles.profile_list import ListedChoice, Option, Profile
 
-NEVER_DECIDES = frozenset(
-    {"args", "cmd", "default_url", "environment", "image", "image_pull_policy", "lifecycle_hooks"}
-)
-"""Traits whose overrides never change where the pod fits."""
-
 _REASONS = {Reason.AWAY: State.AWAY, Reason.IMPOSSIBLE: State.ABSENT}
 """The state for a refusal's reason; for all other reasons it is `State.BUSY`."""
-
-
-@dataclass(frozen=True)
-class Judged:
-    """The proposal of a choice, and its availability: None if it requests no extended resource."""
-
-    proposal: Proposal
-    row: Availability | None
 
 
 @dataclass(frozen=True)
@@ -41,33 +29,64 @@ class ProfileAvailability:
     """The availability of one profile.
 
     Attributes:
-        row: With its defaults; None if the pod requests no extended resource.
+        row: With its defaults; None if there is nothing to say: it requests no extended resource,
+            and fits or may fit.
         choices: With each choice that makes a difference and all other options at their defaults,
-            by names of option and choice.
+            by names of option and choice. None as for `row`.
     """
 
     row: Availability | None
-    choices: Mapping[tuple[str, object], Availability]
+    choices: Mapping[tuple[str, object], Availability | None]
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether there is nothing to say."""
+        return not (self.row or any(self.choices.values()))
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the scheduler reads of the pod of a choice, and the availability, if there is any."""
+
+    shape: object
+    row: Availability | None
 
 
 Look = Callable[[Chosen], Awaitable[Judged]]
 """Finds out the availability of a choice."""
 
+ShapeOf = Callable[[Chosen], Awaitable[object]]
+"""Finds out what the scheduler reads of the pod of a choice; None if KubeSpawner can't make it."""
+
 
 async def look_at(profile: Profile, look: Look) -> ProfileAvailability:
     """Find out the availability of a profile, and of its choices that make a difference."""
-    default = of_profile(profile)
-    usual = await look(default)
-    choices: dict[tuple[str, object], Availability] = {}
+    usual = await look(of_profile(profile))
+    choices: dict[tuple[str, object], Availability | None] = {}
     for option in profile.options:
         judged = {
-            choice.key: usual if choice.default else await look(default.instead(option, choice))
-            for choice in _deciding(option)
+            choice.key: usual if choice.default else await look(_only(profile, option, choice))
+            for choice in option.choices
         }
-        specs = [_spec(it) for it in judged.values()]
-        if any(spec != specs[0] for spec in specs):
-            choices |= {(option.name, key): it.row for key, it in judged.items() if it.row}
+        if len({it.shape for it in judged.values()}) > 1:
+            choices |= {(option.name, key): it.row for key, it in judged.items()}
     return ProfileAvailability(usual.row, choices)
+
+
+async def deciding(profile: Profile, shape: ShapeOf) -> tuple[Option, ...]:
+    """Return the options whose choices give pods that differ in what the scheduler reads."""
+    found = []
+    for option in profile.options:
+        shapes = {await shape(_only(profile, option, choice)) for choice in option.choices}
+        if len(shapes) > 1:
+            found.append(option)
+    return tuple(found)
+
+
+def _only(profile: Profile, option: Option, choice: ListedChoice) -> Chosen:
+    """Choose a profile with one choice, and the defaults for its other options."""
+    chosen = of_profile(profile)
+    return chosen if choice.default else chosen.instead(option, choice)
 
 
 def availability(decision: Decision, room: Room | None) -> Availability:
@@ -77,10 +96,13 @@ def availability(decision: Decision, room: Room | None) -> Availability:
     """
     accelerator = decision.grant.accelerator
     match decision:
-        case Wait():
+        case Wait(scale_up=CanScaleUp()):
             return Availability(accelerator, State.CAN_SCALE_UP, room, decision.scale_up)
+        case Wait():
+            return Availability(accelerator, State.MAY_SCALE_UP, room, decision.scale_up)
         case Refuse():
-            return Availability(accelerator, _REASONS.get(decision.reason, State.BUSY), room)
+            state = _REASONS.get(decision.reason, State.BUSY)
+            return Availability(accelerator, state, room, obstacles=decision.obstacles)
     for note in decision.notes:
         match note:
             case ViewNotLive(Reading()):
@@ -97,39 +119,37 @@ def fits_now(decision: Decision) -> bool:
 
 @dataclass(frozen=True)
 class Other:
-    """An alternative to a choice: names of its profile and, if that is the same, its choice."""
+    """An alternative to a choice.
+
+    Attributes:
+        name: Of its profile and, if that is the same, of its choice, as `profile_named` has it.
+    """
 
     chosen: Chosen
-    names: tuple[str, ...]
+    name: str
 
 
-def others(chosen: Chosen, profiles: tuple[Profile, ...]) -> Iterator[Other]:
-    """Yield all alternatives: first those within the same profile, then the other profiles."""
+def others(
+    chosen: Chosen, options: tuple[Option, ...], profiles: tuple[Profile, ...]
+) -> Iterator[Other]:
+    """Yield all alternatives: first those within the same profile, then the other profiles.
+
+    *options* are those of the chosen profile that make a difference.
+    """
     profile = chosen.profile
-    for option in profile.options if profile else ():
-        for choice in _deciding(option):
-            if profile and chosen.options.get(option.name) != choice.key:
-                yield Other(chosen.instead(option, choice), (profile.name, choice.name))
-    for other in profiles:
-        if other != profile:
-            yield Other(of_profile(other), (other.name,))
+    for option in options:
+        for choice in option.choices:
+            if profile and not chosen.has(option, choice):
+                named = profile_named(profile.name, choice.name)
+                yield Other(chosen.instead(option, choice), named)
+    # KubeSpawner finds only the first of several profiles with the same slug.
+    by_slug = {other.slug: other for other in reversed(profiles)}
+    for other in dict.fromkeys(by_slug[it.slug] for it in profiles):
+        if profile is None or other.slug != profile.slug:
+            yield Other(of_profile(other), profile_named(other.name))
 
 
-def chosen_names(chosen: Chosen) -> Iterator[str]:
-    """Yield the names of the chosen or default choices that can make a difference."""
-    for option in chosen.profile.options if chosen.profile else ():
-        given = chosen.options.get(option.name)
-        for choice in _deciding(option):
-            if choice.key == given if given else choice.default:
-                yield choice.name
-
-
-def _deciding(option: Option) -> tuple[ListedChoice, ...]:
-    """The option's choices if any of them can change where the pod fits, else none."""
-    makes_a_difference = any(choice.sets - NEVER_DECIDES for choice in option.choices)
-    return option.choices if makes_a_difference else ()
-
-
-def _spec(judged: Judged) -> object:
-    pod = judged.proposal.decoded
-    return pod and pod.spec
+def chosen_names(chosen: Chosen, options: tuple[Option, ...]) -> Iterator[str]:
+    """Yield the names of the choices, chosen or default, for *options*."""
+    for option in options:
+        yield from (choice.name for choice in option.choices if chosen.has(option, choice))

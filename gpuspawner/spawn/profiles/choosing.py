@@ -3,12 +3,14 @@
 KubeSpawner itself reads options only when the server starts, and answers HTTP 500 if it can't.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpuspawner import patterns
 from gpuspawner.language import gettext as _
 from gpuspawner.language import sentence
+from gpuspawner.offers.types import ScaleUp
 from gpuspawner.options import FieldError, wording
 from gpuspawner.quoting import quote
 from gpuspawner.spawn.profiles.profile_list import (
@@ -33,6 +35,26 @@ class Chosen:
 
     profile: Profile | None
     options: Mapping[str, object]
+
+    @property
+    def scale_up(self) -> ScaleUp | None:
+        """The pool that its choices declare, or else its profile."""
+        if self.profile is None:
+            return None
+        chosen = (
+            choice.scale_up
+            for option in self.profile.options
+            for choice in option.choices
+            if choice.scale_up and self.has(option, choice)
+        )
+        return next(chosen, self.profile.scale_up)
+
+    def has(self, option: Option, choice: ListedChoice) -> bool:
+        """Whether an option has this choice: chosen, or as its default; not if one is written."""
+        if self.options.get(option.name + WRITTEN_IN):
+            return False
+        given = self.options.get(option.name)
+        return _is(given, choice) if given else choice.default
 
     def instead(self, option: Option, choice: ListedChoice) -> "Chosen":
         """Return the same options with another choice for one option."""
@@ -88,12 +110,20 @@ def of_profile(profile: Profile) -> Chosen:
 def keep(raw: object, profiles: Sequence[Profile]) -> Mapping[str, object]:
     """Return the options without those that can't be chosen."""
     kept = dict(raw) if isinstance(raw, Mapping) else {}
+    try:
+        return _keep(kept, profiles)
+    except re.error:  # the start reports the broken expression; the form must still come
+        return _keep({k: v for k, v in kept.items() if not k.endswith(WRITTEN_IN)}, profiles)
+
+
+def _keep(kept: Mapping[str, object], profiles: Sequence[Profile]) -> Mapping[str, object]:
     while not isinstance(read := choose(kept, profiles), Chosen):
         wrong = {error.field for error in read}
-        left = {name: value for name, value in kept.items() if name not in wrong}
-        kept = left if len(left) < len(kept) and PROFILE not in wrong else {}
-        if not kept:
+        if PROFILE in wrong:
+            return {}
+        if not wrong & kept.keys():  # what is missing has to be chosen, but spoils nothing else
             break
+        kept = {name: value for name, value in kept.items() if name not in wrong}
     return kept
 
 

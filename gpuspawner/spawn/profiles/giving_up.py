@@ -1,15 +1,24 @@
 """Admission for a page with many profiles: it stops asking after the first failure."""
 
+import asyncio
+
 from gpuspawner.admission.dry_run import Admission, Answer
 from gpuspawner.admission.dry_runs import TooManyDryRunsError
 from gpuspawner.kube.objects import Manifest
 
 
 class GivingUp:
-    """Asks until the first missing answer or `TooManyDryRunsError`; then repeats that result."""
+    """Asks until the first missing answer or `TooManyDryRunsError`; then repeats that result.
 
-    def __init__(self, admission: Admission) -> None:
+    Args:
+        admission: What to ask.
+        seconds: How long all answers together may take; a later one is `TooManyDryRunsError`.
+    """
+
+    def __init__(self, admission: Admission, seconds: float | None = None) -> None:
         self._admission = admission
+        self._seconds = seconds
+        self._until: float | None = None
         self._is_unanswered = False
         self._has_no_slot = False
 
@@ -20,9 +29,16 @@ class GivingUp:
         if self._has_no_slot:
             raise TooManyDryRunsError
         try:
-            admitted = await self._admission.admit(namespace, pod)
-        except TooManyDryRunsError:
+            async with asyncio.timeout_at(self._deadline()):
+                admitted = await self._admission.admit(namespace, pod)
+        except (TooManyDryRunsError, TimeoutError):
             self._has_no_slot = True
-            raise
+            raise TooManyDryRunsError from None
         self._is_unanswered = admitted is None and bool(pod.get("spec"))
         return admitted
+
+    def _deadline(self) -> float | None:
+        """Return when the time is up, counted from the first question."""
+        if self._until is None and self._seconds is not None:
+            self._until = asyncio.get_running_loop().time() + self._seconds
+        return self._until

@@ -1,37 +1,55 @@
 """KubeSpawner's form of the administrator's profiles, with availability added.
 
 The availability goes into the description of a profile and the name of a choice, which every
-template shows, even an administrator's own.
+template shows, even an administrator's own or that of jupyterhub-fancy-profiles.
 """
 
-import copy
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup, escape
 
 from gpuspawner.availability import Availability, State
-from gpuspawner.messages import Message, profile_choice, state_text
+from gpuspawner.form import Live
+from gpuspawner.language import gettext as _
+from gpuspawner.messages import Message, profile_choice, stale, state_text
 from gpuspawner.spawn.profiles.availability import ProfileAvailability
-from gpuspawner.spawn.profiles.profile_list import WRITTEN_IN, Complete, Profile
+from gpuspawner.spawn.profiles.profile_list import WRITTEN_IN, Complete, Profile, text
+from gpuspawner.spawn.profiles.texts import PageText
 
 _COLOURS = {
     State.FREE: "success",
     State.BUSY: "warning",
     State.CAN_SCALE_UP: "info",
+    State.MAY_SCALE_UP: "info",
 }
 """Bootstrap's names of colours; all other states are grey. The text of the state says the same."""
 
 _STATE = Markup(
-    '<span class="gpuspawner-availability"><span class="badge text-bg-{colour}">{word}</span>'
-    " {detail}</span>"
+    '<span class="gpuspawner-state" data-gpuspawner-profile="{slug}">'
+    '<span class="badge text-bg-{colour}">{word}</span> {detail}</span>'
 )
 _NOTICE = Markup('<div class="gpuspawner-message alert alert-info" role="status">{text}</div>\n')
 
-# KubeSpawner 7.1 restores written-in values, from a constant in its page; 7.0 doesn't.
+_LIVE = Markup("""
+<div class="gpuspawner-profiles" data-states="{live.states}" data-colours="{colours}"
+     data-stale="{stale}" data-changed="{changed}">
+  <p class="gpuspawner-answer" role="status"></p>
+  <script src="{live.script}" defer></script>
+</div>
+""")
+
+# KubeSpawner 7.1 restores written-in values, from a constant in its page; 7.0 doesn't. The page of
+# jupyterhub-fancy-profiles begins with those of its permalinks, in the fragment of the address.
 _WRITE_IN_AGAIN = Markup("""
 <script>
+  if (window.profileList) {{
+    const fields = encodeURIComponent(JSON.stringify({permalink}));
+    history.replaceState(null, "", `#fancy-forms-config=${{fields}}`);
+  }}
   window.addEventListener("load", () => {{
     if (typeof userOptions !== "undefined") return;
     for (const [name, text] of {values}) {{
@@ -52,17 +70,36 @@ def with_states(
     listed: Complete, availabilities: Sequence[ProfileAvailability]
 ) -> list[dict[str, Any]]:
     """Return copies of the profiles with their availability in their descriptions and names."""
-    shown = copy.deepcopy(list(map(dict, listed)))
+    shown = [_copied(profile) for profile in listed]
     for profile, found in zip(shown, availabilities, strict=True):
         if found.row is not None:
-            description = profile.get("description") or ""
-            state = _state(found.row)
-            profile["description"] = f"{description}<br>{state}" if description else str(state)
+            profile["description"] = _described(profile, found.row)
         for (option, key), row in found.choices.items():
+            if row is None:
+                continue
             choice = profile["profile_options"][option]["choices"][key]
             name = choice.get("display_name", key)
-            choice["display_name"] = profile_choice(str(name), str(escape(_words(row))))
+            words = _words(row)
+            choice["display_name"] = PageText(
+                profile_choice(str(name), words), profile_choice(str(name), str(escape(words)))
+            )
     return shown
+
+
+def _copied(profile: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy whose texts and defaults can change; what is deeper is shared."""
+    copied = dict(profile)
+    if options := profile.get("profile_options"):
+        copied["profile_options"] = {
+            name: {
+                **option,
+                "choices": {k: dict(it) for k, it in (option.get("choices") or {}).items()},
+            }
+            if "choices" in option
+            else option
+            for name, option in options.items()
+        }
+    return copied
 
 
 def with_chosen(
@@ -85,14 +122,23 @@ def with_chosen(
 
 def written_in(options: Mapping[str, object], profiles: Sequence[Profile]) -> Markup:
     """Return a script that restores the written-in values; empty if there are none."""
-    values = [
-        (f"profile-option-{profile.slug}--{name}", options[name])
+    slug = options.get("profile")
+    written = {
+        option.name: options[option.name + WRITTEN_IN]
         for profile in profiles
-        if profile.slug == options.get("profile")
-        for name in (option.name + WRITTEN_IN for option in profile.options)
-        if options.get(name)
-    ]
-    return _WRITE_IN_AGAIN.format(values=htmlsafe_json_dumps(values)) if values else Markup()
+        if profile.slug == slug
+        for option in profile.options
+        if options.get(option.name + WRITTEN_IN)
+    }
+    if not written:
+        return Markup()
+    values = [(f"profile-option-{slug}--{name}{WRITTEN_IN}", it) for name, it in written.items()]
+    permalink = {"profile": slug}
+    for name, it in written.items():
+        permalink |= {name: "unlisted_choice", f"{name}:unlisted_choice": it}
+    return _WRITE_IN_AGAIN.format(
+        values=htmlsafe_json_dumps(values), permalink=htmlsafe_json_dumps(permalink)
+    )
 
 
 def notice(message: Message) -> Markup:
@@ -100,10 +146,62 @@ def notice(message: Message) -> Markup:
     return _NOTICE.format(text=message.html)
 
 
-def _state(row: Availability) -> Markup:
+def states(listed: Complete, availabilities: Sequence[ProfileAvailability]) -> list[dict[str, Any]]:
+    """Return the availability of each profile and choice as plain data, for an open form."""
+    return [
+        {
+            "profile": profile["slug"],
+            **_said(found.row),
+            "choices": [
+                {
+                    "option": option,
+                    "choice": key,
+                    **_said(row),
+                    "label": _label(profile["profile_options"][option]["choices"][key], key, row),
+                }
+                for (option, key), row in found.choices.items()
+            ],
+        }
+        for profile, found in zip(listed, availabilities, strict=True)
+    ]
+
+
+def live(addresses: Live) -> Markup:
+    """Return what keeps an open form current: the script, and a line for its messages."""
+    return _LIVE.format(
+        live=addresses,
+        colours=json.dumps(_COLOURS),
+        stale=stale(),
+        changed=_("The choices have changed. Reload this page to see them."),
+    )
+
+
+def _said(row: Availability | None) -> dict[str, Any]:
+    """Return a state and its words; without a row, there is nothing to say."""
+    if row is None:
+        return {"state": None, "word": "", "detail": "", "gpus": None}
+    words = state_text(row)
+    gpus = asdict(row.gpus) if row.gpus else None
+    return {"state": row.state.value, "word": words.word, "detail": words.detail, "gpus": gpus}
+
+
+def _label(choice: Mapping[str, Any], key: object, row: Availability | None) -> str:
+    name = text(choice.get("display_name", key))
+    return name if row is None else profile_choice(name, _words(row))
+
+
+def _described(profile: Mapping[str, Any], row: Availability) -> PageText:
+    words, state = _words(row), str(_state(row, profile["slug"]))
+    description = profile.get("description")
+    if not description:
+        return PageText(words, state)
+    return PageText(profile_choice(str(description), words), f"{description}<br>{state}")
+
+
+def _state(row: Availability, slug: str) -> Markup:
     words = state_text(row)
     colour = _COLOURS.get(row.state, "secondary")
-    return _STATE.format(colour=colour, word=words.word, detail=words.detail)
+    return _STATE.format(slug=slug, colour=colour, word=words.word, detail=words.detail)
 
 
 def _words(row: Availability) -> str:

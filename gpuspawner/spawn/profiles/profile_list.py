@@ -4,8 +4,9 @@
 Values are the administrator's: display names may be HTML, overrides may be functions.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from markupsafe import Markup
@@ -26,14 +27,14 @@ class ListedChoice:
 
     Attributes:
         key: Its name in `user_options`.
-        name: Its display name, as plain text.
-        sets: The traits that it overrides.
+        name: As plain text; no other choice of the profile has the same.
+        scale_up: As in `Profile`, and before it.
     """
 
     key: object
     name: str
     default: bool
-    sets: frozenset[str]
+    scale_up: ScaleUp | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +56,12 @@ class Option:
 
     Attributes:
         name: As in `user_options`.
+        label: Its display name, as plain text.
         choices: May be empty if users can write in a value.
     """
 
     name: str
+    label: str
     choices: tuple[ListedChoice, ...]
     write_in: WriteIn | None
 
@@ -69,8 +72,9 @@ class Profile:
 
     Attributes:
         slug: Its name in `user_options`.
-        name: Its display name, as plain text.
-        scale_up: Set if the pool of nodes that it selects can grow. KubeSpawner ignores this key.
+        name: As plain text; no other profile has the same.
+        scale_up: Set if the pool of nodes that its pod selects can grow. KubeSpawner ignores this
+            key.
     """
 
     slug: str
@@ -87,7 +91,36 @@ def read(complete: Complete) -> tuple[Profile, ...]:
         AttributeError, KeyError, TypeError: A profile isn't as KubeSpawner documents it.
         OfferError: Its ``scale_up`` isn't usable.
     """
-    return tuple(_profile(profile, number) for number, profile in enumerate(complete))
+    return told_apart([_profile(profile, number) for number, profile in enumerate(complete)])
+
+
+def told_apart(profiles: Sequence[Profile]) -> tuple[Profile, ...]:
+    """Return the profiles with names that messages can use: no two are equal."""
+    used = Counter(profile.name for profile in profiles)
+    return tuple(
+        replace(
+            profile,
+            name=f"{profile.name} ({profile.slug})" if used[profile.name] > 1 else profile.name,
+            options=_choices_told_apart(profile.options),
+        )
+        for profile in profiles
+    )
+
+
+def _choices_told_apart(options: Sequence[Option]) -> tuple[Option, ...]:
+    """Add the key to names that an option uses twice, and the label to those in several options."""
+    names = [Counter(choice.name for choice in option.choices) for option in options]
+    options_with = Counter(name for used in names for name in used)
+
+    def apart(option: Option, used: Counter[str], choice: ListedChoice) -> ListedChoice:
+        label = f"{option.label}: " if options_with[choice.name] > 1 else ""
+        key = f" ({choice.key})" if used[choice.name] > 1 else ""
+        return replace(choice, name=f"{label}{choice.name}{key}")
+
+    return tuple(
+        replace(option, choices=tuple(apart(option, used, it) for it in option.choices))
+        for option, used in zip(options, names, strict=True)
+    )
 
 
 def without_patterns(complete: Complete) -> list[dict[str, Any]]:
@@ -109,41 +142,53 @@ def _options(profile: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, Any
 
 
 def _profile(profile: Mapping[str, Any], number: int) -> Profile:
-    grows, place = profile.get("scale_up"), f"profile_list[{number}].scale_up"
+    place = f"profile_list[{number}]"
     return Profile(
         slug=profile["slug"],
-        name=_text(profile["display_name"]),
+        name=text(profile["display_name"]),
         default=bool(profile.get("default")),
-        options=tuple(_option(name, option) for name, option in _options(profile)),
-        scale_up=None if grows is None else read_shape(grows, ScaleUp, place),
+        options=tuple(_option(name, option, place) for name, option in _options(profile)),
+        scale_up=_scale_up(profile, place),
     )
 
 
-def _option(name: str, option: Mapping[str, Any]) -> Option:
+def _scale_up(entry: Mapping[str, Any], place: str) -> ScaleUp | None:
+    grows = entry.get("scale_up")
+    return None if grows is None else read_shape(grows, ScaleUp, f"{place}.scale_up")
+
+
+def _option(name: str, option: Mapping[str, Any], place: str) -> Option:
+    inside = f"{place}.profile_options[{name!r}].choices"
     write_in = option.get("unlisted_choice") or {}
+    choices = option.get("choices") or {}
+    # As KubeSpawner, which takes the first if several are marked.
+    default = next((key for key, it in choices.items() if it.get("default")), None)
     return Option(
         name=name,
-        choices=tuple(_choice(key, it) for key, it in (option.get("choices") or {}).items()),
+        label=text(option.get("display_name", name)),
+        choices=tuple(
+            _choice(key, it, default, f"{inside}[{key!r}]") for key, it in choices.items()
+        ),
         write_in=_write_in(write_in) if write_in.get("enabled") else None,
     )
 
 
-def _choice(key: object, choice: Mapping[str, Any]) -> ListedChoice:
+def _choice(key: object, choice: Mapping[str, Any], default: object, place: str) -> ListedChoice:
     return ListedChoice(
         key=key,
-        name=_text(choice.get("display_name", key)),
-        default=bool(choice.get("default")),
-        sets=frozenset(choice.get("kubespawner_override") or {}),
+        name=text(choice.get("display_name", key)),
+        default=key == default,
+        scale_up=_scale_up(choice, place),
     )
 
 
 def _write_in(write_in: Mapping[str, Any]) -> WriteIn:
     return WriteIn(
         pattern=write_in.get("validation_regex") or "",
-        advice=_text(write_in.get("validation_message") or ""),
+        advice=text(write_in.get("validation_message") or ""),
     )
 
 
-def _text(html: object) -> str:
+def text(html: object) -> str:
     """The plain text of a name that KubeSpawner puts into its page as HTML."""
     return Markup(str(html)).striptags()  # noqa: S704, what is stripped of its tags is text

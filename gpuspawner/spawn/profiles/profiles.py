@@ -2,52 +2,43 @@
 
 import asyncio
 import inspect
-import logging
 import re
 from asyncio import Future
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from jupyterhub.utils import maybe_future
 from markupsafe import Markup
 from tornado import web
 
-from gpuspawner import messages
+from gpuspawner import form, messages
 from gpuspawner.admission.dry_run import Admission
-from gpuspawner.admission.dry_runs import TooManyDryRunsError
 from gpuspawner.compat import kubespawner
 from gpuspawner.compat.kubespawner import Stock
-from gpuspawner.messages import Message, OnForm
-from gpuspawner.preflight import facts
-from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.form.addresses import live
+from gpuspawner.messages import Message, OnForm, ProfileButton
+from gpuspawner.preflight.decision import Refuse
 from gpuspawner.runtime import Runtime
 from gpuspawner.spawn import drafts, stored_options
 from gpuspawner.spawn.connection import IfConnected
 from gpuspawner.spawn.host import Host
 from gpuspawner.spawn.profiles import availability, page
+from gpuspawner.spawn.profiles.availability import Other, ProfileAvailability
 from gpuspawner.spawn.profiles.choosing import Chosen, choose, keep
 from gpuspawner.spawn.profiles.giving_up import GivingUp
-from gpuspawner.spawn.profiles.profile_list import Complete, Profile, read
-from gpuspawner.spawn.profiles.trial import try_out, unknown
+from gpuspawner.spawn.profiles.listing import Listed
+from gpuspawner.spawn.profiles.looking import Looking, known
+from gpuspawner.spawn.profiles.trial import try_out
 from gpuspawner.spawn.refusal import invalid, misconfigured
 from gpuspawner.spawn.source import Choice, Source, Stored
 
 MOST_INSTEAD = 3
+# How long a page waits for dry runs, in seconds. States that are unknown then come by refresh.
+PATIENCE = 1.0
 # The refusal shouldn't take long, and each try asks the API server once.
 _MOST_TRIED = 12
-
-_silent = logging.getLogger("gpuspawner.profiles.tried")
-_silent.disabled = True
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """The profiles at one moment, as KubeSpawner uses them and as this package does."""
-
-    complete: Complete
-    profiles: tuple[Profile, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,12 +51,22 @@ class ProfileChoice(Choice):
 
     async def explain(self, refusal: Refuse, admission: Admission) -> tuple[Message, OnForm]:
         """As `Choice.explain`."""
-        chosen = self.chosen
-        choices = availability.chosen_names(chosen)
-        name = messages.profile_named(chosen.profile.name, *choices) if chosen.profile else ""
-        instead = await self.source.instead(self, GivingUp(admission))
-        message = messages.profile_refused(refusal, name, instead)
-        return message, OnForm(message)
+        profile = self.chosen.profile
+        if profile is None:
+            message = messages.profile_refused(refusal, "", ())
+            return message, OnForm(message)
+        looking = self.source.looking(self.listed)
+        deciding = await availability.deciding(profile, looking.shape)
+        choices = availability.chosen_names(self.chosen, deciding)
+        name = messages.profile_named(profile.name, *choices)
+        others = availability.others(self.chosen, deciding, self.listed.profiles)
+        instead = await self.source.instead(self.chosen, others, looking, GivingUp(admission))
+        message = messages.profile_refused(refusal, name, [it.name for it in instead])
+        buttons = [ProfileButton.of(it.name, it.chosen.options) for it in instead]
+        if not buttons:
+            return message, OnForm(message)
+        above = messages.profile_refused_above_buttons(refusal, name)
+        return message, OnForm(above, profiles=tuple(buttons))
 
 
 class Profiles(Source):
@@ -78,7 +79,7 @@ class Profiles(Source):
     def __init__(self, spawner: Host, stock: Stock, runtime: Runtime) -> None:
         self._spawner = spawner
         self._stock = stock
-        self._view = runtime.view
+        self._runtime = runtime
         self._preflight = runtime.preflight
         self._dry_runs = runtime.dry_runs
         self._unloaded: Host | None = None
@@ -114,49 +115,91 @@ class Profiles(Source):
             draft.options = raw
         chosen = self._choose(raw, listed)
         proposal = await try_out(
-            self._spawner.copied(), listed.complete, chosen, self._view.state.rules
+            self._spawner.copied(), listed.complete, chosen, self._runtime.view.state.rules
         )
         options = dict(chosen.options)
         return ProfileChoice(proposal, options, chosen=chosen, source=self, listed=listed)
 
-    async def instead(self, choice: ProfileChoice, admission: Admission) -> list[str]:
-        """Name alternatives that fit now, nearest first; at most one of the same profile."""
-        found: list[str] = []
-        others = availability.others(choice.chosen, choice.listed.profiles)
+    def looking(self, listed: Listed) -> Looking:
+        """Find out what other choices would get."""
+        return Looking(self._spawner, listed, self._runtime)
+
+    async def instead(
+        self, chosen: Chosen, others: Iterable[Other], looking: Looking, admission: Admission
+    ) -> list[Other]:
+        """Return alternatives that fit now, nearest first; at most one of the same profile."""
+        found: list[Other] = []
         for number, other in enumerate(others):
             if number == _MOST_TRIED or len(found) == MOST_INSTEAD:
                 break
-            if other.chosen.profile == choice.chosen.profile and found:
+            if other.chosen.profile == chosen.profile and found:
                 continue
-            proposal = await self._try_quietly(self._spawner, choice.listed, other.chosen)
+            proposal = await looking.whole(other.chosen)
             if availability.fits_now(await self._preflight.examine(proposal, admission)):
-                found.append(messages.profile_named(*filter(None, other.names)))
+                found.append(other)
         return found
+
+    async def rows(
+        self, spawner: Host, listed: Listed, admission: Admission
+    ) -> list[ProfileAvailability]:
+        """Return the availability of each profile."""
+        looking = Looking(spawner, listed, self._runtime)
+        look = partial(looking.look, admission=GivingUp(IfConnected(spawner, admission), PATIENCE))
+        return [await availability.look_at(profile, look) for profile in listed.profiles]
+
+    async def states(self) -> list[dict[str, Any]]:
+        """Return the availability of each profile and choice as plain data, for an open form.
+
+        Raises:
+            HTTPError, Refusal: As `resolve`.
+        """
+        spawner = self._unloaded or self._spawner
+        listed = await self._list(spawner)
+        rows = await self.rows(spawner, listed, self._dry_runs.for_form(spawner.user.name))
+        return page.states(listed.complete, rows)
 
     async def form(self) -> str:
         """As `Source.form`: KubeSpawner's form, with the availability of each profile."""
         spawner = self._unloaded or self._spawner
         listed = await self._list(spawner)
-        dry_runs = self._dry_runs.for_page(spawner.user.name)
-        admission = GivingUp(IfConnected(spawner, dry_runs))
-
-        async def look(chosen: Chosen) -> availability.Judged:
-            return await self._look(spawner, listed, chosen, admission)
-
-        rows = [await availability.look_at(profile, look) for profile in listed.profiles]
-        shown = page.with_states(listed.complete, rows)
+        rows = await self.rows(spawner, listed, self._dry_runs.for_page(spawner.user.name))
         draft, stored = drafts.current(), self._spawner.user_options
         raw = stored if draft is None else draft.options
         kept = keep(raw, listed.profiles)
         again = Markup()
         if draft is not None:
-            shown = page.with_chosen(shown, listed.profiles, kept)
             again = page.written_in(kept, listed.profiles)
         elif raw and kept != raw:
             again = page.notice(messages.no_longer_offered())
-        copied = spawner.copied()
-        copied.user_options = dict(kept)
-        return f"{kubespawner.draw_profiles(copied, shown)}{again}"
+        served = live(self._spawner, "profiles.js")
+        told = draft.refused if draft is not None else None
+        above = form.render_refusal(told, served) if told and told.profiles else ""
+        is_quiet = all(it.is_quiet for it in rows)
+        below = page.live(served) if served and not is_quiet else ""
+        drawn = self._drawn(spawner, listed, rows, kept, {} if draft is None else kept)
+        return f"{above}{drawn}{again}{below}"
+
+    def _drawn(
+        self,
+        spawner: Host,
+        listed: Listed,
+        rows: list[ProfileAvailability],
+        options: Mapping[str, object],
+        chosen: Mapping[str, object],
+    ) -> str:
+        """Return KubeSpawner's form for these options; *chosen* become the defaults."""
+
+        def draw() -> str:
+            copied = spawner.copied()
+            copied.user_options = dict(options)
+            shown = page.with_states(listed.complete, rows)
+            return copied.stock.draw_profiles(page.with_chosen(shown, listed.profiles, chosen))
+
+        template = kubespawner.form_template(spawner)
+        if template is None:
+            return draw()
+        shows = (listed, rows, options, chosen, spawner.language, template)
+        return known(self._runtime).drawn.form(shows, draw)
 
     async def _list(self, spawner: Host) -> Listed:
         """Return the current profiles.
@@ -170,8 +213,7 @@ class Profiles(Source):
             listed = given(spawner) if callable(given) else given
             if inspect.isawaitable(listed):
                 await asyncio.sleep(0)  # see `at_once`: our code does this before it waits
-            complete = kubespawner.complete_profiles(spawner, await maybe_future(listed))
-            return Listed(complete, read(complete))
+            return known(self._runtime).lists.read(spawner, await maybe_future(listed))
         except web.HTTPError:
             raise
         except Exception as error:
@@ -187,37 +229,3 @@ class Profiles(Source):
         if isinstance(chosen, Chosen):
             return chosen
         raise invalid(chosen)
-
-    async def _try_quietly(self, spawner: Host, listed: Listed, chosen: Chosen) -> Proposal:
-        """Propose the pod of a choice that nobody has made yet, without logging its errors."""
-        await asyncio.sleep(0)  # let other tasks run, as there may be many profiles
-        copied = spawner.copied()
-        copied.log = _silent
-        try:
-            return await try_out(copied, listed.complete, chosen, self._view.state.rules)
-        except web.HTTPError:
-            return unknown(copied)
-
-    async def _look(
-        self, spawner: Host, listed: Listed, chosen: Chosen, admission: Admission
-    ) -> availability.Judged:
-        proposal = await self._try_quietly(spawner, listed, chosen)
-        if proposal.grant.accelerator is None:
-            return availability.Judged(proposal, None)
-        decision = await self._foretell(proposal, admission)
-        grant, nodes = proposal.grant, facts.candidates(self._view.state, proposal.decoded)
-        # Without candidates, only admission can make nodes usable; their numbers are unknown.
-        room = facts.gpus(nodes, grant.accelerator, grant.gpus) if nodes else None
-        row = availability.availability(decision, room)
-        return availability.Judged(proposal, row)
-
-    async def _foretell(self, proposal: Proposal, admission: Admission) -> Decision:
-        """Decide before a form is sent; admission may turn a no into a yes, by tolerations."""
-        try:
-            foretold = await self._preflight.foretell(proposal, admission)
-        except TooManyDryRunsError:
-            why = ("admission could not be asked in time",)
-            return Start(proposal.grant, (UnknownRules(why),))
-        # A quota's or webhook's rejection concerns the user, not the state of the nodes.
-        about_person = isinstance(foretold, Refuse) and foretold.rejection is not None
-        return self._preflight.check(proposal) if about_person else foretold

@@ -19,6 +19,7 @@ from gpuspawner.offers.shapes import Frozen, freeze
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.quoting import one_line
+from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scheduling import Rules
 from gpuspawner.scheduling.requests import is_extended, pod_requests
 from gpuspawner.spawn.host import Host
@@ -70,7 +71,8 @@ async def try_out(spawner: Host, listed: Complete, chosen: Chosen, rules: Rules)
     except Exception as error:  # noqa: BLE001, the start makes the pod again, and reports the error
         spawner.log.info("Can't build the pod of %s yet: %r", one_line(spawner.pod_name), error)
         proposal = unknown(spawner)
-    return replace(proposal, grant=_grant(proposal, chosen.profile, rules))
+    grant = _grant(proposal, chosen.profile, rules)
+    return replace(proposal, grant=grant, pool=_pool(proposal, chosen, grant))
 
 
 def unknown(spawner: Host) -> Proposal:
@@ -86,21 +88,32 @@ def _grant(proposal: Proposal, profile: Profile | None, rules: Rules) -> Grant:
     except QuantityError:
         return Grant()
     devices = [name for name, amount in amounts.items() if amount > 0 and is_extended(name)]
-    if not devices or profile is None:
+    if not devices:
         return Grant()
-    spec: Any = proposal.pod["spec"]
     resource = min(devices, key=lambda name: ("gpu" not in name, name))
     count = amounts[resource]
     accelerator = Accelerator(
-        key=profile.slug,
+        key=profile.slug if profile else resource,
         display_name=device(resource),
         resource=resource,
         counts=(count,),
-        node_selector=spec.get("nodeSelector") or {},
-        node_affinity=_terms(spec),
-        scale_up=profile.scale_up,
     )
     return Grant(accelerator, count)
+
+
+def _pool(proposal: Proposal, chosen: Chosen, grant: Grant) -> DeclaredPool | None:
+    """The pool of ``scale_up``: the nodes that the pod itself selects.
+
+    A pod that selects nothing would take every node for the pool; then only the autoscaler knows.
+    """
+    if chosen.scale_up is None or proposal.decoded is None:
+        return None
+    spec: Any = proposal.pod["spec"]
+    selector, terms = spec.get("nodeSelector") or {}, _terms(spec)
+    if not selector and not terms:
+        return None
+    resource = grant.accelerator.resource if grant.accelerator else ""
+    return DeclaredPool(chosen.scale_up, selector, terms, resource)
 
 
 def _terms(spec: Manifest) -> tuple[Frozen, ...]:

@@ -147,6 +147,21 @@ async def test_a_kind_that_the_server_does_not_have_has_no_objects() -> None:
         assert view.state.known("DeviceClass")
 
 
+@pytest.mark.parametrize(("api", "is_known"), [(404, True), (403, False), (None, False)])
+async def test_a_forbidden_kind_has_no_objects_if_the_server_lacks_its_api(
+    api: int | None, is_known: bool
+) -> None:
+    """RBAC also forbids what doesn't exist."""
+    classes = Kind("DeviceClass", "/apis/resource.k8s.io/v1/deviceclasses", required=False)
+    group = raw(b"{}") if api is None else failure(api)
+    scripts = {"deviceclasses": [failure(403)] * 1000, "v1": [group] * 1000}
+    async with viewing((NODES, PODS, classes), **scripts) as (view, _):
+        assert await view.first_list(PATIENCE)
+
+        assert view.state.known("DeviceClass") is is_known
+        assert view.forbidden() == (() if is_known else ("deviceclasses",))
+
+
 async def test_a_second_start_does_nothing_and_stop_leaves_no_task() -> None:
     before = asyncio.all_tasks()
     async with viewing() as (view, server):

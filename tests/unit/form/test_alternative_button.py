@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.form import pressed
+from gpuspawner.form.alternative_button import profile_value
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.options import NAMES, GPURequest, from_form, parse
 from tests.unit.form.drawing import OFFERS, alternatives_of, drawn
@@ -41,4 +42,23 @@ def test_a_manipulated_button_sends_only_options(value):
     form = pressed({"accelerator": ["t4"], "own": ["kept"], "instead": [value]})
 
     assert form.pop("own") == ["kept"]
-    assert form.keys() <= set(NAMES) or value == ""
+    assert form.keys() <= set(NAMES) or value == "" or "profile" in form
+
+
+def test_a_profile_s_button_replaces_the_fields_of_all_profiles():
+    value = profile_value({"profile": "gpu", "gpus": "1", "image--unlisted-choice": "a&b=c"})
+    sent = {"profile": ["cpu"], "profile-option-cpu--size": ["big"], "own": ["kept"]}
+
+    assert pressed({**sent, "instead": [value]}) == {
+        "own": ["kept"],
+        "profile": ["gpu"],
+        "profile-option-gpu--gpus": ["1"],
+        "profile-option-gpu--image--unlisted-choice": ["a&b=c"],
+    }
+
+
+def test_a_button_of_an_accelerator_keeps_a_hub_s_own_field_named_profile():
+    assert pressed({"profile": ["mine"], "gpus": ["2"], "instead": ["gpus=1"]}) == {
+        "profile": ["mine"],
+        "gpus": ["1"],
+    }

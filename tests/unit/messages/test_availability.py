@@ -6,6 +6,7 @@ from gpuspawner.availability import Availability, State
 from gpuspawner.messages import StateText, state_text
 from gpuspawner.offers import Accelerator
 from gpuspawner.preflight.decision import CanScaleUp, Room
+from gpuspawner.scaling.outlook import MayScaleUp, Obstacle, Source, Why
 
 T4 = Accelerator("t4", "T4", "nvidia.com/gpu")
 
@@ -36,6 +37,22 @@ SENTENCES = [
     (
         Availability(T4, State.CAN_SCALE_UP, gpus(0, 0, 0), CanScaleUp(0, 4, 8)),
         StateText("New machine", "takes about 8 minutes to start"),
+    ),
+    (
+        Availability(T4, State.CAN_SCALE_UP, gpus(0, 0, 0), CanScaleUp(0, 4, None)),
+        StateText("New machine", "takes a few minutes"),
+    ),
+    (
+        Availability(None, State.MAY_SCALE_UP, None, MayScaleUp(Source.NODES)),
+        StateText("Perhaps", "no machine is free, but one may be added"),
+    ),
+    (
+        Availability(T4, State.ABSENT, gpus(0, 0, 0), obstacles=(Obstacle(Why.STOCK_OUT),)),
+        StateText("Not available", "the cloud provider has none right now"),
+    ),
+    (
+        Availability(T4, State.ABSENT, gpus(0, 0, 0), obstacles=(Obstacle(Why.LIMIT),)),
+        StateText("Not available", "no machine can be added for it right now"),
     ),
     (
         Availability(T4, State.AWAY, gpus(0, 0, 0)),

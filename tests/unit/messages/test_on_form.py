@@ -7,6 +7,7 @@ from gpuspawner.offers import Accelerator
 from gpuspawner.options import FieldError
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.decision import Alternative, Difference, Reason, Refuse, Room
+from gpuspawner.scaling.outlook import Obstacle, Why
 
 GI = 2**30
 A100 = Accelerator("a100", "A100", "nvidia.com/gpu")
@@ -93,3 +94,12 @@ def test_buttons_replace_the_sentence_about_alternatives():
     told = OnForm.of_refusal(with_a_way_out)
     assert told.message.text == "The one A100 is in use right now."
     assert told.alternatives == (WITHOUT,)
+
+
+def test_above_the_buttons_a_refusal_says_why_no_machine_can_be_added():
+    full = (Obstacle(Why.AT_MAXIMUM, "a100", nodes=1),)
+    refusal = Refuse(Grant(A100, 1), Reason.BUSY, alternatives=(WITHOUT,), obstacles=full)
+
+    assert OnForm.of_refusal(refusal).message.text.endswith(
+        "No more machines can be added: their number is at its maximum."
+    )

@@ -13,6 +13,7 @@ from gpuspawner.preflight.decision import (
     ViewNotLive,
     Wait,
 )
+from gpuspawner.scaling.outlook import MayScaleUp, Source
 
 WAIT = Wait(Grant(Accelerator("a100", "A100", "nvidia.com/gpu"), 1), CanScaleUp(1, 4, 8))
 
@@ -46,3 +47,28 @@ def test_the_form_foretells_a_new_machine_room_and_an_unknown():
         "There is room for this right now.",
         "We can't check availability right now.",
     ]
+
+
+def test_a_new_machine_without_a_known_time_takes_some_minutes():
+    scale_up = CanScaleUp(1, None, None)
+
+    assert preview(Wait(Grant(), scale_up)).text == (
+        "A new machine will start for your server; this takes a few minutes."
+    )
+    assert [message.text for message in progress(Wait(Grant(), scale_up))] == [
+        "A new machine is starting for you; this takes a few minutes."
+    ]
+
+
+def test_a_trial_is_called_so_before_the_start_and_during_it():
+    trial = Wait(Grant(), MayScaleUp(Source.NODES))
+
+    assert preview(trial).text == (
+        "No machine has room for your server right now. "
+        "The cluster may add one when you start your server."
+    )
+    (message,) = progress(trial)
+    assert message.text == (
+        "No machine has room for your server right now. "
+        "The cluster may add one; if it doesn't, we'll tell you in about a minute."
+    )

@@ -18,7 +18,7 @@ from gpuspawner.preflight.decision import (
 )
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.scaling.declared import CanScaleUp
+from gpuspawner.scaling.outlook import CanScaleUp
 from tests.unit.preflight.worlds import (
     GPU,
     NAMESPACE,
@@ -52,14 +52,28 @@ async def test_without_a_live_view_nothing_is_refused_and_no_reservation_is_take
     assert len(preflight.reservations) == 0
 
 
-async def test_a_pool_that_can_grow_lets_the_pod_wait_and_takes_no_reservation() -> None:
-    pool = Grant(growing(max_nodes=2), 1)
-    full = [("Node", node("n", 1)), ("Pod", pod("x", 1, on="n"))]
-    what = Proposal(NAMESPACE, "a", pod("a"), pool)
-    preflight = preflight_on(*full)
+async def test_a_pod_that_waits_for_a_node_keeps_nobody_from_the_present_ones() -> None:
+    pool = Grant(growing(max_nodes=2), 2)
+    one_free = [("Node", node("n", 2)), ("Pod", pod("x", 1, on="n"))]
+    what = Proposal(NAMESPACE, "a", pod("a", 2), pool)
+    preflight = preflight_on(*one_free)
 
-    assert await preflight.begin(what) == Wait(pool, CanScaleUp(1, 2, 8))
-    assert len(preflight.reservations) == 0
+    assert await preflight.begin(what) == Wait(pool, CanScaleUp(1, 2, 8, pool="gpu=a100"))
+    assert len(preflight.reservations) == 1
+    assert await preflight.begin(proposal("b")) == Start(proposal("b").grant)
+
+
+async def test_the_node_that_has_come_belongs_to_the_pod_that_waited_for_it() -> None:
+    pool = Grant(growing(max_nodes=2), 1)
+    view = StillView(("Node", node("n", 1)), ("Pod", pod("x", 1, on="n")))
+    preflight = Preflight(view, patience=0.05)
+    await preflight.begin(Proposal(NAMESPACE, "a", pod("a"), pool))
+
+    view.put("Node", node("new", 1))
+    second = await preflight.begin(Proposal(NAMESPACE, "b", pod("b"), pool))
+
+    assert isinstance(second, Refuse)
+    assert second.reason is Reason.TRY_AGAIN
 
 
 async def test_a_pod_that_does_not_fit_now_is_refused_without_waiting() -> None:

@@ -8,8 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from kubernetes_asyncio.client import Configuration
+
 from gpuspawner.cluster.health import Health, Live
+from gpuspawner.cluster.kinds import SCALING_KINDS
+from gpuspawner.cluster.pod_events import PodEvents
 from gpuspawner.cluster.view import ClusterView
+from gpuspawner.cluster.watch import Backoff
 from gpuspawner.kube.objects import convert
 from gpuspawner.offers import Accelerator, Offers, ScaleUp
 from gpuspawner.options import GPURequest
@@ -26,11 +31,25 @@ A100 = Accelerator("a100", "A100", GPU, counts=(1, 2, 4, 8), node_selector={"gpu
 Plain = dict[str, object]
 
 
+async def _no_server() -> Configuration:
+    raise AssertionError("these tests ask no API server")
+
+
+class FedEvents(PodEvents):
+    """Events that only a test tells."""
+
+    async def _watch(self, namespace: str) -> None:  # noqa: ARG002
+        await asyncio.Event().wait()
+
+
 class StillView(ClusterView):
     """A view whose state and health a test sets."""
 
     def __init__(self, *objects: tuple[str, Plain]) -> None:
         super().__init__(kinds=())
+        for scaling in SCALING_KINDS:
+            self.autoscalers.mark_known(scaling.name)
+        self.events = FedEvents(_no_server, Backoff(), self.wake)
         self.now: Health = Live(0.5)
         self.state.mark_known("Node")
         self.state.mark_known("Pod")

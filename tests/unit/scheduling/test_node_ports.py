@@ -1,5 +1,6 @@
 import pytest
 
+from gpuspawner.scheduling import Rules
 from gpuspawner.scheduling.failures import PortTaken
 from tests.unit.scheduling.objects import judge, node, pod
 
@@ -39,6 +40,14 @@ def test_a_sidecars_port_counts_and_an_init_containers_does_not():
 
     assert not judge(with_port(80), node(), pods=[old("Always")]).feasible
     assert judge(with_port(80), node(), pods=[old(None)]).feasible
+
+
+@pytest.mark.parametrize(("version", "free"), [("v1.30.14", True), ("v1.34.0", False)])
+def test_an_older_scheduler_does_not_see_a_sidecars_port(version, free):
+    sidecar = {"name": "s", "restartPolicy": "Always", "ports": [{"hostPort": 80}]}
+    there = pod("old", node="a", initContainers=[sidecar])
+    rules = Rules.of_version(version)
+    assert bool(judge(with_port(80), node(), pods=[there], rules=rules).feasible) is free
 
 
 def test_with_host_network_every_port_is_a_host_port():

@@ -1,6 +1,6 @@
 import pytest
 
-from gpuspawner.scheduling import Outcome, Why
+from gpuspawner.scheduling import Outcome, Rules, Why
 from gpuspawner.scheduling.failures import TooManyVolumes
 from tests.unit.scheduling.objects import judge, node, pod
 from tests.unit.scheduling.storage import WAIT, claim, uses, volume
@@ -50,6 +50,12 @@ def test_a_volume_already_on_the_node_counts_once():
 
 def test_volumes_still_attached_count():
     assert verdict(1, attached=["x"]).feasible == ()
+
+
+@pytest.mark.parametrize(("version", "free"), [("v1.31.14", True), ("v1.32.0", False)])
+def test_an_older_scheduler_does_not_see_volumes_that_no_pod_uses(version, free):
+    judged = verdict(1, attached=["x"], rules=Rules.of_version(version))
+    assert bool(judged.feasible) is free
 
 
 def test_a_limit_of_another_driver_does_not_matter():

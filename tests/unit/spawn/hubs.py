@@ -20,6 +20,7 @@ from gpuspawner.kube.objects import Manifest
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.runtime import Runtime, Settings
+from gpuspawner.scaling.pools import Pools
 from tests.unit.preflight.worlds import StillView
 
 A100 = {"display_name": "A100", "node_selector": {"gpu": "a100"}, "counts": [1, 2]}
@@ -52,8 +53,9 @@ class StillRuntime(Runtime):
         super().__init__(settings)
         self.view = view
         self.dry_runs = DryRuns(admission)
-        self.preflight = AdmittedPreflight(Preflight(view))
-        self.surveys = Surveys(view.state)
+        pools = Pools(view.state, view.autoscalers, settings.autoscaling)
+        self.preflight = AdmittedPreflight(Preflight(view, pools=pools))
+        self.surveys = Surveys(view.state, self.preflight.to_come)
 
 
 class StillHub:
@@ -82,9 +84,9 @@ class StillHub:
             self._runtime = StillRuntime(settings, self.view, self.admission)
         return self._runtime
 
-    def spawner(self, **traits: Any) -> GPUSpawner:
+    def spawner(self, of: type[GPUSpawner] = GPUSpawner, **traits: Any) -> GPUSpawner:
         """Make alice's spawner, with a Kubernetes client that does nothing."""
-        spawner: GPUSpawner = self._make(GPUSpawner, traits)
+        spawner: GPUSpawner = self._make(of, traits)
         return spawner
 
     def stock_spawner(self, **traits: Any) -> KubeSpawner:

@@ -10,14 +10,23 @@ import pytest
 from gpuspawner.spawn.accelerators import Accelerators
 from tests.unit.spawn.hubs import StillHub
 
-ADMINISTRATORS: list[Any] = [{"apply_user_options": print}, {"options_from_form": print}]
+
+def mount_course(spawner: Any) -> None:
+    spawner.working_dir = spawner.user_options["course"]
+
+
+ADMINISTRATORS: list[Any] = [
+    {"apply_user_options": print},
+    {"options_from_form": print},
+    {"pre_spawn_hook": mount_course},
+]
 
 
 @pytest.fixture
 def accelerators(
     hub_with: Callable[..., StillHub], request: pytest.FixtureRequest
 ) -> Accelerators | None:
-    return hub_with().spawner(**request.param).gates.accelerators
+    return hub_with().spawner(**request.param).gates.sources.accelerators
 
 
 @pytest.mark.parametrize("accelerators", [{}], indirect=True)
@@ -28,7 +37,10 @@ def test_without_administrator_s_hooks_all_options_are_ours(
 
 
 @pytest.mark.parametrize(
-    "accelerators", ADMINISTRATORS, ids=["applied", "read from the form"], indirect=True
+    "accelerators",
+    ADMINISTRATORS,
+    ids=["applied", "read from the form", "read by a hook"],
+    indirect=True,
 )
 def test_with_administrator_s_hooks_other_names_are_theirs(
     accelerators: Accelerators,

@@ -12,7 +12,9 @@ from gpuspawner.offers import Accelerator, ScaleUp
 from gpuspawner.options import Gone
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.decision import AfterPreemption, CanScaleUp, Start, Wait
+from gpuspawner.preflight.node_waits import longest_wait
 from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.scaling.outlook import MayScaleUp, Source
 from gpuspawner.spawn.attempt import Attempt, Phase
 from gpuspawner.spawn.source import Choice
 from tests.unit.preflight.worlds import A100, node
@@ -97,6 +99,14 @@ def test_a_new_node_gets_twice_its_usual_time(
     accelerator: Accelerator | None, seconds: int
 ) -> None:
     assert _attempt(Start(Grant(accelerator, 1))).seconds_for_a_node == seconds
+
+
+def test_a_start_that_waits_for_a_node_is_refused_before_the_hub_gives_it_up() -> None:
+    known = Wait(Grant(), CanScaleUp(1, 2, 8))
+    trial = Wait(Grant(), MayScaleUp(Source.NODES))
+
+    assert _attempt(known).seconds_for_a_node > longest_wait(known.scale_up) > 2 * 8 * 60
+    assert _attempt(trial).seconds_for_a_node > longest_wait(trial.scale_up) > 15 * 60
 
 
 def test_the_news_names_gone_options_before_the_wait() -> None:

@@ -2,27 +2,91 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from kubespawner import KubeSpawner
 
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.preflight.decision import Start
+from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.spawn.attempt import Phase
 from gpuspawner.spawn.one_request import AlreadyStartedError
 from gpuspawner.spawn.refusal import Refusal
-from tests.unit.preflight.worlds import node
+from gpuspawner.spawner_class import in_front_of
+from tests.unit.preflight.worlds import node, pod
 from tests.unit.spawn.hubs import A100, StillHub
 from tests.unit.spawn.profiles.lists import GPU
 
 TAINTED = ("Node", node("a", 2, taints=[{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]))
+TWO = ("Node", node("a", 2))
 TWO_GPUS = {"accelerator": "a100", "gpus": 2, "image": None, "memory": None, "cpu": None}
 
 
 def tolerating(pod: Manifest) -> Manifest:
     return {**pod, "spec": {**pod["spec"], "tolerations": [{"operator": "Exists"}]}}
+
+
+class RunsTheImageThatIsSent(KubeSpawner):  # type: ignore[misc]
+    """Reads its own options, as the spawner of BinderHub does."""
+
+    def start(self) -> Any:
+        self.image = self.user_options["image"]
+        return super().start()
+
+
+SENT = {"image": "registry.example.org/built:1", "token": "secret", "repo_url": "https://git/x"}
+
+
+async def test_a_class_with_options_of_its_own_gets_them_on_nodes_with_gpus(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    spawner = hub_with(TWO).spawner(in_front_of(RunsTheImageThatIsSent))
+    spawner.user_options = SENT
+
+    spawner.run_pre_spawn_hook()
+
+    assert not await spawner.get_options_form()
+    assert spawner.user_options == SENT
+
+
+async def test_options_of_a_class_are_passed_on_beside_configured_accelerators(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    own = in_front_of(RunsTheImageThatIsSent)
+    spawner = hub_with(TWO).spawner(own, accelerators={"a100": A100})
+    spawner.user_options = {"accelerator": "a100", "token": "secret"}
+
+    spawner.run_pre_spawn_hook()
+
+    assert spawner.user_options["token"] == "secret"
+
+
+async def test_every_server_keeps_the_gpu_that_the_hub_gives_to_all(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    spawner = hub_with(TWO).spawner(extra_resource_limits={"nvidia.com/gpu": "1"})
+
+    assert not await spawner.get_options_form()
+    spawner.run_pre_spawn_hook()
+    pod = await spawner.get_pod_manifest()
+
+    [container] = pod.spec.containers
+    assert container.resources.limits["nvidia.com/gpu"] == "1"
+    assert "NVIDIA_VISIBLE_DEVICES" not in {it.name for it in container.env}
+
+
+async def test_a_server_of_a_hub_that_gives_all_a_gpu_is_refused_if_all_are_in_use(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    spawner = hub_with(TWO, ("Pod", pod("x", 2, on="a"))).spawner(
+        extra_resource_limits={"nvidia.com/gpu": "1"}, autoscaling="none"
+    )
+
+    with pytest.raises(Refusal, match="in use"):
+        await spawner.run_pre_spawn_hook()
 
 
 async def test_each_gate_asks_admission_in_the_pod_s_namespace(
@@ -112,3 +176,79 @@ async def test_on_a_copy_a_profile_fails_to_load_as_with_kubespawner(
 
     with pytest.raises(ValueError, match="taken away meanwhile"):
         await copied.load_user_options()
+
+
+async def test_a_wait_in_vain_is_a_warning_if_refusals_are_warnings(
+    hub_with: Callable[..., StillHub], caplog: pytest.LogCaptureFixture
+) -> None:
+    hub = hub_with(("Node", node("a", 1, providerID="aws:///z/i-1")), ("Pod", pod("x", on="a")))
+    spawner = hub.spawner(accelerators={"a100": A100}, preflight="warn")
+    spawner.user_options = {"accelerator": "a100"}
+    if (begun := spawner.run_pre_spawn_hook()) is not None:
+        await begun
+    attempt = spawner.gates.attempt
+    assert attempt is not None
+    assert isinstance(attempt.decision, Wait)
+    hub.runtime(spawner).preflight._preflight.node_waits._trial = 0
+    named = {"name": spawner.pod_name, "namespace": spawner.namespace, "uid": "u"}
+    hub.view.put("Pod", {**pod("a"), "metadata": named})
+
+    await asyncio.wait_for(spawner.gates._until_lost(), 5)
+
+    assert "Starting alice anyway" in caplog.text
+    assert "no-answer" in caplog.text
+
+
+async def test_a_wait_that_only_the_last_gate_knows_of_ends_in_a_refusal(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    """Admission sends the pod to another pool, but isn't asked about a yes before the start."""
+    hub = hub_with(("Node", node("a", 1)))
+    spawner = hub.spawner(accelerators={"a100": A100}, autoscaling="always")
+    spawner.user_options = {"accelerator": "a100"}
+    assert spawner.run_pre_spawn_hook() is None
+    assert spawner.gates.attempt.decision == Start(spawner.gates.attempt.choice.proposal.grant)
+    elsewhere = {"gpu": "a100", "pool": "research"}
+    hub.admission.answer = lambda pod: {**pod, "spec": {**pod["spec"], "nodeSelector": elsewhere}}
+    hub.runtime(spawner).preflight._preflight.node_waits._trial = 0
+
+    async def create_namespaced_pod(namespace: str, _: Any) -> None:
+        named = {"name": spawner.pod_name, "namespace": namespace, "uid": "u"}
+        hub.view.put("Pod", {**pod("a", nodeSelector=elsewhere), "metadata": named})
+
+    async def run_start() -> None:
+        await spawner._make_create_pod_request(await spawner.get_pod_manifest(), 3)
+        await asyncio.Event().wait()
+
+    spawner.api.create_namespaced_pod = create_namespaced_pod
+    spawner.stock.run_start = run_start
+    spawner.stock.knows_pod = lambda: True
+
+    with pytest.raises(Refusal, match="The cluster didn't add a machine"):
+        await asyncio.wait_for(spawner.gates.run_start(), 5)
+
+
+async def test_a_profile_s_own_timeout_gets_the_time_for_a_node_too(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    """KubeSpawner loads the profile after the hub has read its timeout, and then reads its own."""
+    slow = {**GPU["kubespawner_override"], "start_timeout": 600}
+    grows = {**GPU, "kubespawner_override": slow, "scale_up": {"max_nodes": 1, "minutes": 8}}
+    spawner = hub_with().spawner(profile_list=[grows], start_timeout=300)
+    if (begun := spawner.run_pre_spawn_hook()) is not None:
+        await begun
+    longer = spawner.gates.attempt.seconds_for_a_node
+    read: list[int] = []
+
+    async def run_start() -> None:
+        await spawner.load_user_options()
+        read.append(spawner.start_timeout)
+
+    spawner.stock.run_start = run_start
+    started = spawner.start()
+    read.append(spawner.start_timeout)
+    await started
+
+    assert longer > 0
+    assert read == [300 + longer, 600 + longer]
+    assert spawner.start_timeout == 300

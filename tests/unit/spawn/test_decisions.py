@@ -19,8 +19,10 @@ from gpuspawner.preflight.decision import (
     Refuse,
     Start,
     UnknownRules,
+    Wait,
 )
 from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.scaling.outlook import MayScaleUp, Obstacle, Source, Why
 from gpuspawner.spawn.decisions import Question, decide
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.source import Choice
@@ -107,3 +109,22 @@ async def test_with_preflight_off_the_preflight_is_not_asked(spawner: Any) -> No
     spawner.preflight = OFF
 
     assert await decide(spawner, CHOICE, _fails, Script()) == Start(Grant())
+
+
+@pytest.mark.parametrize("mode", [ENFORCE, WARN])
+async def test_a_wait_stays_a_wait(mode: str, hub_with: Callable[..., StillHub]) -> None:
+    waiting = Wait(Grant(), MayScaleUp(Source.NODES))
+    spawner = hub_with().spawner(preflight=mode)
+
+    assert await decide(spawner, CHOICE, lambda _: waiting, Script()) == waiting
+
+
+async def test_with_warn_a_node_that_does_not_come_ends_no_start(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    refusal = Refuse(Grant(), Reason.BUSY, obstacles=(Obstacle(Why.NO_ANSWER),))
+    spawner = hub_with().spawner(preflight=WARN)
+
+    decision = await decide(spawner, CHOICE, lambda _: refusal, Script())
+
+    assert decision == Start(Grant(), (Overruled(refusal),))

@@ -25,6 +25,6 @@ def tolerating(sent: Manifest) -> Manifest:
 
 
 def profiles_of(spawner: Any) -> Profiles:
-    source = spawner.gates.source
+    source = spawner.gates.sources.current
     assert isinstance(source, Profiles)
     return source

@@ -138,7 +138,7 @@ def test_all_written_in_values_together_get_the_time_of_one(
     assert isinstance(errors, tuple)
     assert [error.field for error in errors] == list(evil)
     assert len(matched) == 1
-    assert keep({"profile": "free", **evil}, (profile,)) == {}
+    assert keep({"profile": "free", **evil}, (profile,)) == {"profile": "free"}
     assert len(matched) == 2
 
 
@@ -147,6 +147,24 @@ def test_another_choice_of_an_option_replaces_the_written_in_value() -> None:
     written = Chosen(GPU_PROFILE, {"profile": "gpu", "image--unlisted-choice": "quay.io/a"})
 
     assert written.instead(image, image.choices[0]).options == {"profile": "gpu", "image": "base"}
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ({}, ["One"]),
+        ({"gpus": "two"}, ["Two"]),
+        ({"gpus": "", "gpus--unlisted-choice": "3"}, []),
+        ({"gpus": "two", "gpus--unlisted-choice": "3"}, []),
+    ],
+)
+def test_an_option_has_its_default_unless_something_is_chosen_or_written_in(
+    options: dict[str, str], names: list[str]
+) -> None:
+    gpus = GPU_PROFILE.options[0]
+    chosen = Chosen(GPU_PROFILE, {"profile": "gpu", **options})
+
+    assert [it.name for it in gpus.choices if chosen.has(gpus, it)] == names
 
 
 @given(st.dictionaries(KEYS, VALUES) | JSON)
@@ -165,6 +183,17 @@ def test_wrong_options_are_dropped_and_the_rest_is_kept() -> None:
 
     assert keep(sent, PROFILES) == {"profile": "gpu", "gpus": "two"}
     assert keep({"profile": "gone", "gpus": "two"}, PROFILES) == {}
+
+
+def test_an_empty_field_drops_no_other_choice() -> None:
+    sizes = {"choices": {"small": {"display_name": "S"}, "large": {"display_name": "L"}}}
+    options = {"image": {"unlisted_choice": {"enabled": True}}, "size": sizes}
+    [profile] = read(
+        [{"display_name": "B", "slug": "b", "default": True, "profile_options": options}]
+    )
+
+    assert keep({"profile": "b", "size": "large"}, (profile,)) == {"profile": "b", "size": "large"}
+    assert keep({"profile": "b", "size": "huge"}, (profile,)) == {"profile": "b"}
 
 
 def test_a_profile_with_defaults_is_its_slug() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from gpuspawner.admission.dry_runs import TooManyDryRunsError
@@ -51,6 +53,22 @@ async def test_after_too_many_dry_runs_admission_is_not_asked_again() -> None:
     admission = Script()
     admission.answer = no_turn
     giving_up = GivingUp(admission)
+
+    for _ in range(2):
+        with pytest.raises(TooManyDryRunsError):
+            await giving_up.admit("jhub", POD)
+    assert len(admission.asked) == 1
+
+
+async def test_all_answers_together_get_limited_time() -> None:
+    class Slow(Script):
+        async def admit(self, namespace: str, pod: Manifest) -> Manifest:
+            self.asked.append((namespace, pod))
+            await asyncio.Event().wait()
+            return pod
+
+    admission = Slow()
+    giving_up = GivingUp(admission, seconds=0.01)
 
     for _ in range(2):
         with pytest.raises(TooManyDryRunsError):

@@ -41,6 +41,20 @@ async def test_a_refusal_names_at_most_three_alternatives_nearest_first(hub_with
     assert "“No. 0 &amp; more”" in html
 
 
+async def test_a_choice_is_no_alternative_to_itself(hub_with: HubWith) -> None:
+    """The defaults are chosen if the options name no choice, as by REST."""
+    hub = hub_with(TWO_GPUS, ONE_TAKEN, TAKEN_TOO)
+    spawner = hub.spawner(profile_list=[GPU])
+    choice = await profiles_of(spawner).resolve({"profile": "gpu"})
+    decision = hub.runtime(spawner).preflight.check(choice.proposal)
+    assert isinstance(decision, Refuse)
+
+    await choice.explain(decision, hub.admission)
+
+    tried = [pod["spec"]["containers"][0]["resources"]["limits"] for _, pod in hub.admission.asked]
+    assert [it["nvidia.com/gpu"] for it in tried] == ["2"]
+
+
 async def test_a_refusal_without_alternatives_says_what_to_do(hub_with: HubWith) -> None:
     text, _ = await _refused(hub_with(TWO_GPUS, ONE_TAKEN, TAKEN_TOO), [GPU], {})
 
@@ -58,7 +72,10 @@ async def _refused(
     decision = hub.runtime(spawner).preflight.check(choice.proposal)
     assert isinstance(decision, Refuse)
     message, on_form = await choice.explain(decision, hub.admission)
-    assert on_form.message == message
+    if on_form.profiles:
+        assert message.text.startswith(f"{on_form.message.text} You can start ")
+    else:
+        assert on_form.message == message
     return message.text, str(message.html)
 
 

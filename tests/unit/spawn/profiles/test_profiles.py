@@ -13,6 +13,8 @@ from gpuspawner.admission.dry_runs import TooManyDryRunsError
 from gpuspawner.cluster.health import Reading
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.spawn import drafts
+from gpuspawner.spawn.refusal import Refusal
+from tests.unit.preflight.worlds import node
 from tests.unit.spawn.profiles.clusters import (
     ONE_TAKEN,
     TAINTED,
@@ -33,6 +35,7 @@ NO_DEVICES: list[dict[str, Any]] = [
         "profile_options": {"image": GPU["profile_options"]["image"]},
     },
 ]
+FAST_DISK = ("Node", {**node("fast", 0), "metadata": {"name": "fast", "labels": {"disk": "fast"}}})
 SAVED: list[dict[str, Any]] = [
     {},
     {"profile": "big"},
@@ -70,7 +73,7 @@ async def test_too_many_dry_runs_make_the_state_unknown(
 async def test_without_devices_the_form_is_exactly_kubespawner_s(
     saved: dict[str, Any], hub_with: HubWith
 ) -> None:
-    hub = hub_with(TWO_GPUS)
+    hub = hub_with(TWO_GPUS, FAST_DISK)
     stock = hub.stock_spawner(profile_list=NO_DEVICES)
     spawner = hub.spawner(profile_list=NO_DEVICES)
     stock.user_options = spawner.user_options = saved
@@ -103,6 +106,61 @@ async def test_each_choice_that_makes_a_difference_has_its_own_state(hub_with: H
     assert ">Two (In use: 1 of 2 free)<" in form
     assert ">Base<" in form
     assert ">Torch<" in form
+
+
+async def test_a_profile_without_devices_has_a_state_only_if_it_cannot_start(
+    hub_with: HubWith,
+) -> None:
+    size = {
+        "display_name": "Memory",
+        "choices": {
+            "s": {"display_name": "8 GB", "kubespawner_override": {"mem_guarantee": "8G"}},
+            "l": {"display_name": "900 GB", "kubespawner_override": {"mem_guarantee": "900G"}},
+        },
+    }
+    large = {**CPU, "slug": "l", "kubespawner_override": {"cpu_guarantee": 90}}
+    spawner = hub_with(TWO_GPUS).spawner(
+        profile_list=[{**CPU, "profile_options": {"size": size}}, large]
+    )
+
+    form = await profiles_of(spawner).form()
+
+    assert "<p>For <i>courses</i></p>" in form
+    assert ">8 GB<" in form
+    assert ">900 GB (Not available: no machine here can provide it)<" in form
+    assert form.count("Not available</span> no machine here can provide it") == 1
+
+
+async def test_the_states_of_an_open_form_are_those_of_a_page(hub_with: HubWith) -> None:
+    hub = hub_with(TWO_GPUS, ONE_TAKEN)
+
+    cpu, gpu = await profiles_of(hub.spawner(profile_list=[CPU, GPU])).states()
+
+    assert cpu == {
+        "profile": "cpu-only",
+        "state": None,
+        "word": "",
+        "detail": "",
+        "gpus": None,
+        "choices": [],
+    }
+    assert (gpu["profile"], gpu["state"], gpu["detail"]) == ("gpu", "free", "1 of 2 free")
+    assert gpu["gpus"]["most_free"] == 1
+    assert [(it["option"], it["choice"], it["label"]) for it in gpu["choices"]] == [
+        ("gpus", "one", "One (Free: 1 of 2 free)"),
+        ("gpus", "two", "Two (In use: 1 of 2 free)"),
+    ]
+
+
+async def test_a_state_asks_admission_once_in_some_minutes(hub_with: HubWith) -> None:
+    hub = hub_with(TAINTED)
+    hub.admission.answer = tolerating
+    spawner = hub.spawner(profile_list=[{**GPU, "profile_options": {}}])
+
+    for _ in range(3):
+        [gpu] = await profiles_of(spawner).states()
+        assert gpu["detail"] == "2 of 2 free"
+    assert len(hub.admission.asked) == 1
 
 
 async def test_availability_is_added_after_the_administrator_s_text(
@@ -140,6 +198,22 @@ async def test_a_redrawn_form_keeps_the_choices_on_every_kubespawner(hub_with: H
     assert r'--image--unlisted-choice", "quay.io/\u003c/script\u003e\u0027"]]' in form
 
 
+async def test_a_broken_expression_does_not_keep_the_refusal_from_the_form(
+    hub_with: HubWith,
+) -> None:
+    """A function's list isn't checked when the hub starts."""
+    write_in = {"enabled": True, "validation_regex": "quay.io/("}
+    image = {"choices": {"base": {"display_name": "Base"}}, "unlisted_choice": write_in}
+    broken = {"display_name": "B", "profile_options": {"image": image}}
+    spawner = hub_with(TWO_GPUS).spawner(profile_list=lambda _: [CPU, broken])
+    sent = {"profile": ["b"], "profile-option-b--image--unlisted-choice": ["quay.io/a"]}
+
+    with pytest.raises(Refusal, match="an error in the hub's configuration"):
+        await spawner.run_options_from_form(sent)
+
+    assert 'value="b" checked' in " ".join((await spawner.draw_form()).split())
+
+
 async def test_stored_options_that_are_gone_are_reported_and_dropped(hub_with: HubWith) -> None:
     spawner = hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU])
 
@@ -158,7 +232,8 @@ async def test_a_profile_s_state_counts_what_admission_adds(hub_with: HubWith) -
     hub = hub_with(TAINTED)
     hub.admission.answer = tolerating
 
-    assert "Free</span> </span>" in await profiles_of(hub.spawner(profile_list=[GPU])).form()
+    form = await profiles_of(hub.spawner(profile_list=[GPU])).form()
+    assert "Free</span> 2 of 2 free</span>" in form
 
 
 @pytest.mark.skipif(

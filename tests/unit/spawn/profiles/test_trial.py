@@ -13,6 +13,7 @@ from gpuspawner.compat.kubespawner import complete_profiles
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.scheduling import ClusterState
 from gpuspawner.spawn.profiles.choosing import Chosen
+from gpuspawner.spawn.profiles.profile_list import read
 from gpuspawner.spawn.profiles.trial import try_out
 from tests.unit.spawn.hubs import StillHub
 from tests.unit.spawn.profiles.lists import CPU, CPU_PROFILE, GPU, GPU_PROFILE
@@ -126,3 +127,59 @@ async def test_a_profile_may_set_the_namespace(spawner_with: SpawnerWith) -> Non
     elsewhere = {**GPU, "kubespawner_override": {"namespace": "research"}}
 
     assert (await _tried(spawner_with(profile_list=[elsewhere]))).namespace == "research"
+
+
+GROWS = {"max_nodes": 3, "minutes": 8}
+
+
+async def test_a_profile_without_a_gpu_may_declare_its_pool(spawner_with: SpawnerWith) -> None:
+    large = {
+        "display_name": "Large",
+        "slug": "large",
+        "kubespawner_override": {"node_selector": {"pool": "large"}},
+        "scale_up": GROWS,
+    }
+    [profile] = read([large])
+    spawner = spawner_with(profile_list=[large])
+
+    pool = (await _tried(spawner, profile)).declared_pool
+
+    assert pool is not None
+    assert (pool.scale_up.max_nodes, pool.node_selector, pool.resource) == (
+        3,
+        {"pool": "large"},
+        "",
+    )
+
+
+async def test_without_a_selector_nobody_knows_which_nodes_are_the_pool(
+    spawner_with: SpawnerWith,
+) -> None:
+    any_node = {"display_name": "Any", "slug": "any", "scale_up": GROWS}
+    [profile] = read([any_node])
+
+    proposal = await _tried(spawner_with(profile_list=[any_node]), profile)
+
+    assert proposal.declared_pool is None
+
+
+async def test_a_choice_may_declare_a_pool_of_its_own(spawner_with: SpawnerWith) -> None:
+    def choice(kind: str, **more: Any) -> dict[str, Any]:
+        override = {"node_selector": {"gpu": kind}}
+        return {"display_name": kind, "kubespawner_override": override, **more}
+
+    choices = {"t4": choice("t4", default=True), "a100": choice("a100", scale_up=GROWS)}
+    listed = {
+        "display_name": "GPU",
+        "slug": "gpu",
+        "profile_options": {"kind": {"display_name": "Kind", "choices": choices}},
+    }
+    [profile] = read([listed])
+    spawner = spawner_with(profile_list=[listed])
+
+    own = (await _tried(spawner, profile, kind="a100")).declared_pool
+    none = (await _tried(spawner, profile, kind="t4")).declared_pool
+
+    assert own is not None
+    assert own.node_selector == {"gpu": "a100"}
+    assert none is None

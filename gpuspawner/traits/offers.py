@@ -1,8 +1,6 @@
-"""The traits of GPUSpawner. Their help texts are the reference documentation."""
+"""The offers: what users can choose. They are the same for all users, and never change."""
 
-from functools import partial
-
-from traitlets import Bool, Dict, Enum, Float, List, Unicode
+from gpuspawner.trait_types import Dict, List, Unicode
 
 OFFERS = (
     "accelerators",
@@ -13,11 +11,7 @@ OFFERS = (
     "unlisted_image",
     "unlisted_memory",
 )
-"""The traits that are offers: the choices, which are the same for all users and never change."""
-
-_fraction = partial(Float, 1.0, min=0.01, max=1.0)
-
-ENFORCE, WARN, OFF = "enforce", "warn", "off"
+"""The traits of this module."""
 
 accelerators = Dict(
     help="""
@@ -50,7 +44,7 @@ accelerators = Dict(
     ``node_selector``
         Labels that a node must have, in addition to those of ``KubeSpawner.node_selector``.
     ``node_affinity``
-        Node selector terms, of which a node must match at least one. If KubeSpawner's
+        Node selector terms. A node must match at least one of them. If KubeSpawner's
         configuration requires terms too, a node must match one of each.
     ``tolerations``
         Added to ``KubeSpawner.tolerations``.
@@ -65,13 +59,19 @@ accelerators = Dict(
         The values of ``gpus``, ``image``, ``memory`` and ``cpu`` if a user leaves them out; by
         default the first choice of each.
     ``scale_up``
-        For a pool of nodes that an autoscaler grows: ``{"max_nodes": 4, "minutes": 8}``. While the
-        pool has fewer than ``max_nodes`` nodes, the hub creates a pod even if no node has room for
-        it, because a pending pod makes the autoscaler add a node. The user reads how many minutes
-        that usually takes. The hub adds twice these minutes to ``start_timeout``.
+        For a pool that an autoscaler grows, if the hub can't read how far it grows:
+        ``{"max_nodes": 4, "minutes": 8}``. The autoscaler adds a node only when a pod is pending.
+        So while the pool can still get a node that no waiting server needs, the hub creates a pod
+        even if no node has room for it. The user reads how many minutes a new node usually takes.
+        The hub adds twice these minutes to ``start_timeout``. For a start that waits for a node, it
+        adds at least twenty minutes.
 
     If the dictionary is empty, the hub discovers the models from the labels of the nodes. It can't
-    discover a pool that has no nodes: configure a pool that can be empty.
+    discover a pool that has no nodes: configure a pool that can be empty. If there are no offers
+    and ``extra_resource_limits`` gives GPUs to every server, every server keeps them, and nobody
+    chooses. Nobody chooses either if the hub has a form of its own, or if its spawner class reads
+    ``user_options``, as that of BinderHub does. While no node has ever had a GPU and there are no
+    other offers, there is no form.
 
     The *offers* are everything that users can choose: this trait, :attr:`default_accelerator`,
     :attr:`images`, :attr:`memory_choices`, :attr:`cpu_choices`, :attr:`unlisted_image` and
@@ -117,7 +117,7 @@ images = Dict(
     """,
 ).tag(config=True)
 
-memory_choices: List[object] = List(
+memory_choices = List(
     help="""
     Sets the memory sizes that users can choose.
 
@@ -131,7 +131,7 @@ memory_choices: List[object] = List(
     """,
 ).tag(config=True)
 
-cpu_choices: List[object] = List(
+cpu_choices = List(
     help="""
     Sets how many CPU cores users can choose.
 
@@ -183,117 +183,6 @@ unlisted_memory = Dict(
     Users can enter the sizes from ``min`` to ``max`` in steps of ``step`` (by default ``1Gi``), at
     most 256 sizes. They are the same for every GPU model and without a GPU. ``display_name`` is the
     field's label.
-
-    .. versionadded:: 0.1
-    """,
-).tag(config=True)
-
-memory_requested = _fraction(
-    help="""
-    Sets how much of the chosen memory Kubernetes reserves for a server.
-
-    A fraction from 0.01 to 1; by default ``1.0``, all of it. The limit is always the whole chosen
-    size. With ``0.5``, a server of ``16Gi`` requests ``8Gi``. Then twice as many servers fit on a
-    node, but if they use all of it, Kubernetes ends some.
-
-    .. versionadded:: 0.1
-    """,
-).tag(config=True)
-
-cpu_requested = _fraction(
-    help="""
-    Sets how much of the chosen CPU Kubernetes reserves for a server.
-
-    As :attr:`memory_requested`: with ``0.5``, a server with 4 cores requests 2.
-
-    .. versionadded:: 0.1
-    """,
-).tag(config=True)
-
-language = Unicode(
-    "",
-    help="""
-    Sets the language of the form and messages.
-
-    A language tag, such as ``"de"``. By default it is the first language in the preferences of a
-    user's browser that is English or has a compiled catalogue in ``gpuspawner/locale``; if there is
-    none, English. The hub's own pages and logs stay in English; the log quotes refusals as users
-    read them.
-
-    .. versionadded:: 0.1
-    """,
-).tag(config=True)
-
-cpu_environment = Dict(
-    value_trait=Unicode(),
-    key_trait=Unicode(),
-    default_value={"NVIDIA_VISIBLE_DEVICES": "void"},
-    help="""
-    Sets environment variables of servers without a GPU.
-
-    By default they hide a node's GPUs: if the NVIDIA runtime is the node's default, a container
-    without ``NVIDIA_VISIBLE_DEVICES`` sees every GPU of the node, although its pod requests none.
-
-    .. versionadded:: 0.1
-    """,
-).tag(config=True)
-
-keep_cpu_servers_off_accelerators = Bool(
-    False,
-    help="""
-    Keeps servers without a GPU off the nodes of all :attr:`accelerators`.
-
-    Set it to ``True`` if the cluster's GPU nodes have no taint. Otherwise a server without a GPU
-    can take the memory and CPU that a GPU server needs.
-
-    .. versionadded:: 0.1
-    """,
-).tag(config=True)
-
-preflight = Enum(
-    [ENFORCE, WARN, OFF],
-    ENFORCE,
-    help="""
-    Sets what the hub does when the cluster has no room for a server.
-
-    ``"enforce"``, the default
-        The server doesn't start, and its owner reads why, and what they can have instead.
-    ``"warn"``
-        The hub starts the server anyway. The refusal is a warning in the hub's log and a sentence
-        on the progress page, so an administrator can watch the verdicts before they count.
-    ``"off"``
-        A server starts as with ``KubeSpawner``, without a check in the view of the cluster or a
-        dry run by the API server. The form still shows what is free.
-
-    In each case the hub refuses a choice that isn't among the :attr:`offers <accelerators>`, and a
-    pod or a home directory that the API server itself rejects: for example, because of a quota.
-
-    .. versionadded:: 0.1
-    """,
-).tag(config=True)
-
-scheduler_version = Unicode(
-    None,
-    allow_none=True,
-    help="""
-    Sets the version of kube-scheduler, if it isn't the version of the API server.
-
-    A version such as ``"1.36"``. Versions differ in how they count the resources of a pod that
-    Kubernetes resizes while it runs. If the text isn't a version, the hub uses the rules of the
-    newest version that it knows.
-
-    .. versionadded:: 0.1
-    """,
-).tag(config=True)
-
-default_filter_schedulers: List[str] = List(
-    Unicode(),
-    help="""
-    Names other schedulers that filter nodes by the rules of kube-scheduler's default profile.
-
-    By default it is empty, and the hub starts pods of other schedulers without checking for room.
-    The user-scheduler of Zero to JupyterHub only ranks the nodes differently: if you use it, list
-    the name that the chart gives to ``KubeSpawner.scheduler_name``.
 
     .. versionadded:: 0.1
     """,

@@ -1,0 +1,121 @@
+"""The events of pods that wait for a node: there, autoscalers say what they do for the pod."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import aclosing, contextmanager, suppress
+
+from gpuspawner.cluster.client import Client, ConfigurationFactory
+from gpuspawner.cluster.kinds import pod_events
+from gpuspawner.cluster.watch import Backoff, Confirmed, Lost, Page, Watcher
+from gpuspawner.kube.autoscaling import Event
+from gpuspawner.kube.objects import AnyObject, Undecodable, decode
+
+log = logging.getLogger(__name__)
+
+
+class Heard:
+    """The events of one pod, by its unique id; an older pod of its name has had others.
+
+    Attributes:
+        is_heard: Whether the API server sends the events; the hub may not be allowed to read them.
+    """
+
+    def __init__(self) -> None:
+        self.is_heard = True
+        self._events: dict[str, list[Event]] = {}
+        self._versions: dict[str, str] = {}
+
+    def put(self, event: Event) -> None:
+        """Keep an event, unless it was kept before: a new list has the old ones, too."""
+        name, version = event.metadata.name, event.metadata.resource_version
+        if version and self._versions.get(name) == version:
+            return
+        self._versions[name] = version
+        self._events.setdefault(event.involved_object.uid, []).append(event)
+
+    def take(self, uid: str) -> list[Event]:
+        """Return the events since the last call."""
+        return self._events.pop(uid, [])
+
+
+class PodEvents:
+    """Watches the events of a namespace while a pod in it waits.
+
+    Args:
+        notify: Called after every event of a pod that waits.
+    """
+
+    def __init__(
+        self, load: ConfigurationFactory, backoff: Backoff, notify: Callable[[], None]
+    ) -> None:
+        self._load = load
+        self._backoff = backoff.unhurried()
+        self._notify = notify
+        self._heard: dict[str, dict[str, Heard]] = {}
+        self._watches: dict[str, asyncio.Task[None]] = {}
+        self._is_heard: dict[str, bool] = {}
+
+    @contextmanager
+    def of(self, namespace: str, name: str) -> Iterator[Heard]:
+        """Hear the events of a pod."""
+        pods = self._heard.setdefault(namespace, {})
+        heard = pods[name] = Heard()
+        heard.is_heard = self._is_heard.get(namespace, True)
+        if namespace not in self._watches:
+            watch = asyncio.get_running_loop().create_task(self._watch(namespace))
+            self._watches[namespace] = watch
+        try:
+            yield heard
+        finally:
+            if pods.get(name) is heard:
+                del pods[name]
+            if not pods and (watching := self._watches.pop(namespace, None)):
+                self._is_heard.pop(namespace, None)
+                watching.cancel()
+
+    async def _watch(self, namespace: str) -> None:
+        """Hear events until cancelled; an error of ours must not look like silence."""
+        client = Client(self._load)
+        try:
+            while True:
+                try:
+                    await self._follow(
+                        namespace, Watcher(client, pod_events(namespace), self._backoff)
+                    )
+                except Exception:
+                    log.exception("Reading events failed; starting again")
+                self._tell(namespace, is_heard=False)
+                await asyncio.sleep(self._backoff.last_retry)
+        finally:
+            with suppress(Exception):
+                await client.close()
+
+    async def _follow(self, namespace: str, watcher: Watcher) -> None:
+        async with aclosing(watcher.signals()) as signals:
+            async for signal in signals:
+                match signal:
+                    case Lost():
+                        self._tell(namespace, is_heard=False)
+                    case Page(items):
+                        for item in items:
+                            self.hear(decode("Event", item))
+                    case Confirmed(changes):
+                        self._tell(namespace, is_heard=True)
+                        for change in changes:
+                            self.hear(change.object)
+
+    def _tell(self, namespace: str, *, is_heard: bool) -> None:
+        self._is_heard[namespace] = is_heard
+        for heard in self._heard.get(namespace, {}).values():
+            heard.is_heard = is_heard
+
+    def hear(self, event: AnyObject | Undecodable) -> None:
+        """Keep an event if its pod waits."""
+        if not isinstance(event, Event):
+            return
+        pod = event.involved_object
+        heard = self._heard.get(event.metadata.namespace, {}).get(pod.name)
+        if heard is not None:
+            heard.put(event)
+            self._notify()

@@ -1,0 +1,1 @@
+"""`gpuspawner doctor`, `capacity` and `explain`: what administrators ask at a terminal."""

@@ -1,0 +1,84 @@
+"""What the API server allows the commands' user, as it says itself."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+
+import msgspec
+
+from gpuspawner.cluster.client import Client, RequestError
+
+_PATIENCE = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """A right, as RBAC names it; without a namespace or a name it holds for all of them."""
+
+    verb: str
+    resource: str
+    group: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
+class _User(msgspec.Struct):
+    username: str = ""
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    allowed: bool = False
+    user_info: _User = msgspec.field(default_factory=_User)
+
+
+class _Answer(msgspec.Struct):
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+async def missing(client: Client, rights: Iterable[Right]) -> set[Right]:
+    """Return those that the API server doesn't grant.
+
+    Raises:
+        RequestError: It doesn't say.
+    """
+    listed = list(rights)
+    allowed = await asyncio.gather(*(_allowed(client, right) for right in listed))
+    return {right for right, yes in zip(listed, allowed, strict=True) if not yes}
+
+
+async def user(client: Client) -> str:
+    """Return the name of the user; "" if the API server doesn't say, as before 1.28."""
+    try:
+        answer = await _ask(client, "authentication.k8s.io/v1", "SelfSubjectReview", {})
+    except RequestError:
+        return ""
+    return answer.status.user_info.username
+
+
+async def _allowed(client: Client, right: Right) -> bool:
+    attributes = {
+        "verb": right.verb,
+        "resource": right.resource,
+        "group": right.group,
+        "namespace": right.namespace,
+        "name": right.name,
+    }
+    spec = {"resourceAttributes": attributes}
+    version = "authorization.k8s.io/v1"
+    return (await _ask(client, version, "SelfSubjectAccessReview", spec)).status.allowed
+
+
+async def _ask(client: Client, version: str, kind: str, spec: Mapping[str, object]) -> _Answer:
+    body = {"apiVersion": version, "kind": kind, "spec": spec}
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            status, answer = await client.post(f"/apis/{version}/{kind.lower()}s", {}, body)
+    except TimeoutError as error:
+        raise RequestError(f"no answer within {_PATIENCE:.0f} s") from error
+    if status != HTTPStatus.CREATED:
+        raise RequestError(f"HTTP {status} for a {kind}", status)
+    try:
+        return msgspec.json.decode(answer, type=_Answer)
+    except msgspec.MsgspecError as error:
+        raise RequestError(f"the {kind} isn't understood: {error}") from error

@@ -1,0 +1,44 @@
+"""Whether the hub's time-outs and limits defeat each other."""
+
+from collections.abc import Iterator
+
+from gpuspawner.commands.findings import Finding, warning
+from gpuspawner.commands.hub import Hub
+from gpuspawner.hub_limits import (
+    Conflict,
+    LateProgress,
+    Limits,
+    LongHTTP,
+    LongRetries,
+    ShortRequest,
+    ShortStart,
+    conflicts,
+)
+from gpuspawner.messages import explain_conflict
+from gpuspawner.runtime import DRY_RUN_PATIENCE
+
+
+def check(hub: Hub) -> Iterator[Finding]:
+    """Check the limits of JupyterHub and KubeSpawner."""
+    tornado_settings = hub.config.JupyterHub.get("tornado_settings")
+    limits = Limits.of(hub.spawner, tornado_settings, DRY_RUN_PATIENCE)
+    yield from map(_finding, conflicts(limits))
+
+
+def _finding(conflict: Conflict) -> Finding:
+    text = f"{explain_conflict(conflict)}."
+    match conflict:
+        case ShortStart():
+            advice = "Set it to at least 600 (in the chart, singleuser.startTimeout)."
+            return warning("limit-start", text, advice)
+        case LongHTTP():
+            advice = "Raise Spawner.start_timeout instead (in the chart, singleuser.startTimeout)."
+            return warning("limit-http", text, advice)
+        case LateProgress():
+            advice = "Set c.JupyterHub.tornado_settings = {'slow_spawn_timeout': 0}."
+            return warning("limit-progress", text, advice)
+        case LongRetries():
+            advice = "Set it to a small part of Spawner.start_timeout."
+            return warning("limit-retries", text, advice)
+        case ShortRequest(admission=admission):
+            return warning("limit-request", text, f"Set it to more than {admission:g}.")

@@ -1,0 +1,149 @@
+"""Whether the hub has its rights, and what comes of it without each."""
+
+import asyncio
+from collections.abc import Iterator
+
+from gpuspawner import messages
+from gpuspawner.cluster import autoscalers
+from gpuspawner.cluster.client import Client, RequestError
+from gpuspawner.cluster.health import Live
+from gpuspawner.cluster.kinds import AUTOSCALER_STATUS, KARPENTER_KINDS, KINDS, Kind
+from gpuspawner.commands import access
+from gpuspawner.commands.access import Right
+from gpuspawner.commands.findings import Finding, error, fine, warning
+from gpuspawner.commands.hub import Hub
+from gpuspawner.scaling.objects import STATUS
+from gpuspawner.scaling.pools import NONE
+
+NO_SERVERS = "rights-servers"
+_GRANT = (
+    "Apply helm-values/rbac.yaml, with the hub's namespace and service account, or grant "
+    "{verbs} on {what} in a ClusterRole of yours."
+)
+_READ = ("list", "watch")
+_START = {
+    "pods": ("get", "list", "watch", "create", "delete"),
+    "persistentvolumeclaims": ("get", "create"),
+    "events": ("list", "watch"),
+}
+"""What KubeSpawner needs in the hub's namespace; the chart's Role grants it."""
+
+
+async def check(hub: Hub) -> list[Finding]:
+    """Ask the API server about each right."""
+    client, namespace = hub.runtime.client, hub.spawner.namespace
+    reading = [Right(verb, kind.plural, _group(kind)) for kind in KINDS for verb in _READ]
+    starting = [Right(v, r, namespace=namespace) for r, verbs in _START.items() for v in verbs]
+    user = await access.user(client)
+    found = [_identity(user, namespace)]
+    try:
+        missing, scaling = await asyncio.gather(
+            access.missing(client, [*reading, *starting]), _about_scaling(hub)
+        )
+    except RequestError as failed:
+        make = warning if isinstance(hub.view.health(), Live) else error
+        text = f"The API server doesn't say what the hub may do ({failed})."
+        advice = "Ask it with kubectl auth can-i for each right of helm-values/rbac.yaml."
+        return [*found, make("rights", text, advice)]
+    return [
+        *found,
+        *_about_reading(missing),
+        *scaling,
+        *_about_starting(missing, namespace, user),
+    ]
+
+
+def _identity(user: str, namespace: str) -> Finding:
+    text = f"These answers hold for {user or 'an unknown user'} and the namespace {namespace}."
+    if user.startswith("system:serviceaccount:"):
+        return fine("identity", text)
+    advice = "To check the hub's own rights, run this command in the hub's pod."
+    return fine("identity", text, advice)
+
+
+def _about_reading(missing: set[Right]) -> Iterator[Finding]:
+    is_complete = True
+    for kind in KINDS:
+        verbs = [verb for verb in _READ if Right(verb, kind.plural, _group(kind)) in missing]
+        if verbs:
+            is_complete = False
+            make = error if kind.required else warning
+            allowed, effect = " and ".join(verbs), messages.explain_without(kind.plural)
+            yield make(
+                f"rights-{kind.plural}",
+                f"The hub may not {allowed} {kind.plural}, so {effect}.",
+                _GRANT.format(verbs=allowed, what=kind.plural),
+            )
+    if is_complete:
+        yield fine("rights", "The hub may read everything that the verdicts need.")
+
+
+async def _about_scaling(hub: Hub) -> list[Finding]:
+    """Check the rights about autoscalers' objects, if the cluster may have such autoscalers."""
+    if hub.spawner.autoscaling == NONE:
+        return []
+    client = hub.runtime.client
+    kinds = await autoscalers.kinds(client, hub.state.nodes.values())
+    return [
+        *await _about_karpenter(client, [kind for kind in kinds if kind in KARPENTER_KINDS]),
+        *(await _about_groups(client) if AUTOSCALER_STATUS in kinds else []),
+    ]
+
+
+async def _about_karpenter(client: Client, kinds: list[Kind]) -> list[Finding]:
+    rights = [Right(verb, kind.plural, _group(kind)) for kind in kinds for verb in _READ]
+    missing = await access.missing(client, rights)
+    if not missing:
+        return []
+    plurals = list(dict.fromkeys(right.resource for right in rights if right in missing))
+    verbs = [verb for verb in _READ if any(right.verb == verb for right in missing)]
+    allowed, what = " and ".join(verbs), " and ".join(plurals)
+    return [
+        warning(
+            "rights-karpenter",
+            f"Karpenter is installed, but the hub may not {allowed} {what}, so "
+            f"{messages.explain_without(plurals[0])}.",
+            _GRANT.format(verbs=allowed, what=what),
+        )
+    ]
+
+
+async def _about_groups(client: Client) -> list[Finding]:
+    namespace, name = STATUS
+    rights = [Right(it, AUTOSCALER_STATUS.plural, "", namespace, name) for it in _READ]
+    missing = await access.missing(client, rights)
+    if not missing:
+        return []
+    allowed = " and ".join(right.verb for right in rights if right in missing)
+    effect = messages.explain_without(AUTOSCALER_STATUS.plural)
+    return [
+        warning(
+            "rights-cluster-autoscaler",
+            f"The hub may not {allowed} the ConfigMap {name} in {namespace}. So {effect}.",
+            "Apply helm-values/rbac.yaml, which grants it, or set GPUSpawner.autoscaling = 'none' "
+            "if the number of nodes is fixed.",
+        )
+    ]
+
+
+def _about_starting(missing: set[Right], namespace: str, user: str) -> Iterator[Finding]:
+    refused = [
+        f"{verb} {resource}"
+        for resource, verbs in _START.items()
+        for verb in verbs
+        if Right(verb, resource, namespace=namespace) in missing
+    ]
+    if not refused:
+        return
+    yield error(
+        NO_SERVERS,
+        f"The hub may not {', '.join(refused)} in the namespace {namespace}, so KubeSpawner can't "
+        "start servers there.",
+        f"Bind {user or 'its user'} to a Role that allows it; the chart of Zero to JupyterHub has "
+        "one (rbac.create).",
+    )
+
+
+def _group(kind: Kind) -> str:
+    _, root, group, *_ = kind.path.split("/")
+    return group if root == "apis" else ""

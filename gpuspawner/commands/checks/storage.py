@@ -1,0 +1,70 @@
+"""Whether users' home directories can get their volumes."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from gpuspawner.commands.findings import Finding, error, warning
+from gpuspawner.commands.servers import Tried
+from gpuspawner.kube.objects import KubeObject
+from gpuspawner.quoting import did_you_mean
+from gpuspawner.scheduling.pod_claims import IS_DEFAULT, WAIT
+from gpuspawner.scheduling.state import ClusterState
+
+
+def check(state: ClusterState, tried: list[Tried]) -> Iterator[Finding]:
+    """Check the StorageClass of the claims that KubeSpawner creates."""
+    if not state.known("StorageClass"):
+        return
+    for wanted in dict.fromkeys(name for it in tried for name in _wanted(it)):
+        used = _used(state, wanted)
+        if not used:
+            yield _missing(wanted, state.all("StorageClass"))
+        elif getattr(used[0], "volume_binding_mode", None) != WAIT:
+            yield warning(
+                "storage-immediate",
+                f"The StorageClass {used[0].metadata.name} makes volumes before the scheduler "
+                "chooses a node, so the first server of each user starts unchecked.",
+                f"Use a StorageClass with volumeBindingMode: {WAIT}.",
+            )
+
+
+def is_without_class(state: ClusterState, tried: Tried) -> bool:
+    """Whether a class that the server's home directory needs doesn't exist."""
+    return state.known("StorageClass") and any(not _used(state, it) for it in _wanted(tried))
+
+
+def _used(state: ClusterState, wanted: str | None) -> list[KubeObject]:
+    """Return the class of this name, or the default classes for None."""
+    classes = state.all("StorageClass")
+    if wanted is None:
+        return [it for it in classes.values() if _is_default(it)]
+    return [classes[wanted]] if wanted in classes else []
+
+
+def _missing(wanted: str | None, classes: Iterable[str]) -> Finding:
+    place = "KubeSpawner.storage_class (in the chart, singleuser.storage.dynamic.storageClass)"
+    if wanted is None:
+        return error(
+            "storage-class",
+            "The cluster has no default StorageClass, so no home directory can be made.",
+            f"Mark a StorageClass as the default, or name one in {place}.",
+        )
+    return error(
+        "storage-class",
+        f"There is no StorageClass {wanted}{did_you_mean(wanted, classes)}, so no home "
+        "directory can be made.",
+        f"Correct {place}.",
+    )
+
+
+def _wanted(tried: Tried) -> Iterator[str | None]:
+    """Yield the classes of the claims; None is the default."""
+    for claim in tried.proposal.new_claims if tried.proposal else ():
+        spec = claim.get("spec")
+        name = spec.get("storageClassName") if isinstance(spec, Mapping) else None
+        if name != "":  # without a class, the administrator makes the volumes
+            yield name
+
+
+def _is_default(storage_class: KubeObject) -> bool:
+    annotations = getattr(storage_class.metadata, "annotations", None) or {}
+    return any(annotations.get(name) == "true" for name in IS_DEFAULT)

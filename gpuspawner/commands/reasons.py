@@ -1,0 +1,100 @@
+"""Groups nodes by the reason why they can't hold a pod, with details for administrators."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpuspawner.kube.pods import Pod
+from gpuspawner.messages.words import figure
+from gpuspawner.scheduling import (
+    ClusterState,
+    Failure,
+    Failures,
+    Insufficient,
+    NodeInfo,
+    Rejected,
+    TooManyVolumes,
+    Unselected,
+    Untolerated,
+    Verdict,
+    VolumeElsewhere,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Nodes that share a reason.
+
+    Attributes:
+        later: When they could hold the pod.
+    """
+
+    nodes: tuple[NodeInfo, ...]
+    text: str
+    later: str
+
+
+def reasons(state: ClusterState, pod: Pod, verdict: Verdict) -> list[Reason]:
+    """Group all nodes; those that come nearest to holding the pod are first."""
+    groups: dict[tuple[int, tuple[str, ...]], list[tuple[NodeInfo, Failures]]] = {}
+    busy, away, fits = set(verdict.busy), set(verdict.away), set(verdict.feasible)
+    for name, node in state.nodes.items():
+        failures = verdict.failures.get(name, ())
+        rank = 0 if name in fits else 1 if name in busy else 2 if name in away else 3
+        key = tuple(_key(failure, node, pod) for failure in failures)
+        groups.setdefault((rank, key), []).append((node, failures))
+    return [
+        Reason(tuple(node for node, _ in its), _text(key, its), _LATER[rank])
+        for (rank, key), its in sorted(groups.items(), key=lambda it: (it[0][0], -len(it[1])))
+    ]
+
+
+_LATER = ("now", "when pods end", "when it is back", "-")
+
+
+def _key(failure: Failure, node: NodeInfo, pod: Pod) -> str:
+    """Return the text of a failure; what differs from node to node is left to `_text`."""
+    match failure:
+        case Insufficient():
+            return failure.reason
+        case Untolerated(key=key, value=value, effect=effect):
+            return (
+                f"untolerated taint {key}={value}:{effect}"
+                if value
+                else (f"untolerated taint {key}:{effect}")
+            )
+        case Unselected():
+            return _unselected(node, pod)
+        case TooManyVolumes(driver=driver, limit=limit):
+            return f"{failure.reason} ({limit} of {driver})"
+        case VolumeElsewhere(claim=claim, volume=volume):
+            return f"{failure.reason} (claim {claim}, volume {volume})"
+        case Rejected(text=text):
+            return text
+    return failure.reason
+
+
+def _unselected(node: NodeInfo, pod: Pod) -> str:
+    for key, value in (pod.spec.node_selector or {}).items():
+        if node.labels.get(key) != value:
+            return f"no label {key}={value}"
+    return Unselected.reason
+
+
+def _text(key: tuple[str, ...], its: Sequence[tuple[NodeInfo, Failures]]) -> str:
+    if not key:
+        return "has room"
+    texts = []
+    for at, text in enumerate(key):
+        short = [f for _, failures in its if isinstance(f := failures[at], Insufficient)]
+        texts.append(f"{text}: {_amounts(short)}" if short else text)
+    return "; ".join(texts)
+
+
+def _amounts(short: Sequence[Insufficient]) -> str:
+    """Say what a pod asks for, and the most that one of the nodes has."""
+    resource, asked = short[0].resource, short[0].asked
+    free, most = max(it.free for it in short), max(it.allocatable for it in short)
+    return (
+        f"asks for {figure(resource, asked)}, free {figure(resource, max(0, free))} of "
+        f"{figure(resource, most)}"
+    )

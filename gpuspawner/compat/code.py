@@ -1,0 +1,57 @@
+"""The names that functions and classes use, read from their compiled code."""
+
+import dis
+import inspect
+from collections.abc import Iterator
+from contextlib import suppress
+from types import CodeType
+
+
+def names_used(owner: object) -> set[str]:
+    """The global names and attributes that a function or the methods of a class use."""
+    return {name for code in _codes(owner) for name in code.co_names}
+
+
+def attributes_set(owner: object) -> set[str]:
+    """The attributes that a function or the methods of a class set on any object."""
+    return {
+        step.argval
+        for code in _codes(owner)
+        for step in dis.get_instructions(code)
+        if step.opname == "STORE_ATTR"
+    }
+
+
+def where(function: object) -> str:
+    """The line and the file of a function; empty if it isn't written in Python."""
+    code = _code(function)
+    return f"line {code.co_firstlineno} of {code.co_filename}" if code else ""
+
+
+def _codes(owner: object) -> Iterator[CodeType]:
+    for member in vars(owner).values() if isinstance(owner, type) else [owner]:
+        for function in (member, *_wrapped(member)):
+            if (code := _code(function)) is not None:
+                yield from _within(code)
+
+
+def _wrapped(member: object) -> Iterator[object]:
+    """The functions that a decorator without ``functools.wraps`` has put inside another one."""
+    for cell in getattr(member, "__closure__", None) or ():
+        with suppress(ValueError):  # an empty cell
+            if inspect.isfunction(cell.cell_contents):
+                yield cell.cell_contents
+
+
+def _code(member: object) -> CodeType | None:
+    member = getattr(member, "func", member)  # of a trait's default, or of a partial
+    code = getattr(inspect.unwrap(member), "__code__", None) if callable(member) else None
+    return code if isinstance(code, CodeType) else None
+
+
+def _within(code: CodeType) -> Iterator[CodeType]:
+    """The code of one function, and of those within it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _within(constant)

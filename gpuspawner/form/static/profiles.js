@@ -1,0 +1,76 @@
+/* Keeps the states of KubeSpawner's profiles current. The page also works without this script. */
+"use strict";
+
+(() => {
+  const root = document.querySelector(".gpuspawner-profiles[data-states]");
+  if (!root) return;
+  const said = root.querySelector(".gpuspawner-answer");
+  const colours = JSON.parse(root.dataset.colours);
+  const REFRESH = 10_000;
+  const SHOWN = "[data-gpuspawner-profile], #kubespawner-profiles-list";
+  /* The hub's own script may be blocked, but the form's address has the token as well. */
+  const xsrf = new URL(root.closest("form").action).searchParams.get("_xsrf") ?? "";
+
+  const write = (element, text) => {
+    if (element.textContent !== text) element.textContent = text;
+  };
+
+  /* A template of the administrator's may show no description; then there is no state either. */
+  function place({ profile: slug, state }) {
+    const found = document.querySelector(`[data-gpuspawner-profile="${CSS.escape(slug)}"]`);
+    if (found || !state) return found;
+    const text = document.querySelector(`label[for="profile-item-${CSS.escape(slug)}"] > div:last-child`);
+    if (!text) return null;
+    const made = document.createElement("span");
+    made.className = "gpuspawner-state";
+    made.dataset.gpuspawnerProfile = slug;
+    made.append(document.createElement("span"), "");
+    text.append(made);
+    return made;
+  }
+
+  function draw(row) {
+    const shown = place(row);
+    if (shown) {
+      shown.hidden = !row.state;
+      const [badge] = shown.children;
+      badge.className = `badge text-bg-${colours[row.state] ?? "secondary"}`;
+      write(badge, row.word);
+      const detail = shown.lastChild;
+      if (detail.data !== ` ${row.detail}`) detail.data = ` ${row.detail}`;
+    }
+    for (const { option, choice, label } of row.choices) {
+      const select = document.getElementById(`profile-option-${row.profile}--${option}`);
+      const drawn = [...(select?.options ?? [])].find((it) => it.value === String(choice));
+      if (drawn) write(drawn, label);
+    }
+  }
+
+  async function refresh() {
+    if (document.hidden || !document.querySelector(SHOWN)) return;
+    let profiles;
+    try {
+      const answer = await fetch(root.dataset.states, {
+        headers: { Accept: "application/json", "X-XSRFToken": xsrf },
+        signal: AbortSignal.timeout(REFRESH),
+      });
+      if (!answer.ok) throw new Error(`${answer.status}`);
+      ({ profiles } = await answer.json());
+    } catch {
+      write(said, root.dataset.stale);
+      return;
+    }
+    profiles.forEach(draw);
+    const slugs = [...document.querySelectorAll("input[type=radio][name=profile]")].map((it) => it.value);
+    const changed = slugs.length > 0 &&
+      (slugs.length !== profiles.length || !profiles.every((it) => slugs.includes(it.profile)));
+    write(said, changed ? root.dataset.changed : "");
+    root.dataset.live = "true";
+  }
+
+  document.addEventListener("visibilitychange", refresh);
+  /* Forms that were opened together ask at different times, so that each gets an answer. */
+  const again = () => setTimeout(() => refresh().finally(again), REFRESH * (0.9 + 0.2 * Math.random()));
+  again();
+  refresh();
+})();

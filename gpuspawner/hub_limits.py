@@ -1,0 +1,125 @@
+"""Limits of JupyterHub and KubeSpawner that defeat each other. Pure.
+
+Read in JupyterHub 5.5.0 and 6.1.1 (`user.py`, `handlers/base.py`) and in `_start` of KubeSpawner
+7.0.0 and 7.1.0.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+# A new node takes minutes, and so does pulling an image with CUDA. JupyterHub's default is 60 s.
+_SHORT_START = 120
+# The usual limit of proxies in front of a hub for an answer: proxy_read_timeout of nginx, say.
+_PROXY_PATIENCE = 60
+# JupyterHub's own default for `tornado_settings["slow_spawn_timeout"]`.
+_SLOW_SPAWN = 10.0
+
+
+class Settings(Protocol):
+    """The traits of a spawner that limit a start."""
+
+    start_timeout: int
+    http_timeout: int
+    consecutive_failure_limit: int
+    k8s_api_request_timeout: int
+    k8s_api_request_retry_timeout: int
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits, in seconds and numbers; 0 means that there is no limit of failures.
+
+    Attributes:
+        slow_spawn: How long the hub waits for a start before it shows the progress page.
+        api_request: How long KubeSpawner waits for one answer of the API server.
+        api_retries: How long KubeSpawner repeats a request.
+        failures: How many starts in a row may fail before the hub ends.
+        admission: How long a dry run may take.
+    """
+
+    start: float
+    http: float
+    slow_spawn: float
+    api_request: float
+    api_retries: float
+    failures: int
+    admission: float
+
+    @classmethod
+    def of(cls, settings: Settings, tornado_settings: object, admission: float) -> "Limits":
+        """Read the limits; `tornado_settings` is JupyterHub's trait, if it is set."""
+        given = tornado_settings if isinstance(tornado_settings, Mapping) else {}
+        slow_spawn = given.get("slow_spawn_timeout")
+        return cls(
+            start=settings.start_timeout,
+            http=settings.http_timeout,
+            slow_spawn=slow_spawn if isinstance(slow_spawn, int | float) else _SLOW_SPAWN,
+            api_request=settings.k8s_api_request_timeout,
+            api_retries=settings.k8s_api_request_retry_timeout,
+            failures=settings.consecutive_failure_limit,
+            admission=admission,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ShortStart:
+    """A start may end before a node has come or an image is pulled, and count as a failure."""
+
+    start: float
+    failures: int
+
+
+@dataclass(frozen=True, slots=True)
+class LongHTTP:
+    """`http_timeout` only begins when the pod runs, so it doesn't give a start more time."""
+
+    http: float
+    start: float
+
+
+@dataclass(frozen=True, slots=True)
+class LateProgress:
+    """Users see no progress page before a proxy gives up."""
+
+    slow_spawn: float
+
+
+@dataclass(frozen=True, slots=True)
+class LongRetries:
+    """Repeating one request to the API server can take the whole start."""
+
+    retries: float
+    start: float
+
+
+@dataclass(frozen=True, slots=True)
+class ShortRequest:
+    """KubeSpawner repeats a slow creation, finds the first one's pod, and deletes it.
+
+    A pod whose dry run passes in time may be created too slowly.
+    """
+
+    request: float
+    admission: float
+
+
+Conflict = ShortStart | LongHTTP | LateProgress | LongRetries | ShortRequest
+
+
+def conflicts(limits: Limits) -> tuple[Conflict, ...]:
+    """Return the limits that defeat each other."""
+    return tuple(_conflicts(limits))
+
+
+def _conflicts(limits: Limits) -> Iterator[Conflict]:
+    if limits.start < _SHORT_START:
+        yield ShortStart(limits.start, limits.failures)
+    if limits.http > limits.start:
+        yield LongHTTP(limits.http, limits.start)
+    if limits.slow_spawn > _PROXY_PATIENCE:
+        yield LateProgress(limits.slow_spawn)
+    if limits.api_retries >= limits.start:
+        yield LongRetries(limits.api_retries, limits.start)
+    if limits.api_request <= limits.admission:
+        yield ShortRequest(limits.api_request, limits.admission)

@@ -1,0 +1,155 @@
+"""Which nodes and GPUs the cluster has for each accelerator or profile. Pure.
+
+It counts by the selectors alone. Whether a server fits is the scheduler's question.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpuspawner.kube.objects import convert
+from gpuspawner.kube.pods import Pod
+from gpuspawner.offers import Accelerator
+from gpuspawner.offers.shapes import thaw
+from gpuspawner.scheduling.node_affinity import NodeChoice, node_choice
+from gpuspawner.scheduling.requests import is_extended
+from gpuspawner.scheduling.state import ClusterState
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The nodes of an accelerator, or of a profile or choice with GPUs.
+
+    Attributes:
+        name: As users or administrators know it.
+        resource: The extended resource of its GPUs.
+        choices: A node must match each.
+    """
+
+    name: str
+    resource: str
+    choices: tuple[NodeChoice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """What the cluster has of a selection now."""
+
+    name: str
+    nodes: int
+    gpus: int
+    free: int
+
+
+def take_stock(state: ClusterState, selections: Iterable[Selection]) -> tuple[Stock, ...]:
+    """Count nodes and GPUs of each selection, in this order."""
+    return tuple(_stock(state, selection) for selection in selections)
+
+
+def nodes_with_gpus(state: ClusterState) -> int:
+    """Count the nodes that have an extended resource, healthy or not."""
+    return sum(
+        any(is_extended(resource) and amount > 0 for resource, amount in node.capacity.items())
+        for node in state.nodes.values()
+    )
+
+
+def of_accelerators(
+    accelerators: Iterable[Accelerator], everywhere: Mapping[str, object]
+) -> tuple[Selection, ...]:
+    """Return the selections of accelerators.
+
+    Args:
+        accelerators: All that the hub offers.
+        everywhere: KubeSpawner's settings, which hold for every pod.
+    """
+    common = _choice(everywhere)
+    return tuple(
+        Selection(
+            it.key,
+            it.resource,
+            (
+                common,
+                _choice({"node_selector": it.node_selector, _REQUIRED: thaw(it.node_affinity)}),
+            ),
+        )
+        for it in accelerators
+    )
+
+
+def of_profiles(profiles: object, everywhere: Mapping[str, object]) -> tuple[Selection, ...]:
+    """Return the selections of a profile list; of profiles without GPUs there are none.
+
+    A choice with a node selector of its own is a selection of its own. A function that makes the
+    list has none, because it needs a user.
+    """
+    listed = profiles.values() if isinstance(profiles, Mapping) else profiles
+    if not isinstance(listed, Iterable):
+        return ()
+    return tuple(
+        selection for profile in listed for selection in _of_profile(_mapping(profile), everywhere)
+    )
+
+
+_REQUIRED = "node_affinity_required"
+_AMOUNTS = ("extra_resource_limits", "extra_resource_guarantees")
+
+
+def _of_profile(
+    profile: Mapping[str, Any], everywhere: Mapping[str, object]
+) -> Iterator[Selection]:
+    name = str(profile.get("display_name", ""))
+    whole = _mapping(profile.get("kubespawner_override"))
+    variants = [
+        (f"{name}: {choice.get('display_name', key)}", _mapping(choice.get("kubespawner_override")))
+        for option in _mapping(profile.get("profile_options")).values()
+        for key, given in _mapping(_mapping(option).get("choices")).items()
+        for choice in (_mapping(given),)
+    ]
+    resources = dict.fromkeys(
+        resource
+        for override in ({}, *(override for _, override in variants))
+        for amounts in _AMOUNTS
+        for resource, amount in _merged(amounts, everywhere, whole, override).items()
+        if is_extended(str(resource)) and str(amount) != "0"
+    )
+    selecting = [(of, it) for of, it in variants if it.get("node_selector") or it.get(_REQUIRED)]
+    for variant, override in selecting or [(name, {})]:
+        choices = tuple(map(_choice, (everywhere, whole, override)))
+        for resource in resources:
+            yield Selection(variant, str(resource), choices)
+
+
+def _merged(name: str, *overrides: Mapping[str, object]) -> dict[object, object]:
+    """Return a dictionary as KubeSpawner merges it: later entries replace earlier ones."""
+    return {key: value for it in overrides for key, value in _mapping(it.get(name)).items()}
+
+
+def _choice(settings: Mapping[str, Any]) -> NodeChoice:
+    """Compile KubeSpawner's settings; what can't be read selects every node."""
+    spec: dict[str, object] = {"nodeSelector": dict(_mapping(settings.get("node_selector")))}
+    terms = settings.get(_REQUIRED)
+    listed = list(terms.values()) if isinstance(terms, Mapping) else terms
+    if isinstance(listed, list) and listed:
+        required = {"nodeSelectorTerms": listed}
+        spec["affinity"] = {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}
+        }
+    pod = convert("Pod", {"metadata": {"name": "any"}, "spec": spec})
+    return node_choice(pod.spec) if isinstance(pod, Pod) else NodeChoice({}, None)
+
+
+def _stock(state: ClusterState, selection: Selection) -> Stock:
+    nodes = [
+        node
+        for node in state.nodes.values()
+        if all(choice.matches(node.labels, node.name) for choice in selection.choices)
+    ]
+    gpus = [node.allocatable.get(selection.resource, 0) for node in nodes]
+    free = [max(0, node.free.get(selection.resource, 0)) for node in nodes]
+    having = [node for node in nodes if node.capacity.get(selection.resource, 0) > 0]
+    return Stock(selection.name, len(having), sum(gpus), sum(free))
+
+
+def _mapping(value: object) -> Mapping[Any, Any]:
+    return value if isinstance(value, Mapping) else {}

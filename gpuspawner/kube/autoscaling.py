@@ -1,0 +1,118 @@
+"""Karpenter's objects, Cluster Autoscaler's ConfigMap, and events: what tells of nodes to come.
+
+Karpenter's are those of ``karpenter.sh/v1`` (``pkg/apis/v1`` of v1.14.1).
+"""
+
+import msgspec
+
+from .meta import (
+    BareMeta,
+    Condition,
+    KubeStruct,
+    LabelSelectorRequirement,
+    ObjectMeta,
+    Quantities,
+)
+from .nodes import Taint
+
+
+class TemplateMeta(KubeStruct, frozen=True):
+    """The metadata that a NodePool gives to its nodes."""
+
+    labels: dict[str, str] | None = None
+
+
+class NodeTemplateSpec(KubeStruct, frozen=True):
+    """What the nodes of a NodePool require and have."""
+
+    requirements: list[LabelSelectorRequirement] | None = None
+    taints: list[Taint] | None = None
+
+
+class NodeTemplate(KubeStruct, frozen=True):
+    """The nodes that a NodePool makes."""
+
+    metadata: TemplateMeta = TemplateMeta()
+    spec: NodeTemplateSpec = NodeTemplateSpec()
+
+
+class NodePoolSpec(KubeStruct, frozen=True):
+    """A NodePool's nodes and limits; with `replicas`, its size is fixed."""
+
+    template: NodeTemplate = NodeTemplate()
+    limits: Quantities | None = None
+    replicas: int | None = None
+
+
+class NodePoolStatus(KubeStruct, frozen=True):
+    """What the pool's nodes have together; ``nodes`` counts them."""
+
+    resources: Quantities | None = None
+    conditions: list[Condition] | None = None
+
+
+class NodePool(KubeStruct, frozen=True):
+    """A pool from which Karpenter makes nodes."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodePoolSpec = NodePoolSpec()
+    status: NodePoolStatus = NodePoolStatus()
+
+
+class NodeClaimSpec(KubeStruct, frozen=True):
+    """What one node must have."""
+
+    requirements: list[LabelSelectorRequirement] | None = None
+    taints: list[Taint] | None = None
+
+
+class NodeClaimStatus(KubeStruct, frozen=True):
+    """The node: its name once it has joined, and its resources once it is launched."""
+
+    node_name: str = ""
+    capacity: Quantities | None = None
+    allocatable: Quantities | None = None
+
+
+class NodeClaim(KubeStruct, frozen=True):
+    """One node that Karpenter makes."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeClaimSpec = NodeClaimSpec()
+    status: NodeClaimStatus = NodeClaimStatus()
+
+
+class ConfigMap(KubeStruct, frozen=True):
+    """A ConfigMap; only Cluster Autoscaler's status is followed."""
+
+    metadata: BareMeta = BareMeta()
+    data: dict[str, str] | None = None
+
+
+class Involved(KubeStruct, frozen=True):
+    """The object that an event is about."""
+
+    name: str = ""
+    uid: str = ""
+
+
+class EventSource(KubeStruct, frozen=True):
+    """The program that reports an event."""
+
+    component: str = ""
+
+
+class Event(KubeStruct, frozen=True):
+    """An event of a pod."""
+
+    metadata: BareMeta = BareMeta()
+    involved_object: Involved = Involved()
+    reason: str = ""
+    message: str = ""
+    source: EventSource = EventSource()
+    reporting_component: str = msgspec.field(default="", name="reportingComponent")
+
+    @property
+    def reporter(self) -> str:
+        """The program that reports it, by the newer field or the older one."""
+        return self.reporting_component or self.source.component

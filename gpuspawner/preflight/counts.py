@@ -1,0 +1,99 @@
+"""Counts over all nodes, kept as long as the cluster stays as it is.
+
+A page asks about a hundred pods, and most of them want the same devices and select the same nodes.
+"""
+
+from collections import Counter
+
+from msgspec import msgpack
+
+from gpuspawner.kube.nodes import PriorityClass, Taint
+from gpuspawner.kube.pods import Pod
+from gpuspawner.kube.quantity import QuantityError
+from gpuspawner.preflight.decision import TaintedNodes
+from gpuspawner.scheduling.failures import Untolerated
+from gpuspawner.scheduling.node_affinity import node_choice
+from gpuspawner.scheduling.outcome import AWAY_TAINTS
+from gpuspawner.scheduling.priority import BUILT_IN, priority_of
+from gpuspawner.scheduling.requests import is_extended, pod_requests
+from gpuspawner.scheduling.state import ClusterState
+from gpuspawner.scheduling.taint_toleration import untolerated
+
+_encode = msgpack.Encoder().encode
+
+
+class Counts:
+    """Counts what the nodes of a state have and what keeps pods off them."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._version = -1
+        self._most_free: dict[str, int] = {}
+        self._taints: dict[bytes, tuple[TaintedNodes, ...]] = {}
+
+    def lacks_devices(self, pod: Pod) -> bool:
+        """Whether no node has as many devices free as the pod requests.
+
+        Selectors, tolerations, other requests and volumes don't count here. Admission could raise
+        the pod's priority, which ends other pods; if the cluster has a class for that, return
+        False.
+        """
+        try:
+            requests = pod_requests(pod, self._state.rules)
+        except QuantityError:
+            return False
+        return not _could_be_raised(self._state, pod) and any(
+            is_extended(resource) and self._free(resource) < amount
+            for resource, amount in requests.items()
+            if amount > 0
+        )
+
+    def taints(self, pod: Pod) -> tuple[TaintedNodes, ...]:
+        """Return the taints that keep the pod off nodes it selects, most frequent first."""
+        self._forget_if_changed()
+        spec = pod.spec
+        key = _encode((spec.node_selector, spec.affinity, spec.tolerations))
+        if key not in self._taints:
+            self._taints[key] = _taints(self._state, pod)
+        return self._taints[key]
+
+    def _free(self, resource: str) -> int:
+        """Return the most of a resource that a node has free."""
+        self._forget_if_changed()
+        if resource not in self._most_free:
+            free = (node.free.get(resource, 0) for node in self._state.nodes.values())
+            self._most_free[resource] = max(free, default=0)
+        return self._most_free[resource]
+
+    def _forget_if_changed(self) -> None:
+        if self._version != self._state.version:
+            self._version = self._state.version
+            self._most_free.clear()
+            self._taints.clear()
+
+
+def _could_be_raised(state: ClusterState, pod: Pod) -> bool:
+    """Whether a PriorityClass that isn't built in is above the pod's priority."""
+    all_known = state.known("PriorityClass")
+    priority = priority_of(pod, state.storage, all_known=all_known)
+    return not (all_known and priority.known) or any(
+        its.value > priority.value
+        for its in state.storage.all(PriorityClass)
+        if its.metadata.name not in BUILT_IN
+    )
+
+
+def _taints(state: ClusterState, pod: Pod) -> tuple[TaintedNodes, ...]:
+    tolerations = pod.spec.tolerations or ()
+    choice = node_choice(pod.spec)
+    # Most nodes have no taints, and the others have few different ones.
+    in_the_way: dict[tuple[Taint, ...], Untolerated | None] = {(): None}
+    found: Counter[tuple[str, str, str]] = Counter()
+    for node in state.nodes.values():
+        if node.taints not in in_the_way:
+            lasting = [taint for taint in node.taints if taint.key not in AWAY_TAINTS]
+            in_the_way[node.taints] = untolerated(lasting, tolerations)
+        taint = in_the_way[node.taints]
+        if taint is not None and choice.matches(node.labels, node.name):
+            found[taint.key, taint.value, taint.effect] += 1
+    return tuple(TaintedNodes(*taint, nodes=count) for taint, count in found.most_common())

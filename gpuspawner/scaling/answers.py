@@ -1,0 +1,81 @@
+"""Parses what autoscalers say of a pod in its events.
+
+Sources: Cluster Autoscaler's ``processors/status/eventing_scale_up_processor.go`` and
+``core/scaleup/orchestrator/skippedreasons.go``, and Karpenter's ``events.go``, ``scheduler.go`` and
+``nodeclaim.go`` in ``pkg/controllers/provisioning/scheduling`` (v1.14.1). Karpenter's reason
+``FailedScheduling`` is kube-scheduler's too. Karpenter reports under several names
+(``karpenter``, ``eks-auto-mode/compute``), so its texts tell them apart.
+"""
+
+import re
+from dataclasses import dataclass
+
+from gpuspawner.kube.autoscaling import Event
+from gpuspawner.scaling.outlook import Obstacle, Source, Why
+
+_NOMINATED, _FAILED = "Pod should schedule on: ", "Failed to schedule pod, "
+_GROUP = re.compile(r"\{(\S+) \d+->\d+ \(max: \d+\)\}")
+
+# In this order: a pool whose nodes would help comes before those whose nodes wouldn't.
+_PHRASES = (
+    ("max node group size reached", Why.AT_MAXIMUM),
+    ("max total nodes in cluster reached", Why.AT_MAXIMUM),
+    ("in backoff after failed scale-up", Why.STOCK_OUT),
+    ("node limits have been exhausted", Why.AT_MAXIMUM),
+    ("exceeded quota", Why.LIMIT),
+    ("limit reached", Why.LIMIT),
+    ("exceed limits", Why.LIMIT),
+    (", had a required offering", Why.STOCK_OUT),
+    ("has the required offering", Why.STOCK_OUT),
+    ("not ready for scale-up", Why.REFUSED),
+    ("no instance type", Why.NO_SUCH_MACHINE),
+    ("incompatible", Why.NO_SUCH_MACHINE),
+    ("did not tolerate", Why.NO_SUCH_MACHINE),
+    ("Insufficient", Why.NO_SUCH_MACHINE),
+    ("node(s)", Why.NO_SUCH_MACHINE),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """A node is on its way for the pod.
+
+    Attributes:
+        source: The autoscaler that says so.
+        pool: The group that grows, as Cluster Autoscaler names it; "" if it doesn't say.
+    """
+
+    source: Source
+    pool: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An autoscaler adds no node for the pod; another one still may."""
+
+    source: Source
+    obstacle: Obstacle
+
+
+Answer = Coming | Refused
+
+
+def answer(event: Event) -> Answer | None:
+    """Return an autoscaler's answer about the pod; None if the event isn't one."""
+    message = event.message
+    match event.reason:
+        case "TriggeredScaleUp":
+            found = _GROUP.search(message)
+            return Coming(Source.CLUSTER_AUTOSCALER, found[1] if found else "")
+        case "NotTriggerScaleUp":
+            return Refused(Source.CLUSTER_AUTOSCALER, Obstacle(_why(message), detail=message))
+        case "Nominated" if message.startswith(_NOMINATED):
+            return Coming(Source.KARPENTER)
+        case "FailedScheduling" if message.startswith(_FAILED):
+            return Refused(Source.KARPENTER, Obstacle(_why(message), detail=message))
+        case _:
+            return None
+
+
+def _why(message: str) -> Why:
+    return next((why for phrase, why in _PHRASES if phrase in message), Why.REFUSED)

@@ -1,0 +1,221 @@
+"""Cluster Autoscaler's node groups: what they may still add, by its status.
+
+The status tells sizes, but no labels: which nodes belong to a group is read from the names that
+clouds give to groups and nodes.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from gpuspawner.kube.nodes import Node
+from gpuspawner.scaling.growth import Growth, Machine, arriving, kind, like
+from gpuspawner.scaling.objects import AutoscalerObjects
+from gpuspawner.scaling.outlook import Obstacle, Source, Why
+from gpuspawner.scaling.starting import is_starting, is_young
+from gpuspawner.scaling.status import NodeGroup, node_groups
+from gpuspawner.scheduling.filters import Filters
+from gpuspawner.scheduling.node_info import NodeInfo
+from gpuspawner.scheduling.state import ClusterState
+
+POOL_LABELS = (
+    "eks.amazonaws.com/nodegroup",
+    "alpha.eksctl.io/nodegroup-name",
+    "cloud.google.com/gke-nodepool",
+    "kubernetes.azure.com/agentpool",
+    "agentpool",
+    "kops.k8s.io/instancegroup",
+    "doks.digitalocean.com/node-pool",
+    "lke.linode.com/pool-id",
+    "node.cluster.x-k8s.io/deployment",
+)
+"""The labels by which clouds and tools name a node's pool."""
+
+
+@dataclass(slots=True)
+class _Members:
+    """The nodes of one group.
+
+    Attributes:
+        settled: One node of each kind, of those that aren't young.
+        young: Nodes that may still be starting.
+    """
+
+    count: int = 0
+    settled: dict[object, NodeInfo] = field(default_factory=dict)
+    young: list[NodeInfo] = field(default_factory=list)
+
+
+class ClusterAutoscaler:
+    """The node groups, and the kinds of nodes that each has shown last."""
+
+    def __init__(self, state: ClusterState, objects: AutoscalerObjects) -> None:
+        self._state = state
+        self._objects = objects
+        self._seen: dict[str, tuple[NodeInfo, ...]] = {}
+        self._read: tuple[str | None, tuple[NodeGroup, ...] | None] = (None, None)
+        self._sorted: tuple[object, dict[str, _Members]] = (None, {})
+        self._known: dict[str, _Known] = {}
+        self._names = _GroupNames(())
+
+    @property
+    def groups(self) -> tuple[NodeGroup, ...] | None:
+        """The node groups now; None if there is no status or it can't be read."""
+        status = self._objects.autoscaler_status
+        if self._read[0] != status:
+            self._read = status, None if status is None else node_groups(status)
+        return self._read[1]
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether the cluster is known to have no status."""
+        return self._objects.known("ConfigMap") and self._objects.autoscaler_status is None
+
+    def growths(self, filters: Filters) -> list[Growth]:
+        """Return how each node group can grow for the pod of *filters*."""
+        groups = self.groups or ()
+        members = self._members(groups)
+        strangers = sum(
+            is_starting(it, filters) for it in members.get(_STRANGERS, _Members()).young
+        )
+        return [
+            self._growth(group, members.get(group.name, _Members()), filters, strangers)
+            for group in groups
+        ]
+
+    def _growth(self, group: NodeGroup, its: _Members, filters: Filters, strangers: int) -> Growth:
+        """Return how one group can grow; *strangers* are starting nodes of groups not known."""
+        starting = [node for node in its.young if is_starting(node, filters)]
+        joined = {kind(node): node for node in its.young if node not in starting}
+        if kinds := {**its.settled, **joined}:
+            self._seen[group.name] = tuple(map(like, kinds.values()))
+        # While a group is unhealthy, nobody knows when the autoscaler will use it again.
+        models = self._seen.get(group.name, ()) if group.is_healthy else ()
+        left = max(0, group.max_size - group.target)
+        joining = max(0, group.target - max(group.registered, its.count))
+        coming = [arriving(node, models[0]) for node in starting] if models else []
+        return Growth(
+            source=Source.CLUSTER_AUTOSCALER,
+            pool=group.name,
+            nodes=group.target,
+            max_nodes=group.max_size,
+            machines=tuple(Machine(model, left) for model in models),
+            is_complete=bool(models),
+            coming=(*coming, *models[:1] * joining),
+            requested=0 if models else len(starting) + joining + (0 if its.count else strangers),
+            requirements=None if models else _OfPool(self._names, group.name),
+            obstacle=_obstacle(group, left),
+        )
+
+    def _members(self, groups: Sequence[NodeGroup]) -> dict[str, _Members]:
+        """Return the nodes of each group, and those that belong to none or to one of several."""
+        version = self._state.version, groups
+        if self._sorted[0] != version:
+            self._sorted = version, self._sort(groups) if groups else {}
+        return self._sorted[1]
+
+    def _sort(self, groups: Sequence[NodeGroup]) -> dict[str, _Members]:
+        names = tuple(it.name for it in groups)
+        if names != self._names.all:
+            self._names, self._known = _GroupNames(names), {}
+            # A group that comes back may have other machines.
+            self._seen = {name: self._seen[name] for name in names if name in self._seen}
+        known, self._known = self._known, {}
+        members: defaultdict[str, _Members] = defaultdict(_Members)
+        for node in self._state.nodes.values():
+            its = known.get(node.name)
+            if its is None or its.node is not node.node:
+                its = _Known(node.node, self._names.group_of(node) or _STRANGERS, kind(node))
+            self._known[node.name] = its
+            of_group = members[its.group]
+            of_group.count += 1
+            if is_young(node):
+                of_group.young.append(node)
+            else:
+                of_group.settled[its.kind] = node
+        return members
+
+
+_STRANGERS = ""
+"""In place of a group's name, for the nodes of none."""
+
+
+class _Known(NamedTuple):
+    """What was read of a node, until it changes."""
+
+    node: Node | None
+    group: str
+    kind: object
+
+
+class _GroupNames:
+    """Finds the group of a node by the names of all groups."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.all = names
+        self._bases = {name: _base(name) for name in names}
+        # Thousands of nodes may belong to no group, and comparing all in one call is fast.
+        self._starts = tuple(self._bases.values())
+        self._by_pool: dict[str, list[str]] = {"": []}
+
+    def group_of(self, node: NodeInfo) -> str | None:
+        """Return the group of the node; None if it is in none, or in one of several."""
+        pool = next((node.labels[it] for it in POOL_LABELS if node.labels.get(it)), "")
+        found = self.of_pool(pool)
+        if len(found) != 1:
+            near = found or (self._bases if node.name.startswith(self._starts) else ())
+            found = [it for it in near if _begins(node.name, self._bases[it])]
+        return found[0] if len(found) == 1 else None
+
+    def of_pool(self, pool: str) -> list[str]:
+        """Return the groups that are named after a pool."""
+        if pool not in self._by_pool:
+            found = [name for name, base in self._bases.items() if _ends_in(base, pool)]
+            self._by_pool[pool] = found
+        return self._by_pool[pool]
+
+
+@dataclass(frozen=True, slots=True)
+class _OfPool:
+    """What the name of a group tells, if nobody has seen its nodes."""
+
+    names: _GroupNames
+    group: str
+
+    def allow(self, filters: Filters) -> bool:
+        """Whether the pod selects no pool after which only other groups are named."""
+        selected = [filters.choice.labels[it] for it in POOL_LABELS if it in filters.choice.labels]
+        named = [found for pool in selected if (found := self.names.of_pool(pool))]
+        return all(self.group in found for found in named)
+
+
+# What clouds and tools add to the names of pools and groups: an id, and no word of another name.
+_ID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{8}|\d+-vmss|NodeGroup-\w+"
+_AFTER_POOL = re.compile(rf"(?:-(?:{_ID}))?")
+_AFTER_GROUP = re.compile(r"-?[0-9a-z]+")
+
+
+def _ends_in(base: str, pool: str) -> bool:
+    """Whether a group's name ends in the pool's, but for an id."""
+    _, found, after = f"-{base}".rpartition(f"-{pool}")
+    return found != "" and _AFTER_POOL.fullmatch(after) is not None
+
+
+def _begins(node: str, base: str) -> bool:
+    """Whether a node's name is the group's and an id, as on GKE and AKS."""
+    return node.startswith(base) and _AFTER_GROUP.fullmatch(node, len(base)) is not None
+
+
+def _base(group: str) -> str:
+    """Return the last part of a group's name, without GKE's suffix."""
+    return group.rpartition("/")[2].removesuffix("-grp")
+
+
+def _obstacle(group: NodeGroup, left: int) -> Obstacle | None:
+    if group.backs_off:
+        return Obstacle(Why.STOCK_OUT, group.name, group.problem)
+    if left == 0:
+        return Obstacle(Why.AT_MAXIMUM, group.name, nodes=group.max_size)
+    return None

@@ -1,0 +1,153 @@
+"""A pool of nodes that can grow, in the same form from each source."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from gpuspawner.kube.nodes import Taint
+from gpuspawner.scaling.outlook import Obstacle, Source
+from gpuspawner.scaling.starting import STARTUP_TAINTS
+from gpuspawner.scheduling.filters import Filters
+from gpuspawner.scheduling.node_info import NodeInfo
+from gpuspawner.scheduling.outcome import AWAY_TAINTS, healthy
+from gpuspawner.scheduling.requests import EPHEMERAL_STORAGE, MEMORY, PODS, Amounts
+
+HOSTNAME = "kubernetes.io/hostname"
+_OF_ONE_NODE = (HOSTNAME, "alpha.eksctl.io/instance-id", "nvidia.com/gfd.timestamp")
+_VARIES = (MEMORY, EPHEMERAL_STORAGE)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A kind of node that a pool makes.
+
+    Attributes:
+        node: As it will be when it has joined: empty but for DaemonSets' pods.
+        left: How many more the pool can add; None if it has no limit.
+        is_trusted: Whether only the administrator's word is known; it then holds one such pod.
+    """
+
+    node: NodeInfo
+    left: int | None
+    is_trusted: bool = False
+
+
+class Requirements(Protocol):
+    """What a pool requires of its nodes, if it is known."""
+
+    def allow(self, filters: Filters) -> bool:
+        """Whether one of its nodes may be a node that the pod can run on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How one pool can grow.
+
+    Attributes:
+        nodes: How many nodes it has, including those on their way.
+        max_nodes: As in `CanScaleUp`.
+        machines: The kinds of nodes that it is known to make.
+        is_complete: Whether it makes no other kinds.
+        rest: What its limits leave of resources, for nodes of all kinds together.
+        coming: Nodes on their way, each with the room that it will have.
+        requested: How many more are on their way, without saying what they will be.
+        requirements: What holds for all its nodes; None if that isn't known.
+        obstacle: Why it can't add a node at all, for now.
+    """
+
+    source: Source
+    pool: str
+    nodes: int
+    max_nodes: int | None = None
+    machines: tuple[Machine, ...] = ()
+    is_complete: bool = False
+    rest: Mapping[str, int] = field(default_factory=dict)
+    coming: tuple[NodeInfo, ...] = ()
+    requested: int = 0
+    minutes: float | None = None
+    requirements: Requirements | None = field(default=None, repr=False)
+    obstacle: Obstacle | None = None
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all nodes that it can add are alike."""
+        return self.is_complete and len(self.machines) == 1
+
+    def most(self, resource: str) -> float:
+        """Return the most of a resource that can still come, on its way or not."""
+        if self.requested or any(machine.is_trusted for machine in self.machines):
+            return math.inf
+        coming = sum(max(0, node.free.get(resource, 0)) for node in self.coming)
+        if self.obstacle:
+            return coming
+        rest: float = self.rest.get(resource, math.inf)
+        return coming + min(rest, self._most_by_kind(resource))
+
+    def _most_by_kind(self, resource: str) -> float:
+        if not self.is_complete:
+            return math.inf
+        return sum(
+            math.inf if it.left is None else it.left * it.node.free.get(resource, 0)
+            for it in self.machines
+        )
+
+
+def new_node(
+    name: str, labels: Mapping[str, str], taints: tuple[Taint, ...], amounts: Amounts
+) -> NodeInfo:
+    """Return a node that doesn't exist yet, without pods."""
+    # Results about volumes are kept by the node's name, so nodes with other labels need another.
+    node = NodeInfo(f"new {name} {hash(frozenset(labels.items())):x}")
+    node.labels = {**labels, HOSTNAME: node.name}
+    node.taints = tuple(it for it in taints if it.effect in ("NoSchedule", "NoExecute"))
+    node.allocatable = node.capacity = dict(amounts)
+    node.free = dict(amounts)
+    return node
+
+
+def like(present: NodeInfo) -> NodeInfo:
+    """Return a new node like a present one: healthy, and with the pods of DaemonSets alone."""
+    taken = {**present.staying_requested, PODS: present.staying}
+    room = {r: amount - taken.get(r, 0) for r, amount in healthy(present).items()}
+    return new_node(present.name, present.labels, lasting(present), room)
+
+
+def kind(present: NodeInfo) -> object:
+    """Return what new nodes like a present one have in common.
+
+    Two machines of one type differ in some KiB of memory.
+    """
+    labels = {key: value for key, value in present.labels.items() if key not in _OF_ONE_NODE}
+    amounts = {
+        resource: round(amount, -_digits(amount) + 2) if resource in _VARIES else amount
+        for resource, amount in present.allocatable.items()
+    }
+    return frozenset(labels.items()), frozenset(amounts.items()), frozenset(lasting(present))
+
+
+def _digits(amount: int) -> int:
+    return len(str(abs(amount)))
+
+
+def lasting(present: NodeInfo) -> tuple[Taint, ...]:
+    """Return the taints of a node that don't go when it is ready."""
+    return tuple(
+        it
+        for it in present.taints
+        if it.key not in AWAY_TAINTS and not it.key.startswith(STARTUP_TAINTS)
+    )
+
+
+def arriving(present: NodeInfo, model: NodeInfo) -> NodeInfo:
+    """Return a present node that is still starting, as it will be: with what *model* has.
+
+    Pods that are already bound to it keep their room.
+    """
+    node = new_node(present.name, present.labels, lasting(present), model.allocatable)
+    node.labels = dict(present.labels)
+    bound = {**present.requested, PODS: len(present.pods)}
+    staying = {**present.staying_requested, PODS: present.staying}
+    for resource, amount in bound.items():
+        node.free[resource] = node.free.get(resource, 0) - amount + staying.get(resource, 0)
+    return node

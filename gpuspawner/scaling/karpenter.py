@@ -1,0 +1,202 @@
+"""Karpenter's NodePools: what they may still add, by their limits and their NodeClaims.
+
+Karpenter (``pkg/controllers/provisioning/scheduling``, v1.14.1) adds an instance type only if its
+capacity is within what is left of every limit. Its API doesn't tell the instance types; a pool's
+nodes and NodeClaims show those that it has made.
+"""
+
+from collections.abc import Iterable
+
+from gpuspawner.kube.autoscaling import NodePool
+from gpuspawner.kube.meta import Condition, Quantities, Quantity
+from gpuspawner.kube.objects import Undecodable
+from gpuspawner.kube.quantity import INT64_MAX, NANOS, QuantityError, parse_nanos
+from gpuspawner.scaling.growth import Growth, Machine, arriving, new_node
+from gpuspawner.scaling.karpenter_nodes import (
+    POOL,
+    TYPE,
+    KarpenterNodes,
+    PoolNodes,
+    Seen,
+    devices,
+)
+from gpuspawner.scaling.objects import AutoscalerObjects
+from gpuspawner.scaling.outlook import Obstacle, Source, Why
+from gpuspawner.scaling.requirements import PoolRequirements
+from gpuspawner.scaling.starting import is_starting
+from gpuspawner.scheduling.filters import Filters
+from gpuspawner.scheduling.node_info import NodeInfo
+from gpuspawner.scheduling.requests import Amounts
+from gpuspawner.scheduling.state import ClusterState
+
+_NODES = "nodes"
+_OF_EVERY_NODE = (_NODES, "cpu", "memory", "pods", "ephemeral-storage")
+
+_Nanos = dict[str, int]
+
+# In billionths. Larger limits, such as 1e1000, would only be too large for a float.
+_NO_LIMIT = INT64_MAX * NANOS
+
+
+class Karpenter:
+    """The NodePools, and the kinds of nodes that they have shown so far."""
+
+    def __init__(self, state: ClusterState, objects: AutoscalerObjects) -> None:
+        self._state = state
+        self._objects = objects
+        self._nodes = KarpenterNodes(state, objects)
+        self._seen: dict[tuple[str, str], Seen] = {}
+
+    @property
+    def is_known(self) -> bool:
+        """Whether all NodePools are known; also if the cluster has no Karpenter."""
+        return self._objects.known("NodePool")
+
+    def growths(self, filters: Filters) -> list[Growth]:
+        """Return how each NodePool can grow for the pod of *filters*."""
+        pools, nodes = self._objects.node_pools, self._nodes.by_pool()
+        return [
+            Growth(Source.KARPENTER, pool.name, nodes=0)
+            if isinstance(pool, Undecodable)
+            else self._growth(pool, nodes.get(pool.metadata.name, PoolNodes()), filters)
+            for pool in pools
+        ]
+
+    def _growth(self, pool: NodePool, its: PoolNodes, filters: Filters) -> Growth:
+        name = pool.metadata.name
+        starting = {it.name for it in its.young if is_starting(it, filters)}
+        self._see(name, its, [it for it in its.young if it.name not in starting])
+        nodes = max(its.claims, _nodes(pool))
+        left = _left(pool, nodes)
+        requirements = _requirements(pool)
+        seen = [
+            Seen(_now_made(it.node, requirements), it.capacity)
+            for (of, _), it in self._seen.items()
+            if of == name and requirements.describe(it.node.labels)
+        ]
+        return Growth(
+            source=Source.KARPENTER,
+            pool=name,
+            nodes=nodes,
+            max_nodes=_most_nodes(pool),
+            machines=tuple(Machine(it.node, _affordable(left, it.capacity)) for it in seen),
+            is_complete=_lists_seen_types(pool, [it.node for it in seen]),
+            rest={it: nanos // _unit(it) for it, nanos in left.items() if it != _NODES},
+            coming=tuple(self._coming(its, starting)),
+            requirements=requirements,
+            obstacle=_obstacle(pool, left, dict(filters.asked)),
+        )
+
+    def _see(self, pool: str, its: PoolNodes, joined: Iterable[NodeInfo]) -> None:
+        """Keep what the pool's nodes show; only nodes tell how much DaemonSets' pods take."""
+        found = dict(its.made)
+        for node in (*its.settled.values(), *joined):
+            seen = Seen.of(node)
+            known = found.get(seen.type)
+            if known is None or devices(seen.capacity) >= devices(known.capacity):
+                found[seen.type] = seen
+        self._seen.update({(pool, its_type): seen for its_type, seen in found.items()})
+
+    def _coming(self, its: PoolNodes, starting: set[str]) -> Iterable[NodeInfo]:
+        for name, made in its.open:
+            present = self._state.nodes.get(name)
+            if present is None:
+                yield made.node
+            elif name in starting:
+                yield arriving(present, made.node)
+
+
+def _requirements(pool: NodePool) -> PoolRequirements:
+    template = pool.spec.template
+    return PoolRequirements(
+        {**(template.metadata.labels or {}), POOL: pool.metadata.name},
+        tuple(template.spec.requirements or ()),
+        tuple(template.spec.taints or ()),
+    )
+
+
+def _now_made(node: NodeInfo, requirements: PoolRequirements) -> NodeInfo:
+    """Return the next node of a kind; its labels and taints are those that the pool has now."""
+    labels = {**node.labels, **requirements.labels}
+    return new_node(node.name, labels, requirements.taints, node.allocatable)
+
+
+def _left(pool: NodePool, nodes: int) -> _Nanos:
+    """Return what is left of each limit, in billionths, without limits that can't be read."""
+    used = pool.status.resources or {}
+    left: _Nanos = {}
+    for resource, limit in (pool.spec.limits or {}).items():
+        try:
+            taken = nodes * 10**9 if resource == _NODES else _nanos(used.get(resource, 0))
+            left[resource] = min(_nanos(limit), _NO_LIMIT) - taken
+        except QuantityError:
+            continue
+    return left
+
+
+def _nanos(quantity: Quantity) -> int:
+    return parse_nanos(str(quantity))
+
+
+def _affordable(left: _Nanos, capacity: Amounts) -> int | None:
+    """Return how many more such nodes the limits allow; None without limits."""
+    counts = []
+    for resource, nanos in left.items():
+        amount = 1 if resource == _NODES else capacity.get(resource, 0)
+        if amount > 0:
+            counts.append(max(0, nanos // (amount * _unit(resource))))
+    return min(counts, default=None)
+
+
+def _unit(resource: str) -> int:
+    """Return the billionths in one unit; amounts of CPU are in millicores."""
+    return 10**6 if resource == "cpu" else 10**9
+
+
+def _nodes(pool: NodePool) -> int:
+    """Return how many nodes Karpenter counts, for a hub that may not list NodeClaims."""
+    try:
+        return _nanos((pool.status.resources or {}).get(_NODES, 0)) // 10**9
+    except QuantityError:
+        return 0
+
+
+def _most_nodes(pool: NodePool) -> int | None:
+    limits: Quantities = pool.spec.limits or {}
+    try:
+        return _nanos(limits[_NODES]) // 10**9 if _NODES in limits else None
+    except QuantityError:
+        return None
+
+
+def _obstacle(pool: NodePool, left: _Nanos, asked: Amounts) -> Obstacle | None:
+    """Return why Karpenter leaves the pool out, or why no machine is within its limits."""
+    name = pool.metadata.name
+    if pool.spec.replicas is not None:
+        return Obstacle(Why.AT_MAXIMUM, name, nodes=pool.spec.replicas)
+    if pool.metadata.deletion_timestamp is not None:
+        return Obstacle(Why.REFUSED, name, "the NodePool is being deleted")
+    if _is(pool.status.conditions, "Ready", "False"):
+        return Obstacle(Why.REFUSED, name, "the NodePool isn't ready")
+    for resource, nanos in left.items():
+        # A limit that is exceeded keeps off even machines without the resource.
+        least = max(asked.get(resource, 0), 1 if resource in _OF_EVERY_NODE else 0)
+        if nanos < least * _unit(resource):
+            is_count = resource == _NODES
+            why = Why.AT_MAXIMUM if is_count else Why.LIMIT
+            return Obstacle(why, name, f"its limit of {resource} is reached")
+    return None
+
+
+def _is(conditions: Iterable[Condition] | None, kind: str, status: str) -> bool:
+    return any(it.type == kind and it.status == status for it in conditions or ())
+
+
+def _lists_seen_types(pool: NodePool, seen: Iterable[NodeInfo]) -> bool:
+    """Whether the pool lists its instance types, and has made each of them."""
+    listed = [
+        set(it.values or ())
+        for it in pool.spec.template.spec.requirements or ()
+        if it.key == TYPE and it.operator == "In"
+    ]
+    return bool(listed) and set.intersection(*listed) <= {it.labels.get(TYPE) for it in seen}

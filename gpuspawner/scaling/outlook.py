@@ -1,0 +1,97 @@
+"""Whether a node that would hold a pod can still come: known, known not, or not known."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Source(StrEnum):
+    """Who says it."""
+
+    DECLARED = "scale_up"
+    """The administrator, in the configuration."""
+    KARPENTER = "Karpenter"
+    CLUSTER_AUTOSCALER = "Cluster Autoscaler"
+    NODES = "the nodes"
+    """Labels and names that clouds and autoscalers give to nodes."""
+    UNREAD = "Karpenter's objects, which the hub can't read"
+    CONFIGURATION = "GPUSpawner.autoscaling"
+
+
+class Why(StrEnum):
+    """Why a pool adds no node for a pod."""
+
+    AT_MAXIMUM = "at-maximum"
+    """It has as many nodes as it may have."""
+    LIMIT = "limit"
+    """A limit on resources is reached: Karpenter's, a quota, or Cluster Autoscaler's."""
+    STOCK_OUT = "stock-out"
+    """The cloud provider couldn't deliver such a machine, so the autoscaler waits."""
+    NO_SUCH_MACHINE = "no-such-machine"
+    """None of its machines would hold the pod."""
+    TAKEN = "taken"
+    """Servers that already wait take everything that can still come."""
+    REFUSED = "refused"
+    """The autoscaler said no, for a reason that isn't one of the above."""
+    NO_ANSWER = "no-answer"
+    """A pod of the same kind was pending for a minute, and no autoscaler reacted."""
+    IN_VAIN = "in-vain"
+    """A node was on its way, but didn't come in time, or doesn't hold the pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why one pool, or all of them, add no node for a pod.
+
+    Attributes:
+        pool: As its autoscaler names it; "" for all.
+        detail: The autoscaler's own text, for administrators.
+        nodes: How many nodes the pool has, if that is the reason.
+    """
+
+    why: Why
+    pool: str = ""
+    detail: str = ""
+    nodes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CanScaleUp:
+    """A node that would hold the pod can come, and isn't needed for a server that waits already.
+
+    Attributes:
+        nodes: How many nodes the pool has now, including those on their way.
+        max_nodes: The most that it may have; None if it has no such limit.
+        minutes: How many minutes a new node usually takes; None if nobody has said or seen it.
+        pool: As its autoscaler names it.
+    """
+
+    nodes: int
+    max_nodes: int | None
+    minutes: float | None
+    source: Source = Source.DECLARED
+    pool: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MayScaleUp:
+    """A node may come, but nobody knows; only a pod shows it.
+
+    Attributes:
+        source: Why a node may come at all.
+        minutes: As in `CanScaleUp`.
+        on_its_way: Whether a node is coming that may hold the pod.
+    """
+
+    source: Source
+    minutes: float | None = None
+    on_its_way: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CannotScaleUp:
+    """No node can come; without obstacles, because there is no autoscaler."""
+
+    obstacles: tuple[Obstacle, ...] = ()
+
+
+Outlook = CanScaleUp | MayScaleUp | CannotScaleUp

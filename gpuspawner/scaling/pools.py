@@ -1,0 +1,116 @@
+"""All pools that may grow, from all sources, and what is known about them."""
+
+from collections.abc import Container, Hashable
+from dataclasses import replace
+
+from gpuspawner.kube.objects import Undecodable
+from gpuspawner.scaling import declared
+from gpuspawner.scaling.cluster_autoscaler import ClusterAutoscaler
+from gpuspawner.scaling.declared import DeclaredPool
+from gpuspawner.scaling.growth import Growth
+from gpuspawner.scaling.karpenter import Karpenter
+from gpuspawner.scaling.learned import Learned
+from gpuspawner.scaling.objects import AutoscalerObjects
+from gpuspawner.scaling.outlook import Source
+from gpuspawner.scaling.starting import is_starting
+from gpuspawner.scaling.traces import traces
+from gpuspawner.scaling.usual import UsualTimes
+from gpuspawner.scheduling.filters import Filters
+from gpuspawner.scheduling.state import ClusterState
+
+DETECT, NONE, ALWAYS = "detect", "none", "always"
+"""The values of ``GPUSpawner.autoscaling``."""
+
+
+class Pools:
+    """The pools of one cluster.
+
+    Attributes:
+        learned: What autoscalers have answered.
+        usual: How long new nodes took.
+    """
+
+    def __init__(
+        self, state: ClusterState, objects: AutoscalerObjects, autoscaling: str = DETECT
+    ) -> None:
+        self._state = state
+        self._objects = objects
+        self._autoscaling = autoscaling
+        self._karpenter = Karpenter(state, objects)
+        self._autoscaler = ClusterAutoscaler(state, objects)
+        self._traced: tuple[int, frozenset[Source]] = (-1, frozenset())
+        self._nodes: tuple[int, frozenset[str]] = (-1, frozenset())
+        self.learned = Learned()
+        self.usual = UsualTimes()
+
+    def seen(self, filters: Filters) -> list[Growth]:
+        """Return how the pools of autoscalers that the hub sees can grow for a pod."""
+        if self._autoscaling == NONE:
+            return []
+        growths = [*self._karpenter.growths(filters), *self._autoscaler.growths(filters)]
+        return [replace(it, minutes=self.usual.minutes(it.pool)) for it in growths]
+
+    def is_any_starting(self, filters: Filters) -> bool:
+        """Whether a node is starting, of any pool, that may have what the pod asks for."""
+        return any(is_starting(node, filters) for node in self._state.nodes.values())
+
+    def declared(self, pool: DeclaredPool, filters: Filters) -> Growth:
+        """Return how a declared pool can grow for a pod; its measured time is better."""
+        growth = declared.growth(self._state, pool, filters)
+        measured = self.usual.minutes(growth.pool)
+        return growth if measured is None else replace(growth, minutes=measured)
+
+    def others(self, refused: Container[Source | None] = ()) -> Source | None:
+        """Return why a pool that the hub doesn't see may grow; None if none may.
+
+        Args:
+            refused: The autoscalers that have said no.
+        """
+        match self._autoscaling:
+            case "none":
+                return None
+            case "always":
+                hidden = {Source.KARPENTER, Source.CLUSTER_AUTOSCALER}
+                return None if any(it in refused for it in hidden) else Source.CONFIGURATION
+        hidden = set(self._traces())
+        if self._karpenter.is_known:
+            hidden.discard(Source.KARPENTER)
+        if self._autoscaler.groups or (self._autoscaler.is_absent and self._objects.node_pools):
+            hidden.discard(Source.CLUSTER_AUTOSCALER)
+        if any(it not in refused for it in hidden):
+            return Source.NODES
+        is_ruled_out = self._karpenter.is_known or Source.KARPENTER in refused
+        return None if is_ruled_out else Source.UNREAD
+
+    @property
+    def names(self) -> tuple[tuple[Source, tuple[str, ...]], ...]:
+        """The pools that the hub sees, by the autoscaler that grows them."""
+        karpenter = tuple(
+            it.name if isinstance(it, Undecodable) else it.metadata.name
+            for it in self._objects.node_pools
+        )
+        groups = tuple(it.name for it in self._autoscaler.groups or ())
+        both = (Source.KARPENTER, karpenter), (Source.CLUSTER_AUTOSCALER, groups)
+        return tuple((source, names) for source, names in both if names)
+
+    @property
+    def version(self) -> object:
+        """Changes with what was read or learned of the autoscalers."""
+        return self._objects.version, self.learned.version
+
+    def about(self) -> Hashable:
+        """Return what an autoscaler's answer depends on: the nodes, and the pools' sizes."""
+        pools = tuple(
+            (it.name, it.problem)
+            if isinstance(it, Undecodable)
+            else (it.metadata.name, repr(it.spec), repr(it.status.resources))
+            for it in self._objects.node_pools
+        )
+        if self._nodes[0] != self._state.version:
+            self._nodes = self._state.version, frozenset(self._state.nodes)
+        return self._nodes[1], pools, self._autoscaler.groups
+
+    def _traces(self) -> frozenset[Source]:
+        if self._traced[0] != self._state.version:
+            self._traced = self._state.version, traces(self._state.nodes.values())
+        return self._traced[1]

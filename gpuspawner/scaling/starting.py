@@ -1,0 +1,79 @@
+"""Tells nodes that are still starting from those that are ready.
+
+A new node is not ready for some seconds, and its device plugin reports its GPUs only later. Cluster
+Autoscaler calls such a node unready too (``processors/customresources/gpu_processor.go``).
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from gpuspawner.scheduling.filters import Filters
+from gpuspawner.scheduling.node_info import NodeInfo
+from gpuspawner.scheduling.outcome import AWAY_TAINTS
+from gpuspawner.scheduling.requests import is_extended
+
+# Cluster Autoscaler gives a node up after this time (--max-node-provision-time).
+STARTS_WITHIN = timedelta(minutes=15)
+
+_LABELS = ("accelerator", "gpu.present")
+"""The ends of labels of nodes with GPUs: ``cloud.google.com/gke-accelerator``, for example."""
+
+# Machines with accelerators of Amazon, Azure and Google Cloud, whose nodes may have no other sign.
+_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+_FAMILIES = re.compile(
+    r"(?:[gp][2-9][a-z]*|(?:inf|trn|dl)[0-9])[a-z0-9-]*\.|Standard_N[CDGV]|[ag][234]-"
+)
+
+# Cluster Autoscaler leaves these out of account (``utils/taints/taints.go``).
+STARTUP_TAINTS = (
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+    "status-taint.cluster-autoscaler.kubernetes.io/",
+)
+
+
+def age(node: NodeInfo, now: datetime | None = None) -> timedelta | None:
+    """Return how long a node has existed; None if it doesn't say."""
+    created = node.node.metadata.creation_timestamp if node.node else ""
+    try:
+        return (now or datetime.now(UTC)) - datetime.fromisoformat(created)
+    except (ValueError, TypeError):  # no time, or a time without a zone
+        return None
+
+
+def is_young(node: NodeInfo, now: datetime | None = None) -> bool:
+    """Return whether a node may still be starting, by its age."""
+    old = age(node, now)
+    return old is not None and old <= STARTS_WITHIN
+
+
+def is_starting(node: NodeInfo, filters: Filters, now: datetime | None = None) -> bool:
+    """Return whether a young node isn't ready, or doesn't report a device of the pod yet."""
+    if not is_young(node, now):
+        return False
+    if node.node is not None and node.node.spec.unschedulable:
+        return False
+    is_away = any(
+        taint.key in AWAY_TAINTS or taint.key.startswith(STARTUP_TAINTS) for taint in node.taints
+    )
+    return is_away or _lacks_devices(node, filters)
+
+
+def _lacks_devices(node: NodeInfo, filters: Filters) -> bool:
+    """Whether a device is missing that the node is to have.
+
+    The pod selects the node by a label, or the node has a sign of such devices: a taint, a label or
+    its type.
+    """
+    missing = [
+        resource
+        for resource, _ in filters.asked
+        if is_extended(resource) and node.allocatable.get(resource, 0) == 0
+    ]
+    if not missing:
+        return False
+    is_selected = any(filters.choice) and filters.choice.matches(node.labels, node.name)
+    has_sign = any(key.endswith(_LABELS) for key in node.labels) or bool(
+        _FAMILIES.match(node.labels.get(_INSTANCE_TYPE, ""))
+    )
+    return is_selected or has_sign or any(taint.key in missing for taint in node.taints)

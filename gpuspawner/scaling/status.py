@@ -1,0 +1,175 @@
+"""Parses the status that Cluster Autoscaler writes to its ConfigMap.
+
+It is YAML since 1.30 (``clusterstate/api/types.go``), and a text for people before
+(``clusterstate/utils/status.go`` of 1.29). Both list the node groups, but neither their labels nor
+their resources.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+import yaml
+
+_UNHEALTHY, _BACKOFF = "Unhealthy", "Backoff"
+
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+# Some 400 groups, parsed in a tenth of a second. The autoscaler cuts a status of 1 MB, and
+# then some groups are missing.
+_LONGEST = 400_000
+_DEEPEST = 20
+_NULLS = ("", "~", "null")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGroup:
+    """One node group.
+
+    Attributes:
+        target: How many nodes it is to have: `registered` and those on their way.
+        registered: How many nodes have joined.
+        is_healthy: Whether the autoscaler trusts it; if not, it adds no node for now.
+        backs_off: Whether the autoscaler waits, because the provider couldn't deliver.
+        problem: The provider's error code and text, if it backs off.
+    """
+
+    name: str
+    max_size: int
+    target: int
+    registered: int
+    is_healthy: bool = True
+    backs_off: bool = False
+    problem: str = ""
+
+
+class _Total(msgspec.Struct):
+    total: int = 0
+
+
+class _NodeCounts(msgspec.Struct):
+    registered: _Total = msgspec.field(default_factory=_Total)
+
+
+class _Health(msgspec.Struct, rename="camel"):
+    cloud_provider_target: int
+    max_size: int
+    status: str = ""
+    node_counts: _NodeCounts = msgspec.field(default_factory=_NodeCounts)
+
+
+class _BackOff(msgspec.Struct, rename="camel"):
+    error_code: str = ""
+    error_message: str = ""
+
+
+class _ScaleUp(msgspec.Struct, rename="camel"):
+    status: str = ""
+    backoff_info: _BackOff = msgspec.field(default_factory=_BackOff)
+
+
+class _Group(msgspec.Struct, rename="camel"):
+    name: str
+    health: _Health
+    scale_up: _ScaleUp = msgspec.field(default_factory=_ScaleUp)
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    autoscaler_status: str = ""
+    node_groups: list[_Group] | None = None
+
+
+def node_groups(status: str) -> tuple[NodeGroup, ...] | None:
+    """Return the node groups of a status; None if it can't be read."""
+    if len(status) > _LONGEST:
+        return None
+    if re.match(r"Cluster-autoscaler status at ", status.lstrip()):
+        return _of_text(status)
+    try:
+        read = msgspec.convert(_read(status), _Status, strict=False)
+    except (yaml.YAMLError, ValueError, TypeError):
+        return None
+    if not read.autoscaler_status:
+        return None
+    return tuple(map(_of_yaml, read.node_groups or ()))
+
+
+def _read(status: str) -> object:
+    """Return what a YAML text says, with all its scalars as texts.
+
+    A loader would follow aliases endlessly, end the process if values are nested too deeply, and
+    raise anything for tags. Go writes none of these.
+
+    Raises:
+        YAMLError, ValueError, TypeError: It isn't YAML that Go writes.
+    """
+    opened: list[list[object]] = [[]]
+    for event in yaml.parse(status, Loader=_Loader):
+        match event:
+            case yaml.ScalarEvent():
+                is_null = event.implicit[0] and event.value in _NULLS
+                opened[-1].append(None if is_null else event.value)
+            case yaml.AliasEvent():
+                raise ValueError("an alias")
+            case yaml.CollectionStartEvent():
+                if len(opened) > _DEEPEST:
+                    raise ValueError("nested too deeply")
+                opened.append([])
+            case yaml.SequenceEndEvent():
+                items = opened.pop()
+                opened[-1].append(items)
+            case yaml.MappingEndEvent():
+                items = opened.pop()
+                opened[-1].append(dict(zip(items[::2], items[1::2], strict=True)))
+    return opened[0][0] if opened[0] else None
+
+
+def _of_yaml(group: _Group) -> NodeGroup:
+    health, info = group.health, group.scale_up.backoff_info
+    return NodeGroup(
+        group.name,
+        health.max_size,
+        health.cloud_provider_target,
+        health.node_counts.registered.total,
+        health.status != _UNHEALTHY,
+        group.scale_up.status == _BACKOFF,
+        ": ".join(filter(None, (info.error_code, info.error_message))),
+    )
+
+
+# One pattern for one number, because a pattern for the whole line takes forever on some lines.
+_NUMBER = re.compile(r"\b(\w+)=(\d{1,9})\b")
+
+
+def _of_text(status: str) -> tuple[NodeGroup, ...] | None:
+    _, _, groups = status.partition("NodeGroups:")
+    parts: list[dict[str, str]] = []
+    for line in groups.splitlines():
+        key, _, value = line.partition(":")
+        if key == "  Name":
+            parts.append({})
+        if parts:
+            parts[-1].setdefault(key, value.strip())
+    try:
+        return tuple(map(_of_lines, parts))
+    except KeyError:
+        return None
+
+
+def _of_lines(lines: Mapping[str, str]) -> NodeGroup:
+    """Return the group of these lines.
+
+    Raises:
+        KeyError: Something is missing.
+    """
+    health, scale_up = lines["  Health"], lines.get("  ScaleUp", "")
+    numbers = {key: int(digits) for key, digits in _NUMBER.findall(health)}
+    return NodeGroup(
+        lines["  Name"],
+        numbers["maxSize"],
+        numbers["cloudProviderTarget"],
+        numbers["registered"],
+        not health.startswith(_UNHEALTHY),
+        scale_up.startswith(_BACKOFF),
+    )

@@ -1,0 +1,22 @@
+"""The usual time until a new node runs a pod, measured."""
+
+from collections import deque
+from statistics import median
+
+_LAST = 9
+
+
+class UsualTimes:
+    """The median of the last times, by pool."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, deque[float]] = {}
+
+    def took(self, pool: str, seconds: float) -> None:
+        """Note that a pod waited so many seconds for a node of this pool."""
+        self._taken.setdefault(pool, deque(maxlen=_LAST)).append(seconds)
+
+    def minutes(self, pool: str) -> float | None:
+        """Return the usual time in minutes; None if no pod has waited for a node of the pool."""
+        taken = self._taken.get(pool)
+        return median(taken) / 60 if taken else None

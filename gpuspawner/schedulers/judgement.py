@@ -1,0 +1,85 @@
+"""How the hub judges the schedulers that its pods name. Pure."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from gpuspawner.schedulers.chart import ChartScheduler
+from gpuspawner.scheduling.rules import DEFAULT_SCHEDULER
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """Kubernetes' own scheduler."""
+
+    name: str = DEFAULT_SCHEDULER
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """The administrator declares that it filters as the default profile does."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class OfChart:
+    """The chart's values show that it filters as the default profile does.
+
+    Attributes:
+        version: Of the chart's kube-scheduler, not of the cluster.
+    """
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Nothing shows how it filters, so every verdict about its pods is unknown.
+
+    Attributes:
+        changes: The chart's values that may change its filters; none if it isn't the chart's.
+    """
+
+    name: str
+    changes: tuple[str, ...] = ()
+
+
+Judgement = Default | Declared | OfChart | Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Schedulers:
+    """What the hub knows about schedulers.
+
+    Attributes:
+        declared: The administrator says that these filter as the default profile does.
+        chart: The chart's scheduler; None if the hub doesn't see the chart's values.
+    """
+
+    declared: Collection[str] = ()
+    chart: ChartScheduler | None = None
+
+    def judge(self, names: Iterable[str]) -> tuple[Judgement, ...]:
+        """Judge each scheduler once, in this order; "" is the default scheduler."""
+        return tuple(map(self._judge, dict.fromkeys(name or DEFAULT_SCHEDULER for name in names)))
+
+    @property
+    def trusted(self) -> frozenset[str]:
+        """The names of the schedulers that filter as the default profile does."""
+        ours = {self.chart.name} if self.chart and not self.chart.changes else set()
+        return frozenset({DEFAULT_SCHEDULER, *self.declared, *ours})
+
+    def version(self, name: str) -> str | None:
+        """Return the version of a scheduler, if it isn't the cluster's."""
+        return self.chart.version if self.chart and self.chart.name == name else None
+
+    def _judge(self, name: str) -> Judgement:
+        if name == DEFAULT_SCHEDULER:
+            return Default()
+        if name in self.declared:
+            return Declared(name)
+        if self.chart is None or self.chart.name != name:
+            return Unknown(name)
+        changes = self.chart.changes
+        return Unknown(name, changes) if changes else OfChart(name, self.chart.version)

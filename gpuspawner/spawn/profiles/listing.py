@@ -1,0 +1,55 @@
+"""The administrator's list of profiles, read once as long as it stays equal."""
+
+import copy
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpuspawner.compat import kubespawner
+from gpuspawner.spawn.profiles.profile_list import Complete, Profile, read
+
+_MOST_KEPT = 16
+"""Lists; a function may return another one for each group of users."""
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """The profiles at one moment, as KubeSpawner uses them and as this package does.
+
+    Attributes:
+        has_functions: Whether overrides are computed when a profile is loaded.
+    """
+
+    complete: Complete
+    profiles: tuple[Profile, ...]
+    has_functions: bool
+
+
+class Lists:
+    """The last lists; equal ones give the same `Listed`."""
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[Any, Listed]] = deque(maxlen=_MOST_KEPT)
+
+    def read(self, spawner: object, given: Any) -> Listed:
+        """Read a list.
+
+        Raises:
+            Exception: It isn't as KubeSpawner documents it.
+        """
+        for kept, listed in self._kept:
+            if kept == given:
+                return listed
+        complete = kubespawner.complete_profiles(spawner, given)
+        listed = Listed(complete, read(complete), _has_functions(complete))
+        self._kept.append((copy.deepcopy(given), listed))
+        return listed
+
+
+def _has_functions(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_has_functions, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_has_functions, value))
+    return callable(value)

@@ -1,0 +1,239 @@
+"""Find out for one page what its profiles would get, without waiting long."""
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from weakref import WeakKeyDictionary
+
+from tornado import web
+
+from gpuspawner.admission.dry_run import Admission
+from gpuspawner.admission.dry_runs import TooManyDryRunsError
+from gpuspawner.admission.rejection import Rejection
+from gpuspawner.cluster.health import Live
+from gpuspawner.compat import kubespawner
+from gpuspawner.preflight import facts
+from gpuspawner.preflight.decision import Decision, Room, Start, UnknownRules
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.runtime import Runtime
+from gpuspawner.scheduling import ClusterState
+from gpuspawner.spawn.host import Host
+from gpuspawner.spawn.profiles import availability
+from gpuspawner.spawn.profiles.choosing import Chosen, of_profile
+from gpuspawner.spawn.profiles.drawn import Drawn
+from gpuspawner.spawn.profiles.listing import Listed, Lists
+from gpuspawner.spawn.profiles.samples import Key, Pattern, Samples, sample
+from gpuspawner.spawn.profiles.trial import try_out, unknown
+from gpuspawner.token_bucket import Clock
+
+_SECONDS, _MOST_KEPT = 300.0, 4096
+"""How long pages use what admission did to a pod, and for how many pods."""
+
+_NOT_ASKED = ("admission could not be asked in time",)
+
+_silent = logging.getLogger("gpuspawner.profiles.tried")
+_silent.disabled = True
+
+
+class Rooms:
+    """How many devices the nodes of a shape have; counted once for all pages at one moment.
+
+    Most shapes differ only in how much they ask for, and share the nodes.
+    """
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._version = -1
+        self._kept: dict[object, Room | None] = {}
+        self._of_nodes: dict[object, Room | None] = {}
+
+    def room(self, proposal: Proposal, shape: object) -> Room | None:
+        """Count the devices on the nodes where the pod could run; None if there are no nodes."""
+        if self._version != self._state.version:
+            self._version = self._state.version
+            self._kept.clear()
+            self._of_nodes.clear()
+        accelerator = proposal.grant.accelerator
+        resource = accelerator.resource if accelerator else None
+        if (shape, resource) not in self._kept:
+            self._kept[shape, resource] = self._counted(proposal, resource)
+        return self._kept[shape, resource]
+
+    def _counted(self, proposal: Proposal, resource: str | None) -> Room | None:
+        nodes, grant = facts.candidates(self._state, proposal.decoded), proposal.grant
+        if resource is None or not nodes:
+            return None
+        key = (resource, tuple(map(id, nodes)))
+        if key not in self._of_nodes:
+            self._of_nodes[key] = facts.gpus(nodes, grant.accelerator, grant.gpus)
+        room = self._of_nodes[key]
+        return room and replace(room, asked=grant.gpus)
+
+
+class Admitted:
+    """What admission made of a server's pods, so that an open form asks seldom.
+
+    Only pages use it: a start asks again.
+    """
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._kept: OrderedDict[object, tuple[float, Proposal]] = OrderedDict()
+
+    def find(self, key: object) -> Proposal | None:
+        """Return a kept proposal, without what the scheduler doesn't read."""
+        until, kept = self._kept.get(key, (0.0, None))
+        return kept if self._clock() < until else None
+
+    def keep(self, key: object, admitted: Proposal) -> None:
+        """Keep a proposal for some minutes."""
+        self._kept[key] = self._clock() + _SECONDS, admitted
+        if len(self._kept) > _MOST_KEPT:
+            self._kept.popitem(last=False)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What pages have found out for later pages. One for the whole hub."""
+
+    rooms: Rooms
+    admitted: Admitted = field(default_factory=Admitted)
+    lists: Lists = field(default_factory=Lists)
+    drawn: Drawn = field(default_factory=Drawn)
+    samples: Samples = field(default_factory=Samples)
+
+
+_known: WeakKeyDictionary[Runtime, Known] = WeakKeyDictionary()
+
+
+def known(runtime: Runtime) -> Known:
+    """Return what is known in a hub."""
+    if runtime not in _known:
+        _known[runtime] = Known(Rooms(runtime.view.state))
+    return _known[runtime]
+
+
+class Looking:
+    """Finds out what a list's choices would get for one server.
+
+    Args:
+        spawner: The server; it isn't changed.
+    """
+
+    def __init__(self, spawner: Host, listed: Listed, runtime: Runtime) -> None:
+        self._spawner = spawner
+        self._listed = listed
+        self._view = runtime.view
+        self._preflight = runtime.preflight
+        self._known = known(runtime)
+        self._renew: Callable[[], Host] | None = None
+        self._base: Proposal | None = None
+        self._judged: dict[int, availability.Judged] = {}
+        self._patterns: dict[Key, Pattern | None] | None = None
+
+    async def shape(self, chosen: Chosen) -> object:
+        """As `availability.ShapeOf`."""
+        return self._preflight.shape(await self.proposal(chosen))
+
+    async def look(self, chosen: Chosen, admission: Admission) -> availability.Judged:
+        """As `availability.Look`; choices with equal pods are judged once."""
+        proposal = await self.proposal(chosen)
+        pattern = self._pattern(chosen)
+        if pattern is None:
+            return await self._judge(chosen, proposal, admission)
+        if id(pattern) not in self._judged:
+            self._judged[id(pattern)] = await self._judge(chosen, proposal, admission)
+        return self._judged[id(pattern)]
+
+    async def _judge(
+        self, chosen: Chosen, proposal: Proposal, admission: Admission
+    ) -> availability.Judged:
+        shape = self._preflight.shape(proposal)
+        decision = self._check(proposal)
+        if self._preflight.may_become_yes(proposal, decision):
+            decision, proposal = await self._admitted(chosen, proposal, decision, admission)
+        if proposal.grant.accelerator is None and isinstance(decision, Start):
+            return availability.Judged(shape, None)  # a quiet page as long as all is well
+        room = self._known.rooms.room(proposal, self._preflight.shape(proposal))
+        return availability.Judged(shape, availability.availability(decision, room))
+
+    async def proposal(self, chosen: Chosen) -> Proposal:
+        """Return the proposal of a profile with at most one choice, with what decides about it."""
+        await asyncio.sleep(0)  # let other tasks run, as there may be many profiles
+        if self._patterns is None:
+            await self._begin()
+        pattern = self._pattern(chosen)
+        if pattern is not None and self._base is not None:
+            return pattern.applied(self._base)
+        made = await self.whole(chosen)
+        read = sample(made)
+        if read is not None and self._base is not None and self._patterns is not None:
+            made_like = Pattern.of(read, self._base)
+            alike = (it for it in self._patterns.values() if it == made_like)
+            self._patterns[_key(chosen)] = next(alike, made_like)
+        return read or made
+
+    def _pattern(self, chosen: Chosen) -> Pattern | None:
+        return self._patterns.get(_key(chosen)) if self._patterns is not None else None
+
+    async def whole(self, chosen: Chosen) -> Proposal:
+        """Return the proposal of a choice, without logging the errors of making its pod."""
+        await asyncio.sleep(0)
+        if self._renew is None:
+            copied = self._spawner.copied()
+            copied.log = _silent
+            self._renew = kubespawner.renewing(copied)
+        renewed = self._renew()
+        try:
+            return await try_out(renewed, self._listed.complete, chosen, self._view.state.rules)
+        except web.HTTPError:
+            return unknown(renewed)
+
+    def _check(self, proposal: Proposal) -> Decision:
+        """Decide as `Preflight.check`, without finding all nodes on which a pod fits."""
+        if isinstance(self._view.health(), Live) and self._preflight.fits(proposal):
+            return Start(proposal.grant)
+        return self._preflight.check(proposal)
+
+    async def _begin(self) -> None:
+        """Make the pod of the default profile, and find the patterns of users like this one."""
+        default = next(it for it in self._listed.profiles if it.default)
+        self._base = sample(await self.whole(of_profile(default)))
+        if self._base is None:
+            return
+        alike = kubespawner.makes_its_pods(self._spawner) and not self._listed.has_functions
+        alone = None if alike else "/".join((self._base.namespace, self._base.name))
+        self._patterns = self._known.samples.patterns(self._listed, self._base, alone)
+        # Not in the place of an equal one, with which other choices share it.
+        self._patterns.setdefault(_key(of_profile(default)), Pattern.of(self._base, self._base))
+
+    async def _admitted(
+        self, chosen: Chosen, proposal: Proposal, decision: Decision, admission: Admission
+    ) -> tuple[Decision, Proposal]:
+        """Decide about a refused pod as admission changes it."""
+        key = (proposal.key, self._listed, _key(chosen))
+        kept = self._known.admitted.find(key)
+        if kept is None:
+            try:
+                answer = await self._preflight.admitted(await self.whole(chosen), admission)
+            except TooManyDryRunsError:
+                return Start(proposal.grant, (UnknownRules(_NOT_ASKED),)), proposal
+            if answer is None:
+                return decision, proposal
+            # A quota's or webhook's rejection concerns the user, not the state of the nodes.
+            read = None if isinstance(answer, Rejection) else sample(answer)
+            kept = read or proposal
+            self._known.admitted.keep(key, kept)
+        return self._check(kept), kept
+
+
+def _key(chosen: Chosen) -> Key:
+    """Return the key of a profile, with at most one choice that isn't the default."""
+    slug = chosen.profile.slug if chosen.profile else ""
+    for name, choice in chosen.options.items():
+        if name != "profile":
+            return slug, name, choice
+    return slug, "", None

@@ -1,0 +1,78 @@
+"""What one server is chosen from, and the form that shows it."""
+
+from typing import Any
+
+from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.runtime import Runtime
+from gpuspawner.spawn import administrators_form
+from gpuspawner.spawn.accelerators import Accelerators
+from gpuspawner.spawn.administrators_form import PLACE
+from gpuspawner.spawn.host import Host
+from gpuspawner.spawn.locale import set_locale
+from gpuspawner.spawn.profiles.profiles import Profiles
+from gpuspawner.spawn.refusal import reporting
+from gpuspawner.spawn.source import Source
+
+FORM_PATIENCE = 3.0
+"""How long a page waits for the first list of a hub that has just started, in seconds."""
+
+
+class Sources:
+    """The accelerators or profiles of one spawner.
+
+    An administrator's function may set profiles at any page or start, so which of the two count is
+    only known at that moment.
+    """
+
+    def __init__(self, spawner: Host, stock: Stock, runtime: Runtime) -> None:
+        self._spawner = spawner
+        self._stock = stock
+        self._runtime = runtime
+        self._accelerators = Accelerators(spawner, stock, runtime)
+        self._profiles = Profiles(spawner, stock, runtime)
+
+    @property
+    def current(self) -> Source:
+        """The one that counts."""
+        return self.accelerators or self._profiles
+
+    @property
+    def accelerators(self) -> Accelerators | None:
+        """The accelerators on offer; None if users choose among KubeSpawner's profiles.
+
+        Discovered accelerators aren't on offer beside the administrator's own form or options
+        either, or if every server gets GPUs anyway.
+        """
+        spawner, running = self._spawner, self._runtime
+        own = administrators_form.is_set(spawner) or spawner.has_own_options
+        theirs = spawner.profile_list or (own and running.discovers) or running.gpus_for_all
+        return None if theirs else self._accelerators
+
+    async def offered(self) -> Accelerators | Profiles | None:
+        """Return the one that counts; None if there is nothing to choose from.
+
+        A spawner that has drawn no page yet lacks the profiles of an administrator's function.
+        """
+        if not (self.accelerators or self._spawner.profile_list):
+            await administrators_form.run(self._spawner)
+        return self.accelerators or (self._profiles if self._spawner.profile_list else None)
+
+    def default_form(self) -> Any:
+        """Return the default form, which an administrator's function may return too."""
+        return self._stock.options_form(PLACE) or (PLACE if self.accelerators else "")
+
+    async def fill(self, drawn: Any) -> Any:
+        """Put our fields into their place in the form, if it has one and they aren't empty."""
+        if not (isinstance(drawn, str) and PLACE in drawn):
+            return drawn
+        await self._runtime.view.first_list(FORM_PATIENCE)
+        if drawn == PLACE and not (self._spawner.profile_list or self._runtime.may_have_choices):
+            return ""
+        return drawn.replace(PLACE, await self.form())
+
+    async def form(self) -> str:
+        """Render the fields of the spawn form as HTML."""
+        set_locale(self._spawner)
+        await self._runtime.view.first_list(FORM_PATIENCE)
+        with reporting(self._spawner):
+            return await self.current.form()

@@ -1,0 +1,51 @@
+"""The traits of GPUSpawner. Their help texts are the reference documentation."""
+
+from gpuspawner.traits.decisions import (
+    ENFORCE,
+    OFF,
+    WARN,
+    autoscaling,
+    default_filter_schedulers,
+    language,
+    preflight,
+    scheduler_version,
+)
+from gpuspawner.traits.offers import (
+    OFFERS,
+    accelerators,
+    cpu_choices,
+    default_accelerator,
+    images,
+    memory_choices,
+    unlisted_image,
+    unlisted_memory,
+)
+from gpuspawner.traits.servers import (
+    cpu_environment,
+    cpu_requested,
+    keep_cpu_servers_off_accelerators,
+    memory_requested,
+)
+
+__all__ = [
+    "ENFORCE",
+    "OFF",
+    "OFFERS",
+    "WARN",
+    "accelerators",
+    "autoscaling",
+    "cpu_choices",
+    "cpu_environment",
+    "cpu_requested",
+    "default_accelerator",
+    "default_filter_schedulers",
+    "images",
+    "keep_cpu_servers_off_accelerators",
+    "language",
+    "memory_choices",
+    "memory_requested",
+    "preflight",
+    "scheduler_version",
+    "unlisted_image",
+    "unlisted_memory",
+]

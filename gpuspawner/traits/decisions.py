@@ -1,0 +1,89 @@
+"""How the hub decides about a start, and in which language it answers."""
+
+from gpuspawner.trait_types import Enum, List, Unicode
+
+ENFORCE, WARN, OFF = "enforce", "warn", "off"
+
+preflight = Enum(
+    [ENFORCE, WARN, OFF],
+    ENFORCE,
+    help="""
+    Sets what the hub does when the cluster has no room for a server, and no node can come for it.
+
+    ``"enforce"``, the default
+        The server doesn't start, and its owner reads why, and what they can have instead.
+    ``"warn"``
+        The hub starts the server anyway. The refusal is a warning in the hub's log and a sentence
+        on the progress page, so an administrator can watch the verdicts before they count.
+    ``"off"``
+        A server starts as with ``KubeSpawner``, without a check in the view of the cluster or a
+        dry run by the API server. The form still shows what is free.
+
+    In each case the hub refuses a choice that isn't among the :attr:`offers <accelerators>`, and a
+    pod or a home directory that the API server itself rejects: for example, because of a quota.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)
+
+autoscaling = Enum(
+    ["detect", "none", "always"],
+    "detect",
+    help="""
+    Sets whether nodes may be added for a server that no present node can hold.
+
+    ``"detect"``, the default
+        The hub reads Karpenter's NodePools and the status of Cluster Autoscaler, if it may, and
+        the nodes' labels and provider ids. If nobody knows whether a node can come, the hub creates
+        the pod, and the autoscaler's answer decides. Without an answer in a minute, the hub refuses
+        the start.
+    ``"none"``
+        No node is ever added, except to a pool with ``scale_up``.
+    ``"always"``
+        A node may always come, even if nothing in the cluster says so.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)
+
+scheduler_version = Unicode(
+    None,
+    allow_none=True,
+    help="""
+    Sets the version of kube-scheduler, if it isn't the version of the API server.
+
+    A version such as ``"1.36"``. By default it is that of the API server; if the user-scheduler of
+    Zero to JupyterHub places the servers, it is the tag of its image. Versions differ in how they
+    count the resources of a pod that Kubernetes resizes while it runs. If the text isn't a version,
+    the hub uses the rules of the newest version that it knows.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)
+
+default_filter_schedulers = List(
+    Unicode(),
+    help="""
+    Names other schedulers that filter nodes by the rules of kube-scheduler's default profile.
+
+    By default it is empty. The hub knows Kubernetes' own scheduler, and reads from the values of
+    Zero to JupyterHub whether the chart's user-scheduler only ranks the nodes differently. It
+    starts pods of other schedulers without checking for room.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)
+
+language = Unicode(
+    "",
+    help="""
+    Sets the language of the form and messages.
+
+    A language tag, such as ``"de"``. By default it is the first language in the preferences of a
+    user's browser that is English or has a compiled catalogue in ``gpuspawner/locale``; if there is
+    none, English. The hub's own pages and logs stay in English; the log quotes refusals as users
+    read them.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)

@@ -1,0 +1,55 @@
+"""What every server gets beside its owner's choices."""
+
+from functools import partial
+
+from gpuspawner.trait_types import Bool, Dict, Float, Unicode
+
+_fraction = partial(Float, 1.0, min=0.01, max=1.0)
+
+memory_requested = _fraction(
+    help="""
+    Sets how much of the chosen memory Kubernetes reserves for a server.
+
+    A fraction from 0.01 to 1; by default ``1.0``, all of it. The limit is always the whole chosen
+    size. With ``0.5``, a server of ``16Gi`` requests ``8Gi``. Then twice as many servers fit on a
+    node, but if they use all of it, Kubernetes ends some.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)
+
+cpu_requested = _fraction(
+    help="""
+    Sets how much of the chosen CPU Kubernetes reserves for a server.
+
+    As :attr:`memory_requested`: with ``0.5``, a server with 4 cores requests 2.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)
+
+cpu_environment = Dict(
+    value_trait=Unicode(),
+    key_trait=Unicode(),
+    default_value={"NVIDIA_VISIBLE_DEVICES": "void"},
+    help="""
+    Sets environment variables of servers without a GPU.
+
+    By default they hide a node's GPUs: if the NVIDIA runtime is the node's default, a container
+    without ``NVIDIA_VISIBLE_DEVICES`` sees every GPU of the node, although its pod requests none.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)
+
+keep_cpu_servers_off_accelerators = Bool(
+    False,
+    help="""
+    Keeps servers without a GPU off the nodes of all :attr:`accelerators`.
+
+    Set it to ``True`` if the cluster's GPU nodes have no taint. Otherwise a server without a GPU
+    can take the memory and CPU that a GPU server needs.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)

@@ -1,0 +1,270 @@
+"""The doctor finds each of these mistakes, once, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localcluster import Fleet, LocalCluster, NodeGroup
+from tests.commands.asking import DEMO, Hub, Plain, hub_on, troubles
+from tests.waiting import wait_for
+
+SMALL = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+A_CLASS = {"metadata": {"name": "standard"}, "provisioner": "example.com/disk"}
+WAITING = {**A_CLASS, "volumeBindingMode": "WaitForFirstConsumer"}
+CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+HOMES = """
+c.KubeSpawner.storage_pvc_ensure = True
+c.KubeSpawner.storage_capacity = "1Gi"
+c.KubeSpawner.volumes = [
+    {"name": "home", "persistentVolumeClaim": {"claimName": "claim-{username}"}}]
+"""
+
+
+@pytest.fixture(scope="module")
+def demo(reporting_cluster: LocalCluster) -> Iterator[LocalCluster]:
+    """The cluster with the fleet demo."""
+    names = reporting_cluster.add_nodes("demo")
+    yield reporting_cluster
+    reporting_cluster.remove_nodes(names)
+
+
+@pytest.fixture(scope="module")
+def sound(demo: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    """A hub without mistakes, for tests that only change its configuration."""
+    with hub_on(demo, tmp_path_factory.mktemp("hub")) as made:
+        yield made
+
+
+@pytest.fixture
+def own(demo: LocalCluster, tmp_path: Path) -> Iterator[Hub]:
+    """A hub whose namespace and rights a test may spoil."""
+    with hub_on(demo, tmp_path) as made:
+        yield made
+
+
+def changed(old: str, new: str) -> str:
+    assert old in DEMO
+    return DEMO.replace(old, new)
+
+
+def test_a_sound_hub_has_no_troubles(sound: Hub) -> None:
+    status, found = sound.doctor(sound.configure(DEMO))
+
+    assert troubles(found) == []
+    assert status == 0
+    assert {"identity", "rights", "cluster", "scheduler", "offer"} == {
+        it["id"] for it in found["fine"]
+    }
+
+
+IN_THE_CONFIGURATION = {
+    "a misspelt trait": (
+        DEMO + "c.GPUSpawner.acelerators = {}", "configuration", "accelerators"),
+    "refusals that only warn": (
+        DEMO + "c.GPUSpawner.preflight = 'warn'", "preflight", "enforce"),
+    "an unknown scheduler": (
+        DEMO + "c.KubeSpawner.scheduler_name = 'packer'", "scheduler", "packer"),
+    "a version that isn't one": (
+        DEMO + "c.GPUSpawner.scheduler_version = 'newest'", "scheduler-version", "newest"),
+    "too little time for a start": (
+        DEMO + "c.Spawner.start_timeout = 60", "limit-start", "singleuser.startTimeout"),
+    "a request that KubeSpawner repeats for longer than a start": (
+        DEMO + "c.KubeSpawner.k8s_api_request_retry_timeout = 1200", "limit-retries", "1200 s"),
+    "a progress page that comes too late": (
+        DEMO + "c.JupyterHub.tornado_settings = {'slow_spawn_timeout': 300}",
+        "limit-progress", "slow_spawn_timeout"),
+    "an API server that isn't there": (
+        DEMO + "c.KubeSpawner.k8s_api_host = 'https://127.0.0.1:9'", "cluster", "k8s_api_host"),
+    "a misspelt model": (
+        changed("Tesla-T4", "Tesla-T40"), "no-node", "Write nvidia.com/gpu.product=Tesla-T4 in"),
+    "a misspelt label": (
+        changed('{"nvidia.com/gpu.product": "Tesla', '{"nvidia.com/gpu.produkt": "Tesla'),
+        "no-node", "Write nvidia.com/gpu.product=Tesla-T4 in"),
+    "a model that no node has": (
+        changed("Tesla-T4", "NVIDIA-H200"), "no-node", "scale_up"),
+    "a pool at zero of which nothing is known": (
+        changed("Tesla-T4", "Tesla-T40") + "c.GPUSpawner.autoscaling = 'always'",
+        "unknown-pool", "If you mean nvidia.com/gpu.product=Tesla-T4, write that in"),
+    "a misspelt resource": (
+        changed("mig-1g.5gb", "mig-1g.5bg"), "no-resource", "Write 'nvidia.com/mig-1g.5gb'"),
+    "a missing toleration": (
+        DEMO + 'del c.GPUSpawner.accelerators["t4"]["tolerations"]',
+        "untolerated-taint", '"key": "nvidia.com/gpu", "operator": "Exists"'),
+    "more GPUs than a node has": (changed("[1, 2]", "[1, 2, 4]"), "too-large", "a100 with 4 GPUs"),
+    "more memory than a node has": (changed('"4Gi"', '"2Ti"'), "too-large", "2Ti of memory"),
+    "a selector for all servers that no node matches": (
+        DEMO + 'c.KubeSpawner.node_selector = {"pool": "users"}', "no-node", "pool=users"),
+    "a runtime class that doesn't exist": (
+        changed('"counts": [1, 2],', '"counts": [1, 2], "runtime_class": "nvdia",'),
+        "missing", "RuntimeClass nvdia"),
+    "a priority class that doesn't exist": (
+        DEMO + "c.KubeSpawner.priority_class_name = 'urgent'", "missing", "PriorityClass urgent"),
+    "no class for home directories": (DEMO + HOMES, "storage-class", "default StorageClass"),
+    "a misspelt class for home directories": (
+        DEMO + HOMES + "c.KubeSpawner.storage_class = 'standrad'", "storage-class", "standrad"),
+    "a profile for a model that no node has": (
+        """
+c.KubeSpawner.profile_list = [
+    {"display_name": "CPU"},
+    {"display_name": "GPU", "kubespawner_override": {
+        "extra_resource_limits": {"nvidia.com/gpu": "1"},
+        "node_selector": {"nvidia.com/gpu.product": "Tesla-T4-16GB"}}}]
+        """,
+        "no-node", "Write nvidia.com/gpu.product=Tesla-T4 in KubeSpawner.profile_list"),
+    "a function for profiles that fails": (
+        "c.KubeSpawner.profile_list = lambda spawner: spawner.nothing", "profiles", "nothing"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", IN_THE_CONFIGURATION)
+def test_it_finds_a_mistake_in_the_configuration(sound: Hub, mistake: str) -> None:
+    text, expected, told = IN_THE_CONFIGURATION[mistake]
+
+    _, found = sound.doctor(sound.configure(text))
+
+    (finding,) = troubles(found)
+    assert finding["id"] == expected
+    assert told in f"{finding['text']} {finding['advice']}"
+
+
+def test_it_finds_a_hub_that_uses_another_spawner(sound: Hub) -> None:
+    status, found = sound.doctor(sound.write(DEMO))
+
+    assert [it["id"] for it in troubles(found)] == ["spawner-class"]
+    assert status == 1
+
+
+@contextmanager
+def without_right(hub: Hub, resource: str) -> Iterator[None]:
+    role = f"/apis/rbac.authorization.k8s.io/v1/clusterroles/gpuspawner-{hub.namespace}"
+    rules = hub.cluster.api.get(role)["rules"]
+    left = [{**it, "resources": [r for r in it["resources"] if r != resource]} for it in rules]
+    hub.cluster.api.patch(role, {"rules": [it for it in left if it["resources"]]})
+    yield
+
+
+@contextmanager
+def without_autoscaler_s_status(hub: Hub) -> Iterator[None]:
+    group = {"eks.amazonaws.com/nodegroup": "t4"}
+    roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/rolebindings"
+    hub.cluster.api.delete(f"{roles}/gpuspawner-{hub.namespace}")
+    labels = {"metadata": {"labels": group}}
+    with node(hub, labels, {"metadata": {"labels": dict.fromkeys(group)}}):
+        yield
+
+
+@contextmanager
+def without_role(hub: Hub) -> Iterator[None]:
+    path = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{hub.namespace}/rolebindings/hub"
+    hub.cluster.api.delete(path)
+    yield
+
+
+@contextmanager
+def rule(hub: Hub, kind: str, spec: Plain) -> Iterator[None]:
+    path = f"/api/v1/namespaces/{hub.namespace}/{kind}"
+    hub.cluster.api.create(path, {"metadata": {"name": "rule"}, "spec": spec})
+    yield
+
+
+@contextmanager
+def restricted(hub: Hub) -> Iterator[None]:
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    hub.cluster.api.patch(f"/api/v1/namespaces/{hub.namespace}", {"metadata": {"labels": labels}})
+    yield
+
+
+@contextmanager
+def node(hub: Hub, patch: Plain, back: Plain, part: str = "") -> Iterator[None]:
+    path = f"/api/v1/nodes/t4-0{part}"
+    hub.cluster.api.patch(path, patch)
+    yield
+    hub.cluster.api.patch(path, back)
+
+
+@contextmanager
+def silent_plugin(hub: Hub) -> Iterator[None]:
+    label = {"nvidia.com/gpu.product": "Tesla-V100", "nvidia.com/gpu.present": "true"}
+    group = NodeGroup("v100", 2, SMALL, labels=label)
+    names = hub.cluster.add_nodes(Fleet((group,)))
+    yield
+    hub.cluster.remove_nodes(names)
+
+
+GPU = "nvidia.com/gpu"
+Plant = Callable[[Hub], AbstractContextManager[None]]
+IN_THE_CLUSTER: dict[str, tuple[Plant, str, str]] = {
+    "no right to read nodes": (
+        lambda hub: without_right(hub, "nodes"), "rights-nodes", "rbac.yaml"),
+    "no right to read pods": (
+        lambda hub: without_right(hub, "pods"), "rights-pods", "every server starts unchecked"),
+    "no right to read device classes": (
+        lambda hub: without_right(hub, "deviceclasses"), "rights-deviceclasses", "refused"),
+    "no right to read what Cluster Autoscaler says": (
+        without_autoscaler_s_status, "rights-cluster-autoscaler", "cluster-autoscaler-status"),
+    "no right to start servers": (without_role, "rights-servers", "create pods"),
+    "a quota without GPUs": (
+        lambda hub: rule(hub, "resourcequotas", {"hard": {f"requests.{GPU}": "0"}}),
+        "quota", "requests.nvidia.com/gpu"),
+    "a limit below the smallest choice": (
+        lambda hub: rule(
+            hub, "limitranges", {"limits": [{"type": "Container", "max": {"memory": "512Mi"}}]}),
+        "limit-range", "512Mi"),
+    "a namespace that allows only restricted pods": (restricted, "pod-security", "restricted"),
+    "a device plugin that doesn't run": (silent_plugin, "no-gpus-on-node", "v100-0, v100-1"),
+    "an unhealthy GPU": (
+        lambda hub: node(
+            hub, {"status": {"capacity": {GPU: "2"}}}, {"status": {"capacity": {GPU: "1"}}},
+            "/status"),
+        "unhealthy-gpus", "1 × nvidia.com/gpu on 1 node (t4-0)"),
+    "a node that stayed cordoned": (
+        lambda hub: node(
+            hub, {"spec": {"unschedulable": True}}, {"spec": {"unschedulable": None}}),
+        "nodes-away", "uncordon"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", IN_THE_CLUSTER)
+def test_it_finds_a_mistake_in_the_cluster(own: Hub, mistake: str) -> None:
+    plant, expected, told = IN_THE_CLUSTER[mistake]
+    configuration = own.configure(DEMO)
+
+    with plant(own):
+        finding = _only(own, configuration, expected)
+
+    assert told in f"{finding['text']} {finding['advice']}"
+
+
+def _only(hub: Hub, configuration: Path, expected: str) -> Any:
+    """Ask until the mistake has reached the API server's own caches."""
+    last: list[Plain] = []
+
+    def found() -> Plain | None:
+        last[:] = troubles(hub.doctor(configuration)[1])
+        return last[0] if [it["id"] for it in last] == [expected] else None
+
+    try:
+        return wait_for(found)
+    except Exception as error:
+        raise AssertionError(f"the doctor found {last}") from error
+
+
+@pytest.mark.parametrize(
+    ("storage_class", "expected"), [(WAITING, []), (A_CLASS, ["storage-immediate"])]
+)
+def test_a_storage_class_should_wait_for_the_scheduler(
+    sound: Hub, storage_class: Plain, expected: list[str]
+) -> None:
+    configuration = sound.configure(f"{DEMO}{HOMES}c.KubeSpawner.storage_class = 'standard'")
+    sound.cluster.api.create(CLASSES, storage_class)
+    try:
+        _, found = sound.doctor(configuration)
+    finally:
+        sound.cluster.api.delete(f"{CLASSES}/standard")
+
+    assert [it["id"] for it in troubles(found)] == expected

@@ -1,0 +1,206 @@
+"""Pools at zero nodes, each with a real hub: the node comes, or its owner reads why it doesn't."""
+
+from __future__ import annotations
+
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from localcluster import (
+    ClusterAutoscaler,
+    Fleet,
+    InstanceType,
+    Karpenter,
+    NodeGroup,
+    NodePool,
+    Requirement,
+    Scaling,
+    Taint,
+)
+from tests.fixtures.cluster import AddNodes, GrowingCluster
+from tests.hub.configurations import ANSWER_AT_ONCE
+from tests.hub.conftest import StartGPUHub
+from tests.hub.running import RunningHub
+
+FAST = ClusterAutoscaler(scan_seconds=0.5)
+POOL = "cloud.google.com/gke-nodepool"
+LEARNED_WITHIN = 60.0
+"""Seconds from the click until the autoscaler's no has reached its owner."""
+# Karpenter's limits tell at once that all is taken; Cluster Autoscaler has to be asked.
+NO_MORE = re.compile(
+    "No more machines can be added"
+    "|The machines that can still be added are for servers that are already waiting"
+)
+TAINT = Taint("nvidia.com/gpu", "present", "NoSchedule")
+GPUS = {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "2"}
+CPUS = {"cpu": "4", "memory": "16Gi", "pods": "110"}
+# A cluster always has a node for the hub, which has no room for servers.
+CORE = NodeGroup("core", 1, {"cpu": "1", "memory": "1Gi", "pods": "110"}, {POOL: "core"})
+
+
+def group(name: str, amounts: dict[str, str], **scaling: object) -> NodeGroup:
+    """A node group at zero that may have one node."""
+    return NodeGroup(
+        name,
+        0,
+        amounts,
+        {POOL: name, "pool": name},
+        (TAINT,) if amounts is GPUS else (),
+        replace(Scaling(max_size=1, provision_seconds=1.0, device_seconds=1.0), **scaling),
+    )
+
+
+def node_pool(name: str, amounts: dict[str, str]) -> NodePool:
+    """A NodePool without nodes that may have one."""
+    limited = "nvidia.com/gpu" if amounts is GPUS else "cpu"
+    machine = Requirement("node.kubernetes.io/instance-type", "In", (f"{name}-machine",))
+    return NodePool(
+        name,
+        (machine,),
+        {"pool": name},
+        (TAINT,) if amounts is GPUS else (),
+        {limited: amounts[limited]},
+    )
+
+
+def fleets(pools: dict[str, dict[str, str]]) -> list[object]:
+    """The same pools, at zero, once with each autoscaler."""
+    autoscaled = Fleet((CORE, *(group(name, amounts) for name, amounts in pools.items())), FAST)
+    karpenter = Karpenter(
+        tuple(InstanceType(f"{name}-machine", amounts) for name, amounts in pools.items()),
+        tuple(node_pool(name, amounts) for name, amounts in pools.items()),
+        device_seconds=1.0,
+    )
+    return [
+        pytest.param(autoscaled, id="Cluster Autoscaler"),
+        pytest.param(Fleet((CORE,), karpenter), id="Karpenter"),
+    ]
+
+
+TOLERATION = '[{"key": "nvidia.com/gpu", "operator": "Exists"}]'
+ACCELERATORS = f"""
+c.KubeSpawner.node_selector = {{}}
+c.GPUSpawner.accelerators = {{"t4": {{
+    "display_name": "Tesla T4", "counts": [1, 2], "node_selector": {{"pool": "t4"}},
+    "tolerations": {TOLERATION}}}}}
+c.GPUSpawner.memory_choices = ["2Gi", "64Gi"]
+"""
+PROFILES = f"""
+def gpu(pool):
+    return {{"node_selector": {{"pool": pool}}, "tolerations": {TOLERATION},
+            "extra_resource_limits": {{"nvidia.com/gpu": "1"}}, "mem_guarantee": "2G"}}
+def cpu(pool):
+    return {{"node_selector": {{"pool": pool}}, "mem_guarantee": "2G"}}
+c.KubeSpawner.profile_list = [
+    {{"display_name": "GPU", "slug": "gpu", "kubespawner_override": gpu("t4")}},
+    {{"display_name": "CPU", "slug": "cpu", "kubespawner_override": cpu("small")}},
+    {{"display_name": "Any", "slug": "any", "profile_options": {{"size": {{"choices": {{
+        "gpu": {{"display_name": "with a GPU", "kubespawner_override": gpu("l4")}},
+        "cpu": {{"display_name": "without", "kubespawner_override": cpu("large")}}}}}}}}}},
+]
+"""
+ASKED = [
+    pytest.param(
+        ACCELERATORS,
+        {"alice": {"accelerator": "t4"}, "bob": {"accelerator": None, "memory": "2Gi"}},
+        id="accelerators",
+    ),
+    pytest.param(
+        PROFILES,
+        {
+            "alice": {"profile": "gpu"},
+            "bob": {"profile": "cpu"},
+            "carol": {"profile": "any", "size": "gpu"},
+            "dan": {"profile": "any", "size": "cpu"},
+        },
+        id="profiles",
+    ),
+]
+SOME = fleets({"t4": GPUS, "l4": GPUS, "small": CPUS, "large": CPUS})
+
+
+@pytest.mark.parametrize("fleet", SOME)
+@pytest.mark.parametrize(("configuration", "asked"), ASKED)
+def test_each_server_starts_on_a_node_that_its_pool_at_zero_adds(
+    start_gpu_hub: StartGPUHub,
+    growing_cluster: GrowingCluster,
+    fleet: Fleet,
+    configuration: str,
+    asked: dict[str, dict[str, str]],
+) -> None:
+    growing_cluster(fleet)
+    with start_gpu_hub(configuration + ANSWER_AT_ONCE) as hub:
+        for user, options in asked.items():
+            assert hub.start(user, options).status_code == 202
+
+        for user in asked:
+            hub.until_ready(user)
+
+
+def end_of(hub: RunningHub, user: str, options: dict[str, str]) -> str:
+    """Start *user*'s server; return "ready", or what its owner reads instead."""
+    answer = hub.start(user, options)
+    if answer.status_code >= 400:
+        return str(answer.json()["message"])
+    last = hub.events(user)[-1]
+    return "ready" if last.get("ready") else str(last["message"])
+
+
+@pytest.mark.parametrize("fleet", fleets({"t4": GPUS, "small": CPUS}))
+def test_seven_people_share_two_gpus_that_can_come_and_the_others_read_why_not(
+    start_gpu_hub: StartGPUHub, growing_cluster: GrowingCluster, fleet: Fleet
+) -> None:
+    growing_cluster(fleet)
+    with start_gpu_hub(ACCELERATORS + ANSWER_AT_ONCE) as hub, ThreadPoolExecutor(7) as crowd:
+        started = time.monotonic()
+        ends = [
+            crowd.submit(end_of, hub, f"user-{number}", {"accelerator": "t4", "memory": "2Gi"})
+            for number in range(7)
+        ]
+        told = [end.result() for end in ends]
+
+        assert told.count("ready") == 2
+        assert all(NO_MORE.search(it) for it in told if it != "ready"), told
+        assert time.monotonic() - started < LEARNED_WITHIN
+
+        # Nothing of this is a failure of the hub: its limit of five is not reached.
+        assert hub.lives
+        assert end_of(hub, "plain", {"accelerator": None, "memory": "2Gi"}) == "ready"
+
+        # Now each pool has shown its nodes, so the form itself knows.
+        late = hub.person("late")
+        assert "more machines can be added" in late.submit({"accelerator": "t4"}).text
+        too_large = late.submit({"accelerator": "t4", "memory": "64Gi"})
+        assert "The cluster can't add a machine that would hold your server." in too_large.text
+
+
+def test_a_sold_out_machine_ends_the_start_with_that_reason(
+    start_gpu_hub: StartGPUHub, growing_cluster: GrowingCluster
+) -> None:
+    growing_cluster(Fleet((CORE, group("t4", GPUS, stock=0, failure_seconds=1.0)), FAST))
+    with start_gpu_hub(ACCELERATORS + ANSWER_AT_ONCE) as hub:
+        for user in ("alice", "bob"):
+            told = end_of(hub, user, {"accelerator": "t4", "memory": "2Gi"})
+
+            assert "The cloud provider has no such machine available right now." in told
+        assert "RESOURCE_POOL_EXHAUSTED" in hub.log
+
+
+@pytest.mark.one_hub("no hub takes part in it, and it takes a minute")
+def test_without_an_autoscaler_s_answer_a_trial_ends_after_a_minute_and_is_remembered(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(Fleet((CORE,)))
+    with start_gpu_hub(ACCELERATORS + ANSWER_AT_ONCE) as hub:
+        started = time.monotonic()
+        told = end_of(hub, "alice", {"accelerator": "t4", "memory": "2Gi"})
+        first = time.monotonic() - started
+        again = end_of(hub, "bob", {"accelerator": "t4", "memory": "2Gi"})
+
+        assert "didn't add a machine while a server like this waited" in told
+        assert "didn't add a machine while a server like this waited" in again
+        assert time.monotonic() - started - first < first / 2
+        assert not hub.pods.all()

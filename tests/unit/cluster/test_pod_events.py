@@ -1,0 +1,141 @@
+"""The events of pods that wait for a node."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from gpuspawner.cluster import pod_events
+from gpuspawner.cluster.pod_events import Heard, PodEvents
+from gpuspawner.cluster.watch import Listed, Signal
+from gpuspawner.kube.autoscaling import Event
+from tests.unit.cluster.scripted import FAST, ScriptedServer, failure
+
+
+def event(name: str = "a", uid: str = "u", version: str = "1", namespace: str = "jhub") -> Event:
+    plain = {
+        "metadata": {"name": f"{name}.1", "namespace": namespace, "resourceVersion": version},
+        "involvedObject": {"name": name, "uid": uid},
+    }
+    return msgspec.convert(plain, Event)
+
+
+class Counted:
+    """Counts how often it was called."""
+
+    calls = 0
+
+    def __call__(self) -> None:
+        self.calls += 1
+
+
+async def test_only_the_events_of_a_waiting_pod_are_kept() -> None:
+    server, told = ScriptedServer(), Counted()
+    async with server.serving():
+        events = PodEvents(server.configuration, FAST, told)
+        with events.of("jhub", "a") as heard:
+            events.hear(event("a"))
+            events.hear(event("b"))
+            events.hear(event("a", namespace="other"))
+
+            assert heard.take("u") == [event("a")]
+            assert heard.take("u") == []
+        assert told.calls == 1
+
+
+async def test_an_older_pods_events_are_kept_apart() -> None:
+    server = ScriptedServer()
+    async with server.serving():
+        events = PodEvents(server.configuration, FAST, lambda: None)
+        with events.of("jhub", "a") as heard:
+            events.hear(event(uid="older"))
+
+            assert heard.take("newer") == []
+
+
+async def test_an_event_that_a_new_list_repeats_is_kept_once() -> None:
+    server = ScriptedServer()
+    async with server.serving():
+        events = PodEvents(server.configuration, FAST, lambda: None)
+        with events.of("jhub", "a") as heard:
+            events.hear(event())
+            assert heard.take("u") == [event()]
+            events.hear(event())
+            assert heard.take("u") == []
+            events.hear(event(version="2"))
+            assert heard.take("u") == [event(version="2")]
+
+
+async def test_a_hub_that_may_not_read_events_knows_it() -> None:
+    server = ScriptedServer(events=[failure(403)])
+    async with server.serving():
+        events = PodEvents(server.configuration, FAST, lambda: None)
+        with events.of("jhub", "a") as heard:
+            assert heard.is_heard
+            async with asyncio.timeout(5):
+                while heard.is_heard:  # noqa: ASYNC110 - nothing tells of it
+                    await asyncio.sleep(0)
+
+
+async def test_the_watch_ends_with_the_last_pod_that_waits() -> None:
+    server = ScriptedServer()
+    async with server.serving():
+        before = asyncio.all_tasks()
+        events = PodEvents(server.configuration, FAST, lambda: None)
+        with events.of("jhub", "a"), events.of("jhub", "b"):
+            watch = asyncio.all_tasks() - before
+            assert len(watch) == 1
+        await asyncio.gather(*watch, return_exceptions=True)
+
+        assert all(task.cancelled() for task in watch)
+
+
+async def _until_silent(heard: Heard) -> None:
+    async with asyncio.timeout(5):
+        while heard.is_heard:  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0)
+
+
+async def test_the_next_pod_that_waits_knows_it_too() -> None:
+    server = ScriptedServer(events=[failure(403)])
+    async with server.serving():
+        events = PodEvents(server.configuration, FAST, lambda: None)
+        with events.of("jhub", "a") as heard:
+            await _until_silent(heard)
+            with events.of("jhub", "b") as other:
+                assert not other.is_heard
+            with events.of("other", "c") as elsewhere:
+                assert elsewhere.is_heard
+
+
+async def test_an_error_of_ours_is_no_silence_of_autoscalers(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = Failing()
+    monkeypatch.setattr(pod_events, "Watcher", broken)
+    server = ScriptedServer()
+    async with server.serving():
+        events = PodEvents(server.configuration, FAST, lambda: None)
+        with events.of("jhub", "a") as heard:
+            await _until_silent(heard)
+            async with asyncio.timeout(5):
+                while broken.calls < 2:  # noqa: ASYNC110 - nothing tells of it
+                    await asyncio.sleep(0)
+    assert "Reading events failed; starting again" in caplog.text
+
+
+class Failing:
+    """In place of a watcher, with an error that nobody expects."""
+
+    calls = 0
+
+    def __call__(self, *_: object) -> Failing:
+        return self
+
+    async def signals(self) -> AsyncIterator[Signal]:
+        self.calls += 1
+        raise AssertionError("planted")
+        yield Listed()

@@ -1,0 +1,110 @@
+"""What the doctor says of rights, by an API server's own word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from gpuspawner.cluster.health import Forbidden, Health, Live
+from gpuspawner.commands.checks import rights
+from gpuspawner.commands.findings import Finding, Severity
+from gpuspawner.kube.objects import convert
+from gpuspawner.scheduling import ClusterState
+from tests.unit.cluster.scripted import ScriptedServer, Step, failure, page
+from tests.unit.test_availability import node
+
+ON_GKE = node("a", 1, spec={"providerID": "gce://project/zone/a"})
+
+
+def review(allows: Callable[[dict[str, str]], bool]) -> Step:
+    async def step(request: web.Request) -> web.StreamResponse:
+        asked = (await request.json())["spec"]["resourceAttributes"]
+        return web.json_response({"status": {"allowed": allows(asked)}}, status=201)
+
+    return step
+
+
+async def found(
+    answer: Step,
+    *,
+    health: Health | None = None,
+    autoscaling: str = "detect",
+    **scripts: list[Step],
+) -> list[Finding]:
+    state = ClusterState()
+    state.put(convert("Node", ON_GKE))
+    server = ScriptedServer(selfsubjectaccessreviews=[answer] * 100, **scripts)
+    async with server.serving() as client:
+        hub: Any = SimpleNamespace(
+            runtime=SimpleNamespace(client=client),
+            spawner=SimpleNamespace(namespace="jhub", autoscaling=autoscaling),
+            state=state,
+            view=SimpleNamespace(health=lambda: health or Live(0.0)),
+        )
+        return await rights.check(hub)
+
+
+def without(resource: str) -> Step:
+    return review(lambda asked: asked["resource"] != resource)
+
+
+def troubles(findings: list[Finding]) -> list[tuple[str, Severity]]:
+    return [(it.id, it.severity) for it in findings if it.severity is not Severity.FINE]
+
+
+async def test_who_has_all_rights_has_no_troubles() -> None:
+    assert troubles(await found(review(lambda _: True))) == []
+
+
+async def test_the_right_to_cluster_autoscaler_s_status_is_asked_for_by_its_name() -> None:
+    asked: list[dict[str, str]] = []
+
+    def only_by_name(attributes: dict[str, str]) -> bool:
+        asked.append(attributes)
+        return attributes["resource"] != "configmaps" or attributes["name"] != ""
+
+    assert troubles(await found(review(only_by_name))) == []
+    assert {
+        (it["verb"], it["namespace"], it["name"]) for it in asked if it["resource"] == "configmaps"
+    } == {(verb, "kube-system", "cluster-autoscaler-status") for verb in ("list", "watch")}
+
+
+async def test_without_the_right_to_its_status_cluster_autoscaler_s_limits_are_unknown() -> None:
+    listed = await found(without("configmaps"))
+
+    assert troubles(listed) == [("rights-cluster-autoscaler", Severity.WARNING)]
+    (text,) = (it.text for it in listed if it.id == "rights-cluster-autoscaler")
+    assert "may not list and watch the ConfigMap cluster-autoscaler-status in kube-system" in text
+
+
+async def test_karpenter_is_known_by_its_api() -> None:
+    listed = await found(without("nodeclaims"), **{"karpenter.sh": [page()]})
+
+    assert troubles(listed) == [("rights-karpenter", Severity.WARNING)]
+
+
+async def test_without_karpenter_its_rights_are_not_missed() -> None:
+    api = {"karpenter.sh": [failure(404)]}
+
+    assert troubles(await found(without("nodeclaims"), **api)) == []
+
+
+async def test_where_the_number_of_nodes_is_fixed_autoscalers_are_not_asked_about() -> None:
+    assert troubles(await found(without("configmaps"), autoscaling="none")) == []
+
+
+@pytest.mark.parametrize(
+    ("health", "severity"),
+    [(Live(0.0), Severity.WARNING), (Forbidden(("nodes",), "no"), Severity.ERROR)],
+)
+async def test_an_api_server_that_does_not_say_is_not_taken_for_a_no(
+    health: Health, severity: Severity
+) -> None:
+    listed = await found(failure(403, "reviews are for others"), health=health)
+
+    assert troubles(listed) == [("rights", severity)]
+    assert "doesn't say what the hub may do (HTTP 403" in listed[-1].text

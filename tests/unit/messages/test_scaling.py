@@ -1,0 +1,81 @@
+"""Why no node comes, for users and for administrators."""
+
+import pytest
+
+from gpuspawner.messages import OnForm, profile_refused, refusal
+from gpuspawner.messages.administrators import explain_refusal
+from gpuspawner.messages.scaling import no_more
+from gpuspawner.policy import Grant
+from gpuspawner.preflight.decision import Reason, Refuse
+from gpuspawner.scaling.outlook import Obstacle, Why
+
+
+@pytest.mark.parametrize("why", Why)
+def test_every_reason_has_a_sentence(why):
+    assert no_more((Obstacle(why),)).endswith(".")
+
+
+def test_without_an_autoscaler_there_is_nothing_to_say():
+    assert no_more(()) == ""
+
+
+def test_a_pool_that_would_help_says_more_than_pools_that_would_not():
+    obstacles = (Obstacle(Why.NO_SUCH_MACHINE, "cpu"), Obstacle(Why.AT_MAXIMUM, "t4", nodes=4))
+
+    assert no_more(obstacles) == ("No more machines can be added: their number is at its maximum.")
+
+
+@pytest.mark.parametrize(
+    ("whys", "lead", "way_out", "at_field"),
+    [
+        (
+            [Why.NO_SUCH_MACHINE, Why.TAKEN],
+            "“L4” can't start right now.",
+            "Please choose something else, or try again later.",
+            "Not available right now.",
+        ),
+        (
+            [Why.NO_SUCH_MACHINE],
+            "“L4” can't start on any machine here.",
+            "Please choose something else, or ask your administrator.",
+            "Not available.",
+        ),
+    ],
+)
+def test_a_pool_without_nodes_that_cannot_grow_now_is_not_called_impossible_for_good(
+    whys, lead, way_out, at_field
+):
+    decision = Refuse(Grant(), Reason.IMPOSSIBLE, obstacles=tuple(map(Obstacle, whys)))
+
+    assert refusal(decision).text.endswith(way_out)
+    assert profile_refused(decision, "“L4”", ()).text.startswith(lead)
+    assert [it.text for it in OnForm.of_refusal(decision).errors] == [at_field]
+
+
+def test_users_read_neither_names_of_pools_nor_the_autoscaler_s_text():
+    decision = Refuse(
+        Grant(), Reason.BUSY, obstacles=(Obstacle(Why.STOCK_OUT, "<b>t4</b>", "QUOTA 'x'"),)
+    )
+
+    assert refusal(decision).text == (
+        "No machine can take your server right now. The cloud provider has no such machine "
+        "available right now. Please try again a little later."
+    )
+
+
+def test_administrators_read_each_pool_with_the_autoscaler_s_text_on_one_line():
+    decision = Refuse(
+        Grant(),
+        Reason.IMPOSSIBLE,
+        obstacles=(
+            Obstacle(Why.NO_SUCH_MACHINE, "cpu"),
+            Obstacle(Why.AT_MAXIMUM, "t4", nodes=4),
+            Obstacle(Why.REFUSED, detail="no\nidea"),
+        ),
+        scheduler_message="0/1 nodes are available: 1 Insufficient memory.",
+    )
+
+    line = explain_refusal(decision)
+
+    assert "pool cpu: no-such-machine; pool t4: at-maximum, 4 node(s); no new node: refused" in line
+    assert "\n" not in line

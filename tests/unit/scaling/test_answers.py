@@ -1,0 +1,103 @@
+"""What autoscalers say of a pod in its events."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from gpuspawner.kube.autoscaling import Event
+from gpuspawner.scaling.answers import Answer, Coming, Refused, answer
+from gpuspawner.scaling.outlook import Source, Why
+
+NOT = "pod didn't trigger scale-up: "
+
+
+def said(reason: str, message: str, reporter: str = "") -> Answer | None:
+    plain = {"reason": reason, "message": message, "reportingComponent": reporter}
+    return answer(msgspec.convert(plain, Event))
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        ("2 max node group size reached", Why.AT_MAXIMUM),
+        ("max total nodes in cluster reached", Why.AT_MAXIMUM),
+        ("1 in backoff after failed scale-up, 1 Insufficient nvidia.com/gpu", Why.STOCK_OUT),
+        ('1 exceeded quota: "cluster-wide", resources: nvidia.com/gpu', Why.LIMIT),
+        ("1 max cluster cpu, memory limit reached", Why.LIMIT),
+        ("1 not ready for scale-up", Why.REFUSED),
+        ("1 node(s) didn't match Pod's node affinity/selector", Why.NO_SUCH_MACHINE),
+        ("3 Insufficient nvidia.com/gpu", Why.NO_SUCH_MACHINE),
+        (
+            "2 node(s) had volume node affinity conflict, 1 max node group size reached",
+            Why.AT_MAXIMUM,
+        ),
+        ("", Why.REFUSED),
+    ],
+)
+def test_cluster_autoscalers_no_tells_its_reason(message: str, why: Why) -> None:
+    found = said("NotTriggerScaleUp", NOT + message, "cluster-autoscaler")
+
+    assert isinstance(found, Refused)
+    assert (found.source, found.obstacle.why) == (Source.CLUSTER_AUTOSCALER, why)
+    assert found.obstacle.detail == NOT + message
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        ("all available instance types exceed limits for nodepool (NodePool=gpu)", Why.LIMIT),
+        ("node limits have been exhausted for nodepool (NodePool=gpu)", Why.AT_MAXIMUM),
+        ("no instance type has enough resources, requirements=x", Why.NO_SUCH_MACHINE),
+        ("no instance type met all requirements, requirements=x", Why.NO_SUCH_MACHINE),
+        (
+            "no instance type met the scheduling requirements or had a required offering, x=y",
+            Why.NO_SUCH_MACHINE,
+        ),
+        (
+            "no instance type which met the requirements, had a required offering, x=y",
+            Why.STOCK_OUT,
+        ),
+        ("no instance type has the required offering, requirements=x", Why.STOCK_OUT),
+        ('incompatible requirements, label "x" does not have known values', Why.NO_SUCH_MACHINE),
+        ("did not tolerate taint (taint=a=b:NoSchedule)", Why.NO_SUCH_MACHINE),
+        ("something new", Why.REFUSED),
+    ],
+)
+@pytest.mark.parametrize("reporter", ["karpenter", "eks-auto-mode/compute"])
+def test_karpenters_no_tells_its_reason_under_each_of_its_names(
+    message: str, why: Why, reporter: str
+) -> None:
+    found = said("FailedScheduling", f"Failed to schedule pod, {message}", reporter)
+
+    assert isinstance(found, Refused)
+    assert (found.source, found.obstacle.why) == (Source.KARPENTER, why)
+
+
+def test_kube_schedulers_failure_is_no_autoscalers_answer() -> None:
+    text = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
+
+    assert said("FailedScheduling", text, "default-scheduler") is None
+
+
+@pytest.mark.parametrize("reporter", ["karpenter", "eks-auto-mode/compute"])
+def test_karpenters_nomination_is_a_node_on_its_way(reporter: str) -> None:
+    text = "Pod should schedule on: nodeclaim/gpu-x7k2p"
+
+    assert said("Nominated", text, reporter) == Coming(Source.KARPENTER)
+
+
+def test_another_programs_nomination_says_nothing() -> None:
+    assert said("Nominated", "for the prize", "volcano") is None
+
+
+def test_a_scale_up_names_its_group() -> None:
+    text = "pod triggered scale-up: [{eks-gpu-4ac1 3->4 (max: 5)}]"
+
+    assert said("TriggeredScaleUp", text) == Coming(Source.CLUSTER_AUTOSCALER, "eks-gpu-4ac1")
+    assert said("TriggeredScaleUp", "pod triggered scale-up") == Coming(Source.CLUSTER_AUTOSCALER)
+
+
+@pytest.mark.parametrize("reason", ["Scheduled", "Pulling", ""])
+def test_other_events_say_nothing(reason: str) -> None:
+    assert said(reason, NOT, "cluster-autoscaler") is None

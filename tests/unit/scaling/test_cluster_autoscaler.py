@@ -1,0 +1,306 @@
+"""Cluster Autoscaler's node groups: matched to nodes by their names, and counted by its status."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from gpuspawner.kube.autoscaling import ConfigMap
+from gpuspawner.kube.objects import Undecodable, convert
+from gpuspawner.scaling.objects import STATUS, AutoscalerObjects
+from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, Why
+from gpuspawner.scheduling.filters import Filters
+from tests.unit.scaling.outlooks import (
+    Cluster,
+    Plain,
+    autoscalers,
+    node,
+    outlook,
+    pod,
+    state,
+    status_map,
+)
+
+EKS = "eks.amazonaws.com/nodegroup"
+UUID = "4ac1b2c3-1111-2222-3333-444455556666"
+MAY = MayScaleUp(Source.CLUSTER_AUTOSCALER)
+GPU = {"nvidia.com/gpu.present": "true"}
+CORDONED = {"unschedulable": True}
+
+
+def status(*groups: str) -> str:
+    return "autoscalerStatus: Running\nnodeGroups:\n" + "".join(groups)
+
+
+def group(
+    name: str = f"eks-gpu-{UUID}",
+    target: int = 1,
+    most: int = 4,
+    registered: int = 1,
+    health: str = "Healthy",
+    scale_up: str = "NoActivity",
+) -> str:
+    return (
+        f"- name: {name}\n  health:\n    status: {health}\n    nodeCounts:\n"
+        f"      registered:\n        total: {registered}\n"
+        f"    cloudProviderTarget: {target}\n    minSize: 0\n    maxSize: {most}\n"
+        f"  scaleUp:\n    status: {scale_up}\n"
+        "    backoffInfo:\n      errorCode: OUT_OF_RESOURCES\n"
+    )
+
+
+def member(name: str = "n", gpus: int = 1, pool: str = "gpu", **more: Any) -> Plain:
+    labels = {EKS: pool, **more.pop("labels", {})}
+    return node(name, gpus, labels=labels, **{**CORDONED, **more})
+
+
+def asks(gpus: int = 1, **spec: Any) -> Any:
+    return pod(gpus=gpus, selector=spec.pop("selector", {}), **spec)
+
+
+def look(*groups: str, nodes: tuple[Plain, ...] = (member(),), asked: Any = None) -> Any:
+    objects = autoscalers(status=status(*groups))
+    return outlook(state(*nodes), asked or asks(), objects=objects, autoscaling="detect")
+
+
+def why(found: object) -> list[Why]:
+    assert isinstance(found, CannotScaleUp), found
+    return [it.why for it in found.obstacles]
+
+
+def test_a_group_below_its_maximum_adds_a_node_like_its_own() -> None:
+    name = f"eks-gpu-{UUID}"
+
+    assert look(group()) == CanScaleUp(1, 4, None, Source.CLUSTER_AUTOSCALER, name)
+
+
+def test_a_group_at_its_maximum_adds_none() -> None:
+    assert why(look(group(target=4, registered=4))) == [Why.AT_MAXIMUM]
+
+
+def test_a_group_that_backs_off_adds_none() -> None:
+    found = look(group(scale_up="Backoff"))
+
+    assert why(found) == [Why.STOCK_OUT]
+    assert found.obstacles[0].detail == "OUT_OF_RESOURCES"
+
+
+def test_a_group_whose_nodes_nobody_has_seen_may_help() -> None:
+    assert look(group(target=0, registered=0), nodes=()) == MAY
+
+
+def test_a_group_at_zero_is_remembered() -> None:
+    cluster = Cluster(state(member()), autoscalers(status=status(group())), "detect")
+    assert isinstance(cluster.outlook(asks()), CanScaleUp)
+    cluster.state.remove("Node", "", "n")
+
+    assert isinstance(cluster.outlook(asks()), CanScaleUp)
+    assert why(cluster.outlook(asks(4))) == [Why.NO_SUCH_MACHINE]
+
+
+def test_a_group_that_was_deleted_and_comes_back_may_have_other_machines() -> None:
+    objects = autoscalers(status=status(group(), group("eks-core")))
+    cluster = Cluster(state(member()), objects, "detect")
+    assert isinstance(cluster.outlook(asks()), CanScaleUp)
+    cluster.state.remove("Node", "", "n")
+
+    objects.put(status_map(status(group("eks-core"))))
+    cluster.outlook(asks(4))
+    objects.put(status_map(status(group(target=0, registered=0))))
+
+    assert cluster.outlook(asks(4)) == MAY
+
+
+def test_an_unhealthy_group_promises_nothing() -> None:
+    assert look(group(health="Unhealthy")) == MAY
+
+
+def test_a_node_that_is_being_drained_leaves_its_place_to_the_group() -> None:
+    nodes = tuple(member(str(number)) for number in range(4))
+
+    assert isinstance(look(group(target=3, registered=4), nodes=nodes), CanScaleUp)
+
+
+def test_one_kind_of_several_is_enough() -> None:
+    small, large = member("s", 1), member("l", 4)
+
+    for nodes in ((small, large), (large, small)):
+        assert isinstance(look(group(), nodes=nodes, asked=asks(4)), CanScaleUp)
+
+
+def test_the_next_node_may_be_in_another_zone() -> None:
+    zone = "topology.kubernetes.io/zone"
+    nodes = (member(labels={zone: "a"}),)
+
+    assert look(group(), nodes=nodes, asked=asks(selector={zone: "b"})) == MAY
+
+
+def test_a_taint_of_a_starting_node_is_not_taken_for_one_of_the_group() -> None:
+    key = "startup-taint.cluster-autoscaler.kubernetes.io/cilium"
+    tainted = member(taints=[{"key": key, "effect": "NoSchedule"}])
+
+    assert isinstance(look(group(), nodes=(tainted,)), CanScaleUp)
+
+
+def test_a_node_without_its_gpus_yet_is_on_its_way() -> None:
+    now = datetime.now(UTC).isoformat()
+    nodes = (member("old"), member("young", 0, created=now, unschedulable=False, labels=GPU))
+
+    assert isinstance(look(group(target=2, most=2, registered=2), nodes=nodes), CanScaleUp)
+
+
+def test_a_starting_node_of_no_known_group_may_be_the_one_that_is_expected() -> None:
+    now = datetime.now(UTC).isoformat()
+    stranger = node("ip-10-0-0-1", 0, labels=GPU, created=now)
+    at_maximum = group("gpu", target=1, most=1, registered=1)
+
+    assert look(at_maximum, nodes=(stranger,)) == MayScaleUp(
+        Source.CLUSTER_AUTOSCALER, on_its_way=True
+    )
+
+
+def test_a_node_that_has_not_joined_yet_is_on_its_way() -> None:
+    found = look(group(target=2, most=2, registered=1))
+    assert isinstance(found, CanScaleUp)
+    at_zero = look(group(target=1, most=1, registered=0), nodes=())
+    assert at_zero == MayScaleUp(Source.CLUSTER_AUTOSCALER, on_its_way=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "node_name"),
+    [
+        (f"eks-gpu-{UUID}", {EKS: "gpu"}, "ip-10-0-0-1.ec2.internal"),
+        (
+            "gke-c1-gpu-1a2b3c4d-grp",
+            {"cloud.google.com/gke-nodepool": "gpu"},
+            "gke-c1-gpu-1a2b3c4d-x1yz",
+        ),
+        (
+            "https://example.com/zones/z/instanceGroups/gke-c-gpu-1a2b3c4d-grp",
+            {"cloud.google.com/gke-nodepool": "gpu"},
+            "gke-c-gpu-1a2b3c4d-x1yz",
+        ),
+        ("aks-gpu-12345678-vmss", {"agentpool": "gpu"}, "aks-gpu-12345678-vmss000001"),
+        (
+            "eksctl-c-nodegroup-gpu-NodeGroup-1A2B3C",
+            {"alpha.eksctl.io/nodegroup-name": "gpu"},
+            "ip-10-0-0-1",
+        ),
+        ("gpu", {"doks.digitalocean.com/node-pool": "gpu"}, "gpu-x1y2z"),
+        ("gpu", {}, "gpu-1a2b3c4d"),
+    ],
+    ids=["eks", "gke", "gke url", "aks", "eksctl", "doks", "node name alone"],
+)  # fmt: skip
+def test_a_node_is_matched_to_its_group(name: str, labels: dict[str, str], node_name: str) -> None:
+    present = node(node_name, 1, labels=labels, unschedulable=True)
+
+    assert isinstance(look(group(name), nodes=(present,)), CanScaleUp)
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "node_name"),
+    [
+        (f"eks-gpu-large-{UUID}", {EKS: "gpu"}, "ip-10-0-0-1"),
+        (f"eks-mygpu-{UUID}", {EKS: "gpu"}, "ip-10-0-0-1"),
+        ("gpu", {}, "gpu-large-1"),
+        ("gpu", {}, "gpularge-1"),
+        ("gpu", {}, "gpu"),
+    ],
+)
+def test_a_node_of_a_similar_name_belongs_to_no_group(
+    name: str, labels: dict[str, str], node_name: str
+) -> None:
+    present = node(node_name, 1, labels=labels, unschedulable=True)
+
+    assert look(group(name), nodes=(present,), asked=asks(4)) == MAY
+
+
+def test_a_node_that_may_belong_to_two_groups_belongs_to_none() -> None:
+    groups = group(f"eks-gpu-{UUID}"), group(f"eks-gpu-{UUID.replace('4', '5')}")
+
+    assert look(*groups, asked=asks(4)) == MAY
+
+
+def test_groups_of_one_pool_in_several_zones_are_told_apart_by_their_nodes() -> None:
+    pool = {"cloud.google.com/gke-nodepool": "gpu"}
+    nodes = (
+        node("gke-c-gpu-1a2b3c4d-aaaa", 1, labels=pool, unschedulable=True),
+        node("gke-c-gpu-5e6f7a8b-bbbb", 1, labels=pool, unschedulable=True),
+    )
+    full = group("gke-c-gpu-1a2b3c4d-grp", 1, 1), group("gke-c-gpu-5e6f7a8b-grp", 1, 1)
+
+    assert why(look(*full, nodes=nodes)) == [Why.AT_MAXIMUM, Why.AT_MAXIMUM]
+
+
+def test_a_status_that_cannot_be_read_is_not_a_status_that_is_absent() -> None:
+    karpenters = {"metadata": {"name": "k"}, "spec": {"replicas": 1}}
+    cloud = node("n", 1, labels={EKS: "gpu"}, unschedulable=True)
+
+    def found(objects: AutoscalerObjects) -> object:
+        return outlook(state(cloud), asks(), objects=objects, autoscaling="detect")
+
+    unreadable = autoscalers((karpenters,))
+    unreadable.put(Undecodable("ConfigMap", *STATUS, "", "its data is a number"))
+    empty = autoscalers((karpenters,))
+    meta = {"metadata": {"namespace": STATUS[0], "name": STATUS[1]}}
+    empty.put(msgspec.convert(meta, ConfigMap))
+    forbidden = autoscalers((karpenters,))
+    forbidden.mark_unknown("ConfigMap")
+
+    assert why(found(autoscalers((karpenters,)))) == [Why.AT_MAXIMUM]
+    for objects in (unreadable, empty, forbidden, autoscalers((karpenters,), status="nonsense")):
+        assert found(objects) == MayScaleUp(Source.NODES)
+
+
+def test_thousands_of_nodes_are_read_once_for_all_pods() -> None:
+    names = [f"g{number}" for number in range(20)]
+    nodes = [node(f"{name}-{number}", labels={}) for name in names for number in range(200)]
+    objects = autoscalers(status=status(*(group(name) for name in names)))
+    cluster = Cluster(state(*nodes), objects, "detect")
+    filters = [Filters(cluster.state, asks(gpus)) for gpus in (1, 2, 4)]
+    cluster.pools.seen(filters[0])
+    started = time.perf_counter()
+    for it in filters:
+        cluster.pools.seen(it)
+
+    assert time.perf_counter() - started < 0.2
+
+
+def test_a_node_that_changes_is_read_again() -> None:
+    cluster = Cluster(state(member(gpus=1)), autoscalers(status=status(group())), "detect")
+    assert why(cluster.outlook(asks(4))) == [Why.NO_SUCH_MACHINE]
+    cluster.state.put(convert("Node", member(gpus=4)))
+
+    assert isinstance(cluster.outlook(asks(4)), CanScaleUp)
+
+
+def test_nodes_that_differ_as_all_nodes_do_are_of_one_kind() -> None:
+    nodes = (
+        member("a", memory="31900Mi", labels={"nvidia.com/gfd.timestamp": "1"}),
+        member("b", memory="31930Mi", labels={"alpha.eksctl.io/instance-id": "i-1"}),
+    )
+    cluster = Cluster(state(*nodes), autoscalers(status=status(group())), "detect")
+    (growth,) = cluster.pools.seen(Filters(cluster.state, asks()))
+
+    assert growth.is_uniform
+
+
+def test_a_pool_at_zero_is_no_hope_for_a_pod_that_selects_another_one_by_name() -> None:
+    key = "cloud.google.com/gke-nodepool"
+    full, empty = group("a100", 1, 1), group("gke-c-t4-1a2b3c4d-grp", 0, 3, registered=0)
+    nodes = (node("a100-x", labels={key: "a100"}, unschedulable=True),)
+
+    assert why(look(full, empty, nodes=nodes, asked=asks(selector={key: "a100"}))) == [
+        Why.AT_MAXIMUM,
+        Why.NO_SUCH_MACHINE,
+    ]
+    growing = group("t4", 1, 3, registered=0)
+    assert isinstance(
+        look(full, growing, nodes=nodes, asked=asks(selector={key: "a100"})), CannotScaleUp
+    )
+    for selector in ({key: "t4"}, {}, {key: "cut-because-it-is-long"}):
+        assert look(full, empty, nodes=nodes, asked=asks(selector=selector)) == MAY

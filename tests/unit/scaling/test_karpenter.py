@@ -1,0 +1,323 @@
+"""Karpenter's pools, by their limits, requirements, NodeClaims and nodes."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from gpuspawner.kube.objects import Undecodable
+from gpuspawner.preflight.verdicts import Subject
+from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, Why
+from gpuspawner.scheduling.filters import Filters
+from tests.unit.scaling.outlooks import (
+    Cluster,
+    Plain,
+    autoscalers,
+    node,
+    outlook,
+    pod,
+    state,
+)
+
+TYPE = "node.kubernetes.io/instance-type"
+ZONE = "topology.kubernetes.io/zone"
+OF_GPU = {"karpenter.sh/nodepool": "gpu"}
+SMALL = {**OF_GPU, TYPE: "g.small", ZONE: "a"}
+MAY = MayScaleUp(Source.KARPENTER)
+
+
+def need(key: str, operator: str, *values: str) -> Plain:
+    return {"key": key, "operator": operator, "values": list(values)}
+
+
+def pool(
+    *requirements: Plain,
+    limits: dict[str, str] | None = None,
+    used: dict[str, str] | None = None,
+    ready: str = "True",
+    meta: Plain | None = None,
+    **spec: Any,
+) -> Plain:
+    template: Plain = {
+        "spec": {"requirements": list(requirements), "taints": spec.pop("taints", None)}
+    }
+    return {
+        "metadata": {"name": "gpu", **(meta or {})},
+        "spec": {"template": template, "limits": limits, **spec},
+        "status": {"resources": used, "conditions": [{"type": "Ready", "status": ready}]},
+    }
+
+
+def claim(name: str, gpus: int, on: str = "", **labels: str) -> Plain:
+    amounts = {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": str(gpus)}
+    return {
+        "metadata": {"name": name, "labels": {**SMALL, **labels}},
+        "status": {"nodeName": on, "capacity": amounts, "allocatable": amounts},
+    }
+
+
+def small(name: str = "n", gpus: int = 1, **spec: Any) -> Plain:
+    return node(name, gpus, labels=SMALL, **spec)
+
+
+def why(found: object) -> list[Why]:
+    assert isinstance(found, CannotScaleUp), found
+    return [it.why for it in found.obstacles]
+
+
+def asks(gpus: int = 1, **spec: Any) -> Any:
+    return pod(gpus=gpus, selector=spec.pop("selector", {}), **spec)
+
+
+def look(*pools: Plain, nodes: tuple[Plain, ...] = (), asked: Any = None, **more: Any) -> Any:
+    return outlook(
+        state(*nodes), asked or asks(), objects=autoscalers(pools, **more), autoscaling="detect"
+    )
+
+
+def test_a_pool_whose_machines_nobody_has_seen_may_hold_the_pod() -> None:
+    assert look(pool()) == MAY
+
+
+def test_a_pool_that_has_made_such_a_machine_can_make_another() -> None:
+    assert look(pool(), nodes=(full(),)) == CanScaleUp(0, None, None, Source.KARPENTER, "gpu")
+
+
+def full() -> Plain:
+    """Return a node that is too full for the pod, though an empty one like it isn't."""
+    return small(unschedulable=True)
+
+
+def test_a_pool_with_a_taint_that_the_pod_does_not_tolerate_never_helps() -> None:
+    taints = [{"key": "team", "value": "x", "effect": "NoSchedule"}]
+
+    assert why(look(pool(taints=taints))) == [Why.NO_SUCH_MACHINE]
+    assert look(pool(taints=taints), asked=asks(tolerations=[{"operator": "Exists"}])) == MAY
+
+
+@pytest.mark.parametrize("key", ["example.com/startup", "karpenter.sh/disrupted"])
+def test_a_taint_of_one_node_is_not_taken_for_one_of_the_pool(key: str) -> None:
+    only = need(TYPE, "In", "g.small")
+    odd = small(taints=[{"key": key, "effect": "NoSchedule"}])
+
+    assert isinstance(look(pool(only), nodes=(odd,)), CanScaleUp)
+
+
+def test_a_machine_in_another_zone_may_hold_a_pod_whose_volume_is_there() -> None:
+    both = need(ZONE, "In", "a", "b")
+    only = need(TYPE, "In", "g.small")
+    asked = asks(selector={ZONE: "b"})
+
+    assert look(pool(only, both), nodes=(full(),), asked=asked) == MAY
+    assert why(look(pool(only, need(ZONE, "In", "a")), nodes=(full(),), asked=asked)) == [
+        Why.NO_SUCH_MACHINE
+    ]
+
+
+def test_another_capacity_type_than_the_one_seen_may_still_come() -> None:
+    capacity = "karpenter.sh/capacity-type"
+    spot = need(capacity, "In", "spot", "on-demand")
+    seen = node("n", 1, labels={**SMALL, capacity: "on-demand"}, unschedulable=True)
+    asked = asks(selector={capacity: "spot"})
+
+    assert look(pool(need(TYPE, "In", "g.small"), spot), nodes=(seen,), asked=asked) == MAY
+
+
+def test_a_pool_all_of_whose_types_are_too_small_never_helps() -> None:
+    listed = pool(need(TYPE, "In", "g.small"))
+    unlisted = pool(need(TYPE, "In", "g.small", "g.large"))
+
+    assert why(look(listed, nodes=(full(),), asked=asks(4))) == [Why.NO_SUCH_MACHINE]
+    assert look(unlisted, nodes=(full(),), asked=asks(4)) == MAY
+
+
+def test_a_machine_that_the_pool_no_longer_makes_is_not_promised() -> None:
+    assert why(
+        look(
+            pool(need(TYPE, "In", "g.large"), need(ZONE, "In", "b")),
+            nodes=(full(),),
+            asked=asks(selector={ZONE: "a"}),
+        )
+    ) == [Why.NO_SUCH_MACHINE]
+    assert look(pool(need(TYPE, "In", "g.large")), nodes=(full(),)) == MAY
+
+
+def test_a_limit_that_leaves_too_little_is_told() -> None:
+    at_limit = pool(limits={"nvidia.com/gpu": "2"}, used={"nvidia.com/gpu": "2"})
+
+    assert why(look(at_limit, nodes=(full(),))) == [Why.LIMIT]
+
+
+def test_a_limit_of_a_resource_that_the_pod_does_not_ask_for_does_not_matter() -> None:
+    at_limit = pool(limits={"nvidia.com/gpu": "2"}, used={"nvidia.com/gpu": "2"})
+
+    assert look(at_limit, asked=asks(0)) == MAY
+
+
+def test_a_limit_that_is_exceeded_keeps_off_every_machine() -> None:
+    exceeded = pool(limits={"nvidia.com/gpu": "2"}, used={"nvidia.com/gpu": "3"})
+
+    assert why(look(exceeded, asked=asks(0))) == [Why.LIMIT]
+
+
+def test_a_limit_of_nodes_counts_also_what_only_the_pool_tells() -> None:
+    at_limit = pool(limits={"nodes": "2"}, used={"nodes": "2"})
+
+    assert why(look(at_limit)) == [Why.AT_MAXIMUM]
+    assert look(pool(limits={"nodes": "3"}, used={"nodes": "2"})) == MAY
+
+
+def test_a_smaller_machine_may_be_within_the_limit() -> None:
+    tight = pool(limits={"memory": "20Gi"})
+
+    assert look(tight, nodes=(full(),)) == MAY
+    only = pool(need(TYPE, "In", "g.small"), limits={"memory": "20Gi"})
+    assert why(look(only, nodes=(full(),))) == [Why.LIMIT]
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        (pool(replicas=2), Why.AT_MAXIMUM),
+        (pool(ready="False"), Why.REFUSED),
+        (pool(meta={"deletionTimestamp": "2026-01-01T00:00:00Z"}), Why.REFUSED),
+    ],
+    ids=["static", "not ready", "being deleted"],
+)
+def test_a_pool_that_karpenter_leaves_out_adds_no_node(changed: Plain, reason: Why) -> None:
+    assert why(look(changed, nodes=(full(),))) == [reason]
+
+
+def test_a_pool_that_cannot_be_read_may_help() -> None:
+    objects = autoscalers()
+    objects.put(Undecodable("NodePool", "", "odd", "", "its spec is a number"))
+
+    assert outlook(state(), asks(), objects=objects, autoscaling="detect") == MAY
+
+
+def test_a_limit_that_cannot_be_read_does_not_refuse() -> None:
+    assert look(pool(limits={"nvidia.com/gpu": "many"})) == MAY
+
+
+def test_a_claim_on_its_way_holds_the_pod_although_the_limit_is_reached() -> None:
+    at_limit = pool(limits={"nvidia.com/gpu": "1"}, used={"nvidia.com/gpu": "1"})
+
+    assert isinstance(look(at_limit, claims=(claim("c", 1),)), CanScaleUp)
+
+
+def test_a_claim_that_is_not_launched_yet_promises_nothing() -> None:
+    at_limit = pool(limits={"nvidia.com/gpu": "1"}, used={"nvidia.com/gpu": "1"})
+    bare = {"metadata": {"name": "c", "labels": SMALL}}
+
+    assert why(look(at_limit, claims=(bare,))) == [Why.LIMIT]
+
+
+def test_one_gpu_on_its_way_is_promised_to_one_person() -> None:
+    at_limit = pool(limits={"nvidia.com/gpu": "1"}, used={"nvidia.com/gpu": "1"})
+    cluster = Cluster(state(), autoscalers((at_limit,), (claim("c", 1),)), "detect")
+    cluster.state.put(pod("waits", selector={}))
+
+    assert why(cluster.outlook(asks())) == [Why.TAKEN]
+
+
+def test_those_who_wait_use_up_a_limit_before_their_nodes_exist() -> None:
+    cluster = Cluster(state(), autoscalers((pool(limits={"nvidia.com/gpu": "2"}),)), "detect")
+    for name in ("b", "c"):
+        assert cluster.outlook(pod(name, selector={})) == MAY
+        cluster.state.put(pod(name, selector={}))
+
+    assert why(cluster.outlook(pod("d", selector={}))) == [Why.TAKEN]
+
+
+def test_a_larger_machine_for_another_may_use_up_the_limit() -> None:
+    large = {**OF_GPU, TYPE: "g.large", ZONE: "a"}
+    nodes = (full(), node("l", 8, labels=large, unschedulable=True))
+    limited = pool(limits={"nvidia.com/gpu": "8"})
+    cluster = Cluster(state(*nodes), autoscalers((limited,)), "detect")
+    cluster.state.put(pod("b", gpus=8, selector={}))
+
+    found = cluster.outlook(asks())
+    assert not isinstance(found, CanScaleUp)
+
+
+def test_a_machine_of_a_kind_with_more_gpus_may_hold_all_that_wait() -> None:
+    large = node(
+        "l", 4, memory="48Gi", labels={**OF_GPU, TYPE: "g.large", ZONE: "a"}, unschedulable=True
+    )
+    tight = pool(limits={"memory": "64Gi"})
+    cluster = Cluster(state(full(), large), autoscalers((tight,)), "detect")
+    for name in ("b", "c"):
+        cluster.reservations.take_of_new_node(
+            ("jhub", name), Subject(pod(name, memory="1Gi", selector={}))
+        )
+
+    assert cluster.outlook(pod("d", memory="1Gi", selector={})) == MAY
+
+
+def test_present_nodes_that_are_not_karpenters_are_no_machines_of_a_pool() -> None:
+    assert look(pool(), nodes=(node("core", 1, labels={}, unschedulable=True),)) == MAY
+
+
+def test_a_pod_that_waits_for_a_cpu_pool_takes_no_gpu_machine() -> None:
+    at_limit = pool(limits={"nvidia.com/gpu": "1"}, used={"nvidia.com/gpu": "1"})
+    cluster = Cluster(state(), autoscalers((at_limit,), (claim("c", 1),)), "detect")
+    cluster.state.put(pod("cpu", gpus=0, memory="30Gi", selector={}))
+    assert isinstance(cluster.outlook(asks()), CanScaleUp | MayScaleUp)
+
+
+def test_a_limit_beyond_all_numbers_is_none() -> None:
+    huge = pool(limits={"nvidia.com/gpu": "1e1000"})
+    other = pool(meta={"name": "other"})
+
+    assert look(huge, other, nodes=(small(),), asked=asks(4)) == MAY
+
+
+def test_a_claim_that_is_being_deleted_leaves_its_place_to_the_pool() -> None:
+    going = claim("c", 1)
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    full = pool(limits={"nodes": "1"}, used={"nodes": "0"})
+
+    assert look(full, claims=(going,)) == MAY
+    assert why(look(full, claims=(claim("b", 1), going), asked=asks(2))) == [Why.AT_MAXIMUM]
+
+
+def test_the_pods_of_daemon_sets_take_room_on_the_next_node_also_if_a_claim_is_known() -> None:
+    daemon = {
+        "metadata": {
+            "name": "d",
+            "namespace": "kube-system",
+            "ownerReferences": [{"kind": "DaemonSet", "name": "d", "controller": True}],
+        },
+        "spec": {"nodeName": "n", "containers": [{"resources": {"requests": {"memory": "4Gi"}}}]},
+    }
+    only = pool(need(TYPE, "In", "g.small"))
+    objects = autoscalers((only,), (claim("c", 1, on="n"),))
+    known = state(small(), pods=(daemon,))
+
+    for memory, expected in (("28Gi", CanScaleUp), ("30Gi", CannotScaleUp)):
+        asked = asks(memory=memory)
+        assert isinstance(outlook(known, asked, objects=objects, autoscaling="detect"), expected)
+
+
+def test_a_node_without_its_gpu_does_not_speak_for_its_type() -> None:
+    only = pool(need(TYPE, "In", "g.small"))
+
+    for nodes in ((small("a", 1), small("b", 0)), (small("b", 0), small("a", 1))):
+        assert isinstance(look(only, nodes=nodes), CanScaleUp)
+    assert isinstance(look(only, nodes=(small("b", 0),), claims=(claim("c", 1, "b"),)), CanScaleUp)
+
+
+def test_thousands_of_nodes_are_read_once_for_all_pods() -> None:
+    nodes = tuple(small(str(number)) for number in range(2000))
+    claims = tuple(claim(f"c{number}", 1, on=str(number)) for number in range(2000))
+    pools = tuple(pool(meta={"name": name}) for name in ("gpu", *map(str, range(20))))
+    cluster = Cluster(state(*nodes), autoscalers(pools, claims), "detect")
+    filters = [Filters(cluster.state, asks(gpus)) for gpus in (1, 2, 4)]
+    cluster.pools.seen(filters[0])
+    started = time.perf_counter()
+    for it in filters:
+        cluster.pools.seen(it)
+
+    assert time.perf_counter() - started < 0.2

@@ -1,0 +1,92 @@
+"""Nodes that are still starting."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from gpuspawner.scaling.starting import age, is_starting
+from gpuspawner.scheduling.filters import Filters
+from gpuspawner.scheduling.node_info import NodeInfo
+from tests.unit.scaling.outlooks import node, pod, state
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+GPU = Filters(state(), pod())
+NONE = Filters(state(), pod(gpus=0, selector={}))
+UNSELECTED = Filters(state(), pod(selector={}))
+
+
+def made(gpus: int = 1, minutes: float = 1, created: str = "", **spec: Any) -> NodeInfo:
+    at = created or (NOW - timedelta(minutes=minutes)).isoformat()
+    return state(node("n", gpus, created=at, **spec)).nodes["n"]
+
+
+def taint(key: str) -> list[dict[str, str]]:
+    return [{"key": key, "effect": "NoSchedule"}]
+
+
+def test_a_young_node_that_has_all_it_needs_is_ready() -> None:
+    assert not is_starting(made(), GPU, NOW)
+    assert not is_starting(made(0), NONE, NOW)
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["node.kubernetes.io/not-ready", "startup-taint.cluster-autoscaler.kubernetes.io/x"],
+)
+def test_a_young_node_with_a_taint_of_the_start_is_starting(key: str) -> None:
+    assert is_starting(made(taints=taint(key)), NONE, NOW)
+    assert not is_starting(made(taints=taint("nvidia.com/gpu")), NONE, NOW)
+
+
+def test_a_young_node_without_its_gpus_is_starting() -> None:
+    assert is_starting(made(0), GPU, NOW)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "g4dn.xlarge",
+        "p3.8xlarge",
+        "g6e.2xlarge",
+        "trn1.2xlarge",
+        "Standard_NC6s_v3",
+        "a2-highgpu-1g",
+        "g2-standard-4",
+    ],
+)
+def test_a_young_node_of_a_type_with_gpus_is_starting_until_it_reports_them(kind: str) -> None:
+    labels = {"node.kubernetes.io/instance-type": kind}
+
+    assert is_starting(made(0, labels=labels), UNSELECTED, NOW)
+    assert not is_starting(made(1, labels=labels), UNSELECTED, NOW)
+
+
+@pytest.mark.parametrize("kind", ["m5.xlarge", "r6g.large", "Standard_D4s_v5", "e2-standard-4"])
+def test_a_young_node_of_another_type_is_ready(kind: str) -> None:
+    labels = {"node.kubernetes.io/instance-type": kind}
+
+    assert not is_starting(made(0, labels=labels), UNSELECTED, NOW)
+
+
+def test_after_a_quarter_of_an_hour_it_will_not_become_ready() -> None:
+    assert is_starting(made(0, minutes=14.9), GPU, NOW)
+    assert not is_starting(made(0, minutes=15.1), GPU, NOW)
+
+
+def test_a_cordoned_node_is_not_starting() -> None:
+    assert not is_starting(made(0, unschedulable=True), GPU, NOW)
+
+
+@pytest.mark.parametrize("created", ["yesterday", "2026-01-01T00:00:00"])
+def test_a_node_whose_age_nobody_knows_is_not_starting(created: str) -> None:
+    assert age(made(created=created), NOW) is None
+    assert not is_starting(made(0, created=created), GPU, NOW)
+
+
+def test_a_young_node_that_nothing_says_to_have_gpus_is_ready() -> None:
+    assert not is_starting(made(0, labels={}), UNSELECTED, NOW)
+    assert is_starting(made(0, labels={}, taints=taint("nvidia.com/gpu")), UNSELECTED, NOW)
+    assert is_starting(made(0, labels={"nvidia.com/gpu.present": "true"}), UNSELECTED, NOW)

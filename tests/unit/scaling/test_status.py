@@ -1,0 +1,164 @@
+"""Cluster Autoscaler's status, in both of its formats."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from gpuspawner.scaling.status import NodeGroup, node_groups
+
+YAML = """\
+time: 2026-01-01 00:00:00 +0000 UTC
+autoscalerStatus: Running
+clusterWide:
+  health:
+    status: Healthy
+nodeGroups:
+- name: gke-c-gpu-1a2b3c4d-grp
+  health:
+    status: Healthy
+    nodeCounts:
+      registered:
+        total: 1
+        ready: 1
+        notStarted: 0
+        unready:
+          total: 0
+          resourceUnready: 0
+      longUnregistered: 0
+      unregistered: 1
+    cloudProviderTarget: 2
+    minSize: 0
+    maxSize: 4
+    lastProbeTime: "2026-01-01T00:00:00Z"
+  scaleUp:
+    status: InProgress
+- name: "https://www.googleapis.com/compute/v1/projects/p/zones/z/instanceGroups/gke-c-cpu-5e6f7a8b-grp"
+  health:
+    status: Unhealthy
+    cloudProviderTarget: 0
+    minSize: 0
+    maxSize: 3
+  scaleUp:
+    status: Backoff
+    backoffInfo:
+      errorCode: QUOTA_EXCEEDED
+      errorMessage: "Instance 'x' creation failed: no & left *here*"
+"""
+
+TEXT = """\
+Cluster-autoscaler status at 2023-01-01 00:00:00 +0000 UTC:
+Cluster-wide:
+  Health:      Healthy (ready=3 unready=0 (resourceUnready=0) notStarted=0 longNotStarted=0 registered=3 longUnregistered=0)
+               LastProbeTime:      2023-01-01 00:00:00 +0000 UTC
+  ScaleUp:     NoActivity (ready=3 registered=3)
+
+NodeGroups:
+  Name:        eks-gpu-1
+  Health:      Healthy (ready=1 unready=0 (resourceUnready=0) notStarted=0 longNotStarted=0 registered=1 longUnregistered=0 cloudProviderTarget=2 (minSize=0, maxSize=4))
+               LastProbeTime:      2023-01-01 00:00:00 +0000 UTC
+  ScaleUp:     InProgress (ready=1 cloudProviderTarget=2)
+  ScaleDown:   NoCandidates (candidates=0)
+
+  Name:        eks-cpu-2
+  Health:      Unhealthy (ready=0 unready=0 (resourceUnready=0) notStarted=0 longNotStarted=0 registered=0 longUnregistered=0 cloudProviderTarget=0 (minSize=0, maxSize=3))
+  ScaleUp:     Backoff (ready=0 cloudProviderTarget=0)
+"""  # noqa: E501 - as the autoscaler writes it
+
+
+def test_the_newer_format_is_read() -> None:
+    groups = node_groups(YAML)
+
+    assert groups is not None
+    assert groups[0] == NodeGroup("gke-c-gpu-1a2b3c4d-grp", 4, 2, 1)
+    assert groups[1].name.endswith("gke-c-cpu-5e6f7a8b-grp")
+    assert (groups[1].is_healthy, groups[1].backs_off) == (False, True)
+    assert groups[1].problem.startswith("QUOTA_EXCEEDED: Instance 'x'")
+
+
+def test_the_older_format_is_read() -> None:
+    assert node_groups(TEXT) == (
+        NodeGroup("eks-gpu-1", 4, 2, 1),
+        NodeGroup("eks-cpu-2", 3, 0, 0, is_healthy=False, backs_off=True),
+    )
+
+
+def test_a_cluster_without_groups_has_none() -> None:
+    assert node_groups("autoscalerStatus: Initializing\n") == ()
+
+
+def test_a_group_that_cannot_be_read_makes_all_unknown() -> None:
+    assert node_groups(TEXT.replace("(minSize=0, maxSize=3)", "")) is None
+    assert node_groups(YAML.replace("    maxSize: 3\n", "")) is None
+    assert node_groups(YAML.replace("maxSize: 3", "maxSize: many")) is None
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        "",
+        "nonsense",
+        "- a\n- b\n",
+        "nodeGroups: []\n",
+        "autoscalerStatus: [1]\n",
+        "autoscalerStatus: Running\nnodeGroups: {}\n",
+        "autoscalerStatus: Running\nnodeGroups: [3]\n",
+        "autoscalerStatus: Running\nnodeGroups:\n- name: a\n  health: 3\n",
+        "autoscalerStatus: &a Running\nnodeGroups: *a\n",
+        "a: &a [x,x]\nb: &b [*a,*a]\nautoscalerStatus: Running\n",
+        "autoscalerStatus: !!python/object/apply:os.system [ls]\n",
+        'autoscalerStatus: !!int ""\n',
+        "autoscalerStatus: !!bool x\nnodeGroups: {}\n",
+        "autoscalerStatus: Running\n? [a]\n: b\n",
+        "{" * 5000,
+        "autoscalerStatus: Running\nnodeGroups: " + "[" * 100_000,  # a loader ends the process
+        "autoscalerStatus: Running\nnodeGroups: " + "[" * 20_000,
+        "\0",
+        YAML[: len(YAML) // 2] + "\n  :::",
+    ],
+)
+def test_a_hostile_status_is_unknown(status: str) -> None:
+    assert node_groups(status) is None
+
+
+def test_an_error_code_may_be_a_number() -> None:
+    groups = node_groups(YAML.replace("QUOTA_EXCEEDED", '"404"'))
+
+    assert groups is not None
+    assert groups[1].problem.startswith("404: ")
+
+
+@pytest.mark.parametrize(
+    ("health", "found"),
+    [
+        ("registered=" + "9" * 5000, None),
+        ("registered=1 " * 25_000, None),
+        ("a" * 300_000, None),
+        (" " * 300_000 + "registered=1 cloudProviderTarget=1 (minSize=0, maxSize=3)", 1),
+    ],
+)
+def test_a_hostile_older_status_is_read_at_once(health: str, found: int | None) -> None:
+    text = (
+        f"{TEXT.partition('NodeGroups:')[0]}NodeGroups:\n  Name: a\n  Health: Healthy ({health})\n"
+    )
+    started = time.perf_counter()
+    groups = node_groups(text)
+
+    assert (groups and groups[0].registered) == found
+    assert time.perf_counter() - started < 1
+
+
+def test_a_name_with_many_spaces_is_read_at_once() -> None:
+    started = time.perf_counter()
+    node_groups(TEXT.replace("eks-gpu-1", "eks" + " " * 300_000 + "gpu"))
+
+    assert time.perf_counter() - started < 1
+
+
+def test_a_status_that_may_be_cut_is_unknown_at_once() -> None:
+    long = YAML + "# " + "x" * 1_500_000
+    started = time.perf_counter()
+
+    assert node_groups(long) is None
+    assert time.perf_counter() - started < 0.1

@@ -1,0 +1,48 @@
+"""Each scheduler is judged by what the administrator says, then by what the chart shows."""
+
+from __future__ import annotations
+
+from gpuspawner.schedulers.chart import ChartScheduler
+from gpuspawner.schedulers.judgement import Declared, Default, OfChart, Schedulers, Unknown
+
+HARMLESS = ChartScheduler("jhub-user-scheduler", "v1.30.14", ())
+CHANGED = ChartScheduler("jhub-user-scheduler", "v1.30.14", ("plugins.filter",))
+
+
+def test_no_name_is_the_default_scheduler() -> None:
+    assert Schedulers().judge(["", "default-scheduler"]) == (Default(),)
+
+
+def test_a_scheduler_that_only_scores_differently_is_trusted_with_its_version() -> None:
+    schedulers = Schedulers(chart=HARMLESS)
+
+    assert schedulers.judge(["jhub-user-scheduler"]) == (
+        OfChart("jhub-user-scheduler", "v1.30.14"),
+    )
+    assert schedulers.trusted == {"default-scheduler", "jhub-user-scheduler"}
+    assert schedulers.version("jhub-user-scheduler") == "v1.30.14"
+
+
+def test_a_scheduler_that_may_filter_differently_is_not() -> None:
+    schedulers = Schedulers(chart=CHANGED)
+
+    assert schedulers.judge(["jhub-user-scheduler"]) == (
+        Unknown("jhub-user-scheduler", ("plugins.filter",)),
+    )
+    assert schedulers.trusted == {"default-scheduler"}
+
+
+def test_the_administrator_s_word_counts_before_the_values() -> None:
+    schedulers = Schedulers(["jhub-user-scheduler"], CHANGED)
+
+    assert schedulers.judge(["jhub-user-scheduler"]) == (Declared("jhub-user-scheduler"),)
+    assert schedulers.trusted == {"default-scheduler", "jhub-user-scheduler"}
+    assert schedulers.version("jhub-user-scheduler") == "v1.30.14"
+
+
+def test_nothing_is_assumed_about_another_scheduler() -> None:
+    schedulers = Schedulers(chart=HARMLESS)
+
+    assert schedulers.judge(["volcano", "", "volcano"]) == (Unknown("volcano"), Default())
+    assert schedulers.version("volcano") is None
+    assert "volcano" not in schedulers.trusted

@@ -1,0 +1,71 @@
+"""Limits of the hub that defeat each other are found; those of the chart's hub do not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from gpuspawner.hub_limits import (
+    Conflict,
+    LateProgress,
+    Limits,
+    LongHTTP,
+    LongRetries,
+    ShortRequest,
+    ShortStart,
+    conflicts,
+)
+
+# As in the chart: KubeSpawner's and JupyterHub's defaults, but for three values.
+CHART = Limits(
+    start=300, http=30, slow_spawn=0, api_request=3, api_retries=30, failures=5, admission=2
+)
+
+
+def test_the_chart_s_limits_suit_each_other() -> None:
+    assert conflicts(CHART) == ()
+
+
+def test_jupyterhub_s_own_start_timeout_is_short_for_a_gpu() -> None:
+    assert conflicts(replace(CHART, start=60, failures=0)) == (ShortStart(60, 0),)
+
+
+@pytest.mark.parametrize(
+    ("change", "conflict"),
+    [
+        ({"start": 119}, ShortStart(119, 5)),
+        ({"http": 301}, LongHTTP(301, 300)),
+        ({"slow_spawn": 61}, LateProgress(61)),
+        ({"api_retries": 300}, LongRetries(300, 300)),
+        ({"api_request": 2}, ShortRequest(2, 2)),
+    ],
+)
+def test_each_limit_that_defeats_another_is_found(
+    change: dict[str, float], conflict: Conflict
+) -> None:
+    assert conflicts(replace(CHART, **change)) == (conflict,)
+
+
+def test_limits_that_just_suit_each_other_are_not() -> None:
+    just = replace(CHART, start=120, http=120, slow_spawn=60, api_retries=119, api_request=3)
+
+    assert conflicts(just) == ()
+
+
+SETTINGS = SimpleNamespace(
+    start_timeout=300, http_timeout=30, consecutive_failure_limit=5,
+    k8s_api_request_timeout=3, k8s_api_request_retry_timeout=30,
+)  # fmt: skip
+
+
+def test_the_limits_are_read_from_the_traits() -> None:
+    assert Limits.of(SETTINGS, {"slow_spawn_timeout": 0}, 2) == CHART
+
+
+@pytest.mark.parametrize(
+    "tornado_settings", [None, {}, {"slow_spawn_timeout": None}, {"slow_spawn_timeout": "soon"}]
+)
+def test_what_is_no_number_of_seconds_counts_as_the_default(tornado_settings: object) -> None:
+    assert Limits.of(SETTINGS, tornado_settings, 2) == replace(CHART, slow_spawn=10)

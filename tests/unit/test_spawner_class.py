@@ -1,0 +1,154 @@
+"""GPUSpawner stands in front of a class of the administrator's, or says what is in the way."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+from jupyterhub.spawner import LocalProcessSpawner
+from kubespawner import KubeSpawner
+from traitlets import Unicode
+from traitlets.config import Config, Configurable
+
+from gpuspawner import GPUSpawner
+from gpuspawner.configuration import check
+from gpuspawner.spawner_class import SpawnerClassError, in_front_of
+
+
+class Mixin(Configurable):
+    binder = Unicode("none", config=True)
+
+    def start(self) -> Any:
+        return super().start()
+
+
+class CourseSpawner(Mixin, KubeSpawner):
+    """Our own."""
+
+    room = Unicode("none", config=True)
+
+    async def start(self) -> Any:
+        return await super().start()
+
+    def run_pre_spawn_hook(self) -> Any:
+        return None
+
+
+def test_gates_run_before_the_class_s_methods_and_kubespawner_s_run_last() -> None:
+    made = in_front_of(CourseSpawner)
+
+    assert made.__mro__[1:5] == (GPUSpawner, CourseSpawner, Mixin, KubeSpawner)
+    assert made.run_pre_spawn_hook is GPUSpawner.run_pre_spawn_hook
+    assert in_front_of(CourseSpawner) is in_front_of(made) is made
+
+
+def test_the_class_keeps_its_name_and_its_sections() -> None:
+    made = in_front_of(CourseSpawner)
+    c = Config()
+    c.CourseSpawner.room = "course"
+    c.Mixin.binder = "mixin"
+    c.GPUSpawner.preflight = "warn"
+    c.KubeSpawner.start_timeout = 7
+
+    spawner = check(c, made)
+
+    assert (made.__name__, made.__module__, made.__doc__) == (
+        "CourseSpawner",
+        CourseSpawner.__module__,
+        "Our own.",
+    )
+    assert spawner.room == "course"
+    assert spawner.binder == "mixin"
+    assert (spawner.preflight, spawner.start_timeout) == ("warn", 7)
+
+
+def test_an_unknown_name_in_the_class_s_section_stops_no_hub_that_ran_with_it() -> None:
+    c = Config()
+    c.CourseSpawner.roon = "course"
+
+    assert check(c, in_front_of(CourseSpawner)).room == "none"
+
+
+def test_one_line_of_the_log_names_the_class(caplog: pytest.LogCaptureFixture) -> None:
+    class LoggedSpawner(KubeSpawner):  # type: ignore[misc]
+        pass
+
+    with caplog.at_level(logging.INFO):
+        in_front_of(LoggedSpawner)
+        in_front_of(LoggedSpawner)
+
+    assert caplog.messages == [
+        "GPUSpawner checks each start before LoggedSpawner, which keeps its own methods"
+    ]
+
+
+def test_a_name_of_a_class_is_imported() -> None:
+    made = in_front_of(f"{__name__}.CourseSpawner")
+
+    assert made is in_front_of(CourseSpawner)
+
+
+def repeated(start: Any) -> Any:
+    async def again(*args: Any) -> Any:
+        return await start(*args)
+
+    return again
+
+
+class StartsByAMethod(KubeSpawner):  # type: ignore[misc]
+    async def start(self) -> Any:
+        return await self.start_in_a_room()
+
+    async def start_in_a_room(self) -> Any:
+        return await super().start()
+
+
+class StartsInADecorator(KubeSpawner):  # type: ignore[misc]
+    @repeated
+    async def start(self) -> Any:
+        return await super().start()
+
+
+@pytest.mark.parametrize("given", [StartsByAMethod, StartsInADecorator])
+def test_a_start_that_leads_to_the_gates_by_other_functions_can_have_gates(given: Any) -> None:
+    assert issubclass(in_front_of(given), GPUSpawner)
+
+
+class StartsAlone(KubeSpawner):  # type: ignore[misc]
+    async def start(self) -> Any:
+        await asyncio.sleep(0)
+        return "10.0.0.1", 8888
+
+
+class StepsAlone(KubeSpawner):  # type: ignore[misc]
+    async def _start(self) -> Any:
+        return "10.0.0.1", 8888
+
+
+class HasImages(KubeSpawner):  # type: ignore[misc]
+    images = Unicode()
+
+
+class HasNoChildren(KubeSpawner):  # type: ignore[misc]
+    def __init_subclass__(cls) -> None:
+        raise TypeError("this class is final")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (LocalProcessSpawner, "isn't a KubeSpawner; remove that line"),
+        ("no.such.Spawner", "'no.such.Spawner', which can't be imported"),
+        (StartsAlone, r"StartsAlone\.start \(line \d+ of .*\) never calls super\(\)\.start\(\)"),
+        (StepsAlone, r"StepsAlone\._start \(line \d+ of .*\) never calls super\(\)\._start\(\)"),
+        (HasImages, "HasImages has its own images, which GPUSpawner uses too; rename it"),
+        (HasNoChildren, r"HasNoChildren can't be combined with GPUSpawner \(this class is final\)"),
+    ],
+)
+def test_a_class_that_cannot_have_gates_is_refused_with_the_line_to_change(
+    given: object, told: str
+) -> None:
+    with pytest.raises(SpawnerClassError, match=told):
+        in_front_of(given)

@@ -1,0 +1,268 @@
+"""The log has one block that tells what the hub found, however long the first list takes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from traitlets.config import Config
+
+from gpuspawner import startup_report
+from gpuspawner.cluster.client import Client
+from gpuspawner.cluster.kinds import NODES, PODS, SCALING_KINDS, Kind
+from gpuspawner.cluster.view import ClusterView
+from gpuspawner.configuration import check
+from gpuspawner.kube.autoscaling import NodePool
+from gpuspawner.kube.objects import strict_convert
+from gpuspawner.runtime import Runtime
+from gpuspawner.scheduling.rules import DEFAULT_RULES
+from tests.unit.cluster.scripted import FAST, ScriptedServer, Step, failure, page, watch
+from tests.unit.test_availability import node
+from tests.waiting import PATIENCE
+
+T4 = {"node_selector": {"gpu": "t4"}, "scale_up": {"max_nodes": 3, "minutes": 4}}
+PROFILE = {
+    "display_name": "Tesla",
+    "kubespawner_override": {
+        "node_selector": {"gpu": "t4"},
+        "extra_resource_limits": {"nvidia.com/gpu": "1"},
+    },
+}
+CLAIMS = Kind("PersistentVolumeClaim", "/api/v1/persistentvolumeclaims", required=False)
+ALLOWED = {"start_timeout": 300}
+
+
+class Reporting:
+    """A report about a scripted cluster.
+
+    Attributes:
+        said: The log's records of gpuspawner.startup_report, as level and text.
+        ended: Waits until everything is logged.
+    """
+
+    def __init__(self, caplog: pytest.LogCaptureFixture, task: asyncio.Task[None]) -> None:
+        self._caplog = caplog
+        self._task = task
+
+    @property
+    def said(self) -> list[tuple[str, str]]:
+        return [
+            (record.levelname, record.message)
+            for record in self._caplog.records
+            if record.name == startup_report.__name__
+        ]
+
+    async def ended(self) -> list[tuple[str, str]]:
+        await asyncio.wait_for(self._task, PATIENCE)
+        return self.said
+
+
+@asynccontextmanager
+async def reporting(
+    caplog: pytest.LogCaptureFixture,
+    *schedulers: str,
+    kinds: tuple[Kind, ...] = (NODES, PODS),
+    tornado_settings: Mapping[str, Any] | None = None,
+    traits: Mapping[str, Any],
+    **scripts: list[Step],
+) -> AsyncIterator[Reporting]:
+    caplog.set_level(logging.INFO, "gpuspawner")
+    settings = check(Config(GPUSpawner={**ALLOWED, **traits}))
+    two = page(node("a", 4), node("b", 2))
+    server = ScriptedServer(
+        **{"nodes": [two, watch(hold=True)], "pods": [page(), watch(hold=True)], **scripts}
+    )
+    async with server.serving():
+        followed = tuple(kind for kind in SCALING_KINDS if kind.plural in scripts)
+        view = ClusterView(server.configuration, kinds, FAST, DEFAULT_RULES, followed)
+        for kind in SCALING_KINDS:
+            view.autoscalers.mark_known(kind.name)
+        runtime = Runtime(settings, view)
+        runtime.client = Client(server.configuration)
+        view.start()
+        task = startup_report.begin(runtime, settings, schedulers, tornado_settings or {})
+        try:
+            yield Reporting(caplog, task)
+        finally:
+            task.cancel()
+            await runtime.view.stop()
+            await runtime.client.close()
+
+
+async def test_one_block_tells_what_was_found(caplog: pytest.LogCaptureFixture) -> None:
+    async with reporting(caplog, "", traits={"accelerators": {"t4": T4}}) as report:
+        [(level, block)] = await report.ended()
+
+    assert level == "INFO"
+    assert block.splitlines() == [
+        "gpuspawner found:",
+        "    preflight: enforce",
+        "    scheduler: default-scheduler, Kubernetes' own",
+        "    nodes: 2, 2 with GPUs",
+        "    t4: 2 nodes, 6 of 6 GPUs free",
+        "    t4 can grow to 3 nodes (scale_up)",
+    ]
+
+
+async def test_gpus_that_every_server_gets_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    given = {"extra_resource_limits": {"nvidia.com/gpu": "1"}}
+    async with reporting(caplog, "", traits=given) as report:
+        [(_, block)] = await report.ended()
+
+    assert "every server gets GPUs by KubeSpawner.extra_resource_limits, so users don't" in block
+
+
+async def test_a_pool_of_one_node_is_singular(caplog: pytest.LogCaptureFixture) -> None:
+    one = {**T4, "scale_up": {"max_nodes": 1, "minutes": 4}}
+    async with reporting(caplog, "", traits={"accelerators": {"t4": one}}) as report:
+        [(_, block)] = await report.ended()
+
+    assert "t4 can grow to 1 node (scale_up)" in block
+
+
+async def test_profiles_are_named_as_users_read_them(caplog: pytest.LogCaptureFixture) -> None:
+    async with reporting(caplog, "", traits={"profile_list": [PROFILE]}) as report:
+        [(_, block)] = await report.ended()
+
+    assert "Tesla: 2 nodes, 6 of 6 GPUs free" in block
+
+
+async def test_profiles_of_a_function_are_named_as_not_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with reporting(caplog, "", traits={"profile_list": lambda _: [PROFILE]}) as report:
+        [(_, block)] = await report.ended()
+
+    assert "profiles: a function lists them for each user, so they aren't counted here" in block
+
+
+async def test_an_unknown_scheduler_is_a_warning_before_the_cluster_is_read(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with reporting(caplog, "volcano", traits={}) as report:
+        [(level, warning)] = report.said
+        [_, (_, block)] = await report.ended()
+
+    assert level == "WARNING"
+    assert warning.startswith("Every server of the scheduler volcano starts unchecked")
+    assert "GPUSpawner.default_filter_schedulers" in warning
+    assert "scheduler: volcano, unknown: its servers start unchecked" in block
+
+
+async def test_what_an_administrator_may_want_to_change_makes_it_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    traits = {"start_timeout": 60, "consecutive_failure_limit": 5}
+    slow = {"slow_spawn_timeout": 90}
+    async with reporting(caplog, "", traits=traits, tornado_settings=slow) as report:
+        [(level, block)] = await report.ended()
+
+    assert level == "WARNING"
+    start, progress = (line.strip() for line in block.splitlines() if "!" in line)
+    assert start.startswith("! Spawner.start_timeout is 60 s")
+    assert start.endswith("and the hub ends after 5 failures in a row")
+    assert progress.startswith("! slow_spawn_timeout is 90 s")
+
+
+async def test_missing_rights_are_named_with_the_servers_that_start_unchecked(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    refused = [failure(403)] * 1000
+    async with reporting(
+        caplog, "", kinds=(NODES, PODS, CLAIMS), traits={}, persistentvolumeclaims=refused
+    ) as report:
+        [(level, block)] = await report.ended()
+
+    assert level == "WARNING"
+    assert (
+        "! no right to list and watch persistentvolumeclaims: servers with a home directory or "
+        "another claim start unchecked"
+    ) in block
+
+
+IN_A_GROUP = node("c", 1, spec={"providerID": "gce://project/zone/c"})
+BY_KARPENTER = node("d", 1)
+BY_KARPENTER["metadata"]["labels"]["karpenter.sh/nodepool"] = "default"
+
+
+async def test_rights_to_see_what_autoscalers_can_add_are_named_where_there_may_be_any(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    refused = [failure(403)] * 1000
+    nodes = [page(IN_A_GROUP, BY_KARPENTER), watch(hold=True)]
+    async with reporting(
+        caplog, "", traits={}, nodes=nodes, configmaps=refused, nodepools=refused
+    ) as report:
+        [(level, block)] = await report.ended()
+
+    assert level == "WARNING"
+    pools, status = (line.strip() for line in block.splitlines() if "!" in line)
+    assert pools.startswith("! no right to list and watch nodepools: the hub doesn't know")
+    assert status.startswith(
+        "! no right to list and watch the ConfigMap cluster-autoscaler-status in kube-system: if "
+    )
+
+
+async def test_karpenter_without_a_node_shows_itself_by_its_api(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    refused = [failure(403)] * 1000
+    api = {"karpenter.sh": [page()], "nodepools": refused}
+    async with reporting(caplog, "", traits={}, **api) as report:
+        [(_, block)] = await report.ended()
+
+    assert "! no right to list and watch nodepools" in block
+
+
+@pytest.mark.parametrize(
+    ("autoscaling", "nodes"), [("detect", [node("a", 4)]), ("none", [IN_A_GROUP, BY_KARPENTER])]
+)
+async def test_rights_about_autoscalers_that_the_cluster_lacks_are_not_missed(
+    caplog: pytest.LogCaptureFixture, autoscaling: str, nodes: list[dict[str, Any]]
+) -> None:
+    refused = {"configmaps": [failure(403)] * 1000, "nodepools": [failure(403)] * 1000}
+    listed = [page(*nodes), watch(hold=True)]
+    traits = {"autoscaling": autoscaling}
+    async with reporting(caplog, "", traits=traits, nodes=listed, **refused) as report:
+        [(level, _)] = await report.ended()
+
+    assert level == "INFO"
+
+
+async def test_a_cluster_that_cannot_be_read_yet_is_told_and_told_again_once_it_can(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    later = [*[failure(403, "no")] * 5, page(), watch(hold=True)]
+    async with reporting(caplog, "", traits={"accelerators": {"t4": T4}}, pods=later) as report:
+        [(_, first), (_, second)] = await report.ended()
+
+    assert "scheduler: default-scheduler" in first
+    assert "cluster: The hub isn't allowed to list and watch pods" in first
+    assert "t4:" not in first
+    assert "t4: 2 nodes" in second
+    assert "scheduler:" not in second
+
+
+def test_pools_are_named_with_the_autoscaler_that_grows_them() -> None:
+    runtime = Runtime(check(Config()))
+    objects = runtime.view.autoscalers
+    objects.mark_known("NodePool")
+    for number in range(10):
+        objects.put(strict_convert({"metadata": {"name": f"pool-{number}"}}, NodePool))
+
+    [line] = startup_report.growth(runtime)
+
+    assert line.startswith("pools of Karpenter: pool-0, pool-1, ")
+    assert line.endswith("pool-7, 2 more")
+
+
+def test_pools_that_an_administrator_expects_are_told() -> None:
+    runtime = Runtime(check(Config(GPUSpawner={"autoscaling": "always"})))
+
+    assert startup_report.growth(runtime) == (
+        'other pools may grow (GPUSpawner.autoscaling = "always")',
+    )
