@@ -11,6 +11,8 @@ from jsonschema import Draft7Validator
 
 VALUES = Path(__file__).parents[2] / "helm-values"
 CLOUDS = ("gke", "eks", "aks", "on-premises")
+#: The ways to bring gpuspawner into the hub.
+WAYS = ("install-image", "install-from-index", "install-from-configmap")
 
 Values = dict[str, Any]
 
@@ -41,10 +43,13 @@ class Chart:
         schema = json.loads((folder / "values.schema.json").read_text())
         self._validator = Draft7Validator(schema)
 
+    def values(self, *files: Values) -> Values:
+        """Return the values with which helm renders the chart."""
+        return merged(self._defaults, *files)
+
     def faults(self, *files: Values) -> list[str]:
         """Return the schema's errors about these files, as `place: message`."""
-        values = merged(self._defaults, *files)
         return sorted(
             f"{'.'.join(str(part) for part in error.path)}: {error.message}"
-            for error in self._validator.iter_errors(values)
+            for error in self._validator.iter_errors(self.values(*files))
         )

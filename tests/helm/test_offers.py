@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
+import yaml
 
 from gpuspawner.offers import Offers
-from tests.helm.chart import CLOUDS, Values, merged, read
+from gpuspawner.scheduling import ClusterState, evaluate
+from localcluster import fleet
+from localcluster.nodes import node_objects
+from tests.helm.chart import CLOUDS, VALUES, Values, merged, read
 
 OFFERED = ("accelerators", "images", "memory_choices", "cpu_choices", "default_accelerator")
+
+
+def pulled_to_gpu_nodes() -> Values:
+    puller: Values = yaml.safe_load((VALUES / "pull-images.yaml").read_text())
+    return puller["spec"]["template"]
 
 
 def spawner_section(*names: str) -> Values:
@@ -16,7 +28,7 @@ def spawner_section(*names: str) -> Values:
 
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_the_accelerators_of_each_cloud_are_valid(cloud: str):
-    section = spawner_section("base", cloud)
+    section = spawner_section("base", "choices", cloud)
 
     offers = Offers.parse(**{name: section[name] for name in OFFERED})
 
@@ -26,7 +38,7 @@ def test_the_accelerators_of_each_cloud_are_valid(cloud: str):
 
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_only_the_offers_and_the_preflight_are_set(cloud: str):
-    assert set(spawner_section("base", cloud)) == {*OFFERED, "preflight"}
+    assert set(spawner_section("base", "choices", cloud)) == {*OFFERED, "preflight"}
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)
@@ -39,14 +51,44 @@ def test_the_image_pullers_reach_every_gpu_node(cloud: str):
     assert all(term in values["prePuller"]["extraTolerations"] for term in tolerated)
 
 
-def test_offered_images_are_pulled_in_advance():
-    values = read("base")
-    pulled = {
-        f"{image['name']}:{image['tag']}" for image in values["prePuller"]["extraImages"].values()
-    }
-    offered = {image["image"] for image in values["hub"]["config"]["GPUSpawner"]["images"].values()}
+def test_base_offers_nothing_so_that_the_hub_discovers_gpus_and_keeps_singleuser():
+    assert set(spawner_section("base")) == {"preflight"}
+    assert "singleuser" not in read("base")
 
-    assert pulled == {image for image in offered if "cuda" in image}
+
+def test_images_with_cuda_are_pulled_to_nodes_with_gpus_and_the_others_to_every_node():
+    offered = {image["image"] for image in spawner_section("choices")["images"].values()}
+    extra = read("choices")["prePuller"]["extraImages"].values()
+    with_cuda = {image for image in offered if "cuda" in image}
+
+    assert {f"{image['name']}:{image['tag']}" for image in extra} == offered - with_cuda
+    pulls = pulled_to_gpu_nodes()["spec"]["initContainers"]
+    assert {container["image"] for container in pulls} == with_cuda != set()
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_the_puller_of_images_with_cuda_reaches_the_nodes_with_gpus_and_no_others(cloud: str):
+    nodes = list(node_objects(fleet.load(cloud)))
+    with_gpus = {
+        node["metadata"]["name"]
+        for node in nodes
+        if any(name.startswith("nvidia.com/") for name in node["status"]["allocatable"])
+    }
+
+    template = pulled_to_gpu_nodes()
+    pod = {**template, "metadata": {**template["metadata"], "name": "gpu-image-puller-x"}}
+    verdict = evaluate(ClusterState.from_objects(nodes=nodes, pods=[]), pod)
+
+    assert set(verdict.feasible) == with_gpus != set()
+
+
+@pytest.mark.parametrize("path", sorted(VALUES.glob("*.yaml")), ids=lambda path: path.name)
+def test_every_image_has_a_tag_that_stays_the_same(path: Path):
+    text = path.read_text()
+
+    assert "latest" not in text
+    for image in re.findall(r"image: (\S+/\S+)", text):
+        assert ":" in image
 
 
 def test_the_configuration_is_checked_last_and_sets_the_spawner():

@@ -1,4 +1,4 @@
-"""profiles.yaml: an existing hub's profiles, as the chart passes them to KubeSpawner."""
+"""base.yaml and profiles.yaml: a hub's profiles, as the chart passes them to KubeSpawner."""
 
 from __future__ import annotations
 
@@ -39,27 +39,34 @@ def gke_node(name: str, model: str, gpus: int) -> tuple[str, Plain]:
     }
 
 
+def cpu_node(name: str) -> tuple[str, Plain]:
+    amounts = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+    status = {"allocatable": amounts, "capacity": amounts}
+    return "Node", {"metadata": {"name": name}, "status": status}
+
+
 def test_the_chart_accepts_them(chart: Chart):
-    assert chart.faults(read("profiles")) == []
+    assert chart.faults(read("base"), read("profiles")) == []
 
 
 def test_the_hub_starts_with_them():
-    assert configured(read("profiles")).JupyterHub.spawner_class is GPUSpawner
+    assert configured(read("base"), read("profiles")).JupyterHub.spawner_class is GPUSpawner
 
 
 def test_offers_in_addition_to_profiles_stop_the_hub():
     beside = {"hub": {"config": {"GPUSpawner": {"memory_choices": ["8Gi"]}}}}
 
     with pytest.raises(ConfigurationError, match=r"memory_choices and KubeSpawner\.profile_list"):
-        configured(read("profiles"), beside)
+        configured(read("base"), read("profiles"), beside)
 
 
 async def test_each_profile_shows_its_availability(monkeypatch: pytest.MonkeyPatch) -> None:
-    listed = configured(read("profiles")).KubeSpawner.profile_list
+    listed = configured(read("base"), read("profiles")).KubeSpawner.profile_list
     taken = ("Pod", pod("somebody-s", 6, on="a100", nodeSelector={}))
 
-    hub = StillHub(monkeypatch, gke_node("a100", "nvidia-tesla-a100", 8), taken)
-    form = await hub.spawner(profile_list=listed).gates.source.form()
+    nodes = (cpu_node("core"), gke_node("a100", "nvidia-tesla-a100", 8))
+    hub = StillHub(monkeypatch, *nodes, taken)
+    form = await hub.spawner(profile_list=listed).gates.sources.current.form()
 
     assert "<p>For courses and for writing.</p>" in form
     assert "New machine</span> takes about 8 minutes to start" in form

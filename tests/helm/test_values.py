@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helm.chart import CLOUDS, Chart, read
+from tests.helm.chart import CLOUDS, WAYS, Chart, read
 
 
 def test_the_chart_accepts_the_base_alone(chart: Chart):
@@ -14,6 +14,12 @@ def test_the_chart_accepts_the_base_alone(chart: Chart):
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_the_chart_accepts_the_base_with_each_cloud(chart: Chart, cloud: str):
     assert chart.faults(read("base"), read(cloud)) == []
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("choices", ["choices", "profiles"])
+def test_the_chart_accepts_each_way_to_install(chart: Chart, way: str, choices: str):
+    assert chart.faults(read("base"), read(choices), read(way)) == []
 
 
 @pytest.mark.parametrize(
@@ -34,5 +40,6 @@ def test_a_mistake_in_an_administrators_file_is_caught(chart: Chart, mistake: di
     assert fault.startswith(f"{place}: ")
 
 
-def test_pods_use_the_default_scheduler():
-    assert read("base")["scheduling"]["userScheduler"]["enabled"] is False
+def test_the_chart_s_own_scheduler_stays_on(chart: Chart):
+    for name in ("base", "profiles"):
+        assert chart.values(read(name))["scheduling"]["userScheduler"]["enabled"] is True

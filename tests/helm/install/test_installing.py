@@ -1,0 +1,220 @@
+"""Each way to install, with the how-to's own commands, until one user is granted a GPU."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from localcluster import LocalCluster
+from localcluster.ports import free_ports
+from tests.helm.install import dockerfile
+from tests.helm.install.conftest import Administrator
+from tests.helm.install.page import commands
+from tests.helm.install.pod_as_processes import PodAsProcesses
+from tests.hub.people import Person
+from tests.hub.proxy import TOKEN, running_proxy
+from tests.servers import single_user
+from tests.waiting import wait_for
+
+# What this machine needs: processes share its network, so the names of Services lead nowhere, and
+# nothing provisions volumes, pulls images or runs a second scheduler here.
+MINE = """
+hub:
+  config:
+    JupyterHub: {{authenticator_class: dummy}}
+    Authenticator: {{allow_all: true}}
+    ConfigurableHTTPProxy: {{auth_token: {token}}}
+  db: {{type: sqlite-memory}}
+  extraConfig:
+    network: |
+      c.JupyterHub.hub_bind_url = c.JupyterHub.hub_connect_url = "http://127.0.0.1:{hub}"
+      c.ConfigurableHTTPProxy.api_url = "http://127.0.0.1:{api}"
+singleuser:
+  cmd: {cmd}
+  memory: {{guarantee: 256M}}
+  storage: {{type: none}}
+  cloudMetadata: {{blockWithIptables: false}}
+prePuller: {{hook: {{enabled: false}}}}
+scheduling: {{userScheduler: {{enabled: false}}}}
+"""
+
+# The packages that gpuspawner needs and the image doesn't have.
+LACKS = ("msgspec", "regex")
+
+
+CONFIGURATION = "/usr/local/etc/jupyterhub/jupyterhub_config.py"
+
+
+@dataclass(frozen=True)
+class Hub:
+    url: str
+    pod: PodAsProcesses
+
+
+class Installation:
+    """A hub that the administrator installs by the how-to.
+
+    Attributes:
+        image: The environment that stands for the image of the hub's pod.
+    """
+
+    def __init__(
+        self, cluster: LocalCluster, administrator: Administrator, image: Path, folder: Path
+    ) -> None:
+        self._cluster = cluster
+        self._administrator = administrator
+        self.image = image
+        self._folder = folder
+        self._public, self._hub, self._api = free_ports(3)
+        mine = MINE.format(hub=self._hub, api=self._api, token=TOKEN, cmd=single_user.COMMAND)
+        (administrator.source / "mine.yaml").write_text(mine)
+
+    def upgrade(self, way: str) -> None:
+        """Run the upgrade with the file of this way."""
+        for command in commands("4. Upgrade the release"):
+            self._administrator.run(command.replace("install-from-configmap", way))
+
+    def passes_the_strictest_standard_for_pods(self) -> None:
+        """Let the API server's admission check the hub's pod, without creating it."""
+        name, label = "strict", "pod-security.kubernetes.io/enforce"
+        strict = {"metadata": {"name": name, "labels": {label: "restricted"}}}
+        api = self._cluster.api
+        api.create("/api/v1/namespaces", strict)
+        api.create(f"/api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "hub"}})
+        pod = {"metadata": {"name": "hub"}, "spec": self.pod_spec}
+        api.create(f"/api/v1/namespaces/{name}/pods?dryRun=All", pod)
+
+    @property
+    def pod_spec(self) -> dict[str, Any]:
+        path = "/apis/apps/v1/namespaces/jhub/deployments/hub"
+        spec: dict[str, Any] = self._cluster.api.get(path)["spec"]["template"]["spec"]
+        return spec
+
+    @contextmanager
+    def running(self) -> Iterator[Hub]:
+        """Run what the chart has made of our values, with the rights of its ServiceAccount."""
+        start = time.monotonic()
+        pod = PodAsProcesses(self._cluster, "jhub", "hub", self.image, self._folder)
+        pod.run_init_containers()
+        hub = f"http://127.0.0.1:{self._hub}"
+        with running_proxy(self._folder, self._public, self._api, hub), pod.running() as process:
+
+            def said(line: str) -> bool:
+                process.check()
+                return line in pod.log
+
+            wait_for(lambda: said("The view of the cluster is live."), timeout=120)
+            address = f"http://127.0.0.1:{self._public}"
+            wait_for(lambda: requests.get(f"{address}/hub/health", timeout=5).ok)
+            print(f"{time.monotonic() - start:5.1f} s  until the hub serves and sees the cluster")
+            yield Hub(address, pod)
+
+
+def passes_the_doctor(hub: Hub) -> None:
+    """The how-to's last check finds nothing wrong, and names what users can start."""
+    [command] = [it for it in commands("5. Check it") if "doctor" in it]
+    words = command.partition(" -- ")[2].split()
+    # Here a command doesn't find the file by itself: its folder isn't at the root.
+    done = hub.pod.execute([*words, "--config", CONFIGURATION])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Users can start tesla-t4 now. [offer]" in done.stdout
+    assert "0 errors, 0 warnings" in done.stdout
+
+
+def grants_and_refuses(hub: Hub) -> None:
+    """The only T4 goes to alice, so bob is refused."""
+    alice = Person(hub, "alice").log_in()
+    assert alice.submit({"accelerator": "tesla-t4"}).is_of_a_start
+    wait_for(lambda: "/user/alice/" in alice.open("/hub/user-redirect/").url)
+
+    page = Person(hub, "bob").log_in().submit({"accelerator": "tesla-t4"})
+    assert "The one NVIDIA Tesla T4 is in use right now." in page.text
+
+
+@pytest.fixture
+def installation(
+    cluster: LocalCluster, administrator: Administrator, image: Path, tmp_path: Path
+) -> Installation:
+    (tmp_path / "hub").mkdir()
+    return Installation(cluster, administrator, image, tmp_path / "hub")
+
+
+def test_without_an_image_and_without_network(
+    installation: Installation, administrator: Administrator, tmp_path: Path
+) -> None:
+    """An existing hub: its values are those that helm knows."""
+    administrator.run("helm repo add jupyterhub https://hub.jupyter.org/helm-chart/")
+    administrator.run(
+        "helm install jhub jupyterhub/jupyterhub --namespace jhub --create-namespace"
+        " --version 4.4.0 --values mine.yaml"
+    )
+    (administrator.source / "mine.yaml").unlink()
+
+    administrator.follow("1. Find your values")
+    administrator.follow("2. Give the hub its rights")
+    administrator.follow("A ConfigMap")
+    installation.upgrade("install-from-configmap")
+
+    installation.passes_the_strictest_standard_for_pods()
+    with installation.running() as hub:
+        passes_the_doctor(hub)
+        grants_and_refuses(hub)
+    installed = (tmp_path / "hub" / "volumes" / "gpuspawner").glob("*.dist-info")
+    assert {path.name.partition("-")[0] for path in installed} == {"gpuspawner", *LACKS}
+
+
+def test_without_an_image_from_a_package_index(
+    installation: Installation, administrator: Administrator
+) -> None:
+    administrator.run("kubectl create namespace jhub")
+    administrator.follow("2. Give the hub its rights")
+    for command in commands("A ConfigMap"):
+        if command.startswith("$ pip"):
+            administrator.run(command)
+    for wheel in administrator.source.glob("wheels/*/*.whl"):
+        project = administrator.site / "simple" / wheel.name.partition("-")[0]
+        project.mkdir(parents=True)
+        shutil.move(wheel, project)
+    values = administrator.source / "helm-values" / "install-from-index.yaml"
+    index = f"{administrator.address}/simple"
+    values.write_text(values.read_text().replace("https://pypi.org/simple", index))
+    installation.upgrade("install-from-index")
+
+    installation.passes_the_strictest_standard_for_pods()
+    with installation.running() as hub:
+        passes_the_doctor(hub)
+        grants_and_refuses(hub)
+
+
+def test_as_an_image(
+    installation: Installation, administrator: Administrator, image: Path, tmp_path: Path
+) -> None:
+    administrator.run("kubectl create namespace jhub")
+    administrator.follow("2. Give the hub its rights")
+    build_wheel, *_ = commands("An image")
+    administrator.run(build_wheel)
+    own = dockerfile.copy_of(image, tmp_path / "image")
+    before = dockerfile.installed(own)
+    (tmp_path / "tmp").mkdir()
+    source = administrator.source
+    dockerfile.build(source / "helm-values/hub.Dockerfile", source, own, tmp_path / "tmp")
+    installation.upgrade("install-image")
+
+    (container,) = installation.pod_spec["containers"]
+    assert container["image"] == "REGISTRY/k8s-hub-gpuspawner:4.4.0"
+    after = dockerfile.installed(own)
+    assert before <= after
+    assert {re.split("[ =]", line)[0] for line in after - before} == {"gpuspawner", *LACKS}
+    installation.image = own
+    with installation.running() as hub:
+        passes_the_doctor(hub)
+        grants_and_refuses(hub)
