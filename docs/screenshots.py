@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import tempfile
 from collections.abc import Mapping
@@ -11,11 +12,16 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from localcluster import LocalCluster, Pods
 from localcluster.demo import Demo
+from tests.browser import pools
 from tests.browser.states import NAMESPACE, Scene, a_hub
 
 IMAGES = Path(__file__).parent / "images"
-WINDOW = {"width": 1000, "height": 900}
+WINDOW = {"width": 1000, "height": 600}
 PHONE = {"width": 390, "height": 844}
+CARDS = ".gpuspawner[data-live]"
+PROFILES = ".gpuspawner-profiles[data-live]"
+A_NODE_COMES = 90_000
+"""Milliseconds, at most, until the demo's autoscaler has added a node and the server runs."""
 
 
 def main() -> None:
@@ -29,17 +35,26 @@ def main() -> None:
         with Demo(Path(folder) / "demo", port=0) as demo:
             take_the_demo(browser, demo.url)
         take_the_states(browser, Path(folder))
+        take_the_pools(browser, Path(folder))
 
 
 def take_the_demo(browser: Browser, url: str) -> None:
-    """Take the form as alice starts with the T4, and bob's refusal when he asks for it too."""
+    """Take the form and two refusals, and the page of a user for whom a node comes."""
     alice, bob = log_in(window(browser), url, "alice"), log_in(window(browser), url, "bob")
     picture(alice, "form")
     start(alice, "NVIDIA Tesla T4")
     alice.wait_for_url("**/lab*", timeout=60_000)
     start(bob, "NVIDIA Tesla T4")
-    bob.get_by_role("alert").wait_for()
-    picture(bob, "refusal")
+    picture_of_the_refusal(bob, "refusal")
+    dave = log_in(window(browser, theme="dark"), url, "dave")
+    start(dave, "NVIDIA L4")
+    dave.locator("#progress-details").evaluate("(log) => { log.open = true; }")
+    dave.get_by_text("pod triggered scale-up").first.wait_for(timeout=A_NODE_COMES)
+    picture(dave, "pool-waiting")
+    dave.wait_for_url("**/lab*", timeout=A_NODE_COMES)
+    erin = log_in(window(browser), url, "erin")
+    start(erin, "NVIDIA L4")
+    picture_of_the_refusal(erin, "pool-at-maximum")
 
 
 def take_the_states(browser: Browser, folder: Path) -> None:
@@ -54,8 +69,21 @@ def take_the_states(browser: Browser, folder: Path) -> None:
             picture(log_in(window(browser, theme="dark"), hub.url, "ann"), "states-dark")
             phone = log_in(window(browser, PHONE), hub.url, "ann")
             start(phone, "NVIDIA T4")
-            phone.get_by_role("alert").wait_for()
-            picture(phone, "refusal-phone")
+            picture_of_the_refusal(phone, "refusal-phone")
+
+
+def take_the_pools(browser: Browser, folder: Path) -> None:
+    """Take the two kinds of form with pools at zero, growing, grown and at their maximum."""
+    kinds = (("pools", pools.ACCELERATORS, CARDS), ("pools-profiles", pools.PROFILES, PROFILES))
+    with (
+        LocalCluster(folder / "growing", pods=Pods.REPORT) as cluster,
+        pools.growing(cluster),
+    ):
+        for name, configuration, form in kinds:
+            with pools.a_hub_of_pools(cluster, folder / name, configuration) as hub:
+                for theme, suffix in (("light", ""), ("dark", "-dark")):
+                    page = log_in(window(browser, theme=theme), hub.url, "ann", form)
+                    picture(page, f"{name}{suffix}")
 
 
 def window(
@@ -65,14 +93,14 @@ def window(
     return browser.new_context(viewport=dict(size), color_scheme=theme, device_scale_factor=1.5)
 
 
-def log_in(context: BrowserContext, url: str, name: str) -> Page:
-    """Log in and return the page with the spawn form."""
+def log_in(context: BrowserContext, url: str, name: str, form: str = CARDS) -> Page:
+    """Log in and return the page with the spawn form, once its script is live."""
     page = context.new_page()
     page.goto(f"{url}/hub/spawn")
     page.fill("#username_input", name)
     page.fill("#password_input", "any")
     page.click("#login_submit")
-    page.locator(".gpuspawner[data-live]").wait_for()
+    page.locator(form).wait_for(state="attached")
     return page
 
 
@@ -82,10 +110,24 @@ def start(page: Page, accelerator: str) -> None:
     page.get_by_role("button", name="Start", exact=True).click()
 
 
+def picture_of_the_refusal(page: Page, name: str) -> None:
+    """Save the form that comes back, once it is live."""
+    page.get_by_role("alert").wait_for()
+    page.locator(CARDS).wait_for()
+    picture(page, name)
+
+
 def picture(page: Page, name: str) -> None:
-    """Save the whole page, once it is live."""
-    page.locator(".gpuspawner[data-live]").wait_for()
-    page.screenshot(path=IMAGES / f"{name}.png", full_page=True, animations="disabled")
+    """Save the whole page as WebP, which has a quarter of the size of PNG."""
+    whole = page.evaluate(
+        """() => {
+          const { scrollWidth: width, scrollHeight: height } = document.documentElement;
+          return { x: 0, y: 0, width, height, scale: 1 };
+        }"""
+    )
+    settings = {"format": "webp", "quality": 85, "captureBeyondViewport": True, "clip": whole}
+    taken = page.context.new_cdp_session(page).send("Page.captureScreenshot", settings)
+    (IMAGES / f"{name}.webp").write_bytes(base64.b64decode(taken["data"]))
 
 
 if __name__ == "__main__":
