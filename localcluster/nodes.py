@@ -20,6 +20,8 @@ DEVICES_AFTER = "localcluster/devices-after"
 DEVICES = "localcluster/devices"
 #: The API server puts this taint on every new node.
 NOT_READY_TAINT = "node.kubernetes.io/not-ready"
+#: A node that Karpenter adds has this taint until Karpenter has seen it; the effect is NoExecute.
+UNREGISTERED_TAINT = "karpenter.sh/unregistered"
 
 
 def node_objects(fleet: Fleet) -> Iterator[Object]:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from localcluster.agent import device_plugin
 from localcluster.agent.api import STRATEGIC, Api, ApiError, ChangeKind, Object
-from localcluster.nodes import KEPT, NOT_READY_TAINT, SILENT
+from localcluster.nodes import KEPT, NOT_READY_TAINT, SILENT, UNREGISTERED_TAINT
 
 log = logging.getLogger(__name__)
 
@@ -20,6 +20,16 @@ def is_kept(node: Object) -> bool:
     """Return whether the node is the agent's and isn't set to die."""
     annotations = node["metadata"].get("annotations", {})
     return bool(annotations.get(KEPT) == "true" and annotations.get(SILENT) != "true")
+
+
+def is_registered(node: Object) -> bool:
+    """Return whether Karpenter has registered the node, if it is Karpenter's.
+
+    A real node becomes Ready seconds later. If both came at once, the controller that evicts pods
+    by taints could see a new pod on the node before it sees that the taint has gone.
+    """
+    taints = node["spec"].get("taints", [])
+    return all(taint["key"] != UNREGISTERED_TAINT for taint in taints)
 
 
 async def keep_nodes(api: Api) -> None:
@@ -38,7 +48,8 @@ async def keep_nodes(api: Api) -> None:
                 if devices := await device_plugin.hold_back(api, node):
                     reporting = device_plugin.report_later(api, node, devices)
                     work[name].append(tasks.create_task(reporting))
-            await _make_ready(api, node)
+            if is_registered(node):
+                await _make_ready(api, node)
 
 
 async def _make_ready(api: Api, node: Object) -> None:
