@@ -121,17 +121,21 @@ gpuspawner.configure(c)
 
 
 @contextmanager
-def a_hub(cluster: LocalCluster, folder: Path, kubeconfig: Path) -> Iterator[RunningHub]:
+def a_hub(
+    cluster: LocalCluster, folder: Path, kubeconfig: Path, before: str = ""
+) -> Iterator[RunningHub]:
     """Run a hub with an accelerator for each case.
 
     Args:
         cluster: The cluster of its pods.
         folder: The folder of its files; it exists.
         kubeconfig: The hub's kubeconfig; it may not lead to *cluster*.
+        before: Lines before its configuration.
     """
     environment = {"KUBECONFIG": str(kubeconfig)}
     pods = Pods(cluster, NAMESPACE)
-    with running_hub(folder, CONFIGURATION, environment=environment, pods=pods) as hub:
+    configuration = before + CONFIGURATION
+    with running_hub(folder, configuration, environment=environment, pods=pods) as hub:
         yield hub
 
 

@@ -25,6 +25,14 @@ from tests.hub.running import RunningHub
 # The form has already set its own timer of 300 ms.
 AFTER_THE_FORMS_TIMER = "new Promise((done) => setTimeout(done, 301))"
 
+# Without it, reading fails after 30 s without an answer. On a busy machine, the hub's start and the
+# browser's take that long.
+PATIENT = """
+from functools import partial
+from gpuspawner.cluster import view
+view.Backoff = partial(view.Backoff, page=600.0)
+"""
+
 
 @pytest.fixture(scope="module", params=WHERE_NOTHING_CAN_BE_READ, ids=str)
 def blind(
@@ -45,7 +53,7 @@ def blind(
             )
         else:
             config = reporting_cluster.service_account_kubeconfig("default", "nobody")
-        with a_hub(reporting_cluster, folder, config) as running:
+        with a_hub(reporting_cluster, folder, config, PATIENT) as running:
             yield request.param, running
 
 

@@ -187,8 +187,11 @@ class RunningHub:
         return self.until_ready(user)
 
     def events_end(self, user: str) -> None:
-        """Wait until *user*'s start has ended, whether it failed or not."""
-        wait_for(lambda: self.server(user).get("pending") != "spawn")
+        """Wait until *user*'s start has ended, whether it failed or not.
+
+        The hub stops the server of a failed start; its pod may be there until it has done so.
+        """
+        wait_for(lambda: not self.server(user).get("pending"))
 
     def events(self, user: str) -> list[dict[str, Any]]:
         """Return the events of *user*'s progress stream, until it closes."""

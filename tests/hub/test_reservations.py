@@ -61,8 +61,12 @@ def one_gpu(add_nodes: AddNodes, leave_no_server: None) -> None:
 
 
 def one_more_starts(hub: RunningHub) -> None:
-    """Check that the GPU is free: the next user gets it, and the one after that doesn't."""
-    hub.start_until_ready("next")
+    """Check that the GPU is free: the next user gets it, and the one after that doesn't.
+
+    The hub knows that a pod has gone as soon as the watch says so.
+    """
+    wait_for(lambda: hub.start("next").status_code in {201, 202})
+    hub.until_ready("next")
     assert hub.start("last").status_code in {202, 409}
     hub.events_end("last")
     assert hub.pods.names() == {"jupyter-next"}
