@@ -128,12 +128,13 @@ class NodesToCome:
 def _after(refused: Mapping[Source | None, Obstacle], growth: Growth) -> Growth:
     """Return what is left of a pool after a no: nodes on their way, for other pods of the kind.
 
-    If a pod has waited for its whole time, nodes on their way don't help, either.
+    If a pod has waited for its whole time, nodes on their way don't help, either. Else a pool's own
+    obstacle stays: an autoscaler's answer about a pod may be about other pools.
     """
     if None in refused:
         return replace(growth, obstacle=refused[None], coming=(), requested=0)
-    obstacle = refused.get(growth.source)
-    return growth if obstacle is None else replace(growth, obstacle=obstacle, requested=0)
+    obstacle = growth.obstacle or refused.get(growth.source)
+    return replace(growth, obstacle=obstacle, requested=0) if growth.source in refused else growth
 
 
 def _leaves_open(seen: MayScaleUp | CannotScaleUp) -> bool:

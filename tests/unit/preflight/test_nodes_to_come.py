@@ -224,6 +224,15 @@ def test_a_no_about_one_pod_leaves_nodes_on_their_way_to_those_they_are_for() ->
     assert isinstance(cluster.outlook(pod("a")), CanScaleUp)
 
 
+def test_what_a_pool_says_itself_stays_after_an_answer_about_all_pools() -> None:
+    backs_off = group("gpu", 0, 1) + "  scaleUp: {status: Backoff}\n"
+    objects = autoscalers(status=status(backs_off, group("other", 1, 1)))
+    cluster = Cluster(state(), objects, "detect")
+    cluster.to_come.remember(Subject(pod("a")), Source.CLUSTER_AUTOSCALER, Obstacle(Why.AT_MAXIMUM))
+
+    assert Why.STOCK_OUT in whys(cluster.outlook(pod("b")))
+
+
 def test_a_pod_that_no_node_can_ever_hold_waits_for_none() -> None:
     claim = {"persistentVolumeClaim": {"claimName": "missing"}, "name": "home"}
 
