@@ -154,8 +154,9 @@ def _look(
     pod = trials.pod(smallest)
     if pod is None:
         return Availability(accelerator, State.UNKNOWN)
-    nodes = facts.candidates(state, pod) if accelerator else []
-    gpus = facts.gpus(nodes, accelerator, smallest.gpus)
+    gpus = None
+    if accelerator:
+        gpus = facts.room(facts.candidates(state, pod), accelerator.resource, smallest.gpus)
     if fits_somewhere(state, pod):
         return Availability(accelerator, State.FREE, gpus)
     verdict = evaluate(state, pod)

@@ -1,6 +1,5 @@
 """Keeps one kind of object in the cluster state up to date, and knows how fresh it is."""
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +13,7 @@ from gpuspawner.cluster.events import Change
 from gpuspawner.cluster.kinds import Kind
 from gpuspawner.cluster.watch import Confirmed, Listed, Lost, Page, Signal, Watcher
 from gpuspawner.kube.objects import AnyObject, Undecodable, decode
+from gpuspawner.turn import Turn
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class Reflector:
             # An object that no page of the new list shows no longer exists. The very first list
             # starts with an empty state, so it has no keys to confirm.
             self._unconfirmed = await self._keys()
-        turn = _Turn()
+        turn = Turn(_TURN_SECONDS)
         for item in items:
             self._unconfirmed.discard(self._put(decode(self.kind.name, item)))
             await turn.end_if_long()
@@ -113,20 +113,20 @@ class Reflector:
 
     async def _keys(self) -> set[tuple[str, str]]:
         keys: set[tuple[str, str]] = set()
-        turn = _Turn()
+        turn = Turn(_TURN_SECONDS)
         for key in self._state.keys(self.kind.name):
             keys.add(key)
             await turn.end_if_long()
         return keys
 
     async def _drop(self, keys: Iterable[tuple[str, str]]) -> None:
-        turn = _Turn()
+        turn = Turn(_TURN_SECONDS)
         for namespace, name in keys:
             self._state.remove(self.kind.name, namespace, name)
             await turn.end_if_long()
 
     async def _take_changes(self, changes: Iterable[Change]) -> None:
-        turn = _Turn()
+        turn = Turn(_TURN_SECONDS)
         for change in changes:
             if change.type == "DELETED":
                 self._state.remove(self.kind.name, *_key(change.object))
@@ -161,18 +161,6 @@ class Reflector:
                 self.kind.name,
                 undecodable.problem[:200],
             )
-
-
-class _Turn:
-    """How long this task has held the event loop."""
-
-    def __init__(self) -> None:
-        self._started = time.perf_counter()
-
-    async def end_if_long(self) -> None:
-        if time.perf_counter() - self._started > _TURN_SECONDS:
-            await asyncio.sleep(0)
-            self._started = time.perf_counter()
 
 
 def _key(parsed: AnyObject | Undecodable) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from gpuspawner.admission.dry_runs import TooManyDryRunsError
 from gpuspawner.admission.rejection import OutOfRange, OverQuota, QuotaUncounted, Rejection
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.alternatives import Variants, request_for
-from gpuspawner.preflight.decision import Alternative, Decision, Reason, Refuse, Wait
+from gpuspawner.preflight.decision import Alternative, Decision, Reason, Refuse, Room, Wait
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.verdicts import Shape
@@ -48,6 +48,10 @@ class AdmittedPreflight:
     def shape(self, proposal: Proposal) -> Shape | None:
         """As `Preflight.shape`."""
         return self._preflight.shape(proposal)
+
+    def room(self, proposal: Proposal) -> Room | None:
+        """As `Preflight.room`."""
+        return self._preflight.room(proposal)
 
     async def foretell(self, proposal: Proposal, admission: Admission) -> Decision:
         """Like `check`, for an open form whose choices change: ask admission only about a no.

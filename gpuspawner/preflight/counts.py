@@ -1,18 +1,21 @@
 """Counts over all nodes, kept as long as the cluster stays as it is.
 
-A page asks about a hundred pods, and most of them want the same devices and select the same nodes.
+A page asks about hundreds of pods. Most of them want the same devices and select the same nodes.
 """
 
 from collections import Counter
+from dataclasses import replace
 
 from msgspec import msgpack
 
 from gpuspawner.kube.nodes import PriorityClass, Taint
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.preflight.decision import TaintedNodes
+from gpuspawner.preflight import facts
+from gpuspawner.preflight.decision import Room, TaintedNodes
 from gpuspawner.scheduling.failures import Untolerated
 from gpuspawner.scheduling.node_affinity import node_choice
+from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.outcome import AWAY_TAINTS
 from gpuspawner.scheduling.priority import BUILT_IN, priority_of
 from gpuspawner.scheduling.requests import is_extended, pod_requests
@@ -30,6 +33,44 @@ class Counts:
         self._version = -1
         self._most_free: dict[str, int] = {}
         self._taints: dict[bytes, tuple[TaintedNodes, ...]] = {}
+        self._candidates: dict[bytes, tuple[NodeInfo, ...]] = {}
+        self._rooms: dict[tuple[int, str], Room] = {}
+
+    def candidates(self, pod: Pod | None) -> tuple[NodeInfo, ...]:
+        """As `facts.candidates`; the same object for pods that select and tolerate the same."""
+        if pod is None:
+            return ()
+        try:
+            pod_requests(pod, self._state.rules)
+        except QuantityError:
+            return ()
+        self._forget_if_changed()
+        spec = pod.spec
+        spread = spec.topology_spread_constraints  # only its errors matter
+        key = _encode((spec.node_name, spec.node_selector, spec.affinity, spec.tolerations, spread))
+        if key not in self._candidates:
+            self._candidates[key] = facts.candidates(self._state, pod)
+        return self._candidates[key]
+
+    def room(self, nodes: tuple[NodeInfo, ...], resource: str, asked: int) -> Room:
+        """As `facts.room`, for *nodes* that `candidates` has just returned."""
+        key = id(nodes), resource  # the nodes are kept, so that no others get their id
+        if key not in self._rooms:
+            self._rooms[key] = facts.room(nodes, resource, asked)
+        return replace(self._rooms[key], asked=asked)
+
+    def shortage(self, pod: Pod, nodes: tuple[NodeInfo, ...], first: str | None) -> Room | None:
+        """As `facts.shortage`, for *nodes* that `candidates` has just returned.
+
+        Raises:
+            QuantityError: As `facts.shortage`.
+        """
+        amount = pod_requests(pod, self._state.rules).get(first or "", 0)
+        if first and nodes:
+            room = self.room(nodes, first, amount)
+            if room.most_free < amount:
+                return room
+        return facts.shortage(self._state, pod, nodes, first)
 
     def lacks_devices(self, pod: Pod) -> bool:
         """Whether no node has as many devices free as the pod requests.
@@ -70,6 +111,8 @@ class Counts:
             self._version = self._state.version
             self._most_free.clear()
             self._taints.clear()
+            self._candidates.clear()
+            self._rooms.clear()
 
 
 def _could_be_raised(state: ClusterState, pod: Pod) -> bool:

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.policy import Grant
-from gpuspawner.preflight import facts
 from gpuspawner.preflight.alternatives import Variant, Variants, nearest
 from gpuspawner.preflight.counts import Counts
 from gpuspawner.preflight.decision import (
@@ -14,6 +13,7 @@ from gpuspawner.preflight.decision import (
     Decision,
     Reason,
     Refuse,
+    Room,
     Start,
     UnknownRules,
     Wait,
@@ -23,6 +23,7 @@ from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.verdicts import Subject, Verdicts
 from gpuspawner.scaling.outlook import CannotScaleUp
 from gpuspawner.scheduling import Unknown
+from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome, Verdict
 
@@ -58,11 +59,11 @@ class Decider:
 
     def try_again(self, proposal: Proposal, age: float) -> Refuse:
         """Refuse a pod that fits now, because others may get the room."""
-        nodes = facts.candidates(self._state, proposal.decoded)
+        nodes = self._counts.candidates(proposal.decoded)
         return Refuse(
             proposal.grant,
             Reason.TRY_AGAIN,
-            gpus=facts.gpus(nodes, proposal.grant.accelerator, proposal.grant.gpus),
+            gpus=self._gpus(nodes, proposal.grant),
             candidates=len(nodes),
             view_age=age,
         )
@@ -77,6 +78,11 @@ class Decider:
             return None if found is None or found.grant in besides else found
 
         return nearest(proposal.grant, variants.offers, fitting)
+
+    def room(self, proposal: Proposal) -> Room | None:
+        """Return how many GPUs are on the nodes on which the pod could run; None without either."""
+        nodes = self._counts.candidates(proposal.decoded)
+        return self._gpus(nodes, proposal.grant) if nodes else None
 
     def fits(self, proposal: Proposal) -> bool:
         """Whether a node has room for the pod at this moment."""
@@ -103,13 +109,13 @@ class Decider:
         outlook = self._to_come.outlook(proposal.key, subject, proposal.declared_pool)
         if not isinstance(outlook, CannotScaleUp):
             return Wait(grant, outlook)
-        nodes = facts.candidates(self._state, pod)
+        nodes = self._counts.candidates(pod)
         resource = grant.accelerator.resource if grant.accelerator else None
         return Refuse(
             grant,
             _reason(verdict),
-            gpus=facts.gpus(nodes, grant.accelerator, grant.gpus),
-            shortage=facts.shortage(self._state, pod, nodes, resource),
+            gpus=self._gpus(nodes, grant),
+            shortage=self._counts.shortage(pod, nodes, resource),
             taints=self._counts.taints(pod),
             candidates=len(nodes),
             away=len(verdict.away),
@@ -128,9 +134,13 @@ class Decider:
         varied = replace(proposal, pod=plain)
         if not self.fits(varied):
             return None
-        nodes = facts.candidates(self._state, varied.decoded)
-        gpus = facts.gpus(nodes, grant.accelerator, grant.gpus)
-        return Alternative(grant, variant.differences, gpus)
+        nodes = self._counts.candidates(varied.decoded)
+        return Alternative(grant, variant.differences, self._gpus(nodes, grant))
+
+    def _gpus(self, nodes: tuple[NodeInfo, ...], grant: Grant) -> Room | None:
+        if grant.accelerator is None:
+            return None
+        return self._counts.room(nodes, grant.accelerator.resource, grant.gpus)
 
 
 def _reason(verdict: Verdict) -> Reason:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.offers import Accelerator
 from gpuspawner.preflight.contention import requests_with_pod
 from gpuspawner.preflight.decision import Room
 from gpuspawner.scheduling.filters import Filters
@@ -14,18 +13,18 @@ from gpuspawner.scheduling.requests import CPU, MEMORY, pod_requests
 from gpuspawner.scheduling.state import ClusterState
 
 
-def candidates(state: ClusterState, pod: Pod | None) -> list[NodeInfo]:
+def candidates(state: ClusterState, pod: Pod | None) -> tuple[NodeInfo, ...]:
     """Return the nodes that the pod's selectors and tolerations allow and that aren't away.
 
     These are the nodes that pass the evaluation's static filters. A pod that can't be read has
     none, and no verdict either.
     """
     if pod is None:
-        return []
+        return ()
     try:
-        return list(Filters(state, pod).screen().passing)
+        return Filters(state, pod).screen().passing
     except (QuantityError, SelectorError):
-        return []
+        return ()
 
 
 def room(nodes: Sequence[NodeInfo], resource: str, amount: int) -> Room:
@@ -35,11 +34,6 @@ def room(nodes: Sequence[NodeInfo], resource: str, amount: int) -> Room:
     return Room(
         resource, amount, max(free, default=0), sum(free), max(there, default=0), sum(there)
     )
-
-
-def gpus(nodes: Sequence[NodeInfo], accelerator: Accelerator | None, count: int) -> Room | None:
-    """Return how many of an accelerator's GPUs these nodes have; None without one."""
-    return None if accelerator is None else room(nodes, accelerator.resource, count)
 
 
 def shortage(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from gpuspawner.kube.objects import strict_convert
 from gpuspawner.kube.pods import Pod
@@ -31,17 +32,15 @@ class Slot:
     is_trusted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Judged:
     """A pod, prepared to be judged on nodes that don't exist yet.
 
     Attributes:
         exact: Its filters.
-        elsewhere: Its filters if it weren't bound to a zone.
     """
 
     exact: Filters
-    elsewhere: Filters
 
     @classmethod
     def of(cls, state: ClusterState, subject: Subject) -> "Judged":
@@ -51,10 +50,12 @@ class Judged:
             QuantityError, SelectorError, UNDECODABLE: It can't be evaluated.
         """
         claims = [strict_convert(it, PersistentVolumeClaim) for it in subject.new_claims]
-        return cls(
-            Filters(state, subject.pod, claims),
-            Filters(state, without_place(subject.pod)),
-        )
+        return cls(Filters(state, subject.pod, claims))
+
+    @cached_property
+    def elsewhere(self) -> Filters:
+        """Its filters if it weren't bound to a zone."""
+        return Filters(self.exact.state, without_place(self.exact.pod))
 
     def holds(self, slot: Slot) -> bool:
         """Whether the node would hold this pod; an administrator's word is taken."""

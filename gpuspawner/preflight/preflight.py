@@ -24,6 +24,7 @@ from gpuspawner.preflight.decision import (
     Decision,
     Reason,
     Refuse,
+    Room,
     Start,
     UnknownRules,
     ViewNotLive,
@@ -118,6 +119,10 @@ class Preflight:
         """Whether no node has enough free devices for the pod, leaving its other fields aside."""
         pod = proposal.decoded
         return pod is not None and self._counts.lacks_devices(pod)
+
+    def room(self, proposal: Proposal) -> Room | None:
+        """Return how many GPUs are on the nodes on which the pod could run; None without either."""
+        return self._decider.room(proposal)
 
     def try_again(self, proposal: Proposal) -> Refuse:
         """Refuse the pod for the moment, because the answer isn't known in time."""

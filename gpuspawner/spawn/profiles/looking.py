@@ -5,7 +5,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from tornado import web
@@ -15,11 +15,9 @@ from gpuspawner.admission.dry_runs import TooManyDryRunsError
 from gpuspawner.admission.rejection import Rejection
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat import kubespawner
-from gpuspawner.preflight import facts
-from gpuspawner.preflight.decision import Decision, Room, Start, UnknownRules
+from gpuspawner.preflight.decision import Decision, Start, UnknownRules
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.runtime import Runtime
-from gpuspawner.scheduling import ClusterState
 from gpuspawner.spawn.host import Host
 from gpuspawner.spawn.profiles import availability
 from gpuspawner.spawn.profiles.choosing import Chosen, of_profile
@@ -28,49 +26,18 @@ from gpuspawner.spawn.profiles.listing import Listed, Lists
 from gpuspawner.spawn.profiles.samples import Key, Pattern, Samples, sample
 from gpuspawner.spawn.profiles.trial import try_out, unknown
 from gpuspawner.token_bucket import Clock
+from gpuspawner.turn import Turn
 
 _SECONDS, _MOST_KEPT = 300.0, 4096
 """How long pages use what admission did to a pod, and for how many pods."""
+
+_TURN_SECONDS = 0.001
+"""The longest that a page may hold the hub's event loop; a whole class may open theirs at once."""
 
 _NOT_ASKED = ("admission could not be asked in time",)
 
 _silent = logging.getLogger("gpuspawner.profiles.tried")
 _silent.disabled = True
-
-
-class Rooms:
-    """How many devices the nodes of a shape have; counted once for all pages at one moment.
-
-    Most shapes differ only in how much they ask for, and share the nodes.
-    """
-
-    def __init__(self, state: ClusterState) -> None:
-        self._state = state
-        self._version = -1
-        self._kept: dict[object, Room | None] = {}
-        self._of_nodes: dict[object, Room | None] = {}
-
-    def room(self, proposal: Proposal, shape: object) -> Room | None:
-        """Count the devices on the nodes where the pod could run; None if there are no nodes."""
-        if self._version != self._state.version:
-            self._version = self._state.version
-            self._kept.clear()
-            self._of_nodes.clear()
-        accelerator = proposal.grant.accelerator
-        resource = accelerator.resource if accelerator else None
-        if (shape, resource) not in self._kept:
-            self._kept[shape, resource] = self._counted(proposal, resource)
-        return self._kept[shape, resource]
-
-    def _counted(self, proposal: Proposal, resource: str | None) -> Room | None:
-        nodes, grant = facts.candidates(self._state, proposal.decoded), proposal.grant
-        if resource is None or not nodes:
-            return None
-        key = (resource, tuple(map(id, nodes)))
-        if key not in self._of_nodes:
-            self._of_nodes[key] = facts.gpus(nodes, grant.accelerator, grant.gpus)
-        room = self._of_nodes[key]
-        return room and replace(room, asked=grant.gpus)
 
 
 class Admitted:
@@ -99,7 +66,6 @@ class Admitted:
 class Known:
     """What pages have found out for later pages. One for the whole hub."""
 
-    rooms: Rooms
     admitted: Admitted = field(default_factory=Admitted)
     lists: Lists = field(default_factory=Lists)
     drawn: Drawn = field(default_factory=Drawn)
@@ -112,7 +78,7 @@ _known: WeakKeyDictionary[Runtime, Known] = WeakKeyDictionary()
 def known(runtime: Runtime) -> Known:
     """Return what is known in a hub."""
     if runtime not in _known:
-        _known[runtime] = Known(Rooms(runtime.view.state))
+        _known[runtime] = Known()
     return _known[runtime]
 
 
@@ -129,6 +95,7 @@ class Looking:
         self._view = runtime.view
         self._preflight = runtime.preflight
         self._known = known(runtime)
+        self._turn = Turn(_TURN_SECONDS)
         self._renew: Callable[[], Host] | None = None
         self._base: Proposal | None = None
         self._judged: dict[int, availability.Judged] = {}
@@ -157,12 +124,12 @@ class Looking:
             decision, proposal = await self._admitted(chosen, proposal, decision, admission)
         if proposal.grant.accelerator is None and isinstance(decision, Start):
             return availability.Judged(shape, None)  # a quiet page as long as all is well
-        room = self._known.rooms.room(proposal, self._preflight.shape(proposal))
+        room = self._preflight.room(proposal)
         return availability.Judged(shape, availability.availability(decision, room))
 
     async def proposal(self, chosen: Chosen) -> Proposal:
         """Return the proposal of a profile with at most one choice, with what decides about it."""
-        await asyncio.sleep(0)  # let other tasks run, as there may be many profiles
+        await self._turn.end_if_long()  # there may be many profiles
         if self._patterns is None:
             await self._begin()
         pattern = self._pattern(chosen)
@@ -181,7 +148,7 @@ class Looking:
 
     async def whole(self, chosen: Chosen) -> Proposal:
         """Return the proposal of a choice, without logging the errors of making its pod."""
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # see `at_once`: our code does this before it waits
         if self._renew is None:
             copied = self._spawner.copied()
             copied.log = _silent

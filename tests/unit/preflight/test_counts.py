@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import product
 from typing import Any
+
+import pytest
 
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
+from gpuspawner.preflight import facts
 from gpuspawner.preflight.counts import Counts
-from gpuspawner.preflight.decision import TaintedNodes
+from gpuspawner.preflight.decision import Room, TaintedNodes
+from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.state import ClusterState
-from tests.unit.preflight.worlds import node, pod
+from tests.unit.preflight.worlds import GPU, node, pod
 
 TAINT = {"key": "team", "value": "x", "effect": "NoSchedule"}
 AWAY = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
@@ -81,3 +87,74 @@ def test_taints_follow_the_nodes() -> None:
     state.put(convert("Node", node("a", 1)))
 
     assert counts.taints(asking(1)) == ()
+
+
+OTHER = "example.com/gpu"
+SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+WRONG = {"matchExpressions": [{"key": "a", "operator": "Wrong"}]}
+NEAR = {
+    "nodeSelectorTerms": [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["c"]}]}
+    ]
+}
+
+
+def test_what_is_kept_equals_a_fresh_count() -> None:
+    both = node("b", 4, taints=[TAINT])
+    both["status"]["allocatable"] |= {OTHER: "1"}
+    state = state_of(node("a", 2), both, node("c", 1))
+    counts = Counts(state)
+    pods = [
+        asking(gpus, tolerations=tolerations, **spec)
+        for gpus in (1, 4)
+        for tolerations in ([], [{"key": "team", "operator": "Exists"}])
+        for spec in (
+            {},
+            {"nodeSelector": {"gpu": "none"}},
+            {"on": "c"},
+            {
+                "affinity": {
+                    "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": NEAR}
+                }
+            },
+            {"topologySpreadConstraints": [{**SPREAD, "labelSelector": WRONG}]},
+            {"resources": {"requests": {"cpu": "wrong"}}},
+        )
+    ]
+
+    def check() -> None:
+        for its, resource in product(pods * 2, (GPU, OTHER)):
+            nodes = counts.candidates(its)
+            assert nodes == facts.candidates(state, its)
+            assert counts.room(nodes, resource, 2) == facts.room(nodes, resource, 2)
+        for its, first in product(pods[:3], (None, GPU)):
+            nodes = counts.candidates(its)
+            short = facts.shortage(state, its, nodes, first)
+            assert counts.shortage(its, nodes, first) == short
+
+    check()
+    state.put(convert("Pod", pod("other", 1, on="a")))
+    check()
+    state.put(convert("Node", node("b", 4)))
+    check()
+    assert counts.candidates(None) == ()
+
+
+def test_the_devices_of_the_same_nodes_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def room(nodes: Sequence[NodeInfo], resource: str, amount: int) -> Room:
+        asked.append((len(nodes), resource))
+        return counted(nodes, resource, amount)
+
+    counted = facts.room
+    monkeypatch.setattr(facts, "room", room)
+    counts = Counts(state_of(node("a", 2), node("b", 2)))
+
+    for gpus in (3, 4, 8):
+        nodes = counts.candidates(asking(gpus))
+        found = counts.room(nodes, GPU, gpus)
+        assert (found.asked, found.most_free) == (gpus, 2)
+        assert counts.shortage(asking(gpus), nodes, GPU) == found
+
+    assert asked == [(2, GPU)]
