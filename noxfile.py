@@ -43,8 +43,8 @@ CLUSTER = (
 
 # worksteal keeps neighbouring tests on one worker, so that they share hubs and clusters.
 TWO_AT_ONCE = ("-n", "2", "--dist", "worksteal")
-# Hub and cluster often wait for each other; on two cores a third worker uses that time.
-THREE_AT_ONCE = ("-n", "3", "--dist", "worksteal")
+# Hub, cluster and browser often wait for each other; on two cores, more workers use that time.
+FIVE_AT_ONCE = ("-n", "5", "--dist", "worksteal")
 SLOWEST = ("--durations=10", "--durations-min=1")
 
 # The tests start hundreds of hubs and servers as processes. Without compiled modules, each needs
@@ -126,7 +126,7 @@ def hub(session: nox.Session, hub: str) -> None:
     session.install("-e", ".[test]", *HUBS[hub])
     _build_control_plane(session)
     without = "" if HUBS[hub] == NEWEST_HUB else "one_hub"
-    _pytest(session, *THREE_AT_ONCE, tests=["tests/hub"], without=without)
+    _pytest(session, *FIVE_AT_ONCE, tests=["tests/hub"], without=without)
 
 
 @nox.session
@@ -135,7 +135,7 @@ def oldest_hub(session: nox.Session) -> None:
     session.install("-e", ".[test]", *OLDEST_HUB)
     _build_control_plane(session)
     tests = ("tests/unit/compat", "tests/hub/test_existing_hubs.py", "tests/hub/test_refusals.py")
-    _pytest(session, *THREE_AT_ONCE, tests=tests, without="one_hub")
+    _pytest(session, *FIVE_AT_ONCE, tests=tests, without="one_hub")
 
 
 @nox.session
@@ -147,7 +147,7 @@ def cluster(session: nox.Session) -> None:
     session.install("-e", ".[test,browser]", *NEWEST_HUB)
     session.env["CHROMIUM"] = _chromium(session)
     _build_control_plane(session)
-    _pytest(session, *THREE_AT_ONCE, tests=CLUSTER)
+    _pytest(session, *FIVE_AT_ONCE, tests=CLUSTER)
 
 
 @nox.session
