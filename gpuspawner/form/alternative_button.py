@@ -8,10 +8,13 @@ from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlencode
 
 from gpuspawner.options import ACCELERATOR, NAMES, OF, GPURequest, user_options
+from gpuspawner.options.declared import OPTIONS
 from gpuspawner.options.parsing import UNLISTED
 
 _PROFILE, _OPTION = "profile", "profile-option-"
 """KubeSpawner's names of the fields of profiles."""
+
+_WRITTEN_IN = frozenset(f"{UNLISTED}{option.name}" for option in OPTIONS)
 
 INSTEAD = "instead"
 """The name of the buttons."""
@@ -50,7 +53,7 @@ def pressed(form: Mapping[str, list[object]]) -> dict[str, list[object]]:
 
 
 def _is_of_accelerators(name: str) -> bool:
-    return name.partition(OF)[0].removeprefix(UNLISTED) in NAMES
+    return name.partition(OF)[0] in NAMES or name in _WRITTEN_IN
 
 
 def _is_of_profiles(name: str) -> bool:
