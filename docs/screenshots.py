@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def take_the_demo(browser: Browser, url: str) -> None:
-    """Take the form and two refusals, and the page of a user for whom a node comes."""
+    """Take the form and two refusals, and the page of a user who waits for a new node."""
     alice, bob = log_in(window(browser), url, "alice"), log_in(window(browser), url, "bob")
     picture(alice, "form")
     start(alice, "NVIDIA Tesla T4")

@@ -42,9 +42,13 @@ async def missing(client: Client, rights: Iterable[Right]) -> set[Right]:
     Raises:
         RequestError: It doesn't say.
     """
-    listed = list(rights)
-    allowed = await asyncio.gather(*(_allowed(client, right) for right in listed))
-    return {right for right, yes in zip(listed, allowed, strict=True) if not yes}
+    try:
+        # Not gather(), which leaves the other requests running when one has failed.
+        async with asyncio.TaskGroup() as asking:
+            asked = {right: asking.create_task(_allowed(client, right)) for right in rights}
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return {right for right, answer in asked.items() if not answer.result()}
 
 
 async def user(client: Client) -> str:

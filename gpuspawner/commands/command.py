@@ -19,7 +19,7 @@ from gpuspawner.kube.files import FileError
 from gpuspawner.offers import OfferError
 
 OF_THE_CHART = Path("/usr/local/etc/jupyterhub/jupyterhub_config.py")
-"""Where the hub of Zero to JupyterHub has its configuration file."""
+"""The configuration file in the hub pod of Zero to JupyterHub."""
 
 COMMON_ALIASES = {
     ("f", "config"): "Command.config_file",

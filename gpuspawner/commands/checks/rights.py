@@ -1,6 +1,5 @@
 """Whether the hub has its rights, and what comes of it without each."""
 
-import asyncio
 from collections.abc import Iterator
 
 from gpuspawner import messages
@@ -37,9 +36,8 @@ async def check(hub: Hub) -> list[Finding]:
     user = await access.user(client)
     found = [_identity(user, namespace)]
     try:
-        missing, scaling = await asyncio.gather(
-            access.missing(client, [*reading, *starting]), _about_scaling(hub)
-        )
+        missing = await access.missing(client, [*reading, *starting])
+        scaling = await _about_scaling(hub)
     except RequestError as failed:
         make = warning if isinstance(hub.view.health(), Live) else error
         text = f"The API server doesn't say what the hub may do ({failed})."
