@@ -98,6 +98,8 @@ def why(decision: Refuse) -> str:
             return _("Other servers are starting right now, and may take the room for yours.")
         case Reason.TAKEN:
             return _("Just before your server started, someone else took the room that it needs.")
+        case Reason.DELETED:
+            return _("The cluster or an administrator ended your server before it was ready.")
         case Reason.AWAY:
             return _(
                 "All machines that could hold your server are offline right now, perhaps for "
@@ -225,6 +227,8 @@ def _way_out(decision: Refuse) -> str:
             return words.ask()
         case Reason.TRY_AGAIN:
             return words.retry()
+        case Reason.DELETED:
+            return _("Please start it again.")
         case _:
             return _("Please try again a little later.")
 

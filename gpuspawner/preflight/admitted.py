@@ -108,7 +108,8 @@ class AdmittedPreflight:
 
         If admission was asked for the refusal, it is asked for the alternatives too.
         """
-        if refusal.reason is Reason.TRY_AGAIN:  # it isn't known yet who gets the room
+        # It isn't known yet who gets the room; or the same choice may well start again.
+        if refusal.reason in (Reason.TRY_AGAIN, Reason.DELETED):
             return refusal
         if not refusal.after_admission:
             return replace(refusal, alternatives=self._preflight.alternatives(proposal, variants))

@@ -1,15 +1,15 @@
 """Waits for a node that is to come, and ends in a refusal if it doesn't."""
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import NoReturn
 
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.autoscaling import Event
-from gpuspawner.preflight.decision import Decision, Refuse, Start, Wait
+from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, Wait
 from gpuspawner.preflight.nodes_to_come import NodesToCome
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.verdicts import Subject
@@ -30,6 +30,8 @@ _SHORT_LOOK, _RESTS = 0.005, 9
 LASTING_SECONDS = 10.0
 """How long all pools must have ended. A node that has just joined isn't always seen in one moment
 with its devices and its labels."""
+UNSEEN_SECONDS = 2.0
+"""How long a pod must be out of sight. The view may lag, and still have shown an older one."""
 
 
 def longest_wait(scale_up: CanScaleUp | MayScaleUp) -> float:
@@ -44,6 +46,7 @@ class NodeWaits:
         check: Decides about a proposal at this moment.
         trial: As `TRIAL_SECONDS`.
         lasting: As `LASTING_SECONDS`.
+        unseen: As `UNSEEN_SECONDS`.
     """
 
     def __init__(
@@ -53,26 +56,31 @@ class NodeWaits:
         check: Callable[[Proposal], Decision],
         trial: float = TRIAL_SECONDS,
         lasting: float = LASTING_SECONDS,
+        unseen: float = UNSEEN_SECONDS,
     ) -> None:
         self._view = view
         self._to_come = to_come
         self._check = check
         self._trial = trial
         self._lasting = lasting
+        self._unseen = unseen
         self._turns = _Turns()
 
     async def until_in_vain(self, proposal: Proposal, wait: Wait) -> Refuse:
-        """Return why no node comes for the existing pod; if it gets one, wait forever.
+        """Return why no node comes for the existing pod; if it gets one, wait until it is gone.
 
         A wait ends with the autoscaler's own no, with the end of every pool that would help, or
-        when its time is up. That answer is remembered for pods of the same kind.
+        when its time is up. That answer is remembered for pods of the same kind. It also ends with
+        the pod: others may delete or evict it, and the hub's own timeout is long.
         """
         key = "/".join(proposal.key)
-        clock = _Clock(wait, self._trial)
+        clock, sight = _Clock(wait, self._trial), _Sight(self._view, key, self._unseen)
         with self._view.events.of(*proposal.key) as heard:
             while not self._has_node(key):
                 await self._view.changed(_LOOK_EVERY)
                 await self._turns.come()
+                if sight.is_lost():
+                    return Refuse(proposal.grant, Reason.DELETED)
                 pod = self._view.state.unbound_pods.get(key)
                 if pod is None or not self._view.in_touch():
                     continue
@@ -86,7 +94,9 @@ class NodeWaits:
                 if refusal is not None:
                     return refusal
         self._measure(key, wait, clock)
-        return await _forever()
+        while not sight.is_lost():
+            await self._view.changed(_LOOK_EVERY)
+        return Refuse(proposal.grant, Reason.DELETED)
 
     def _has_node(self, key: str) -> bool:
         """Whether the pod is on a node; an older pod of its name may still be ending."""
@@ -159,9 +169,24 @@ class _Turns:
             self._next = time.monotonic() + _RESTS * took
 
 
-async def _forever() -> NoReturn:
-    while True:
-        await asyncio.Event().wait()
+class _Sight:
+    """Whether the view still shows a pod that it has shown."""
+
+    def __init__(self, view: ClusterView, key: str, unseen: float) -> None:
+        self._view = view
+        self._key = key
+        self._unseen = unseen
+        self._last = math.inf if not self._is_seen() else time.monotonic()
+
+    def is_lost(self) -> bool:
+        """Whether the pod is gone: out of sight for a while, and not only because of the view."""
+        if self._is_seen() or (self._last < math.inf and not self._view.in_touch()):
+            self._last = time.monotonic()
+        return time.monotonic() - self._last >= self._unseen
+
+    def _is_seen(self) -> bool:
+        state = self._view.state
+        return self._key in state.pods or self._key in state.unbound_pods
 
 
 class _Clock:

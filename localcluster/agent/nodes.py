@@ -13,6 +13,9 @@ log = logging.getLogger(__name__)
 #: A kubelet's own figures: it renews every 10 s; after 50 s without, the node is Unknown.
 _RENEW_EVERY = 10.0
 _LEASE_SECONDS = 40
+#: How long one of Karpenter's nodes takes from its registration until it is Ready, in seconds.
+_REGISTERED_BEFORE = 2.0
+_LOOK_EVERY = 0.2
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
 
@@ -23,11 +26,7 @@ def is_kept(node: Object) -> bool:
 
 
 def is_registered(node: Object) -> bool:
-    """Return whether Karpenter has registered the node, if it is Karpenter's.
-
-    A real node becomes Ready seconds later. If both came at once, the controller that evicts pods
-    by taints could see a new pod on the node before it sees that the taint has gone.
-    """
+    """Return whether Karpenter has registered the node, if it is Karpenter's."""
     taints = node["spec"].get("taints", [])
     return all(taint["key"] != UNREGISTERED_TAINT for taint in taints)
 
@@ -35,6 +34,7 @@ def is_registered(node: Object) -> bool:
 async def keep_nodes(api: Api) -> None:
     """Keep every node with the agent's annotation Ready, forever."""
     work: dict[str, list[asyncio.Task[None]]] = {}
+    registering: set[str] = set()
     async with asyncio.TaskGroup() as tasks:
         async for change in api.follow("/api/v1/nodes", {}):
             node = change.object
@@ -48,8 +48,30 @@ async def keep_nodes(api: Api) -> None:
                 if devices := await device_plugin.hold_back(api, node):
                     reporting = device_plugin.report_later(api, node, devices)
                     work[name].append(tasks.create_task(reporting))
-            if is_registered(node):
+            if not is_registered(node) and name not in registering:
+                registering.add(name)
+                readying = _make_ready_once_registered(api, name, registering)
+                work[name].append(tasks.create_task(readying))
+            if name not in registering:
                 await _make_ready(api, node)
+
+
+async def _make_ready_once_registered(api: Api, name: str, registering: set[str]) -> None:
+    """Make one of Karpenter's nodes Ready some time after Karpenter has registered it.
+
+    A real node takes seconds, too. If both came at once, the controller that evicts pods by taints
+    could see a new pod on the node before it sees that the taint has gone.
+    """
+    path = f"/api/v1/nodes/{name}"
+    try:
+        while not is_registered(await api.get(path)):  # noqa: ASYNC110, it is only a simulation
+            await asyncio.sleep(_LOOK_EVERY)
+        await asyncio.sleep(_REGISTERED_BEFORE)
+        await _make_ready(api, await api.get(path))
+    except ApiError as error:
+        log.warning("node %s: %s", name, error)
+    finally:
+        registering.discard(name)
 
 
 async def _make_ready(api: Api, node: Object) -> None:

@@ -160,7 +160,16 @@ ROOMS = [
 refusals = st.builds(
     Refuse,
     st.sampled_from([GRANT, Grant(memory=GIB), Grant()]),
-    st.sampled_from([Reason.BUSY, Reason.TRY_AGAIN, Reason.TAKEN, Reason.AWAY, Reason.IMPOSSIBLE]),
+    st.sampled_from(
+        [
+            Reason.BUSY,
+            Reason.TRY_AGAIN,
+            Reason.TAKEN,
+            Reason.DELETED,
+            Reason.AWAY,
+            Reason.IMPOSSIBLE,
+        ]
+    ),
     st.sampled_from(ROOMS),
     st.sampled_from(ROOMS),
     alternatives=st.lists(st.sampled_from(ALTERNATIVES), max_size=3).map(tuple),

@@ -126,6 +126,13 @@ SENTENCES = [
         ),
     ),
     (
+        Refuse(Grant(A100, 1), Reason.DELETED),
+        (
+            "The cluster or an administrator ended your server before it was ready. "
+            "Please start it again."
+        ),
+    ),
+    (
         Refuse(Grant(A100, 1), Reason.AWAY, away=2),
         (
             "All machines that could hold your server are offline right now, perhaps for "

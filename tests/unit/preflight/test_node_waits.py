@@ -12,7 +12,7 @@ import pytest
 
 from gpuspawner.kube.autoscaling import ConfigMap, Event, NodePool
 from gpuspawner.preflight import node_waits
-from gpuspawner.preflight.decision import Decision, Refuse, Wait
+from gpuspawner.preflight.decision import Decision, Reason, Refuse, Wait
 from gpuspawner.preflight.node_waits import NodeWaits, longest_wait
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
@@ -50,7 +50,7 @@ class World:
         pools = Pools(self.view.state, self.view.autoscalers)
         self.preflight = Preflight(self.view, pools=pools)
         to_come, check = self.preflight.to_come, self.preflight.check
-        self.waits = NodeWaits(self.view, to_come, check, trial, lasting)
+        self.waits = NodeWaits(self.view, to_come, check, trial, lasting, unseen=0.01)
         self.asked = proposal("a")
         self.wait = Wait(self.asked.grant, scale_up)
         self._sent = 0
@@ -279,6 +279,43 @@ async def test_a_pod_that_gets_its_node_waits_no_longer_and_its_time_is_measured
 
         assert world.still_waits()
         assert usual.minutes("") is not None
+
+
+async def test_a_start_ends_with_its_pod_before_and_after_it_gets_a_node() -> None:
+    for nodes in ((), ("n",)):
+        async with World() as world:
+            for name in nodes:
+                world.view.put("Pod", pod("a", on=name))
+                await settle()
+            world.view.remove_pod("a")
+
+            assert (await world.refusal()).reason is Reason.DELETED
+
+
+async def test_while_contact_is_lost_a_pod_that_is_missing_is_not_taken_for_gone() -> None:
+    async with World() as world:
+        world.view.touch = False
+        world.view.remove_pod("a")
+        await asyncio.sleep(0.02)
+        world.view.wake()
+        await settle()
+
+        assert world.still_waits()
+
+
+async def test_an_older_pod_that_the_view_still_showed_is_not_taken_for_the_one_that_waits() -> (
+    None
+):
+    async with World() as world:
+        world.view.remove_pod("a")
+        world.view.wake()
+        await settle()
+        world.view.put("Pod", pod("a"))
+        await asyncio.sleep(0.02)
+        world.view.wake()
+        await settle()
+
+        assert world.still_waits()
 
 
 async def test_an_older_node_says_nothing_about_the_time_of_a_new_one() -> None:

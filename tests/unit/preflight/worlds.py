@@ -51,6 +51,7 @@ class StillView(ClusterView):
             self.autoscalers.mark_known(scaling.name)
         self.events = FedEvents(_no_server, Backoff(), self.wake)
         self.now: Health = Live(0.5)
+        self.touch = True
         self.state.mark_known("Node")
         self.state.mark_known("Pod")
         self.state.mark_known("PriorityClass")
@@ -59,6 +60,9 @@ class StillView(ClusterView):
 
     def health(self) -> Health:
         return self.now
+
+    def in_touch(self) -> bool:
+        return self.touch
 
     def put(self, kind: str, plain: Plain) -> None:
         self.state.put(convert(kind, plain))
