@@ -62,9 +62,8 @@ class Capacity(FromFiles):
 
 
 def _row(hub: Hub, tried: Tried) -> Row:
-    pod = tried.proposal.decoded if tried.proposal else None
     accelerator = tried.proposal.grant.accelerator if tried.proposal else None
-    nodes = facts.candidates(hub.state, pod)
+    nodes = facts.candidates(hub.state, tried.pod)
     if accelerator is None:
         return Row(tried.server.offer, "", len(nodes), 0, 0, 0, 0, _now(tried))
     resource = accelerator.resource

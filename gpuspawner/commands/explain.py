@@ -53,14 +53,13 @@ class Explain(FromFiles):
         tried = await try_out(hub, Server(name, "", options))
         if tried.proposal is None:
             raise UsageError(tried.problem)
-        read = tried.proposal.subject
-        if not hasattr(read, "pod"):
+        if tried.pod is None:
             raise UsageError("the pod can't be built from this configuration")
-        verdict = explain(hub.state, read.pod, new_claims=tried.proposal.new_claims)
+        verdict = explain(hub.state, tried.pod, new_claims=tried.proposal.new_claims)
         said = messages.preview(tried.decision).text if tried.decision else ""
         if isinstance(tried.decision, Refuse) and tried.decision.rejection is not None:
             return self._rejected(name, tried.decision.rejection, said)
-        return self._tell(hub, name, read.pod, verdict, said)
+        return self._tell(hub, name, tried.pod, verdict, said)
 
     def _about_pod(self, hub: Hub, key: str) -> int:
         bound = hub.state.pods.get(key)

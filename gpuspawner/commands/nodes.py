@@ -30,10 +30,9 @@ def names(nodes: Iterable[NodeInfo]) -> str:
 
 def selected(state: ClusterState, tried: Tried) -> list[NodeInfo]:
     """Return the nodes that the pod's selector and affinity select."""
-    pod = tried.proposal.decoded if tried.proposal else None
-    if pod is None:
+    if tried.pod is None:
         return []
-    choice = node_choice(pod.spec)
+    choice = node_choice(tried.pod.spec)
     return [node for node in state.nodes.values() if choice.matches(node.labels, node.name)]
 
 

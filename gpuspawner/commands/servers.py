@@ -9,6 +9,7 @@ from tornado import web
 from gpuspawner import options
 from gpuspawner.admission.rejection import Rejection
 from gpuspawner.commands.hub import Hub
+from gpuspawner.kube.pods import Pod
 from gpuspawner.messages import profile_named
 from gpuspawner.offers import Accelerator, Offers
 from gpuspawner.options import GPURequest
@@ -64,6 +65,11 @@ class Tried:
     proposal: Proposal | None = None
     decision: Decision | None = None
     problem: str = ""
+
+    @property
+    def pod(self) -> Pod | None:
+        """The proposal's pod; None if there can be none, or it can't be read."""
+        return self.proposal.decoded if self.proposal else None
 
 
 async def listed(hub: Hub) -> list[Server]:

@@ -173,8 +173,7 @@ def _no_node(state: ClusterState, tried: Tried) -> Cause:
             "The cluster has no nodes, so nobody can start {servers}.",
             "Add nodes; if an autoscaler adds them, set GPUSpawner.autoscaling = 'always'.",
         )
-    pod = tried.proposal.decoded if tried.proposal else None
-    wrong = labels.wrong(state, pod.spec) if pod else None
+    wrong = labels.wrong(state, tried.pod.spec) if tried.pod else None
     if wrong is None:
         return Cause(
             "no-node",
@@ -191,8 +190,7 @@ def _no_node(state: ClusterState, tried: Tried) -> Cause:
 
 
 def _unknown_pool(state: ClusterState, tried: Tried) -> Cause | None:
-    pod = tried.proposal.decoded if tried.proposal else None
-    wrong = labels.wrong(state, pod.spec) if pod else None
+    wrong = labels.wrong(state, tried.pod.spec) if tried.pod else None
     if wrong is None:
         return None
     meant = f"If you mean {wrong.instead}, write that in {{place}}. " if wrong.instead else ""

@@ -79,5 +79,4 @@ def check_schedulers(hub: Hub, tried: list[Tried]) -> Iterator[Finding]:
 
 
 def _scheduler(tried: Tried) -> str:
-    pod = tried.proposal.decoded if tried.proposal else None
-    return (pod.spec.scheduler_name if pod else "") or DEFAULT_SCHEDULER
+    return (tried.pod.spec.scheduler_name if tried.pod else "") or DEFAULT_SCHEDULER
