@@ -32,7 +32,6 @@ class HubSettings(Settings, hub_limits.Settings, Protocol):
     """KubeSpawner's and JupyterHub's traits of a spawner that the block reads."""
 
     preflight: str
-    profile_list: Any
     node_selector: dict[str, str]
     node_affinity_required: Any
 

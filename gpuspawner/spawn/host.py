@@ -30,7 +30,6 @@ class Host(Settings, Protocol):
     active: bool
     namespace: str
     pod_name: str
-    profile_list: Any
     stock: Stock
     storage_pvc_ensure: bool
     start_timeout: int
@@ -47,9 +46,6 @@ class Host(Settings, Protocol):
 
     def get_pvc_manifest(self) -> Any:
         """Make the PersistentVolumeClaim of the user's home directory."""
-
-    def trait_has_value(self, name: str) -> bool:
-        """Whether a trait is set, or its default has been made."""
 
     def set_trait(self, name: str, value: object) -> None:
         """Set a trait, read-only or not."""
