@@ -70,7 +70,7 @@ def discover(state: ClusterState) -> Discovery:
     nodes: dict[tuple[str, str, str], list[NodeInfo]] = {}
     for node in state.nodes.values():
         for resource in gpus(node):
-            label, value = _label(node)
+            label, value = model_label(node)
             nodes.setdefault((label, value, resource), []).append(node)
     found: dict[str, Accelerator] = {}
     for group in sorted(nodes):
@@ -95,7 +95,8 @@ def is_gpu(resource: str) -> bool:
     return resource in RESOURCES or resource.startswith(MIG)
 
 
-def _label(node: NodeInfo) -> tuple[str, str]:
+def model_label(node: NodeInfo) -> tuple[str, str]:
+    """Return the label that names a node's model, or else its type, and its value; "" if none."""
     for label in (*MODEL_LABELS, INSTANCE_TYPE):
         if node.labels.get(label):
             return label, node.labels[label]

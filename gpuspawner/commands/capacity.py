@@ -68,11 +68,10 @@ def _row(hub: Hub, tried: Tried) -> Row:
         return Row(tried.server.offer, "", len(nodes), 0, 0, 0, 0, _now(tried))
     resource = accelerator.resource
     there = amount(nodes, resource)
-    most = max((node.free.get(resource, 0) for node in nodes), default=0)
-    free = sum(max(0, node.free.get(resource, 0)) for node in nodes)
+    room = facts.room(nodes, resource, 0)
     return Row(
-        tried.server.offer, resource, len(nodes), there.total, there.used, free, max(0, most),
-        _now(tried),
+        tried.server.offer, resource, len(nodes), there.total, there.used, room.free,
+        room.most_free, _now(tried),
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import asdict
 from inspect import cleandoc
 
 from gpuspawner.commands import terminal
@@ -36,7 +37,7 @@ class Doctor(Command):
         """Print all findings, the worst first."""
         findings = sorted(self._findings(), key=lambda it: list(Severity).index(it.severity))
         if self.output == "json":
-            terminal.say_json({"findings": [_plain(finding) for finding in findings]})
+            terminal.say_json({"findings": [asdict(finding) for finding in findings]})
         else:
             _tell(findings)
         return int(any(finding.severity is Severity.ERROR for finding in findings))
@@ -48,15 +49,6 @@ class Doctor(Command):
             text = f"{self.path}: the hub would not start: {error}"
             advice = "Correct the configuration file, and run this command again."
             return [Finding("configuration", Severity.ERROR, text, advice)]
-
-
-def _plain(finding: Finding) -> dict[str, str]:
-    return {
-        "id": finding.id,
-        "severity": finding.severity.value,
-        "text": finding.text,
-        "advice": finding.advice,
-    }
 
 
 def _tell(findings: Iterable[Finding]) -> None:

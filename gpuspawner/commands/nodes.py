@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpuspawner.commands.servers import Tried
-from gpuspawner.discovery import INSTANCE_TYPE, MODEL_LABELS, gpus
+from gpuspawner.discovery import gpus, model_label
 from gpuspawner.scheduling import ClusterState, NodeInfo
 from gpuspawner.scheduling.node_affinity import node_choice
 from gpuspawner.scheduling.outcome import AWAY_TAINTS
@@ -96,7 +96,7 @@ def groups(nodes: Iterable[NodeInfo]) -> list[Group]:
     for node in nodes:
         found.setdefault(_alike(node), []).append(node)
     made = [
-        Group(_kind(its[0]), away(its[0]), tuple(sorted(gpus(its[0]))), tuple(its))
+        Group(model_label(its[0])[1], away(its[0]), tuple(sorted(gpus(its[0]))), tuple(its))
         for its in found.values()
     ]
     return sorted(made, key=lambda it: (not it.resources, it.kind, it.away, it.nodes[0].name))
@@ -107,10 +107,5 @@ def _alike(node: NodeInfo) -> tuple[object, ...]:
     devices = [(name, node.capacity.get(name), node.allocatable.get(name)) for name in gpus(node)]
     memory = round(node.allocatable.get("memory", 0) / _GIB)
     cpu = node.allocatable.get("cpu", 0)
-    return (_kind(node), away(node), tuple(sorted(devices)), cpu, memory, frozenset(node.taints))
-
-
-def _kind(node: NodeInfo) -> str:
-    return next(
-        (node.labels[it] for it in (*MODEL_LABELS, INSTANCE_TYPE) if node.labels.get(it)), ""
-    )
+    _, kind = model_label(node)
+    return (kind, away(node), tuple(sorted(devices)), cpu, memory, frozenset(node.taints))

@@ -21,7 +21,7 @@ ONE_POD = "ReadWriteOncePod"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 WAIT = "WaitForFirstConsumer"
-IS_DEFAULT = (
+_IS_DEFAULT = (
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 )
@@ -220,7 +220,7 @@ def _with_default_class(
 
     If several classes are the default, it takes the newest, and we don't predict that one.
     """
-    defaults = _default_classes(storage)
+    defaults = default_classes(storage)
     if len(defaults) != 1 or not _is_classless(claim):
         return claim
     spec = msgspec.structs.replace(claim.spec, storage_class_name=defaults[0])
@@ -229,7 +229,7 @@ def _with_default_class(
 
 def _gets_a_class(claim: PersistentVolumeClaim, storage: StorageIndex) -> bool:
     """Return whether a claim will get a default class; existing claims get one later too."""
-    return _is_classless(claim) and bool(_default_classes(storage))
+    return _is_classless(claim) and bool(default_classes(storage))
 
 
 def _is_classless(claim: PersistentVolumeClaim) -> bool:
@@ -237,9 +237,10 @@ def _is_classless(claim: PersistentVolumeClaim) -> bool:
     return claim.spec.storage_class_name is None and not annotated
 
 
-def _default_classes(storage: StorageIndex) -> list[str]:
+def default_classes(storage: StorageIndex) -> list[str]:
+    """Return the names of the default StorageClasses."""
     return [
         class_.metadata.name
         for class_ in storage.all(StorageClass)
-        if "true" in map((class_.metadata.annotations or {}).get, IS_DEFAULT)
+        if "true" in map((class_.metadata.annotations or {}).get, _IS_DEFAULT)
     ]

@@ -19,7 +19,7 @@ from gpuspawner.commands.nodes import count, names, selected
 from gpuspawner.commands.servers import Server, Tried
 from gpuspawner.messages.words import amount, figure
 from gpuspawner.preflight.decision import Reason, Refuse, Start, UnknownRules, Wait
-from gpuspawner.quoting import nearest
+from gpuspawner.quoting import listing, nearest
 from gpuspawner.scaling.outlook import MayScaleUp, Source
 from gpuspawner.scheduling import ClusterState, NodeInfo
 from gpuspawner.scheduling.requests import is_extended
@@ -54,7 +54,7 @@ class Cause:
             for server, detail in zip(servers, details, strict=True)
         ]
         # The names come from the configuration and the cluster, and may contain braces.
-        text = self.text.replace("{servers}", _or(named))
+        text = self.text.replace("{servers}", listing(named))
         places = list(dict.fromkeys(server.place for server in servers))
         advice = self.advice.replace("{place}", " and ".join(places))
         return Finding(self.id, self.worst if is_all else Severity.WARNING, text, advice)
@@ -230,7 +230,3 @@ def _too_large(refusal: Refuse) -> Cause | None:
         "Offer less in {place}, or add larger nodes.",
         f"its nodes have at most {figure(short.resource, short.most)}",
     )
-
-
-def _or(words: Sequence[str]) -> str:
-    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))

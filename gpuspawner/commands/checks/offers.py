@@ -11,6 +11,7 @@ from gpuspawner.commands.nodes import count, names, selected
 from gpuspawner.commands.servers import Server, Tried
 from gpuspawner.discovery import gpus
 from gpuspawner.preflight.decision import Refuse, Start, UnknownRules, Wait
+from gpuspawner.quoting import listing
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp
 from gpuspawner.scheduling import ClusterState
 
@@ -79,11 +80,11 @@ def _doubted(start: Start) -> bool:
 def _all(servers: list[Server]) -> str:
     """Name servers of one offer: `t4 (also with 2 GPUs or 16Gi of memory)`."""
     more = [server.more for server in servers if server.more]
-    listed = " or ".join(filter(None, (", ".join(more[:-1]), more[-1] if more else "")))
     offer = servers[0].offer
-    if not listed:
+    if not more:
         return offer
-    return f"{offer} (also with {listed})" if servers[0].smallest else f"{offer} with {listed}"
+    also = listing(more)
+    return f"{offer} (also with {also})" if servers[0].smallest else f"{offer} with {also}"
 
 
 def _not_offered(state: ClusterState, tried: list[Tried]) -> Iterator[Finding]:

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from gpuspawner.commands.findings import Finding, error, warning
 from gpuspawner.commands.servers import Tried
-from gpuspawner.kube.objects import KubeObject
+from gpuspawner.kube.storage import StorageClass
 from gpuspawner.quoting import did_you_mean
-from gpuspawner.scheduling.pod_claims import IS_DEFAULT, WAIT
+from gpuspawner.scheduling.pod_claims import WAIT, default_classes
 from gpuspawner.scheduling.state import ClusterState
 
 
@@ -18,7 +18,7 @@ def check(state: ClusterState, tried: list[Tried]) -> Iterator[Finding]:
         used = _used(state, wanted)
         if not used:
             yield _missing(wanted, state.all("StorageClass"))
-        elif getattr(used[0], "volume_binding_mode", None) != WAIT:
+        elif used[0].volume_binding_mode != WAIT:
             yield warning(
                 "storage-immediate",
                 f"The StorageClass {used[0].metadata.name} makes volumes before the scheduler "
@@ -32,12 +32,11 @@ def is_without_class(state: ClusterState, tried: Tried) -> bool:
     return state.known("StorageClass") and any(not _used(state, it) for it in _wanted(tried))
 
 
-def _used(state: ClusterState, wanted: str | None) -> list[KubeObject]:
+def _used(state: ClusterState, wanted: str | None) -> list[StorageClass]:
     """Return the class of this name, or the default classes for None."""
-    classes = state.all("StorageClass")
-    if wanted is None:
-        return [it for it in classes.values() if _is_default(it)]
-    return [classes[wanted]] if wanted in classes else []
+    names = default_classes(state.storage) if wanted is None else [wanted]
+    found = (state.storage.get(StorageClass, name) for name in names)
+    return [it for it in found if it is not None]
 
 
 def _missing(wanted: str | None, classes: Iterable[str]) -> Finding:
@@ -63,8 +62,3 @@ def _wanted(tried: Tried) -> Iterator[str | None]:
         name = spec.get("storageClassName") if isinstance(spec, Mapping) else None
         if name != "":  # without a class, the administrator makes the volumes
             yield name
-
-
-def _is_default(storage_class: KubeObject) -> bool:
-    annotations = getattr(storage_class.metadata, "annotations", None) or {}
-    return any(annotations.get(name) == "true" for name in IS_DEFAULT)
