@@ -34,7 +34,7 @@ def check(hub: Hub) -> Iterator[Finding]:
 def _is_ours(given: Any) -> bool:
     if given is None or isinstance(given, LazyConfigValue):
         return False
-    if given == "gpuspawner":
+    if isinstance(given, str) and given.lower() == "gpuspawner":  # an entry point, in any case
         return True
     try:
         found = import_item(given) if isinstance(given, str) else given
