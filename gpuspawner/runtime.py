@@ -73,13 +73,17 @@ def known_schedulers(settings: Settings) -> Schedulers:
     )
 
 
+def scheduler_version(settings: Settings) -> str | None:
+    """The version of the servers' scheduler; None if it is the cluster's."""
+    if settings.scheduler_version is not None:
+        return settings.scheduler_version
+    return known_schedulers(settings).version(settings.scheduler_name or "")
+
+
 def scheduling_rules(settings: Settings) -> Rules | Callable[[str], Rules]:
     """The rules of the servers' scheduler, or what makes them from the cluster's version."""
-    schedulers = known_schedulers(settings)
-    rules = partial(Rules.of_version, schedulers=schedulers.trusted)
-    version = settings.scheduler_version
-    if version is None:
-        version = schedulers.version(settings.scheduler_name or "")
+    rules = partial(Rules.of_version, schedulers=known_schedulers(settings).trusted)
+    version = scheduler_version(settings)
     return rules if version is None else rules(version)
 
 

@@ -1,7 +1,6 @@
 """Whether the hub reads the cluster, and knows the rules of its scheduler."""
 
 import asyncio
-import re
 from collections.abc import Iterator
 
 from gpuspawner import messages
@@ -12,13 +11,12 @@ from gpuspawner.cluster.watch import Backoff
 from gpuspawner.commands.findings import Finding, error, fine, warning
 from gpuspawner.commands.hub import Hub
 from gpuspawner.commands.servers import Tried
-from gpuspawner.runtime import known_schedulers
+from gpuspawner.runtime import known_schedulers, scheduler_version
 from gpuspawner.schedulers.judgement import Unknown
-from gpuspawner.scheduling.rules import DEFAULT_SCHEDULER, NEWEST_MINOR
+from gpuspawner.scheduling.rules import DEFAULT_SCHEDULER, NEWEST_MINOR, minor_version
 
 UNREACHABLE = "cluster"
 _PATIENCE = 10.0
-_VERSION = re.compile(r"v?1\.(\d{1,4})([.+-].*)?")
 
 
 def check(health: Health) -> Iterator[Finding]:
@@ -36,9 +34,7 @@ async def check_version(hub: Hub) -> list[Finding]:
             server = await server_version(hub.runtime.client, Backoff(), lambda _: None)
     except TimeoutError:
         server = ""
-    version = given or server
-    match = _VERSION.fullmatch(version)
-    if given and match is None:
+    if given and minor_version(given) is None:
         return [
             warning(
                 "scheduler-version",
@@ -48,12 +44,13 @@ async def check_version(hub: Hub) -> list[Finding]:
                 "server.",
             )
         ]
-    if match is not None and int(match[1]) > NEWEST_MINOR:
+    version = scheduler_version(hub.spawner) or server
+    if (minor_version(version) or 0) > NEWEST_MINOR:
         return [
             warning(
                 "scheduler-version",
-                f"Kubernetes {version} is newer than the newest rules that gpuspawner knows, "
-                f"those of 1.{NEWEST_MINOR}.",
+                f"The scheduler's version, {version}, is newer than the newest rules that "
+                f"gpuspawner knows, those of 1.{NEWEST_MINOR}.",
                 "Look for a newer version of gpuspawner, or try GPUSpawner.preflight = 'warn' "
                 "first.",
             )

@@ -8,24 +8,35 @@ from pathlib import Path
 import pytest
 from traitlets.config import Config
 
-from gpuspawner.commands.checks.cluster import check_schedulers
+from gpuspawner.commands.checks.cluster import check_schedulers, check_version
 from gpuspawner.commands.findings import Finding, Severity
-from gpuspawner.commands.hub import of_files
+from gpuspawner.commands.hub import Hub, of_files
 from gpuspawner.commands.servers import Server, Tried, try_out
+from gpuspawner.scheduling.rules import NEWEST_MINOR
 from tests.fixtures.chart_hub import chart_module
+from tests.unit.cluster.scripted import ScriptedServer, raw
 from tests.unit.commands.files import Files, of_fleet
 
 NAME = "jhub-user-scheduler"
 SOUND = {"enabled": True, "image": {"name": "x.io/kube-scheduler", "tag": "v1.30.14"}}
 
 
-async def found(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, values: dict[str, object]
-) -> list[Finding]:
+TOO_NEW = f"v1.{NEWEST_MINOR + 1}.0"
+
+
+def hub_of_chart(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, values: dict[str, object], **traits: str
+) -> Hub:
     Files(folder, of_fleet("single"))
     chart = chart_module({"scheduling": {"userScheduler": values}}, {"user-scheduler": NAME})
     monkeypatch.setitem(sys.modules, "z2jh", chart)
-    hub = of_files(Config(GPUSpawner={"scheduler_name": NAME}), folder)
+    return of_files(Config(GPUSpawner={"scheduler_name": NAME, **traits}), folder)
+
+
+async def found(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, values: dict[str, object]
+) -> list[Finding]:
+    hub = hub_of_chart(folder, monkeypatch, values)
     tried: Tried = await try_out(hub, Server("any", "", {}))
     return list(check_schedulers(hub, [tried]))
 
@@ -51,3 +62,33 @@ async def test_a_value_that_may_change_the_filters_is_named(
 
     assert finding.severity is Severity.ERROR
     assert "scheduling.userScheduler.plugins.filter may change how it filters" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("of_cluster", "of_chart", "traits", "too_new"),
+    [
+        ("v1.30.14", "v1.30.14", {}, False),
+        (TOO_NEW, "v1.30.14", {"scheduler_name": "default-scheduler"}, True),
+        (TOO_NEW, "v1.30.14", {}, False),
+        ("v1.30.14", TOO_NEW, {}, True),
+        ("v1.30.14", TOO_NEW, {"scheduler_version": "1.30"}, False),
+        ("v1.30.14", "v1.30.14", {"scheduler_version": TOO_NEW}, True),
+    ],
+)
+async def test_only_the_version_of_the_scheduler_that_places_servers_counts(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    of_cluster: str,
+    of_chart: str,
+    traits: dict[str, str],
+    too_new: bool,
+) -> None:
+    image = {"name": "x.io/kube-scheduler", "tag": of_chart}
+    hub = hub_of_chart(tmp_path, monkeypatch, {**SOUND, "image": image}, **traits)
+    server = ScriptedServer(version=[raw(b'{"gitVersion": "%s"}' % of_cluster.encode())])
+
+    async with server.serving() as hub.runtime.client:
+        (finding,) = await check_version(hub)
+
+    assert finding.severity is (Severity.WARNING if too_new else Severity.FINE)
+    assert not too_new or f"version, {TOO_NEW}, is newer" in finding.text
