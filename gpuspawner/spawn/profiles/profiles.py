@@ -80,8 +80,6 @@ class Profiles(Source):
         self._spawner = spawner
         self._stock = stock
         self._runtime = runtime
-        self._preflight = runtime.preflight
-        self._dry_runs = runtime.dry_runs
         self._unloaded: Host | None = None
 
     def begin(self) -> None:
@@ -135,7 +133,7 @@ class Profiles(Source):
             if other.chosen.profile == chosen.profile and found:
                 continue
             proposal = await looking.whole(other.chosen)
-            if availability.fits_now(await self._preflight.examine(proposal, admission)):
+            if availability.fits_now(await self._runtime.preflight.examine(proposal, admission)):
                 found.append(other)
         return found
 
@@ -155,14 +153,14 @@ class Profiles(Source):
         """
         spawner = self._unloaded or self._spawner
         listed = await self._list(spawner)
-        rows = await self.rows(spawner, listed, self._dry_runs.for_form(spawner.user.name))
+        rows = await self.rows(spawner, listed, self._runtime.dry_runs.for_form(spawner.user.name))
         return page.states(listed.complete, rows)
 
     async def form(self) -> str:
         """As `Source.form`: KubeSpawner's form, with the availability of each profile."""
         spawner = self._unloaded or self._spawner
         listed = await self._list(spawner)
-        rows = await self.rows(spawner, listed, self._dry_runs.for_page(spawner.user.name))
+        rows = await self.rows(spawner, listed, self._runtime.dry_runs.for_page(spawner.user.name))
         draft, stored = drafts.current(), self._spawner.user_options
         raw = stored if draft is None else draft.options
         kept = keep(raw, listed.profiles)
