@@ -100,10 +100,6 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
         """Return the administrator's form, with our fields in their place."""
         return await self.gates.sources.fill(await super().get_options_form())
 
-    async def draw_form(self) -> str:
-        """Render the fields of the spawn form as HTML."""
-        return await self.gates.sources.form()
-
     def run_options_from_form(self, form_data: dict[str, list[object]]) -> Any:
         """Run gate 1 for a form."""
         return self.gates.check_form(form_data)

@@ -68,11 +68,6 @@ class Sources:
         await self._runtime.view.first_list(FORM_PATIENCE)
         if drawn == PLACE and not (self._spawner.profile_list or self._runtime.may_have_choices):
             return ""
-        return drawn.replace(PLACE, await self.form())
-
-    async def form(self) -> str:
-        """Render the fields of the spawn form as HTML."""
         set_locale(self._spawner)
-        await self._runtime.view.first_list(FORM_PATIENCE)
         with reporting(self._spawner):
-            return await self.current.form()
+            return drawn.replace(PLACE, await self.current.form())

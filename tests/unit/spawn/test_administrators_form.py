@@ -13,6 +13,7 @@ from traitlets import Unicode
 from gpuspawner.cluster.health import Reading
 from gpuspawner.spawn import administrators_form
 from gpuspawner.spawn.profiles.profiles import Profiles
+from gpuspawner.spawn.sources import FORM_PATIENCE
 from gpuspawner.spawner_class import in_front_of
 from tests.unit.preflight.worlds import node
 from tests.unit.spawn.hubs import A100, StillHub
@@ -95,6 +96,23 @@ async def test_a_hub_without_gpus_still_starts_servers_without_a_form(
     assert await spawner.get_options_form() == ""
     hub.view.now = Reading(3)
     assert "still reading the cluster" in await spawner.get_options_form()
+
+
+async def test_a_page_waits_only_once_for_the_first_list(
+    hub_with: Callable[..., StillHub], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = hub_with(TWO_GPUS)
+    hub.view.now = Reading(3)
+    waits = []
+
+    async def first_list(patience: float) -> bool:
+        waits.append(patience)
+        return False
+
+    monkeypatch.setattr(hub.view, "first_list", first_list)
+
+    assert "still reading the cluster" in await hub.spawner().get_options_form()
+    assert waits == [FORM_PATIENCE]
 
 
 async def test_the_form_stays_when_the_last_gpu_has_gone(

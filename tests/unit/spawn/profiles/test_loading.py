@@ -54,7 +54,7 @@ async def test_kubespawner_matches_written_in_values_in_bounded_time(
 
     with pytest.raises(ValueError, match="takes too long to check"):
         await evil.load_user_options()
-    assert "Base" in await evil.draw_form()
+    assert "Base" in await evil.get_options_form()
 
 
 async def test_a_profile_cannot_set_offers(

@@ -155,7 +155,7 @@ async def test_an_administrator_s_http_error_passes_unchanged(hub_with: HubWith)
     spawner = hub_with(TWO_GPUS).spawner(profile_list=not_for_you)
 
     with pytest.raises(web.HTTPError, match="Only for members"):
-        await spawner.draw_form()
+        await spawner.get_options_form()
 
 
 async def test_a_failing_function_is_reported_and_logged(
@@ -165,7 +165,7 @@ async def test_a_failing_function_is_reported_and_logged(
         raise LookupError("the directory of courses")
 
     with pytest.raises(Refusal, match="an error in the hub's configuration"):
-        await hub_with(TWO_GPUS).spawner(profile_list=fails).draw_form()
+        await hub_with(TWO_GPUS).spawner(profile_list=fails).get_options_form()
     assert "LookupError: the directory of courses" in caplog.text
 
 

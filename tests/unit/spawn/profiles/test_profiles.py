@@ -211,7 +211,7 @@ async def test_a_broken_expression_does_not_keep_the_refusal_from_the_form(
     with pytest.raises(Refusal, match="an error in the hub's configuration"):
         await spawner.run_options_from_form(sent)
 
-    assert 'value="b" checked' in " ".join((await spawner.draw_form()).split())
+    assert 'value="b" checked' in " ".join((await spawner.get_options_form()).split())
 
 
 async def test_stored_options_that_are_gone_are_reported_and_dropped(hub_with: HubWith) -> None:
@@ -241,16 +241,16 @@ async def test_a_profile_s_state_counts_what_admission_adds(hub_with: HubWith) -
 )
 async def test_profiles_may_be_a_dictionary(hub_with: HubWith) -> None:
     hub = hub_with(TWO_GPUS)
-    as_list = await hub.spawner(profile_list=[CPU, GPU]).draw_form()
+    as_list = await hub.spawner(profile_list=[CPU, GPU]).get_options_form()
 
-    assert await hub.spawner(profile_list={"1": CPU, "2": GPU}).draw_form() == as_list
+    assert await hub.spawner(profile_list={"1": CPU, "2": GPU}).get_options_form() == as_list
 
 
 async def test_a_form_after_a_refused_start_ignores_the_loaded_profile(
     hub_with: HubWith,
 ) -> None:
     spawner = hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU])
-    before = await spawner.draw_form()
+    before = await spawner.get_options_form()
 
     profiles_of(spawner).begin()
     spawner.user_options = {"profile": "gpu"}
@@ -258,7 +258,7 @@ async def test_a_form_after_a_refused_start_ignores_the_loaded_profile(
     assert spawner.extra_resource_limits == {"nvidia.com/gpu": "1"}
     spawner.user_options = {}
 
-    assert await spawner.draw_form() == before
+    assert await spawner.get_options_form() == before
 
 
 async def test_a_successful_start_drops_the_copy_kept_for_the_form(
