@@ -17,7 +17,7 @@ from gpuspawner.messages.administrators import (
     explain_unknown_scheduler,
     explain_without,
 )
-from gpuspawner.messages.availability import StateText, stale, state_text
+from gpuspawner.messages.availability import StateText, choices_changed, stale, state_text
 from gpuspawner.messages.corrections import (
     correction,
     correction_at_fields,
@@ -49,6 +49,7 @@ __all__ = [
     "advise_on_scheduler",
     "already_started",
     "button",
+    "choices_changed",
     "correction",
     "correction_at_fields",
     "denied",

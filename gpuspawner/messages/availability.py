@@ -62,6 +62,11 @@ def stale() -> str:
     return _("We can't refresh these figures right now.")
 
 
+def choices_changed() -> str:
+    """Say that an open form has old choices."""
+    return _("The choices have changed. Reload this page to see them.")
+
+
 def _absent(obstacles: Sequence[Obstacle]) -> str:
     if any(obstacle.why is Why.STOCK_OUT for obstacle in obstacles):
         return _("the cloud provider has none right now")

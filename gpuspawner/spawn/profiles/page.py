@@ -14,8 +14,7 @@ from markupsafe import Markup, escape
 
 from gpuspawner.availability import Availability, State
 from gpuspawner.form import Live
-from gpuspawner.language import gettext as _
-from gpuspawner.messages import Message, profile_choice, stale, state_text
+from gpuspawner.messages import Message, choices_changed, profile_choice, stale, state_text
 from gpuspawner.spawn.profiles.availability import ProfileAvailability
 from gpuspawner.spawn.profiles.profile_list import WRITTEN_IN, Complete, Profile, text
 from gpuspawner.spawn.profiles.texts import PageText
@@ -172,7 +171,7 @@ def live(addresses: Live) -> Markup:
         live=addresses,
         colours=json.dumps(_COLOURS),
         stale=stale(),
-        changed=_("The choices have changed. Reload this page to see them."),
+        changed=choices_changed(),
     )
 
 
