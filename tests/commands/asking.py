@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,12 +13,11 @@ from typing import Any
 
 import kubernetes_asyncio.config.kube_config
 import pytest
-import yaml
 from kubespawner.clients import load_config
 
 from gpuspawner.commands.application import main
-from localcluster import LocalCluster, rbac
-from tests.waiting import wait_for
+from localcluster import LocalCluster
+from tests.fixtures.cluster import hub_rights, own_namespace
 
 Plain = dict[str, Any]
 
@@ -96,15 +94,8 @@ class Hub:
 @contextmanager
 def hub_on(cluster: LocalCluster, folder: Path) -> Iterator[Hub]:
     """Make a namespace and the hub's rights, until the context ends."""
-    namespace = f"t-{secrets.token_hex(4)}"
-    cluster.api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
-    yield Hub(cluster, namespace, rbac.hub_kubeconfig(cluster, namespace), folder)
-    manifest = yaml.safe_dump_all(rbac.manifest_objects(namespace))
-    cluster.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", "-", stdin=manifest)
-    pods = f"/api/v1/namespaces/{namespace}/pods"
-    cluster.api.delete(pods, grace=0)
-    wait_for(lambda: not cluster.api.items(pods))
-    cluster.api.delete(f"/api/v1/namespaces/{namespace}")
+    with own_namespace(cluster) as namespace, hub_rights(cluster, namespace) as kubeconfig:
+        yield Hub(cluster, namespace, kubeconfig, folder)
 
 
 def troubles(found: dict[str, list[Plain]]) -> list[Plain]:
