@@ -4,6 +4,8 @@ import http.client
 import json
 import ssl
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -126,6 +128,16 @@ class Client:
     def _connect(self) -> http.client.HTTPSConnection:
         context = ssl.create_default_context(cafile=str(self._ca))
         return http.client.HTTPSConnection(self._host, timeout=30, context=context)
+
+
+@contextmanager
+def unless_gone() -> Iterator[None]:
+    """Go on if the object doesn't exist, or no longer."""
+    try:
+        yield
+    except ApiError as error:
+        if error.status != 404:
+            raise
 
 
 def _error(response: http.client.HTTPResponse, answer: bytes) -> ApiError:

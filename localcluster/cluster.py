@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from localcluster import autoscalers, binaries, kubeconfig
-from localcluster.client import ApiError, Client, Object
+from localcluster.client import ApiError, Client, Object, unless_gone
 from localcluster.controlplane import CONTROLLERS, ControlPlane, Flags
 from localcluster.directory import take
 from localcluster.errors import LocalClusterError
@@ -219,8 +219,10 @@ class LocalCluster:
         """Remove nodes and the pods on them immediately."""
         for name in names:
             for pod in self.api.items(f"/api/v1/pods?fieldSelector=spec.nodeName={name}"):
-                self._delete(_path(pod), grace=0)
-            self._delete(f"{_NODES}/{name}")
+                with unless_gone():
+                    self.api.delete(_path(pod), grace=0)
+            with unless_gone():
+                self.api.delete(f"{_NODES}/{name}")
 
     def start_autoscaler(self, fleet: Fleet) -> None:
         """Start a fleet's autoscaler; it doesn't add the fleet's nodes.
@@ -259,13 +261,6 @@ class LocalCluster:
         leases = {lease["metadata"]["name"] for lease in self.api.items(_LEASES)}
         kept = leases if self._agent else nodes.keys()
         return all(name in kept and name in nodes and _is_ready(nodes[name]) for name in names)
-
-    def _delete(self, path: str, grace: int | None = None) -> None:
-        try:
-            self.api.delete(path, grace)
-        except ApiError as error:
-            if error.status != 404:
-                raise
 
     def _write_kubectl(self) -> None:
         """Write a kubectl for users that needs no further settings."""

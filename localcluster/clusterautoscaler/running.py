@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from localcluster.client import ApiError, Client
+from localcluster.client import Client, unless_gone
 from localcluster.clusterautoscaler.autoscaler import STATUS_PATH
 from localcluster.clusterautoscaler.settings import ClusterAutoscaler
 from localcluster.fleet import NodeGroup
@@ -37,11 +37,8 @@ class RunningClusterAutoscaler:
 
     def remove_traces(self) -> None:
         """Delete what the autoscaler wrote, once it has ended."""
-        try:
+        with unless_gone():
             self._api.delete(STATUS_PATH)
-        except ApiError as error:
-            if error.status != 404:
-                raise
 
 
 def fleet_data(groups: tuple[NodeGroup, ...], settings: ClusterAutoscaler) -> dict[str, object]:

@@ -1,15 +1,13 @@
 """Starts and stops Karpenter as a process."""
 
-import contextlib
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
 
 from localcluster import binaries
-from localcluster.client import ApiError, Client, Object
+from localcluster.client import Client, Object, unless_gone
 from localcluster.karpenter import objects
 from localcluster.karpenter.settings import Karpenter
 from localcluster.ports import free_ports
@@ -82,7 +80,7 @@ class RunningKarpenter:
         once isn't enough.
         """
         for path in (_NODE_CLAIMS, _NODE_POOLS, _NODE_CLASSES, "/api/v1/nodes"):
-            with _unless_gone():
+            with unless_gone():
                 for item in self._api.items(path):
                     self._free(f"{path}/{item['metadata']['name']}", item)
         return not self._present_crds()
@@ -92,7 +90,7 @@ class RunningKarpenter:
         finalizers = item["metadata"].get("finalizers", [])
         others = [name for name in finalizers if not name.startswith("karpenter.")]
         if len(others) < len(finalizers):
-            with _unless_gone():
+            with unless_gone():
                 self._api.patch(path, {"metadata": {"finalizers": others}})
 
     def _create_crds(self) -> None:
@@ -119,12 +117,3 @@ def _is(item: Object, condition: str) -> bool:
 
 def _crd_path(crd: Object) -> str:
     return f"{_CRDS}/{crd['metadata']['name']}"
-
-
-@contextlib.contextmanager
-def _unless_gone() -> Iterator[None]:
-    try:
-        yield
-    except ApiError as error:
-        if error.status != 404:
-            raise

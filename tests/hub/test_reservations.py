@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from localcluster import Fleet, NodeGroup
-from localcluster.client import ApiError
+from localcluster.client import unless_gone
 from tests.fixtures.cluster import AddNodes
 from tests.hub.conftest import StartGPUHub
 from tests.hub.running import RunningHub
@@ -128,8 +128,5 @@ def test_a_start_that_loses_its_gpu_to_another_pod_is_refused_at_once(hub: Runni
 
 
 def _delete(hub: RunningHub, pod: str) -> None:
-    try:
+    with unless_gone():
         hub.pods.cluster.api.delete(f"{hub.pods.path}/{pod}", grace=0)
-    except ApiError as error:
-        if error.status != 404:
-            raise

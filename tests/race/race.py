@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from threading import Event, Thread
 
-from localcluster.client import ApiError
+from localcluster.client import unless_gone
 from tests.race.replay import Line
 from tests.race.servers import Server
 from tests.race.stage import GPU, NAMESPACE, Stage, nodes
@@ -275,9 +275,6 @@ def _clear(stage: Stage, persons: list[Person]) -> None:
     with ThreadPoolExecutor(20) as at_once:
         list(at_once.map(lambda person: person.stop(), persons))
     for pod in stage.cluster.api.items(_PODS):
-        try:
+        with unless_gone():
             stage.cluster.api.delete(f"{_PODS}/{pod['metadata']['name']}", grace=0)
-        except ApiError as error:
-            if error.status != 404:
-                raise
     wait_for(lambda: not stage.cluster.api.items(_PODS), timeout=60)
