@@ -1,7 +1,26 @@
 """Kubeconfig files, one user each."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
+
+import yaml
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """An API server, and the token of a user of it."""
+
+    url: str
+    ca: Path
+    token: str
+
+
+def read(path: Path) -> Access:
+    """Read a kubeconfig of one user with a token."""
+    config = yaml.safe_load(path.read_text())
+    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    return Access(cluster["server"], Path(cluster["certificate-authority"]), user["token"])
 
 
 def write(path: Path, *, url: str, ca: Path, token: str, namespace: str = "default") -> Path:

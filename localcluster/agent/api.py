@@ -12,7 +12,8 @@ from types import TracebackType
 from typing import Any, Self
 
 import aiohttp
-import yaml
+
+from localcluster import kubeconfig
 
 log = logging.getLogger(__name__)
 
@@ -52,12 +53,11 @@ class Change:
 class Api:
     """A client of the API server that a kubeconfig with a token names."""
 
-    def __init__(self, kubeconfig: Path) -> None:
-        config = yaml.safe_load(kubeconfig.read_text())
-        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-        self._url = cluster["server"]
-        self._headers = {"Authorization": f"Bearer {user['token']}"}
-        self._ssl = ssl.create_default_context(cafile=cluster["certificate-authority"])
+    def __init__(self, path: Path) -> None:
+        access = kubeconfig.read(path)
+        self._url = access.url
+        self._headers = {"Authorization": f"Bearer {access.token}"}
+        self._ssl = ssl.create_default_context(cafile=access.ca)
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(

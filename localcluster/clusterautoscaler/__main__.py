@@ -9,9 +9,7 @@ import threading
 import time
 from pathlib import Path
 
-import yaml
-
-from localcluster import fleet
+from localcluster import fleet, kubeconfig
 from localcluster.client import ApiError, Client
 from localcluster.clusterautoscaler.autoscaler import Autoscaler
 from localcluster.clusterautoscaler.settings import ClusterAutoscaler
@@ -36,7 +34,9 @@ def main() -> None:
     settings = described.autoscaler
     if not isinstance(settings, ClusterAutoscaler):
         parser.error(f"{arguments.fleet} has no Cluster Autoscaler")
-    autoscaler = Autoscaler(_client(arguments.kubeconfig), described.groups, settings)
+    access = kubeconfig.read(arguments.kubeconfig)
+    client = Client(access.url, access.ca, access.token)
+    autoscaler = Autoscaler(client, described.groups, settings)
     _run(autoscaler, settings.scan_seconds)
 
 
@@ -56,12 +56,6 @@ def _run(autoscaler: Autoscaler, scan_seconds: float) -> None:
             # The API server may be restarting.
             log.warning("%s; trying again", error)
         time.sleep(_TICK)
-
-
-def _client(kubeconfig: Path) -> Client:
-    config = yaml.safe_load(kubeconfig.read_text())
-    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-    return Client(cluster["server"], Path(cluster["certificate-authority"]), user["token"])
 
 
 def _end_with_parent() -> None:

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from localcluster import Fleet, LocalCluster, NodeGroup, Pods, rbac
+from localcluster import Fleet, LocalCluster, NodeGroup, Pods, kubeconfig, rbac
 from localcluster.ports import free_ports
 from tests.fixtures.bare_cluster import bare
 from tests.hub.pods import Pods as PodsOfHub
@@ -117,6 +117,5 @@ def nodes() -> Fleet:
 
 def _kubeconfig(proxy: CuttingProxy, cluster: LocalCluster, folder: Path) -> Path:
     """Write the hub's kubeconfig, with the proxy's address."""
-    direct = json.loads(rbac.hub_kubeconfig(cluster, NAMESPACE).read_text())
-    token = direct["users"][0]["user"]["token"]
-    return proxy.kubeconfig(folder / "kubeconfig", token, NAMESPACE)
+    direct = kubeconfig.read(rbac.hub_kubeconfig(cluster, NAMESPACE))
+    return proxy.kubeconfig(folder / "kubeconfig", direct.token, NAMESPACE)
