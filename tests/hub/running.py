@@ -26,6 +26,9 @@ API_TOKEN = "the-tests-own-token"
 # What the log says when the first list is complete.
 _SEEN = "The view of the cluster is live."
 
+# How many lines of the log explain why a start has failed.
+_LINES_TO_SHOW = 60
+
 # The minimum for a hub on this machine; each test adds the lines that it is about.
 BASE_CONFIGURATION = """
 c = get_config()
@@ -174,11 +177,26 @@ class RunningHub:
         return servers.get("", {})
 
     def until_ready(self, user: str) -> dict[str, Any]:
+        """Wait until *user*'s server is ready, and return it as `server` does.
+
+        The hub must have answered the request to start it. From then on it shows the server, until
+        it has stopped the server of a failed start.
+
+        Raises:
+            AssertionError: The start has failed; the message ends as the hub's log does.
+        """
+
         def ready() -> dict[str, Any] | None:
             server = self.server(user)
+            assert server, f"{user}'s server didn't start:\n{self._end_of_log()}"
             return server if server.get("ready") else None
 
         return wait_for(ready, timeout=120)
+
+    def _end_of_log(self) -> str:
+        """The last lines of the log, without those about questions such as that of `server`."""
+        lines = [line for line in self.log.splitlines() if " 200 GET /hub/api/users/" not in line]
+        return "\n".join(lines[-_LINES_TO_SHOW:])
 
     def start_until_ready(self, user: str, options: object = None) -> dict[str, Any]:
         """Start *user*'s server, wait until it is ready, and return it as `server` does."""
