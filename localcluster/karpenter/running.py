@@ -8,11 +8,13 @@ import yaml
 
 from localcluster import binaries
 from localcluster.client import Client, Object, unless_gone
+from localcluster.errors import LocalClusterError
 from localcluster.karpenter import objects
 from localcluster.karpenter.settings import Karpenter
 from localcluster.ports import free_ports
 from localcluster.processes import Process, undisturbed, wait_until
 
+_NODES = "/api/v1/nodes"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _NODE_POOLS = f"/apis/{objects.GROUP}/v1/nodepools"
 _NODE_CLAIMS = f"/apis/{objects.GROUP}/v1/nodeclaims"
@@ -68,22 +70,38 @@ class RunningKarpenter:
         self.process.stop(grace=0)
 
     def remove_traces(self) -> None:
-        """Delete Karpenter's objects, once it has ended, and let its nodes be deleted."""
+        """Delete Karpenter's objects, once it has ended, and let its nodes be deleted.
+
+        The objects go before their CRDs: for objects that are left, the API server looks only
+        every five seconds.
+        """
+        wait_until(self._has_no_objects, [], _TIMEOUT, "Karpenter's objects are gone")
         for crd in self._crds:
             self._api.delete(_crd_path(crd))
-        wait_until(self._is_gone, [], _TIMEOUT, "Karpenter's CRDs are gone")
+        try:
+            wait_until(lambda: not self._present_crds(), [], _TIMEOUT, "Karpenter's CRDs are gone")
+        except LocalClusterError as error:
+            left = {it["metadata"]["name"]: it["status"] for it in self._present_crds()}
+            raise LocalClusterError(f"{error}; left are {left}") from None
 
-    def _is_gone(self) -> bool:
-        """Free what is left, until nothing is.
+    def _has_no_objects(self) -> bool:
+        """Delete what is left, and return whether nothing was.
 
         The API server may still have been busy with Karpenter's last requests when it ended, so
         once isn't enough.
         """
-        for path in (_NODE_CLAIMS, _NODE_POOLS, _NODE_CLASSES, "/api/v1/nodes"):
+        for node in self._api.items(_NODES):
+            self._free(f"{_NODES}/{node['metadata']['name']}", node)
+        left = [
+            (f"{path}/{item['metadata']['name']}", item)
+            for path in (_NODE_CLAIMS, _NODE_POOLS, _NODE_CLASSES)
+            for item in self._api.items(path)
+        ]
+        for path, item in left:
+            self._free(path, item)
             with unless_gone():
-                for item in self._api.items(path):
-                    self._free(f"{path}/{item['metadata']['name']}", item)
-        return not self._present_crds()
+                self._api.delete(path)
+        return not left
 
     def _free(self, path: str, item: Object) -> None:
         """Remove the finalizers that nobody would serve any more."""
