@@ -64,6 +64,8 @@ async def _make_ready_once_registered(api: Api, name: str, registering: set[str]
     """
     path = f"/api/v1/nodes/{name}"
     try:
+        # Without this condition, the controllers would remove the taint of a node that isn't Ready.
+        await _report(api, path, _condition("False", "KubeletNotReady"))
         while not is_registered(await api.get(path)):  # noqa: ASYNC110, it is only a simulation
             await asyncio.sleep(_LOOK_EVERY)
         await asyncio.sleep(_REGISTERED_BEFORE)
@@ -82,9 +84,7 @@ async def _make_ready(api: Api, node: Object) -> None:
     others = [taint for taint in taints if taint["key"] != NOT_READY_TAINT]
     try:
         if not ready or ready[0]["status"] != "True":
-            condition = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-            condition |= {"lastHeartbeatTime": _now(), "lastTransitionTime": _now()}
-            await api.patch(f"{path}/status", {"status": {"conditions": [condition]}}, STRATEGIC)
+            await _report(api, path, _condition("True", "KubeletReady"))
         if len(others) < len(taints):
             version = {"resourceVersion": node["metadata"]["resourceVersion"]}
             await api.patch(path, {"metadata": version, "spec": {"taints": others}})
@@ -92,6 +92,15 @@ async def _make_ready(api: Api, node: Object) -> None:
         # Another client changed the node; the watch will bring that change.
         if error.status not in (404, 409):
             raise
+
+
+def _condition(status: str, reason: str) -> Object:
+    times = {"lastHeartbeatTime": _now(), "lastTransitionTime": _now()}
+    return {"type": "Ready", "status": status, "reason": reason, **times}
+
+
+async def _report(api: Api, path: str, condition: Object) -> None:
+    await api.patch(f"{path}/status", {"status": {"conditions": [condition]}}, STRATEGIC)
 
 
 async def _renew(api: Api, node: Object) -> None:

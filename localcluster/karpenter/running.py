@@ -8,7 +8,6 @@ import yaml
 
 from localcluster import binaries
 from localcluster.client import Client, Object, unless_gone
-from localcluster.errors import LocalClusterError
 from localcluster.karpenter import objects
 from localcluster.karpenter.settings import Karpenter
 from localcluster.ports import free_ports
@@ -72,17 +71,15 @@ class RunningKarpenter:
     def remove_traces(self) -> None:
         """Delete Karpenter's objects, once it has ended, and let its nodes be deleted.
 
-        The objects go before their CRDs: for objects that are left, the API server looks only
-        every five seconds.
+        The API server's own clean-up of a CRD's objects may wait for more than a minute, if it
+        can't list them at once. So the objects go first, and then the CRDs without a clean-up.
         """
         wait_until(self._has_no_objects, [], _TIMEOUT, "Karpenter's objects are gone")
-        for crd in self._crds:
-            self._api.delete(_crd_path(crd))
-        try:
-            wait_until(lambda: not self._present_crds(), [], _TIMEOUT, "Karpenter's CRDs are gone")
-        except LocalClusterError as error:
-            left = {it["metadata"]["name"]: it["status"] for it in self._present_crds()}
-            raise LocalClusterError(f"{error}; left are {left}") from None
+        for path in map(_crd_path, self._crds):
+            self._api.delete(path)
+            with unless_gone():
+                self._api.patch(path, {"metadata": {"finalizers": []}})
+        wait_until(lambda: not self._present_crds(), [], _TIMEOUT, "Karpenter's CRDs are gone")
 
     def _has_no_objects(self) -> bool:
         """Delete what is left, and return whether nothing was.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from localcluster import (
     Fleet,
     InstanceType,
@@ -36,6 +38,12 @@ def pod(name: str, model: str) -> Object:
     return gpu_pod(name, nodeSelector={MODEL: model}, tolerations=TOLERANT)
 
 
+def since(thing: Object, condition: str) -> datetime:
+    [found] = (it for it in thing["status"]["conditions"] if it["type"] == condition)
+    assert found["status"] == "True"
+    return datetime.fromisoformat(found["lastTransitionTime"])
+
+
 def test_a_pool_grows_from_zero_to_its_limit_and_no_further(
     growing_cluster: GrowingCluster, namespace: str
 ) -> None:
@@ -49,6 +57,8 @@ def test_a_pool_grows_from_zero_to_its_limit_and_no_further(
     [node] = cluster.api.items("/api/v1/nodes")
     assert node["metadata"]["labels"]["karpenter.sh/nodepool"] == "gpu"
     assert node["status"]["allocatable"]["nvidia.com/gpu"] == "1"
+    [claim] = cluster.api.items("/apis/karpenter.sh/v1/nodeclaims")
+    assert since(claim, "Registered") < since(node, "Ready")
 
     cluster.api.create(pods, pod("second", "nvidia-l4"))
     told = wait_for(lambda: event(cluster, namespace, "second", "FailedScheduling", "karpenter"))
