@@ -76,7 +76,8 @@ def explain_refusal(decision: Refuse) -> str:
     if decision.taints:
         said = "; ".join(filter(None, (said.rstrip("."), *map(_tainted, decision.taints))))
     said = "; ".join(filter(None, (said, explain_obstacles(decision.obstacles))))
-    return f"Refused ({decision.reason}; {asked}): {said}"
+    because = f": {said}" if said else ""
+    return f"Refused ({decision.reason}; {asked}){because}"
 
 
 def explain_overruled(decision: Start | Wait) -> tuple[str, ...]:

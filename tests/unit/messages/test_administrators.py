@@ -48,3 +48,7 @@ def test_administrators_read_the_schedulers_words_and_the_missing_taints(
         "Refused (impossible; 2 × a100): 0/3 nodes are available: 3 node(s) had untolerated "
         f"taint(s); 3 node(s) have the taint {taint}:NoSchedule, which the pod doesn't tolerate"
     )
+
+
+def test_a_refusal_about_which_the_scheduler_says_nothing_ends_with_what_was_asked_for() -> None:
+    assert explain_refusal(Refuse(Grant(), Reason.DELETED)) == "Refused (deleted; no accelerator)"
