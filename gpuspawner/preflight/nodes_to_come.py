@@ -90,9 +90,14 @@ class NodesToCome:
             for name, pod in self._state.unbound_pods.items()
             if may_be_bound(pod) and name != "/".join(key)
         ]
-        waits = [it for it in pods if self._verdicts.verdict(it).outcome in NO_ROOM]
+        waits = [it for it in pods if self._lacks_node(it)]
         waits += self._reservations.waiting(besides=key)
         return [it for it in waits if not mine.may_preempt(it.pod)]
+
+    def _lacks_node(self, subject: Subject) -> bool:
+        """Whether a pending pod needs another node; no node helps against a missing claim, say."""
+        verdict = self._verdicts.verdict(subject)
+        return verdict.outcome in NO_ROOM and verdict.rejected is None
 
     def _judge(self, growths: Sequence[Growth], pod: Judged, waiting: Sequence[Subject]) -> Outlook:
         futures = [Future.of(growth, pod, len(waiting) + 1) for growth in growths]

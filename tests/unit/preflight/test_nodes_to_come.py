@@ -297,3 +297,17 @@ def test_a_placeholder_that_waits_takes_no_node_from_a_person() -> None:
         known = state(seen, pods=(plain_pod("placeholder", priority=priority),))
         found = outlook(known, pod("a", priority=0), objects=objects, autoscaling="detect")
         assert isinstance(found, expected), priority
+
+
+def test_a_pod_that_no_new_node_would_help_takes_none_from_others() -> None:
+    missing = {"name": "home", "persistentVolumeClaim": {"claimName": "nobody-makes-it"}}
+    template = {"metadata": {"labels": T4}}
+    pool = {
+        "metadata": {"name": "k"},
+        "spec": {"template": template, "limits": {"nvidia.com/gpu": "2"}},
+        "status": {"resources": {"nvidia.com/gpu": "1"}},
+    }
+    labels = {"karpenter.sh/nodepool": "k", "node.kubernetes.io/instance-type": "p"}
+    known = state(busy_node(1, **labels), pods=(plain_pod("stuck", volumes=[missing]),))
+
+    assert isinstance(outlook(known, pod(), None, autoscalers((pool,)), "detect"), CanScaleUp)
