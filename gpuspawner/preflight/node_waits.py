@@ -194,7 +194,7 @@ class _Clock:
 
     Attributes:
         pool: The pool that grows for it, if its autoscaler has said so.
-        was_refused: Whether an autoscaler has said that it adds no node.
+        was_refused: Whether an autoscaler has just said that it adds no node.
         coming_by: The autoscaler that has said last that a node is on its way.
     """
 
@@ -225,8 +225,8 @@ class _Clock:
         return now - self._hopeless_since
 
     def has_hope(self) -> None:
-        """Note that a node has room or can still come."""
-        self._hopeless_since = None
+        """Note that a node has room or can still come, even if an autoscaler has said no."""
+        self._hopeless_since, self.was_refused = None, False
 
     def is_over(self) -> bool:
         """Whether its time is up, unless a node is about to be ready."""

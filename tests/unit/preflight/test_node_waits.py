@@ -194,6 +194,26 @@ async def test_one_autoscalers_no_leaves_the_others_pools() -> None:
         assert isinstance(world.preflight.check(world.asked), Wait)
 
 
+async def test_after_anothers_no_a_moment_without_hope_ends_nothing() -> None:
+    def pool(ready: str) -> NodePool:
+        plain = {
+            "metadata": {"name": "k"},
+            "spec": {"template": {"metadata": {"labels": {"gpu": "a100"}}}},
+            "status": {"conditions": [{"type": "Ready", "status": ready}]},
+        }
+        return msgspec.convert(plain, NodePool)
+
+    async with World(provider="") as world:
+        world.view.autoscalers.put(pool("True"))
+        await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
+        for ready in ("False", "True"):
+            world.view.autoscalers.put(pool(ready))
+            world.view.wake()
+            await settle()
+
+        assert world.still_waits()
+
+
 async def test_anothers_no_does_not_end_a_wait_whose_node_is_coming() -> None:
     async with World(lasting=0) as world:
         await world.hears("TriggeredScaleUp", SCALE_UP)
