@@ -97,9 +97,9 @@ class AdmittedPreflight:
         """As `Preflight.until_taken`."""
         return await self._preflight.until_taken(proposal)
 
-    async def until_in_vain(self, proposal: Proposal, wait: Wait) -> Refuse:
+    async def until_in_vain(self, proposal: Proposal, wait: Wait, most: float) -> Refuse:
         """As `NodeWaits.until_in_vain`."""
-        return await self._preflight.node_waits.until_in_vain(proposal, wait)
+        return await self._preflight.node_waits.until_in_vain(proposal, wait, most)
 
     async def with_alternatives(
         self, refusal: Refuse, proposal: Proposal, variants: Variants, admission: Admission

@@ -66,17 +66,21 @@ class NodeWaits:
         self._unseen = unseen
         self._turns = _Turns()
 
-    async def until_in_vain(self, proposal: Proposal, wait: Wait) -> Refuse:
+    async def until_in_vain(self, proposal: Proposal, wait: Wait, most: float = math.inf) -> Refuse:
         """Return why no node comes for the existing pod; if it gets one, wait until it is gone.
 
         A wait ends with the autoscaler's own no, with the end of every pool that would help, or
         when its time is up. That answer is remembered for pods of the same kind. It also ends with
         the pod: others may delete or evict it, and the hub's own timeout is long.
+
+        After *most* seconds, it ends because of that timeout. This says nothing about other pods.
         """
         key = "/".join(proposal.key)
-        clock, sight = _Clock(wait, self._trial), _Sight(self._view, key, self._unseen)
+        clock, sight = _Clock(wait, self._trial, most), _Sight(self._view, key, self._unseen)
         with self._view.events.of(*proposal.key) as heard:
             while not self._has_node(key):
+                if clock.is_cut_off():
+                    return Refuse(proposal.grant, Reason.BUSY, obstacles=(Obstacle(clock.why()),))
                 await self._view.changed(_LOOK_EVERY)
                 await self._turns.come()
                 if sight.is_lost():
@@ -198,12 +202,13 @@ class _Clock:
         coming_by: The autoscaler that has said last that a node is on its way.
     """
 
-    def __init__(self, wait: Wait, trial: float) -> None:
+    def __init__(self, wait: Wait, trial: float, most: float) -> None:
         self.since = time.monotonic()
         self.pool = ""
         self.was_refused = False
         self.coming_by: Source | None = None
         self._trial = trial
+        self._cut = self.since + most
         self._hopeless_since: float | None = None
         self._is_known = isinstance(wait.scale_up, CanScaleUp)
         self._last = self.since + longest_wait(wait.scale_up)
@@ -235,6 +240,10 @@ class _Clock:
     def is_at_end(self) -> bool:
         """Whether it may wait no longer for any node."""
         return time.monotonic() >= self._last
+
+    def is_cut_off(self) -> bool:
+        """Whether the hub is about to give the start up."""
+        return time.monotonic() >= self._cut
 
     def why(self) -> Why:
         """Return why no node came in time."""

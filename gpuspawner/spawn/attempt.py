@@ -1,7 +1,8 @@
 """One start, from the moment its second gate admits it."""
 
 import math
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from gpuspawner import messages
@@ -13,6 +14,7 @@ from gpuspawner.spawn.source import Choice
 
 # So that our refusal comes before the hub's own time-out.
 CLEANUP_SECONDS = 30
+_LEAST_SECONDS = 5.0
 
 
 class Phase(StrEnum):
@@ -31,12 +33,14 @@ class Attempt:
     Attributes:
         decision: The preflight's last one.
         gone: The stored options that are no longer on offer.
+        ends: When the hub or KubeSpawner gives it up, by ``time.monotonic``.
     """
 
     choice: Choice
     decision: Start | Wait
     gone: tuple[Gone, ...] = ()
     phase: Phase = Phase.ADMITTED
+    ends: float = math.inf
 
     @property
     def is_promised(self) -> bool:
@@ -53,6 +57,21 @@ class Attempt:
             return math.ceil(longest_wait(self.decision.scale_up) + CLEANUP_SECONDS)
         pool = self.choice.proposal.declared_pool
         return round(2 * 60 * pool.scale_up.minutes) if pool else 0
+
+    @property
+    def seconds_left(self) -> float:
+        """How long the start may still wait, in seconds, so that it doesn't time out.
+
+        The last gate may find that it needs a new node, when the hub has already read its timeout.
+        """
+        return max(_LEAST_SECONDS, self.ends - time.monotonic() - CLEANUP_SECONDS)
+
+    def ending_in(self, seconds: float) -> "Attempt":
+        """Return the attempt with a timeout that runs from now on, beside those that run already.
+
+        The hub and KubeSpawner may have different ones.
+        """
+        return replace(self, ends=min(self.ends, time.monotonic() + seconds))
 
     def news(self) -> tuple[Message, ...]:
         """The messages that the progress page shows first."""

@@ -241,8 +241,10 @@ class Controller:
 
     def _wait_longer(self) -> None:
         """Add the time for a new node to the timeout, which the hub and KubeSpawner both read."""
-        longer = self.attempt.seconds_for_a_node if self.attempt else 0
-        self._spawner.set_trait("start_timeout", self._spawner.start_timeout + longer)
+        if (attempt := self.attempt) is not None:
+            longer = self._spawner.start_timeout + attempt.seconds_for_a_node
+            self._spawner.set_trait("start_timeout", longer)
+            self.attempt = attempt.ending_in(longer)
 
     async def run_start(self) -> Any:
         """Run KubeSpawner's steps of a start, and always give the reservation up at the end."""
@@ -258,14 +260,13 @@ class Controller:
 
     async def _until_lost(self) -> None:
         """Refuse a start as soon as another pod takes its room, or no node comes for it."""
-        if self.attempt is None:
-            return
-        preflight = self._runtime.preflight
-        if isinstance(self.attempt.decision, Wait):
-            in_vain = partial(preflight.until_in_vain, wait=self.attempt.decision)
-            self._warn(await self._decide(self.attempt.choice, in_vain))
-        elif self.attempt.is_promised:
-            self._warn(await self._decide(self.attempt.choice, preflight.until_taken))
+        attempt, preflight = self.attempt, self._runtime.preflight
+        if attempt and isinstance(attempt.decision, Wait):
+            wait, most = attempt.decision, attempt.seconds_left
+            in_vain = partial(preflight.until_in_vain, wait=wait, most=most)
+            self._warn(await self._decide(attempt.choice, in_vain))
+        elif attempt and attempt.is_promised:
+            self._warn(await self._decide(attempt.choice, preflight.until_taken))
 
     def _warn(self, decision: Start | Wait) -> None:
         """Log a refusal that the administrator has set to warnings only."""

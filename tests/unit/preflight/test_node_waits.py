@@ -285,6 +285,15 @@ async def test_a_node_that_stays_on_its_way_forever_ends_in_vain(
         assert Why.IN_VAIN in whys(await world.refusal())
 
 
+async def test_a_wait_that_the_hub_is_about_to_end_says_nothing_about_others() -> None:
+    async with World(CanScaleUp(0, 1, 5)) as world:
+        wait = world.waits.until_in_vain(world.asked, world.wait, most=0.01)
+        refusal = await asyncio.wait_for(wait, 5)
+
+        assert (refusal.reason, whys(refusal)) == (Reason.BUSY, [Why.IN_VAIN])
+        assert isinstance(world.preflight.check(proposal("b")), Wait)
+
+
 async def test_a_pod_that_gets_its_node_waits_no_longer_and_its_time_is_measured() -> None:
     async with World() as world:
         await world.hears("TriggeredScaleUp", SCALE_UP)

@@ -12,6 +12,8 @@ from kubespawner import KubeSpawner
 
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.preflight.decision import Start, Wait
+from gpuspawner.preflight.node_waits import longest_wait
+from gpuspawner.spawn import attempt as attempts
 from gpuspawner.spawn.attempt import Phase
 from gpuspawner.spawn.one_request import AlreadyStartedError
 from gpuspawner.spawn.refusal import Refusal
@@ -226,6 +228,35 @@ async def test_a_wait_that_only_the_last_gate_knows_of_ends_in_a_refusal(
 
     with pytest.raises(Refusal, match="The cluster didn't add a machine"):
         await asyncio.wait_for(spawner.gates.run_start(), 5)
+
+
+async def test_a_wait_that_the_hub_has_set_no_time_for_ends_before_the_hub_s_timeout(
+    hub_with: Callable[..., StillHub], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = hub_with(("Node", node("a", 1)))
+    spawner = hub.spawner(accelerators={"a100": A100}, autoscaling="always", start_timeout=300)
+    spawner.user_options = {"accelerator": "a100"}
+    assert spawner.run_pre_spawn_hook() is None
+    elsewhere = {"gpu": "a100", "pool": "research"}
+    hub.admission.answer = lambda pod: {**pod, "spec": {**pod["spec"], "nodeSelector": elsewhere}}
+
+    async def create_namespaced_pod(namespace: str, _: Any) -> None:
+        """The pod isn't in view yet when the start ends."""
+
+    async def run_start() -> None:
+        await spawner._make_create_pod_request(await spawner.get_pod_manifest(), 3)
+        attempt = spawner.gates.attempt
+        assert 260 < attempt.seconds_left <= 270 < longest_wait(attempt.decision.scale_up)
+        spawner.gates.attempt = attempt.ending_in(0)
+        await asyncio.Event().wait()
+
+    spawner.api.create_namespaced_pod = create_namespaced_pod
+    spawner.stock.run_start = run_start
+    spawner.stock.knows_pod = lambda: True
+    monkeypatch.setattr(attempts, "_LEAST_SECONDS", 0.01)
+
+    with pytest.raises(Refusal, match="No machine can take your server right now"):
+        await asyncio.wait_for(spawner.start(), 5)
 
 
 async def test_a_profile_s_own_timeout_gets_the_time_for_a_node_too(
