@@ -12,6 +12,7 @@ from gpuspawner.kube.autoscaling import Event
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, Wait
 from gpuspawner.preflight.nodes_to_come import NodesToCome
 from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.reservations import LEFT_SECONDS
 from gpuspawner.preflight.verdicts import Subject
 from gpuspawner.scaling.answers import Coming, Refused, answer
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, Why
@@ -174,23 +175,40 @@ class _Turns:
 
 
 class _Sight:
-    """Whether the view still shows a pod that it has shown."""
+    """Whether the view still shows a pod that was sent."""
 
     def __init__(self, view: ClusterView, key: str, unseen: float) -> None:
         self._view = view
         self._key = key
         self._unseen = unseen
-        self._last = math.inf if not self._is_seen() else time.monotonic()
+        self._was_seen = self._is_seen()
+        self._missing_since: float | None = None
 
     def is_lost(self) -> bool:
-        """Whether the pod is gone: out of sight for a while, and not only because of the view."""
-        if self._is_seen() or (self._last < math.inf and not self._view.in_touch()):
-            self._last = time.monotonic()
-        return time.monotonic() - self._last >= self._unseen
+        """Whether the pod is gone: out of sight for a while, and not only because of the view.
+
+        The time runs from the first look without the pod: looks may be far apart. A pod that was
+        never in view may have come and gone in one answer of a watch.
+        """
+        is_seen, now = self._is_seen(), time.monotonic()
+        self._was_seen = self._was_seen or is_seen
+        if is_seen or not self._view.in_touch():
+            self._missing_since = None
+            return False
+        if self._missing_since is None:
+            self._missing_since = now
+        return now - self._missing_since >= (self._unseen if self._was_seen else LEFT_SECONDS)
 
     def _is_seen(self) -> bool:
         state = self._view.state
-        return self._key in state.pods or self._key in state.unbound_pods
+        return (
+            self._key in state.pods
+            or self._key in state.unbound_pods
+            or any(
+                it.kind == "Pod" and self._key == f"{it.namespace}/{it.name}"
+                for it in state.undecodable
+            )
+        )
 
 
 class _Clock:

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from gpuspawner.kube.autoscaling import ConfigMap, Event, NodePool
+from gpuspawner.kube.objects import Undecodable
 from gpuspawner.preflight import node_waits
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Wait
 from gpuspawner.preflight.node_waits import NodeWaits, longest_wait
@@ -330,6 +331,34 @@ async def test_while_contact_is_lost_a_pod_that_is_missing_is_not_taken_for_gone
         await settle()
 
         assert world.still_waits()
+
+
+async def test_a_pod_that_cant_be_decoded_is_not_taken_for_gone() -> None:
+    async with World() as world:
+        world.view.state.put(Undecodable("Pod", NAMESPACE, "a", "", "an odd field"))
+        world.view.wake()
+        await asyncio.sleep(0.02)
+        world.view.wake()
+        await settle()
+
+        assert world.still_waits()
+
+
+async def test_after_a_long_rest_the_first_look_ends_no_wait() -> None:
+    async with World() as world:
+        await asyncio.sleep(0.02)
+        world.view.remove_pod("a")
+        await settle()
+
+        assert world.still_waits()
+
+
+async def test_a_pod_that_came_and_went_unseen_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_waits, "LEFT_SECONDS", 0.01)
+    world = World()
+    wait = world.waits.until_in_vain(world.asked, world.wait)
+
+    assert (await asyncio.wait_for(wait, 5)).reason is Reason.DELETED
 
 
 async def test_an_older_pod_that_the_view_still_showed_is_not_taken_for_the_one_that_waits() -> (
