@@ -165,6 +165,8 @@ def explain_other_pools(source: Source | None) -> tuple[str, ...]:
             return ()
         case Source.UNREAD:
             return ("other pools may grow (the hub can't read Karpenter's NodePools)",)
+        case Source.UNREAD_STATUS:
+            return ("other pools may grow (the hub can't read Cluster Autoscaler's status)",)
         case Source.CONFIGURATION:
             return ('other pools may grow (GPUSpawner.autoscaling = "always")',)
         case _:

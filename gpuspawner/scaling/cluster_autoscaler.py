@@ -73,6 +73,13 @@ class ClusterAutoscaler:
         """Whether the cluster is known to have no status."""
         return self._objects.known("ConfigMap") and self._objects.autoscaler_status is None
 
+    @property
+    def is_hidden(self) -> bool:
+        """Whether there is a status that the hub can't read, or can't read any more."""
+        if self._objects.autoscaler_status is not None:
+            return self.groups is None
+        return self._objects.has_had("ConfigMap") and not self.is_absent
+
     def growths(self, filters: Filters) -> list[Growth]:
         """Return how each node group can grow for the pod of *filters*."""
         groups = self.groups or ()

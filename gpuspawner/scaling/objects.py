@@ -31,6 +31,10 @@ class AutoscalerObjects:
         """Return whether all objects of a kind are known."""
         return kind in self._known
 
+    def has_had(self, kind: str) -> bool:
+        """Return whether there has ever been an object of a kind."""
+        return kind in self._objects
+
     def mark_known(self, kind: str) -> None:
         """Record that all objects of a kind have been put."""
         self._known.add(kind)

@@ -79,8 +79,10 @@ class Pools:
             hidden.discard(Source.CLUSTER_AUTOSCALER)
         if any(it not in refused for it in hidden):
             return Source.NODES
-        is_ruled_out = self._karpenter.is_known or Source.KARPENTER in refused
-        return None if is_ruled_out else Source.UNREAD
+        if not self._karpenter.is_known and Source.KARPENTER not in refused:
+            return Source.UNREAD
+        is_hidden = self._autoscaler.is_hidden and Source.CLUSTER_AUTOSCALER not in refused
+        return Source.UNREAD_STATUS if is_hidden else None
 
     @property
     def names(self) -> tuple[tuple[Source, tuple[str, ...]], ...]:

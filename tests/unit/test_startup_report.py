@@ -17,8 +17,9 @@ from gpuspawner.cluster.kinds import NODES, PODS, SCALING_KINDS, Kind
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.configuration import check
 from gpuspawner.kube.autoscaling import NodePool
-from gpuspawner.kube.objects import strict_convert
+from gpuspawner.kube.objects import Undecodable, strict_convert
 from gpuspawner.runtime import Runtime
+from gpuspawner.scaling.objects import STATUS
 from gpuspawner.scheduling.rules import DEFAULT_RULES
 from tests.unit.cluster.scripted import FAST, ScriptedServer, Step, failure, page, watch
 from tests.unit.test_availability import node
@@ -265,4 +266,15 @@ def test_pools_that_an_administrator_expects_are_told() -> None:
 
     assert startup_report.growth(runtime) == (
         'other pools may grow (GPUSpawner.autoscaling = "always")',
+    )
+
+
+def test_an_autoscaler_whose_status_cannot_be_read_is_told() -> None:
+    runtime = Runtime(check(Config()))
+    objects = runtime.view.autoscalers
+    objects.mark_known("NodePool")
+    objects.put(Undecodable("ConfigMap", *STATUS, "", "its data is a number"))
+
+    assert startup_report.growth(runtime) == (
+        "other pools may grow (the hub can't read Cluster Autoscaler's status)",
     )

@@ -25,7 +25,7 @@ from gpuspawner.scheduling import ClusterState, NodeInfo
 from gpuspawner.scheduling.requests import is_extended
 from gpuspawner.scheduling.verdict import Why
 
-_UNSEEN = (Source.NODES, Source.UNREAD, Source.CONFIGURATION)
+_UNSEEN = (Source.NODES, Source.UNREAD, Source.UNREAD_STATUS, Source.CONFIGURATION)
 """Who only hints at pools that the hub doesn't see."""
 
 

@@ -256,6 +256,29 @@ def test_a_status_that_cannot_be_read_is_not_a_status_that_is_absent() -> None:
         assert found(objects) == MayScaleUp(Source.NODES)
 
 
+@pytest.mark.parametrize("text", ["nonsense", "x" * 400_001, ""])
+def test_groups_whose_status_cant_be_read_may_grow_on_machines_without_a_cloud(text: str) -> None:
+    busy = node("worker", 1, labels={}, unschedulable=True)
+    objects = autoscalers(status=text)
+
+    found = outlook(state(busy), asks(), objects=objects, autoscaling="detect")
+
+    assert found == MayScaleUp(Source.UNREAD_STATUS)
+
+
+def test_groups_that_the_hub_has_seen_may_grow_while_it_cant_read_them() -> None:
+    objects = autoscalers(status=status(group("gpu", 0, 1)))
+    cluster = Cluster(state(), objects, "detect")
+    objects.mark_unknown("ConfigMap")
+    objects.remove("ConfigMap", *STATUS)
+
+    assert cluster.outlook(asks()) == MayScaleUp(Source.UNREAD_STATUS)
+
+    objects.mark_known("ConfigMap")  # it was deleted
+
+    assert cluster.outlook(asks()) == CannotScaleUp()
+
+
 def test_thousands_of_nodes_are_read_once_for_all_pods() -> None:
     names = [f"g{number}" for number in range(20)]
     nodes = [node(f"{name}-{number}", labels={}) for name in names for number in range(200)]
