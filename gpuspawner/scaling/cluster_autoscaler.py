@@ -6,15 +6,15 @@ clouds give to groups and nodes.
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gpuspawner.kube.nodes import Node
-from gpuspawner.scaling.growth import Growth, Machine, arriving, kind, like
+from gpuspawner.scaling.growth import Growth, Machine, arriving, devices, kind, like, machine_type
 from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scaling.outlook import Obstacle, Source, Why
-from gpuspawner.scaling.starting import is_starting, is_young
+from gpuspawner.scaling.starting import has_lost_devices, is_starting, is_young
 from gpuspawner.scaling.status import NodeGroup, node_groups
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
@@ -97,9 +97,10 @@ class ClusterAutoscaler:
         starting = [node for node in its.young if is_starting(node, filters)]
         joined = {kind(node): node for node in its.young if node not in starting}
         if kinds := {**its.settled, **joined}:
-            self._seen[group.name] = tuple(map(like, kinds.values()))
+            self._see(group.name, [like(node) for node in kinds.values()])
         # While a group is unhealthy, nobody knows when the autoscaler will use it again.
-        models = self._seen.get(group.name, ()) if group.is_healthy else ()
+        seen = self._seen.get(group.name, ()) if group.is_healthy else ()
+        models = tuple(it for it in seen if not has_lost_devices(it, filters))
         left = max(0, group.max_size - group.target)
         joining = max(0, group.target - max(group.registered, its.count))
         coming = [arriving(node, models[0]) for node in starting] if models else []
@@ -109,12 +110,24 @@ class ClusterAutoscaler:
             nodes=group.target,
             max_nodes=group.max_size,
             machines=tuple(Machine(model, left) for model in models),
-            is_complete=bool(models),
+            is_complete=bool(models) and len(models) == len(seen),
             coming=(*coming, *models[:1] * joining),
             requested=0 if models else len(starting) + joining + (0 if its.count else strangers),
             requirements=None if models else _OfPool(self._names, group.name),
             obstacle=_obstacle(group, left),
         )
+
+    def _see(self, group: str, shown: Sequence[NodeInfo]) -> None:
+        """Keep what a group's nodes show; without its devices, a node says nothing of its kind."""
+        known = {
+            machine_type(it): it
+            for it in (*self._seen.get(group, ()), *shown)
+            if devices(it.allocatable)
+        }
+        models: Iterable[NodeInfo] = (
+            it if devices(it.allocatable) else known.get(machine_type(it), it) for it in shown
+        )
+        self._seen[group] = tuple({id(it): it for it in models}.values())
 
     def _members(self, groups: Sequence[NodeGroup]) -> dict[str, _Members]:
         """Return the nodes of each group, and those that belong to none or to one of several."""

@@ -7,11 +7,11 @@ from typing import Protocol
 
 from gpuspawner.kube.nodes import Taint
 from gpuspawner.scaling.outlook import Obstacle, Source
-from gpuspawner.scaling.starting import STARTUP_TAINTS
+from gpuspawner.scaling.starting import INSTANCE_TYPE, STARTUP_TAINTS
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.outcome import AWAY_TAINTS, healthy
-from gpuspawner.scheduling.requests import EPHEMERAL_STORAGE, MEMORY, PODS, Amounts
+from gpuspawner.scheduling.requests import EPHEMERAL_STORAGE, MEMORY, PODS, Amounts, is_extended
 
 HOSTNAME = "kubernetes.io/hostname"
 _OF_ONE_NODE = (HOSTNAME, "alpha.eksctl.io/instance-id", "nvidia.com/gfd.timestamp")
@@ -118,12 +118,25 @@ def kind(present: NodeInfo) -> object:
 
     Two machines of one type differ in some KiB of memory.
     """
-    labels = {key: value for key, value in present.labels.items() if key not in _OF_ONE_NODE}
     amounts = {
         resource: round(amount, -_digits(amount) + 2) if resource in _VARIES else amount
         for resource, amount in present.allocatable.items()
     }
-    return frozenset(labels.items()), frozenset(amounts.items()), frozenset(lasting(present))
+    return _lasting_labels(present), frozenset(amounts.items()), frozenset(lasting(present))
+
+
+def machine_type(node: NodeInfo) -> object:
+    """Return what tells machines of one pool apart, no matter what of them works."""
+    return node.labels.get(INSTANCE_TYPE) or _lasting_labels(node)
+
+
+def devices(amounts: Amounts) -> int:
+    """Return how many devices there are, of all kinds."""
+    return sum(amount for resource, amount in amounts.items() if is_extended(resource))
+
+
+def _lasting_labels(node: NodeInfo) -> frozenset[tuple[str, str]]:
+    return frozenset(it for it in node.labels.items() if it[0] not in _OF_ONE_NODE)
 
 
 def _digits(amount: int) -> int:

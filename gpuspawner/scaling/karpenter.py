@@ -11,19 +11,17 @@ from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.meta import Condition, Quantities, Quantity
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import INT64_MAX, NANOS, QuantityError, parse_nanos
-from gpuspawner.scaling.growth import Growth, Machine, arriving, new_node
+from gpuspawner.scaling.growth import Growth, Machine, arriving, devices, new_node
 from gpuspawner.scaling.karpenter_nodes import (
     POOL,
-    TYPE,
     KarpenterNodes,
     PoolNodes,
     Seen,
-    devices,
 )
 from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scaling.outlook import Obstacle, Source, Why
 from gpuspawner.scaling.requirements import PoolRequirements
-from gpuspawner.scaling.starting import is_starting
+from gpuspawner.scaling.starting import INSTANCE_TYPE, is_starting
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.requests import Amounts
@@ -197,6 +195,8 @@ def _lists_seen_types(pool: NodePool, seen: Iterable[NodeInfo]) -> bool:
     listed = [
         set(it.values or ())
         for it in pool.spec.template.spec.requirements or ()
-        if it.key == TYPE and it.operator == "In"
+        if it.key == INSTANCE_TYPE and it.operator == "In"
     ]
-    return bool(listed) and set.intersection(*listed) <= {it.labels.get(TYPE) for it in seen}
+    return bool(listed) and set.intersection(*listed) <= {
+        it.labels.get(INSTANCE_TYPE) for it in seen
+    }

@@ -9,15 +9,14 @@ from dataclasses import dataclass, field
 
 from gpuspawner.kube.autoscaling import NodeClaim
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.scaling.growth import like, new_node
+from gpuspawner.scaling.growth import devices, like, new_node
 from gpuspawner.scaling.objects import AutoscalerObjects
-from gpuspawner.scaling.starting import is_young
+from gpuspawner.scaling.starting import INSTANCE_TYPE, is_young
 from gpuspawner.scheduling.node_info import NodeInfo
-from gpuspawner.scheduling.requests import Amounts, allocatable, is_extended
+from gpuspawner.scheduling.requests import Amounts, allocatable
 from gpuspawner.scheduling.state import ClusterState
 
 POOL = "karpenter.sh/nodepool"
-TYPE = "node.kubernetes.io/instance-type"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class Seen:
     @property
     def type(self) -> str:
         """Its instance type."""
-        return self.node.labels.get(TYPE, "")
+        return self.node.labels.get(INSTANCE_TYPE, "")
 
 
 @dataclass(slots=True)
@@ -85,7 +84,7 @@ class KarpenterNodes:
                 pools[name].young.append(node)
                 young.add(node.name)
                 continue
-            kinds, its_type = pools[name].settled, node.labels.get(TYPE, "")
+            kinds, its_type = pools[name].settled, node.labels.get(INSTANCE_TYPE, "")
             known = kinds.get(its_type)
             # A node whose device plugin has failed says nothing of its type.
             if known is None or devices(node.allocatable) >= devices(known.allocatable):
@@ -108,11 +107,6 @@ class KarpenterNodes:
     def _read(self, claim: NodeClaim) -> Seen | None:
         known = self._made.get(claim.metadata.name)
         return known[1] if known and known[0] is claim else _made(claim)
-
-
-def devices(amounts: Amounts) -> int:
-    """Return how many devices there are, of all kinds."""
-    return sum(amount for resource, amount in amounts.items() if is_extended(resource))
 
 
 def _made(claim: NodeClaim) -> Seen | None:

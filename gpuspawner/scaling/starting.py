@@ -18,8 +18,8 @@ STARTS_WITHIN = timedelta(minutes=15)
 _LABELS = ("accelerator", "gpu.present")
 """The ends of labels of nodes with GPUs: ``cloud.google.com/gke-accelerator``, for example."""
 
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 # Machines with accelerators of Amazon, Azure and Google Cloud, whose nodes may have no other sign.
-_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 _FAMILIES = re.compile(
     r"(?:[gp][2-9][a-z]*|(?:inf|trn|dl)[0-9])[a-z0-9-]*\.|Standard_N[CDGV]|[ag][234]-"
 )
@@ -65,15 +65,25 @@ def _lacks_devices(node: NodeInfo, filters: Filters) -> bool:
     The pod selects the node by a label, or the node has a sign of such devices: a taint, a label or
     its type.
     """
-    missing = [
+    is_selected = any(filters.choice) and filters.choice.matches(node.labels, node.name)
+    return has_lost_devices(node, filters) or (is_selected and bool(_missing(node, filters)))
+
+
+def has_lost_devices(node: NodeInfo, filters: Filters) -> bool:
+    """Whether a node has a sign of devices that the pod asks for, but reports none of them.
+
+    On a node that isn't starting any more, the device plugin has failed.
+    """
+    missing = _missing(node, filters)
+    has_sign = any(key.endswith(_LABELS) for key in node.labels) or bool(
+        _FAMILIES.match(node.labels.get(INSTANCE_TYPE, ""))
+    )
+    return bool(missing) and (has_sign or any(taint.key in missing for taint in node.taints))
+
+
+def _missing(node: NodeInfo, filters: Filters) -> list[str]:
+    return [
         resource
         for resource, _ in filters.asked
         if is_extended(resource) and node.allocatable.get(resource, 0) == 0
     ]
-    if not missing:
-        return False
-    is_selected = any(filters.choice) and filters.choice.matches(node.labels, node.name)
-    has_sign = any(key.endswith(_LABELS) for key in node.labels) or bool(
-        _FAMILIES.match(node.labels.get(_INSTANCE_TYPE, ""))
-    )
-    return is_selected or has_sign or any(taint.key in missing for taint in node.taints)

@@ -132,6 +132,20 @@ def test_one_kind_of_several_is_enough() -> None:
         assert isinstance(look(group(), nodes=nodes, asked=asks(4)), CanScaleUp)
 
 
+def test_a_node_whose_device_plugin_fails_does_not_change_what_its_group_makes() -> None:
+    cluster = Cluster(state(member()), autoscalers(status=status(group())), "detect")
+    assert isinstance(cluster.outlook(asks()), CanScaleUp)
+    cluster.state.put(convert("Node", member(gpus=0)))
+
+    assert isinstance(cluster.outlook(asks()), CanScaleUp)
+    assert why(cluster.outlook(asks(2))) == [Why.NO_SUCH_MACHINE]
+
+
+def test_a_group_whose_only_node_has_a_sign_of_gpus_but_none_may_help() -> None:
+    assert look(group(), nodes=(member(gpus=0, labels=GPU),)) == MAY
+    assert isinstance(look(group(), nodes=(member(gpus=0, labels=GPU),), asked=asks(0)), CanScaleUp)
+
+
 def test_the_next_node_may_be_in_another_zone() -> None:
     zone = "topology.kubernetes.io/zone"
     nodes = (member(labels={zone: "a"}),)
