@@ -32,6 +32,10 @@ STARTUP_TAINTS = (
 )
 
 
+# Cluster Autoscaler and Karpenter put these on a node that they are about to delete.
+_ENDING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted")
+
+
 def age(node: NodeInfo, now: datetime | None = None) -> timedelta | None:
     """Return how long a node has existed; None if it doesn't say."""
     created = node.node.metadata.creation_timestamp if node.node else ""
@@ -52,6 +56,8 @@ def is_starting(node: NodeInfo, filters: Filters, now: datetime | None = None) -
     if not is_young(node, now):
         return False
     if node.node is not None and node.node.spec.unschedulable:
+        return False
+    if any(taint.key in _ENDING_TAINTS for taint in node.taints):
         return False
     is_away = any(
         taint.key in AWAY_TAINTS or taint.key.startswith(STARTUP_TAINTS) for taint in node.taints

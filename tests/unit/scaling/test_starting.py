@@ -41,6 +41,11 @@ def test_a_young_node_with_a_taint_of_the_start_is_starting(key: str) -> None:
     assert not is_starting(made(taints=taint("nvidia.com/gpu")), NONE, NOW)
 
 
+@pytest.mark.parametrize("key", ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"])
+def test_a_young_node_that_its_autoscaler_deletes_is_not_on_its_way(key: str) -> None:
+    assert not is_starting(made(0, taints=taint(key)), GPU, NOW)
+
+
 def test_a_young_node_without_its_gpus_is_starting() -> None:
     assert is_starting(made(0), GPU, NOW)
 
