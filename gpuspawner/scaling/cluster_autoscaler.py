@@ -34,6 +34,10 @@ POOL_LABELS = (
 """The labels by which clouds and tools name a node's pool."""
 
 
+# More than the pods that are counted beside each other. A status may claim millions.
+_MOST_JOINING = 300
+
+
 @dataclass(slots=True)
 class _Members:
     """The nodes of one group.
@@ -102,7 +106,8 @@ class ClusterAutoscaler:
         seen = self._seen.get(group.name, ()) if group.is_healthy else ()
         models = tuple(it for it in seen if not has_lost_devices(it, filters))
         left = max(0, group.max_size - group.target)
-        joining = max(0, group.target - max(group.registered, its.count))
+        missing = group.target - max(group.registered, its.count)
+        joining = min(max(0, missing), _MOST_JOINING)
         coming = [arriving(node, models[0]) for node in starting] if models else []
         return Growth(
             source=Source.CLUSTER_AUTOSCALER,

@@ -250,6 +250,13 @@ def test_groups_of_one_pool_in_several_zones_are_told_apart_by_their_nodes() -> 
     assert why(look(*full, nodes=nodes)) == [Why.AT_MAXIMUM, Why.AT_MAXIMUM]
 
 
+def test_a_target_of_millions_takes_no_longer_than_one_of_hundreds() -> None:
+    started = time.perf_counter()
+
+    assert isinstance(look(group(target=10**7, most=10**7)), CanScaleUp)
+    assert time.perf_counter() - started < 1
+
+
 def test_a_status_that_cannot_be_read_is_not_a_status_that_is_absent() -> None:
     karpenters = {"metadata": {"name": "k"}, "spec": {"replicas": 1}}
     cloud = node("n", 1, labels={EKS: "gpu"}, unschedulable=True)
