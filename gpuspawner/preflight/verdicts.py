@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from msgspec import msgpack, structs
 
-from gpuspawner.kube.objects import Manifest
+from gpuspawner.kube.objects import Manifest, strict_convert
 from gpuspawner.kube.pods import Affinity, Pod, Volume
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.storage import PersistentVolume, PersistentVolumeClaim
 from gpuspawner.preflight.contention import Demand, requests_with_pod
 from gpuspawner.scheduling.evaluate import evaluate, fits_somewhere
 from gpuspawner.scheduling.node_info import host_ports
+from gpuspawner.scheduling.pod_claims import with_default_class
 from gpuspawner.scheduling.requests import pod_requests
 from gpuspawner.scheduling.rules import DEFAULT_RULES
 from gpuspawner.scheduling.state import ClusterState
@@ -139,6 +140,8 @@ class Verdicts:
         bound = claim and storage.get(PersistentVolume, claim.spec.volume_name)
         if bound:
             return bound.spec.node_affinity, sorted((bound.metadata.labels or {}).items())
+        if claim is None and (new := _new_claim(subject, name)) is not None:
+            claim = with_default_class(new, storage)
         return class_of_claim(claim) if claim else ""
 
     def _forget_if_changed(self) -> None:
@@ -148,6 +151,11 @@ class Verdicts:
         for kept in (self._verdicts, self._fitting, self._demands, self._alike):
             kept.clear()
         self._repelling = any(info.repelling for info in self._state.nodes.values())
+
+
+def _new_claim(subject: Subject, name: str) -> PersistentVolumeClaim | None:
+    claims = (strict_convert(it, PersistentVolumeClaim) for it in subject.new_claims)
+    return next((it for it in claims if it.metadata.name == name), None)
 
 
 def is_simple(pod: Pod) -> bool:

@@ -129,12 +129,12 @@ def _find(
     if claim is not None:
         return _Found(claim, new=False, ephemeral=ephemeral)
     if name in coming:
-        return _Found(_with_default_class(coming[name], storage), new=True, ephemeral=ephemeral)
+        return _Found(with_default_class(coming[name], storage), new=True, ephemeral=ephemeral)
     if volume.ephemeral is not None:
         spec = volume.ephemeral.volume_claim_template.spec
         meta = ObjectMeta(name=name, namespace=pod.metadata.namespace)
         claim = PersistentVolumeClaim(metadata=meta, spec=spec)
-        return _Found(_with_default_class(claim, storage), new=True, ephemeral=True)
+        return _Found(with_default_class(claim, storage), new=True, ephemeral=True)
     return Rejected(f'persistentvolumeclaim "{name}" not found', claim=name)
 
 
@@ -213,7 +213,7 @@ def _provisions(class_: StorageClass | None) -> bool:
     return class_ is not None and class_.provisioner not in ("", NO_PROVISIONER)
 
 
-def _with_default_class(
+def with_default_class(
     claim: PersistentVolumeClaim, storage: StorageIndex
 ) -> PersistentVolumeClaim:
     """Set the class that the admission plugin DefaultStorageClass will set.

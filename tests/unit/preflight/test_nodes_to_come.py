@@ -7,9 +7,11 @@ from datetime import UTC, datetime
 from itertools import permutations
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuspawner.kube.objects import convert
 from gpuspawner.offers import Accelerator, ScaleUp
 from gpuspawner.preflight.verdicts import Subject
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Obstacle, Source, Why
@@ -201,6 +203,35 @@ def test_a_no_for_a_volume_in_one_zone_says_nothing_about_a_volume_in_another() 
 
     assert cluster.outlook(asks("b")) == MayScaleUp(Source.CONFIGURATION)
     assert cluster.outlook(asks("c")) == CannotScaleUp((full,))
+
+
+@pytest.mark.parametrize("named", [{"storageClassName": "standard"}, {}])
+def test_what_one_new_user_learned_holds_for_the_next_new_user(named: dict[str, str]) -> None:
+    default = {"storageclass.kubernetes.io/is-default-class": "true"}
+    standard = {
+        "metadata": {"name": "standard", "annotations": default},
+        "provisioner": "example.com/disks",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    cluster = Cluster(state(storageClasses=(standard,)), autoscaling="always")
+
+    def claim(user: str, **spec: str) -> Plain:
+        return {"metadata": {"name": f"claim-{user}", "namespace": "jhub"}, "spec": spec}
+
+    def asks(user: str, **spec: str) -> Subject:
+        home = {"claimName": f"claim-{user}"}
+        asked = pod(user, volumes=[{"name": "home", "persistentVolumeClaim": home}])
+        return Subject(asked, (claim(user, **spec),))
+
+    full = Obstacle(Why.AT_MAXIMUM)
+    created = convert("PersistentVolumeClaim", claim("a", storageClassName="standard"))
+    cluster.state.put(created)
+    cluster.to_come.remember(asks("a"), Source.CLUSTER_AUTOSCALER, full)
+
+    def found(user: str, **spec: str) -> object:
+        return cluster.to_come.outlook(("jhub", user), asks(user, **spec), None)
+
+    assert found("b", **named) == CannotScaleUp((full,))
 
 
 def test_what_was_learned_ends_with_a_new_node() -> None:
