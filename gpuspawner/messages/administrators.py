@@ -166,7 +166,7 @@ def explain_other_pools(source: Source | None) -> tuple[str, ...]:
         case Source.UNREAD:
             return ("other pools may grow (the hub can't read Karpenter's NodePools)",)
         case Source.UNREAD_STATUS:
-            return ("other pools may grow (the hub can't read Cluster Autoscaler's status)",)
+            return ("other pools may grow (Cluster Autoscaler's status is old or can't be read)",)
         case Source.CONFIGURATION:
             return ('other pools may grow (GPUSpawner.autoscaling = "always")',)
         case _:

@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from gpuspawner.kube.nodes import Node
@@ -15,7 +16,7 @@ from gpuspawner.scaling.growth import Growth, Machine, arriving, devices, kind, 
 from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scaling.outlook import Obstacle, Source, Why
 from gpuspawner.scaling.starting import has_lost_devices, is_starting, is_young
-from gpuspawner.scaling.status import NodeGroup, node_groups
+from gpuspawner.scaling.status import NodeGroup, node_groups, written
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.state import ClusterState
@@ -33,6 +34,9 @@ POOL_LABELS = (
 )
 """The labels by which clouds and tools name a node's pool."""
 
+
+# It writes its status every ten seconds, but its clock and the hub's may differ.
+_OLD = timedelta(minutes=15)
 
 # More than the pods that are counted beside each other. A status may claim millions.
 _MOST_JOINING = 300
@@ -60,17 +64,21 @@ class ClusterAutoscaler:
         self._objects = objects
         self._seen: dict[str, tuple[NodeInfo, ...]] = {}
         self._read: tuple[str | None, tuple[NodeGroup, ...] | None] = (None, None)
+        self._written: datetime | None = None
         self._sorted: tuple[object, dict[str, _Members]] = (None, {})
         self._known: dict[str, _Known] = {}
         self._names = _GroupNames(())
 
     @property
     def groups(self) -> tuple[NodeGroup, ...] | None:
-        """The node groups now; None if there is no status or it can't be read."""
-        status = self._objects.autoscaler_status
-        if self._read[0] != status:
-            self._read = status, None if status is None else node_groups(status)
-        return self._read[1]
+        """The node groups now; None if there is no status, or it can't be read or is old."""
+        return None if self.is_old else self._groups()
+
+    @property
+    def is_old(self) -> bool:
+        """Whether the status is so old that the autoscaler doesn't run any more."""
+        self._groups()
+        return self._written is not None and datetime.now(UTC) - self._written > _OLD
 
     @property
     def is_absent(self) -> bool:
@@ -79,7 +87,7 @@ class ClusterAutoscaler:
 
     @property
     def is_hidden(self) -> bool:
-        """Whether there is a status that the hub can't read, or can't read any more."""
+        """Whether there is a status that tells nothing, or that the hub can't read any more."""
         if self._objects.autoscaler_status is not None:
             return self.groups is None
         return self._objects.has_had("ConfigMap") and not self.is_absent
@@ -133,6 +141,13 @@ class ClusterAutoscaler:
             it if devices(it.allocatable) else known.get(machine_type(it), it) for it in shown
         )
         self._seen[group] = tuple({id(it): it for it in models}.values())
+
+    def _groups(self) -> tuple[NodeGroup, ...] | None:
+        status = self._objects.autoscaler_status
+        if self._read[0] != status:
+            self._read = status, None if status is None else node_groups(status)
+            self._written = None if status is None else written(status)
+        return self._read[1]
 
     def _members(self, groups: Sequence[NodeGroup]) -> dict[str, _Members]:
         """Return the nodes of each group, and those that belong to none or to one of several."""

@@ -14,7 +14,7 @@ class Source(StrEnum):
     NODES = "the nodes"
     """Labels and names that clouds and autoscalers give to nodes."""
     UNREAD = "Karpenter's objects, which the hub can't read"
-    UNREAD_STATUS = "Cluster Autoscaler's status, which the hub can't read"
+    UNREAD_STATUS = "Cluster Autoscaler's status, which is old or can't be read"
     CONFIGURATION = "GPUSpawner.autoscaling"
 
 

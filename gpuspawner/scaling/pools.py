@@ -97,8 +97,8 @@ class Pools:
 
     @property
     def version(self) -> object:
-        """Changes with what was read or learned of the autoscalers."""
-        return self._objects.version, self.learned.version
+        """Changes with what was read or learned of the autoscalers, also by the passing of time."""
+        return self._objects.version, self._autoscaler.is_old, self.learned.version
 
     def about(self) -> Hashable:
         """Return what an autoscaler's answer depends on: the nodes, and the pools' sizes."""

@@ -8,6 +8,7 @@ their resources.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 import msgspec
 import yaml
@@ -21,6 +22,13 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _LONGEST = 400_000
 _DEEPEST = 20
 _NULLS = ("", "~", "null")
+
+# Both formats have the time as Go prints it.
+_WRITTEN = re.compile(
+    r"^(?:time: |Cluster-autoscaler status at )"
+    r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\.\d+)? ([+-]\d{4})",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +101,17 @@ def node_groups(status: str) -> tuple[NodeGroup, ...] | None:
     if not read.autoscaler_status:
         return None
     return tuple(map(_of_yaml, read.node_groups or ()))
+
+
+def written(status: str) -> datetime | None:
+    """Return when the autoscaler wrote a status; None if it doesn't say."""
+    found = _WRITTEN.search(status)
+    if found is None:
+        return None
+    try:
+        return datetime.strptime(f"{found[1]} {found[2]}", "%Y-%m-%d %H:%M:%S %z")
+    except ValueError:
+        return None
 
 
 def _read(status: str) -> object:

@@ -276,5 +276,5 @@ def test_an_autoscaler_whose_status_cannot_be_read_is_told() -> None:
     objects.put(Undecodable("ConfigMap", *STATUS, "", "its data is a number"))
 
     assert startup_report.growth(runtime) == (
-        "other pools may grow (the hub can't read Cluster Autoscaler's status)",
+        "other pools may grow (Cluster Autoscaler's status is old or can't be read)",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -298,6 +298,28 @@ def test_groups_that_the_hub_has_seen_may_grow_while_it_cant_read_them() -> None
     objects.mark_known("ConfigMap")  # it was deleted
 
     assert cluster.outlook(asks()) == CannotScaleUp()
+
+
+def test_an_old_status_promises_nothing() -> None:
+    def found(minutes: int) -> object:
+        at = datetime.now(UTC) - timedelta(minutes=minutes)
+        text = f"time: {at:%Y-%m-%d %H:%M:%S}.5 +0000 UTC\n{status(group())}"
+        return outlook(
+            state(member()), asks(), objects=autoscalers(status=text), autoscaling="detect"
+        )
+
+    assert isinstance(found(14), CanScaleUp)
+    assert found(16) == MayScaleUp(Source.NODES)
+
+
+def test_a_status_becomes_old_without_a_change() -> None:
+    at = datetime.now(UTC) - timedelta(minutes=14)
+    objects = autoscalers(status=f"time: {at:%Y-%m-%d %H:%M:%S} +0000 UTC\n{status(group())}")
+    cluster = Cluster(state(), objects, "detect")
+    before = cluster.to_come.version
+    cluster.pools._autoscaler._written = at - timedelta(minutes=2)
+
+    assert cluster.to_come.version != before
 
 
 def test_thousands_of_nodes_are_read_once_for_all_pods() -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 
 import pytest
 
-from gpuspawner.scaling.status import NodeGroup, node_groups
+from gpuspawner.scaling.status import NodeGroup, node_groups, written
 
 YAML = """\
 time: 2026-01-01 00:00:00 +0000 UTC
@@ -162,3 +163,16 @@ def test_a_status_that_may_be_cut_is_unknown_at_once() -> None:
 
     assert node_groups(long) is None
     assert time.perf_counter() - started < 0.1
+
+
+def test_both_formats_say_when_they_were_written() -> None:
+    assert written(YAML) == datetime(2026, 1, 1, tzinfo=UTC)
+    assert written(TEXT) == datetime(2023, 1, 1, tzinfo=UTC)
+    assert written("time: 2026-01-01 00:00:00.123456789 +0200 CEST") == datetime(
+        2025, 12, 31, 22, tzinfo=UTC
+    )
+
+
+@pytest.mark.parametrize("text", ["", "time: yesterday", "time: 2026-99-01 00:00:00 +0000 UTC"])
+def test_a_status_may_not_say_when_it_was_written(text: str) -> None:
+    assert written(text) is None
