@@ -8,7 +8,7 @@ nodes and NodeClaims show those that it has made.
 from collections.abc import Iterable
 
 from gpuspawner.kube.autoscaling import NodePool
-from gpuspawner.kube.meta import Condition, Quantities, Quantity
+from gpuspawner.kube.meta import Quantities, Quantity
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import INT64_MAX, NANOS, QuantityError, parse_nanos
 from gpuspawner.scaling.growth import Growth, Machine, arriving, devices, new_node
@@ -174,7 +174,7 @@ def _obstacle(pool: NodePool, left: _Nanos, asked: Amounts) -> Obstacle | None:
         return Obstacle(Why.AT_MAXIMUM, name, nodes=pool.spec.replicas)
     if pool.metadata.deletion_timestamp is not None:
         return Obstacle(Why.REFUSED, name, "the NodePool is being deleted")
-    if _is(pool.status.conditions, "Ready", "False"):
+    if not is_ready(pool):
         return Obstacle(Why.REFUSED, name, "the NodePool isn't ready")
     for resource, nanos in left.items():
         # A limit that is exceeded keeps off even machines without the resource.
@@ -186,8 +186,10 @@ def _obstacle(pool: NodePool, left: _Nanos, asked: Amounts) -> Obstacle | None:
     return None
 
 
-def _is(conditions: Iterable[Condition] | None, kind: str, status: str) -> bool:
-    return any(it.type == kind and it.status == status for it in conditions or ())
+def is_ready(pool: NodePool) -> bool:
+    """Whether Karpenter uses the pool, as far as its conditions tell."""
+    conditions = pool.status.conditions or ()
+    return not any(it.type == "Ready" and it.status == "False" for it in conditions)
 
 
 def _lists_seen_types(pool: NodePool, seen: Iterable[NodeInfo]) -> bool:

@@ -8,7 +8,7 @@ from gpuspawner.scaling import declared
 from gpuspawner.scaling.cluster_autoscaler import ClusterAutoscaler
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.growth import Growth
-from gpuspawner.scaling.karpenter import Karpenter
+from gpuspawner.scaling.karpenter import Karpenter, is_ready
 from gpuspawner.scaling.learned import Learned
 from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scaling.outlook import Source
@@ -101,11 +101,11 @@ class Pools:
         return self._objects.version, self._autoscaler.is_old, self.learned.version
 
     def about(self) -> Hashable:
-        """Return what an autoscaler's answer depends on: the nodes, and the pools' sizes."""
+        """Return what an autoscaler's answer depends on: the nodes, and the pools."""
         pools = tuple(
             (it.name, it.problem)
             if isinstance(it, Undecodable)
-            else (it.metadata.name, repr(it.spec), repr(it.status.resources))
+            else (it.metadata.name, repr(it.spec), repr(it.status.resources), is_ready(it))
             for it in self._objects.node_pools
         )
         if self._nodes[0] != self._state.version:

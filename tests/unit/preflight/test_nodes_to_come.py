@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 from itertools import permutations
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.objects import convert
 from gpuspawner.offers import Accelerator, ScaleUp
 from gpuspawner.preflight.verdicts import Subject
@@ -244,6 +246,24 @@ def test_what_was_learned_ends_with_a_new_node() -> None:
     cluster.state.put(other)
 
     assert cluster.outlook(pod()) == MayScaleUp(Source.CONFIGURATION)
+
+
+def test_what_was_learned_ends_when_a_pool_becomes_ready() -> None:
+    def pool(ready: str) -> NodePool:
+        conditions = [{"type": "Ready", "status": ready}]
+        spec = {"template": {"metadata": {"labels": T4}}}
+        plain = {"metadata": {"name": "k"}, "spec": spec, "status": {"conditions": conditions}}
+        return msgspec.convert(plain, NodePool)
+
+    objects = autoscalers()
+    objects.put(pool("False"))
+    cluster = Cluster(state(), objects, "detect")
+    cluster.to_come.remember(Subject(pod()), Source.KARPENTER, Obstacle(Why.REFUSED))
+    assert Why.REFUSED in whys(cluster.outlook(pod()))
+
+    objects.put(pool("True"))
+
+    assert cluster.outlook(pod()) == MayScaleUp(Source.KARPENTER)
 
 
 def test_a_no_about_one_pod_leaves_nodes_on_their_way_to_those_they_are_for() -> None:
