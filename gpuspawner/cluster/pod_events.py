@@ -70,9 +70,10 @@ class PodEvents:
         finally:
             if pods.get(name) is heard:
                 del pods[name]
-            if not pods and (watching := self._watches.pop(namespace, None)):
+            if not pods and self._heard.get(namespace) is pods:
+                del self._heard[namespace]
                 self._is_heard.pop(namespace, None)
-                watching.cancel()
+                self._watches.pop(namespace).cancel()
 
     async def _watch(self, namespace: str) -> None:
         """Hear events until cancelled; an error of ours must not look like silence."""

@@ -38,6 +38,9 @@ POOL_LABELS = (
 # It writes its status every ten seconds, but its clock and the hub's may differ.
 _OLD = timedelta(minutes=15)
 
+# Pods may select pools that don't exist.
+_MOST_POOLS = 1024
+
 # More than the pods that are counted beside each other. A status may claim millions.
 _MOST_JOINING = 300
 
@@ -212,6 +215,8 @@ class _GroupNames:
     def of_pool(self, pool: str) -> list[str]:
         """Return the groups that are named after a pool."""
         if pool not in self._by_pool:
+            if len(self._by_pool) >= _MOST_POOLS:
+                self._by_pool = {"": []}
             found = [name for name, base in self._bases.items() if _ends_in(base, pool)]
             self._by_pool[pool] = found
         return self._by_pool[pool]

@@ -5,7 +5,7 @@ capacity is within what is left of every limit. Its API doesn't tell the instanc
 nodes and NodeClaims show those that it has made.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.meta import Quantities, Quantity
@@ -53,6 +53,7 @@ class Karpenter:
     def growths(self, filters: Filters) -> list[Growth]:
         """Return how each NodePool can grow for the pod of *filters*."""
         pools, nodes = self._objects.node_pools, self._nodes.by_pool()
+        self._forget_all_but({_name(it) for it in pools})
         return [
             Growth(Source.KARPENTER, pool.name, nodes=0)
             if isinstance(pool, Undecodable)
@@ -85,6 +86,11 @@ class Karpenter:
             obstacle=_obstacle(pool, left, dict(filters.asked)),
         )
 
+    def _forget_all_but(self, names: Container[str]) -> None:
+        """Forget pools that don't exist any more; one that comes back may have other machines."""
+        if self.is_known and any(name not in names for name, _ in self._seen):
+            self._seen = {it: seen for it, seen in self._seen.items() if it[0] in names}
+
     def _see(self, pool: str, its: PoolNodes, joined: Iterable[NodeInfo]) -> None:
         """Keep what the pool's nodes show; only nodes tell how much DaemonSets' pods take."""
         found = dict(its.made)
@@ -102,6 +108,10 @@ class Karpenter:
                 yield made.node
             elif name in starting:
                 yield arriving(present, made.node)
+
+
+def _name(pool: NodePool | Undecodable) -> str:
+    return pool.name if isinstance(pool, Undecodable) else pool.metadata.name
 
 
 def _requirements(pool: NodePool) -> PoolRequirements:

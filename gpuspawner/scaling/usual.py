@@ -4,6 +4,7 @@ from collections import deque
 from statistics import median
 
 _LAST = 9
+_MOST_POOLS = 256
 
 
 class UsualTimes:
@@ -14,7 +15,11 @@ class UsualTimes:
 
     def took(self, pool: str, seconds: float) -> None:
         """Note that a pod waited so many seconds for a node of this pool."""
-        self._taken.setdefault(pool, deque(maxlen=_LAST)).append(seconds)
+        taken = self._taken.pop(pool, None) or deque(maxlen=_LAST)
+        if len(self._taken) >= _MOST_POOLS:
+            del self._taken[next(iter(self._taken))]
+        taken.append(seconds)
+        self._taken[pool] = taken
 
     def minutes(self, pool: str) -> float | None:
         """Return the usual time in minutes; None if no pod has waited for a node of the pool."""

@@ -69,6 +69,17 @@ async def test_an_event_that_a_new_list_repeats_is_kept_once() -> None:
             assert heard.take("u") == [event(version="2")]
 
 
+async def test_namespaces_in_which_nobody_waits_any_more_are_forgotten() -> None:
+    server = ScriptedServer()
+    async with server.serving():
+        events = PodEvents(server.configuration, FAST, lambda: None)
+        for number in range(3):
+            with events.of(f"user-{number}", "a"), events.of(f"user-{number}", "b"):
+                pass
+
+        assert (events._heard, events._watches, events._is_heard) == ({}, {}, {})
+
+
 async def test_a_hub_that_may_not_read_events_knows_it() -> None:
     server = ScriptedServer(events=[failure(403)])
     async with server.serving():

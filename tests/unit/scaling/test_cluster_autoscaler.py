@@ -11,6 +11,7 @@ import pytest
 
 from gpuspawner.kube.autoscaling import ConfigMap
 from gpuspawner.kube.objects import Undecodable, convert
+from gpuspawner.scaling.cluster_autoscaler import _MOST_POOLS, _GroupNames
 from gpuspawner.scaling.objects import STATUS, AutoscalerObjects
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, Why
 from gpuspawner.scheduling.filters import Filters
@@ -320,6 +321,15 @@ def test_a_status_becomes_old_without_a_change() -> None:
     cluster.pools._autoscaler._written = at - timedelta(minutes=2)
 
     assert cluster.to_come.version != before
+
+
+def test_pools_that_pods_make_up_do_not_fill_the_memory() -> None:
+    names = _GroupNames(("eks-gpu",))
+    for number in range(2000):
+        names.of_pool(f"made-up-{number}")
+
+    assert len(names._by_pool) <= _MOST_POOLS
+    assert names.of_pool("gpu") == ["eks-gpu"]
 
 
 def test_thousands_of_nodes_are_read_once_for_all_pods() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import msgspec
 import pytest
 
+from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.preflight.verdicts import Subject
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, Why
@@ -83,6 +85,19 @@ def test_a_pool_whose_machines_nobody_has_seen_may_hold_the_pod() -> None:
 
 def test_a_pool_that_has_made_such_a_machine_can_make_another() -> None:
     assert look(pool(), nodes=(full(),)) == CanScaleUp(0, None, None, Source.KARPENTER, "gpu")
+
+
+def test_a_pool_that_was_deleted_and_comes_back_may_make_other_machines() -> None:
+    objects = autoscalers((pool(need(TYPE, "In", "g.small")),))
+    cluster = Cluster(state(full()), objects, "detect")
+    assert why(cluster.outlook(asks(2))) == [Why.NO_SUCH_MACHINE]
+
+    cluster.state.remove("Node", "", "n")
+    objects.remove("NodePool", "", "gpu")
+    assert cluster.outlook(asks(2)) == CannotScaleUp()
+    objects.put(msgspec.convert(pool(need(TYPE, "In", "g.small")), NodePool))
+
+    assert cluster.outlook(asks(2)) == MAY
 
 
 def full() -> Plain:
