@@ -3,8 +3,6 @@
 Karpenter's are those of ``karpenter.sh/v1`` (``pkg/apis/v1`` of v1.14.1).
 """
 
-import msgspec
-
 from .meta import (
     BareMeta,
     Condition,
@@ -96,12 +94,6 @@ class Involved(KubeStruct, frozen=True):
     uid: str = ""
 
 
-class EventSource(KubeStruct, frozen=True):
-    """The program that reports an event."""
-
-    component: str = ""
-
-
 class Event(KubeStruct, frozen=True):
     """An event of a pod."""
 
@@ -109,10 +101,3 @@ class Event(KubeStruct, frozen=True):
     involved_object: Involved = Involved()
     reason: str = ""
     message: str = ""
-    source: EventSource = EventSource()
-    reporting_component: str = msgspec.field(default="", name="reportingComponent")
-
-    @property
-    def reporter(self) -> str:
-        """The program that reports it, by the newer field or the older one."""
-        return self.reporting_component or self.source.component

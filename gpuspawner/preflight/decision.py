@@ -161,7 +161,9 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """The hub creates no pod: it would stay Pending, or the API server would reject it.
+    """The server doesn't start: its pod would stay Pending, or the API server would reject it.
+
+    Usually the hub hasn't created the pod yet. If it waits already, the hub deletes it.
 
     Candidates are the nodes that the pod's selectors and tolerations allow and that aren't away.
 

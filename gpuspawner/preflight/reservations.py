@@ -89,7 +89,7 @@ class Reservations:
 
     @property
     def version(self) -> object:
-        """Changes with the starts that wait for a node and have no pod yet."""
+        """Changes with the starts that wait for a node."""
         return frozenset(it.key for it in self._reservations.values() if it.waits)
 
     def __len__(self) -> int:
