@@ -99,7 +99,7 @@ def why(decision: Refuse) -> str:
         case Reason.TAKEN:
             return _("Just before your server started, someone else took the room that it needs.")
         case Reason.DELETED:
-            return _("The cluster or an administrator ended your server before it was ready.")
+            return _("Your server ended before it was ready.")
         case Reason.AWAY:
             return _(
                 "All machines that could hold your server are offline right now, perhaps for "

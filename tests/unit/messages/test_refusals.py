@@ -127,10 +127,7 @@ SENTENCES = [
     ),
     (
         Refuse(Grant(A100, 1), Reason.DELETED),
-        (
-            "The cluster or an administrator ended your server before it was ready. "
-            "Please start it again."
-        ),
+        "Your server ended before it was ready. Please start it again.",
     ),
     (
         Refuse(Grant(A100, 1), Reason.AWAY, away=2),
