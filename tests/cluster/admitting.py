@@ -137,6 +137,16 @@ class Asker:
         """
         return await aside(lambda: self._scheduled(proposal))
 
+    async def until_the_scheduler_knows(self, node: str) -> None:
+        """Wait until the scheduler has put a pod onto the node; the pod is gone afterwards.
+
+        The scheduler's watch may be behind the view's, and it calls a pod unschedulable that
+        comes before the pod's node.
+        """
+        key = f"{self.namespace}/probe"
+        await aside(lambda: self._probe(node))
+        await until(self.view, lambda: key not in self.view.state.pods)
+
     async def refused(self, proposal: Proposal) -> ApiError:
         """Create the pod, and return the API server's refusal."""
         try:
@@ -152,6 +162,20 @@ class Asker:
         made = wait_for(lambda: _decided(self._cluster.api.get(path)))
         node: str = made["spec"].get("nodeName", "")
         return node
+
+    def _probe(self, node: str) -> None:
+        pods = f"/api/v1/namespaces/{self.namespace}/pods"
+        is_the_node = {"key": "metadata.name", "operator": "In", "values": [node]}
+        terms = {"nodeSelectorTerms": [{"matchFields": [is_the_node]}]}
+        spec = {
+            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}},
+            "tolerations": [{"operator": "Exists"}],
+            "containers": [{"name": "probe", "image": "x"}],
+        }
+        self._cluster.api.create(pods, {"metadata": {"name": "probe"}, "spec": spec})
+        wait_for(lambda: self._cluster.api.get(f"{pods}/probe")["spec"].get("nodeName"))
+        self._cluster.api.delete(f"{pods}/probe", grace=0)
+        wait_for(lambda: not self._cluster.api.items(pods))
 
     def with_spec(self, proposal: Proposal, **spec: object) -> Proposal:
         """Return the proposal with other fields of the pod's spec."""

@@ -89,7 +89,7 @@ def rules(cluster: LocalCluster, namespace: str) -> Iterator[Rules]:
 
 @pytest.fixture
 async def one_node(asker: Asker, add_nodes: AddNodes) -> str:
-    """Add a node of 4 GPUs and 8 GiB, and wait until the view shows it."""
+    """Add a node of 4 GPUs and 8 GiB, and wait until the view and the scheduler know it."""
     return await node(asker, add_nodes)
 
 
@@ -100,6 +100,7 @@ async def node(asker: Asker, add_nodes: AddNodes, *taints: Taint, **labels: str)
         lambda: add_nodes(Fleet((NodeGroup(asker.namespace, 1, room, its, taints),)))
     )
     await until(asker.view, lambda: name in asker.view.state.nodes)
+    await asker.until_the_scheduler_knows(name)
     return name
 
 

@@ -34,6 +34,7 @@ async def node(asker: Asker, add_nodes: AddNodes) -> str:
     group = NodeGroup(asker.namespace, 1, room, {"pool": asker.namespace})
     [name] = await aside(lambda: add_nodes(Fleet((group,))))
     await until(asker.view, lambda: name in asker.view.state.nodes)
+    await asker.until_the_scheduler_knows(name)
     return name
 
 
