@@ -20,9 +20,10 @@ from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import Decision, Refuse
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
-from localcluster import LocalCluster
+from localcluster import Fleet, LocalCluster, NodeGroup, Taint
 from localcluster.client import ApiError
 from tests.cluster.views import aside, load, until, until_autoscalers_are_known, viewing
+from tests.fixtures.cluster import AddNodes
 from tests.waiting import PATIENCE, wait_for
 
 GPU = "nvidia.com/gpu"
@@ -137,13 +138,14 @@ class Asker:
         """
         return await aside(lambda: self._scheduled(proposal))
 
-    async def until_the_scheduler_knows(self, node: str) -> None:
-        """Wait until the scheduler has put a pod onto the node; the pod is gone afterwards.
+    async def until_known(self, node: str) -> None:
+        """Wait until the view shows a node, and the scheduler has put a pod onto it.
 
-        The scheduler's watch may be behind the view's, and it calls a pod unschedulable that
-        comes before the pod's node.
+        The scheduler's watch may be behind the view's, and it calls a pod unschedulable that comes
+        before the pod's node. The pod is gone afterwards.
         """
         key = f"{self.namespace}/probe"
+        await until(self.view, lambda: node in self.view.state.nodes)
         await aside(lambda: self._probe(node))
         await until(self.view, lambda: key not in self.view.state.pods)
 
@@ -185,6 +187,23 @@ class Asker:
     def named(self, proposal: Proposal, name: str) -> Proposal:
         """Return the proposal under another name."""
         return replace(proposal, name=name, pod={**proposal.pod, "metadata": {"name": name}})
+
+
+async def add_node(
+    asker: Asker,
+    add_nodes: AddNodes,
+    *taints: Taint,
+    gpus: int = 4,
+    memory: str = "8Gi",
+    **labels: str,
+) -> str:
+    """Add a node of the asker's accelerator; return its name once everybody knows it."""
+    room = {"cpu": "16", "memory": memory, "pods": "110", GPU: str(gpus)}
+    its = {"pool": asker.namespace, **labels}
+    group = NodeGroup(asker.namespace, 1, room, its, taints)
+    [name] = await aside(lambda: add_nodes(Fleet((group,))))
+    await asker.until_known(name)
+    return name
 
 
 def _decided(pod: dict[str, Any]) -> dict[str, Any] | None:

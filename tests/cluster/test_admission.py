@@ -25,10 +25,10 @@ from gpuspawner.admission.rejection import (
 )
 from gpuspawner.preflight.decision import AfterPreemption, Decision, Reason, Refuse, Start
 from gpuspawner.preflight.proposal import Proposal
-from localcluster import Fleet, LocalCluster, NodeGroup
+from localcluster import LocalCluster
 from localcluster.fleet import Taint
-from tests.cluster.admitting import GI, GPU, Asker
-from tests.cluster.views import aside, until
+from tests.cluster.admitting import GI, GPU, Asker, add_node
+from tests.cluster.views import until
 from tests.fixtures.cluster import AddNodes
 
 RUNTIMES = "/apis/node.k8s.io/v1/runtimeclasses"
@@ -90,18 +90,7 @@ def rules(cluster: LocalCluster, namespace: str) -> Iterator[Rules]:
 @pytest.fixture
 async def one_node(asker: Asker, add_nodes: AddNodes) -> str:
     """Add a node of 4 GPUs and 8 GiB, and wait until the view and the scheduler know it."""
-    return await node(asker, add_nodes)
-
-
-async def node(asker: Asker, add_nodes: AddNodes, *taints: Taint, **labels: str) -> str:
-    room = {"cpu": "16", "memory": "8Gi", "pods": "110", GPU: "4"}
-    its = {"pool": asker.namespace, **labels}
-    [name] = await aside(
-        lambda: add_nodes(Fleet((NodeGroup(asker.namespace, 1, room, its, taints),)))
-    )
-    await until(asker.view, lambda: name in asker.view.state.nodes)
-    await asker.until_the_scheduler_knows(name)
-    return name
+    return await add_node(asker, add_nodes)
 
 
 async def refusal(asker: Asker, proposal: Proposal) -> Refuse:
@@ -264,7 +253,7 @@ def kata(rules: Rules) -> str:
 async def test_a_runtime_class_adds_its_tolerations_selector_and_overhead(
     asker: Asker, add_nodes: AddNodes, kata: str
 ) -> None:
-    name = await node(asker, add_nodes, Taint("kata", "", "NoSchedule"), runtime="kata")
+    name = await add_node(asker, add_nodes, Taint("kata", "", "NoSchedule"), runtime="kata")
     small = asker.proposal(1, GI, runtimeClassName=kata)
     large = asker.proposal(1, 4 * GI, runtimeClassName=kata)
 
@@ -308,7 +297,7 @@ async def test_a_priority_class_preempts_pods(asker: Asker, one_node: str, rules
 async def test_added_tolerations_of_extended_resources_make_the_pod_fit(
     asker: Asker, add_nodes: AddNodes
 ) -> None:
-    name = await node(asker, add_nodes, Taint(GPU, "present", "NoSchedule"))
+    name = await add_node(asker, add_nodes, Taint(GPU, "present", "NoSchedule"))
     proposal = asker.proposal()
 
     assert isinstance(asker.preflight.check(proposal), Refuse)

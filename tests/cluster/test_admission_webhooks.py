@@ -12,9 +12,9 @@ from gpuspawner.admission.rejection import Denied, Of, WebhookFailed
 from gpuspawner.admission.rejection_parser import read
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
-from localcluster import Fleet, LocalCluster, NodeGroup
-from tests.cluster.admitting import GPU, Asker
-from tests.cluster.views import aside, until
+from localcluster import LocalCluster
+from tests.cluster.admitting import GPU, Asker, add_node
+from tests.cluster.views import until
 from tests.fixtures.cluster import AddNodes
 from tests.servers.webhooks import API, Object, Webhooks, configured, patched, stored_before_v1
 
@@ -30,12 +30,7 @@ def cluster(admitting_cluster: LocalCluster) -> LocalCluster:
 @pytest.fixture(autouse=True)
 async def node(asker: Asker, add_nodes: AddNodes) -> str:
     """A node of two GPUs."""
-    room = {"cpu": "16", "memory": "8Gi", "pods": "110", GPU: "2"}
-    group = NodeGroup(asker.namespace, 1, room, {"pool": asker.namespace})
-    [name] = await aside(lambda: add_nodes(Fleet((group,))))
-    await until(asker.view, lambda: name in asker.view.state.nodes)
-    await asker.until_the_scheduler_knows(name)
-    return name
+    return await add_node(asker, add_nodes, gpus=2)
 
 
 def is_refusal(decision: Decision) -> bool:

@@ -16,9 +16,9 @@ from gpuspawner.admission.dry_run import DryRun
 from gpuspawner.admission.dry_runs import DryRuns, TooManyDryRunsError
 from gpuspawner.cluster.client import Client
 from gpuspawner.preflight.decision import Refuse
-from localcluster import Fleet, LocalCluster, NodeGroup
-from tests.cluster.admitting import GI, GPU, Asker
-from tests.cluster.views import aside, load, until
+from localcluster import LocalCluster
+from tests.cluster.admitting import GI, Asker, add_node
+from tests.cluster.views import load
 from tests.fixtures.cluster import AddNodes
 from tests.servers.webhooks import Object, Webhooks, configured, patched
 
@@ -97,10 +97,7 @@ def adding_a_toleration(cluster: LocalCluster, asker: Asker, webhooks: Webhooks)
 async def test_two_hundred_open_forms_cost_less_than_five_requests_a_second(
     cluster: LocalCluster, asker: Asker, webhooks: Webhooks, add_nodes: AddNodes
 ) -> None:
-    room = {"cpu": "16", "memory": "3Gi", "pods": "110", GPU: "4"}
-    group = NodeGroup(asker.namespace, 1, room, {"pool": asker.namespace})
-    [name] = await aside(lambda: add_nodes(Fleet((group,))))
-    await until(asker.view, lambda: name in asker.view.state.nodes)
+    await add_node(asker, add_nodes, memory="3Gi")
     client = Client(partial(load, cluster.kubeconfig))
     forms = Forms(asker, DryRuns(DryRun(client, 10)))
 
