@@ -11,87 +11,21 @@ import msgspec
 import pytest
 
 from gpuspawner.kube.autoscaling import ConfigMap, Event, NodePool
-from gpuspawner.kube.objects import Undecodable
 from gpuspawner.preflight import node_waits
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Wait
 from gpuspawner.preflight.node_waits import NodeWaits, longest_wait
-from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.scaling.objects import STATUS
-from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, Why
-from gpuspawner.scaling.pools import Pools
+from gpuspawner.scaling.outlook import CanScaleUp, Obstacle, Source, Why
+from tests.unit.preflight.waits import AT_MAXIMUM, SCALE_UP, UNKNOWN, World, whys
 from tests.unit.preflight.worlds import (
     GPU,
     NAMESPACE,
-    Plain,
-    StillView,
     node,
     pod,
     proposal,
     settle,
 )
-
-AT_MAXIMUM = "pod didn't trigger scale-up: 1 max node group size reached"
-SCALE_UP = "pod triggered scale-up: [{gpus 0->1 (max: 4)}]"
-UNKNOWN = MayScaleUp(Source.NODES)
-
-
-class World:
-    """A full node of a cloud, and a pod that waits for another one."""
-
-    def __init__(
-        self,
-        scale_up: CanScaleUp | MayScaleUp = UNKNOWN,
-        trial: float = 60,
-        lasting: float = 10,
-        provider: str = "aws:///z/i-1",
-    ) -> None:
-        full = ("Pod", pod("x", 1, on="n"))
-        self.view = StillView(("Node", node("n", 1, providerID=provider)), full)
-        pools = Pools(self.view.state, self.view.autoscalers)
-        self.preflight = Preflight(self.view, pools=pools)
-        to_come, check = self.preflight.to_come, self.preflight.check
-        self.waits = NodeWaits(self.view, to_come, check, trial, lasting, unseen=0.01)
-        self.asked = proposal("a")
-        self.wait = Wait(self.asked.grant, scale_up)
-        self._sent = 0
-
-    async def __aenter__(self) -> World:
-        self.view.put("Pod", pod("a"))
-        coroutine = self.waits.until_in_vain(self.asked, self.wait)
-        self.task = asyncio.create_task(coroutine)
-        await settle()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self.task.cancel()
-        await asyncio.gather(self.task, return_exceptions=True)
-
-    async def hears(self, reason: str, message: str, uid: str = "a") -> None:
-        self._sent += 1
-        plain: Plain = {
-            "metadata": {
-                "namespace": NAMESPACE,
-                "name": f"a.{self._sent}",
-                "resourceVersion": str(self._sent),
-            },
-            "involvedObject": {"name": "a", "uid": uid},
-            "reason": reason,
-            "message": message,
-        }
-        self.view.events.hear(msgspec.convert(plain, Event))
-        self.view.wake()
-        await settle()
-
-    async def refusal(self) -> Refuse:
-        return await asyncio.wait_for(self.task, 5)
-
-    def still_waits(self) -> bool:
-        return not self.task.done()
-
-
-def whys(refusal: Refuse) -> list[Why]:
-    return [it.why for it in refusal.obstacles]
 
 
 async def test_the_autoscalers_no_ends_the_wait_at_once() -> None:
@@ -311,66 +245,10 @@ async def test_a_pod_that_gets_its_node_waits_no_longer_and_its_time_is_measured
         assert usual.minutes("") is not None
 
 
-async def test_a_start_ends_with_its_pod_before_and_after_it_gets_a_node() -> None:
-    for nodes in ((), ("n",)):
-        async with World() as world:
-            for name in nodes:
-                world.view.put("Pod", pod("a", on=name))
-                await settle()
-            world.view.remove_pod("a")
-
-            assert (await world.refusal()).reason is Reason.DELETED
-
-
-async def test_while_contact_is_lost_a_pod_that_is_missing_is_not_taken_for_gone() -> None:
-    async with World() as world:
-        world.view.touch = False
-        world.view.remove_pod("a")
-        await asyncio.sleep(0.02)
-        world.view.wake()
-        await settle()
-
-        assert world.still_waits()
-
-
-async def test_a_pod_that_cant_be_decoded_is_not_taken_for_gone() -> None:
-    async with World() as world:
-        world.view.state.put(Undecodable("Pod", NAMESPACE, "a", "", "an odd field"))
-        world.view.wake()
-        await asyncio.sleep(0.02)
-        world.view.wake()
-        await settle()
-
-        assert world.still_waits()
-
-
 async def test_after_a_long_rest_the_first_look_ends_no_wait() -> None:
     async with World() as world:
         await asyncio.sleep(0.02)
         world.view.remove_pod("a")
-        await settle()
-
-        assert world.still_waits()
-
-
-async def test_a_pod_that_came_and_went_unseen_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_waits, "LEFT_SECONDS", 0.01)
-    world = World()
-    wait = world.waits.until_in_vain(world.asked, world.wait)
-
-    assert (await asyncio.wait_for(wait, 5)).reason is Reason.DELETED
-
-
-async def test_an_older_pod_that_the_view_still_showed_is_not_taken_for_the_one_that_waits() -> (
-    None
-):
-    async with World() as world:
-        world.view.remove_pod("a")
-        world.view.wake()
-        await settle()
-        world.view.put("Pod", pod("a"))
-        await asyncio.sleep(0.02)
-        world.view.wake()
         await settle()
 
         assert world.still_waits()
@@ -383,24 +261,6 @@ async def test_an_older_node_says_nothing_about_the_time_of_a_new_one() -> None:
         await settle()
 
         assert world.preflight.to_come.pools.usual.minutes("") is None
-
-
-async def test_an_older_pod_that_is_ending_is_not_taken_for_the_one_that_waits() -> None:
-    world = World(trial=0)
-    older = pod("a", on="n")
-    older["metadata"] = {
-        "name": "a",
-        "namespace": NAMESPACE,
-        "uid": "older",
-        "deletionTimestamp": "2026-01-01T00:00:00Z",
-    }
-    world.view.put("Pod", older)
-    task = asyncio.create_task(world.waits.until_in_vain(world.asked, world.wait))
-    await settle()
-    world.view.remove_pod("a")
-    world.view.put("Pod", pod("a"))
-
-    assert whys(await asyncio.wait_for(task, 5)) == [Why.NO_ANSWER]
 
 
 def test_the_longest_wait_is_twice_the_usual_time() -> None:

@@ -7,16 +7,13 @@ from datetime import UTC, datetime
 from itertools import permutations
 from typing import Any
 
-import msgspec
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuspawner.kube.autoscaling import NodePool
-from gpuspawner.kube.objects import convert
-from gpuspawner.offers import Accelerator, ScaleUp
 from gpuspawner.preflight.verdicts import Subject
-from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Obstacle, Source, Why
+from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, Why
+from tests.unit.preflight.nodes import busy_node, declared, group, whys
+from tests.unit.scaling.groups import status
 from tests.unit.scaling.outlooks import (
     T4,
     Cluster,
@@ -28,29 +25,6 @@ from tests.unit.scaling.outlooks import (
     pod,
     state,
 )
-
-EKS = "eks.amazonaws.com/nodegroup"
-
-
-def group(name: str, target: int, most: int) -> str:
-    return f"- name: {name}\n  health: {{cloudProviderTarget: {target}, maxSize: {most}}}\n"
-
-
-def status(*groups: str) -> str:
-    return "autoscalerStatus: Running\nnodeGroups:\n" + "".join(groups)
-
-
-def declared(most: int) -> Accelerator:
-    return Accelerator("t4", "T4", "nvidia.com/gpu", node_selector=T4, scale_up=ScaleUp(most, 8))
-
-
-def busy_node(gpus: int, memory: str = "32Gi", **labels: str) -> Plain:
-    return node("n", gpus, memory, {**T4, **labels}, unschedulable=True)
-
-
-def whys(found: object) -> list[Why]:
-    assert isinstance(found, CannotScaleUp), found
-    return [it.why for it in found.obstacles]
 
 
 def test_seven_people_for_two_gpus_that_can_come() -> None:
@@ -154,134 +128,6 @@ def test_a_group_that_nobody_has_seen_may_hold_more_than_those_in_sight() -> Non
     cluster.state.put(pod("b"))
 
     assert cluster.outlook(pod("c")) == MayScaleUp(Source.CLUSTER_AUTOSCALER)
-
-
-def test_what_one_user_learned_holds_for_the_next_with_the_same_needs() -> None:
-    cluster = Cluster(state(), autoscaling="always")
-    full = Obstacle(Why.AT_MAXIMUM)
-    cluster.to_come.remember(Subject(pod("a")), Source.CLUSTER_AUTOSCALER, full)
-
-    assert cluster.outlook(pod("b")) == CannotScaleUp((full,))
-    assert cluster.outlook(pod("c", gpus=2)) == MayScaleUp(Source.CONFIGURATION)
-
-
-def home(user: str, zone: str) -> tuple[Plain, Plain]:
-    claim = {
-        "metadata": {"name": f"claim-{user}", "namespace": "jhub"},
-        "spec": {"volumeName": f"pv-{user}", "storageClassName": "ssd"},
-    }
-    term = {
-        "matchExpressions": [
-            {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]}
-        ]
-    }
-    volume = {
-        "metadata": {"name": f"pv-{user}"},
-        "spec": {
-            "storageClassName": "ssd",
-            "claimRef": {"namespace": "jhub", "name": f"claim-{user}"},
-            "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
-        },
-    }
-    bound = {"pv.kubernetes.io/bind-completed": "yes"}
-    claim["metadata"]["annotations"] = bound  # type: ignore[index]
-    return claim, volume
-
-
-def test_a_no_for_a_volume_in_one_zone_says_nothing_about_a_volume_in_another() -> None:
-    homes = {"a": home("a", "a"), "b": home("b", "b"), "c": home("c", "a")}
-    known = state(
-        persistentVolumeClaims=tuple(claim for claim, _ in homes.values()),
-        persistentVolumes=tuple(volume for _, volume in homes.values()),
-    )
-    cluster = Cluster(known, autoscaling="always")
-
-    def asks(user: str) -> Any:
-        claim = {"claimName": f"claim-{user}"}
-        return pod(user, volumes=[{"name": "home", "persistentVolumeClaim": claim}])
-
-    full = Obstacle(Why.AT_MAXIMUM)
-    cluster.to_come.remember(Subject(asks("a")), Source.CLUSTER_AUTOSCALER, full)
-
-    assert cluster.outlook(asks("b")) == MayScaleUp(Source.CONFIGURATION)
-    assert cluster.outlook(asks("c")) == CannotScaleUp((full,))
-
-
-@pytest.mark.parametrize("named", [{"storageClassName": "standard"}, {}])
-def test_what_one_new_user_learned_holds_for_the_next_new_user(named: dict[str, str]) -> None:
-    default = {"storageclass.kubernetes.io/is-default-class": "true"}
-    standard = {
-        "metadata": {"name": "standard", "annotations": default},
-        "provisioner": "example.com/disks",
-        "volumeBindingMode": "WaitForFirstConsumer",
-    }
-    cluster = Cluster(state(storageClasses=(standard,)), autoscaling="always")
-
-    def claim(user: str, **spec: str) -> Plain:
-        return {"metadata": {"name": f"claim-{user}", "namespace": "jhub"}, "spec": spec}
-
-    def asks(user: str, **spec: str) -> Subject:
-        home = {"claimName": f"claim-{user}"}
-        asked = pod(user, volumes=[{"name": "home", "persistentVolumeClaim": home}])
-        return Subject(asked, (claim(user, **spec),))
-
-    full = Obstacle(Why.AT_MAXIMUM)
-    created = convert("PersistentVolumeClaim", claim("a", storageClassName="standard"))
-    cluster.state.put(created)
-    cluster.to_come.remember(asks("a"), Source.CLUSTER_AUTOSCALER, full)
-
-    def found(user: str, **spec: str) -> object:
-        return cluster.to_come.outlook(("jhub", user), asks(user, **spec), None)
-
-    assert found("b", **named) == CannotScaleUp((full,))
-
-
-def test_what_was_learned_ends_with_a_new_node() -> None:
-    cluster = Cluster(state(), autoscaling="always")
-    cluster.to_come.remember(Subject(pod()), None, Obstacle(Why.NO_ANSWER))
-    assert whys(cluster.outlook(pod())) == [Why.NO_ANSWER]
-
-    other = state(node("new", labels={})).nodes["new"].node
-    assert other is not None
-    cluster.state.put(other)
-
-    assert cluster.outlook(pod()) == MayScaleUp(Source.CONFIGURATION)
-
-
-def test_what_was_learned_ends_when_a_pool_becomes_ready() -> None:
-    def pool(ready: str) -> NodePool:
-        conditions = [{"type": "Ready", "status": ready}]
-        spec = {"template": {"metadata": {"labels": T4}}}
-        plain = {"metadata": {"name": "k"}, "spec": spec, "status": {"conditions": conditions}}
-        return msgspec.convert(plain, NodePool)
-
-    objects = autoscalers()
-    objects.put(pool("False"))
-    cluster = Cluster(state(), objects, "detect")
-    cluster.to_come.remember(Subject(pod()), Source.KARPENTER, Obstacle(Why.REFUSED))
-    assert Why.REFUSED in whys(cluster.outlook(pod()))
-
-    objects.put(pool("True"))
-
-    assert cluster.outlook(pod()) == MayScaleUp(Source.KARPENTER)
-
-
-def test_a_no_about_one_pod_leaves_nodes_on_their_way_to_those_they_are_for() -> None:
-    objects = autoscalers(status=status(group("gpu", 2, 2)))
-    seen = node("gpu-1", 1, labels=T4, unschedulable=True)
-    cluster = Cluster(state(seen), objects, "detect")
-    cluster.to_come.remember(Subject(pod("b")), Source.CLUSTER_AUTOSCALER, Obstacle(Why.AT_MAXIMUM))
-
-    assert isinstance(cluster.outlook(pod("a")), CanScaleUp)
-
-
-def test_what_a_pool_says_itself_stays_after_an_answer_about_all_pools() -> None:
-    backs_off = group("gpu", 0, 1) + "  scaleUp: {status: Backoff}\n"
-    objects = autoscalers(status=status(backs_off, group("other", 1, 1)))
-    cluster = Cluster(state(), objects, "detect")
-    cluster.to_come.remember(Subject(pod("a")), Source.CLUSTER_AUTOSCALER, Obstacle(Why.AT_MAXIMUM))
-
-    assert Why.STOCK_OUT in whys(cluster.outlook(pod("b")))
 
 
 def test_a_pod_that_no_node_can_ever_hold_waits_for_none() -> None:

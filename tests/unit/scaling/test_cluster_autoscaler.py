@@ -1,76 +1,32 @@
-"""Cluster Autoscaler's node groups: matched to nodes by their names, and counted by its status."""
+"""What Cluster Autoscaler's node groups can still add, by its status and their nodes."""
 
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime
 
-import msgspec
-import pytest
-
-from gpuspawner.kube.autoscaling import ConfigMap
-from gpuspawner.kube.objects import Undecodable, convert
+from gpuspawner.kube.objects import convert
 from gpuspawner.scaling.cluster_autoscaler import _MOST_POOLS, _GroupNames
-from gpuspawner.scaling.objects import STATUS, AutoscalerObjects
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, Why
 from gpuspawner.scheduling.filters import Filters
+from tests.unit.scaling.groups import (
+    GPU,
+    MAY,
+    UUID,
+    asks,
+    group,
+    look,
+    member,
+    status,
+    why,
+)
 from tests.unit.scaling.outlooks import (
     Cluster,
-    Plain,
     autoscalers,
     node,
-    outlook,
-    pod,
     state,
     status_map,
 )
-
-EKS = "eks.amazonaws.com/nodegroup"
-UUID = "4ac1b2c3-1111-2222-3333-444455556666"
-MAY = MayScaleUp(Source.CLUSTER_AUTOSCALER)
-GPU = {"nvidia.com/gpu.present": "true"}
-CORDONED = {"unschedulable": True}
-
-
-def status(*groups: str) -> str:
-    return "autoscalerStatus: Running\nnodeGroups:\n" + "".join(groups)
-
-
-def group(
-    name: str = f"eks-gpu-{UUID}",
-    target: int = 1,
-    most: int = 4,
-    registered: int = 1,
-    health: str = "Healthy",
-    scale_up: str = "NoActivity",
-) -> str:
-    return (
-        f"- name: {name}\n  health:\n    status: {health}\n    nodeCounts:\n"
-        f"      registered:\n        total: {registered}\n"
-        f"    cloudProviderTarget: {target}\n    minSize: 0\n    maxSize: {most}\n"
-        f"  scaleUp:\n    status: {scale_up}\n"
-        "    backoffInfo:\n      errorCode: OUT_OF_RESOURCES\n"
-    )
-
-
-def member(name: str = "n", gpus: int = 1, pool: str = "gpu", **more: Any) -> Plain:
-    labels = {EKS: pool, **more.pop("labels", {})}
-    return node(name, gpus, labels=labels, **{**CORDONED, **more})
-
-
-def asks(gpus: int = 1, **spec: Any) -> Any:
-    return pod(gpus=gpus, selector=spec.pop("selector", {}), **spec)
-
-
-def look(*groups: str, nodes: tuple[Plain, ...] = (member(),), asked: Any = None) -> Any:
-    objects = autoscalers(status=status(*groups))
-    return outlook(state(*nodes), asked or asks(), objects=objects, autoscaling="detect")
-
-
-def why(found: object) -> list[Why]:
-    assert isinstance(found, CannotScaleUp), found
-    return [it.why for it in found.obstacles]
 
 
 def test_a_group_below_its_maximum_adds_a_node_like_its_own() -> None:
@@ -185,142 +141,11 @@ def test_a_node_that_has_not_joined_yet_is_on_its_way() -> None:
     assert at_zero == MayScaleUp(Source.CLUSTER_AUTOSCALER, on_its_way=True)
 
 
-@pytest.mark.parametrize(
-    ("name", "labels", "node_name"),
-    [
-        (f"eks-gpu-{UUID}", {EKS: "gpu"}, "ip-10-0-0-1.ec2.internal"),
-        (
-            "gke-c1-gpu-1a2b3c4d-grp",
-            {"cloud.google.com/gke-nodepool": "gpu"},
-            "gke-c1-gpu-1a2b3c4d-x1yz",
-        ),
-        (
-            "https://example.com/zones/z/instanceGroups/gke-c-gpu-1a2b3c4d-grp",
-            {"cloud.google.com/gke-nodepool": "gpu"},
-            "gke-c-gpu-1a2b3c4d-x1yz",
-        ),
-        ("aks-gpu-12345678-vmss", {"agentpool": "gpu"}, "aks-gpu-12345678-vmss000001"),
-        (
-            "eksctl-c-nodegroup-gpu-NodeGroup-1A2B3C",
-            {"alpha.eksctl.io/nodegroup-name": "gpu"},
-            "ip-10-0-0-1",
-        ),
-        ("gpu", {"doks.digitalocean.com/node-pool": "gpu"}, "gpu-x1y2z"),
-        ("gpu", {}, "gpu-1a2b3c4d"),
-    ],
-    ids=["eks", "gke", "gke url", "aks", "eksctl", "doks", "node name alone"],
-)  # fmt: skip
-def test_a_node_is_matched_to_its_group(name: str, labels: dict[str, str], node_name: str) -> None:
-    present = node(node_name, 1, labels=labels, unschedulable=True)
-
-    assert isinstance(look(group(name), nodes=(present,)), CanScaleUp)
-
-
-@pytest.mark.parametrize(
-    ("name", "labels", "node_name"),
-    [
-        (f"eks-gpu-large-{UUID}", {EKS: "gpu"}, "ip-10-0-0-1"),
-        (f"eks-mygpu-{UUID}", {EKS: "gpu"}, "ip-10-0-0-1"),
-        ("gpu", {}, "gpu-large-1"),
-        ("gpu", {}, "gpularge-1"),
-        ("gpu", {}, "gpu"),
-    ],
-)
-def test_a_node_of_a_similar_name_belongs_to_no_group(
-    name: str, labels: dict[str, str], node_name: str
-) -> None:
-    present = node(node_name, 1, labels=labels, unschedulable=True)
-
-    assert look(group(name), nodes=(present,), asked=asks(4)) == MAY
-
-
-def test_a_node_that_may_belong_to_two_groups_belongs_to_none() -> None:
-    groups = group(f"eks-gpu-{UUID}"), group(f"eks-gpu-{UUID.replace('4', '5')}")
-
-    assert look(*groups, asked=asks(4)) == MAY
-
-
-def test_groups_of_one_pool_in_several_zones_are_told_apart_by_their_nodes() -> None:
-    pool = {"cloud.google.com/gke-nodepool": "gpu"}
-    nodes = (
-        node("gke-c-gpu-1a2b3c4d-aaaa", 1, labels=pool, unschedulable=True),
-        node("gke-c-gpu-5e6f7a8b-bbbb", 1, labels=pool, unschedulable=True),
-    )
-    full = group("gke-c-gpu-1a2b3c4d-grp", 1, 1), group("gke-c-gpu-5e6f7a8b-grp", 1, 1)
-
-    assert why(look(*full, nodes=nodes)) == [Why.AT_MAXIMUM, Why.AT_MAXIMUM]
-
-
 def test_a_target_of_millions_takes_no_longer_than_one_of_hundreds() -> None:
     started = time.perf_counter()
 
     assert isinstance(look(group(target=10**7, most=10**7)), CanScaleUp)
     assert time.perf_counter() - started < 1
-
-
-def test_a_status_that_cannot_be_read_is_not_a_status_that_is_absent() -> None:
-    karpenters = {"metadata": {"name": "k"}, "spec": {"replicas": 1}}
-    cloud = node("n", 1, labels={EKS: "gpu"}, unschedulable=True)
-
-    def found(objects: AutoscalerObjects) -> object:
-        return outlook(state(cloud), asks(), objects=objects, autoscaling="detect")
-
-    unreadable = autoscalers((karpenters,))
-    unreadable.put(Undecodable("ConfigMap", *STATUS, "", "its data is a number"))
-    empty = autoscalers((karpenters,))
-    meta = {"metadata": {"namespace": STATUS[0], "name": STATUS[1]}}
-    empty.put(msgspec.convert(meta, ConfigMap))
-    forbidden = autoscalers((karpenters,))
-    forbidden.mark_unknown("ConfigMap")
-
-    assert why(found(autoscalers((karpenters,)))) == [Why.AT_MAXIMUM]
-    for objects in (unreadable, empty, forbidden, autoscalers((karpenters,), status="nonsense")):
-        assert found(objects) == MayScaleUp(Source.NODES)
-
-
-@pytest.mark.parametrize("text", ["nonsense", "x" * 400_001, ""])
-def test_groups_whose_status_cant_be_read_may_grow_on_machines_without_a_cloud(text: str) -> None:
-    busy = node("worker", 1, labels={}, unschedulable=True)
-    objects = autoscalers(status=text)
-
-    found = outlook(state(busy), asks(), objects=objects, autoscaling="detect")
-
-    assert found == MayScaleUp(Source.UNREAD_STATUS)
-
-
-def test_groups_that_the_hub_has_seen_may_grow_while_it_cant_read_them() -> None:
-    objects = autoscalers(status=status(group("gpu", 0, 1)))
-    cluster = Cluster(state(), objects, "detect")
-    objects.mark_unknown("ConfigMap")
-    objects.remove("ConfigMap", *STATUS)
-
-    assert cluster.outlook(asks()) == MayScaleUp(Source.UNREAD_STATUS)
-
-    objects.mark_known("ConfigMap")  # it was deleted
-
-    assert cluster.outlook(asks()) == CannotScaleUp()
-
-
-def test_an_old_status_promises_nothing() -> None:
-    def found(minutes: int) -> object:
-        at = datetime.now(UTC) - timedelta(minutes=minutes)
-        text = f"time: {at:%Y-%m-%d %H:%M:%S}.5 +0000 UTC\n{status(group())}"
-        return outlook(
-            state(member()), asks(), objects=autoscalers(status=text), autoscaling="detect"
-        )
-
-    assert isinstance(found(14), CanScaleUp)
-    assert found(16) == MayScaleUp(Source.NODES)
-
-
-def test_a_status_becomes_old_without_a_change() -> None:
-    at = datetime.now(UTC) - timedelta(minutes=14)
-    objects = autoscalers(status=f"time: {at:%Y-%m-%d %H:%M:%S} +0000 UTC\n{status(group())}")
-    cluster = Cluster(state(), objects, "detect")
-    before = cluster.to_come.version
-    cluster.pools._autoscaler._written = at - timedelta(minutes=2)
-
-    assert cluster.to_come.version != before
 
 
 def test_pools_that_pods_make_up_do_not_fill_the_memory() -> None:
