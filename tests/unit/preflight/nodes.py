@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gpuspawner.offers import Accelerator, ScaleUp
-from gpuspawner.scaling.outlook import CannotScaleUp, Why
 from tests.unit.scaling.outlooks import (
     T4,
     Plain,
@@ -21,8 +20,3 @@ def declared(most: int) -> Accelerator:
 
 def busy_node(gpus: int, memory: str = "32Gi", **labels: str) -> Plain:
     return node("n", gpus, memory, {**T4, **labels}, unschedulable=True)
-
-
-def whys(found: object) -> list[Why]:
-    assert isinstance(found, CannotScaleUp), found
-    return [it.why for it in found.obstacles]

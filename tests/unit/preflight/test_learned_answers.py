@@ -11,8 +11,8 @@ from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.objects import convert
 from gpuspawner.preflight.verdicts import Subject
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Obstacle, Source, Why
-from tests.unit.preflight.nodes import group, whys
-from tests.unit.scaling.groups import status
+from tests.unit.preflight.nodes import group
+from tests.unit.scaling.groups import status, why
 from tests.unit.scaling.outlooks import (
     T4,
     Cluster,
@@ -107,7 +107,7 @@ def test_what_one_new_user_learned_holds_for_the_next_new_user(named: dict[str, 
 def test_what_was_learned_ends_with_a_new_node() -> None:
     cluster = Cluster(state(), autoscaling="always")
     cluster.to_come.remember(Subject(pod()), None, Obstacle(Why.NO_ANSWER))
-    assert whys(cluster.outlook(pod())) == [Why.NO_ANSWER]
+    assert why(cluster.outlook(pod())) == [Why.NO_ANSWER]
 
     other = state(node("new", labels={})).nodes["new"].node
     assert other is not None
@@ -127,7 +127,7 @@ def test_what_was_learned_ends_when_a_pool_becomes_ready() -> None:
     objects.put(pool("False"))
     cluster = Cluster(state(), objects, "detect")
     cluster.to_come.remember(Subject(pod()), Source.KARPENTER, Obstacle(Why.REFUSED))
-    assert Why.REFUSED in whys(cluster.outlook(pod()))
+    assert Why.REFUSED in why(cluster.outlook(pod()))
 
     objects.put(pool("True"))
 
@@ -149,4 +149,4 @@ def test_what_a_pool_says_itself_stays_after_an_answer_about_all_pools() -> None
     cluster = Cluster(state(), objects, "detect")
     cluster.to_come.remember(Subject(pod("a")), Source.CLUSTER_AUTOSCALER, Obstacle(Why.AT_MAXIMUM))
 
-    assert Why.STOCK_OUT in whys(cluster.outlook(pod("b")))
+    assert Why.STOCK_OUT in why(cluster.outlook(pod("b")))

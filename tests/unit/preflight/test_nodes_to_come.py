@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from gpuspawner.preflight.verdicts import Subject
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, Why
-from tests.unit.preflight.nodes import busy_node, declared, group, whys
-from tests.unit.scaling.groups import status
+from tests.unit.preflight.nodes import busy_node, declared, group
+from tests.unit.scaling.groups import status, why
 from tests.unit.scaling.outlooks import (
     T4,
     Cluster,
@@ -39,7 +39,7 @@ def test_seven_people_for_two_gpus_that_can_come() -> None:
             cluster.reservations.take_of_new_node(("jhub", name), Subject(pod(name)))
 
     assert [isinstance(it, CanScaleUp) for it in told] == [True, True] + [False] * 5
-    assert {why for it in told[2:] for why in whys(it)} == {Why.TAKEN}
+    assert {found for it in told[2:] for found in why(it)} == {Why.TAKEN}
 
 
 @settings(max_examples=60, deadline=None)
@@ -93,14 +93,14 @@ def test_a_declared_pool_decides_if_the_pools_in_sight_make_no_such_machine() ->
     objects = autoscalers((karpenters,))
 
     assert isinstance(outlook(state(), pod(), declared(1), objects, "detect"), CanScaleUp)
-    assert whys(outlook(state(), pod(), None, objects, "detect")) == [Why.NO_SUCH_MACHINE]
+    assert why(outlook(state(), pod(), None, objects, "detect")) == [Why.NO_SUCH_MACHINE]
 
 
 def test_a_pool_in_sight_that_has_ended_outweighs_the_declaration() -> None:
     objects = autoscalers(status=status(group("gpu", 1, 1)))
     present = node("gpu-x1y2z", 1, labels=T4, unschedulable=True)
 
-    assert whys(outlook(state(present), pod(), declared(4), objects, "detect")) == [Why.AT_MAXIMUM]
+    assert why(outlook(state(present), pod(), declared(4), objects, "detect")) == [Why.AT_MAXIMUM]
 
 
 def test_a_declared_pool_decides_if_nobody_knows_the_groups() -> None:
