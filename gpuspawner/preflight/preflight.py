@@ -43,6 +43,9 @@ from gpuspawner.scaling.pools import Pools
 # pod's binding within a second; the rest is for a busy hub, or a scheduler that was restarted.
 START_PATIENCE = 30.0
 
+# Some promises end with time alone, so a start that waits looks again although nothing changed.
+_LOOK_AGAIN_SECONDS = 1.0
+
 # How far the view may lag behind KubeSpawner, which has seen a pod go, in seconds.
 _LAG = 2.0
 
@@ -214,8 +217,10 @@ class Preflight:
         """Try at every change of the view until there is a decision or time is up."""
         deadline = time.monotonic() + self._patience
         while (decision := attempt()) is None:
-            if not await self._view.changed(deadline - time.monotonic()):
+            left = deadline - time.monotonic()
+            if left <= 0:
                 return self._last_word(proposal)
+            await self._view.changed(min(left, _LOOK_AGAIN_SECONDS))
         return decision
 
     def _look(self, proposal: Proposal) -> Decision | None:

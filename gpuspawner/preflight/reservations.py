@@ -26,6 +26,8 @@ _KNOWN = (Outcome.FITS, Outcome.FITS_AFTER_PREEMPTION)
 LIFETIME_SECONDS = 300.0
 # For a pod that came and went in one answer of a watch, so the view never showed it.
 LEFT_SECONDS = 30.0
+# As that, if the pod is known to be gone: the view is only behind by its own delay.
+GONE_SECONDS = 2.0
 
 
 class Phase(Enum):
@@ -39,6 +41,12 @@ class Phase(Enum):
     """An older pod of its name was in the way, or no answer came; the pod will be sent again."""
     LEFT = auto()
     """The start is over, but the view hasn't shown yet what became of its pod."""
+    GONE = auto()
+    """The pod is gone too, but the view may still show it for a moment, bound to a node."""
+
+
+_LIFETIMES = {Phase.LEFT: LEFT_SECONDS, Phase.GONE: GONE_SECONDS}
+_OVER = frozenset(_LIFETIMES)
 
 
 @dataclass(slots=True)
@@ -105,7 +113,7 @@ class Reservations:
         """End the reservations that the view makes superfluous; call this when the view changes."""
         now = time.monotonic()
         for reservation in list(self._reservations.values()):
-            lifetime = LEFT_SECONDS if reservation.phase is Phase.LEFT else self._lifetime
+            lifetime = _LIFETIMES.get(reservation.phase, self._lifetime)
             if self._settled(reservation) or now - reservation.since > lifetime:
                 del self._reservations[reservation.key]
 
@@ -161,10 +169,14 @@ class Reservations:
             reservation.phase, reservation.since = Phase.LEFT, time.monotonic()
 
     def see_out(self, key: Key) -> None:
-        """Note that the pod was stopped; end its reservation if its start is over."""
+        """Note that the pod was stopped, if its start is over.
+
+        Its room counts as free only when the view has shown the pod. Otherwise the view could show
+        it bound, after somebody else was promised the room.
+        """
         reservation = self._reservations.get(key)
         if reservation and reservation.phase is Phase.LEFT:
-            self.vacate(key)
+            reservation.phase, reservation.since = Phase.GONE, time.monotonic()
 
     def vacate(self, key: Key) -> None:
         """End the reservation at once: no pod exists, and none is being created. Never raises."""
@@ -201,7 +213,7 @@ class Reservations:
         """Whether the view itself now shows what became of the pod."""
         if reservation.phase in (Phase.PROMISED, Phase.AGAIN):
             return False
-        place, over = "/".join(reservation.key), reservation.phase is Phase.LEFT
+        place, over = "/".join(reservation.key), reservation.phase in _OVER
         waiting, runs = self._state.unbound_pods.get(place), self._runs(reservation.key)
         reservation.alone = reservation.alone or not self._shows(reservation.key)
         if place in self._state.pods:

@@ -170,6 +170,26 @@ async def test_a_pod_that_could_take_promised_room_waits() -> None:
     assert isinstance(await newcomer, Start)
 
 
+async def test_room_of_a_stopped_pod_is_promised_only_after_the_view_has_shown_the_pod() -> None:
+    world = World([4])
+    preflight = Preflight(world.view, patience=1000)
+    assert isinstance(await preflight.begin(proposal("old", 2)), Start)
+    preflight.reservations.send((NAMESPACE, "old"))
+    world.create("old", 2)
+    world.bind("old", "n0")
+    world.delete("old")
+    preflight.release(NAMESPACE, "old")
+    preflight.reservations.see_out((NAMESPACE, "old"))
+
+    newcomer = asyncio.create_task(preflight.begin(proposal("new", 3)))
+    await settle()
+    assert not newcomer.done()
+
+    world.see()
+    assert isinstance(await newcomer, Start)
+    assert isinstance(await preflight.confirm(proposal("new", 3)), Start)
+
+
 SIZES = st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=4)
 
 

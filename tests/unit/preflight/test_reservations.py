@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpuspawner.preflight import reservations
 from gpuspawner.preflight.reservations import Reservations
 from gpuspawner.preflight.verdicts import Verdicts
 from tests.unit.preflight.worlds import NAMESPACE, Plain, StillView, node, pod, proposal
@@ -82,7 +83,21 @@ def test_an_unbound_pod_whose_start_is_over_holds_no_reservation(desk: Desk) -> 
     assert len(desk.reservations) == 0
 
 
-def test_a_pod_that_was_stopped_before_the_view_showed_it_leaves_no_reservation(desk: Desk) -> None:
+def test_a_stopped_pod_holds_its_room_until_the_view_shows_it(desk: Desk) -> None:
+    desk.send()
+    desk.reservations.release(KEY)
+
+    desk.reservations.see_out(KEY)
+    assert len(desk.reservations) == 1
+
+    desk.view.put("Pod", pod("a", on="n"))
+    assert len(desk.reservations) == 0
+
+
+def test_a_stopped_pod_that_the_view_never_shows_holds_its_room_for_a_moment_only(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(reservations._LIFETIMES, reservations.Phase.GONE, 0.0)
     desk.send()
     desk.reservations.release(KEY)
 
@@ -194,13 +209,13 @@ def test_a_pod_with_an_unknown_verdict_keeps_its_reservation_until_it_is_in_view
 
 
 def test_ending_a_missing_reservation_does_nothing(desk: Desk) -> None:
-    reservations = desk.reservations
+    held = desk.reservations
     for end in (
-        reservations.release,
-        reservations.vacate,
-        reservations.send,
-        reservations.send_again,
-        reservations.see_out,
+        held.release,
+        held.vacate,
+        held.send,
+        held.send_again,
+        held.see_out,
     ):
         end(KEY)
 
