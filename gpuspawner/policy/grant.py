@@ -1,4 +1,4 @@
-"""Policy: grants or denies a request."""
+"""What a server gets of what is on offer."""
 
 from dataclasses import dataclass
 from enum import StrEnum
