@@ -70,6 +70,15 @@ SCALING_KINDS = (*KARPENTER_KINDS, AUTOSCALER_STATUS)
 """What tells of nodes that can still come; a cluster may have none of it."""
 
 
+def servers_of(namespace: str) -> Kind:
+    """Return the pods of a namespace, with what tells whose servers they are; "" for all of them.
+
+    A pod that has ended holds nothing, and arrives as DELETED.
+    """
+    path = f"/api/v1/namespaces/{namespace}/pods" if namespace else PODS.path
+    return Kind("ServerPod", path, PODS.field_selector)
+
+
 def pod_events(namespace: str) -> Kind:
     """Return the events of a namespace's pods."""
     path = f"/api/v1/namespaces/{namespace}/events"

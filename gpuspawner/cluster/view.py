@@ -5,19 +5,20 @@ await sees one consistent moment, without locks or copies.
 """
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
 
 import msgspec
 
+from gpuspawner.cluster.changes import Changes
 from gpuspawner.cluster.client import (
     Client,
     ConfigurationFactory,
     RequestError,
     load_configuration,
 )
+from gpuspawner.cluster.following import follow
 from gpuspawner.cluster.health import (
     Health,
     Live,
@@ -31,12 +32,10 @@ from gpuspawner.cluster.kinds import KINDS, Kind
 from gpuspawner.cluster.log import HealthLog
 from gpuspawner.cluster.pod_events import PodEvents
 from gpuspawner.cluster.reflector import Reflector
-from gpuspawner.cluster.watch import Backoff, Watcher
+from gpuspawner.cluster.watch import Backoff
 from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scheduling.rules import DEFAULT_RULES, Rules
 from gpuspawner.scheduling.state import ClusterState
-
-log = logging.getLogger(__name__)
 
 _LOOK_AT_HEALTH_EVERY = 1.0
 # Answers that no retry changes: this client may not read the path, or the server has none.
@@ -73,7 +72,7 @@ class ClusterView:
         self._scaling = [Reflector(it, self.autoscalers, self.wake) for it in scaling_kinds]
         self._tasks: list[asyncio.Task[None]] = []
         self._started = time.monotonic()
-        self._change = asyncio.Event()
+        self._changes = Changes()
         self._listeners: list[Callable[[], None]] = []
         self._health_log = HealthLog(self._reflectors)
 
@@ -132,23 +131,15 @@ class ClusterView:
         The wait ends after `timeout` seconds, or as soon as a list fails: nobody should wait for an
         API server that forbids the list or can't be reached.
         """
-        if self._is_reading():
-            await asyncio.sleep(0)  # our waits begin so (see gpuspawner.spawn.at_once)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout):
-                while self._is_reading():
-                    await self._change.wait()
+        deadline = time.monotonic() + timeout
+        while self._is_reading():
+            if not await self._changes.next(deadline - time.monotonic()):
+                break
         return isinstance(self.health(), Live)
 
     async def changed(self, timeout: float) -> bool:  # noqa: ASYNC109 - a start's patience
         """Wait for the next change of the state or the health; return False after `timeout` s."""
-        change = self._change
-        await asyncio.sleep(0)  # our waits begin so (see gpuspawner.spawn.at_once)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout):
-                await change.wait()
-                return True
-        return False
+        return await self._changes.next(timeout)
 
     def listen(self, call: Callable[[], None]) -> None:
         """Call *call* at every change of the state or the health, in the same tick."""
@@ -158,9 +149,7 @@ class ClusterView:
         """Call all listeners, and wake every task that waits in `changed` or `first_list`."""
         for call in self._listeners:
             call()
-        # Waiting tasks hold the old event; later ones wait for the next change.
-        change, self._change = self._change, asyncio.Event()
-        change.set()
+        self._changes.tell()
         self._tell()
 
     async def _learn_rules(self) -> None:
@@ -180,22 +169,8 @@ class ClusterView:
         self.wake()
 
     async def _follow(self, reflector: Reflector, ruled: asyncio.Task[None]) -> None:
-        """Follow one kind forever: an error of ours must not end the view, let alone the hub."""
         await asyncio.wait([ruled])
-        client = Client(self._load)
-        backoff = self._backoff if reflector.kind.required else self._backoff.unhurried()
-        try:
-            while True:
-                watcher = Watcher(client, reflector.kind, backoff)
-                try:
-                    await reflector.run(watcher)
-                except Exception:
-                    log.exception("Reading %s failed; starting again", reflector.kind.plural)
-                    reflector.doubt()
-                    self.wake()
-                await asyncio.sleep(self._backoff.last_retry)
-        finally:
-            await client.close()
+        await follow(reflector, self._load, self._backoff, self.wake)
 
     async def _tell_health(self) -> None:
         """A view becomes stale by the passing of time alone."""

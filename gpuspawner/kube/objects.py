@@ -13,6 +13,7 @@ import msgspec
 from .autoscaling import ConfigMap, Event, NodeClaim, NodePool
 from .nodes import DeviceClass, Namespace, Node, PriorityClass
 from .pods import Pod
+from .servers import ServerPod
 from .storage import (
     CSIDriver,
     CSINode,
@@ -44,7 +45,7 @@ KubeObject = (
 AutoscalerObject = NodePool | NodeClaim | ConfigMap | Event
 """An object that tells of nodes to come."""
 
-AnyObject = KubeObject | AutoscalerObject
+AnyObject = KubeObject | AutoscalerObject | ServerPod
 
 _T = TypeVar("_T")
 _N = TypeVar("_N", bound=AnyObject)
@@ -53,7 +54,7 @@ KINDS: dict[str, type[KubeObject]] = {type_.__name__: type_ for type_ in get_arg
 """The kinds that decide where a pod can run, by their names in the API."""
 
 READ: dict[str, type[AnyObject]] = KINDS | {
-    type_.__name__: type_ for type_ in get_args(AutoscalerObject)
+    type_.__name__: type_ for type_ in (*get_args(AutoscalerObject), ServerPod)
 }
 """All kinds that can be decoded."""
 

@@ -1,0 +1,60 @@
+"""Pods of users' servers: what tells whose a server is, and what it may have."""
+
+from datetime import datetime, timedelta
+
+import msgspec
+
+from .meta import BareMeta, KubeStruct
+from .pods import PodSpec
+
+GRANT = "gpuspawner/grant"
+"""The annotation of a pod with the policies by which its owner got it."""
+USER = "hub.jupyter.org/username"
+"""KubeSpawner's annotation with the owner's name, and its label with a form of it."""
+SERVER = "hub.jupyter.org/servername"
+"""The same for the name of the server."""
+
+
+class ServerAnnotations(KubeStruct, frozen=True):
+    """The annotations that KubeSpawner and gpuspawner write; anyone may have edited them."""
+
+    user: str = msgspec.field(default="", name=USER)
+    server: str = msgspec.field(default="", name=SERVER)
+    grant: str = msgspec.field(default="", name=GRANT)
+
+
+class ServerMeta(BareMeta, frozen=True):
+    """The metadata of a server's pod."""
+
+    annotations: ServerAnnotations | None = None
+
+
+class Started(KubeStruct, frozen=True):
+    """When the kubelet began to run a pod, in RFC 3339; "" before that."""
+
+    start_time: str = ""
+
+
+class ServerPodSpec(PodSpec, frozen=True):
+    """The specification of a server's pod; with the seconds after which Kubernetes ends it."""
+
+    active_deadline_seconds: int | None = None
+
+
+class ServerPod(KubeStruct, frozen=True):
+    """A pod that may be a user's server."""
+
+    metadata: ServerMeta = ServerMeta()
+    spec: ServerPodSpec = ServerPodSpec()
+    status: Started = Started()
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """When Kubernetes ends the pod; None if it doesn't, or hasn't started the pod yet."""
+        if self.spec.active_deadline_seconds is None or not self.status.start_time:
+            return None
+        try:
+            began = datetime.fromisoformat(self.status.start_time)
+            return began + timedelta(seconds=self.spec.active_deadline_seconds)
+        except (ValueError, OverflowError):
+            return None
