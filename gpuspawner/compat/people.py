@@ -1,0 +1,87 @@
+"""The groups and roles of JupyterHub's users, and the labels by which pods name them.
+
+Read in ``jupyterhub/orm.py`` and ``jupyterhub/roles.py`` of 5.4.6, 5.5.0 and 6.1.1, and in
+``kubespawner/slugs.py`` of 7.1.0.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from jupyterhub import orm
+from kubespawner.slugs import escape_slug, is_valid_label, safe_slug
+from sqlalchemy import select
+from sqlalchemy.orm import aliased
+
+_MEMBERS = orm.user_group_map.c
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A user of the hub.
+
+    Attributes:
+        label: The name in the labels that KubeSpawner gives to the user's pods.
+        roles: The user's own and those of the groups.
+    """
+
+    name: str
+    label: str
+    groups: frozenset[str]
+    roles: frozenset[str]
+
+
+def person(user: Any) -> Person:
+    """Read a user: the hub's own object, or the row in its database."""
+    roles = {role.name for role in user.roles}
+    for group in user.groups:
+        roles |= {role.name for role in group.roles}
+    groups = frozenset(group.name for group in user.groups)
+    return Person(user.name, label_of(user.name), groups, frozenset(roles))
+
+
+@lru_cache(maxsize=4096)
+def label_of(name: str) -> str:
+    """Return the value of KubeSpawner's labels for the name of a user or server."""
+    label: str = safe_slug(name, is_valid=is_valid_label)
+    return label
+
+
+@lru_cache(maxsize=4096)
+def is_label_of(label: str, name: str) -> bool:
+    """Whether KubeSpawner writes this label for a name; before 7.0 it wrote others."""
+    return label in (label_of(name), escape_slug(name))
+
+
+def members(database: Any, group: str) -> Iterator[Person]:
+    """Read the members of a group in the hub's database; none if there is no such group."""
+    # Only names, in three queries: objects of a thousand members take a fifth of a second.
+    theirs, is_member = aliased(orm.Group), orm.User.id.in_(_ids(group))
+    of_users = database.query(orm.User.name, theirs.name).filter(is_member)
+    groups = _collected(of_users.join(orm.User.groups.of_type(theirs)))
+    of_users = database.query(orm.User.name, orm.Role.name).filter(is_member)
+    roles = _collected(of_users.join(orm.User.roles))
+    of_groups = _collected(database.query(orm.Group.name, orm.Role.name).join(orm.Group.roles))
+    for name, its_groups in groups.items():
+        its_roles = roles.get(name, set()).union(*(of_groups.get(it, set()) for it in its_groups))
+        yield Person(name, label_of(name), frozenset(its_groups), frozenset(its_roles))
+
+
+def member_names(database: Any, group: str) -> Iterator[str]:
+    """Read the names of a group's members, which takes a tenth of `members`."""
+    for (name,) in database.query(orm.User.name).filter(orm.User.id.in_(_ids(group))):
+        yield name
+
+
+def _ids(group: str) -> Any:
+    # A condition on `User.groups` would be checked for each of the hub's users.
+    its_id = select(orm.Group.id).where(orm.Group.name == group).scalar_subquery()
+    return select(_MEMBERS.user_id).where(_MEMBERS.group_id == its_id)
+
+
+def _collected(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for name, other in pairs:
+        found.setdefault(name, set()).add(other)
+    return found
