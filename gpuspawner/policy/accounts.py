@@ -1,0 +1,67 @@
+"""What the servers of the hub's namespace take, read from their pods as they change."""
+
+from collections.abc import Callable
+
+from gpuspawner.cluster.client import ConfigurationFactory
+from gpuspawner.cluster.following import Following
+from gpuspawner.cluster.health import Health, Live, Reading, Stale
+from gpuspawner.cluster.kinds import servers_of
+from gpuspawner.policy.charges import Meter
+from gpuspawner.policy.ledger import Ledger
+from gpuspawner.policy.memberships import Memberships
+from gpuspawner.policy.pledges import Pledges
+from gpuspawner.policy.shares import Shares
+from gpuspawner.policy.usage import Usage
+
+
+class Accounts:
+    """The usage of a namespace, kept up to date by its own watch.
+
+    It needs only what the chart's Role grants: list and watch the pods of the hub's namespace.
+
+    Args:
+        namespace: "" for all, if each user has one.
+        meter: Returns the meter of this moment.
+
+    Attributes:
+        namespace: As given.
+        pledges: What servers will take whose pods aren't shown yet.
+        memberships: Who is in which group.
+        ended: The servers that have reached their lifetime, by user and name, and its seconds.
+    """
+
+    def __init__(
+        self, load: ConfigurationFactory, namespace: str, meter: Callable[[], Meter]
+    ) -> None:
+        self.namespace = namespace
+        self.usage = Usage()
+        self.shares = Shares(self.usage)
+        self.pledges = Pledges(self.usage)
+        self.memberships = Memberships()
+        self.ended: dict[tuple[str, str], int] = {}
+        self.ledger = Ledger(self.usage, meter)
+        self.following = Following(servers_of(namespace), self.ledger, load, self.pledges.look)
+
+    def trouble(self) -> str:
+        """Why nothing can be counted at this moment, for administrators; "" if it can."""
+        if unreadable := _why(self.following.health()):
+            return f"the servers' pods can't be read: {unreadable}"
+        if self.ledger.unread:
+            namespace, name = min(self.ledger.unread)
+            return f"nobody can tell what the pod {namespace}/{name} takes"
+        self.ledger.refresh()
+        self.pledges.look()
+        return ""
+
+
+def _why(health: Health) -> str:
+    """Why pods can't be read; "" if they can."""
+    match health:
+        case Live():
+            return ""
+        case Reading():
+            return "the first list isn't complete yet"
+        case Stale():
+            return f"the last answer is {health.age:.0f} s old: {health.why}"
+        case _:
+            return health.text

@@ -1,0 +1,60 @@
+"""The members of groups, as the hub's database says; read again every few seconds at most."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from gpuspawner.compat import people
+from gpuspawner.policy.charges import owner_names
+from gpuspawner.policy.owner import Owner
+from gpuspawner.policy.policies import Policy
+
+KEPT_SECONDS = 5.0
+"""How long the members of a group are kept. A server's owner is always read anew."""
+MOST = 1000
+"""The members of how many groups are kept, by policy: a function may write ever new ones."""
+
+
+class Memberships:
+    """The members of groups, by policy."""
+
+    def __init__(self, kept: float = KEPT_SECONDS) -> None:
+        self._kept = kept
+        self._found: dict[tuple[str, str], _Kept] = {}
+
+    def names(self, database: Any, policy: Policy, group: str) -> frozenset[str]:
+        """Return how pods name the members of a group for whom the policy is."""
+        now = time.monotonic()
+        kept = self._found.get((policy.name, group))
+        if (
+            kept is None
+            or now >= kept.until
+            or (policy is not kept.policy and policy != kept.policy)
+        ):
+            names = frozenset(
+                form
+                for name in _members(database, policy, group)
+                for form in owner_names(name, people.label_of(name))
+            )
+            self._found.pop((policy.name, group), None)
+            kept = self._found[policy.name, group] = _Kept(policy, now + self._kept, names)
+            if len(self._found) > MOST:
+                del self._found[next(iter(self._found))]
+        return kept.names
+
+
+def _members(database: Any, policy: Policy, group: str) -> Iterator[str]:
+    if group in policy.people.groups and not policy.excepted:
+        yield from people.member_names(database, group)
+        return
+    for person in people.members(database, group):
+        if policy.is_for(Owner(person.name, person.groups, person.roles)):
+            yield person.name
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    policy: Policy
+    until: float
+    names: frozenset[str]

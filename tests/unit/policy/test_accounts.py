@@ -1,0 +1,158 @@
+"""Whether the servers of a namespace can be counted, and if not, why."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from gpuspawner.cluster.health import Health, Reading, Stale
+from gpuspawner.policy.accounts import Accounts
+from gpuspawner.policy.charges import Charge, Meter
+from gpuspawner.policy.pledges import LEFT_SECONDS
+from gpuspawner.policy.policies import Measure, What
+from gpuspawner.scheduling import Rules
+from tests.unit.cluster.scripted import ScriptedServer, Step, event, failure, page, watch
+from tests.unit.policy.clocks import clock_of
+from tests.unit.policy.pods import container, plain
+from tests.waiting import PATIENCE
+
+GPUS = Measure(What.GPUS)
+KEY = ("jhub", "jupyter-ann")
+METER = Meter(Rules.of_version("1.36"))
+
+
+@asynccontextmanager
+async def reading(*script: Step, namespace: str = "jhub") -> AsyncIterator[Accounts]:
+    """Accounts that read the servers of a scripted API server."""
+    server = ScriptedServer(pods=list(script))
+    async with server.serving():
+        accounts = Accounts(server.configuration, namespace, lambda: METER)
+        accounts.following.start()
+        try:
+            await accounts.following.live(PATIENCE)
+            yield accounts
+        finally:
+            await accounts.following.stop()
+
+
+def gpus(accounts: Accounts) -> object:
+    found = accounts.usage.of_owner({"ann"}).values()
+    return sum(charge.of(GPUS) for charges in found for charge in charges)
+
+
+async def test_a_namespace_whose_pods_are_watched_can_be_counted() -> None:
+    async with reading(page(plain()), watch(hold=True)) as accounts:
+        assert accounts.trouble() == ""
+        assert gpus(accounts) == 1
+
+
+async def test_changes_that_the_watch_shows_count() -> None:
+    added = event("ADDED", plain(server="b"))
+    async with reading(page(plain()), watch(added, hold=True)) as accounts:
+        while gpus(accounts) != 2:
+            assert await accounts.following.changed(PATIENCE)
+        assert accounts.trouble() == ""
+
+
+async def test_a_pledge_whose_pod_the_watch_shows_ends() -> None:
+    pod = plain(name="jupyter-ann")
+    async with reading(page(), watch(event("ADDED", pod), hold=True)) as accounts:
+        accounts.pledges.take(KEY, Charge(frozenset({"ann"}), "", {GPUS: 4}))
+        accounts.pledges.send(KEY)
+        accounts.pledges.release(KEY)
+        while gpus_of(accounts, KEY) != [1]:
+            assert await accounts.following.changed(PATIENCE)
+
+
+def gpus_of(accounts: Accounts, key: tuple[str, str]) -> list[object]:
+    """What the pod of a name takes, and what is pledged to it."""
+    return [it.of(GPUS) for it in accounts.usage.of_owner({"ann"}).get(key, ())]
+
+
+async def test_a_pledge_whose_pod_never_comes_ends_without_any_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = clock_of("gpuspawner.policy.pledges")(monkeypatch)
+    async with reading(page(), watch(hold=True)) as accounts:
+        accounts.pledges.take(KEY, Charge(frozenset({"ann"}), "", {GPUS: 4}))
+        accounts.pledges.send(KEY)
+        accounts.pledges.release(KEY)
+        clock.now += LEFT_SECONDS + 1
+
+        assert accounts.trouble() == ""
+        assert gpus(accounts) == 0
+
+
+async def test_a_pledge_outlasts_a_watch_that_has_broken_without_a_word(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A firewall may drop a connection, and tell neither side."""
+    pledged = clock_of("gpuspawner.policy.pledges")(monkeypatch)
+    healthy = clock_of("gpuspawner.cluster.health")(monkeypatch)
+    healthy.now = time.monotonic()
+    async with reading(page(), watch(hold=True)) as accounts:
+        accounts.pledges.take(KEY, Charge(frozenset({"ann"}), "", {GPUS: 4}))
+        accounts.pledges.send(KEY)
+        accounts.pledges.release(KEY)
+        while accounts.trouble() == "":
+            assert gpus(accounts) == 4
+            pledged.now += 1
+            healthy.now += 1
+
+        assert "has fallen silent" in accounts.trouble()
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ([failure(403, "pods is forbidden")] * 1000, "pods is forbidden"),
+        ([failure(500, "etcd is away")] * 1000, "etcd is away"),
+    ],
+)
+async def test_pods_that_cannot_be_read_cannot_be_counted(script: list[Step], why: str) -> None:
+    async with reading(*script) as accounts:
+        assert accounts.trouble().startswith("the servers' pods can't be read: ")
+        assert why in accounts.trouble()
+
+
+@pytest.mark.parametrize(
+    ("health", "why"),
+    [
+        (Reading(7.0), "the first list isn't complete yet"),
+        (Stale(12.4, "a watch broke"), "the last answer is 12 s old: a watch broke"),
+    ],
+)
+def test_pods_that_may_have_changed_cannot_be_counted(health: Health, why: str) -> None:
+    accounts = Accounts(ScriptedServer().configuration, "jhub", lambda: METER)
+    accounts.following.health = lambda: health  # type: ignore[method-assign]
+
+    assert accounts.trouble() == f"the servers' pods can't be read: {why}"
+
+
+async def test_nothing_can_be_counted_before_reading_begins() -> None:
+    server = ScriptedServer()
+    accounts = Accounts(server.configuration, "jhub", lambda: METER)
+
+    assert "nothing is read yet" in accounts.trouble()
+
+
+@pytest.mark.parametrize(
+    "broken", [plain(name="odd", containers=7), plain(name="odd", containers=[container(gpu="x")])]
+)
+async def test_one_pod_that_cannot_be_understood_is_named(broken: dict[str, object]) -> None:
+    async with reading(page(plain(), broken), watch(hold=True)) as accounts:
+        assert accounts.trouble() == "nobody can tell what the pod jhub/odd takes"
+
+
+@pytest.mark.parametrize(
+    ("namespace", "path"), [("jhub", "/api/v1/namespaces/jhub/pods"), ("", "/api/v1/pods")]
+)
+def test_only_the_hub_s_namespace_is_read_unless_each_user_has_one(
+    namespace: str, path: str
+) -> None:
+    accounts = Accounts(ScriptedServer().configuration, namespace, lambda: METER)
+
+    assert accounts.following._reflector.kind.path == path

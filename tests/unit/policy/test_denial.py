@@ -1,0 +1,208 @@
+"""What policies withhold, and which limits a server breaks; as facts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuspawner.policy.charges import Charge
+from gpuspawner.policy.denial import Choice, OverLimit, Wanted, Withheld, over_limits, withheld
+from gpuspawner.policy.owner import Owner
+from gpuspawner.policy.policies import Limit, Per, Policy
+from gpuspawner.policy.usage import Usage
+from tests.unit.policy.worlds import (
+    GPUS,
+    T4S,
+    amounts,
+    charge,
+    counts,
+    key,
+    owners,
+    people,
+    policies,
+)
+
+ANN = Owner("ann", frozenset({"course"}))
+EVERYTHING = Wanted("t4", "pytorch", "large")
+
+
+@pytest.mark.parametrize(
+    ("policy", "denied"),
+    [
+        (Policy("p"), []),
+        (Policy("p", accelerators=frozenset({"t4"})), []),
+        (Policy("p", accelerators=frozenset({"a100"})), [Choice.ACCELERATOR]),
+        (Policy("p", images=frozenset()), [Choice.IMAGE]),
+        (Policy("p", profiles=frozenset({"small"})), [Choice.PROFILE]),
+        (
+            Policy("p", accelerators=frozenset(), images=frozenset(), profiles=frozenset()),
+            [Choice.ACCELERATOR, Choice.IMAGE, Choice.PROFILE],
+        ),
+    ],
+)
+def test_what_a_policy_does_not_leave_on_offer_is_withheld(
+    policy: Policy, denied: list[Choice]
+) -> None:
+    keys = {Choice.ACCELERATOR: "t4", Choice.IMAGE: "pytorch", Choice.PROFILE: "large"}
+
+    expected = [Withheld(policy, it, keys[it]) for it in denied]
+    assert list(withheld([policy], EVERYTHING)) == expected
+
+
+def test_a_server_without_a_choice_of_a_kind_is_not_denied_one() -> None:
+    nothing = Policy("p", accelerators=frozenset(), images=frozenset(), profiles=frozenset())
+
+    assert not list(withheld([nothing], Wanted()))
+
+
+def test_each_policy_that_withholds_something_says_so() -> None:
+    none, also_none = (Policy(name, accelerators=frozenset()) for name in "ab")
+
+    assert [it.policy.name for it in withheld([none, also_none], EVERYTHING)] == ["a", "b"]
+
+
+def over(policy: Policy, asked: int | Fraction, running: int = 0) -> list[OverLimit]:
+    usage = Usage()
+    if running:
+        usage.put(("jhub", "other"), Charge(frozenset({"ann"}), "other", {GPUS: running}))
+    taken = Charge(frozenset({"ann"}), "", {GPUS: asked})
+    return list(over_limits([policy], ANN, counts(usage, ANN), taken))
+
+
+@pytest.mark.parametrize(
+    ("most", "running", "asked", "denied"),
+    [
+        (2, 0, 2, False),
+        (2, 0, 3, True),
+        (2, 1, 1, False),
+        (2, 1, 2, True),
+        (2, 2, 1, True),
+        (2, 5, 1, True),
+        (0, 0, 1, True),
+        (1, 0, Fraction(8, 7), True),
+        (1, 0, Fraction(7, 7), False),
+        (Fraction(3, 7), 0, Fraction(3, 7), False),
+    ],
+)
+def test_a_server_is_over_a_limit_if_it_takes_more_than_is_left(
+    most: int | Fraction, running: int, asked: int | Fraction, denied: bool
+) -> None:
+    policy = Policy("p", limits=(Limit(Per.USER, GPUS, most),))
+
+    found = over(policy, asked, running)
+
+    assert bool(found) is denied
+    for it in found:
+        assert (it.asked, it.standing.used, it.policy) == (asked, running, policy)
+        assert it.may_pass is (asked <= most)
+
+
+def test_nothing_is_left_of_a_limit_that_is_exceeded_already() -> None:
+    """As after its policy has become narrower."""
+    [denial] = over(Policy("p", limits=(Limit(Per.USER, GPUS, 2),)), 1, running=5)
+
+    assert (denial.standing.used, denial.standing.left) == (5, 0)
+
+
+def test_a_limit_per_server_counts_no_other_server_and_never_passes() -> None:
+    policy = Policy("p", limits=(Limit(Per.SERVER, GPUS, 2),))
+
+    assert not over(policy, 2, running=8)
+    [denial] = over(policy, 3)
+    assert not denial.may_pass
+
+
+def test_what_never_passes_comes_first() -> None:
+    policy = Policy(
+        "p",
+        people(groups=("course",)),
+        limits=(
+            Limit(Per.USER, GPUS, 4),
+            Limit(Per.GROUP, GPUS, 4),
+            Limit(Per.SERVER, GPUS, 1),
+            Limit(Per.USER, T4S, 0),
+        ),
+    )
+
+    found = over(policy, 2, running=3)
+
+    assert [(it.standing.limit.per, it.may_pass) for it in found] == [
+        (Per.SERVER, False),
+        (Per.USER, True),
+        (Per.GROUP, True),
+    ]
+
+
+def test_a_limit_of_an_accelerator_leaves_others_alone() -> None:
+    policy = Policy("p", limits=(Limit(Per.SERVER, T4S, 0),))
+
+    assert not over(policy, 4)
+
+
+@given(policies, st.lists(st.tuples(owners, amounts), max_size=10), owners, amounts)
+def test_every_denial_is_more_than_is_left_of_its_limit(known, running, owner, taken):
+    usage = Usage()
+    for other, theirs in running:
+        usage.put(key(other), charge(other, theirs))
+
+    for denial in over_limits(known, owner, counts(usage, owner), charge(owner, taken)):
+        standing = denial.standing
+        assert denial.asked > standing.left >= 0
+        assert standing.left == max(0, standing.limit.most - standing.used)
+        assert bool(standing.group) is (standing.limit.per is Per.GROUP)
+
+
+@given(policies, st.lists(st.tuples(owners, amounts), max_size=10), owners, amounts)
+def test_a_smaller_server_is_never_denied_what_a_larger_one_gets(known, running, owner, taken):
+    usage = Usage()
+    for other, theirs in running:
+        usage.put(key(other), charge(other, theirs))
+    smaller = {measure: amount - 1 for measure, amount in taken.items() if amount}
+
+    def denied(amounts_of_one: dict) -> set:
+        asked = charge(owner, amounts_of_one)
+        found = over_limits(known, owner, counts(usage, owner), asked)
+        return {(it.policy.name, it.standing.limit, it.standing.group) for it in found}
+
+    assert denied(smaller) <= denied(taken)
+
+
+@given(policies, st.lists(st.tuples(owners, amounts), max_size=10), owners, amounts)
+def test_a_server_that_ends_never_makes_a_denial(known, running, owner, taken):
+    usage = Usage()
+    for other, theirs in running:
+        usage.put(key(other), charge(other, theirs))
+    asked = charge(owner, taken)
+
+    def denied() -> set:
+        found = over_limits(known, owner, counts(usage, owner), asked)
+        return {(it.policy.name, it.standing.limit, it.standing.group) for it in found}
+
+    before = denied()
+    for other, _ in running:
+        usage.remove(key(other))
+        after = denied()
+        assert after <= before
+        before = after
+
+
+def test_a_named_server_of_the_owner_is_told_only_if_it_takes_part_of_the_limit() -> None:
+    usage = Usage()
+    for name, taken in (("gpu", {GPUS: 1}), ("cpu", {})):
+        server = replace(ANN, server=name)
+        usage.put(key(server), charge(server, taken))
+    other = Owner("bob", frozenset({"course"}), server="secret")
+    usage.put(key(other), charge(other, {GPUS: 1}))
+    policy = Policy(
+        "p",
+        people(groups=("course",)),
+        limits=(Limit(Per.USER, GPUS, 1), Limit(Per.GROUP, GPUS, 2)),
+    )
+
+    found = over_limits([policy], ANN, counts(usage, ANN), charge(ANN, {GPUS: 1}))
+
+    assert [it.standing.servers for it in found] == [("gpu",), ("gpu",)]
