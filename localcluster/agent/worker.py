@@ -45,6 +45,7 @@ class PodWorker:
         self._ip = ""
         self._containers = {c["name"]: Container(c["name"], c["image"]) for c in _main(pod)}
         self._running: dict[str, RunningContainer] = {}
+        self._end: Object = {}
         self._writing = asyncio.Lock()
         self._deleted = asyncio.Event()
         self.see(pod)
@@ -89,8 +90,13 @@ class PodWorker:
         life = asyncio.create_task(self._live(sandbox))
         deleted = asyncio.create_task(self._deleted.wait())
         try:
-            await asyncio.wait([life, deleted], return_when=asyncio.FIRST_COMPLETED)
-            if life.done():
+            done, _ = await asyncio.wait(
+                [life, deleted], timeout=self._left(), return_when=asyncio.FIRST_COMPLETED
+            )
+            if not done:
+                await self._end_at_deadline(life)
+                await deleted
+            elif life.done():
                 # Raise an error of the pod; a pod that has ended waits for its deletion.
                 life.result()
                 await deleted
@@ -98,6 +104,25 @@ class PodWorker:
             life.cancel()
             deleted.cancel()
             await asyncio.gather(life, deleted, return_exceptions=True)
+
+    def _left(self) -> float | None:
+        """How many seconds the pod may still run; None without a deadline."""
+        seconds: float | None = self._pod["spec"].get("activeDeadlineSeconds")
+        if seconds is None:
+            return None
+        since = self._pod["status"].get("startTime")
+        began = datetime.fromisoformat(since) if since else self._started
+        passed = (datetime.now(UTC) - began).total_seconds()
+        return max(0.0, seconds - passed)
+
+    async def _end_at_deadline(self, life: asyncio.Task[None]) -> None:
+        """End the pod's containers, and say why as a kubelet does (active_deadline.go, v1.36)."""
+        life.cancel()
+        await asyncio.gather(life, return_exceptions=True)
+        message = "Pod was active on the node longer than the specified deadline"
+        self._end = {"phase": "Failed", "reason": "DeadlineExceeded", "message": message}
+        await self._event("DeadlineExceeded", message)
+        await self._stop_all()
 
     async def _live(self, sandbox: Sandbox) -> None:
         if delay := self._pod["metadata"].get("annotations", {}).get(START_AFTER):
@@ -164,15 +189,19 @@ class PodWorker:
     async def _terminate(self) -> None:
         """End the containers, write how they ended, and remove the pod from the API server."""
         metadata = self._pod["metadata"]
-        grace = metadata.get("deletionGracePeriodSeconds", 30)
-        await asyncio.gather(*(self._stop(name, grace) for name in list(self._running)))
-        await self._write(final=True)
+        await self._stop_all()
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": metadata["uid"]}}
         try:
             await self._api.delete(self._path, options)
         except ApiError as error:
             if error.status not in (404, 409):
                 raise
+
+    async def _stop_all(self) -> None:
+        """End the containers, and write how they ended."""
+        grace = self._pod["metadata"].get("deletionGracePeriodSeconds", 30)
+        await asyncio.gather(*(self._stop(name, grace) for name in list(self._running)))
+        await self._write(final=True)
 
     async def _stop(self, name: str, grace: float) -> None:
         record = self._containers[name]
@@ -202,6 +231,7 @@ class PodWorker:
                     ip=self._ip,
                     started=self._started,
                 )
+                status |= self._end
                 try:
                     written = await self._api.replace(
                         f"{self._path}/status", {**pod, "status": status}
