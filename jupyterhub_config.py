@@ -59,6 +59,16 @@ c.GPUSpawner.images = {
 c.GPUSpawner.memory_choices = ["2Gi", "4Gi", "8Gi", "16Gi"]
 c.GPUSpawner.cpu_choices = [1, 2, 4]
 
+# Policies
+#
+# They say who may have what. A policy without "users", "groups" or "roles" is for everybody. See
+# docs/how-to/policies.md.
+#
+#   c.GPUSpawner.policies = {
+#       "everybody": {"except": {"groups": ["staff"]}, "gpus_per_user": 1, "lifetime": "8h"},
+#       "course": {"groups": ["ml-2026"], "gpus_per_group": 8},
+#   }
+
 # All settings of KubeSpawner keep their meaning, for servers with and without a GPU.
 c.KubeSpawner.start_timeout = 300  # pulling a large image takes time
 c.KubeSpawner.http_timeout = 120  # a server that imports many packages starts slowly

@@ -5,9 +5,9 @@ memory.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -17,6 +17,8 @@ from gpuspawner.kube.pods import Pod
 from gpuspawner.manifest import ManifestError, PodRules, apply
 from gpuspawner.offers import Accelerator, Offers
 from gpuspawner.policy import Grant
+from gpuspawner.policy.denial import OverLimit, PolicyDenial, Uncounted, Withheld
+from gpuspawner.policy.remaining import Remaining
 from gpuspawner.preflight import facts
 from gpuspawner.preflight.decision import Room
 from gpuspawner.preflight.nodes_to_come import NodesToCome
@@ -50,6 +52,10 @@ class State(StrEnum):
     """Its nodes are cordoned or not ready, or their GPUs are unhealthy."""
     ABSENT = "absent"
     """No existing node can ever hold it."""
+    LIMITED = "limited"
+    """A limit is reached; it may start once servers that count toward it end."""
+    WITHHELD = "withheld"
+    """A policy denies it, whatever is in use."""
     READING = "reading"
     """The hub is still reading the cluster."""
     UNKNOWN = "unknown"
@@ -65,6 +71,8 @@ class Availability:
             smallest count. None without an accelerator, or if the state is unknown.
         scale_up: The nodes that can or may be added; only in the states named so.
         obstacles: Why no node can be added, if servers wait for others to end.
+        left: The most GPUs that limits leave to the user; None if they leave all that is on offer.
+        denial: What a policy denies; only in the states `LIMITED` and `WITHHELD`.
     """
 
     accelerator: Accelerator | None
@@ -72,6 +80,32 @@ class Availability:
     gpus: Room | None = None
     scale_up: CanScaleUp | MayScaleUp | None = None
     obstacles: tuple[Obstacle, ...] = ()
+    left: int | None = None
+    denial: Withheld | OverLimit | None = None
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether a policy withholds it, and its administrator doesn't show it nevertheless."""
+        is_shown = self.denial is not None and self.denial.policy.shows_withheld
+        return self.state is State.WITHHELD and not is_shown
+
+    @classmethod
+    def denied(cls, accelerator: Accelerator | None, denial: PolicyDenial) -> Self:
+        """Return the availability of what a policy denies to a user, wherever there is room."""
+        if isinstance(denial, Uncounted):
+            return cls(accelerator, State.UNKNOWN)
+        may_pass = isinstance(denial, OverLimit) and denial.may_pass
+        return cls(accelerator, State.LIMITED if may_pass else State.WITHHELD, denial=denial)
+
+    def within(self, remaining: Remaining) -> Self:
+        """Return the availability to a user to whom limits leave only so much.
+
+        If no node can hold a server with it anyway, this remains what the user has to know.
+        """
+        found = replace(self, left=remaining.gpus)
+        if remaining.reached is None or self.state in (State.AWAY, State.ABSENT):
+            return found
+        return replace(found, state=State.LIMITED, denial=remaining.reached)
 
 
 def survey(

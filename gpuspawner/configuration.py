@@ -15,16 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from jupyterhub.app import JupyterHub
-from traitlets import Bunch, TraitError
+from traitlets import Bunch, TraitError, default
 from traitlets.config import Config, Configurable, LoggingConfigurable
 from traitlets.config.loader import PyFileConfigLoader
 from traitlets.log import get_logger
 
 from gpuspawner import manifest, runtime, startup_report
+from gpuspawner.compat import kubespawner
 from gpuspawner.compat.required_names import IncompatibleError
 from gpuspawner.manifest import ManifestError
 from gpuspawner.offers import OfferError, Offers
 from gpuspawner.quoting import did_you_mean
+from gpuspawner.spawn import endings
 from gpuspawner.spawn.profiles import trial
 from gpuspawner.spawner import GPUSpawner
 from gpuspawner.spawner_class import SpawnerClassError, in_front_of
@@ -80,6 +82,8 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
         running = runtime.current(settings)
         if JupyterHub.initialized():
             serve(JupyterHub.instance())
+            if running.policies:
+                endings.announce(JupyterHub.instance(), running)
         tornado_settings = c.JupyterHub.get("tornado_settings")
         startup_report.begin(running, settings, _schedulers(settings), tornado_settings)
     except (ConfigurationError, IncompatibleError, OfferError) as error:
@@ -97,6 +101,7 @@ def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
     _check_names(c, spawner)
     settings = _settings(c, spawner)
     offers = runtime.configured_offers(settings)
+    runtime.configured_policies(settings, offers)
     chosen = [name for name in OFFERS if getattr(settings, name)]
     if chosen and settings.profile_list:
         raise ConfigurationError(
@@ -179,7 +184,12 @@ def _settings(c: Config, spawner: type[GPUSpawner]) -> Any:
     """Read the traits without creating a spawner, which would need a user and a cluster."""
     traits = {name: copy.copy(trait) for name, trait in spawner.class_traits(config=True).items()}
     sections = classmethod(lambda _: spawner.section_names())
-    holder = type(spawner.__name__, (LoggingConfigurable,), {**traits, "section_names": sections})
+    namespace = default("namespace")(lambda _: kubespawner.default_namespace())
+    holder = type(
+        spawner.__name__,
+        (LoggingConfigurable,),
+        {**traits, "section_names": sections, "_namespace_default": namespace},
+    )
     try:
         return holder(config=c)
     except TraitError as error:

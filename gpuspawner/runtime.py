@@ -19,6 +19,11 @@ from gpuspawner.compat import zero_to_jupyterhub
 from gpuspawner.discovery import discover, is_gpu
 from gpuspawner.manifest import PodRules
 from gpuspawner.offers import Offers
+from gpuspawner.policy.accounts import Accounts
+from gpuspawner.policy.charges import Meter
+from gpuspawner.policy.narrowing import Sizes
+from gpuspawner.policy.policies import Policies
+from gpuspawner.policy.written import read_policies, read_weights
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.scaling.pools import Pools
@@ -51,6 +56,10 @@ class Settings(Protocol):
     profile_list: Any
     extra_resource_limits: dict[str, Any]
     extra_resource_guarantees: dict[str, Any]
+    policies: Any
+    gpu_weights: dict[str, Any]
+    namespace: str
+    enable_user_namespaces: bool
 
     def trait_has_value(self, name: str) -> bool:
         """Whether a trait is set, or its default has been computed."""
@@ -63,6 +72,20 @@ def configured_offers(settings: Settings) -> Offers:
         OfferError: They aren't usable.
     """
     return Offers.parse(**{name: getattr(settings, name) for name in OFFERS})
+
+
+def configured_policies(settings: Settings, offers: Offers) -> Policies | Callable[..., Any]:
+    """Read the policies, or return the function that makes them for each server.
+
+    Raises:
+        OfferError: They aren't usable.
+    """
+    given = settings.policies
+    if callable(given):
+        read_policies({}, settings.gpu_weights, offers)
+        function: Callable[..., Any] = given
+        return function
+    return read_policies(given, settings.gpu_weights, offers)
 
 
 def known_schedulers(settings: Settings) -> Schedulers:
@@ -124,6 +147,13 @@ class Runtime:
         self.pools = Pools(self.view.state, self.view.autoscalers, settings.autoscaling)
         self.preflight = AdmittedPreflight(Preflight(self.view, pools=self.pools))
         self.surveys = Surveys(self.view.state, self.preflight.to_come)
+        self.policies = configured_policies(settings, self._configured)
+        self._weights = settings.gpu_weights
+        self.sizes = Sizes(
+            read_weights(settings.gpu_weights), settings.memory_requested, settings.cpu_requested
+        )
+        namespace = "" if settings.enable_user_namespaces else settings.namespace
+        self.accounts = Accounts(load, namespace, self.meter)
         self._discovered = self._configured
         self._discovered_at = -1
         # Users choose something else, so nobody has to configure what the hub discovers.
@@ -144,6 +174,8 @@ class Runtime:
             RuntimeError: No event loop is running.
         """
         self.view.start()
+        if self.policies:
+            self.accounts.following.start()
         loop = asyncio.get_running_loop()
         self._tasks = loop.create_task(self._announce()), loop.create_task(self._close_at_the_end())
 
@@ -157,6 +189,7 @@ class Runtime:
             await asyncio.Event().wait()
         finally:
             await self.client.close()
+            await self.accounts.following.stop()
 
     @property
     def discovers(self) -> bool:
@@ -191,6 +224,26 @@ class Runtime:
         if isinstance(self.view.health(), Live):
             self._last_note = discovery.note
             log.info("%s", discovery.note)
+
+    def read_policies(self, written: object) -> Policies:
+        """Read policies that the administrator's function has returned.
+
+        Raises:
+            OfferError: They aren't usable.
+        """
+        return read_policies(written, self._weights, self._configured)
+
+    def meter(self) -> Meter:
+        """What reads from pods what they take of limits."""
+        accelerators = tuple(self.offers.accelerators.values())
+        return Meter(self.view.state.rules, accelerators, self.sizes.weights)
+
+    @property
+    def display_names(self) -> dict[str, str]:
+        """The names of accelerators and images, by key."""
+        offers = self.offers
+        images = {key: it.display_name for key, it in offers.images.items()}
+        return images | {key: it.display_name for key, it in offers.accelerators.items()}
 
     def pod_rules(self, offers: Offers) -> PodRules:
         """The rules for every pod while *offers* are on offer."""

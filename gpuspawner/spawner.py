@@ -35,6 +35,8 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
     cpu_requested = traits.cpu_requested
     cpu_environment = traits.cpu_environment
     keep_cpu_servers_off_accelerators = traits.keep_cpu_servers_off_accelerators
+    policies = traits.policies
+    gpu_weights = traits.gpu_weights
     preflight = traits.preflight
     autoscaling = traits.autoscaling
     language = traits.language
@@ -102,11 +104,11 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
 
     def run_options_from_form(self, form_data: dict[str, list[object]]) -> Any:
         """Run gate 1 for a form."""
-        return self.gates.check_form(form_data)
+        return self.gates.form.check(form_data)
 
     def options_from_query(self, query_data: dict[str, list[str]]) -> Any:
         """Run gate 1 for a query."""
-        return self.gates.check_query(query_data)
+        return self.gates.form.check_query(query_data)
 
     def run_pre_spawn_hook(self) -> Any:
         """Run gate 2, then the administrator's hook."""
@@ -148,7 +150,7 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
 
     async def poll(self) -> int | None:
         """Poll as KubeSpawner does."""
-        return await connection.poll(self, self.stock)
+        return await self.gates.poll()
 
     async def progress(self) -> AsyncIterator[dict[str, Any]]:
         """Yield our messages about this start, then KubeSpawner's progress."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from jupyterhub import orm
 from jupyterhub.spawner import Spawner
+from markupsafe import Markup
 from sqlalchemy import event
 from sqlalchemy.orm import object_session
 from tornado import web
@@ -63,6 +64,24 @@ def store_options(spawner: Spawner, options: object) -> None:
     # hub commits before it waits for anything, and has no open changes here.
     if session := object_session(spawner.orm_spawner):
         session.commit()
+
+
+def announce_on_home_page(hub: Any, told: Callable[[Any], Markup]) -> None:
+    """Show on the home page what *told* returns about the logged-in user, if anything.
+
+    The hub's own announcement stays above it. The hub calls each template variable that is a
+    function with the user (``handlers/base.py``, ``template_namespace``).
+    """
+    own = hub.template_vars.get("announcement_home", hub.template_vars.get("announcement"))
+
+    def announcement(user: Any) -> str | None:
+        before = own(user) if callable(own) else own
+        added = told(user)
+        if not added:
+            return before if isinstance(before, str) else None
+        return Markup("<br>").join([Markup(before or ""), added]) if before else added  # noqa: S704
+
+    hub.template_vars["announcement_home"] = announcement
 
 
 Handler = tuple[Any, ...]

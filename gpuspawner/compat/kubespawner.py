@@ -87,6 +87,13 @@ class Stock:
         spawner = self._spawner
         return f"{spawner.namespace}/{spawner.pod_name}" in spawner.pod_reflector.pods
 
+    def known_pod(self) -> Any:
+        """Return the server's pod as KubeSpawner last saw it; None if it has seen none."""
+        spawner = self._spawner
+        reflector = spawner.reflectors.get(spawner._get_reflector_key("pods"))
+        key = f"{spawner.namespace}/{spawner.pod_name}"
+        return reflector.pods.get(key) if reflector is not None else None
+
     async def start_reflector(self, kind: str, *args: Any, **kwargs: Any) -> Any:
         """Start following the pods or events of a namespace, once for all spawners."""
         return await self.kubespawner._start_reflector(kind, *args, **kwargs)
@@ -95,6 +102,12 @@ class Stock:
         """Drop a reflector, so that the next start makes a new one."""
         key = self._spawner._get_reflector_key(kind)
         self._spawner.reflectors.pop(key, None)
+
+
+def default_namespace() -> str:
+    """The namespace of servers if none is configured: the hub's own, in a cluster."""
+    found: str = KubeSpawner._namespace_default(None)
+    return found
 
 
 def as_list(profiles: Any) -> Any:

@@ -6,7 +6,7 @@ They are not with the handlers, whose import needs the whole hub: a spawner is i
 import hashlib
 from functools import cache
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from traitlets.config import Application
 
@@ -18,7 +18,12 @@ _PREFIX = "gpuspawner"
 _SERVER = r"(?P<user_name>[^/]+)/(?P<server_name>[^/]*)"
 STATES = rf"/{_PREFIX}/states/{_SERVER}"
 DECISION = rf"/{_PREFIX}/decision/{_SERVER}"
+SCHEMA = rf"/{_PREFIX}/schema/{_SERVER}"
+STOP = rf"/{_PREFIX}/stop/{_SERVER}"
 FILES = rf"/{_PREFIX}/static/(form\.css|form\.js|profiles\.js)"
+
+USAGE = "gpuspawner-usage"
+"""The id of the part of the form that says what policies leave."""
 
 
 def is_served(hub: Any) -> bool:
@@ -41,6 +46,19 @@ def live(spawner: Any, script: str = "form.js") -> Live | None:
         states=f"{base}/states/{server}",
         decision=f"{base}/decision/{server}",
     )
+
+
+def stop(spawner: Any, server: str) -> str:
+    """Return the address that stops another server of the owner, and comes back to this form.
+
+    It has the token that the hub's pages require of a form; "" if no page draws the form.
+    """
+    if spawner.handler is None or live(spawner) is None:
+        return ""
+    path = f"{quote(spawner.user.name, safe='')}/{quote(server, safe='')}"
+    token = spawner.handler.xsrf_token.decode("ascii")
+    query = urlencode({"form": spawner.name, "_xsrf": token})
+    return f"{spawner.hub.base_url}{_PREFIX}/stop/{path}?{query}"
 
 
 @cache

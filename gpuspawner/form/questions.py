@@ -62,9 +62,12 @@ CPUS: Question[int] = Question(CPU, cores, lambda millicores: millicores)
 
 def counts(row: Availability) -> Question[int]:
     """Ask for the number of GPUs. If the pool can grow, no number is marked as not free."""
+    left = row.left
     most = row.gpus.most_free if row.gpus and row.scale_up is None else None
 
     def remark(count: int, plain: str) -> str:
+        if left is not None and count > left:
+            return over_limit(plain)
         return plain if most is None or count <= most else not_free(plain)
 
     return Question(GPUS, str, lambda count: count, remark)
@@ -73,6 +76,11 @@ def counts(row: Availability) -> Question[int]:
 def not_free(choice: str) -> str:
     """Mark a choice as not free right now."""
     return _("{choice} (not free now)").format(choice=choice)
+
+
+def over_limit(choice: str) -> str:
+    """Mark a choice of which policies leave less to the user right now."""
+    return _("{choice} (more than is left for you)").format(choice=choice)
 
 
 def never(choice: str) -> str:

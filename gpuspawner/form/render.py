@@ -9,9 +9,9 @@ from markupsafe import Markup
 
 from gpuspawner.availability import Availability
 from gpuspawner.form.alternative_button import INSTEAD, profile_value
-from gpuspawner.form.questions import never, not_free
+from gpuspawner.form.questions import never, not_free, over_limit
 from gpuspawner.form.view_builder import ViewBuilder
-from gpuspawner.form.view_model import MOST_LAMPS, Button, Live, RefusedView, View
+from gpuspawner.form.view_model import MOST_LAMPS, Button, Live, RefusedView, Usage, UsageView, View
 from gpuspawner.language import gettext, language_tag, ngettext
 from gpuspawner.messages import OnForm, stale
 from gpuspawner.messages.corrections import replaced
@@ -25,6 +25,7 @@ def render(
     chosen: object = None,
     told: OnForm | None = None,
     live: Live | None = None,
+    usage: Usage | None = None,
 ) -> str:
     """Render the fields of the spawn form; JupyterHub puts its own `<form>` around them.
 
@@ -33,20 +34,22 @@ def render(
     """
     if told is None:
         kept, gone = fall_back({} if chosen is None else chosen, offers)
-        view, fields = _untried(offers, tuple(rows), kept, language_tag())
+        view, cards, sizes = _untried(offers, tuple(rows), kept, language_tag())
         told_first = (*map(replaced, gone), *view.notices)
-        view = replace(view, notices=told_first, live=live)
+        view = replace(view, notices=told_first, live=live, usage=usage)
     else:
-        view = ViewBuilder(offers, rows, chosen, told).view(live)
-        fields = _fields(view)
+        view = replace(ViewBuilder(offers, rows, chosen, told).view(live), usage=usage)
+        cards, sizes = _drawn(view)
     template = _environment().get_template("form.html")
     return template.render(
         view=view,
-        fields=fields,
+        cards=cards,
+        sizes=sizes,
         style=_style(),
         language_tag=language_tag,
         not_free=not_free,
         never=never,
+        over_limit=over_limit,
         stale=stale,
     )
 
@@ -61,18 +64,27 @@ def render_refusal(told: OnForm, live: Live | None) -> str:
     return template.render(view=view, style=_style(), language_tag=language_tag)
 
 
+def render_usage(usage: Usage, live: Live | None) -> str:
+    """Render what policies leave to the user, above a form of others."""
+    template = _environment().get_template("usage_alone.html")
+    view = UsageView(usage, live)
+    return template.render(view=view, style=_style(), language_tag=language_tag)
+
+
 @lru_cache(64)
 def _untried(
     offers: Offers, rows: tuple[Availability, ...], chosen: GPURequest, _language: str
-) -> tuple[View, Markup]:
+) -> tuple[View, Markup, Markup]:
     """Render the form of users without a refusal; it is often the same for many of them."""
     view = ViewBuilder(offers, rows, user_options(chosen)).view()
-    return view, _fields(view)
+    return view, *_drawn(view)
 
 
-def _fields(view: View) -> Markup:
-    template = _environment().get_template("choices.html")
-    return Markup(template.render(view=view, most_lamps=MOST_LAMPS))  # noqa: S704, it is escaped
+def _drawn(view: View) -> tuple[Markup, Markup]:
+    """Draw the accelerators, and the fields below them."""
+    cards = _environment().get_template("cards.html").render(view=view, most_lamps=MOST_LAMPS)
+    sizes = _environment().get_template("sizes.html").render(view=view)
+    return Markup(cards), Markup(sizes)  # noqa: S704, they are escaped
 
 
 @cache

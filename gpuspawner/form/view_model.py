@@ -110,6 +110,46 @@ class Button:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnServer:
+    """A running server of the user's own.
+
+    Attributes:
+        stop: The address that stops it and comes back to the form; "" if it can't be stopped now.
+    """
+
+    name: str
+    stop: str
+
+
+@dataclass(frozen=True, slots=True)
+class WithheldCard:
+    """An accelerator that policies withhold from the user.
+
+    Attributes:
+        reason: The administrator's words; may be empty.
+    """
+
+    name: str
+    description: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What policies leave to the user.
+
+    Attributes:
+        lines: A sentence for each limit.
+        servers: The user's servers that take part of a limit.
+        withheld: What isn't offered to the user, and yet shown.
+    """
+
+    lines: tuple[str, ...]
+    servers: tuple[OwnServer, ...] = ()
+    withheld: tuple[WithheldCard, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Live:
     """The addresses for a live form, without a host.
 
@@ -134,6 +174,14 @@ class RefusedView:
 
 
 @dataclass(frozen=True, slots=True)
+class UsageView:
+    """What policies leave, above a form that isn't ours; the attributes are those of `View`."""
+
+    usage: Usage
+    live: Live | None
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """The whole form.
 
@@ -144,6 +192,7 @@ class View:
         alternatives: Only with a message.
         error: The error in the accelerator that was sent; empty for none.
         live: None for a form that doesn't change.
+        usage: None without policies.
     """
 
     cards: tuple[Card, ...]
@@ -154,3 +203,4 @@ class View:
     notices: tuple[str, ...]
     error: str
     live: Live | None
+    usage: Usage | None = None

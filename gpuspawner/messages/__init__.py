@@ -9,6 +9,7 @@ from gpuspawner.messages.administrators import (
     explain_missing_rights,
     explain_other_pools,
     explain_overruled,
+    explain_policies,
     explain_refusal,
     explain_scheduler,
     explain_seen_pools,
@@ -28,6 +29,14 @@ from gpuspawner.messages.corrections import (
     unreadable_body,
 )
 from gpuspawner.messages.on_form import Button, OnForm, ProfileButton, button
+from gpuspawner.messages.policies import (
+    allowance_lines,
+    ended_after,
+    ends_after,
+    ends_in,
+    policy_denied,
+    policy_figure,
+)
 from gpuspawner.messages.refusals import (
     already_started,
     denied,
@@ -47,6 +56,7 @@ __all__ = [
     "ProfileButton",
     "StateText",
     "advise_on_scheduler",
+    "allowance_lines",
     "already_started",
     "button",
     "choices_changed",
@@ -54,6 +64,9 @@ __all__ = [
     "correction_at_fields",
     "denied",
     "device",
+    "ended_after",
+    "ends_after",
+    "ends_in",
     "explain_conflict",
     "explain_declared_pool",
     "explain_function",
@@ -61,6 +74,7 @@ __all__ = [
     "explain_missing_rights",
     "explain_other_pools",
     "explain_overruled",
+    "explain_policies",
     "explain_refusal",
     "explain_scheduler",
     "explain_seen_pools",
@@ -73,6 +87,8 @@ __all__ = [
     "misconfigured",
     "no_longer_offered",
     "node_comes",
+    "policy_denied",
+    "policy_figure",
     "preview",
     "profile_choice",
     "profile_named",

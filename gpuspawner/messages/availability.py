@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from gpuspawner.availability import Availability, State
 from gpuspawner.language import gettext as _
 from gpuspawner.language import ngettext
+from gpuspawner.messages.policies import denied_in_short
 from gpuspawner.messages.scaling import may_pass, takes
 from gpuspawner.offers import Accelerator
 from gpuspawner.preflight.decision import Room
@@ -51,6 +52,8 @@ def state_text(row: Availability) -> StateText:
             return StateText(_("Offline"), _("its machines are out of service right now"))
         case State.ABSENT:
             return StateText(_("Not available"), _absent(row.obstacles))
+        case State.LIMITED | State.WITHHELD:
+            return _denied(row)
         case State.READING:
             return StateText(_("Checking"), _("still reading the cluster"))
         case State.UNKNOWN:
@@ -65,6 +68,12 @@ def stale() -> str:
 def choices_changed() -> str:
     """Say that an open form has old choices."""
     return _("The choices have changed. Reload this page to see them.")
+
+
+def _denied(row: Availability) -> StateText:
+    names = {row.accelerator.key: row.accelerator.display_name} if row.accelerator else {}
+    word = _("Limit reached") if row.state is State.LIMITED else _("Not offered")
+    return StateText(word, denied_in_short(row.denial, names))
 
 
 def _absent(obstacles: Sequence[Obstacle]) -> str:

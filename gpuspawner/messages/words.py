@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 from gpuspawner.kube.quantity import format_bytes
+from gpuspawner.language import all_of, ngettext
 from gpuspawner.language import gettext as _
-from gpuspawner.language import ngettext
 from gpuspawner.policy import Grant
 
 
@@ -80,6 +80,18 @@ def minutes(count: float) -> str:
     """Name a usual duration: `about 8 minutes`."""
     whole = max(1, round(count))
     return ngettext("about a minute", "about {count} minutes", whole).format(count=whole)
+
+
+def duration(seconds: int) -> str:
+    """Name an exact duration: `8 hours`, `1 hour and 30 minutes`."""
+    hours, minutes = divmod(round(seconds / 60), 60)
+    parts = [
+        ngettext("{count} hour", "{count} hours", hours).format(count=hours) if hours else "",
+        ngettext("{count} minute", "{count} minutes", minutes).format(count=minutes)
+        if minutes or not hours
+        else "",
+    ]
+    return all_of([part for part in parts if part])
 
 
 def device(resource: str) -> str:

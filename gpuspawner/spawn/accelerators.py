@@ -15,7 +15,7 @@ from gpuspawner.kube.objects import Manifest
 from gpuspawner.manifest import ManifestError
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers import Offers
-from gpuspawner.options import GPURequest
+from gpuspawner.options import FieldError, GPURequest
 from gpuspawner.policy import Denial, Grant
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import Refuse
@@ -23,8 +23,11 @@ from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.runtime import Runtime
 from gpuspawner.spawn import drafts, stored_options
 from gpuspawner.spawn.drafts import Draft
+from gpuspawner.spawn.entitlement import Entitlement
 from gpuspawner.spawn.host import Host, log_name
+from gpuspawner.spawn.own_servers import usage
 from gpuspawner.spawn.pod_builder import PodBuilder, home_of
+from gpuspawner.spawn.policing import Policing
 from gpuspawner.spawn.refusal import Refusal, invalid, misconfigured
 from gpuspawner.spawn.source import Choice, FormReader, Options, Source, Stored
 
@@ -35,6 +38,7 @@ class AcceleratorChoice(Choice):
 
     builder: PodBuilder = field(repr=False)
     preflight: AdmittedPreflight = field(repr=False)
+    policing: Policing = field(repr=False)
 
     def complete(self, pod: Any) -> Any:
         """As `Choice.complete`."""
@@ -43,19 +47,24 @@ class AcceleratorChoice(Choice):
 
     async def explain(self, refusal: Refuse, admission: Admission) -> tuple[Message, OnForm]:
         """As `Choice.explain`."""
-        refusal = await self.preflight.with_alternatives(
-            refusal, self.proposal, self.builder, admission
-        )
+        entitlement = await self.policing.entitlement(self.proposal.key)
+        builder = replace(self.builder, offers=entitlement.offers_left)
+        refusal = await self.preflight.with_alternatives(refusal, self.proposal, builder, admission)
         return await super().explain(refusal, admission)
 
 
 class Accelerators(Source):
     """The accelerators on offer to one server's owner."""
 
-    def __init__(self, spawner: Host, stock: Stock, runtime: Runtime) -> None:
+    def __init__(self, spawner: Host, stock: Stock, runtime: Runtime, policing: Policing) -> None:
         self.spawner = spawner
         self._stock = stock
         self.runtime = runtime
+        self.policing = policing
+
+    def of(self, server: str) -> "Accelerators":
+        """Return the same for another server of the owner, which needn't exist yet."""
+        return Accelerators(self.spawner, self._stock, self.runtime, self.policing.of(server))
 
     async def ready(self, patience: float) -> None:
         """As `Source.ready`."""
@@ -67,28 +76,46 @@ class Accelerators(Source):
         """As `Source.reads_form`."""
         return options.from_form
 
-    def stored(self) -> Stored:
+    async def stored(self) -> Stored:
         """As `Source.stored`."""
         ours, theirs = self.split(stored_options.stored(self.spawner))
-        kept, gone = options.fall_back(ours, self.runtime.offers)
+        kept, gone = options.fall_back(ours, (await self.policing.entitlement()).offers)
         return Stored({**theirs, **options.user_options(kept)}, gone)
 
     async def resolve(self, raw: object) -> AcceleratorChoice:
         """As `Source.resolve`."""
-        offers = self.runtime.offers
+        builder = await self.builder()
         ours, theirs = self.split(raw)
-        request = options.parse(ours, offers)
+        request, offers = self.parse(ours, builder.offers)
         if not isinstance(request, GPURequest):
             raise invalid(request)
         grant = policy.decide(request, offers)
         if isinstance(grant, Denial):
             raise Refusal(messages.denied(grant), reason=grant.reason.value, status=403)
-        builder = await self.builder(offers)
         proposal = self.propose(grant, _built(builder, grant))
         granted = {**theirs, **options.user_options(request)}
         return AcceleratorChoice(
-            proposal, granted, builder=builder, preflight=self.runtime.preflight
+            proposal,
+            granted,
+            builder=builder,
+            preflight=self.runtime.preflight,
+            policing=self.policing,
         )
+
+    def parse(
+        self, ours: object, offers: Offers
+    ) -> tuple[GPURequest | tuple[FieldError, ...], Offers]:
+        """Read our options; return the request, or all errors, and the offers that it is among.
+
+        *offers* are the owner's. If policies withhold from the owner what the hub offers, the
+        request is read too: then the policies deny it, in their own words.
+        """
+        request = options.parse(ours, offers)
+        if isinstance(request, GPURequest):
+            return request, offers
+        others = options.parse(ours, self.runtime.offers)
+        known = isinstance(others, GPURequest)
+        return (others, self.runtime.offers) if known else (request, offers)
 
     def split(self, raw: object) -> tuple[object, Options]:
         """Split options into ours and those that an administrator's own hooks read."""
@@ -104,10 +131,13 @@ class Accelerators(Source):
         theirs = {name: value for name, value in raw.items() if name not in options.NAMES}
         return {name: value for name, value in raw.items() if name not in theirs}, theirs
 
-    async def builder(self, offers: Offers | None = None) -> PodBuilder:
-        """Return the builder of the owner's pods; by default with the current offers."""
-        offers = offers or self.runtime.offers
-        return PodBuilder(offers, self.runtime.pod_rules(offers), await self._stock_pod())
+    async def builder(self) -> PodBuilder:
+        """Return the builder of the owner's pods, with what is on offer to the owner."""
+        return await self._builder(await self.policing.entitlement())
+
+    async def _builder(self, entitlement: Entitlement) -> PodBuilder:
+        rules = self.runtime.pod_rules(self.runtime.offers)
+        return PodBuilder(entitlement.offers, rules, await self._stock_pod())
 
     def propose(self, grant: Grant, pod: Manifest) -> Proposal:
         """Propose a pod for this server."""
@@ -116,19 +146,27 @@ class Accelerators(Source):
 
     async def survey(self) -> tuple[PodBuilder, tuple[Availability, ...]]:
         """Return the builder and each accelerator's availability to this server's owner."""
-        builder = await self.builder()
+        return await self._survey(await self.policing.entitlement())
+
+    async def _survey(
+        self, entitlement: Entitlement
+    ) -> tuple[PodBuilder, tuple[Availability, ...]]:
+        builder = await self._builder(entitlement)
         health, surveys = self.runtime.view.health(), self.runtime.surveys
-        return builder, surveys.survey(health, builder.offers, builder.stock, builder.rules)
+        rows = surveys.survey(health, builder.offers, builder.stock, builder.rules)
+        return builder, tuple(row.within(entitlement.remaining(row.accelerator)) for row in rows)
 
     async def form(self) -> str:
         """As `Source.form`, with the choices from this request, or else from the last start."""
-        builder, rows = await self.survey()
-        draft = drafts.current() or self._untouched()
+        entitlement = await self.policing.entitlement()
+        builder, rows = await self._survey(entitlement)
+        draft = drafts.current() or await self._untouched()
         served = live(self.spawner)
-        return form.render(builder.offers, rows, draft.options, draft.refused, served)
+        left = usage(self.spawner, self.runtime, entitlement)
+        return form.render(builder.offers, rows, draft.options, draft.refused, served, left)
 
-    def _untouched(self) -> Draft:
-        gone = self.stored().gone
+    async def _untouched(self) -> Draft:
+        gone = (await self.stored()).gone
         # Without a live view, models that the hub discovers only look as if they were gone.
         known = isinstance(self.runtime.view.health(), Live)
         shown = OnForm(messages.gone_from_form(gone)) if gone and known else None

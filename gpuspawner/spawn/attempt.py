@@ -4,10 +4,13 @@ import math
 import time
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
-from gpuspawner import messages
+from gpuspawner import messages, pods
+from gpuspawner.manifest.lifetime import mark
 from gpuspawner.messages import Message
 from gpuspawner.options import Gone
+from gpuspawner.policy.granted import Granted
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.preflight.node_waits import longest_wait
 from gpuspawner.spawn.source import Choice
@@ -33,14 +36,25 @@ class Attempt:
     Attributes:
         decision: The preflight's last one.
         gone: The stored options that are no longer on offer.
+        granted: What policies have granted; None without policies.
         ends: When the hub or KubeSpawner gives it up, by ``time.monotonic``.
     """
 
     choice: Choice
     decision: Start | Wait
     gone: tuple[Gone, ...] = ()
+    granted: Granted | None = None
     phase: Phase = Phase.ADMITTED
     ends: float = math.inf
+
+    def complete(self, pod: Any) -> Any:
+        """Write into KubeSpawner's pod what was granted.
+
+        Raises:
+            Refusal: The grant contradicts KubeSpawner's configuration.
+        """
+        made = self.choice.complete(pod)
+        return pods.model(mark(pods.plain(made), self.granted)) if self.granted else made
 
     @property
     def is_promised(self) -> bool:
@@ -76,4 +90,6 @@ class Attempt:
     def news(self) -> tuple[Message, ...]:
         """The messages that the progress page shows first."""
         notices = (messages.gone_at_start(self.gone, self.choice.options),) if self.gone else ()
-        return (*notices, *messages.progress(self.decision))
+        ends = self.granted.lifetime if self.granted else None
+        told = (messages.ends_after(ends),) if ends else ()
+        return (*notices, *told, *messages.progress(self.decision))

@@ -8,6 +8,7 @@ from gpuspawner.admission.dry_run import Admission, Answer
 from gpuspawner.compat import kubespawner
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.kube.objects import Manifest
+from gpuspawner.runtime import Runtime
 from gpuspawner.spawn.host import Host
 
 
@@ -24,7 +25,9 @@ def make(spawner: Host, init: Callable[[], None]) -> None:
 
 async def poll(spawner: Host, stock: Stock) -> int | None:
     """Poll as KubeSpawner does; without a connection, report that nothing runs."""
-    status: int | None = await stock.kubespawner.poll() if kubespawner.connect(spawner) else 1
+    if not kubespawner.connect(spawner):
+        return 1
+    status: int | None = await stock.kubespawner.poll()
     return status
 
 
@@ -43,6 +46,11 @@ class IfConnected:
         if not kubespawner.connect(self._spawner):
             return None
         return await self._admission.admit(namespace, pod)
+
+
+def admission(spawner: Host, runtime: Runtime) -> IfConnected:
+    """Return the admission that the owner's starts ask."""
+    return IfConnected(spawner, runtime.dry_runs.for_start(spawner.user.name))
 
 
 async def start_reflector(stock: Stock, kind: str, *args: Any, **kwargs: Any) -> Any:

@@ -1,6 +1,6 @@
 """The gates of one spawner, in the order in which the hub and KubeSpawner reach them.
 
-1. `check_form` and `check_query`: if they refuse, the hub draws the form again.
+1. `form`: if it refuses a form or query, the hub draws the form again.
 2. `begin` runs for every start. It decides, and takes the reservation in the same tick.
 3. `create_pod` checks the pod that is really sent.
 
@@ -10,7 +10,7 @@ different spawners.
 
 import asyncio
 from asyncio import Future
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,30 +18,38 @@ from typing import Any
 from jupyterhub.utils import maybe_future
 from tornado import web
 
-from gpuspawner import form, messages, options, runtime
+from gpuspawner import messages, runtime
 from gpuspawner.admission.dry_run import Admission
 from gpuspawner.admission.rejection import Of
 from gpuspawner.compat import jupyterhub, kubespawner
 from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.manifest.lifetime import mark
+from gpuspawner.pods import model as pod_model
 from gpuspawner.pods import plain as plain_pod
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.preflight.preflight import START_PATIENCE
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.spawn import administrators_form, drafts, one_request, request_options
+from gpuspawner.spawn import (
+    administrators_form,
+    connection,
+    endings,
+    request_options,
+)
 from gpuspawner.spawn.at_once import at_once
 from gpuspawner.spawn.attempt import Attempt, Phase
-from gpuspawner.spawn.connection import IfConnected
 from gpuspawner.spawn.decisions import Question, decide, refusing
+from gpuspawner.spawn.form_gate import FormGate
 from gpuspawner.spawn.host import Host, log_name
 from gpuspawner.spawn.locale import set_locale
+from gpuspawner.spawn.policing import Policing
+from gpuspawner.spawn.promises import Promises
 from gpuspawner.spawn.refusal import Refusal, invalid, misconfigured, reporting
 from gpuspawner.spawn.reservation import HeldReservation
 from gpuspawner.spawn.source import Choice, Source, Stored
-from gpuspawner.spawn.sources import FORM_PATIENCE, Sources
+from gpuspawner.spawn.sources import Sources
 from gpuspawner.spawn.stored_options import restoring
 from gpuspawner.spawn.waiting import retold, shown
-from gpuspawner.traits import ENFORCE
 
 
 class Controller:
@@ -49,6 +57,7 @@ class Controller:
 
     Attributes:
         sources: What the server is chosen from, and the form for it.
+        form: The first gate.
         attempt: The current start; None before its second gate and after its end.
     """
 
@@ -56,50 +65,15 @@ class Controller:
         self._spawner = spawner
         self._stock = stock
         self._runtime = runtime.current(spawner)
-        self.sources = Sources(spawner, stock, self._runtime)
-        self._held = HeldReservation(spawner, stock, self._runtime.preflight.reservations)
+        self._policing = Policing(spawner, self._runtime)
+        self.sources = Sources(spawner, stock, self._runtime, self._policing)
+        self.form = FormGate(spawner, stock, self._runtime, self._policing, self.sources)
+        accounts, preflight = self._runtime.accounts, self._runtime.preflight
+        self._promises = Promises(preflight.reservations, accounts.pledges)
+        self._held = HeldReservation(spawner, stock, self._promises)
         self._begun = asyncio.Event()
         self._created = asyncio.Event()
         self.attempt: Attempt | None = None
-
-    # Gate 1: form and query
-
-    def check_form(self, form_data: Mapping[str, list[object]]) -> Awaitable[object]:
-        """Read a form; if its options can't start, refuse them on the form."""
-        set_locale(self._spawner)
-        fields = form.pressed(form_data)
-        drafts.keep(options.from_form(fields))
-        return self._check(partial(self._stock.kubespawner.run_options_from_form, fields))
-
-    def check_query(self, query_data: dict[str, list[str]]) -> Awaitable[object]:
-        """Read ``/hub/spawn?opt-gpus=2``; if its options can't start, refuse them on the form."""
-        set_locale(self._spawner)
-        query = request_options.option_names(query_data)
-        drafts.keep(options.from_form(query))
-        return self._check(partial(self._stock.kubespawner.options_from_query, query))
-
-    async def _check(self, read: Callable[[], object]) -> object:
-        """Refuse options that can't start, or return them in the form that the hub stores."""
-        with reporting(self._spawner):
-            await administrators_form.run(self._spawner)
-            raw = await maybe_future(read())
-            await self._runtime.view.first_list(FORM_PATIENCE)
-            one_request.check(self._spawner)
-            choice = await self._resolve(raw)
-            one_request.check(self._spawner)
-            if self._spawner.preflight == ENFORCE:
-                await self._examine(choice)
-            one_request.go_on(self._spawner)
-            return choice.options
-
-    async def _examine(self, choice: Choice) -> None:
-        """Refuse a choice that can't start, unless another request has started the server."""
-        examine = partial(self._runtime.preflight.examine, admission=self._admission)
-        try:
-            await self._decide(choice, examine)
-        except Refusal:
-            one_request.check(self._spawner)
-            raise
 
     # Gate 2: every start
 
@@ -125,25 +99,28 @@ class Controller:
                 raise Refusal(messages.unreachable(), reason="unreachable")
             source.begin()
             with restoring(self._spawner):
-                requested = self._requested(source)
-                choice = await self._resolve(requested.options)
+                requested = await self._requested(source)
+                choice = await self.sources.resolve(requested.options)
+                granted = await self._policing.take(choice)
                 begin = partial(self._runtime.preflight.begin, admission=self._admission)
-                decision = await self._decide(choice, begin)
-        self.attempt = Attempt(choice, decision, requested.gone)
+                with self._promises.kept_only_if_it_starts(choice.proposal.key):
+                    decision = await self._decide(choice, begin)
+        self.attempt = Attempt(choice, decision, requested.gone, granted)
         if isinstance(decision, Start):
             for unknown in messages.explain_unknown(decision):
                 self._spawner.log.info(
                     "Starting %s unchecked: %s", log_name(self._spawner), unknown
                 )
         self._spawner.user_options = dict(choice.options)
+        endings.forget(self._spawner, self._runtime)
         self._begun.set()
 
-    def _requested(self, source: Source) -> Stored:
+    async def _requested(self, source: Source) -> Stored:
         try:
             requested = request_options.requested_options(self._spawner)
         except request_options.UnreadableError:
             raise invalid((messages.unreadable_body(),)) from None
-        return source.stored() if requested is None else Stored(requested)
+        return await source.stored() if requested is None else Stored(requested)
 
     # Gate 3: the pod that is really sent
 
@@ -170,7 +147,7 @@ class Controller:
     async def pod_manifest(self) -> Any:
         """Return KubeSpawner's pod with this start's grant applied."""
         pod = await self._stock.kubespawner.get_pod_manifest()
-        return self.attempt.choice.complete(pod) if self.attempt else pod
+        return self.attempt.complete(pod) if self.attempt else pod
 
     async def create_pod(self, pod: Any, request_timeout: float) -> bool:
         """Judge the pod that is really sent, and send it."""
@@ -184,6 +161,10 @@ class Controller:
 
     async def _create_judged(self, pod: Any, request_timeout: float) -> bool:
         choice = self._choice().sending(plain_pod(pod))
+        if granted := await self._policing.take_sent(choice):
+            # An earlier gate may have known less of the pod, or judged by other policies.
+            choice = choice.sending(mark(choice.proposal.pod, granted))
+            pod = pod_model(choice.proposal.pod)
         confirm = partial(self._runtime.preflight.confirm, admission=self._admission)
         decision = await self._decide(choice, confirm)
         self._warn(decision)
@@ -210,14 +191,7 @@ class Controller:
 
     @property
     def _admission(self) -> Admission:
-        spawner = self._spawner
-        return IfConnected(spawner, self._runtime.dry_runs.for_start(spawner.user.name))
-
-    async def _resolve(self, raw: object) -> Choice:
-        if raw == request_options.TOO_MUCH or not request_options.is_within_bounds(raw):
-            levels, values = request_options.MOST_LEVELS, request_options.MOST_VALUES
-            raise invalid((messages.too_large(levels, values),))
-        return await self.sources.current.resolve(raw)
+        return connection.admission(self._spawner, self._runtime)
 
     async def _decide(self, choice: Choice, question: Question) -> Start | Wait:
         return await decide(self._spawner, choice, question, self._admission)
@@ -276,7 +250,15 @@ class Controller:
     async def stop(self, now: bool) -> None:
         """Stop as KubeSpawner does, which returns when the pod is gone."""
         await self._stock.kubespawner.stop(now)
-        self._runtime.preflight.reservations.see_out(self._choice().proposal.key)
+        self._promises.see_out(self._choice().proposal.key)
+
+    async def poll(self) -> int | None:
+        """Note a server that has reached its lifetime, and poll as KubeSpawner does.
+
+        KubeSpawner deletes a pod that has ended, and another poll may meanwhile find none.
+        """
+        endings.note(self._spawner, self._runtime, self._stock.known_pod())
+        return await connection.poll(self._spawner, self._stock)
 
     async def progress(self) -> AsyncIterator[dict[str, Any]]:
         """Yield our messages about this start, then KubeSpawner's progress."""
@@ -294,6 +276,6 @@ class Controller:
         """Forget the start that has ended; the hub calls this after every start, failed or not."""
         self._stock.kubespawner.clear_state()
         if self.attempt is not None:
-            self._runtime.preflight.reservations.release(self.attempt.choice.proposal.key)
+            self._promises.release(self.attempt.choice.proposal.key)
         self.attempt = None
         self._begun.clear()

@@ -15,6 +15,7 @@ class User(Protocol):
     """The server's owner, even when an administrator starts it."""
 
     name: str
+    db: Any
     spawners: Mapping[str, "Host"]
 
 
@@ -28,6 +29,7 @@ class Host(Settings, Protocol):
     user_options: Any
     has_own_options: bool
     active: bool
+    ready: bool
     namespace: str
     pod_name: str
     stock: Stock

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
-from gpuspawner import options, policy
+from gpuspawner import policy
 from gpuspawner.manifest import ManifestError
 from gpuspawner.offers import Offers
 from gpuspawner.options import FieldError, GPURequest
@@ -13,9 +13,12 @@ from gpuspawner.quoting import one_line
 from gpuspawner.spawn.accelerators import Accelerators
 from gpuspawner.spawn.decisions import answer
 from gpuspawner.spawn.pod_builder import PodBuilder
+from gpuspawner.spawn.refusal import Refusal
+from gpuspawner.spawn.source import Choice
 from gpuspawner.traits import OFF
 
-Found = Decision | Denial | tuple[FieldError, ...]
+Found = Decision | Denial | Refusal | tuple[FieldError, ...]
+"""A `Refusal` is what a policy denies."""
 
 
 async def preview(
@@ -28,27 +31,30 @@ async def preview(
     Raises:
         TooManyDryRunsError: There are too many dry runs right now.
     """
-    builder = await accelerators.builder()
-    return await _found(accelerators, builder, raw, server_name), builder.offers
+    asked = accelerators.of(server_name)
+    builder = await asked.builder()
+    return await _found(asked, builder, raw), builder.offers
 
 
-async def _found(
-    accelerators: Accelerators, builder: PodBuilder, raw: object, server_name: str
-) -> Found:
+async def _found(accelerators: Accelerators, builder: PodBuilder, raw: object) -> Found:
     spawner, runtime = accelerators.spawner, accelerators.runtime
     ours, _ = accelerators.split(raw)
-    request = options.parse(ours, builder.offers)
+    request, offers = accelerators.parse(ours, builder.offers)
     if not isinstance(request, GPURequest):
         return request
-    grant = policy.decide(request, builder.offers)
+    grant = policy.decide(request, offers)
     if isinstance(grant, Denial):
         return grant
     try:
         proposal = accelerators.propose(grant, builder.pod(grant))
     except ManifestError:  # the grant contradicts the configuration
         return Denial(policy.DenialReason.NOT_OFFERED, request)
-    if server_name != spawner.name:  # it has no pod yet; this spawner's pod is another server's
-        proposal = replace(proposal, name=f"{proposal.name}-")  # a name that no pod can have
+    namespace, name = accelerators.policing.key  # this spawner's pod may be another server's
+    proposal = replace(proposal, namespace=namespace, name=name)
+    try:
+        await accelerators.policing.examine(Choice(proposal))
+    except Refusal as refusal:
+        return refusal
     if spawner.preflight == OFF:
         return Start(grant, (UnknownRules(("GPUSpawner.preflight is off",)),))
     admission = runtime.dry_runs.for_form(spawner.user.name)
@@ -57,7 +63,9 @@ async def _found(
     if not isinstance(decision, Refuse):
         return decision
     try:
-        return await runtime.preflight.with_alternatives(decision, proposal, builder, admission)
+        entitlement = await accelerators.policing.entitlement()
+        left = replace(builder, offers=entitlement.offers_left)
+        return await runtime.preflight.with_alternatives(decision, proposal, left, admission)
     except Exception:
         # The refusal is right even without alternatives.
         spawner.log.exception("Finding alternatives for %s failed", one_line(proposal.name))

@@ -9,18 +9,18 @@ from kubernetes_asyncio.client import V1DeleteOptions
 
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.preflight.pending_pods import Key
-from gpuspawner.preflight.reservations import Reservations
 from gpuspawner.quoting import one_line
 from gpuspawner.spawn.host import Host
+from gpuspawner.spawn.promises import Promises
 
 
 class HeldReservation:
     """The reservation of a start while KubeSpawner runs it."""
 
-    def __init__(self, spawner: Host, stock: Stock, reservations: Reservations) -> None:
+    def __init__(self, spawner: Host, stock: Stock, promises: Promises) -> None:
         self._spawner = spawner
         self._stock = stock
-        self._reservations = reservations
+        self._promises = promises
         self._key: Key = ("", "")
         self._was_sent = False
 
@@ -37,14 +37,14 @@ class HeldReservation:
                 await asyncio.shield(self._leave_no_pod())
             raise
         finally:
-            self._reservations.release(self._key)
+            self._promises.release(self._key)
 
     async def send(self, key: Key, pod: Any, request_timeout: float) -> bool:
         """Send the pod, and let no cancellation interrupt the request.
 
         The API server may still carry out an interrupted request, even after the clean-up.
         """
-        self._reservations.send(key)
+        self._promises.send(key)
         self._key, self._was_sent = key, True
         request = self._stock.create_pod(pod, request_timeout)
         sending: asyncio.Future[bool] = asyncio.ensure_future(request)
@@ -55,7 +55,7 @@ class HeldReservation:
                 await asyncio.wait_for(sending, request_timeout)
             raise
         if not made:
-            self._reservations.send_again(key)
+            self._promises.send_again(key)
         return made
 
     async def _leave_no_pod(self) -> None:
@@ -69,7 +69,7 @@ class HeldReservation:
             self._spawner.log.warning("Can't tell whether %s left a pod behind: %r", pod, error)
             return
         if gone:
-            self._reservations.vacate(self._key)
+            self._promises.vacate(self._key)
 
 
 async def _unless(lost: Awaitable[None], start: Awaitable[Any]) -> Any:

@@ -40,6 +40,11 @@ class Choice:
     proposal: Proposal
     options: Options = field(default_factory=dict)
 
+    @property
+    def profile(self) -> str:
+        """The slug of its profile; "" without one."""
+        return ""
+
     def sending(self, pod: Manifest) -> Self:
         """Return the same choice with the pod that is really sent, as the API writes it."""
         return replace(self, proposal=replace(self.proposal, pod=pod))
@@ -101,7 +106,7 @@ class Source(Protocol):
     def reads_form(self) -> Callable[..., Any]:
         """The function that reads a sent form."""
 
-    def stored(self) -> Stored:
+    async def stored(self) -> Stored:
         """The stored options, for a start that sends none."""
 
     async def form(self) -> str:

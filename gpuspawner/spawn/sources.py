@@ -2,16 +2,18 @@
 
 from typing import Any
 
+from gpuspawner import messages
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.runtime import Runtime
-from gpuspawner.spawn import administrators_form
+from gpuspawner.spawn import administrators_form, request_options
 from gpuspawner.spawn.accelerators import Accelerators
 from gpuspawner.spawn.administrators_form import PLACE
 from gpuspawner.spawn.host import Host
 from gpuspawner.spawn.locale import set_locale
+from gpuspawner.spawn.policing import Policing
 from gpuspawner.spawn.profiles.profiles import Profiles
-from gpuspawner.spawn.refusal import reporting
-from gpuspawner.spawn.source import Source
+from gpuspawner.spawn.refusal import invalid, reporting
+from gpuspawner.spawn.source import Choice, Source
 
 FORM_PATIENCE = 3.0
 """How long a page waits for the first list of a hub that has just started, in seconds."""
@@ -24,12 +26,12 @@ class Sources:
     only known at that moment.
     """
 
-    def __init__(self, spawner: Host, stock: Stock, runtime: Runtime) -> None:
+    def __init__(self, spawner: Host, stock: Stock, runtime: Runtime, policing: Policing) -> None:
         self._spawner = spawner
         self._stock = stock
         self._runtime = runtime
-        self._accelerators = Accelerators(spawner, stock, runtime)
-        self._profiles = Profiles(spawner, stock, runtime)
+        self._accelerators = Accelerators(spawner, stock, runtime, policing)
+        self._profiles = Profiles(spawner, stock, runtime, policing)
 
     @property
     def current(self) -> Source:
@@ -47,6 +49,18 @@ class Sources:
         own = administrators_form.is_set(spawner) or spawner.has_own_options
         theirs = spawner.profile_list or (own and running.discovers) or running.gpus_for_all
         return None if theirs else self._accelerators
+
+    async def resolve(self, raw: object) -> Choice:
+        """Read options as sent, by the source that counts.
+
+        Raises:
+            HTTPError: An administrator's function forbids it.
+            Refusal: They are too large, or as `Source.resolve`.
+        """
+        if raw == request_options.TOO_MUCH or not request_options.is_within_bounds(raw):
+            levels, values = request_options.MOST_LEVELS, request_options.MOST_VALUES
+            raise invalid((messages.too_large(levels, values),))
+        return await self.current.resolve(raw)
 
     async def offered(self) -> Accelerators | Profiles | None:
         """Return the one that counts; None if there is nothing to choose from.

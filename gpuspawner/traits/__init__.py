@@ -20,6 +20,7 @@ from gpuspawner.traits.offers import (
     unlisted_image,
     unlisted_memory,
 )
+from gpuspawner.traits.policies import gpu_weights, policies
 from gpuspawner.traits.servers import (
     cpu_environment,
     cpu_requested,
@@ -39,11 +40,13 @@ __all__ = [
     "cpu_requested",
     "default_accelerator",
     "default_filter_schedulers",
+    "gpu_weights",
     "images",
     "keep_cpu_servers_off_accelerators",
     "language",
     "memory_choices",
     "memory_requested",
+    "policies",
     "preflight",
     "scheduler_version",
     "unlisted_image",

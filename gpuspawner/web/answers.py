@@ -15,6 +15,7 @@ from gpuspawner.scheduling import ClusterState
 from gpuspawner.spawn.accelerators import Accelerators
 from gpuspawner.spawn.preview import Found
 from gpuspawner.spawn.profiles.profiles import Profiles
+from gpuspawner.spawn.refusal import Refusal
 
 JSON = dict[str, object]
 
@@ -43,6 +44,7 @@ def _row(row: Availability, state: ClusterState, trials: Trials | None) -> JSON:
         "word": words.word,
         "detail": words.detail,
         "gpus": asdict(row.gpus) if row.gpus else None,
+        "left": row.left,
         "machines": asdict(largest) if largest else None,
     }
 
@@ -55,6 +57,8 @@ def decision(found: Found, offers: Offers) -> JSON:
         case Denial():
             message = messages.denied(found).text
             return {"decision": "refuse", "reason": found.reason.value, "message": message}
+        case Refusal():
+            return {"decision": "refuse", "reason": found.slug, "message": found.text}
         case _:
             return _invalid(found)
 

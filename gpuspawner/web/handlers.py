@@ -15,10 +15,11 @@ from jupyterhub.scopes import needs_scope
 from jupyterhub.user import User
 from tornado import web
 
+from gpuspawner import options
 from gpuspawner.admission.dry_runs import TooManyDryRunsError
 from gpuspawner.compat.jupyterhub import add_handlers
 from gpuspawner.form import STATIC
-from gpuspawner.form.addresses import DECISION, FILES, STATES, is_served, version
+from gpuspawner.form.addresses import DECISION, FILES, SCHEMA, STATES, STOP, is_served, version
 from gpuspawner.spawn.accelerators import Accelerators
 from gpuspawner.spawn.locale import set_locale
 from gpuspawner.spawn.preview import preview
@@ -27,6 +28,7 @@ from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.sources import Sources
 from gpuspawner.web.answers import decision, profile_states, states
 from gpuspawner.web.request_limits import Questions, TooManyQuestionsError
+from gpuspawner.web.stopping import StopHandler
 
 MOST_BYTES = 64 * 1024
 """The largest question, in bytes; a form's options take some hundred."""
@@ -94,9 +96,9 @@ class StatesHandler(_AboutAServer):
         async with _counted(self._questions, user_name):
             match await self.sources(user_name, server_name).offered():
                 case Accelerators() as accelerators:
-                    self.answer(await states(accelerators))
+                    self.answer(await states(accelerators.of(server_name)))
                 case Profiles() as profiles:
-                    self.answer(await _of_profiles(profiles))
+                    self.answer(await _of_profiles(profiles.of(server_name)))
                 case None:
                     raise web.HTTPError(404, "This hub offers no choices")
 
@@ -137,6 +139,19 @@ class DecisionHandler(_AboutAServer):
             raise web.HTTPError(400, "Invalid JSON in body of request") from None
 
 
+class SchemaHandler(_AboutAServer):
+    """Serves the options that are on offer to a server's owner, as a JSON Schema."""
+
+    @needs_scope("servers")  # type: ignore[untyped-decorator, unused-ignore]
+    async def get(self, user_name: str, server_name: str) -> None:
+        """Send the schema."""
+        accelerators = self.sources(user_name, server_name).accelerators
+        if accelerators is None:
+            raise web.HTTPError(404, "This hub offers profiles, not accelerators")
+        entitlement = await accelerators.of(server_name).policing.entitlement()
+        self.answer(options.schema(entitlement.offers))
+
+
 class StaticHandler(web.StaticFileHandler):
     """Serves the script and the style sheet, to everybody."""
 
@@ -151,6 +166,8 @@ class StaticHandler(web.StaticFileHandler):
 _HANDLERS = (
     (STATES, StatesHandler),
     (DECISION, DecisionHandler),
+    (SCHEMA, SchemaHandler),
+    (STOP, StopHandler),
     (FILES, StaticHandler, {"path": str(STATIC)}),
 )
 

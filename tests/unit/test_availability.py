@@ -6,6 +6,10 @@ from gpuspawner.availability import Availability, State, Surveys, survey
 from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
 from gpuspawner.manifest import PodRules
 from gpuspawner.offers import Offers
+from gpuspawner.policy.denial import OverLimit
+from gpuspawner.policy.judging import Standing
+from gpuspawner.policy.policies import Limit, Measure, Per, Policy, What
+from gpuspawner.policy.remaining import Remaining
 from gpuspawner.preflight.decision import CanScaleUp, Room
 from gpuspawner.scheduling import ClusterState
 from tests.unit.scaling.outlooks import Cluster
@@ -196,3 +200,28 @@ def test_a_survey_is_kept_only_until_the_cluster_changes():
 
     state.remove("Node", "", "a")
     assert surveys.survey(LIVE, OFFERS, STOCK, PodRules())[0].state is State.ABSENT
+
+
+STANDING = Standing(Policy("course"), Limit(Per.USER, Measure(What.GPUS), 2), "", 2)
+REACHED = Remaining(0, OverLimit(STANDING, 1))
+
+
+@pytest.mark.parametrize(
+    ("state", "shown"),
+    [
+        *((it, State.LIMITED) for it in State if it not in (State.AWAY, State.ABSENT)),
+        (State.AWAY, State.AWAY),
+        (State.ABSENT, State.ABSENT),
+    ],
+)
+def test_a_limit_that_is_used_up_is_told_unless_no_node_could_hold_the_server(state, shown):
+    here = Availability(None, state).within(REACHED)
+
+    denied = REACHED.reached if shown is State.LIMITED else None
+    assert (here.state, here.left, here.denial) == (shown, 0, denied)
+
+
+def test_a_limit_that_leaves_something_changes_no_state():
+    assert Availability(None, State.FREE).within(Remaining(1)) == (
+        Availability(None, State.FREE, left=1)
+    )

@@ -239,3 +239,20 @@ def test_null_within_offers_is_absent() -> None:
 
     assert list(offers.accelerators) == ["a100"]
     assert offers.accelerators["a100"].node_selector == {"gpu": "a100"}
+
+
+@pytest.mark.parametrize("configured", [{}, {"namespace": "course"}])
+def test_the_servers_namespace_is_the_one_that_kubespawner_would_use(
+    configured: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Policies count the pods in it. In a cluster, it is the hub's own by default."""
+    of_hub = "gpuspawner.compat.kubespawner.default_namespace"
+    monkeypatch.setattr(of_hub, lambda: "jhub")
+
+    settings = check(_c(KubeSpawner=configured))
+
+    assert settings.namespace == configured.get("namespace", "jhub")
+
+
+def test_outside_of_a_cluster_servers_run_in_the_namespace_default() -> None:
+    assert check(_c()).namespace == "default"

@@ -34,6 +34,9 @@ from gpuspawner.messages.starts import preview
 from gpuspawner.offers import Offers
 from gpuspawner.options import NAMES, Gone, GPURequest, parse
 from gpuspawner.policy import Denial, DenialReason, Grant
+from gpuspawner.policy import denial as policy_denial
+from gpuspawner.policy.judging import Standing
+from gpuspawner.policy.policies import Limit, Measure, Per, Policy, What
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     Alternative,
@@ -258,6 +261,33 @@ def test_every_rejection_by_the_api_server_is_translated(cause, of):
 def test_every_device_is_translated(resource):
     with speaking("x", Pseudo()):
         assert untranslated(messages.device(resource)) == []
+
+
+POLICY = Policy("1", explanation="3")
+MEASURES = (*map(Measure, What), Measure(What.GPUS, "1"), Measure(What.GPUS, "nvidia.com/gpu"))
+
+
+@pytest.mark.parametrize("choice", list(policy_denial.Choice))
+def test_what_a_policy_withholds_is_translated(choice):
+    with speaking("x", Pseudo()):
+        told = messages.policy_denied(policy_denial.Withheld(POLICY, choice, "1"), {"1": "2"})
+    assert untranslated(told.text) == []
+
+
+@pytest.mark.parametrize("servers", [(), ("",), ("", "1", "2")])
+@pytest.mark.parametrize("per", list(Per))
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("asked", [1, 2, 9 * GIB, GIB])
+def test_every_limit_that_a_server_breaks_is_translated(measure, per, servers, asked):
+    standing = Standing(POLICY, Limit(per, measure, 1 if asked < GIB else 8 * GIB), "1", 1, servers)
+    with speaking("x", Pseudo()):
+        denial = policy_denial.OverLimit(standing, asked)
+        told = messages.policy_denied(denial, {"1": "2"})
+        state = messages.state_text(Availability.denied(None, denial))
+        uncounted = messages.policy_denied(policy_denial.Uncounted("no word of this"), {})
+    assert untranslated(told.text) == []
+    assert untranslated(uncounted.text) == []
+    assert untranslated(f"{state.word} {state.detail}") == []
 
 
 sent = st.sampled_from(

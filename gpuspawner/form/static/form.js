@@ -70,18 +70,20 @@
   /* Disable choices that no machine has together with the other choices. */
   function mark() {
     const card = chosenCard();
-    const machines = card && known.get(card.dataset.accelerator)?.machines;
+    const row = card && known.get(card.dataset.accelerator);
     const fields = asked();
     const wanted = { gpus: 0, memory: 0, cpu: 0 };
     for (const select of fields) {
       const amount = select.selectedOptions[0]?.dataset.amount;
       if (amount !== undefined) wanted[select.dataset.option] = Number(amount);
     }
-    for (const select of fields) markField(select, wanted, machines);
+    for (const select of fields) markField(select, wanted, row);
   }
 
-  function markField(select, wanted, machines) {
+  function markField(select, wanted, row) {
     const name = select.dataset.option;
+    const machines = row?.machines;
+    const left = (name === "gpus" ? row?.left : null) ?? Infinity;
     const all = [...select.options];
     if (all.some((option) => option.dataset.amount === undefined)) return;
     const fits = (some, amount) => some.some((it) => holds(it, { ...wanted, [name]: amount }));
@@ -95,7 +97,8 @@
       const busy = tells && !isFree(amounts[at]);
       option.disabled = never && !option.selected;
       greyed ||= option.disabled;
-      const told = never ? root.dataset.never : busy ? root.dataset.busy : "{choice}";
+      const mark = never ? "never" : amounts[at] > left ? "over" : busy ? "busy" : "";
+      const told = mark ? root.dataset[mark] : "{choice}";
       write(option, told.replace("{choice}", () => option.dataset.label));
     });
     write(select.parentElement.querySelector(".gpuspawner-hint"), greyed ? root.dataset.why : "");

@@ -39,6 +39,11 @@ class ProfileAvailability:
     choices: Mapping[tuple[str, object], Availability | None]
 
     @property
+    def is_hidden(self) -> bool:
+        """Whether policies deny all of it at any time, and their administrator doesn't show it."""
+        return all(it is not None and it.is_hidden for it in (self.row, *self.choices.values()))
+
+    @property
     def is_quiet(self) -> bool:
         """Whether there is nothing to say."""
         return not (self.row or any(self.choices.values()))

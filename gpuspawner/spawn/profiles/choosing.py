@@ -37,6 +37,11 @@ class Chosen:
     options: Mapping[str, object]
 
     @property
+    def slug(self) -> str:
+        """The slug of its profile; "" if there are no profiles."""
+        return self.profile.slug if self.profile else ""
+
+    @property
     def scale_up(self) -> ScaleUp | None:
         """The pool that its choices declare, or else its profile."""
         if self.profile is None:

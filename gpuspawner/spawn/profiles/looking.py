@@ -13,11 +13,14 @@ from tornado import web
 from gpuspawner.admission.dry_run import Admission
 from gpuspawner.admission.dry_runs import TooManyDryRunsError
 from gpuspawner.admission.rejection import Rejection
+from gpuspawner.availability import Availability
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat import kubespawner
+from gpuspawner.policy.denial import PolicyDenial
 from gpuspawner.preflight.decision import Decision, Start, UnknownRules
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.runtime import Runtime
+from gpuspawner.spawn.entitlement import Entitlement
 from gpuspawner.spawn.host import Host
 from gpuspawner.spawn.profiles import availability
 from gpuspawner.spawn.profiles.choosing import Chosen, of_profile
@@ -87,11 +90,15 @@ class Looking:
 
     Args:
         spawner: The server; it isn't changed.
+        entitlement: What the policies leave to its owner.
     """
 
-    def __init__(self, spawner: Host, listed: Listed, runtime: Runtime) -> None:
+    def __init__(
+        self, spawner: Host, listed: Listed, runtime: Runtime, entitlement: Entitlement
+    ) -> None:
         self._spawner = spawner
         self._listed = listed
+        self._entitlement = entitlement
         self._view = runtime.view
         self._preflight = runtime.preflight
         self._known = known(runtime)
@@ -108,12 +115,20 @@ class Looking:
     async def look(self, chosen: Chosen, admission: Admission) -> availability.Judged:
         """As `availability.Look`; choices with equal pods are judged once."""
         proposal = await self.proposal(chosen)
+        if denial := self.denies(chosen, proposal):
+            shape = self._preflight.shape(proposal)
+            denied = Availability.denied(proposal.grant.accelerator, denial)
+            return availability.Judged(shape, denied)
         pattern = self._pattern(chosen)
         if pattern is None:
             return await self._judge(chosen, proposal, admission)
         if id(pattern) not in self._judged:
             self._judged[id(pattern)] = await self._judge(chosen, proposal, admission)
         return self._judged[id(pattern)]
+
+    def denies(self, chosen: Chosen, proposal: Proposal) -> PolicyDenial | None:
+        """Return what the policies deny of a choice; None if they allow it."""
+        return self._entitlement.denial(proposal, chosen.slug)
 
     async def _judge(
         self, chosen: Chosen, proposal: Proposal, admission: Admission
@@ -199,7 +214,7 @@ class Looking:
 
 def _key(chosen: Chosen) -> Key:
     """Return the key of a profile, with at most one choice that isn't the default."""
-    slug = chosen.profile.slug if chosen.profile else ""
+    slug = chosen.slug
     for name, choice in chosen.options.items():
         if name != "profile":
             return slug, name, choice

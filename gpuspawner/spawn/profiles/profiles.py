@@ -23,10 +23,13 @@ from gpuspawner.preflight.decision import Refuse
 from gpuspawner.runtime import Runtime
 from gpuspawner.spawn import drafts, stored_options
 from gpuspawner.spawn.connection import IfConnected
+from gpuspawner.spawn.entitlement import Entitlement
 from gpuspawner.spawn.host import Host
+from gpuspawner.spawn.own_servers import usage
+from gpuspawner.spawn.policing import Policing
 from gpuspawner.spawn.profiles import availability, page
 from gpuspawner.spawn.profiles.availability import Other, ProfileAvailability
-from gpuspawner.spawn.profiles.choosing import Chosen, choose, keep
+from gpuspawner.spawn.profiles.choosing import PROFILE, Chosen, choose, keep
 from gpuspawner.spawn.profiles.giving_up import GivingUp
 from gpuspawner.spawn.profiles.listing import Listed
 from gpuspawner.spawn.profiles.looking import Looking, known
@@ -49,13 +52,18 @@ class ProfileChoice(Choice):
     source: "Profiles" = field(repr=False)
     listed: Listed = field(repr=False)
 
+    @property
+    def profile(self) -> str:
+        """As `Choice.profile`."""
+        return self.chosen.slug
+
     async def explain(self, refusal: Refuse, admission: Admission) -> tuple[Message, OnForm]:
         """As `Choice.explain`."""
         profile = self.chosen.profile
         if profile is None:
             message = messages.profile_refused(refusal, "", ())
             return message, OnForm(message)
-        looking = self.source.looking(self.listed)
+        looking = await self.source.looking(self.listed)
         deciding = await availability.deciding(profile, looking.shape)
         choices = availability.chosen_names(self.chosen, deciding)
         name = messages.profile_named(profile.name, *choices)
@@ -76,11 +84,18 @@ class Profiles(Source):
     it shows the spawner as it was before.
     """
 
-    def __init__(self, spawner: Host, stock: Stock, runtime: Runtime) -> None:
+    def __init__(self, spawner: Host, stock: Stock, runtime: Runtime, policing: Policing) -> None:
         self._spawner = spawner
         self._stock = stock
         self._runtime = runtime
+        self._policing = policing
         self._unloaded: Host | None = None
+
+    def of(self, server: str) -> "Profiles":
+        """Return the same for another server of the owner, which needn't exist yet."""
+        other = Profiles(self._spawner, self._stock, self._runtime, self._policing.of(server))
+        other._unloaded = self._unloaded
+        return other
 
     def begin(self) -> None:
         """As `Source.begin`."""
@@ -97,7 +112,7 @@ class Profiles(Source):
         reads: Callable[..., Any] = self._stock.options_from_form()
         return reads
 
-    def stored(self) -> Stored:
+    async def stored(self) -> Stored:
         """As `Source.stored`: all stored options; KubeSpawner ignores the unknown ones."""
         return Stored(stored_options.stored(self._spawner))
 
@@ -111,16 +126,17 @@ class Profiles(Source):
         listed = await self._list(self._spawner)
         if (draft := drafts.current()) is not None:
             draft.options = raw
-        chosen = self._choose(raw, listed)
+        offered = await self._offered(self._spawner, listed)
+        chosen = self._choose(raw, offered, listed)
         proposal = await try_out(
             self._spawner.copied(), listed.complete, chosen, self._runtime.view.state.rules
         )
         options = dict(chosen.options)
-        return ProfileChoice(proposal, options, chosen=chosen, source=self, listed=listed)
+        return ProfileChoice(proposal, options, chosen=chosen, source=self, listed=offered)
 
-    def looking(self, listed: Listed) -> Looking:
+    async def looking(self, listed: Listed) -> Looking:
         """Find out what other choices would get."""
-        return Looking(self._spawner, listed, self._runtime)
+        return Looking(self._spawner, listed, self._runtime, await self._policing.entitlement())
 
     async def instead(
         self, chosen: Chosen, others: Iterable[Other], looking: Looking, admission: Admission
@@ -133,17 +149,24 @@ class Profiles(Source):
             if other.chosen.profile == chosen.profile and found:
                 continue
             proposal = await looking.whole(other.chosen)
+            if looking.denies(other.chosen, proposal):
+                continue
             if availability.fits_now(await self._runtime.preflight.examine(proposal, admission)):
                 found.append(other)
         return found
 
     async def rows(
-        self, spawner: Host, listed: Listed, admission: Admission
-    ) -> list[ProfileAvailability]:
-        """Return the availability of each profile."""
-        looking = Looking(spawner, listed, self._runtime)
+        self, spawner: Host, listed: Listed, entitlement: Entitlement, admission: Admission
+    ) -> tuple[Listed, list[ProfileAvailability]]:
+        """Return the profiles that are shown to the owner, and the availability of each."""
+        looking = Looking(spawner, listed, self._runtime, entitlement)
         look = partial(looking.look, admission=GivingUp(IfConnected(spawner, admission), PATIENCE))
-        return [await availability.look_at(profile, look) for profile in listed.profiles]
+        rows = [await availability.look_at(profile, look) for profile in listed.profiles]
+        kept = [number for number, row in enumerate(rows) if not row.is_hidden]
+        if not kept or len(kept) == len(rows):  # without any, the reasons are better than nothing
+            return listed, rows
+        shown = known(self._runtime).lists.read(spawner, [listed.complete[it] for it in kept])
+        return shown, [rows[it] for it in kept]
 
     async def states(self) -> list[dict[str, Any]]:
         """Return the availability of each profile and choice as plain data, for an open form.
@@ -152,15 +175,17 @@ class Profiles(Source):
             HTTPError, Refusal: As `resolve`.
         """
         spawner = self._unloaded or self._spawner
-        listed = await self._list(spawner)
-        rows = await self.rows(spawner, listed, self._runtime.dry_runs.for_form(spawner.user.name))
+        admission = self._runtime.dry_runs.for_form(spawner.user.name)
+        entitlement = await self._policing.entitlement()
+        listed, rows = await self.rows(spawner, await self._list(spawner), entitlement, admission)
         return page.states(listed.complete, rows)
 
     async def form(self) -> str:
         """As `Source.form`: KubeSpawner's form, with the availability of each profile."""
         spawner = self._unloaded or self._spawner
-        listed = await self._list(spawner)
-        rows = await self.rows(spawner, listed, self._runtime.dry_runs.for_page(spawner.user.name))
+        admission = self._runtime.dry_runs.for_page(spawner.user.name)
+        entitlement = await self._policing.entitlement()
+        listed, rows = await self.rows(spawner, await self._list(spawner), entitlement, admission)
         draft, stored = drafts.current(), self._spawner.user_options
         raw = stored if draft is None else draft.options
         kept = keep(raw, listed.profiles)
@@ -172,6 +197,9 @@ class Profiles(Source):
         served = live(self._spawner, "profiles.js")
         told = draft.refused if draft is not None else None
         above = form.render_refusal(told, served) if told and told.profiles else ""
+        left = usage(spawner, self._runtime, entitlement)
+        if left and left.lines:
+            above += form.render_usage(left, served)
         is_quiet = all(it.is_quiet for it in rows)
         below = page.live(served) if served and not is_quiet else ""
         drawn = self._drawn(spawner, listed, rows, kept, {} if draft is None else kept)
@@ -218,12 +246,27 @@ class Profiles(Source):
             spawner.log.exception("Can't read KubeSpawner.profile_list, or its function fails")
             raise misconfigured(f"KubeSpawner.profile_list: {error!r}") from error
 
-    def _choose(self, raw: object, listed: Listed) -> Chosen:
+    async def _offered(self, spawner: Host, listed: Listed) -> Listed:
+        """Return the profiles that policies leave to the owner."""
+        if not listed.profiles or (left := (await self._policing.entitlement()).profiles) is None:
+            return listed
+        complete = [it for it in listed.complete if it["slug"] in left]
+        return known(self._runtime).lists.read(spawner, complete)
+
+    def _choose(self, raw: object, offered: Listed, listed: Listed) -> Chosen:
+        """Read options by the profiles on offer; then by all, of which policies deny the others."""
         try:
-            chosen = choose(raw, listed.profiles)
+            has_any = offered.profiles or offered is listed
+            chosen = choose(raw, offered.profiles) if has_any else None
+            if isinstance(chosen, Chosen) and offered is listed:
+                return chosen
+            if isinstance(chosen, Chosen) and chosen.profile:
+                # KubeSpawner's own default may be a profile that isn't on offer.
+                return Chosen(chosen.profile, {**chosen.options, PROFILE: chosen.profile.slug})
+            others = choose(raw, listed.profiles)
         except re.error as error:
             why = f"a validation_regex in KubeSpawner.profile_list: {error}"
             raise misconfigured(why) from error
-        if isinstance(chosen, Chosen):
-            return chosen
-        raise invalid(chosen)
+        if isinstance(others, Chosen):
+            return others
+        raise invalid(others if chosen is None or isinstance(chosen, Chosen) else chosen)

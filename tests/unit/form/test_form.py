@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 
 from gpuspawner import form as form_package
 from gpuspawner.availability import Availability, State
-from gpuspawner.form import Live, render
+from gpuspawner.form import Live, Usage, WithheldCard, render
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers import Offers
 from gpuspawner.options import FieldError, GPURequest, from_form, keep, parse
+from gpuspawner.policy.remaining import Remaining
 from gpuspawner.preflight.decision import CanScaleUp
 from tests.unit.form.drawing import (
     A100,
     OFFERS,
+    ROWS,
     T4,
     TIED,
     alternatives_of,
@@ -69,6 +71,13 @@ def test_only_the_counts_of_the_accelerator_can_be_chosen():
 
 def test_a_count_that_is_not_free_is_marked():
     assert options_of(drawn(), "gpus--a100") == {"1": "1", "2": "2", "4": "4 (not free now)"}
+
+
+def test_a_count_that_is_over_a_limit_is_marked():
+    page = drawn(rows=(ROWS[0].within(Remaining(1)), *ROWS[1:]))
+    over = "(more than is left for you)"
+
+    assert options_of(page, "gpus--a100") == {"1": "1", "2": f"2 {over}", "4": f"4 {over}"}
 
 
 def test_a_count_that_a_new_machine_brings_is_not_marked():
@@ -221,6 +230,17 @@ def test_a_card_says_how_a_gpu_is_shared():
     assert "its memory at the same time" in card(page, "shared").text
     assert "with its own 20 GB of memory" in card(page, "slice").text
     assert "memory" not in card(page, "whole").text
+
+
+def test_what_is_withheld_is_below_the_accelerators_and_above_the_sizes():
+    usage = Usage((), (), (WithheldCard("NVIDIA H100", "80 GB", "For <b>research</b>."),))
+    page = drawn(usage=usage)
+    shown = page.one("ul", **{"aria-label": "Not offered to you"})
+
+    assert "For <b>research</b>." in shown.text
+    cards, sizes = page.all("fieldset")
+    order = [page.elements.index(it) for it in (cards, shown, sizes)]
+    assert order == sorted(order)
 
 
 LIVE = Live("/s.css?v=1", "/s.js?v=1", "/states/ann/", "/decision/ann/")

@@ -5,10 +5,19 @@ import pytest
 from gpuspawner.availability import Availability, State
 from gpuspawner.messages import StateText, state_text
 from gpuspawner.offers import Accelerator
+from gpuspawner.policy.denial import Choice, OverLimit, Withheld
+from gpuspawner.policy.judging import Standing
+from gpuspawner.policy.policies import Limit, Measure, Per, Policy, What
 from gpuspawner.preflight.decision import CanScaleUp, Room
 from gpuspawner.scaling.outlook import MayScaleUp, Obstacle, Source, Why
 
 T4 = Accelerator("t4", "T4", "nvidia.com/gpu")
+EXPLAINED = Policy("course", explanation="Ask first")
+
+
+def reached(per, of="", group=""):
+    limit = Limit(per, Measure(What.GPUS, of), 2)
+    return OverLimit(Standing(Policy("course"), limit, group, 2), 1)
 
 
 def gpus(most_free, free, total, asked=1):
@@ -61,6 +70,34 @@ SENTENCES = [
     (
         Availability(T4, State.ABSENT, gpus(0, 0, 0)),
         StateText("Not available", "no machine here can provide it"),
+    ),
+    (
+        Availability(T4, State.LIMITED, gpus(4, 4, 4), denial=reached(Per.USER)),
+        StateText("Limit reached", "you use 2 of your 2 GPUs; stop a server first"),
+    ),
+    (
+        Availability(T4, State.LIMITED, gpus(4, 4, 4), denial=reached(Per.USER, "t4")),
+        StateText("Limit reached", "you use 2 of your 2; stop a server first"),
+    ),
+    (
+        Availability(T4, State.LIMITED, gpus(4, 4, 4), denial=reached(Per.USER, T4.resource)),
+        StateText("Limit reached", "you use 2 of your 2 × GPU; stop a server first"),
+    ),
+    (
+        Availability(T4, State.LIMITED, gpus(4, 4, 4), denial=reached(Per.GROUP, group="ml")),
+        StateText("Limit reached", "the group ml uses 2 of its 2 GPUs"),
+    ),
+    (
+        Availability(T4, State.WITHHELD, denial=Withheld(EXPLAINED, Choice.ACCELERATOR, "t4")),
+        StateText("Not offered", "Ask first."),
+    ),
+    (
+        Availability(T4, State.WITHHELD, denial=Withheld(Policy("c"), Choice.PROFILE, "t4")),
+        StateText("Not offered", "it isn't offered to you"),
+    ),
+    (
+        Availability(T4, State.WITHHELD, denial=OverLimit(reached(Per.SERVER).standing, 4)),
+        StateText("Not offered", "the limit is 2 GPUs"),
     ),
     (Availability(T4, State.READING), StateText("Checking", "still reading the cluster")),
     (

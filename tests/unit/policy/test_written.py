@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from datetime import UTC, datetime, time
 from fractions import Fraction
+from itertools import takewhile
+from textwrap import dedent
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -13,6 +16,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuspawner import traits
 from gpuspawner.offers import Offers
 from gpuspawner.policy.hours import Hours
 from gpuspawner.policy.owner import Names, Owner
@@ -125,6 +129,15 @@ def test_a_policy_of_the_chart_is_as_short_as_in_python() -> None:
         gpus(8, per=Per.GROUP),
     )
     assert read.lifetime == 4 * 3600
+
+
+def test_the_examples_in_the_traits_help_can_be_read() -> None:
+    def example(trait: str) -> Any:
+        text = dedent(getattr(traits, trait).help).partition(f"c.GPUSpawner.{trait} = ")[2]
+        lines = takewhile(lambda line: not line or line.startswith(" "), text.splitlines()[1:])
+        return ast.literal_eval("\n".join([text.splitlines()[0], *lines]))
+
+    assert read_policies(example("policies"), example("gpu_weights"), Offers.parse())
 
 
 # Limits

@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from tests.unit.spawn.courses import NODES, Course
 from tests.unit.spawn.hubs import StillHub
 
 
@@ -14,3 +15,8 @@ from tests.unit.spawn.hubs import StillHub
 def hub_with(monkeypatch: pytest.MonkeyPatch) -> Callable[..., StillHub]:
     """Return a function that makes a hub on a cluster with the given objects."""
     return partial(StillHub, monkeypatch)
+
+
+@pytest.fixture
+def course(hub_with: Callable[..., StillHub]) -> Course:
+    return Course(hub_with(*NODES))

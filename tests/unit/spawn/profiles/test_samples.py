@@ -52,7 +52,9 @@ async def read(hub: StillHub, spawner: GPUSpawner, chosen: dict[str, object]) ->
     profiles = profiles_of(spawner)
     listed = await profiles._list(spawner)
     profile = next(it for it in listed.profiles if it.slug == chosen["profile"])
-    found = looking.Looking(spawner, listed, hub.runtime(spawner))
+    found = looking.Looking(
+        spawner, listed, hub.runtime(spawner), await profiles._policing.entitlement()
+    )
     return await found.proposal(Chosen(profile, chosen))
 
 

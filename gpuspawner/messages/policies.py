@@ -1,0 +1,197 @@
+"""What policies deny, and what is left: in sentences that name the figures and the way out."""
+
+from collections.abc import Mapping, Sequence
+
+from markupsafe import Markup, escape
+
+from gpuspawner.language import all_of, ngettext, sentence
+from gpuspawner.language import gettext as _
+from gpuspawner.messages import words
+from gpuspawner.messages.words import Message
+from gpuspawner.policy.allowance import Allowance
+from gpuspawner.policy.denial import Choice, OverLimit, PolicyDenial, Uncounted, Withheld
+from gpuspawner.policy.judging import Standing
+from gpuspawner.policy.policies import Amount, Measure, Per, Policy, What
+
+Names = Mapping[str, str]
+"""Display names of accelerators, images and profiles, by key."""
+
+
+def policy_denied(denial: PolicyDenial, names: Names) -> Message:
+    """Say what a policy denies: in the administrator's own words, with the figures, and what helps.
+
+    An administrator's explanation comes first; the figures follow, because only we know them.
+    """
+    match denial:
+        case Withheld():
+            return _withheld(denial, names)
+        case OverLimit():
+            figures = _over(denial, names)
+            return Message.of(*_explanation(denial.policy), figures, _way_out(denial))
+        case Uncounted():
+            lead = _("The hub can't count right now how much is in use.")
+            return Message.of(lead, _("Please try again in a few seconds."))
+
+
+def denied_in_short(denial: Withheld | OverLimit | None, names: Names) -> str:
+    """Say in a few words, as plain text, why a user can't choose this; empty if it isn't known."""
+    match denial:
+        case None:
+            return ""
+        case OverLimit() if denial.may_pass:
+            return limit_reached(denial.standing, names)
+        case _ if explained := _explanation(denial.policy):
+            return explained[0]
+        case Withheld():
+            return _("it isn't offered to you")
+        case OverLimit(Standing(limit=limit)):
+            text = _("the limit is {most}")
+            return text.format(most=_amount(limit.measure, limit.most, names))
+
+
+def allowance_lines(allowance: Allowance, names: Names) -> list[str]:
+    """Say what is left, one sentence for each limit."""
+    lines = [_standing(it, names) for it in allowance.standings]
+    if not allowance.is_counted:
+        lines.append(_("The hub can't count right now how much is in use."))
+    if allowance.lifetime is not None:
+        text = _("A server with a GPU ends after {time}.")
+        lines.append(text.format(time=words.duration(allowance.lifetime)))
+    return lines
+
+
+def limit_reached(standing: Standing, names: Names) -> str:
+    """Say which limit leaves nothing of an accelerator, next to its name; *names* has only this."""
+    limit = standing.limit
+    used, most = (
+        policy_figure(limit.measure, standing.used),
+        _amount(limit.measure, limit.most, names),
+    )
+    if limit.measure.of in names:
+        most = policy_figure(limit.measure, limit.most)
+    if limit.per is Per.GROUP:
+        text = _("the group {group} uses {used} of its {most}")
+        return text.format(group=standing.group, used=used, most=most)
+    return _("you use {used} of your {most}; stop a server first").format(used=used, most=most)
+
+
+def ends_after(seconds: int) -> Message:
+    """Say how long a server that is starting may run."""
+    text = _("This server ends {time} after it starts. Save your work before then.")
+    return Message.of(text.format(time=words.duration(seconds)))
+
+
+def ends_in(server: str, seconds: int) -> Markup:
+    """Say how long a running server may still run; the default server's name is ""."""
+    text = escape(_("{server} ends in {time}. Save your work before then."))
+    name = Markup("<strong>{}</strong>").format(server or _("Your default server"))
+    return text.format(server=name, time=words.duration(seconds))
+
+
+def ended_after(seconds: int) -> str:
+    """Say that the user's last server has reached its lifetime."""
+    text = _("Your last server ended after {time}, the longest that it may run.")
+    return text.format(time=words.duration(seconds))
+
+
+def _standing(standing: Standing, names: Names) -> str:
+    limit = standing.limit
+    most = _amount(limit.measure, limit.most, names)
+    used = policy_figure(limit.measure, standing.used)
+    if limit.per is Per.GROUP:
+        text = _("The group {group} uses {used} of its {most}.")
+        return text.format(group=standing.group, used=used, most=most)
+    if not standing.used:
+        return _("You can use {most} at a time.").format(most=most)
+    return _("You're using {used} of your {most}.").format(used=used, most=most)
+
+
+def _withheld(denial: Withheld, names: Names) -> Message:
+    name = names.get(denial.key, words.device(denial.key))
+    match denial.choice:
+        case Choice.PROFILE:
+            text = _("{name} isn't offered to you.").format(name=words.profile_named(name))
+        case _:
+            text = _("{name} isn't offered to you.").format(name=name)
+    return Message.of(*_explanation(denial.policy), text, words.ask())
+
+
+def _explanation(policy: Policy) -> tuple[str, ...]:
+    """Return the administrator's words as a sentence; nothing if there are none."""
+    return (sentence(policy.explanation.strip()),) if policy.explanation else ()
+
+
+def _over(denial: OverLimit, names: Names) -> str:
+    standing = denial.standing
+    limit = standing.limit
+    most = _amount(limit.measure, limit.most, names)
+    asked = _amount(limit.measure, denial.asked, names)
+    match limit.per:
+        case Per.SERVER:
+            text = _("A server of yours can have at most {most}; this one would have {asked}.")
+            return text.format(most=most, asked=asked)
+        case Per.USER:
+            return _of_user(standing, most, asked)
+        case Per.GROUP:
+            text = _(
+                "The group {group} can have {most} at a time, and uses {used}; your server "
+                "would add {asked}."
+            )
+            used = policy_figure(limit.measure, standing.used)
+            return text.format(group=standing.group, most=most, used=used, asked=asked)
+
+
+def _of_user(standing: Standing, most: str, asked: str) -> str:
+    if not standing.servers:
+        text = _("You can have at most {most} at a time; this server would have {asked}.")
+        return text.format(most=most, asked=asked)
+    text = _("You can have {most} at a time, and you use {used}: {servers}.")
+    used = policy_figure(standing.limit.measure, standing.used)
+    return text.format(most=most, used=used, servers=_servers(standing.servers))
+
+
+def _way_out(denial: OverLimit) -> str:
+    if not denial.may_pass:
+        return words.ask()
+    if denial.standing.limit.per is Per.USER and denial.standing.servers:
+        return _("Stop one of these servers first, or choose less.")
+    return _("Please choose less, or try again later.")
+
+
+def _servers(names: Sequence[str]) -> str:
+    return all_of([name or _("your default server") for name in names])
+
+
+def _amount(measure: Measure, amount: Amount, names: Names) -> str:
+    """Name an amount with what it counts: `2 GPUs`, `1 × Tesla T4`, `16 GiB of memory`."""
+    match measure.what:
+        case What.GPUS if measure.of:
+            name = names.get(measure.of, words.device(measure.of))
+            return f"{_number(amount)} × {name}"
+        case What.GPUS:
+            text = ngettext("{count} GPU", "{count} GPUs", _plural(amount))
+            return text.format(count=_number(amount))
+        case What.GPU_SERVERS:
+            text = ngettext(
+                "{count} server with a GPU", "{count} servers with a GPU", _plural(amount)
+            )
+            return text.format(count=_number(amount))
+        case _:
+            return words.amount(measure.what.value, int(amount))
+
+
+def policy_figure(measure: Measure, amount: Amount) -> str:
+    """Name an amount without what it counts: `2`, `16 GiB`."""
+    if measure.what in (What.GPUS, What.GPU_SERVERS):
+        return _number(amount)
+    return words.figure(measure.what.value, int(amount))
+
+
+def _number(amount: Amount) -> str:
+    """Write a number of GPUs: a share of one as a decimal, because 1/7 is hard to compare."""
+    return str(amount) if isinstance(amount, int) else f"{round(float(amount), 3):g}"
+
+
+def _plural(amount: Amount) -> int:
+    """Return the number that decides the plural; for a share of a GPU, it is that of two."""
+    return int(amount) if amount == int(amount) else 2

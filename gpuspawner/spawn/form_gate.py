@@ -1,0 +1,76 @@
+"""The first gate, where a form or a query is sent: the hub shows a refusal on the form."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+
+from jupyterhub.utils import maybe_future
+
+from gpuspawner import form, options
+from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.runtime import Runtime
+from gpuspawner.spawn import administrators_form, connection, drafts, one_request, request_options
+from gpuspawner.spawn.decisions import decide
+from gpuspawner.spawn.host import Host
+from gpuspawner.spawn.locale import set_locale
+from gpuspawner.spawn.policing import Policing
+from gpuspawner.spawn.refusal import Refusal, reporting
+from gpuspawner.spawn.source import Choice
+from gpuspawner.spawn.sources import FORM_PATIENCE, Sources
+from gpuspawner.traits import ENFORCE
+
+
+class FormGate:
+    """Refuses options that can't start. It takes nothing: the second gate decides anew."""
+
+    def __init__(
+        self,
+        spawner: Host,
+        stock: Stock,
+        runtime: Runtime,
+        policing: Policing,
+        sources: Sources,
+    ) -> None:
+        self._spawner = spawner
+        self._stock = stock
+        self._runtime = runtime
+        self._policing = policing
+        self._sources = sources
+
+    def check(self, form_data: Mapping[str, list[object]]) -> Awaitable[object]:
+        """Read a form; if its options can't start, refuse them on the form."""
+        set_locale(self._spawner)
+        fields = form.pressed(form_data)
+        drafts.keep(options.from_form(fields))
+        return self._check(partial(self._stock.kubespawner.run_options_from_form, fields))
+
+    def check_query(self, query_data: dict[str, list[str]]) -> Awaitable[object]:
+        """Read ``/hub/spawn?opt-gpus=2``; if its options can't start, refuse them on the form."""
+        set_locale(self._spawner)
+        query = request_options.option_names(query_data)
+        drafts.keep(options.from_form(query))
+        return self._check(partial(self._stock.kubespawner.options_from_query, query))
+
+    async def _check(self, read: Callable[[], object]) -> object:
+        """Refuse options that can't start, or return them in the form that the hub stores."""
+        with reporting(self._spawner):
+            await administrators_form.run(self._spawner)
+            raw = await maybe_future(read())
+            await self._runtime.view.first_list(FORM_PATIENCE)
+            one_request.check(self._spawner)
+            choice = await self._sources.resolve(raw)
+            one_request.check(self._spawner)
+            await self._policing.examine(choice)
+            if self._spawner.preflight == ENFORCE:
+                await self._examine(choice)
+            one_request.go_on(self._spawner)
+            return choice.options
+
+    async def _examine(self, choice: Choice) -> None:
+        """Refuse a choice that can't start, unless another request has started the server."""
+        admission = connection.admission(self._spawner, self._runtime)
+        examine = partial(self._runtime.preflight.examine, admission=admission)
+        try:
+            await decide(self._spawner, choice, examine, admission)
+        except Refusal:
+            one_request.check(self._spawner)
+            raise

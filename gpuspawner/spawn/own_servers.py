@@ -1,0 +1,35 @@
+"""What policies leave to a server's owner, as the form shows it."""
+
+from gpuspawner import messages
+from gpuspawner.form import OwnServer, Usage, WithheldCard
+from gpuspawner.form.addresses import stop
+from gpuspawner.language import gettext as _
+from gpuspawner.policy.allowance import Allowance
+from gpuspawner.runtime import Runtime
+from gpuspawner.spawn.endings import told_after
+from gpuspawner.spawn.entitlement import Entitlement
+from gpuspawner.spawn.host import Host
+
+
+def usage(spawner: Host, runtime: Runtime, entitlement: Entitlement) -> Usage | None:
+    """Return what is left to the owner, with the owner's own servers; None without limits."""
+    allowance = entitlement.allowance
+    ended = told_after(spawner, runtime)
+    withheld = tuple(
+        WithheldCard(it.display_name, it.description, policy.explanation)
+        for it, policy in entitlement.withheld
+    )
+    if allowance is None:
+        allowance = Allowance()
+    said = messages.allowance_lines(allowance, runtime.display_names)
+    lines = tuple(filter(None, [ended, *said]))
+    servers = tuple(_own(spawner, name) for name in allowance.servers)
+    return Usage(lines, servers, withheld) if lines or withheld else None
+
+
+def _own(spawner: Host, name: str) -> OwnServer:
+    """Describe a server; a user can't stop one that starts or stops, or that the hub lost."""
+    running = spawner.user.spawners.get(name)
+    can_stop = running is not None and running.ready
+    shown = name or _("your default server")
+    return OwnServer(shown, stop(spawner, name) if can_stop else "")

@@ -1,0 +1,94 @@
+"""Who may have what."""
+
+from traitlets import Callable, Union
+
+from gpuspawner.trait_types import Dict
+
+policies = Union(
+    [Dict(), Callable()],
+    help="""
+    Sets who may have which servers, and how much.
+
+    A dictionary with an entry for each policy, by name::
+
+        c.GPUSpawner.policies = {
+            "course": {
+                "groups": ["ml-2026"],
+                "gpus_per_user": 1,
+                "gpus_per_group": 8,
+                "lifetime": "4h",
+                "explanation": "The course has eight GPUs together.",
+            },
+            "one-at-a-time": {"except": {"groups": ["staff"]}, "gpu_servers_per_user": 1},
+        }
+
+    Every policy that applies to a server counts, and each has to allow it. So the order doesn't
+    matter, and one more policy never allows more. To give some people more than others, take them
+    out of the policy for the others with ``except``.
+
+    These keys say to which servers a policy applies; without them, it applies to all:
+
+    ``users``, ``groups``, ``roles``
+        Lists of names, which may have ``*``, ``?`` and ``[…]`` as in a shell. The policy is for the
+        servers of a user who is in one of the lists, or in a group or role of one. Administrators
+        have the role ``admin``. The owner of a server counts, also if somebody else starts it.
+    ``except``
+        The same three keys, and ``servers``: what the policy doesn't apply to.
+    ``servers``
+        A list of names of servers: ``""`` is the default server, ``"?*"`` every named server, and
+        ``"exp-*"`` those whose name begins with ``exp-``. The limits count only these servers.
+    ``hours``, ``timezone``
+        A list of the times in which the policy applies, such as ``["Mon-Fri 08:00-18:00", "Sat"]``,
+        and their time zone; by default ``"UTC"``. A server that runs already goes on running.
+
+    These keys say what the policy leaves on offer:
+
+    ``accelerators``, ``images``, ``profiles``
+        Lists of keys of :attr:`accelerators` and :attr:`images`, and of the slugs of profiles. An
+        empty list leaves nothing of this kind: ``"accelerators": []`` allows no GPUs.
+
+    These keys are limits. A limit never refuses a server that takes nothing of what it counts:
+
+    ``gpus_per_server``, ``gpus_per_user``, ``gpus_per_group``
+        The most GPUs in one server, in all running servers of a user, and in those of each group in
+        ``groups``. A number counts all GPUs. A dictionary counts by accelerator, by resource and
+        all together: ``{"a100": 1, "nvidia.com/mig-1g.5gb": 4, "all": 4}``. See :attr:`gpu_weights`
+        for parts of GPUs.
+    ``gpu_servers_per_user``, ``gpu_servers_per_group``
+        The most servers with a GPU at a time.
+    ``memory_per_server``, ``memory_per_user``, ``memory_per_group``, ``cpu_per_server``, …
+        The same for memory and CPU, as the pods request them: ``"64Gi"``, ``8``. They count servers
+        without a GPU, too.
+    ``lifetime``
+        How long a server with a GPU may run, such as ``"90m"``, ``"8h"`` or ``"2d"``. It counts
+        from the moment when its node starts it. The shortest lifetime of all policies counts.
+
+    ``explanation``
+        Your own words for users to whom the policy denies a server. The hub adds the figures.
+    ``show_withheld``
+        If ``True``, the form shows the accelerators and profiles that the policy doesn't leave on
+        offer, marked so and with the explanation.
+
+    The hub counts the pods in its namespace by their owner's label and by what they request, and
+    the servers that are starting. So a pod that has outlived its server counts, and a named server
+    that is stopped doesn't. If the hub can't read the pods, it starts no server to which a limit
+    per user or per group applies (HTTP 503), because it can't know how much is in use.
+
+    A function can say what a table can't. It gets the spawner and returns such a dictionary, or an
+    awaitable of one; the hub calls it at each form and each start.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)
+
+gpu_weights = Dict(
+    help="""
+    Sets how much of a GPU a device of each resource counts in :attr:`policies`.
+
+    A dictionary by resource. What isn't in it counts as one GPU::
+
+        c.GPUSpawner.gpu_weights = {"nvidia.com/mig-1g.5gb": "1/7", "nvidia.com/gpu.shared": 0.25}
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)

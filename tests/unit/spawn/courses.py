@@ -1,0 +1,129 @@
+"""A hub with policies, whose servers can be counted, and the gates of its spawners."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gpuspawner import GPUSpawner
+from gpuspawner.cluster.health import Health, Live
+from gpuspawner.policy.policies import Measure, What
+from gpuspawner.runtime import Runtime
+from gpuspawner.spawn.refusal import Refusal
+from tests.unit.compat.hub_database import HubDatabase
+from tests.unit.policy.pods import container, server_pod
+from tests.unit.preflight.worlds import node
+from tests.unit.spawn.hubs import StillHub
+
+NODES = ("Node", node("a", 16)), ("Node", node("b", 16))
+T4 = {"display_name": "T4", "counts": [1, 2, 4, 8], "node_selector": {"gpu": "a100"}}
+V100 = {**T4, "display_name": "V100", "resource": "example.com/v100"}
+OFFERS = {
+    "accelerators": {"t4": T4, "v100": V100},
+    "images": {"base": {"image": "base:1"}, "torch": {"image": "torch:1"}},
+}
+GPUS = Measure(What.GPUS)
+ALICE = frozenset({"alice"})
+
+
+class Train(GPUSpawner):
+    """The spawner of alice's server `train`."""
+
+    name = "train"
+
+
+class Course:
+    """A hub whose user alice has groups and roles, and whose servers the hub can count.
+
+    Attributes:
+        health: How far the count can be trusted.
+    """
+
+    def __init__(self, hub: StillHub, *, admin: bool = False) -> None:
+        self.hub = hub
+        self.database = HubDatabase()
+        self.row = self.database.user("alice", "course", admin=admin)
+        self.health: Health = Live(0.1)
+
+    def spawner(self, policies: Any, of: type[GPUSpawner] = GPUSpawner, **traits: Any) -> Any:
+        offers = {} if "profile_list" in traits else OFFERS
+        spawner = self.hub.spawner(of, policies=policies, **{**offers, **traits})
+        user = spawner.user
+        user.groups, user.roles, user.db = self.row.groups, self.row.roles, self.database.session
+        following = self.of(spawner).accounts.following
+        following.health = lambda: self.health  # type: ignore[method-assign]
+        following.live = self._live  # type: ignore[method-assign]
+        return spawner
+
+    async def _live(self, timeout: float) -> bool:  # noqa: ARG002, ASYNC109, as it is there
+        """Nothing changes while somebody waits."""
+        return isinstance(self.health, Live)
+
+    def of(self, spawner: Any) -> Runtime:
+        return self.hub.runtime(spawner)
+
+    def put(self, spawner: Any, user: str, server: str, gpus: int) -> None:
+        """Let a pod of a server exist."""
+        pod = server_pod(user, server, containers=[container(gpu=gpus)])
+        self.of(spawner).accounts.ledger.put(pod)
+
+    def counted(self, spawner: Any) -> int:
+        """How many GPUs of alice's count."""
+        found = self.of(spawner).accounts.usage.of_owner(ALICE).values()
+        return sum(max(int(it.of(GPUS)) for it in charges) for charges in found)
+
+
+async def begin(spawner: Any, **options: Any) -> None:
+    """Run the second gate."""
+    spawner.user_options = {"accelerator": "t4", **options}
+    begun = spawner.run_pre_spawn_hook()
+    if inspect.isawaitable(begun):
+        await begun
+
+
+async def refused(spawner: Any, **options: Any) -> Refusal:
+    """Let the second gate refuse a start."""
+    with pytest.raises(Refusal) as raised:
+        await begin(spawner, **options)
+    return raised.value
+
+
+async def refused_query(spawner: Any, **options: str) -> Refusal:
+    """Let the first gate refuse a query."""
+    query = {f"opt-{name}": [value] for name, value in options.items()}
+    with pytest.raises(Refusal) as raised:
+        await spawner.options_from_query(query)
+    return raised.value
+
+
+def sends(spawner: Any, then: Callable[[], Any] = lambda: None, **changes: Any) -> list[Any]:
+    """Make KubeSpawner's start send its pod, with *changes* to its container's limits.
+
+    *then* is called afterwards. Returns the pods that the API server gets.
+    """
+    sent: list[Any] = []
+
+    async def create_namespaced_pod(_: str, pod: Any) -> None:
+        sent.append(pod)
+
+    async def run_start() -> None:
+        pod = await spawner.get_pod_manifest()
+        resources = pod.spec.containers[0].resources
+        for amounts in (resources.limits, resources.requests):
+            amounts.update(changes.get("limits", {}))
+        await spawner._make_create_pod_request(pod, 3)
+        made = then()
+        if inspect.isawaitable(made):
+            await made
+
+    async def delete_pod(*_: Any) -> bool:
+        return False
+
+    spawner.api.create_namespaced_pod = create_namespaced_pod
+    spawner.stock.run_start = run_start
+    spawner.stock.knows_pod = lambda: False
+    spawner.stock.delete_pod = delete_pod
+    return sent

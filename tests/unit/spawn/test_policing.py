@@ -1,0 +1,292 @@
+"""Policies at the gates of one spawner; tests/hub/test_policies.py tests them in a hub."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpuspawner.cluster.health import Forbidden, Health, Stale
+from gpuspawner.kube.servers import GRANT, SERVER, USER
+from gpuspawner.spawn.policing import RETRY_SECONDS
+from gpuspawner.spawn.refusal import Refusal
+from tests.unit.policy.pods import container, plain, read, server_pod
+from tests.unit.spawn.courses import (
+    ALICE,
+    NODES,
+    OFFERS,
+    Course,
+    Train,
+    begin,
+    refused,
+    refused_query,
+)
+from tests.unit.spawn.hubs import StillHub
+from tests.unit.spawn.profiles.lists import CPU
+from tests.unit.spawn.profiles.lists import GPU as GPU_PROFILE
+
+# What policies deny, at each gate
+
+
+async def test_without_policies_nothing_is_judged_or_counted(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    hub = hub_with(*NODES)
+    spawner = hub.spawner(**OFFERS)  # whose user has neither roles nor a database
+    await begin(spawner, gpus=8)
+
+    pod = await spawner.get_pod_manifest()
+
+    assert GRANT not in pod.metadata.annotations
+    assert not hub.runtime(spawner).accounts.usage.of_owner(ALICE)
+
+
+@pytest.mark.parametrize(
+    ("policy", "options", "told"),
+    [
+        ({"accelerators": ["v100"]}, {"accelerator": "t4"}, "T4 isn't offered to you."),
+        ({"images": ["base"]}, {"image": "torch"}, "torch isn't offered to you."),
+        ({"gpus_per_server": 2}, {"gpus": "4"}, "at most 2 GPUs; this one would have 4 GPUs."),
+        (
+            {"gpus_per_user": {"t4": 2}},
+            {"gpus": "4"},
+            "at most 2 × T4 at a time; this server would have 4 × T4.",
+        ),
+    ],
+)
+async def test_what_a_policy_never_allows_is_refused_with_403_at_each_gate(
+    policy: dict[str, Any], options: dict[str, str], told: str, course: Course
+) -> None:
+    explained = {**policy, "explanation": "Ask the tutors."}
+    spawner = course.spawner({"course": explained})
+    sent = {"accelerator": "t4", **options}
+
+    at_first = await refused_query(spawner, **sent)
+    numbers = {name: int(value) if name == "gpus" else value for name, value in sent.items()}
+    at_second = await refused(spawner, **numbers)
+
+    for refusal in (at_first, at_second):
+        assert (refusal.status_code, refusal.slug) == (403, "policy")
+        assert refusal.text.startswith("Ask the tutors. ")
+        assert told in refusal.text
+    assert course.counted(spawner) == 0
+
+
+async def test_a_limit_that_others_will_leave_is_refused_with_409_at_each_gate(
+    course: Course,
+) -> None:
+    spawner = course.spawner({"course": {"gpus_per_user": 4}})
+    course.put(spawner, "alice", "train", 3)
+
+    at_first = await refused_query(spawner, accelerator="t4", gpus="2")
+    at_second = await refused(spawner, gpus=2)
+
+    for refusal in (at_first, at_second):
+        assert (refusal.status_code, refusal.slug) == (409, "limit")
+        assert refusal.text == (
+            "You can have 4 GPUs at a time, and you use 3: train. "
+            "Stop one of these servers first, or choose less."
+        )
+        assert refusal.details == "course"
+    await begin(spawner, gpus=1)
+
+
+async def test_a_share_counts_the_servers_of_all_members_without_naming_them(
+    course: Course,
+) -> None:
+    course.database.user("bob", "course")
+    course.database.user("eve")
+    spawner = course.spawner({"course": {"groups": ["course"], "gpus_per_group": 8}})
+    course.put(spawner, "bob", "secret", 7)
+    course.put(spawner, "eve", "", 8)
+
+    refusal = await refused(spawner, gpus=2)
+
+    assert refusal.text == (
+        "The group course can have 8 GPUs at a time, and uses 7; your server would add 2 GPUs. "
+        "Please choose less, or try again later."
+    )
+    await begin(spawner, gpus=1)
+
+
+async def test_a_new_server_replaces_the_pod_of_its_own_name(course: Course) -> None:
+    spawner = course.spawner({"course": {"gpus_per_user": 4}})
+    name = spawner.pod_name
+    pod = plain("alice", name=name, containers=[container(gpu=4)])
+    pod["metadata"]["namespace"] = spawner.namespace
+    course.of(spawner).accounts.ledger.put(read(pod))
+
+    await begin(spawner, gpus=4)
+
+
+async def test_a_policy_for_named_servers_is_none_for_the_default_one(course: Course) -> None:
+    named = {"named": {"servers": ["?*"], "gpu_servers_per_user": 0}}
+
+    await begin(course.spawner(named))
+    train = course.spawner(named, Train)
+
+    assert (await refused(train)).status_code == 403
+
+
+@pytest.mark.parametrize("preflight", ["warn", "off"])
+async def test_policies_hold_whatever_the_preflight_does(preflight: str, course: Course) -> None:
+    spawner = course.spawner({"course": {"gpus_per_server": 1}}, preflight=preflight)
+
+    assert (await refused(spawner, gpus=2)).status_code == 403
+    assert (await refused_query(spawner, accelerator="t4", gpus="2")).status_code == 403
+
+
+async def test_a_start_counts_for_its_owner_whatever_else_is_written_on_the_pod(
+    course: Course,
+) -> None:
+    other = {USER: "bob", SERVER: "other"}
+    spawner = course.spawner(
+        {"course": {"gpus_per_user": 4}}, extra_labels=other, extra_annotations=other
+    )
+
+    await begin(spawner, gpus=4)
+
+    assert course.counted(spawner) == 4
+
+
+async def test_two_servers_that_start_at_once_do_not_both_get_the_last_gpu(
+    course: Course,
+) -> None:
+    """Judging and counting happen in one tick of the event loop, after all waiting."""
+
+    async def policies(_: Any) -> dict[str, Any]:
+        await asyncio.sleep(0)
+        return {"course": {"gpus_per_user": 4}}
+
+    default, train = course.spawner(policies), course.spawner(policies, Train)
+    assert default.pod_name != train.pod_name
+
+    done = await asyncio.gather(
+        begin(default, gpus=4), begin(train, gpus=4), return_exceptions=True
+    )
+
+    assert [type(it) for it in done].count(Refusal) == 1
+    assert course.counted(default) == 4
+
+
+# Profiles
+
+
+async def test_a_profile_counts_what_its_pod_asks_for(course: Course) -> None:
+    spawner = course.spawner(
+        {"course": {"gpus_per_server": 1, "explanation": "One is enough."}},
+        profile_list=[GPU_PROFILE, CPU],
+    )
+    spawner.user_options = {"profile": "gpu", "gpus": "two"}
+
+    with pytest.raises(Refusal) as raised:
+        await spawner.run_pre_spawn_hook()
+
+    assert raised.value.status_code == 403
+    assert "this one would have 2 GPUs" in raised.value.text
+    spawner.user_options = {"profile": "gpu", "gpus": "one"}
+    if inspect.isawaitable(begun := spawner.run_pre_spawn_hook()):
+        await begun
+    assert course.counted(spawner) == 1
+
+
+async def test_a_profile_that_is_withheld_is_refused_by_its_name(course: Course) -> None:
+    spawner = course.spawner(
+        {"course": {"profiles": ["cpu-only"]}}, profile_list=[CPU, GPU_PROFILE]
+    )
+    spawner.user_options = {"profile": "gpu"}
+
+    with pytest.raises(Refusal) as raised:
+        await spawner.run_pre_spawn_hook()
+
+    assert raised.value.status_code == 403
+    assert "isn't offered to you" in raised.value.text
+
+
+# What can't be counted
+
+LIMITS = [{"gpus_per_user": 4}, {"groups": ["course"], "gpus_per_group": 8}]
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize("health", [Forbidden(("pods",), "secret"), Stale(60, "secret")])
+async def test_what_cannot_be_counted_is_refused_with_503_at_each_gate(
+    health: Health, limit: dict[str, Any], course: Course, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    spawner = course.spawner({"course": limit})
+    course.health = health
+
+    for refusal in (await refused_query(spawner, accelerator="t4"), await refused(spawner)):
+        assert (refusal.status_code, refusal.slug) == (503, "uncounted")
+        assert refusal.headers == {"Retry-After": str(RETRY_SECONDS)}
+        assert "Please try again in a few seconds." in refusal.text
+        assert "secret" not in refusal.text
+    assert "the servers' pods can't be read" in caplog.text
+    assert course.counted(spawner) == 0
+
+
+async def test_one_pod_that_nobody_can_read_makes_the_count_unknown(course: Course) -> None:
+    spawner = course.spawner({"course": {"gpus_per_user": 4}})
+    unread = server_pod(name="odd", containers=[container(gpu="x")])
+    course.of(spawner).accounts.ledger.put(unread)
+
+    assert (await refused(spawner)).status_code == 503
+    course.of(spawner).accounts.ledger.remove("ServerPod", "jhub", "odd")
+    await begin(spawner)
+
+
+async def test_a_server_that_takes_nothing_of_a_limit_starts_although_it_cannot_be_counted(
+    course: Course,
+) -> None:
+    spawner = course.spawner({"course": {"gpus_per_user": 4}})
+    course.health = Forbidden(("pods",), "no")
+
+    await begin(spawner, accelerator=None)
+
+
+@pytest.mark.parametrize("policy", [{"gpus_per_server": 2}, {"accelerators": ["t4"]}])
+async def test_what_needs_no_count_is_judged_without_one(
+    policy: dict[str, Any], course: Course
+) -> None:
+    spawner = course.spawner({"course": policy})
+    course.health = Forbidden(("pods",), "no")
+
+    await begin(spawner, gpus=2)
+
+
+# Whom policies judge
+
+
+async def test_the_owner_is_judged_and_not_the_administrator_who_clicked(course: Course) -> None:
+    spawner = course.spawner({"users": {"except": {"roles": ["admin"]}, "gpus_per_server": 1}})
+    root = course.database.user("root", admin=True)
+    body = json.dumps({"accelerator": "t4", "gpus": 2}).encode()
+    request = SimpleNamespace(body=body, headers={})
+    spawner.handler = SimpleNamespace(request=request, current_user=root, settings={})
+
+    assert (await refused(spawner)).status_code == 403
+
+
+async def test_an_administrator_s_own_server_is_judged_by_the_role_of_administrators(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    course = Course(hub_with(*NODES), admin=True)
+    spawner = course.spawner({"users": {"except": {"roles": ["admin"]}, "gpus_per_server": 1}})
+
+    await begin(spawner, gpus=2)
+
+
+async def test_groups_are_those_of_the_moment_of_each_gate(course: Course) -> None:
+    spawner = course.spawner({"staff": {"groups": ["staff"], "gpus_per_server": 1}})
+    await spawner.options_from_query({"opt-accelerator": ["t4"], "opt-gpus": ["4"]})
+
+    course.row.groups.append(course.database.group("staff"))
+
+    assert (await refused(spawner, gpus=4)).status_code == 403

@@ -1,0 +1,76 @@
+"""What is proposed instead of a busy accelerator is what policies leave to the user right now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gpuspawner.spawn.preview import preview
+from tests.unit.policy.pods import GPU, container, server_pod
+from tests.unit.preflight.worlds import node, pod
+from tests.unit.spawn.courses import T4, Course, refused
+from tests.unit.spawn.hubs import StillHub
+
+L4 = {**T4, "display_name": "L4", "node_selector": {"gpu": "l4"}, "counts": [1, 2]}
+L4_NODE = ("Node", {**node("b", 4), "metadata": {"name": "b", "labels": {"gpu": "l4"}}})
+FULL = ("Node", node("a", 1)), ("Pod", pod("somebody-s", 1, on="a"))
+TRAITS: dict[str, Any] = {"accelerators": {"t4": T4, "l4": L4}, "autoscaling": "none"}
+
+
+def course_of(hub_with: Callable[..., StillHub]) -> Course:
+    return Course(hub_with(*FULL, L4_NODE))
+
+
+@pytest.mark.parametrize(
+    ("policy", "proposed"),
+    [
+        ({"gpus_per_user": 2}, ["l4", None]),
+        ({"gpus_per_user": {"l4": 1}}, [None]),
+        ({"gpu_servers_per_user": 2}, ["l4", None]),
+        ({"groups": ["course"], "gpus_per_group": {"l4": 1}}, [None]),
+        ({"accelerators": ["t4"]}, [None]),
+    ],
+    ids=str,
+)
+async def test_no_alternative_is_one_that_a_policy_denies(
+    policy: dict[str, Any], proposed: list[str | None], hub_with: Callable[..., StillHub]
+) -> None:
+    course = course_of(hub_with)
+    spawner = course.spawner({"course": policy}, **TRAITS)
+    running = server_pod(
+        "alice", "train", containers=[container(gpu=1)], nodeSelector={"gpu": "l4"}
+    )
+    course.of(spawner).accounts.ledger.put(running)
+
+    refusal = await refused(spawner)
+
+    found = [it.grant.accelerator for it in refusal.on_form.alternatives]
+    assert [it and it.key for it in found] == proposed
+
+
+async def test_a_question_gets_the_same_alternatives_as_the_start(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    course = course_of(hub_with)
+    spawner = course.spawner({"course": {"gpus_per_user": {"l4": 0}}}, **TRAITS)
+    accelerators = spawner.gates.sources.current
+
+    found, _offers = await preview(accelerators, {"accelerator": "t4"}, "")
+
+    assert [it.grant.accelerator for it in found.alternatives] == [None]  # type: ignore[union-attr]
+
+
+async def test_alternatives_have_no_more_gpus_than_are_left(course: Course) -> None:
+    async def proposed() -> list[str]:
+        refusal = await refused(spawner, accelerator="v100", gpus=2)
+        found = [it.grant for it in refusal.on_form.alternatives]
+        return [f"{it.gpus} {it.accelerator.key if it.accelerator else ''}" for it in found]
+
+    spawner = course.spawner({"two": {"gpus_per_user": {GPU: 2}}})
+    assert await proposed() == ["2 t4", "0 "]
+    course.put(spawner, "alice", "train", 1)
+    assert await proposed() == ["1 t4", "0 "]
+    course.put(spawner, "alice", "demo", 1)
+    assert await proposed() == ["0 "]

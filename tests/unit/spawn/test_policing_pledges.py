@@ -1,0 +1,141 @@
+"""A start counts from its grant on, and its pledge ends however the start ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.unit.policy.pods import container, plain, read
+from tests.unit.preflight.worlds import node
+from tests.unit.spawn.courses import (
+    Course,
+    Train,
+    begin,
+    refused,
+    sends,
+)
+from tests.unit.spawn.hubs import StillHub
+
+
+async def test_a_start_that_the_preflight_refuses_leaves_no_pledge(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    course = Course(hub_with(("Node", node("a", 1))))
+    spawner = course.spawner({"course": {"gpus_per_user": 4}}, autoscaling="none")
+
+    refusal = await refused(spawner, gpus=4)
+
+    assert refusal.slug == "impossible"
+    assert course.counted(spawner) == 0
+
+
+async def test_a_start_whose_hook_fails_leaves_no_pledge(course: Course) -> None:
+    def hook(_: Any) -> None:
+        raise ValueError("the file server is away")
+
+    spawner = course.spawner({"course": {"gpus_per_user": 4}}, pre_spawn_hook=hook)
+    with pytest.raises(ValueError, match="away"):
+        await begin(spawner, gpus=4)
+    assert course.counted(spawner) == 4
+
+    spawner.clear_state()  # as the hub does after each start
+
+    assert course.counted(spawner) == 0
+
+
+async def test_a_start_that_fails_before_its_pod_is_sent_leaves_no_pledge(course: Course) -> None:
+    spawner = course.spawner({"course": {"gpus_per_user": 4}})
+    await begin(spawner, gpus=4)
+
+    async def run_start() -> None:
+        assert course.counted(spawner) == 4
+        raise TimeoutError("no home directory")
+
+    spawner.stock.run_start = run_start
+    with pytest.raises(TimeoutError):
+        await spawner.gates.run_start()
+
+    assert course.counted(spawner) == 0
+
+
+async def test_a_start_that_is_cancelled_after_its_pod_was_sent_counts_until_it_is_shown(
+    course: Course,
+) -> None:
+    spawner = course.spawner({"course": {"gpus_per_user": 4}})
+    await begin(spawner, gpus=4)
+    was_sent = asyncio.Event()
+
+    async def wait_forever() -> None:
+        was_sent.set()
+        await asyncio.Event().wait()
+
+    sends(spawner, wait_forever)
+    start = asyncio.create_task(spawner.gates.run_start())
+    await was_sent.wait()
+    start.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await start
+    assert course.counted(spawner) == 4
+
+    shown = plain("alice", name=spawner.pod_name, containers=[container(gpu=4)])
+    shown["metadata"]["namespace"] = spawner.namespace
+    accounts = course.of(spawner).accounts
+    accounts.ledger.put(read(shown))
+    assert course.counted(spawner) == 4
+    accounts.pledges.look()
+    accounts.ledger.remove("ServerPod", spawner.namespace, spawner.pod_name)
+
+    assert course.counted(spawner) == 0
+
+
+async def test_a_start_whose_pod_certainly_does_not_exist_leaves_no_pledge(
+    course: Course,
+) -> None:
+    spawner = course.spawner({"course": {"gpus_per_user": 4}})
+    await begin(spawner, gpus=4)
+
+    def fail() -> None:
+        raise TimeoutError("the container doesn't start")
+
+    sends(spawner, fail)
+
+    async def delete_pod(*_: Any) -> bool:
+        return True
+
+    spawner.stock.delete_pod = delete_pod
+    with pytest.raises(TimeoutError):
+        await spawner.gates.run_start()
+
+    assert course.counted(spawner) == 0
+
+
+async def test_a_running_server_counts_by_its_pod_alone(course: Course) -> None:
+    spawner = course.spawner({"course": {"gpus_per_user": 4}})
+    await begin(spawner, gpus=4)
+    accounts = course.of(spawner).accounts
+
+    def show() -> None:
+        pod = plain("alice", name=spawner.pod_name, containers=[container(gpu=4)])
+        pod["metadata"]["namespace"] = spawner.namespace
+        accounts.ledger.put(read(pod))
+
+    sends(spawner, show)
+    await spawner.gates.run_start()
+    assert course.counted(spawner) == 4
+    accounts.ledger.remove("ServerPod", spawner.namespace, spawner.pod_name)
+
+    assert course.counted(spawner) == 0
+
+
+async def test_a_denied_start_ends_no_pledge_of_another_server(course: Course) -> None:
+    policies = {"course": {"gpus_per_user": 4}}
+    default, train = course.spawner(policies), course.spawner(policies, Train)
+    await begin(default, gpus=4)
+
+    assert (await refused(train)).slug == "limit"
+    train.clear_state()
+
+    assert course.counted(default) == 4
