@@ -81,7 +81,7 @@ def begin(
                 messages.explain_unknown_scheduler(judgement),
                 messages.advise_on_scheduler(judgement),
             )
-    configured = _configured(settings, judged, tornado_settings)
+    configured = _configured(runtime, settings, judged, tornado_settings)
     task = asyncio.get_running_loop().create_task(
         _tell(runtime.view, configured, lambda: _cluster(runtime, settings))
     )
@@ -107,13 +107,17 @@ async def _tell(
 
 
 def _configured(
-    settings: HubSettings, judged: Sequence[Judgement], tornado_settings: object
+    runtime: Runtime,
+    settings: HubSettings,
+    judged: Sequence[Judgement],
+    tornado_settings: object,
 ) -> Report:
     """Report what the configuration says without a look at the cluster."""
     limits = hub_limits.Limits.of(settings, tornado_settings, DRY_RUN_PATIENCE)
     return Report(
         [
             f"preflight: {settings.preflight}",
+            *messages.explain_policies(runtime.policies, runtime.accounts.namespace),
             *(f"scheduler: {messages.explain_scheduler(each)}" for each in judged),
         ],
         [messages.explain_conflict(each) for each in hub_limits.conflicts(limits)],

@@ -13,10 +13,11 @@ from gpuspawner import __version__
 from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.log import explain_health
 from gpuspawner.commands import terminal
-from gpuspawner.commands.hub import Hub, of_files, watching
+from gpuspawner.commands.hub import NOBODY, Hub, of_files, watching
 from gpuspawner.configuration import ConfigurationError, load
 from gpuspawner.kube.files import FileError
 from gpuspawner.offers import OfferError
+from gpuspawner.policy.owner import Owner
 
 OF_THE_CHART = Path("/usr/local/etc/jupyterhub/jupyterhub_config.py")
 """The configuration file in the hub pod of Zero to JupyterHub."""
@@ -104,11 +105,16 @@ class FromFiles(Command):
 
     async def _run(self, config: Config) -> int:
         if self.files:
-            return await self.ask(of_files(config, Path(self.files)))
-        async with watching(config) as hub:
+            return await self.ask(of_files(config, Path(self.files), self.owner))
+        async with watching(config, self.owner) as hub:
             if not isinstance(hub.view.health(), Live):
                 raise UsageError(explain_health(hub.view.health()))
             return await self.ask(hub)
+
+    @property
+    def owner(self) -> Owner:
+        """Whose server it asks about."""
+        return NOBODY
 
     async def ask(self, hub: Hub) -> int:
         """Answer; return the exit status."""

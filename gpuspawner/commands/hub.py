@@ -10,27 +10,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote
 
-import msgspec
 from traitlets.config import Config
 
 from gpuspawner import runtime
 from gpuspawner.admission.dry_run import Admission, Answer
-from gpuspawner.cluster.health import Health, Live
-from gpuspawner.cluster.kinds import KARPENTER_KINDS, KINDS, SCALING_KINDS
-from gpuspawner.cluster.reflector import Store
 from gpuspawner.cluster.view import ClusterView
+from gpuspawner.commands.recorded import Recorded, RecordedPods
 from gpuspawner.configuration import check, spawner_class
-from gpuspawner.kube.files import FileError, read_objects
-from gpuspawner.kube.objects import Manifest, decode
+from gpuspawner.kube.objects import Manifest
 from gpuspawner.offers import Offers
-from gpuspawner.quoting import did_you_mean
+from gpuspawner.policy.memberships import Memberships
+from gpuspawner.policy.owner import Owner
+from gpuspawner.policy.policies import Policies, Policy
 from gpuspawner.runtime import Runtime, scheduling_rules
-from gpuspawner.scheduling import ClusterState, Rules
+from gpuspawner.scheduling import ClusterState
 from gpuspawner.spawner import GPUSpawner
 
-USER = "gpuspawner"
-"""The owner of the servers that the commands try; nobody starts them."""
+NOBODY = Owner("gpuspawner")
+"""The owner of the servers that the commands try if they ask for nobody in particular."""
 
 FIRST_LIST_PATIENCE = 60.0
 """How long a command waits for the first list, in seconds."""
@@ -42,14 +41,17 @@ class Hub:
 
     Attributes:
         config: The configuration file's content.
-        spawner: A spawner as the hub would make one, for a user without a server.
+        spawner: A spawner as the hub would make one, for the owner's server.
         admission: The API server's dry runs; without a cluster, they have no answer.
+        policies: As configured; nobody in particular is judged by them.
     """
 
     config: Config
     spawner: GPUSpawner
     runtime: Runtime
     admission: Admission
+    policies: Policies | Callable[..., Any]
+    owner: Owner = NOBODY
 
     @property
     def view(self) -> ClusterView:
@@ -68,24 +70,25 @@ class Hub:
 
 
 @asynccontextmanager
-async def watching(config: Config) -> AsyncIterator[Hub]:
+async def watching(config: Config, owner: Owner = NOBODY) -> AsyncIterator[Hub]:
     """Read the cluster as the hub would, and yield once the first list is complete or has failed.
 
     Raises:
         ConfigurationError, OfferError: The configuration would stop the hub.
     """
     made = Runtime(_settings(config))
+    hub = _hub(config, made, made.dry_runs.for_start(owner.name), owner)
     made.start()
     try:
-        spawner = _spawner(config, made)
         await made.view.first_list(FIRST_LIST_PATIENCE)
-        yield Hub(config, spawner, made, made.dry_runs.for_start(USER))
+        yield hub
     finally:
+        await made.accounts.following.stop()
         await made.view.stop()
         await made.client.close()
 
 
-def of_files(config: Config, folder: Path) -> Hub:
+def of_files(config: Config, folder: Path, owner: Owner = NOBODY) -> Hub:
     """Use the files of a folder instead of a cluster.
 
     Raises:
@@ -94,37 +97,19 @@ def of_files(config: Config, folder: Path) -> Hub:
     """
     settings = _settings(config)
     made = Runtime(settings, Recorded(folder, scheduling_rules(settings)))
-    return Hub(config, _spawner(config, made), made, NoAdmission())
+    made.accounts.following = RecordedPods(folder, made.accounts)
+    return _hub(config, made, NoAdmission(), owner)
 
 
-class Recorded(ClusterView):
-    """A view of files: ``nodes.json`` holds what ``kubectl get nodes -o json`` printed.
+class GroupsAsCharged(Memberships):
+    """Groups without members: the commands don't read the hub's database.
 
-    A kind without a file is unknown, but without Karpenter's files the cluster has no Karpenter.
+    A group's servers are those that its shares were charged for, as their pods say.
     """
 
-    def __init__(self, folder: Path, rules: Rules | Callable[[str], Rules]) -> None:
-        super().__init__(kinds=(), rules=rules if isinstance(rules, Rules) else rules(""))
-        stores: dict[str, tuple[str, Store]] = {
-            **{kind.plural: (kind.name, self.state) for kind in KINDS},
-            **{kind.plural: (kind.name, self.autoscalers) for kind in SCALING_KINDS},
-        }
-        files = sorted(folder.glob("*.json"))
-        if not files:
-            raise FileError(f"{folder}: no file such as nodes.json")
-        for kind in KARPENTER_KINDS:
-            self.autoscalers.mark_known(kind.name)
-        for path in files:
-            if path.stem not in stores:
-                raise FileError(f"{path}: {path.stem} is no kind{did_you_mean(path.stem, stores)}")
-            name, store = stores[path.stem]
-            store.mark_known(name)
-            for plain in read_objects(path):
-                store.put(decode(name, msgspec.json.encode(plain)))
-
-    def health(self) -> Health:
-        """The files are all there is to know."""
-        return Live(0.0)
+    def names(self, database: Any, policy: Policy, group: str) -> frozenset[str]:  # noqa: ARG002
+        """As `Memberships.names`."""
+        return frozenset()
 
 
 class NoAdmission:
@@ -139,15 +124,31 @@ def _settings(config: Config) -> Any:
     return check(config, spawner_class(config))
 
 
-def _spawner(config: Config, made: Runtime) -> GPUSpawner:
-    """Make a spawner without a hub; KubeSpawner builds its pod from these attributes."""
+def _hub(config: Config, made: Runtime, admission: Admission, owner: Owner) -> Hub:
+    configured = made.policies
+    made.accounts.memberships = GroupsAsCharged()
+    if owner == NOBODY:
+        made.policies = Policies()
     runtime.use(made)
+    return Hub(config, _spawner(config, owner), made, admission, configured, owner)
+
+
+def _spawner(config: Config, owner: Owner) -> GPUSpawner:
+    """Make a spawner without a hub; KubeSpawner builds its pod from these attributes."""
+    escaped = quote(owner.name, safe="@~")
     user = SimpleNamespace(
-        name=USER, escaped_name=USER, id=0, admin=False, url=f"/user/{USER}/", groups=[],
-        spawners={},
+        name=owner.name, escaped_name=escaped, id=0, admin="admin" in owner.roles,
+        url=f"/user/{escaped}/", groups=[*map(_named, owner.groups)],
+        roles=[*map(_named, owner.roles)], db=None, spawners={},
     )  # fmt: skip
     address = "http://hub:8081/hub/"
     hub = SimpleNamespace(base_url="/hub/", url=address, api_url=f"{address}api", public_host="")
-    spawner = spawner_class(config)(config=config, user=user, hub=hub)
-    user.spawners[""] = spawner
+    row = SimpleNamespace(name=owner.server, server=None)
+    spawner = spawner_class(config)(config=config, user=user, hub=hub, orm_spawner=row)
+    user.spawners[owner.server] = spawner
     return spawner
+
+
+def _named(name: str) -> SimpleNamespace:
+    """Make a group or role, whose own roles aren't known."""
+    return SimpleNamespace(name=name, roles=[])

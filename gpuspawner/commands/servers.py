@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tornado import web
 
@@ -21,6 +20,7 @@ from gpuspawner.spawn.profiles.choosing import PROFILE
 from gpuspawner.spawn.profiles.profile_list import Profile
 from gpuspawner.spawn.profiles.profiles import ProfileChoice
 from gpuspawner.spawn.refusal import Refusal
+from gpuspawner.spawn.source import Choice
 
 NO_GPU = "a server without a GPU"
 
@@ -59,12 +59,14 @@ class Tried:
     Attributes:
         proposal: Its pod, after admission; None if there can be no pod.
         problem: Why there can be no pod.
+        choice: What the options mean, before admission; None if they mean nothing.
     """
 
     server: Server
     proposal: Proposal | None = None
     decision: Decision | None = None
     problem: str = ""
+    choice: Choice | None = None
 
     @property
     def pod(self) -> Pod | None:
@@ -98,18 +100,20 @@ async def trying(hub: Hub, servers: list[Server]) -> AsyncIterator[Tried]:
 async def try_out(hub: Hub, server: Server) -> Tried:
     """Resolve a server's options, ask admission, and judge the pod that comes back."""
     try:
-        proposal = (await _resolved(hub, server.options)).proposal
+        choice = await _resolved(hub, server.options)
     except UnusableError as error:
         return Tried(server, problem=str(error))
+    proposal = choice.proposal
     admitted = await hub.admission.admit(proposal.namespace, proposal.pod)
     if isinstance(admitted, Rejection):
-        return Tried(server, proposal, rejected(proposal.grant, admitted))
+        decision = rejected(proposal.grant, admitted)
+        return Tried(server, proposal, decision, choice=choice)
     if admitted is not None:
         proposal = replace(proposal, pod=admitted)
-    return Tried(server, proposal, hub.runtime.preflight.check(proposal))
+    return Tried(server, proposal, hub.runtime.preflight.check(proposal), choice=choice)
 
 
-async def _resolved(hub: Hub, raw: object) -> Any:
+async def _resolved(hub: Hub, raw: object) -> Choice:
     try:
         return await hub.spawner.gates.sources.current.resolve(raw)
     except Refusal as error:

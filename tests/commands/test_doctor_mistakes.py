@@ -62,6 +62,18 @@ def test_a_sound_hub_has_no_troubles(sound: Hub) -> None:
     }
 
 
+PROFILES = """
+c.KubeSpawner.profile_list = [{"display_name": "Two", "kubespawner_override": {
+    "extra_resource_limits": {"nvidia.com/gpu": "2"},
+    "node_selector": {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB"},
+    "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}}]
+"""
+
+
+def with_policy(policy: Plain, to: str = DEMO) -> str:
+    return f"{to}c.GPUSpawner.policies = {{'p': {policy!r}}}\n"
+
+
 IN_THE_CONFIGURATION = {
     "a misspelt trait": (
         DEMO + "c.GPUSpawner.acelerators = {}", "configuration", "accelerators"),
@@ -118,6 +130,23 @@ c.KubeSpawner.profile_list = [
         "no-node", "Write nvidia.com/gpu.product=Tesla-T4 in KubeSpawner.profile_list"),
     "a function for profiles that fails": (
         "c.KubeSpawner.profile_list = lambda spawner: spawner.nothing", "profiles", "nothing"),
+    "a policy for an accelerator that isn't offered": (
+        with_policy({"accelerators": ["a1000"]}), "configuration", "did you mean 'a100'?"),
+    "a policy for a profile that doesn't exist": (
+        with_policy({"profiles": ["gpu"]}), "policy-unknown", "GPUSpawner.policies['p'].profiles"),
+    "a limit below the smallest server": (
+        changed("[1, 2]", "[2]") + with_policy({"gpus_per_user": {"a100": 1}}, to=""),
+        "policy-too-small", "gpus_per_user['a100'] is 1, but a100 takes at least 2"),
+    "a limit below each profile": (
+        PROFILES + with_policy({"gpus_per_server": 1}, to=""),
+        "policy-too-small", "the profile “Two” takes at least 2"),
+    "a policy that excepts everybody": (
+        with_policy({"groups": ["a"], "except": {"groups": ["*"]}, "gpus_per_user": 1}),
+        "policy-nobody", "'except' takes out all"),
+    "a policy that denies nothing": (
+        with_policy({"groups": ["a"]}), "policy-nothing", "denies nothing"),
+    "a share for any group": (
+        with_policy({"groups": ["*"], "gpus_per_group": 4}), "policy-groups", "_per_user"),
 }  # fmt: skip
 
 
@@ -238,6 +267,23 @@ def test_it_finds_a_mistake_in_the_cluster(own: Hub, mistake: str) -> None:
         finding = _only(own, configuration, expected)
 
     assert told in f"{finding['text']} {finding['advice']}"
+
+
+def test_it_finds_that_what_policies_limit_cannot_be_counted(own: Hub) -> None:
+    configuration = own.configure(with_policy({"gpus_per_user": 1}))
+    expected = {"rights-pods", "rights-servers", "rights-policies"}
+
+    with without_right(own, "pods"), without_role(own):
+        wait_for(lambda: expected == {it["id"] for it in troubles(own.doctor(configuration)[1])})
+
+
+def test_sound_policies_are_no_trouble(sound: Hub) -> None:
+    shared = {"groups": ["ml-*"], "gpus_per_user": 1, "gpus_per_group": {"a100": 2, "all": 4}}
+
+    status, found = sound.doctor(sound.configure(with_policy(shared)))
+
+    assert (status, troubles(found)) == (0, [])
+    assert "policies" in {it["id"] for it in found["fine"]}
 
 
 def _only(hub: Hub, configuration: Path, expected: str) -> Any:

@@ -109,6 +109,33 @@ async def test_one_block_tells_what_was_found(caplog: pytest.LogCaptureFixture) 
     ]
 
 
+SHARED = {"groups": ["a"], "gpus_per_group": {"t4": 2, "all": 3}, "gpus_per_server": 1}
+
+
+@pytest.mark.parametrize(
+    ("traits", "told"),
+    [
+        (
+            {"policies": {"a": SHARED, "b": {"cpu_per_user": 1, "lifetime": "8h"}}},
+            "policies: 2; for cpu_per_user, gpus_per_group, the hub counts the pods in jhub",
+        ),
+        ({"policies": {"a": {"gpus_per_server": 1}}}, "policies: 1"),
+        (
+            {"policies": lambda _: {}, "enable_user_namespaces": True},
+            "policies: made by a function; for limits, the hub counts the pods in all namespaces",
+        ),
+    ],
+)
+async def test_policies_are_told_with_what_is_counted(
+    caplog: pytest.LogCaptureFixture, traits: dict[str, Any], told: str
+) -> None:
+    where = {"accelerators": {"t4": T4}, "namespace": "jhub"}
+    async with reporting(caplog, "", traits={**where, **traits}) as report:
+        [(_, block)] = await report.ended()
+
+    assert block.splitlines()[2] == f"    {told}"
+
+
 async def test_gpus_that_every_server_gets_are_told(caplog: pytest.LogCaptureFixture) -> None:
     given = {"extra_resource_limits": {"nvidia.com/gpu": "1"}}
     async with reporting(caplog, "", traits=given) as report:

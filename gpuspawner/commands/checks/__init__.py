@@ -6,7 +6,16 @@ from dataclasses import replace
 from traitlets.config import Config
 
 from gpuspawner.cluster.health import Live
-from gpuspawner.commands.checks import cluster, devices, limits, offers, rights, settings, storage
+from gpuspawner.commands.checks import (
+    cluster,
+    devices,
+    limits,
+    offers,
+    policies,
+    rights,
+    settings,
+    storage,
+)
 from gpuspawner.commands.findings import Finding, error
 from gpuspawner.commands.hub import Hub, NoAdmission, watching
 from gpuspawner.commands.servers import Tried, UnusableError, listed, trying
@@ -26,7 +35,12 @@ async def examine(config: Config) -> list[Finding]:
         advice = "Install versions of JupyterHub and KubeSpawner that this version supports."
         return [error("versions", str(failed), advice)]
     async with watching(config) as hub:
-        found = [*settings.check(hub), *limits.check(hub), *cluster.check(hub.view.health())]
+        found = [
+            *settings.check(hub),
+            *policies.check(hub),
+            *limits.check(hub),
+            *cluster.check(hub.view.health()),
+        ]
         if any(finding.id == cluster.UNREACHABLE for finding in found):
             return found
         found += await rights.check(hub)
@@ -49,3 +63,4 @@ def _about(hub: Hub, tried: list[Tried]) -> Iterator[Finding]:
     ill = devices.ill(hub.state)
     yield from devices.check(ill, hub.state, tried)
     yield from offers.check(hub, tried, ill)
+    yield from policies.check_offers(hub, tried)

@@ -11,6 +11,7 @@ from gpuspawner.commands import access
 from gpuspawner.commands.access import Right
 from gpuspawner.commands.findings import Finding, error, fine, warning
 from gpuspawner.commands.hub import Hub
+from gpuspawner.policy.policies import Policies
 from gpuspawner.scaling.objects import STATUS
 from gpuspawner.scaling.pools import NONE
 
@@ -48,6 +49,7 @@ async def check(hub: Hub) -> list[Finding]:
         *_about_reading(missing),
         *scaling,
         *_about_starting(missing, namespace, user),
+        *_about_counting(hub, missing),
     ]
 
 
@@ -140,6 +142,26 @@ def _about_starting(missing: set[Right], namespace: str, user: str) -> Iterator[
         f"Bind {user or 'its user'} to a Role that allows it; the chart of Zero to JupyterHub has "
         "one (rbac.create).",
     )
+
+
+def _about_counting(hub: Hub, missing: set[Right]) -> Iterator[Finding]:
+    """Check the right to count servers, if policies may have limits that need it."""
+    policies, namespace = hub.policies, hub.runtime.accounts.namespace
+    if isinstance(policies, Policies) and not policies.count_others:
+        return
+    refused = [verb for verb in _READ if Right(verb, "pods", namespace=namespace) in missing]
+    if refused:
+        verbs, place = " and ".join(refused), f"the namespace {namespace}"
+        yield error(
+            "rights-policies",
+            f"The hub may not {verbs} pods in {place if namespace else 'all namespaces'}, so it "
+            "can't count what GPUSpawner.policies limits, and refuses servers to which a limit per "
+            "user or per group applies.",
+            f"Grant {verbs} on pods in a Role of {place}; the chart of Zero to JupyterHub has one "
+            "(rbac.create)."
+            if namespace
+            else _GRANT.format(verbs=verbs, what="pods"),
+        )
 
 
 def _group(kind: Kind) -> str:

@@ -13,6 +13,7 @@ from gpuspawner.cluster.health import Forbidden, Health, Live
 from gpuspawner.commands.checks import rights
 from gpuspawner.commands.findings import Finding, Severity
 from gpuspawner.kube.objects import convert
+from gpuspawner.policy.policies import Limit, Measure, Per, Policies, Policy, What
 from gpuspawner.scheduling import ClusterState
 from tests.unit.cluster.scripted import ScriptedServer, Step, failure, page
 from tests.unit.test_availability import node
@@ -33,6 +34,8 @@ async def found(
     *,
     health: Health | None = None,
     autoscaling: str = "detect",
+    policies: object = Policies(),
+    namespace: str = "jhub",
     **scripts: list[Step],
 ) -> list[Finding]:
     state = ClusterState()
@@ -40,7 +43,8 @@ async def found(
     server = ScriptedServer(selfsubjectaccessreviews=[answer] * 100, **scripts)
     async with server.serving() as client:
         hub: Any = SimpleNamespace(
-            runtime=SimpleNamespace(client=client),
+            runtime=SimpleNamespace(client=client, accounts=SimpleNamespace(namespace=namespace)),
+            policies=policies,
             spawner=SimpleNamespace(namespace="jhub", autoscaling=autoscaling),
             state=state,
             view=SimpleNamespace(health=lambda: health or Live(0.0)),
@@ -79,6 +83,41 @@ async def test_without_the_right_to_its_status_cluster_autoscaler_s_limits_are_u
     assert troubles(listed) == [("rights-cluster-autoscaler", Severity.WARNING)]
     (text,) = (it.text for it in listed if it.id == "rights-cluster-autoscaler")
     assert "may not list and watch the ConfigMap cluster-autoscaler-status in kube-system" in text
+
+
+PER_USER = Policies((Policy("a", limits=(Limit(Per.USER, Measure(What.GPUS), 1),)),))
+PER_SERVER = Policies((Policy("a", limits=(Limit(Per.SERVER, Measure(What.GPUS), 1),)),))
+
+
+def no_pods_in(namespace: str) -> Step:
+    return review(lambda asked: (asked["resource"], asked["namespace"]) != ("pods", namespace))
+
+
+@pytest.mark.parametrize("policies", [PER_USER, lambda _: {}])
+async def test_without_the_right_to_read_the_servers_pods_limits_cannot_be_counted(
+    policies: object,
+) -> None:
+    listed = await found(no_pods_in("jhub"), policies=policies)
+
+    assert ("rights-policies", Severity.ERROR) in troubles(listed)
+    assert "may not list and watch pods in the namespace jhub, so it can't count" in listed[-1].text
+
+
+async def test_if_each_user_has_a_namespace_limits_need_the_pods_of_all() -> None:
+    listed = await found(no_pods_in(""), policies=PER_USER, namespace="")
+
+    assert troubles(listed)[-1] == ("rights-policies", Severity.ERROR)
+    assert "pods in all namespaces" in listed[-1].text
+    assert troubles(await found(no_pods_in("jhub"), policies=PER_USER, namespace="")) == [
+        ("rights-servers", Severity.ERROR)
+    ]
+
+
+@pytest.mark.parametrize("policies", [Policies(), PER_SERVER])
+async def test_what_counts_no_other_server_needs_no_right(policies: object) -> None:
+    listed = await found(no_pods_in("jhub"), policies=policies)
+
+    assert troubles(listed) == [("rights-servers", Severity.ERROR)]
 
 
 async def test_karpenter_is_known_by_its_api() -> None:
