@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
+import yaml
 
 from tests.helm.chart import CLOUDS, WAYS, Chart, read
+
+IDLE_GPU_SERVERS = Path(__file__).parents[2] / "docs/how-to/idle-gpu-servers.md"
 
 
 def test_the_chart_accepts_the_base_alone(chart: Chart):
@@ -20,6 +26,12 @@ def test_the_chart_accepts_the_base_with_each_cloud(chart: Chart, cloud: str):
 @pytest.mark.parametrize("choices", ["choices", "profiles"])
 def test_the_chart_accepts_each_way_to_install(chart: Chart, way: str, choices: str):
     assert chart.faults(read("base"), read(choices), read(way)) == []
+
+
+def test_the_chart_accepts_the_culler_of_idle_gpu_servers(chart: Chart):
+    [values] = re.findall(r"```yaml\n(.*?)```", IDLE_GPU_SERVERS.read_text(), re.DOTALL)
+
+    assert chart.faults(read("base"), yaml.safe_load(values)) == []
 
 
 @pytest.mark.parametrize(

@@ -118,8 +118,12 @@ class RunningHub:
             self.process.terminate()
             self.process.join(30)
         if self.lives:
-            os.killpg(self.process.pid or 0, signal.SIGKILL)
-            self.process.join()
+            self.kill()
+
+    def kill(self) -> None:
+        """Kill the hub, which has no time to tidy up."""
+        os.killpg(self.process.pid or 0, signal.SIGKILL)
+        self.process.join()
 
     def reconfigure(self, *lines: str) -> None:
         """Restart the hub with more lines before the last one of its configuration."""

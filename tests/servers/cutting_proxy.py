@@ -68,12 +68,20 @@ class CuttingProxy:
         self._run(self._cut())
 
     @contextmanager
-    def cutting_idle(self, dice: random.Random) -> Iterator[None]:
+    def cutting_idle(
+        self, dice: random.Random, longest: float = 0.3, idle: float = _IDLE_SECONDS
+    ) -> Iterator[None]:
         """Reset idle connections one by one while the block lasts: the hub's watches.
 
         Requests stay whole: a lost one would also fail KubeSpawner's own calls.
+
+        Args:
+            dice: Chooses the connections and the pauses.
+            longest: The longest pause between two cuts, in seconds.
+            idle: How long a client must have sent nothing; longer if the hub may be busy.
         """
-        cutting = asyncio.run_coroutine_threadsafe(self._cut_idle(dice), self._loop)
+        work = self._cut_idle(dice, longest, idle)
+        cutting = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             yield
         finally:
@@ -126,14 +134,14 @@ class CuttingProxy:
         for client in self._clients:
             client.transport.abort()
 
-    async def _cut_idle(self, dice: random.Random) -> None:
+    async def _cut_idle(self, dice: random.Random, longest: float, least: float) -> None:
         while True:
-            await asyncio.sleep(dice.uniform(0.05, 0.3))
+            await asyncio.sleep(dice.uniform(0.05, longest))
             now = time.monotonic()
             idle = [
                 client
                 for client, sent in self._clients.items()
-                if now - sent > _IDLE_SECONDS and not client.transport.is_closing()
+                if now - sent > least and not client.transport.is_closing()
             ]
             if idle:
                 self.cuts += 1

@@ -1,0 +1,122 @@
+"""The how-to about idle GPU servers: its configuration, with the real culler in a real hub."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from localcluster import Fleet, NodeGroup
+from tests.fixtures.cluster import AddNodes
+from tests.hub.conftest import StartGPUHub
+from tests.hub.running import RunningHub
+from tests.hub.test_documented_examples import examples
+from tests.hub.test_policies import NODES, OFFERS
+from tests.hub.test_policy_attempts_by_rest import own_token
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.one_hub(why="the culler only uses the REST API that all versions have")
+
+CULLER, SERVICE, ENDS_ITSELF, JUPYTER = examples("how-to/idle-gpu-servers.md", "python")
+CPU_NODE = Fleet((NodeGroup("cpu", 1, {"cpu": "8", "memory": "16Gi", "pods": "110"}),))
+ONE_EACH = """
+c.JupyterHub.cleanup_servers = False
+c.GPUSpawner.policies = {"one": {"gpus_per_user": 1}}
+"""
+PROFILES = """
+c.JupyterHub.allow_named_servers = True
+c.KubeSpawner.profile_list = [
+    {"slug": "cpu", "display_name": "No GPU"},
+    {"slug": "gpu", "display_name": "GPU", "kubespawner_override": {
+        "extra_resource_limits": {"nvidia.com/gpu": "1"},
+        "node_selector": {"gpu": "t4"},
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}},
+]
+"""
+# A hub that has to be killed leaves its services behind.
+ENDS_WITH_THE_HUB = """
+import sys
+tied = "import os, signal, sys; from localcluster.processes import signal_at_parents_end as tie; "
+tied += "tie(signal.SIGTERM)(); os.execvp(sys.argv[1], sys.argv[1:])"
+c.JupyterHub.services[-1]["command"][:0] = [sys.executable, "-c", tied]
+"""
+# Real servers, which read the documented file.
+JUPYTER_SERVERS = """
+import sys
+c.KubeSpawner.cmd = [sys.executable, "-m", "jupyterhub.singleuser", "--allow-root"]
+c.KubeSpawner.environment = {{"JUPYTER_CONFIG_PATH": {folder!r}}}
+c.KubeSpawner.poll_interval = 1
+"""
+
+
+def with_culler(folder: Path) -> str:
+    """The documented service, which looks more often, and with its file in this folder."""
+    file = folder / "idle_culler_config.py"
+    file.write_text(CULLER)
+    service = SERVICE.replace("/srv/jupyterhub/idle_culler_config.py", str(file))
+    sooner = 'c.JupyterHub.services[-1]["command"].append("--cull-every=1")\n'
+    return service + ENDS_WITH_THE_HUB + sooner
+
+
+def were_active_before(hub: RunningHub, **ago: int) -> None:
+    """Restart the hub; then a server of each user was last active so many minutes ago."""
+    cases = " ".join(f"WHEN name = '{user}' THEN {n}" for user, n in ago.items())
+    minutes = f"(SELECT CASE {cases} END FROM users WHERE id = user_id)"
+    hub.change_database(
+        f"UPDATE spawners SET last_activity = datetime(?, '-' || {minutes} || ' minutes')",
+        datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("offers", "gpu", "cpu"),
+    [
+        # The first accelerator is the default, so this start chooses nothing.
+        pytest.param(OFFERS, None, {"accelerator": None}, id="accelerators"),
+        pytest.param(PROFILES, {"profile": "gpu"}, {"profile": "cpu"}, id="profiles"),
+    ],
+)
+def test_the_culler_stops_gpu_servers_sooner_and_frees_their_gpus(
+    start_gpu_hub: StartGPUHub,
+    add_nodes: AddNodes,
+    tmp_path: Path,
+    offers: str,
+    gpu: object,
+    cpu: object,
+) -> None:
+    add_nodes(NODES)
+    add_nodes(CPU_NODE)
+    with start_gpu_hub(offers + ONE_EACH + with_culler(tmp_path)) as hub:
+        for user, options in {"idle": gpu, "busy": gpu, "without": cpu, "asleep": cpu}.items():
+            hub.start_until_ready(user, options)
+        asked = {"profile": "gpu"} if gpu else {"accelerator": "t4"}
+        assert hub.api("POST", "/users/idle/servers/more", asked).status_code == 409
+
+        were_active_before(hub, idle=21, busy=19, without=21, asleep=241)
+        wait_for(lambda: hub.pods.names() == {"jupyter-busy", "jupyter-without"})
+        wait_for(lambda: hub.api("POST", "/users/idle/servers/more", asked).status_code == 201)
+
+
+def test_a_gpu_server_ends_itself_and_frees_its_gpu(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes, tmp_path: Path
+) -> None:
+    add_nodes(NODES)
+    add_nodes(CPU_NODE)
+    often = "\nc.MappingKernelManager.cull_interval = 1\n"
+    (tmp_path / "jupyter_server_config.py").write_text(JUPYTER + often)
+    sooner = ENDS_ITSELF.replace('"1200"', '"1"')
+    real = JUPYTER_SERVERS.format(folder=str(tmp_path))
+    with start_gpu_hub(OFFERS + ONE_EACH + sooner + real) as hub:
+        hub.start("without", {"accelerator": None})
+        hub.start_until_ready("idle", {"accelerator": "t4"})
+        hub.until_ready("without")
+        kernels = f"{hub.url}/user/idle/api/kernels"
+        person = hub.person("idle")
+        assert person.session.post(kernels, **own_token(hub, "idle")).status_code == 201
+        assert hub.api("POST", "/users/idle/servers/more", {"accelerator": "t4"}).status_code == 409
+
+        # A Jupyter server looks once a minute.
+        wait_for(lambda: hub.pods.names() == {"jupyter-without"}, timeout=120)
+        again = hub.api("POST", "/users/idle/servers/more", {"accelerator": "t4"})
+        assert again.status_code in (201, 202)

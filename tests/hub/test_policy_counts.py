@@ -1,0 +1,126 @@
+"""What counts toward the policies' limits: the pods that exist, whatever the hub remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from localcluster import LocalCluster, rbac
+from tests.fixtures.cluster import AddNodes
+from tests.hub.conftest import StartGPUHub
+from tests.hub.running import RunningHub
+from tests.hub.test_policies import NODES, OFFERS
+from tests.hub.test_policy_attempts import GPU, LIMITED, start
+from tests.waiting import wait_for
+
+TWO = {**GPU, "gpus": 2}
+SLOW_TO_STOP = """
+c.KubeSpawner.delete_grace_period = 300
+c.KubeSpawner.cmd = ["sh", "-c", "trap '' TERM; exec " + " ".join(c.KubeSpawner.cmd)]
+"""
+# KubeSpawner's own GPUs for every server, before anybody thought of gpuspawner.
+WITHOUT_GPUSPAWNER = """
+c.JupyterHub.cleanup_servers = False
+c.JupyterHub.spawner_class = "kubespawner.KubeSpawner"
+c.KubeSpawner.extra_resource_limits = {"nvidia.com/gpu": "2"}
+c.KubeSpawner.node_selector = {"gpu": "t4"}
+c.KubeSpawner.tolerations = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+own_configure = gpuspawner.configure
+gpuspawner.configure = lambda c: None
+"""
+WITH_GPUSPAWNER = """
+for name in ("extra_resource_limits", "node_selector", "tolerations"):
+    del c.KubeSpawner[name]
+gpuspawner.configure = own_configure
+"""
+
+
+@pytest.fixture
+def hub(start_gpu_hub: StartGPUHub, add_nodes: AddNodes) -> Iterator[RunningHub]:
+    add_nodes(NODES)
+    with start_gpu_hub(OFFERS + LIMITED) as running:
+        yield running
+
+
+def refused(hub: RunningHub, user: str, server: str, options: object = GPU) -> str:
+    """Return the words with which a limit refuses a server."""
+    answer = hub.api("POST", f"/users/{user}/servers/{server}", options)
+    assert answer.status_code == 409, answer.text
+    told: str = answer.json()["message"]
+    return told
+
+
+def test_a_hub_that_was_killed_counts_the_servers_of_a_group(hub: RunningHub) -> None:
+    hub.start_until_ready("ann", TWO)
+    hub.kill()
+    hub.begin()
+    hub.until_it_serves()
+
+    told = refused(hub, "bob", "b", TWO)
+    assert "The group course can have 3 GPUs at a time, and uses 2" in told
+
+
+def test_a_pod_that_outlived_its_server_counts(hub: RunningHub) -> None:
+    hub.start_until_ready("dora", TWO)
+    hub.change_database("UPDATE spawners SET server_id = NULL, state = NULL")
+    assert hub.server("dora") == {}
+
+    assert "You can have 2 GPUs at a time, and you use 2" in refused(hub, "dora", "b")
+    assert hub.start("dora", TWO).status_code in (201, 202)  # in place of the old pod
+    hub.until_ready("dora")
+    assert len(hub.pods.all()) == 1
+
+
+def test_a_server_that_is_stopping_counts_until_its_pod_is_gone(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(NODES)
+    with start_gpu_hub(OFFERS + LIMITED + SLOW_TO_STOP) as hub:
+        hub.start_until_ready("dora", TWO)
+        hub.api("DELETE", "/users/dora/server")
+        wait_for(lambda: "deletionTimestamp" in hub.pods.of("dora")["metadata"])
+
+        assert "you use 2: your default server" in refused(hub, "dora", "b")
+        hub.pods.delete("dora")
+        wait_for(lambda: start(hub, "dora", "b") in (201, 202))
+
+
+def test_two_hubs_in_one_namespace_count_each_other_s_servers(
+    hub: RunningHub, start_gpu_hub: StartGPUHub, running_cluster: LocalCluster
+) -> None:
+    # Without names of its own, the second hub would replace the pods of the first.
+    shared = f"""
+c.KubeSpawner.namespace = {hub.pods.namespace!r}
+c.KubeSpawner.pod_name_template = "second-{{user_server}}"
+"""
+    rights = rbac.hub_kubeconfig(running_cluster, hub.pods.namespace)
+    with start_gpu_hub(OFFERS + LIMITED + shared, kubeconfig=rights) as second:
+        second.until_it_sees_the_cluster()
+        hub.start_until_ready("bob", GPU)
+        second.api("POST", "/users/bob")
+        assert "you use 1: your default server" in refused(second, "bob", "b", TWO)
+
+        second.start_until_ready("bob", GPU)
+        assert "you use 2: your default server" in refused(hub, "bob", "b")
+        assert "The group course can have 3 GPUs at a time, and uses 2" in refused(
+            hub, "ann", "b", TWO
+        )
+
+
+def test_pods_older_than_gpuspawner_count_by_their_label_and_resources(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(NODES)
+    owner = "dora@lab"
+    with start_gpu_hub(WITHOUT_GPUSPAWNER + OFFERS + LIMITED) as hub:
+        hub.start_until_ready(owner)
+        [pod] = hub.pods.all()
+        path = f"{hub.pods.path}/{pod['metadata']['name']}"
+        hub.pods.cluster.api.patch(path, {"metadata": {"annotations": None}})
+        hub.reconfigure(*WITH_GPUSPAWNER.strip().splitlines())
+
+        assert hub.server(owner)["ready"]
+        assert "you use 2: your default server" in refused(hub, owner, "b")
+        hub.stop(owner)
+        wait_for(lambda: start(hub, owner, "b") in (201, 202))
