@@ -37,7 +37,7 @@ fuzz: ## hostile REST bodies, on every Python: make fuzz N=100000 SEED=1
 attack: ## a thousand hostile requests to a hub while another user starts a server: make attack N=1000 SEED=1
 	@tools/nox --session attack -- $(if $(N),--requests $(N)) $(if $(SEED),--seed $(SEED))
 
-race: ## a hundred users want fifteen GPUs while things go wrong: make race PEOPLE=60 ROUNDS=20 RACES=6 SEED=1
+race: ## a hundred users want fifteen GPUs, and fifty more than their limits, while things go wrong: make race PEOPLE=60 ROUNDS=20 RACES=6 SEED=1
 	@tools/nox --session race -- $(or $(PEOPLE),100) $(or $(ROUNDS),5) $(or $(RACES),all) $(if $(SEED),--seed $(SEED))
 
 soak: ## ten thousand starts with faults, then a check that nothing is left over

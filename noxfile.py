@@ -200,7 +200,10 @@ def attack(session: nox.Session) -> None:
 
 @nox.session
 def race(session: nox.Session) -> None:
-    """Let a hundred users race for fifteen GPUs while things go wrong; takes half an hour."""
+    """Let a hundred users race for fifteen GPUs, and fifty for more than their limits allow.
+
+    Meanwhile things go wrong. It takes an hour.
+    """
     session.install("-e", ".[test]", *NEWEST_HUB)
     _build_control_plane(session)
     session.run("python", "-m", "tests.race", *session.posargs)

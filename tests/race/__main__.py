@@ -12,8 +12,13 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.race import policies
+from tests.race.policies import POLICY_RACES, PolicyRace
+from tests.race.policy_stage import policy_stage
 from tests.race.race import RACES, Race, Result, run
 from tests.race.stage import stage
+
+ALL: tuple[Race | PolicyRace, ...] = (*RACES, *POLICY_RACES)
 
 _COLUMNS = (
     "accepted",
@@ -33,48 +38,79 @@ _COLUMNS = (
 def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.race", description=__doc__)
-    parser.add_argument("people", nargs="?", type=int, default=100, help="how many ask (100)")
+    parser.add_argument(
+        "people",
+        nargs="?",
+        type=int,
+        default=100,
+        help="how many ask (100); half as many in the races for limits",
+    )
     parser.add_argument("rounds", nargs="?", type=int, default=5, help="of each race (5)")
     parser.add_argument(
         "races",
         nargs="?",
         type=_races,
-        default=list(RACES),
+        default=list(ALL),
         help="all (the default), or places in the list of races such as 0,3: "
-        + "; ".join(f"{place}: {race.name}" for place, race in enumerate(RACES)),
+        + "; ".join(f"{place}: {race.name}" for place, race in enumerate(ALL)),
     )
     parser.add_argument("--seed", type=int, help="of the first round of each race (chance)")
     return parser.parse_args(words)
 
 
-def _races(places: str) -> list[Race]:
+def _races(places: str) -> list[Race | PolicyRace]:
     if places == "all":
-        return list(RACES)
-    known = {str(place): race for place, race in enumerate(RACES)}
+        return list(ALL)
+    known = {str(place): race for place, race in enumerate(ALL)}
     try:
         return [known[place] for place in places.split(",")]
     except KeyError:
-        message = f"{places!r} is neither all nor places from 0 to {len(RACES) - 1}"
+        message = f"{places!r} is neither all nor places from 0 to {len(ALL) - 1}"
         raise argparse.ArgumentTypeError(message) from None
 
 
 def main() -> int:
     """Run every race; return 0 if all outcomes were correct."""
     asked = parse()
-    print(f"{asked.people} people, nodes of 1, 2, 4 and 8 GPUs; sums of {asked.rounds} rounds")
+    seed = random.randrange(2**32) if asked.seed is None else asked.seed
+    for_gpus = [race for race in asked.races if isinstance(race, Race)]
+    for_limits = [race for race in asked.races if isinstance(race, PolicyRace)]
+    wrong = bool(for_gpus) and _race_for_gpus(for_gpus, asked.people, asked.rounds, seed)
+    if for_limits:
+        wrong |= _race_for_limits(for_limits, asked.people // 2, asked.rounds, seed)
+    return int(wrong)
+
+
+def _race_for_gpus(races: list[Race], people: int, rounds: int, seed: int) -> bool:
+    """Run these races; return whether an outcome was wrong."""
+    print(f"{people} people, nodes of 1, 2, 4 and 8 GPUs; sums of {rounds} rounds")
     print(" | ".join(["race", *_COLUMNS]), flush=True)
     wrong = False
     with tempfile.TemporaryDirectory() as folder, stage(Path(folder)) as set_up:
-        for race in asked.races:
-            seed = random.randrange(2**32) if asked.seed is None else asked.seed
-            results = [run(race, set_up, asked.people, seed + i) for i in range(asked.rounds)]
+        for race in races:
+            results = [run(race, set_up, people, seed + i) for i in range(rounds)]
             print(_row(race, results), f"(seed {seed})", flush=True)
             for number, result in enumerate(results):
                 wrong |= bool(result.pending or result.fitting or result.reservations)
                 for fitting in result.fitting:
                     print(f"  seed {seed + number}: {fitting}", flush=True)
     print("WRONG" if wrong else "0 accepted pods Pending, 0 refusals that would have fitted")
-    return int(wrong)
+    return wrong
+
+
+def _race_for_limits(races: list[PolicyRace], people: int, rounds: int, seed: int) -> bool:
+    """Run these races; return whether an outcome was wrong."""
+    print(f"{people} people, {policies.TABS} tabs each; sums of {rounds} rounds", flush=True)
+    wrong = False
+    with tempfile.TemporaryDirectory() as folder, policy_stage(Path(folder), people) as set_up:
+        users = policies.arrive(set_up)
+        for race in races:
+            results = [policies.run(race, set_up, users, seed + i) for i in range(rounds)]
+            summed = policies.PolicyResult.sum(results)
+            print("\n  ".join([f"{race.name} (seed {seed})", *summed.lines()]), flush=True)
+            wrong |= bool(summed.wrong)
+    print("WRONG" if wrong else "0 limits exceeded, 0 wrong refusals")
+    return wrong
 
 
 def _row(race: Race, results: list[Result]) -> str:

@@ -80,7 +80,7 @@ def mixed(people: int, dice: random.Random) -> list[int]:
 
 
 @contextmanager
-def _beside(trouble: Callable[[], None], over: Event | None = None) -> Iterator[None]:
+def beside(trouble: Callable[[], None], over: Event | None = None) -> Iterator[None]:
     """Run *trouble* in a thread; when the block ends, set *over* and wait for the thread."""
     thread = Thread(target=trouble)
     thread.start()
@@ -100,7 +100,7 @@ def restarting(stage: Stage, dice: random.Random) -> Iterator[None]:
         time.sleep(dice.uniform(0.2, 1.0))
         stage.cluster.restart_apiserver()
 
-    with _beside(restart):
+    with beside(restart):
         yield
 
 
@@ -129,7 +129,7 @@ def competing(stage: Stage, dice: random.Random) -> Iterator[None]:
             if over.wait(dice.uniform(0.05, 0.4)):
                 return
 
-    with _beside(compete, over):
+    with beside(compete, over):
         yield
 
 
@@ -146,7 +146,7 @@ def cordoning(stage: Stage, dice: random.Random) -> Iterator[None]:
             stage.cluster.api.patch(node, {"spec": {"unschedulable": False}})
             over.wait(dice.uniform(0.1, 1.0))
 
-    with _beside(cordon, over):
+    with beside(cordon, over):
         yield
 
 

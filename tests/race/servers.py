@@ -15,7 +15,9 @@ Server = dict[str, Any]
 
 
 class Servers:
-    """The default servers of all users, as of a moment ago.
+    """The servers of all users, as of a moment ago.
+
+    Methods without a server's name are about the default server.
 
     Args:
         hub: The hub to ask.
@@ -25,7 +27,7 @@ class Servers:
         self._hub = hub
         self._news = threading.Condition()
         self._asked = 0
-        self._servers: dict[str, Server] = {}
+        self._servers: dict[str, dict[str, Server]] = {}
         self._over = threading.Event()
 
     @contextmanager
@@ -39,11 +41,13 @@ class Servers:
             self._over.set()
             thread.join()
 
-    def now(self, user: str) -> Server:
+    def now(self, user: str, name: str = "") -> Server:
         """Return a user's server as of the last poll; {} for none."""
-        return self._servers.get(user, {})
+        return self._servers.get(user, {}).get(name, {})
 
-    def wait_for(self, user: str, true: Callable[[Server], object], timeout: float) -> Server:
+    def wait_for(
+        self, user: str, true: Callable[[Server], object], timeout: float, name: str = ""
+    ) -> Server:
         """Wait until a user's server, as of later polls, satisfies *true*; return it, {} for none.
 
         Raises:
@@ -53,18 +57,20 @@ class Servers:
             # The answer to a poll that has begun may be older than this call.
             asked = self._asked + 2
             if not self._news.wait_for(
-                lambda: self._asked >= asked and true(self._servers.get(user, {})), timeout
+                lambda: self._asked >= asked and true(self.now(user, name)), timeout
             ):
                 raise TimeoutError(f"{user}: {self._servers.get(user)} after {timeout} s")
-            return self._servers.get(user, {})
+            return self.now(user, name)
 
     def _watch(self) -> None:
         while not self._over.wait(0.5):
             try:
-                users = self._hub.api("GET", "/users?limit=1000").json()
+                answer = self._hub.api("GET", "/users?limit=1000")
+                answer.raise_for_status()
+                users = answer.json()
             except requests.RequestException:
                 continue
             with self._news:
-                self._servers = {user["name"]: user["servers"].get("", {}) for user in users}
+                self._servers = {user["name"]: user["servers"] for user in users}
                 self._asked += 1
                 self._news.notify_all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.race.__main__ import parse
+from tests.race.policies import POLICY_RACES
 from tests.race.race import RACES
 
 
@@ -12,7 +13,7 @@ def test_without_arguments_a_hundred_users_run_every_race() -> None:
     asked = parse([])
 
     assert (asked.people, asked.rounds, asked.seed) == (100, 5, None)
-    assert asked.races == list(RACES)
+    assert asked.races == [*RACES, *POLICY_RACES]
 
 
 def test_people_rounds_races_and_seed_are_arguments() -> None:
@@ -23,7 +24,7 @@ def test_people_rounds_races_and_seed_are_arguments() -> None:
 
 
 def test_all_means_every_race() -> None:
-    assert parse(["60", "20", "all"]).races == list(RACES)
+    assert parse(["60", "20", "all"]).races == [*RACES, *POLICY_RACES]
 
 
 @pytest.mark.parametrize("places", ["99", "-1", "mixed", ""])
@@ -31,4 +32,4 @@ def test_an_unknown_race_is_an_error(places: str, capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit):
         parse(["60", "20", places])
 
-    assert "places from 0 to 8" in capsys.readouterr().err
+    assert "places from 0 to 13" in capsys.readouterr().err
