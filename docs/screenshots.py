@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from localcluster import LocalCluster, Pods
 from localcluster.demo import Demo
-from tests.browser import pools
+from tests.browser import policy_stage, pools
 from tests.browser.states import NAMESPACE, Scene, a_hub
 
 IMAGES = Path(__file__).parent / "images"
@@ -36,6 +36,7 @@ def main() -> None:
             take_the_demo(browser, demo.url)
         take_the_states(browser, Path(folder))
         take_the_pools(browser, Path(folder))
+        take_the_policies(browser, Path(folder))
 
 
 def take_the_demo(browser: Browser, url: str) -> None:
@@ -84,6 +85,28 @@ def take_the_pools(browser: Browser, folder: Path) -> None:
                 for theme, suffix in (("light", ""), ("dark", "-dark")):
                     page = log_in(window(browser, theme=theme), hub.url, "ann", form)
                     picture(page, f"{name}{suffix}")
+
+
+def take_the_policies(browser: Browser, folder: Path) -> None:
+    """Take what policies leave, two denials, and the announcement of a lifetime's end."""
+    with (
+        LocalCluster(folder / "limited", pods=Pods.RUN) as cluster,
+        policy_stage.a_hub_with_policies(cluster, folder / "policies") as hub,
+    ):
+        policy_stage.give_ann_two_of_four(hub)
+        policy_stage.use_up_the_share(hub)
+        policy_stage.give(hub, "kim", "train")
+        picture(log_in(window(browser), hub.url, "ann"), "policies")
+        ann = log_in(window(browser, theme="dark"), hub.url, "ann")
+        start(ann, "NVIDIA A100")
+        picture_of_the_refusal(ann, "policies-denied-dark")
+        cleo = log_in(window(browser, PHONE), hub.url, "cleo")
+        cleo.get_by_label("Number of GPUs").select_option("2")
+        start(cleo, "NVIDIA T4")
+        picture_of_the_refusal(cleo, "policies-share-phone")
+        kim = log_in(window(browser), hub.url, "kim")
+        kim.goto(f"{hub.url}/hub/home")
+        picture(kim, "policies-lifetime")
 
 
 def window(

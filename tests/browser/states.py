@@ -98,6 +98,8 @@ ON_A_LIVE_CLUSTER = (
 WHERE_NOTHING_CAN_BE_READ = (State.READING, State.UNKNOWN)
 WHERE_A_POOL_MAY_GROW = State.MAY_SCALE_UP
 """The state that needs an autoscaler; test_pools.py shows it."""
+WHERE_A_LIMIT_IS_REACHED = State.LIMITED
+"""The state that needs policies; test_policies.py shows it."""
 
 CONFIGURATION = f"""
 import gpuspawner

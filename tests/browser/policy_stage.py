@@ -1,0 +1,157 @@
+"""A hub with policies, and people who have used up what is theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from localcluster import ApiError, Fleet, LocalCluster, NodeGroup, rbac
+from tests.hub.pods import Pods
+from tests.hub.running import RunningHub, running_hub
+from tests.servers import single_user
+from tests.waiting import wait_for
+
+NAMESPACE = "policies"
+GPU = "nvidia.com/gpu"
+HOSTILE = "<script>document.title = 'taken over'</script>"
+ODD_NAME = 'it\'s "mine" <b>'
+
+
+def _accelerator(key: str, name: str, description: str, counts: list[int]) -> dict[str, Any]:
+    words = {"display_name": name, "description": description}
+    return {**words, "counts": counts, "node_selector": {"policies": key}}
+
+
+ACCELERATORS = {
+    "t4": _accelerator("t4", "NVIDIA T4", "16 GB, for classes", [1, 2, 4]),
+    "a100": _accelerator("a100", "NVIDIA A100", "80 GB, for training", [1, 2]),
+    "h100": _accelerator("h100", "NVIDIA H100", "80 GB, for large models", [1]),
+}
+GROUPS = {
+    "lab": ["ann", "ida", "stan", "nora"],
+    "ml-2026": ["bob", "cleo"],
+    "evening": ["eve", "finn"],
+    "night": ["kim"],
+    "guests": ["gil"],
+}
+POLICIES = {
+    "lab": {"groups": ["lab"], "gpus_per_user": {"all": 4, "a100": 1}},
+    "course": {
+        "groups": ["ml-2026"],
+        "gpus_per_user": 2,
+        "gpus_per_group": 3,
+        "accelerators": ["t4"],
+        "explanation": "The course has three GPUs together.",
+    },
+    "evening": {"groups": ["evening"], "lifetime": "1m"},
+    "night": {"groups": ["night"], "lifetime": "12h"},
+    "guests": {"groups": ["guests"], "gpus_per_user": 1, "explanation": f"For guests {HOSTILE}"},
+    "research": {
+        "except": {"groups": ["research"]},
+        "accelerators": ["t4", "a100"],
+        "explanation": "H100s are for the research group. Ask gpus@example.org to join it.",
+        "show_withheld": True,
+    },
+}
+CONFIGURATION = f"""
+import asyncio, os
+from pathlib import Path
+import gpuspawner
+
+async def hold(spawner):
+    while Path(os.environ["HOLD"], spawner.user.name).exists():
+        await asyncio.sleep(0.05)
+
+c.KubeSpawner.namespace = {NAMESPACE!r}
+c.KubeSpawner.cmd = {single_user.COMMAND!r}
+c.KubeSpawner.delete_grace_period = 0
+c.KubeSpawner.poll_interval = 1
+c.KubeSpawner.pre_spawn_hook = hold
+c.JupyterHub.allow_named_servers = True
+c.JupyterHub.tornado_settings = {{"slow_spawn_timeout": 0}}
+"""
+LAB = f"""
+c.JupyterHub.load_groups = { ({name: {"users": users} for name, users in GROUPS.items()})!r}
+c.GPUSpawner.accelerators = {ACCELERATORS!r}
+c.GPUSpawner.memory_choices = ["4Gi", "16Gi"]
+c.GPUSpawner.policies = {POLICIES!r}
+"""
+
+
+def _nodes(key: str, gpus: int) -> NodeGroup:
+    amounts = {"cpu": "64", "memory": "512Gi", "pods": "110", GPU: str(gpus)}
+    return NodeGroup(f"policies-{key}", 1, amounts, {"policies": key})
+
+
+NODES = Fleet((_nodes("t4", 16), _nodes("a100", 8), _nodes("h100", 8)))
+
+
+@contextmanager
+def a_hub_with_policies(cluster: LocalCluster, folder: Path) -> Iterator[RunningHub]:
+    """Run a hub with `POLICIES`, on a cluster that runs pods and has enough GPUs for everybody."""
+    with a_hub_with(cluster, folder, LAB) as hub:
+        yield hub
+
+
+@contextmanager
+def a_hub_with(cluster: LocalCluster, folder: Path, configuration: str) -> Iterator[RunningHub]:
+    """Run a hub with this configuration, on the same cluster."""
+    folder.mkdir()
+    with suppress(ApiError):  # it may be there already
+        cluster.api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    nodes, pods = cluster.add_nodes(NODES), Pods(cluster, NAMESPACE)
+    kubeconfig = rbac.hub_kubeconfig(cluster, NAMESPACE)
+    environment = {"KUBECONFIG": str(kubeconfig), "HOLD": str(folder)}
+    whole = f"{CONFIGURATION}{configuration}\ngpuspawner.configure(c)\n"
+    with running_hub(folder, whole, environment=environment, pods=pods) as hub:
+        hub.until_it_sees_the_cluster()
+        yield hub
+    cluster.api.delete(pods.path, grace=0)
+    wait_for(lambda: not pods.all())
+    cluster.remove_nodes(nodes)
+
+
+@contextmanager
+def held_back(folder: Path, user: str) -> Iterator[None]:
+    """Let no server of a user go on starting, in the hub of this folder."""
+    hold = folder / user
+    hold.touch()
+    yield
+    hold.unlink()
+
+
+def give(hub: RunningHub, user: str, server: str, accelerator: str = "t4", gpus: int = 1) -> None:
+    """Start a server of a user, and wait until it is ready; "" is the default server."""
+    path = f"/users/{user}/servers/{quote(server, safe='')}" if server else f"/users/{user}/server"
+    hub.api("POST", f"/users/{user}")
+    answer = hub.api("POST", path, {"accelerator": accelerator, "gpus": gpus})
+    assert answer.status_code in {201, 202}, answer.text
+    wait_for(lambda: _servers(hub, user).get(server, {}).get("ready"))
+
+
+def rename(hub: RunningHub, user: str, server: str, name: str) -> None:
+    """Let a server's pod say that it is the server of another name."""
+    cluster, said = hub.pods.cluster, f"hub.jupyter.org/servername={name}"
+    for pod in hub.pods.all():
+        if pod["metadata"]["name"].startswith(f"jupyter-{user}--{server}"):
+            where = ("--namespace", NAMESPACE, "pod", pod["metadata"]["name"])
+            cluster.kubectl("annotate", "--overwrite", *where, said)
+
+
+def give_ann_two_of_four(hub: RunningHub) -> None:
+    """Let Ann have two of her four GPUs, and the only A100 that she can have."""
+    give(hub, "ann", "train")
+    give(hub, "ann", "demo", "a100")
+
+
+def use_up_the_share(hub: RunningHub) -> None:
+    """Let Bob take two of the course's three GPUs."""
+    give(hub, "bob", "private-thesis", gpus=2)
+
+
+def _servers(hub: RunningHub, user: str) -> dict[str, Any]:
+    servers: dict[str, Any] = hub.api("GET", f"/users/{user}").json()["servers"]
+    return servers

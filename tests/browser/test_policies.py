@@ -1,0 +1,224 @@
+"""What policies leave and deny, on the form and on the hub's pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, ViewportSize, expect
+
+from localcluster import LocalCluster
+from tests.browser.accessibility import findings, overflow
+from tests.browser.policy_stage import (
+    HOSTILE,
+    ODD_NAME,
+    a_hub_with_policies,
+    give,
+    give_ann_two_of_four,
+    held_back,
+    rename,
+    use_up_the_share,
+)
+from tests.browser.visiting import DESKTOP, SCRIPT, Theme, Visit, live, start
+from tests.hub.running import RunningHub
+from tests.waiting import wait_for
+
+PHONE: ViewportSize = {"width": 390, "height": 844}
+LOOKS = pytest.mark.parametrize(
+    ("theme", "size"),
+    [("light", DESKTOP), ("dark", DESKTOP), ("light", PHONE), ("dark", PHONE)],
+    ids=["light-desktop", "dark-desktop", "light-phone", "dark-phone"],
+)
+A_LIFETIME = 90_000
+"""Milliseconds in which a server with a lifetime of a minute has ended."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("policies") / "hub"
+
+
+@pytest.fixture(scope="module")
+def hub(running_cluster: LocalCluster, folder: Path) -> Iterator[RunningHub]:
+    with a_hub_with_policies(running_cluster, folder) as running:
+        give_ann_two_of_four(running)
+        use_up_the_share(running)
+        yield running
+
+
+def usage(page: Page) -> Locator:
+    return page.get_by_role("group", name="What you can use")
+
+
+def card(page: Page, key: str) -> Locator:
+    return page.locator(f"[data-accelerator='{key}']")
+
+
+def choose(page: Page, key: str, gpus: int) -> None:
+    card(page, key).get_by_role("radio").check()
+    page.locator(f"select[name='gpus--{key}']").select_option(str(gpus))
+
+
+def denial(page: Page) -> Locator:
+    return page.locator(".gpuspawner-message")
+
+
+@SCRIPT
+def test_the_form_says_what_is_left(visit: Visit, hub: RunningHub, script: bool) -> None:
+    page = visit(hub, "ann", script=script)
+    if script:
+        live(page)
+
+    expect(usage(page)).to_contain_text("You're using 2 of your 4 GPUs.")
+    expect(usage(page)).to_contain_text("You're using 1 of your 1 × NVIDIA A100.")
+    assert usage(page).get_by_role("button").all_inner_texts() == ["Stop", "Stop"]
+    for name in ("train", "demo"):
+        expect(usage(page).get_by_role("button", name=f"Stop {name}")).to_be_visible()
+    assert "private-thesis" not in page.content()
+
+
+@SCRIPT
+def test_a_card_says_that_a_limit_leaves_nothing_of_it(
+    visit: Visit, hub: RunningHub, script: bool
+) -> None:
+    page = visit(hub, "ann", script=script)
+    if script:
+        live(page)
+
+    expect(card(page, "a100")).to_have_attribute("data-state", "limited")
+    expect(card(page, "a100")).to_contain_text("you use 1 of your 1; stop a server first")
+    expect(card(page, "t4")).to_have_attribute("data-state", "free")
+    options = page.locator("select[name='gpus--t4'] option").all_inner_texts()
+    assert options == ["1", "2", "4 (more than is left for you)"]
+
+
+@SCRIPT
+def test_stopping_a_server_comes_back_to_the_form_which_counts_it_no_more(
+    visit: Visit, hub: RunningHub, script: bool
+) -> None:
+    user = "stan" if script else "nora"
+    give(hub, user, "train", gpus=4)
+    page = visit(hub, user, "other", script=script)
+    expect(card(page, "t4")).to_have_attribute("data-state", "limited")
+
+    button = usage(page).get_by_role("button", name="Stop train")
+    button.focus()
+    button.press("Enter")
+    expect(usage(page)).to_contain_text("You can use 4 GPUs at a time.")
+    expect(usage(page).get_by_role("button")).to_have_count(0)
+    assert page.url.partition("#")[0].endswith(f"/hub/spawn/{user}/other")
+    expect(usage(page)).to_be_focused()
+    expect(card(page, "t4")).to_have_attribute("data-state", "free")
+
+
+@SCRIPT
+def test_a_denial_by_the_user_s_limit_names_the_figures_and_the_way_out(
+    visit: Visit, hub: RunningHub, script: bool
+) -> None:
+    page = visit(hub, "ann", script=script)
+    choose(page, "t4", 4)
+    assert start(page).status == 409
+
+    expect(denial(page)).to_have_text(
+        "You can have 4 GPUs at a time, and you use 2: demo and train. "
+        "Stop one of these servers first, or choose less."
+    )
+    expect(denial(page)).to_be_focused()
+    expect(card(page, "t4").get_by_role("radio")).to_be_checked()
+    expect(usage(page).get_by_role("button", name="Stop train")).to_be_visible()
+
+
+def test_a_denial_by_a_group_s_share_names_nobody_else(visit: Visit, hub: RunningHub) -> None:
+    page = visit(hub, "cleo")
+    expect(usage(page)).to_contain_text("The group ml-2026 uses 2 of its 3 GPUs.")
+    expect(usage(page).get_by_role("button")).to_have_count(0)
+    choose(page, "t4", 2)
+    assert start(page).status == 409
+
+    expect(denial(page)).to_have_text(
+        "The course has three GPUs together. The group ml-2026 can have 3 GPUs at a time, and "
+        "uses 2; your server would add 2 GPUs. Please choose less, or try again later."
+    )
+    for hidden in ("bob", "private-thesis"):
+        assert hidden not in page.content()
+
+
+def test_what_is_withheld_is_shown_with_its_reason_and_can_t_be_chosen(
+    visit: Visit, hub: RunningHub
+) -> None:
+    page = visit(hub, "ann")
+    shown = page.get_by_role("list", name="Not offered to you")
+
+    expect(shown).to_contain_text("NVIDIA H100")
+    expect(shown).to_contain_text("H100s are for the research group.")
+    expect(card(page, "h100")).to_have_count(0)
+    expect(shown.locator("input, button, select")).to_have_count(0)
+
+
+def test_a_lifetime_is_told_before_and_after_and_is_no_crash(
+    visit: Visit, hub: RunningHub, folder: Path
+) -> None:
+    page = visit(hub, "eve")
+    expect(usage(page)).to_contain_text("A server with a GPU ends after 1 minute.")
+
+    with held_back(folder, "eve"):
+        page.locator("#spawn_form button.btn-jupyter").click()
+        expect(page.locator("#progress-log")).to_contain_text(
+            "This server ends 1 minute after it starts. Save your work before then."
+        )
+    page.wait_for_url("**/user/eve/**")
+    page.goto(f"{hub.url}/hub/home")
+    expect(page.get_by_text("Your default server ends in")).to_be_visible()
+    assert overflow(page) <= 0
+
+    wait_for(lambda: not hub.server("eve"), timeout=A_LIFETIME / 1000)
+    page.goto(f"{hub.url}/hub/spawn/eve")
+    expect(usage(page)).to_contain_text(
+        "Your last server ended after 1 minute, the longest that it may run."
+    )
+    expect(denial(page)).to_have_count(0)
+    expect(page.locator(".spawn-error-msg")).to_have_count(0)
+
+
+def test_an_explanation_and_a_name_with_markup_stay_text(visit: Visit, hub: RunningHub) -> None:
+    """JupyterHub 6 refuses such a name, but older servers and edited pods may have one."""
+    give(hub, "gil", "mine")
+    rename(hub, "gil", "mine", ODD_NAME)
+    gil = hub.person("gil")
+    wait_for(lambda: ODD_NAME in gil.open("/hub/spawn").text)
+    page = visit(hub, "gil")
+
+    expect(usage(page)).to_contain_text(ODD_NAME)
+    choose(page, "t4", 1)
+    assert start(page).status == 409
+    expect(denial(page)).to_contain_text(HOSTILE)
+    expect(denial(page)).to_contain_text(ODD_NAME)
+    assert page.title() != "taken over"
+    expect(usage(page).get_by_role("button")).to_have_count(0)
+
+
+def test_the_enter_key_starts_and_stops_nothing(visit: Visit, hub: RunningHub) -> None:
+    """A form's first button is pressed by Enter; those that stop servers come before Start."""
+    page = visit(hub, "ann")
+    choose(page, "t4", 4)
+    with page.expect_request(lambda it: it.method == "POST" and "/spawn/" in it.url):
+        card(page, "t4").get_by_role("radio").press("Enter")
+    expect(denial(page)).to_be_visible()
+    assert set(hub.api("GET", "/users/ann").json()["servers"]) == {"train", "demo"}
+
+
+@LOOKS
+def test_axe_finds_no_problem_of_ours(
+    visit: Visit, hub: RunningHub, theme: Theme, size: ViewportSize
+) -> None:
+    page = visit(hub, "ann", theme=theme, size=size)
+    live(page)
+    assert findings(page) == []
+    assert overflow(page) <= 0
+
+    choose(page, "a100", 1)
+    assert start(page).status == 409
+    live(page)
+    assert findings(page) == []
+    assert overflow(page) <= 0
