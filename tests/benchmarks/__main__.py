@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 
-PARTS = ("evaluation", "kube_scheduler", "first_list", "form", "spawning")
+PARTS = ("evaluation", "kube_scheduler", "first_list", "form", "policies", "spawning")
 
 
 def failing(modules: Iterable[str]) -> list[str]:
