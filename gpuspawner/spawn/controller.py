@@ -249,16 +249,23 @@ class Controller:
 
     async def stop(self, now: bool) -> None:
         """Stop as KubeSpawner does, which returns when the pod is gone."""
+        self._note_end()
         await self._stock.kubespawner.stop(now)
         self._promises.see_out(self._choice().proposal.key)
 
     async def poll(self) -> int | None:
         """Note a server that has reached its lifetime, and poll as KubeSpawner does.
 
-        KubeSpawner deletes a pod that has ended, and another poll may meanwhile find none.
+        KubeSpawner stops a pod that has ended, and another poll may meanwhile find none. It may
+        also end while KubeSpawner is about to look.
         """
+        self._note_end()
+        status = await connection.poll(self._spawner, self._stock)
+        self._note_end()
+        return status
+
+    def _note_end(self) -> None:
         endings.note(self._spawner, self._runtime, self._stock.known_pod())
-        return await connection.poll(self._spawner, self._stock)
 
     async def progress(self) -> AsyncIterator[dict[str, Any]]:
         """Yield our messages about this start, then KubeSpawner's progress."""

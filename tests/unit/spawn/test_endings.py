@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 
+import pytest
+
 from gpuspawner.spawn import endings
 from tests.unit.spawn.courses import Course
 
@@ -35,3 +37,29 @@ async def test_a_lifetime_is_known_to_have_ended_while_kubespawner_still_deletes
     assert told == "Your last server ended after 1 hour, the longest that it may run."
     is_gone.set()
     assert await poll == 1
+
+
+@pytest.mark.parametrize("is_stopped", [True, False], ids=["and is stopped", "without a container"])
+async def test_a_pod_that_ends_while_kubespawner_looks_is_known_to_have_ended(
+    course: Course, is_stopped: bool
+) -> None:
+    spawner = course.spawner({"short": {"lifetime": "1h"}})
+    pods: list[object] = [{"status": {"phase": "Running"}}]
+
+    async def ends() -> int:
+        pods[0] = ENDED
+        if is_stopped:
+            await spawner.stop(now=True)
+        return 1
+
+    async def delete(_: object) -> None:
+        pods[0] = None
+
+    spawner.api = object()
+    spawner.stock.known_pod = lambda: pods[0]
+    spawner.stock.kubespawner = SimpleNamespace(poll=ends, stop=delete)
+
+    await spawner.poll()
+
+    told = endings.told_after(spawner, course.of(spawner))
+    assert told == "Your last server ended after 1 hour, the longest that it may run."
