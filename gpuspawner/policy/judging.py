@@ -14,7 +14,7 @@ Servers = Mapping[Key, Charges]
 """What servers take, by the names of their pods."""
 
 Members = Callable[[Policy, str], frozenset[str]]
-"""Returns the members of a group for whom the policy is, as pods name them in `Charge.owners`."""
+"""Returns the members of a group to whom a policy applies, as `Charge.owners` names them."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Standing:
 
 
 def standings(policies: Iterable[Policy], owner: Owner, counts: Counts) -> Iterator[Standing]:
-    """Yield where an owner stands with each limit of the policies that apply to a server."""
+    """Yield how much an owner has used of each limit of the policies that apply to a server."""
     for policy in policies:
         for limit in policy.limits:
             for group, used in _used(policy, limit, owner, counts):

@@ -24,7 +24,7 @@ class Memberships:
         self._found: dict[tuple[str, str], _Kept] = {}
 
     def names(self, database: Any, policy: Policy, group: str) -> frozenset[str]:
-        """Return how pods name the members of a group for whom the policy is."""
+        """Return how pods name the members of a group to whom the policy applies."""
         now = time.monotonic()
         kept = self._found.get((policy.name, group))
         if (

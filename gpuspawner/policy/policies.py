@@ -77,8 +77,8 @@ class Policy:
     """One policy.
 
     Attributes:
-        people: For whom it is; nobody in particular means everybody.
-        excepted: For whom it isn't, even if they are among the people.
+        people: Whom it applies to; if there are none, everybody.
+        excepted: Whom it doesn't apply to, even if they are among the people.
         servers: Names of servers; None for all. A limit counts only these servers.
         excepted_servers: Names of servers for which it isn't.
         hours: When it holds; empty for always.

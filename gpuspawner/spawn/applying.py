@@ -51,7 +51,7 @@ class Applying:
         return Counts(accounts.usage, accounts.shares, self.names, key, self.members)
 
     def standings(self, key: Key) -> Iterator[Standing]:
-        """Yield where the owner stands with each limit, without the server of this key."""
+        """Yield how much the owner has used of each limit, without the server of this key."""
         return standings(self.policies, self.owner, self.counts(key))
 
     def charge(self, proposal: Proposal) -> Charge:

@@ -1,4 +1,4 @@
-"""The first gate, where a form or a query is sent: the hub shows a refusal on the form."""
+"""The first gate, for a form or a query: the hub shows its refusal on the form."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
