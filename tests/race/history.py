@@ -6,11 +6,13 @@ import json
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import requests
 
 from localcluster import LocalCluster
+from tests.race.beside import beside
 from tests.race.limits import Books, Limit, Server
 
 _OWNER, _NAME = "hub.jupyter.org/username", "hub.jupyter.org/servername"
@@ -61,13 +63,8 @@ class History:
         listed = self._cluster.api.get(self._path)
         assert not listed["items"], "the namespace has pods before the race"
         version = listed["metadata"]["resourceVersion"]
-        thread = threading.Thread(target=self._follow, args=(version,))
-        thread.start()
-        try:
+        with beside(partial(self._follow, version), self._over):
             yield
-        finally:
-            self._over.set()
-            thread.join()
 
     def take(self, event: dict[str, Any]) -> str:
         """Count a change of a pod; return its version."""

@@ -10,6 +10,7 @@ from typing import Any
 import requests
 
 from tests.hub.running import RunningHub
+from tests.race.beside import beside
 
 Server = dict[str, Any]
 
@@ -33,13 +34,8 @@ class Servers:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Poll twice a second while the block lasts."""
-        thread = threading.Thread(target=self._watch)
-        thread.start()
-        try:
+        with beside(self._watch, self._over):
             yield
-        finally:
-            self._over.set()
-            thread.join()
 
     def now(self, user: str, name: str = "") -> Server:
         """Return a user's server as of the last poll; {} for none."""
