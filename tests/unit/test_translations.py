@@ -1,16 +1,10 @@
 """Every sentence that users read is in the catalogue, and no word of it is outside."""
 
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from gettext import NullTranslations
-
 import pytest
-from babel.messages.pofile import read_po
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner import language, messages
+from gpuspawner import messages
 from gpuspawner.admission.rejection import (
     Bound,
     Breach,
@@ -34,9 +28,6 @@ from gpuspawner.messages.starts import preview
 from gpuspawner.offers import Offers
 from gpuspawner.options import NAMES, Gone, GPURequest, parse
 from gpuspawner.policy import Denial, DenialReason, Grant
-from gpuspawner.policy import denial as policy_denial
-from gpuspawner.policy.judging import Standing
-from gpuspawner.policy.policies import Limit, Measure, Per, Policy, What
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     Alternative,
@@ -53,6 +44,7 @@ from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source,
 from gpuspawner.spawn.profiles.choosing import Chosen, choose
 from gpuspawner.spawn.profiles.profile_list import WRITTEN_IN, read
 from tests.unit.form.page import Page
+from tests.unit.translating import Pseudo, speaking, untranslated
 from tools.catalogue import POT, catalogue
 
 GIB = 2**30
@@ -106,38 +98,6 @@ PROFILES = read(
     ]
 )
 LIVE = Live("8", "8", "8", "8")
-SENTENCES = {
-    text
-    for message in read_po(POT.open("rb"))
-    for text in ([message.id] if isinstance(message.id, str) else message.id)
-}
-
-
-class Pseudo(NullTranslations):
-    """A language that puts each known sentence in brackets, without its placeholders' values."""
-
-    def gettext(self, message: str) -> str:
-        assert message in SENTENCES
-        return re.sub(r"(\{\w+\})", r"⟧\1⟦", f"⟦{message}⟧")
-
-    def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
-        return self.gettext(msgid1 if n == 1 else msgid2)
-
-
-@contextmanager
-def speaking(tag: str, catalogue: NullTranslations) -> Iterator[None]:
-    token = language._current.set((tag, catalogue))
-    try:
-        yield
-    finally:
-        language._current.reset(token)
-
-
-def untranslated(text: str) -> list[str]:
-    """The words outside all brackets that are neither units nor names of resources and options."""
-    outside = re.sub(r"⟦[^⟦⟧]*⟧", "", text)
-    names = "|".join(map(re.escape, (*NAMES, "profile", WRITTEN_IN, "nvidia.com/gpu", "{choice}")))
-    return re.findall("[a-z]{2,}", re.sub(rf"{names}|\b[KMG]i?B?\b|null|true|false", "", outside))
 
 
 def room(resource, asked, most_free, free, most, total):
@@ -261,33 +221,6 @@ def test_every_rejection_by_the_api_server_is_translated(cause, of):
 def test_every_device_is_translated(resource):
     with speaking("x", Pseudo()):
         assert untranslated(messages.device(resource)) == []
-
-
-POLICY = Policy("1", explanation="3")
-MEASURES = (*map(Measure, What), Measure(What.GPUS, "1"), Measure(What.GPUS, "nvidia.com/gpu"))
-
-
-@pytest.mark.parametrize("choice", list(policy_denial.Choice))
-def test_what_a_policy_withholds_is_translated(choice):
-    with speaking("x", Pseudo()):
-        told = messages.policy_denied(policy_denial.Withheld(POLICY, choice, "1"), {"1": "2"})
-    assert untranslated(told.text) == []
-
-
-@pytest.mark.parametrize("servers", [(), ("",), ("", "1", "2")])
-@pytest.mark.parametrize("per", list(Per))
-@pytest.mark.parametrize("measure", MEASURES)
-@pytest.mark.parametrize("asked", [1, 2, 9 * GIB, GIB])
-def test_every_limit_that_a_server_breaks_is_translated(measure, per, servers, asked):
-    standing = Standing(POLICY, Limit(per, measure, 1 if asked < GIB else 8 * GIB), "1", 1, servers)
-    with speaking("x", Pseudo()):
-        denial = policy_denial.OverLimit(standing, asked)
-        told = messages.policy_denied(denial, {"1": "2"})
-        state = messages.state_text(Availability.denied(None, denial))
-        uncounted = messages.policy_denied(policy_denial.Uncounted("no word of this"), {})
-    assert untranslated(told.text) == []
-    assert untranslated(uncounted.text) == []
-    assert untranslated(f"{state.word} {state.detail}") == []
 
 
 sent = st.sampled_from(
