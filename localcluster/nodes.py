@@ -18,6 +18,18 @@ GROUP = "localcluster/group"
 DEVICES_AFTER = "localcluster/devices-after"
 #: A node's annotation: the devices that it will report, as JSON, if it registers without them.
 DEVICES = "localcluster/devices"
+#: A node's annotation: every image that it doesn't list takes so many seconds to be pulled.
+PULL_SECONDS = "localcluster/pull-seconds"
+#: A node's annotation: how many devices its plugin calls unhealthy, by resource, as JSON.
+UNHEALTHY_DEVICES = "localcluster/unhealthy-devices"
+#: The same of devices that the kubelet has lost, and that the API server doesn't know of yet.
+LOST_DEVICES = "localcluster/lost-devices"
+#: The same of devices that a container has been given, but doesn't see.
+HIDDEN_DEVICES = "localcluster/hidden-devices"
+#: A node's annotation: how much memory is left on it, such as 60Mi; its kubelet evicts the pods.
+LOW_MEMORY = "localcluster/low-memory"
+#: The same of its disk, such as 800Mi.
+LOW_DISK = "localcluster/low-disk"
 #: The API server puts this taint on every new node.
 NOT_READY_TAINT = "node.kubernetes.io/not-ready"
 #: A node that Karpenter adds has this taint until Karpenter has seen it; the effect is NoExecute.
@@ -49,6 +61,12 @@ def starting_node(name: str, group: NodeGroup, device_seconds: float) -> Object:
 def is_device(resource: str, count: str) -> bool:
     """Return whether a node has devices of this resource, which device plugins report."""
     return "/" in resource and count != "0"
+
+
+def amounts(node: Object, annotation: str) -> dict[str, int]:
+    """Return the numbers of devices in a node's annotation, by resource."""
+    text = node["metadata"].get("annotations", {}).get(annotation, "{}")
+    return {resource: int(number) for resource, number in json.loads(text).items()}
 
 
 def node_object(name: str, group: NodeGroup) -> Object:

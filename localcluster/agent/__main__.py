@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from localcluster.agent.api import Api
+from localcluster.agent.node_states import NodeStates
 from localcluster.agent.nodes import keep_nodes
 from localcluster.agent.pods import run_pods
 from localcluster.agent.process import ProcessRuntime
@@ -33,7 +34,8 @@ def main() -> None:
 async def _run(kubeconfig: Path, runtime: Runtime) -> None:
     loop = asyncio.get_running_loop()
     async with Api(kubeconfig) as api:
-        work = asyncio.gather(keep_nodes(api), run_pods(api, runtime))
+        states = NodeStates()
+        work = asyncio.gather(keep_nodes(api, states), run_pods(api, runtime, states))
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, work.cancel)
         if LIFELINE in os.environ:

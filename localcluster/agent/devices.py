@@ -2,10 +2,11 @@
 
 import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from localcluster.agent.api import Object
+from localcluster.nodes import HIDDEN_DEVICES, amounts
 from localcluster.nvml_stub import Gpu
 
 GIB = 2**30
@@ -63,16 +64,26 @@ class Allocations:
     def __init__(self) -> None:
         self._holders: dict[str, str] = {}
 
-    def take(self, holder: str, container: Object, node: Object) -> tuple[Device, ...]:
+    def take(
+        self, holder: str, container: Object, node: Object, reusable: Collection[Device] = ()
+    ) -> tuple[Device, ...]:
         """Give a pod, by its uid, the devices that its container requests.
 
         A pod that bypassed the scheduler may request more than are left; it gets the rest.
+
+        Args:
+            holder: the pod's uid.
+            container: its specification.
+            node: where it runs.
+            reusable: the devices of the pod's init containers that have ended. They come first:
+                devicesToAllocate in pkg/kubelet/cm/devicemanager/manager.go (v1.36.2).
         """
         taken: list[Device] = []
         limits = container.get("resources", {}).get("limits", {})
         for resource, devices in devices_of(node).items():
+            again = [device for device in devices if device in reusable]
             free = [device for device in devices if device.visible_as not in self._holders]
-            taken += free[: int(limits.get(resource, "0"))]
+            taken += [*again, *free][: int(limits.get(resource, "0"))]
         for device in taken:
             self._holders[device.visible_as] = holder
         return tuple(taken)
@@ -92,9 +103,16 @@ def visible(taken: Sequence[Device], asked: str | None, node: Object) -> tuple[D
             the node.
         node: where it runs.
     """
-    if taken or asked != "all":
-        return tuple(taken)
-    return tuple(device for devices in devices_of(node).values() for device in devices)
+    devices = devices_of(node)
+    if not taken and asked == "all":
+        return tuple(device for of_one in devices.values() for device in of_one)
+    hidden = amounts(node, HIDDEN_DEVICES)
+    invisible = {
+        device
+        for resource, of_one in devices.items()
+        for device in [it for it in taken if it in of_one][: hidden.get(resource, 0)]
+    }
+    return tuple(device for device in taken if device not in invisible)
 
 
 def _model(labels: Mapping[str, str]) -> Gpu:

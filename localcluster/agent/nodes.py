@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 
 from localcluster.agent import device_plugin
 from localcluster.agent.api import STRATEGIC, Api, ApiError, ChangeKind, Object
+from localcluster.agent.node_states import NodeStates
+from localcluster.agent.pressure import PRESSURES, shortages
 from localcluster.nodes import KEPT, NOT_READY_TAINT, SILENT, UNREGISTERED_TAINT
 
 log = logging.getLogger(__name__)
@@ -31,13 +33,15 @@ def is_registered(node: Object) -> bool:
     return all(taint["key"] != UNREGISTERED_TAINT for taint in taints)
 
 
-async def keep_nodes(api: Api) -> None:
+async def keep_nodes(api: Api, states: NodeStates) -> None:
     """Keep every node with the agent's annotation Ready, forever."""
     work: dict[str, list[asyncio.Task[None]]] = {}
     registering: set[str] = set()
+    health = device_plugin.Health(api)
     async with asyncio.TaskGroup() as tasks:
         async for change in api.follow("/api/v1/nodes", {}):
             node = change.object
+            await states.see(change)
             name = node["metadata"]["name"]
             if change.kind is ChangeKind.GONE or not is_kept(node):
                 for task in work.pop(name, []):
@@ -54,6 +58,8 @@ async def keep_nodes(api: Api) -> None:
                 work[name].append(tasks.create_task(readying))
             if name not in registering:
                 await _make_ready(api, node)
+            await health.report(node)
+            await _report_pressures(api, node)
 
 
 async def _make_ready_once_registered(api: Api, name: str, registering: set[str]) -> None:
@@ -65,7 +71,7 @@ async def _make_ready_once_registered(api: Api, name: str, registering: set[str]
     path = f"/api/v1/nodes/{name}"
     try:
         # Without this condition, the controllers would remove the taint of a node that isn't Ready.
-        await _report(api, path, _condition("False", "KubeletNotReady"))
+        await _report(api, path, _condition("Ready", "False", "KubeletNotReady"))
         while not is_registered(await api.get(path)):  # noqa: ASYNC110, it is only a simulation
             await asyncio.sleep(_LOOK_EVERY)
         await asyncio.sleep(_REGISTERED_BEFORE)
@@ -84,7 +90,7 @@ async def _make_ready(api: Api, node: Object) -> None:
     others = [taint for taint in taints if taint["key"] != NOT_READY_TAINT]
     try:
         if not ready or ready[0]["status"] != "True":
-            await _report(api, path, _condition("True", "KubeletReady"))
+            await _report(api, path, _condition("Ready", "True", "KubeletReady"))
         if len(others) < len(taints):
             version = {"resourceVersion": node["metadata"]["resourceVersion"]}
             await api.patch(path, {"metadata": version, "spec": {"taints": others}})
@@ -94,9 +100,28 @@ async def _make_ready(api: Api, node: Object) -> None:
             raise
 
 
-def _condition(status: str, reason: str) -> Object:
+async def _report_pressures(api: Api, node: Object) -> None:
+    """Say what a node is short of, and what it is no longer short of."""
+    conditions = node["status"].get("conditions", [])
+    said = {c["type"] for c in conditions if c["status"] == "True"}
+    short = {shortage.pressure for shortage in shortages(node)}
+    for pressure in PRESSURES:
+        is_low = pressure in short
+        if is_low == (pressure.condition in said):
+            continue
+        reason, message = pressure.when_low if is_low else pressure.when_well
+        condition = _condition(pressure.condition, "True" if is_low else "False", reason)
+        try:
+            path = f"/api/v1/nodes/{node['metadata']['name']}"
+            await _report(api, path, condition | {"message": message})
+        except ApiError as error:
+            if error.status not in (404, 409):
+                raise
+
+
+def _condition(kind: str, status: str, reason: str) -> Object:
     times = {"lastHeartbeatTime": _now(), "lastTransitionTime": _now()}
-    return {"type": "Ready", "status": status, "reason": reason, **times}
+    return {"type": kind, "status": status, "reason": reason, **times}
 
 
 async def _report(api: Api, path: str, condition: Object) -> None:

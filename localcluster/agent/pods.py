@@ -4,16 +4,19 @@ import asyncio
 import logging
 
 from localcluster.agent.addresses import Addresses
-from localcluster.agent.api import Api, Change, ChangeKind
+from localcluster.agent.api import Api, Change, ChangeKind, Object
+from localcluster.agent.images import NodeImages
+from localcluster.agent.node_states import NodeStates
+from localcluster.agent.report import is_over
 from localcluster.agent.runtime import Runtime
-from localcluster.agent.worker import PodWorker
+from localcluster.agent.worker import Machine, PodWorker
 
 log = logging.getLogger(__name__)
 
 
-async def run_pods(api: Api, runtime: Runtime) -> None:
+async def run_pods(api: Api, runtime: Runtime, states: NodeStates) -> None:
     """Run bound pods until cancelled, then end what runs."""
-    pods = Pods(api, runtime)
+    pods = Pods(Machine(api, runtime, states, NodeImages(api), Addresses()))
     try:
         # A pod without a node is the scheduler's task.
         async for change in api.follow("/api/v1/pods", {"fieldSelector": "spec.nodeName!="}):
@@ -25,10 +28,8 @@ async def run_pods(api: Api, runtime: Runtime) -> None:
 class Pods:
     """A worker for each bound pod, by the pod's uid."""
 
-    def __init__(self, api: Api, runtime: Runtime) -> None:
-        self._api = api
-        self._runtime = runtime
-        self._addresses = Addresses()
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
         self._workers: dict[str, PodWorker] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -43,11 +44,16 @@ class Pods:
         elif worker := self._workers.get(uid):
             worker.see(pod)
         else:
-            worker = PodWorker(self._api, self._runtime, self._addresses, pod)
+            worker = PodWorker(self._machine, pod, self._admitted)
             self._workers[uid] = worker
             task = asyncio.create_task(worker.run(), name=pod["metadata"]["name"])
             self._tasks[uid] = task
             task.add_done_callback(lambda done: self._ended(uid, done))
+
+    def _admitted(self, node: str) -> list[Object]:
+        """Return the pods of a node that were admitted and haven't ended."""
+        pods = [worker.report.pod for worker in self._workers.values() if worker.is_admitted]
+        return [pod for pod in pods if pod["spec"]["nodeName"] == node and not is_over(pod)]
 
     def _ended(self, uid: str, task: asyncio.Task[None]) -> None:
         del self._tasks[uid]

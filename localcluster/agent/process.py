@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import signal
@@ -12,7 +13,8 @@ from localcluster import nvml_stub
 from localcluster.agent.api import Object
 from localcluster.agent.devices import Allocations, Device, visible
 from localcluster.agent.environment import command_line, container_variables
-from localcluster.agent.runtime import Reported, Running, Sandbox, StartError
+from localcluster.agent.runtime import Done, Exit, Reported, Running, Sandbox, StartError
+from localcluster.agent.termination import last_words
 from localcluster.errors import LocalClusterError
 from localcluster.processes import signal_at_parents_end
 
@@ -78,8 +80,10 @@ class ProcessSandbox:
         line = command_line(container, variables, is_root=os.geteuid() == 0)
         if not line:
             return Reported()
+        log = self._logs / f"{container['name']}.log"
         try:
-            with (self._logs / f"{container['name']}.log").open("ab") as output:
+            with log.open("ab") as output:
+                before = output.tell()
                 process = await asyncio.create_subprocess_exec(
                     *line,
                     cwd=self._home,
@@ -91,15 +95,15 @@ class ProcessSandbox:
                     preexec_fn=_killed_with_the_agent,
                 )
         except OSError as error:
-            raise StartError(f'exec: "{line[0]}": {error.strerror}') from error
-        started = ProcessContainer(process, mark)
+            raise StartError(_not_started(line[0], error)) from error
+        started = ProcessContainer(process, mark, log, before)
         self._started.append(started)
         return started
 
-    async def run_to_end(self, container: Object) -> int:
-        """Run an init container; report success if its image holds the command."""
+    async def start_init(self, container: Object) -> Running:
+        """Start an init container; report success if its image holds the command."""
         running = await self.start(container)
-        return 0 if isinstance(running, Reported) else await running.wait()
+        return Done() if isinstance(running, Reported) else running
 
     async def close(self) -> None:
         """Kill all processes that still run, and give back the GPUs."""
@@ -115,7 +119,7 @@ class ProcessSandbox:
         if taken:
             own[_VISIBLE_DEVICES] = ",".join(device.visible_as for device in taken)
         seen = visible(taken, own.get(_VISIBLE_DEVICES), self._node)
-        if seen and self._nvml:
+        if (seen or taken) and self._nvml:
             own |= nvml_stub.environment(self._nvml, [device.gpu for device in seen], own)
         return own
 
@@ -123,24 +127,48 @@ class ProcessSandbox:
         """Return the container's devices; they stay the same when it restarts."""
         name = container["name"]
         if name not in self._taken:
-            self._taken[name] = self._allocations.take(self._uid, container, self._node)
+            self._taken[name] = self._allocations.take(
+                self._uid, container, self._node, self._reusable()
+            )
         return self._taken[name]
+
+    def _reusable(self) -> set[Device]:
+        """Return the devices of init containers that no other container has been given since."""
+        spec = self._pod["spec"]
+        inits = {
+            it["name"]
+            for it in spec.get("initContainers", [])
+            if it.get("restartPolicy") != "Always"
+        }
+        kept = {it for name, taken in self._taken.items() if name not in inits for it in taken}
+        return {it for name in inits for it in self._taken.get(name, ())} - kept
 
 
 class ProcessContainer:
-    """A container's first process, the leader of a session."""
+    """A container's first process, the leader of a session.
 
-    def __init__(self, process: asyncio.subprocess.Process, mark: str) -> None:
+    Args:
+        process: that process.
+        mark: what marks all processes of the container.
+        log: the file that they write to.
+        before: the bytes that containers before this one wrote to it.
+    """
+
+    def __init__(
+        self, process: asyncio.subprocess.Process, mark: str, log: Path, before: int
+    ) -> None:
         self._process = process
         self._mark = mark
+        self._log = log
+        self._before = before
 
-    async def wait(self) -> int:
-        """Wait for the first process to end, and return its exit code as a shell would."""
+    async def wait(self) -> Exit:
+        """Wait for the first process to end; its exit code is as a shell would say it."""
         code = await self._process.wait()
         _kill_all(self._mark)
-        return 128 - code if code < 0 else code
+        return Exit(128 - code if code < 0 else code, output=last_words(self._log, self._before))
 
-    async def stop(self, grace: float) -> int:
+    async def stop(self, grace: float) -> Exit:
         """Send SIGTERM; after ``grace`` seconds kill it and all processes that it started."""
         if grace > 0:
             self._signal(signal.SIGTERM)
@@ -153,6 +181,21 @@ class ProcessContainer:
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, number)
+
+
+def _not_started(program: str, error: OSError) -> str:
+    """Return what containerd and runc say of a program that can't be run."""
+    why = f'exec: "{program}": {(error.strerror or "").lower()}'
+    if error.errno == errno.ENOENT:
+        why = (
+            f'exec: "{program}": stat {program}: no such file or directory'
+            if "/" in program
+            else f'exec: "{program}": executable file not found in $PATH'
+        )
+    return (
+        "failed to create containerd task: failed to create shim task: OCI runtime create failed: "
+        f"runc create failed: unable to start container process: error during container init: {why}"
+    )
 
 
 def _kill_all(mark: str) -> None:

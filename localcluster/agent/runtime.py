@@ -1,6 +1,7 @@
 """The interface of runtimes, and the one that only reports containers as running."""
 
 import asyncio
+from dataclasses import dataclass
 from typing import Protocol
 
 from localcluster.agent.api import Object
@@ -10,15 +11,30 @@ class StartError(Exception):
     """A container could not be started; the text is the reason."""
 
 
+@dataclass(frozen=True)
+class Exit:
+    """How a container ended.
+
+    Attributes:
+        code: its exit code.
+        reason: one word, if it isn't what the code says.
+        output: the last that it printed.
+    """
+
+    code: int
+    reason: str = ""
+    output: str = ""
+
+
 class Running(Protocol):
     """A container that was started."""
 
-    async def wait(self) -> int:
-        """Wait until it ends, and return its exit code."""
+    async def wait(self) -> Exit:
+        """Wait until it ends, and return how."""
         ...
 
-    async def stop(self, grace: float) -> int:
-        """Send SIGTERM, kill it after ``grace`` seconds, and return its exit code."""
+    async def stop(self, grace: float) -> Exit:
+        """Send SIGTERM, kill it after ``grace`` seconds, and return how it ended."""
         ...
 
 
@@ -33,8 +49,8 @@ class Sandbox(Protocol):
         """
         ...
 
-    async def run_to_end(self, container: Object) -> int:
-        """Run an init container and return its exit code.
+    async def start_init(self, container: Object) -> Running:
+        """Start an init container, which ends by itself.
 
         Raises:
             StartError: it cannot be started.
@@ -57,14 +73,26 @@ class Runtime(Protocol):
 class Reported:
     """A container that is reported as running until it is stopped."""
 
-    async def wait(self) -> int:
+    async def wait(self) -> Exit:
         """Never return."""
         await asyncio.Event().wait()
         raise AssertionError
 
-    async def stop(self, grace: float) -> int:  # noqa: ARG002
+    async def stop(self, grace: float) -> Exit:  # noqa: ARG002
         """Return success immediately."""
-        return 0
+        return Exit(0)
+
+
+class Done:
+    """An init container that is reported as successful."""
+
+    async def wait(self) -> Exit:
+        """Return success immediately."""
+        return Exit(0)
+
+    async def stop(self, grace: float) -> Exit:  # noqa: ARG002
+        """Return success immediately."""
+        return Exit(0)
 
 
 class ReportSandbox:
@@ -74,9 +102,9 @@ class ReportSandbox:
         """Report the container started."""
         return Reported()
 
-    async def run_to_end(self, container: Object) -> int:  # noqa: ARG002
+    async def start_init(self, container: Object) -> Running:  # noqa: ARG002
         """Report success."""
-        return 0
+        return Done()
 
     async def close(self) -> None:
         """Do nothing, since nothing ran."""

@@ -6,6 +6,12 @@ from datetime import UTC, datetime
 
 from localcluster.agent.api import Object
 
+#: What a container of a pod with init containers waits for.
+INITIALIZING = "PodInitializing"
+
+_TERMINAL = ("Succeeded", "Failed")
+_OWN = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
+
 
 @dataclass(frozen=True)
 class Waiting:
@@ -45,10 +51,15 @@ class Container:
     state: State = field(default_factory=Waiting)
     last: Terminated | None = None
     restarts: int = 0
+    is_sidecar: bool = False
 
 
-def phase(containers: Sequence[Container], restart_policy: str) -> str:
+def phase(
+    containers: Sequence[Container], restart_policy: str, init: Sequence[Container] = ()
+) -> str:
     """Return the pod's phase, as the kubelet's ``getPhase`` does for plain containers."""
+    if restart_policy == "Never" and any(_has_failed(each) for each in init):
+        return "Failed"
     states = [container.state for container in containers]
     if any(isinstance(c.state, Waiting) and c.last is None for c in containers):
         return "Pending"
@@ -61,34 +72,47 @@ def phase(containers: Sequence[Container], restart_policy: str) -> str:
 
 
 def pod_status(
-    old: Object, containers: Sequence[Container], *, phase: str, ip: str, started: datetime
+    old: Object,
+    containers: Sequence[Container],
+    *,
+    phase: str,
+    ip: str,
+    started: datetime,
+    init: Sequence[Container] = (),
 ) -> Object:
-    """Return the complete new status; what others wrote into the old one stays.
+    """Return the complete status; what others wrote into the old one stays.
 
     Phase, podIP and containerStatuses must be written together: KubeSpawner treats a Running pod
     without one of the others as an error.
+
+    Args:
+        old: the status so far.
+        containers: those that run side by side.
+        phase: the pod's phase.
+        ip: its address; "" before its sandbox exists.
+        started: when the kubelet first saw it.
+        init: those that must end, or as sidecars start, before the others.
     """
-    is_ready = phase == "Running" and all(isinstance(c.state, Running) for c in containers)
-    ours = {
-        "PodReadyToStartContainers": "True",
-        "Initialized": "True",
-        "Ready": "True" if is_ready else "False",
-        "ContainersReady": "True" if is_ready else "False",
-    }
     before = {condition["type"]: condition for condition in old.get("conditions", [])}
-    conditions = [_condition(before, kind, value) for kind, value in ours.items()]
-    conditions += [condition for kind, condition in before.items() if kind not in ours]
-    return {
+    others = [condition for kind, condition in before.items() if kind not in _OWN]
+    conditions = [
+        _condition(before, kind, *value)
+        for kind, value in _conditions(containers, init, phase, ip).items()
+    ]
+    status = {
         **old,
         "phase": phase,
-        "podIP": ip,
-        "podIPs": [{"ip": ip}],
         "hostIP": "127.0.0.1",
         "hostIPs": [{"ip": "127.0.0.1"}],
         "startTime": old.get("startTime") or timestamp(started),
-        "conditions": conditions,
+        "conditions": [*conditions, *others],
         "containerStatuses": [_container_status(container) for container in containers],
     }
+    if ip:
+        status |= {"podIP": ip, "podIPs": [{"ip": ip}]}
+    if init:
+        status["initContainerStatuses"] = [_container_status(each, is_init=True) for each in init]
+    return status
 
 
 def timestamp(moment: datetime) -> str:
@@ -96,26 +120,85 @@ def timestamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _condition(before: dict[str, Object], kind: str, value: str) -> Object:
-    old = before.get(kind)
-    if old and old["status"] == value:
-        return old
-    return {"type": kind, "status": value, "lastTransitionTime": timestamp(datetime.now(UTC))}
+#: A condition's status, reason and message.
+_Value = tuple[str, str, str]
 
 
-def _container_status(container: Container) -> Object:
-    is_running = isinstance(container.state, Running)
+def _conditions(
+    containers: Sequence[Container], init: Sequence[Container], phase: str, ip: str
+) -> dict[str, _Value]:
+    """Return the kubelet's conditions (pkg/kubelet/status/generate.go, v1.36.2)."""
+    has_sandbox = bool(ip) and phase not in _TERMINAL
+    ready = _ready(containers, init, phase)
     return {
+        "PodReadyToStartContainers": ("True" if has_sandbox else "False", "", ""),
+        "Initialized": _initialized(containers, init, phase),
+        "Ready": ready,
+        "ContainersReady": ready,
+    }
+
+
+def _initialized(containers: Sequence[Container], init: Sequence[Container], phase: str) -> _Value:
+    if phase == "Succeeded":
+        return "True", "PodCompleted", ""
+    # A regular container that has started proves it.
+    started = any(not isinstance(c.state, Waiting) or c.last for c in containers)
+    incomplete = [] if started else [each.name for each in init if not _is_done(each)]
+    if not incomplete:
+        return "True", "", ""
+    names = " ".join(incomplete)
+    return "False", "ContainersNotInitialized", f"containers with incomplete status: [{names}]"
+
+
+def _ready(containers: Sequence[Container], init: Sequence[Container], phase: str) -> _Value:
+    if phase in _TERMINAL:
+        return "False", "PodCompleted" if phase == "Succeeded" else "PodFailed", ""
+    sidecars = [each for each in init if each.is_sidecar]
+    unready = [c.name for c in [*sidecars, *containers] if not isinstance(c.state, Running)]
+    if not unready and phase == "Running":
+        return "True", "", ""
+    names = " ".join(unready)
+    return "False", "ContainersNotReady", f"containers with unready status: [{names}]"
+
+
+def _is_done(init: Container) -> bool:
+    if init.is_sidecar:
+        return isinstance(init.state, Running)
+    return isinstance(init.state, Terminated) and init.state.exit_code == 0
+
+
+def _has_failed(init: Container) -> bool:
+    state = init.state
+    return not init.is_sidecar and isinstance(state, Terminated) and state.exit_code != 0
+
+
+def _condition(
+    before: dict[str, Object], kind: str, value: str, reason: str, message: str
+) -> Object:
+    old = before.get(kind, {})
+    is_same = old.get("status") == value
+    moment = old["lastTransitionTime"] if is_same else timestamp(datetime.now(UTC))
+    condition = {"type": kind, "status": value, "lastTransitionTime": moment}
+    told = {"reason": reason, "message": message}
+    return condition | {key: text for key, text in told.items() if text}
+
+
+def _container_status(container: Container, *, is_init: bool = False) -> Object:
+    is_running = isinstance(container.state, Running)
+    was_created = not isinstance(container.state, Waiting) or container.last
+    status = {
         "name": container.name,
         "image": container.image,
-        "imageID": f"localcluster://{container.image}",
-        "containerID": f"localcluster://{container.name}-{container.restarts}",
+        "imageID": f"localcluster://{container.image}" if was_created else "",
         "restartCount": container.restarts,
-        "ready": is_running,
+        "ready": _is_done(container) if is_init else is_running,
         "started": is_running,
         "state": _state(container.state),
         "lastState": _state(container.last) if container.last else {},
     }
+    if was_created:
+        status["containerID"] = f"localcluster://{container.name}-{container.restarts}"
+    return status
 
 
 def _state(state: State) -> Object:

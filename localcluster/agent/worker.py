@@ -1,83 +1,90 @@
 """Runs one pod, from its binding to its deletion."""
 
 import asyncio
-import logging
-from collections.abc import Sequence
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
+from localcluster.agent import admission, eviction
 from localcluster.agent.addresses import Addresses
 from localcluster.agent.api import Api, ApiError, Object
-from localcluster.agent.events import record
+from localcluster.agent.containers import ContainerWorker, Start
+from localcluster.agent.faults import Faults, faults_of
+from localcluster.agent.images import NodeImages, Puller
+from localcluster.agent.node_states import NodeStates
 from localcluster.agent.nodes import is_kept
-from localcluster.agent.runtime import Running as RunningContainer
-from localcluster.agent.runtime import Runtime, Sandbox, StartError
-from localcluster.agent.status import (
-    Container,
-    Running,
-    State,
-    Terminated,
-    Waiting,
-    phase,
-    pod_status,
-)
+from localcluster.agent.pressure import Shortage
+from localcluster.agent.report import PodReport, is_over
+from localcluster.agent.runtime import Runtime, Sandbox
+from localcluster.agent.volumes import Volumes
 
-log = logging.getLogger(__name__)
+_UNLIMITED_GRACE = 30
 
-#: A pod's annotation: how long its containers take to be created, in seconds.
-START_AFTER = "localcluster/start-after"
 
-_START_ERROR = 128
-_FIRST_BACKOFF, _LONGEST_BACKOFF = 10.0, 300.0
-_RAN_WELL = timedelta(minutes=10)
+@dataclass(frozen=True)
+class Machine:
+    """What all pods share."""
+
+    api: Api
+    runtime: Runtime
+    states: NodeStates
+    images: NodeImages
+    addresses: Addresses
 
 
 class PodWorker:
-    """Runs one pod's containers and reports on them, as a kubelet does."""
+    """Runs one pod's containers and reports on them, as a kubelet does.
 
-    def __init__(self, api: Api, runtime: Runtime, addresses: Addresses, pod: Object) -> None:
-        self._api = api
-        self._runtime = runtime
-        self._addresses = addresses
-        self._pod = pod
-        self._path = "/api/v1/namespaces/{namespace}/pods/{name}".format(**pod["metadata"])
-        self._started = datetime.now(UTC)
-        self._ip = ""
-        self._containers = {c["name"]: Container(c["name"], c["image"]) for c in _main(pod)}
-        self._running: dict[str, RunningContainer] = {}
-        self._end: Object = {}
-        self._writing = asyncio.Lock()
-        self._deleted = asyncio.Event()
+    Args:
+        machine: what all pods share.
+        pod: the pod.
+        neighbours: returns the pods of a node that were admitted and that haven't ended.
+    """
+
+    def __init__(
+        self, machine: Machine, pod: Object, neighbours: Callable[[str], list[Object]]
+    ) -> None:
+        self.report = PodReport(machine.api, pod, machine.states)
+        self.is_admitted = False
+        self._machine = machine
+        self._neighbours = neighbours
+        self._containers: dict[str, ContainerWorker] = {}
         self.see(pod)
 
     def see(self, pod: Object) -> None:
         """Remember the pod as it is now."""
-        self._pod = pod
-        if "deletionTimestamp" in pod["metadata"]:
-            self._deleted.set()
+        self.report.see(pod)
 
     async def run(self) -> None:
         """Run the pod to its end; when cancelled, kill it."""
-        if _is_over(self._pod):
+        if is_over(self.report.pod):
             return
         node = await self._node()
         if not node:
             return
-        self._ip = self._pod["status"].get("podIP") or self._addresses.take()
-        sandbox = self._runtime.sandbox(self._pod, node, self._ip)
+        if not await self._admit(node):
+            # The API server itself removes a pod that it knows has failed.
+            await self.report.deleted.wait()
+            await self.report.delete()
+            return
+        pod = self.report.pod
+        address = pod["status"].get("podIP") or self._machine.addresses.take()
+        sandbox = self._machine.runtime.sandbox(pod, node, address)
         try:
-            await self._until_deleted(sandbox)
+            await self._until_deleted(sandbox, address)
             if await self._node():
-                await self._terminate()
+                await self._stop_all()
+                await self.report.delete()
         finally:
             await sandbox.close()
-            self._addresses.give_back(self._ip)
+            self._machine.addresses.give_back(address)
 
     async def _node(self) -> Object | None:
         """Wait until the pod's node is alive and return it; None if it isn't the agent's."""
         while True:
             try:
-                node = await self._api.get(f"/api/v1/nodes/{self._pod['spec']['nodeName']}")
+                name = self.report.pod["spec"]["nodeName"]
+                node = await self._machine.api.get(f"/api/v1/nodes/{name}")
             except ApiError:
                 return None
             if is_kept(node):
@@ -86,32 +93,55 @@ class PodWorker:
                 return None
             await asyncio.sleep(1)
 
-    async def _until_deleted(self, sandbox: Sandbox) -> None:
-        life = asyncio.create_task(self._live(sandbox))
-        deleted = asyncio.create_task(self._deleted.wait())
+    async def _admit(self, node: Object) -> bool:
+        """Refuse the pod if its node can't run it; return whether it may run."""
+        pod, name = self.report.pod, node["metadata"]["name"]
+        # A pod that runs, or that shall end, is not asked again.
+        if "startTime" in pod["status"] or self.report.deleted.is_set():
+            self.is_admitted = True
+            return True
+        short = self._machine.states.short_of(name)
+        pressures = [shortage.pressure.condition for shortage in short]
+        device_error = faults_of(pod).device_error
+        refused = admission.rejection(pod, node, self._neighbours(name), device_error, pressures)
+        if refused:
+            await self.report.reject(refused.reason, refused.message)
+        self.is_admitted = not refused
+        return self.is_admitted
+
+    async def _until_deleted(self, sandbox: Sandbox, address: str) -> None:
+        pod = self.report.pod
+        faults = faults_of(pod)
+        life = asyncio.create_task(self._live(sandbox, address, faults))
+        deleted = asyncio.create_task(self.report.deleted.wait())
+        pressure = asyncio.create_task(self._machine.states.wait_short(pod["spec"]["nodeName"]))
+        waited = {life, deleted} if admission.is_critical(pod) else {life, deleted, pressure}
         try:
             done, _ = await asyncio.wait(
-                [life, deleted], timeout=self._left(), return_when=asyncio.FIRST_COMPLETED
+                waited, timeout=self._left(), return_when=asyncio.FIRST_COMPLETED
             )
             if not done:
                 await self._end_at_deadline(life)
-                await deleted
+            elif pressure in done and not deleted.done():
+                await self._evict(life, pressure.result(), faults)
             elif life.done():
                 # Raise an error of the pod; a pod that has ended waits for its deletion.
                 life.result()
-                await deleted
+            await deleted
         finally:
-            life.cancel()
-            deleted.cancel()
-            await asyncio.gather(life, deleted, return_exceptions=True)
+            tasks = (life, deleted, pressure)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     def _left(self) -> float | None:
         """How many seconds the pod may still run; None without a deadline."""
-        seconds: float | None = self._pod["spec"].get("activeDeadlineSeconds")
+        pod = self.report.pod
+        seconds: float | None = pod["spec"].get("activeDeadlineSeconds")
         if seconds is None:
             return None
-        since = self._pod["status"].get("startTime")
-        began = datetime.fromisoformat(since) if since else self._started
+        since = pod["status"].get("startTime")
+        began = datetime.fromisoformat(since) if since else self.report.started
         passed = (datetime.now(UTC) - began).total_seconds()
         return max(0.0, seconds - passed)
 
@@ -120,167 +150,84 @@ class PodWorker:
         life.cancel()
         await asyncio.gather(life, return_exceptions=True)
         message = "Pod was active on the node longer than the specified deadline"
-        self._end = {"phase": "Failed", "reason": "DeadlineExceeded", "message": message}
-        await self._event("DeadlineExceeded", message)
+        self.report.end = {"phase": "Failed", "reason": "DeadlineExceeded", "message": message}
+        await self.report.events.normal("DeadlineExceeded", message)
         await self._stop_all()
 
-    async def _live(self, sandbox: Sandbox) -> None:
-        if delay := self._pod["metadata"].get("annotations", {}).get(START_AFTER):
-            await self._write()
-            await asyncio.sleep(float(delay))
-        for container in _init(self._pod):
-            await self._initialize(sandbox, container)
-        async with asyncio.TaskGroup() as containers:
-            for container in _main(self._pod):
-                containers.create_task(self._keep_running(sandbox, container))
+    async def _evict(self, life: asyncio.Task[None], shortage: Shortage, faults: Faults) -> None:
+        """End a pod that hasn't ended, because its node is short of something."""
+        if is_over(self.report.pod):
+            return
+        running = [name for name, container in self._containers.items() if container.running]
+        life.cancel()
+        await asyncio.gather(life, return_exceptions=True)
+        message = eviction.message(self.report.pod, shortage, faults.uses, running)
+        await self.report.events.warning(eviction.REASON, message)
+        self.report.end = eviction.end(message)
+        await self._stop_all(eviction.GRACE)
 
-    async def _initialize(self, sandbox: Sandbox, container: Object) -> None:
-        """Run an init container until it succeeds, with the kubelet's back-off."""
-        for attempt in range(1, 1000):
-            try:
-                code = await sandbox.run_to_end(container)
-            except StartError as error:
-                await self._event("Failed", f"Error: {error}", "Warning")
-                code = _START_ERROR
-            if code == 0:
-                return
-            message = f"Back-off restarting failed container {container['name']}"
-            await self._event("BackOff", message, "Warning")
-            await asyncio.sleep(_backoff(attempt))
-
-    async def _keep_running(self, sandbox: Sandbox, container: Object) -> None:
-        """Start a container, and restart it when it ends if the pod's restartPolicy says so."""
-        name, policy = container["name"], self._pod["spec"]["restartPolicy"]
-        failures = 0
-        while True:
-            ended = await self._run_once(sandbox, container)
-            restarts = policy == "Always" or (policy == "OnFailure" and ended.exit_code != 0)
-            await self._set(name, ended)
-            if not restarts:
-                return
-            failures = 0 if ended.until - ended.since > _RAN_WELL else failures + 1
-            if failures > 1:
-                message = f"Back-off restarting failed container {name}"
-                await self._set(name, Waiting("CrashLoopBackOff", message))
-                await self._event("BackOff", message, "Warning")
-                await asyncio.sleep(_backoff(failures - 1))
-            self._containers[name] = replace(
-                self._containers[name], restarts=self._containers[name].restarts + 1
-            )
-
-    async def _run_once(self, sandbox: Sandbox, container: Object) -> Terminated:
-        name, since = container["name"], datetime.now(UTC)
-        try:
-            running = await sandbox.start(container)
-        except StartError as error:
-            await self._event("Failed", f"Error: {error}", "Warning")
-            now = datetime.now(UTC)
-            return Terminated(_START_ERROR, since, now, "StartError", str(error))
-        self._running[name] = running
-        await self._set(name, Running(since))
-        image = f'Container image "{container["image"]}" already present on machine'
-        await self._event("Pulled", image)
-        await self._event("Created", f"Created container: {name}")
-        await self._event("Started", f"Started container {name}")
-        code = await running.wait()
-        del self._running[name]
-        return Terminated(code, since, datetime.now(UTC))
-
-    async def _terminate(self) -> None:
-        """End the containers, write how they ended, and remove the pod from the API server."""
-        metadata = self._pod["metadata"]
-        await self._stop_all()
-        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": metadata["uid"]}}
-        try:
-            await self._api.delete(self._path, options)
-        except ApiError as error:
-            if error.status not in (404, 409):
-                raise
-
-    async def _stop_all(self) -> None:
-        """End the containers, and write how they ended."""
-        grace = self._pod["metadata"].get("deletionGracePeriodSeconds", 30)
-        await asyncio.gather(*(self._stop(name, grace) for name in list(self._running)))
-        await self._write(final=True)
-
-    async def _stop(self, name: str, grace: float) -> None:
-        record = self._containers[name]
-        since = record.state.since if isinstance(record.state, Running) else self._started
-        announced = asyncio.create_task(self._event("Killing", f"Stopping container {name}"))
-        code = await self._running[name].stop(grace)
-        await announced
-        self._containers[name] = replace(record, state=Terminated(code, since, datetime.now(UTC)))
-
-    async def _set(self, name: str, state: State) -> None:
-        """Change a container's state and write the pod's status."""
-        old = self._containers[name]
-        last = old.state if isinstance(old.state, Terminated) else old.last
-        self._containers[name] = replace(old, state=state, last=last)
-        await self._write()
-
-    async def _write(self, *, final: bool = False) -> None:
-        """Write the complete status; the pod may change or be deleted meanwhile."""
-        async with self._writing:
-            while True:
-                pod, containers = self._pod, list(self._containers.values())
-                policy = "Never" if final else pod["spec"]["restartPolicy"]
-                status = pod_status(
-                    pod["status"],
-                    containers,
-                    phase=_final_phase(containers) if final else phase(containers, policy),
-                    ip=self._ip,
-                    started=self._started,
-                )
-                status |= self._end
-                try:
-                    written = await self._api.replace(
-                        f"{self._path}/status", {**pod, "status": status}
-                    )
-                except ApiError as error:
-                    if error.status not in (404, 409):
-                        log.warning("status of %s: %s", self._path, error)
-                    if error.status != 409 or not await self._read_again():
-                        return
-                else:
-                    self.see(written)
+    async def _live(self, sandbox: Sandbox, address: str, faults: Faults) -> None:
+        pod, machine = self.report.pod, self._machine
+        volumes = Volumes(machine.api, pod, self.report.events, faults)
+        if volumes.takes_time():
+            await self.report.write()
+        await volumes.set_up()
+        self.report.ip = address
+        if faults.start_after:
+            await self.report.write()
+            await asyncio.sleep(faults.start_after)
+        node = pod["spec"]["nodeName"]
+        puller = Puller(machine.images, self.report.events, faults, node, self.report.write)
+        async with asyncio.TaskGroup() as running:
+            for container in pod["spec"].get("initContainers", []):
+                if container.get("restartPolicy") == "Always":
+                    running.create_task(self._run(puller, faults, container, sandbox.start))
+                elif await self._run(
+                    puller, faults.of_init_containers(), container, sandbox.start_init
+                ):
+                    # It failed for good.
                     return
+            for container in pod["spec"]["containers"]:
+                running.create_task(self._run(puller, faults, container, sandbox.start))
 
-    async def _read_again(self) -> bool:
-        """Read the pod; return whether it is still the one that this worker runs."""
-        try:
-            pod = await self._api.get(self._path)
-        except ApiError:
-            return False
-        if pod["metadata"]["uid"] != self._pod["metadata"]["uid"]:
-            return False
-        self.see(pod)
-        return True
+    async def _run(
+        self,
+        puller: Puller,
+        faults: Faults,
+        container: Object,
+        start: Start,
+    ) -> int:
+        """Run a container to its last end, and return its exit code."""
+        worker = ContainerWorker(
+            self._machine.api,
+            self.report,
+            puller,
+            faults,
+            container,
+            start,
+            self._policy(container),
+        )
+        self._containers[container["name"]] = worker
+        return await worker.run()
 
-    async def _event(self, reason: str, message: str, kind: str = "Normal") -> None:
-        await record(self._api, self._pod, reason, message, kind)
+    def _policy(self, container: Object) -> str:
+        """Return the restartPolicy that holds for a container."""
+        spec = self.report.pod["spec"]
+        own, of_pod = container.get("restartPolicy"), str(spec["restartPolicy"])
+        if own:
+            return str(own)
+        is_init = container in spec.get("initContainers", [])
+        return "OnFailure" if is_init and of_pod == "Always" else of_pod
 
-
-def _is_over(pod: Object) -> bool:
-    return pod["status"].get("phase") in ("Succeeded", "Failed")
-
-
-def _init(pod: Object) -> list[Object]:
-    """Return the init containers that must end before the others start."""
-    return [c for c in pod["spec"].get("initContainers", []) if c.get("restartPolicy") != "Always"]
-
-
-def _main(pod: Object) -> list[Object]:
-    """Return the containers that run side by side, sidecars first."""
-    sidecars = [c for c in pod["spec"].get("initContainers", []) if c not in _init(pod)]
-    return [*sidecars, *pod["spec"]["containers"]]
-
-
-def _final_phase(containers: Sequence[Container]) -> str:
-    """Return the phase of a pod that was deleted: no container starts again."""
-    states = [container.state for container in containers]
-    succeeded = all(isinstance(s, Terminated) and s.exit_code == 0 for s in states)
-    return "Succeeded" if succeeded else "Failed"
-
-
-def _backoff(failures: int) -> float:
-    return min(_FIRST_BACKOFF * 2.0 ** (failures - 1), _LONGEST_BACKOFF)
+    async def _stop_all(self, grace: float | None = None) -> None:
+        """End the containers, and write how they ended."""
+        if grace is None:
+            metadata = self.report.pod["metadata"]
+            grace = float(metadata.get("deletionGracePeriodSeconds", _UNLIMITED_GRACE))
+        workers = [*self._containers.items()]
+        ends = await asyncio.gather(*(worker.stop(grace) for _, worker in workers))
+        for (name, _), ended in zip(workers, ends, strict=True):
+            if ended:
+                old = self.report.containers[name]
+                self.report.containers[name] = replace(old, state=ended)
+        await self.report.write(final=True)

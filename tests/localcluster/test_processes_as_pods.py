@@ -20,6 +20,12 @@ names = [pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(index))
          for index in range(pynvml.nvmlDeviceGetCount())]
 print(len(os.environ["NVIDIA_VISIBLE_DEVICES"].split(",")), names)
 """
+SAY_UUIDS = """
+import pynvml
+pynvml.nvmlInit()
+for index in range(pynvml.nvmlDeviceGetCount()):
+    print(pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetHandleByIndex(index)))
+"""
 
 
 @pytest.fixture
@@ -50,8 +56,8 @@ def read(cluster: LocalCluster, namespace: str, name: str) -> Object:
     return cluster.api.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
 
 
-def log(cluster: LocalCluster, namespace: str, name: str) -> str:
-    path = cluster.directory / "pods" / f"{namespace}_{name}" / "notebook.log"
+def log(cluster: LocalCluster, namespace: str, name: str, container: str = "notebook") -> str:
+    path = cluster.directory / "pods" / f"{namespace}_{name}" / f"{container}.log"
     return path.read_text() if path.exists() else ""
 
 
@@ -110,6 +116,23 @@ def test_a_pod_with_gpus_sees_exactly_those(
     assert said == f"3 {['Tesla V100-SXM2-16GB'] * 3}\n"
 
 
+def test_an_init_container_has_the_gpus_of_its_pod(
+    cluster: LocalCluster, namespace: str, add_nodes: AddNodes
+) -> None:
+    add_nodes("eks")
+    pod = python_pod("p", SAY_UUIDS, gpus=4)
+    [container] = pod["spec"]["containers"]
+    pod["spec"]["initContainers"] = [{**container, "name": "first"}]
+    pod["spec"]["tolerations"] = [{"operator": "Exists"}]
+    cluster.api.create(f"/api/v1/namespaces/{namespace}/pods", pod)
+    wait_for(lambda: phase(cluster, namespace, "p") == "Succeeded")
+
+    said = log(cluster, namespace, "p")
+
+    assert len(said.split()) == 4
+    assert log(cluster, namespace, "p", "first") == said
+
+
 def test_in_a_pod_gpuspawner_finds_the_requested_number_of_gpus(
     cluster: LocalCluster, namespace: str, add_nodes: AddNodes
 ) -> None:
@@ -163,4 +186,105 @@ def test_a_missing_command_is_reported(
 
     ended = container["state"]["terminated"]
     assert ended["exitCode"] == 128
-    assert ended["message"] == 'exec: "no-such-program": No such file or directory'
+    assert ended["message"] == (
+        "failed to create containerd task: failed to create shim task: OCI runtime create failed: "
+        "runc create failed: unable to start container process: error during container init: "
+        'exec: "no-such-program": executable file not found in $PATH'
+    )
+
+
+def test_the_last_lines_of_a_failed_container_are_its_message_if_it_asks_for_them(
+    cluster: LocalCluster, namespace: str, add_nodes: AddNodes
+) -> None:
+    add_nodes("single")
+    pod = python_pod("p", "print(*range(100), sep='\\n'); exit('no licence')")
+    pod["spec"]["containers"][0]["terminationMessagePolicy"] = "FallbackToLogsOnError"
+    cluster.api.create(f"/api/v1/namespaces/{namespace}/pods", pod)
+    wait_for(lambda: phase(cluster, namespace, "p") == "Failed")
+
+    [container] = read(cluster, namespace, "p")["status"]["containerStatuses"]
+
+    lines = container["state"]["terminated"]["message"].splitlines()
+    assert len(lines) == 80
+    # Python's standard output is a file, so it is written at the end.
+    assert set(lines[-2:]) & {"99", "no licence"}
+
+
+def test_a_pod_may_ask_for_a_server_that_never_listens(
+    cluster: LocalCluster, namespace: str, add_nodes: AddNodes
+) -> None:
+    add_nodes("single")
+    pod = python_pod("p", "print('listening')")
+    pod["metadata"]["annotations"] = {"localcluster/hangs": "true"}
+    cluster.api.create(f"/api/v1/namespaces/{namespace}/pods", pod)
+    wait_for(lambda: phase(cluster, namespace, "p") == "Running")
+
+    status = read(cluster, namespace, "p")["status"]
+
+    assert (status["containerStatuses"][0]["ready"], "podIP" in status) == (True, True)
+    assert not (cluster.directory / "pods" / f"{namespace}_p").exists()
+
+
+def test_a_pod_may_ask_for_its_process_to_end_before_its_time(
+    cluster: LocalCluster, namespace: str, add_nodes: AddNodes
+) -> None:
+    add_nodes("single")
+    pod = python_pod("p", "")
+    # In a command, Kubernetes reads $$ as $.
+    pod["spec"]["containers"][0]["command"] = ["sh", "-c", "echo $$$$; exec sleep 600"]
+    pod["metadata"]["annotations"] = {
+        "localcluster/exits-after": "3",
+        "localcluster/exit-code": "137",
+        "localcluster/exit-reason": "OOMKilled",
+    }
+    pod["spec"]["containers"][0]["terminationMessagePolicy"] = "FallbackToLogsOnError"
+    cluster.api.create(f"/api/v1/namespaces/{namespace}/pods", pod)
+    wait_for(lambda: phase(cluster, namespace, "p") == "Failed")
+
+    [container] = read(cluster, namespace, "p")["status"]["containerStatuses"]
+
+    ended = container["state"]["terminated"]
+    assert (ended["exitCode"], ended["reason"]) == (137, "OOMKilled")
+    assert ended["message"] == log(cluster, namespace, "p")
+    assert not is_running(int(ended["message"]))
+
+
+def test_a_process_has_the_variables_of_secrets_and_config_maps(
+    cluster: LocalCluster, namespace: str, add_nodes: AddNodes
+) -> None:
+    add_nodes("single")
+    path = f"/api/v1/namespaces/{namespace}"
+    secret = {"metadata": {"name": "hub"}, "stringData": {"token": "$(ADDRESS) is text"}}
+    settings = {"metadata": {"name": "settings"}, "data": {"A": "1", "B": "2"}}
+    cluster.api.create(f"{path}/secrets", secret)
+    cluster.api.create(f"{path}/configmaps", settings)
+    program = "import os; print(*(os.environ[name] for name in ('TOKEN', 'S_A', 'S_B')))"
+    pod = python_pod("p", program)
+    [container] = pod["spec"]["containers"]
+    token = {"secretKeyRef": {"name": "hub", "key": "token"}}
+    container["env"].append({"name": "TOKEN", "valueFrom": token})
+    container["envFrom"] = [{"prefix": "S_", "configMapRef": {"name": "settings"}}]
+    cluster.api.create(f"{path}/pods", pod)
+    wait_for(lambda: phase(cluster, namespace, "p") == "Succeeded")
+
+    assert log(cluster, namespace, "p") == "$(ADDRESS) is text 1 2\n"
+
+
+def test_a_restarted_container_s_message_has_nothing_of_the_run_before(
+    cluster: LocalCluster, namespace: str, add_nodes: AddNodes
+) -> None:
+    add_nodes("single")
+    counting = (
+        "import pathlib; p = pathlib.Path('runs'); "
+        "n = len(p.read_text()) if p.exists() else 0; p.write_text('x' * (n + 1)); "
+        "exit(f'run {n}')"
+    )
+    pod = python_pod("p", counting, restarts="Always")
+    pod["spec"]["containers"][0]["terminationMessagePolicy"] = "FallbackToLogsOnError"
+    cluster.api.create(f"/api/v1/namespaces/{namespace}/pods", pod)
+
+    def last_message() -> str:
+        [container] = read(cluster, namespace, "p")["status"].get("containerStatuses", [{}])
+        return str(container.get("lastState", {}).get("terminated", {}).get("message", ""))
+
+    wait_for(lambda: last_message() == "run 1\n")

@@ -7,7 +7,7 @@ import pytest
 from localcluster import fleet
 from localcluster.agent.devices import Allocations, devices_of, visible
 from localcluster.client import Object
-from localcluster.nodes import node_objects
+from localcluster.nodes import HIDDEN_DEVICES, node_objects
 
 
 def node(fleet_name: str, name: str) -> Object:
@@ -81,3 +81,27 @@ def test_a_container_with_a_gpu_sees_no_other() -> None:
     taken = Allocations().take("a", asking(gpu="1"), machine)
 
     assert visible(taken, "all", machine) == taken
+
+
+def test_a_pod_gets_the_devices_of_its_init_container_again_and_then_others() -> None:
+    machine = node("eks", "p3-8xlarge-0")
+    allocations = Allocations()
+    [of_init] = allocations.take("a", asking(gpu="1"), machine)
+
+    first, second = allocations.take("a", asking(gpu="2"), machine, {of_init})
+
+    assert first == of_init
+    assert second != of_init
+    assert not {first, second} & {*allocations.take("b", asking(gpu="4"), machine)}
+
+
+@pytest.mark.parametrize(("hidden", "count"), [(0, 2), (1, 1), (3, 0)])
+def test_a_node_may_hide_devices_from_containers_that_have_them(hidden: int, count: int) -> None:
+    machine = node("gke", "k80-0")
+    machine["metadata"]["annotations"][HIDDEN_DEVICES] = f'{{"nvidia.com/gpu": {hidden}}}'
+    taken = Allocations().take("a", asking(gpu="2"), machine)
+
+    seen = visible(taken, None, machine)
+
+    assert len(seen) == count
+    assert set(seen) <= set(taken)

@@ -69,6 +69,41 @@ def test_what_the_scheduler_wrote_stays() -> None:
     assert status["qosClass"] == "Burstable"
 
 
+def test_a_pod_is_initialized_when_its_init_containers_have_done_their_part() -> None:
+    def initialized(*init: Container) -> tuple[str, str]:
+        status = pod_status(
+            {}, containers(CREATING), phase="Pending", ip="", started=NOW, init=init
+        )
+        [found] = [c for c in status["conditions"] if c["type"] == "Initialized"]
+        return found["status"], found.get("message", "")
+
+    done, failed = Container("check", "image", GOOD), Container("check", "image", BAD)
+    sidecar = Container("proxy", "image", UP, is_sidecar=True)
+
+    incomplete = "containers with incomplete status: [check]"
+    assert initialized(done, sidecar) == ("True", "")
+    assert initialized(failed, sidecar) == ("False", incomplete)
+
+
+@pytest.mark.parametrize(("policy", "expected"), [("Never", "Failed"), ("Always", "Pending")])
+def test_an_init_container_that_fails_for_good_fails_its_pod(policy: str, expected: str) -> None:
+    failed = Container("check", "image", BAD)
+
+    assert phase(containers(CREATING), policy, [failed]) == expected
+
+
+def test_a_pod_has_a_sandbox_from_its_address_to_its_end() -> None:
+    def has_sandbox(state: State, phase: str, ip: str) -> str:
+        status = pod_status({}, containers(state), phase=phase, ip=ip, started=NOW)
+        kind = "PodReadyToStartContainers"
+        [found] = [c["status"] for c in status["conditions"] if c["type"] == kind]
+        return str(found)
+
+    assert has_sandbox(CREATING, "Pending", "") == "False"
+    assert has_sandbox(CREATING, "Pending", "127.64.0.9") == "True"
+    assert has_sandbox(BAD, "Failed", "127.64.0.9") == "False"
+
+
 def test_a_condition_that_stays_as_it_was_keeps_its_time() -> None:
     first = pod_status({}, containers(UP), phase="Running", ip="127.64.0.9", started=NOW)
     for condition in first["conditions"]:
