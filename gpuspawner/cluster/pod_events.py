@@ -52,15 +52,16 @@ class PodEvents:
         self._load = load
         self._backoff = backoff.unhurried()
         self._notify = notify
-        self._heard: dict[str, dict[str, Heard]] = {}
+        self._heard: dict[str, dict[str, list[Heard]]] = {}
         self._watches: dict[str, asyncio.Task[None]] = {}
         self._is_heard: dict[str, bool] = {}
 
     @contextmanager
     def of(self, namespace: str, name: str) -> Iterator[Heard]:
-        """Hear the events of a pod."""
+        """Hear the events of a pod from now on, beside others that do."""
         pods = self._heard.setdefault(namespace, {})
-        heard = pods[name] = Heard()
+        heard, all_of_pod = Heard(), pods.setdefault(name, [])
+        all_of_pod.append(heard)
         heard.is_heard = self._is_heard.get(namespace, True)
         if namespace not in self._watches:
             watch = asyncio.get_running_loop().create_task(self._watch(namespace))
@@ -68,7 +69,8 @@ class PodEvents:
         try:
             yield heard
         finally:
-            if pods.get(name) is heard:
+            all_of_pod.remove(heard)
+            if not all_of_pod and pods.get(name) is all_of_pod:
                 del pods[name]
             if not pods and self._heard.get(namespace) is pods:
                 del self._heard[namespace]
@@ -108,15 +110,17 @@ class PodEvents:
 
     def _tell(self, namespace: str, *, is_heard: bool) -> None:
         self._is_heard[namespace] = is_heard
-        for heard in self._heard.get(namespace, {}).values():
-            heard.is_heard = is_heard
+        for all_of_pod in self._heard.get(namespace, {}).values():
+            for heard in all_of_pod:
+                heard.is_heard = is_heard
 
     def hear(self, event: AnyObject | Undecodable) -> None:
         """Keep an event if its pod waits."""
         if not isinstance(event, Event):
             return
         pod = event.involved_object
-        heard = self._heard.get(event.metadata.namespace, {}).get(pod.name)
-        if heard is not None:
-            heard.put(event)
+        all_of_pod = self._heard.get(event.metadata.namespace, {}).get(pod.name)
+        if all_of_pod:
+            for heard in all_of_pod:
+                heard.put(event)
             self._notify()

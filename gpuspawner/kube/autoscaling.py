@@ -3,6 +3,8 @@
 Karpenter's are those of ``karpenter.sh/v1`` (``pkg/apis/v1`` of v1.14.1).
 """
 
+from datetime import datetime
+
 from .meta import (
     BareMeta,
     Condition,
@@ -11,6 +13,7 @@ from .meta import (
     ObjectMeta,
     Quantities,
 )
+from .moments import moment
 from .nodes import Taint
 
 
@@ -88,16 +91,56 @@ class ConfigMap(KubeStruct, frozen=True):
 
 
 class Involved(KubeStruct, frozen=True):
-    """The object that an event is about."""
+    """The object that an event is about; `field_path` names one of its containers."""
 
     name: str = ""
     uid: str = ""
+    field_path: str = ""
+
+
+class EventMeta(BareMeta, frozen=True):
+    """The metadata of an event."""
+
+    creation_timestamp: str | None = None
+
+
+class EventSeries(KubeStruct, frozen=True):
+    """How often an event has been seen, and when last."""
+
+    count: int = 0
+    last_observed_time: str | None = None
 
 
 class Event(KubeStruct, frozen=True):
-    """An event of a pod."""
+    """An event of a pod; each of its times may be missing."""
 
-    metadata: BareMeta = BareMeta()
+    metadata: EventMeta = EventMeta()
     involved_object: Involved = Involved()
     reason: str = ""
     message: str = ""
+    type: str = ""
+    count: int | None = None
+    series: EventSeries | None = None
+    first_timestamp: str | None = None
+    last_timestamp: str | None = None
+    event_time: str | None = None
+
+    @property
+    def times(self) -> int:
+        """How often it was seen."""
+        return max(1, self.count or 0, self.series.count if self.series else 0)
+
+    @property
+    def began(self) -> datetime | None:
+        """When it was seen first; None if it doesn't say."""
+        return _first(self.first_timestamp, self.event_time, self.metadata.creation_timestamp)
+
+    @property
+    def last(self) -> datetime | None:
+        """When it was seen last; None if it doesn't say."""
+        series = self.series.last_observed_time if self.series else None
+        return _first(series, self.last_timestamp) or self.began
+
+
+def _first(*texts: str | None) -> datetime | None:
+    return next((at for text in texts if (at := moment(text)) is not None), None)

@@ -14,7 +14,7 @@ from gpuspawner.kube.autoscaling import Event
 from gpuspawner.scaling.outlook import Obstacle, Source, Why
 
 _NOMINATED, _FAILED = "Pod should schedule on: ", "Failed to schedule pod, "
-_GROUP = re.compile(r"\{(\S+) \d+->\d+ \(max: \d+\)\}")
+_GROUP = re.compile(r"\{([^\s{}]+) \d+->\d+ \(max: \d+\)\}")
 
 # In this order: a pool whose nodes would help comes before those whose nodes wouldn't.
 _PHRASES = (

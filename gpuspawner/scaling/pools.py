@@ -41,7 +41,7 @@ class Pools:
         self._traced: tuple[int, frozenset[Source]] = (-1, frozenset())
         self._nodes: tuple[int, frozenset[str]] = (-1, frozenset())
         self.learned = Learned()
-        self.usual = UsualTimes()
+        self.usual = UsualTimes[str]()
 
     def seen(self, filters: Filters) -> list[Growth]:
         """Return how the pools of autoscalers that the hub sees can grow for a pod."""

@@ -1,27 +1,39 @@
-"""The usual time until a new node runs a pod, measured."""
+"""The usual time that something takes, measured."""
 
+import math
 from collections import deque
+from collections.abc import Hashable
 from statistics import median
+from typing import Generic, TypeVar
 
 _LAST = 9
-_MOST_POOLS = 256
+_MOST = 256
+
+_Key = TypeVar("_Key", bound=Hashable)
 
 
-class UsualTimes:
-    """The median of the last times, by pool."""
+class UsualTimes(Generic[_Key]):
+    """The median of the last times, by what decides about them: a node's pool, for example."""
 
     def __init__(self) -> None:
-        self._taken: dict[str, deque[float]] = {}
+        self._taken: dict[_Key, deque[float]] = {}
 
-    def took(self, pool: str, seconds: float) -> None:
-        """Note that a pod waited so many seconds for a node of this pool."""
-        taken = self._taken.pop(pool, None) or deque(maxlen=_LAST)
-        if len(self._taken) >= _MOST_POOLS:
+    def took(self, key: _Key, seconds: float) -> None:
+        """Note that it took so many seconds. Clocks that disagree make a time that is ignored."""
+        if not math.isfinite(seconds) or seconds < 0:
+            return
+        taken = self._taken.pop(key, None) or deque(maxlen=_LAST)
+        if len(self._taken) >= _MOST:
             del self._taken[next(iter(self._taken))]
         taken.append(seconds)
-        self._taken[pool] = taken
+        self._taken[key] = taken
 
-    def minutes(self, pool: str) -> float | None:
-        """Return the usual time in minutes; None if no pod has waited for a node of the pool."""
-        taken = self._taken.get(pool)
-        return median(taken) / 60 if taken else None
+    def seconds(self, key: _Key) -> float | None:
+        """Return the usual time in seconds; None if it has never been measured."""
+        taken = self._taken.get(key)
+        return median(taken) if taken else None
+
+    def minutes(self, key: _Key) -> float | None:
+        """Return the usual time in minutes; None if it has never been measured."""
+        usual = self.seconds(key)
+        return None if usual is None else usual / 60

@@ -46,6 +46,21 @@ async def test_only_the_events_of_a_waiting_pod_are_kept() -> None:
         assert told.calls == 1
 
 
+async def test_all_who_hear_a_pod_hear_each_event() -> None:
+    server, told = ScriptedServer(), Counted()
+    async with server.serving():
+        events = PodEvents(server.configuration, FAST, told)
+        with events.of("jhub", "a") as first:
+            with events.of("jhub", "a") as second:
+                events.hear(event())
+                assert first.take("u") == second.take("u") == [event()]
+            events.hear(event(version="2"))
+
+            assert first.take("u") == [event(version="2")]
+            assert second.take("u") == []
+        assert told.calls == 2
+
+
 async def test_an_older_pods_events_are_kept_apart() -> None:
     server = ScriptedServer()
     async with server.serving():

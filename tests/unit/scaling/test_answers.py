@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import msgspec
 import pytest
 
@@ -96,6 +98,13 @@ def test_a_scale_up_names_its_group() -> None:
 
     assert said("TriggeredScaleUp", text) == Coming(Source.CLUSTER_AUTOSCALER, "eks-gpu-4ac1")
     assert said("TriggeredScaleUp", "pod triggered scale-up") == Coming(Source.CLUSTER_AUTOSCALER)
+
+
+def test_a_hostile_answer_is_read_at_once() -> None:
+    began = process_time()
+
+    assert said("TriggeredScaleUp", "{" * 1_000_000) == Coming(Source.CLUSTER_AUTOSCALER)
+    assert process_time() - began < 1
 
 
 @pytest.mark.parametrize("reason", ["Scheduled", "Pulling", ""])

@@ -1,0 +1,121 @@
+"""Why a server that was up has ended, read from the last that is known of its pod."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from gpuspawner.kube.moments import moment
+from gpuspawner.kube.quantity import QuantityError, parse_quantity
+from gpuspawner.kube.startup import StartingPod
+from gpuspawner.launch.evidence import containers
+from gpuspawner.launch.trouble import Kind, Trouble
+from gpuspawner.launch.troubles import troubles
+
+_FIRST = (
+    # Kubernetes says why it ends the pod; its containers' ends only follow from that.
+    Kind.PREEMPTED,
+    Kind.NODE_PRESSURE,
+    Kind.OVER_LIMIT,
+    Kind.DEADLINE,
+    Kind.NODE_SHUTDOWN,
+    Kind.TAINTED,
+    Kind.EVICTED,
+    Kind.NODE_LOST,
+    # What may have broken the server.
+    Kind.DEVICE_BROKEN,
+    Kind.OUT_OF_MEMORY,
+)
+_BY_ITSELF = (Kind.CRASHED, Kind.ENDED)
+_OVERDUE = timedelta(seconds=10)
+"""How long after its grace period a pod's end is only late."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a server ended; the hub's database keeps it until the next start.
+
+    Attributes:
+        seconds: Its longest life; 0 if it has none.
+        memory: The limit of the container that took too much, in bytes; 0 if it isn't known.
+        node: Where it ran.
+        last_words: What a container that crashed has left.
+    """
+
+    kind: Kind
+    moment: datetime
+    seconds: int = 0
+    memory: int = 0
+    node: str = ""
+    last_words: str = ""
+
+
+def read(plain: object) -> Ending | None:
+    """Read an ending as `written` made it; None if nobody can, or if there is none."""
+    try:
+        return msgspec.convert(plain, Ending) if plain else None
+    except (msgspec.ValidationError, OverflowError):
+        return None
+
+
+def written(ending: Ending) -> dict[str, object]:
+    """Return an ending as JSON has it."""
+    plain: dict[str, object] = msgspec.to_builtins(ending)
+    return plain
+
+
+def ending_of(pod: StartingPod, now: datetime) -> Ending | None:
+    """Return why the pod has ended, given that it has; None if it doesn't tell."""
+    cause = _cause(pod)
+    if cause is None:
+        return None
+    return Ending(
+        cause.kind,
+        cause.last or cause.began or _asked(pod) or now,
+        pod.spec.active_deadline_seconds or 0,
+        memory_limit(pod, cause.about.container),
+        pod.spec.node_name,
+        cause.exit.last_words if cause.exit else "",
+    )
+
+
+def is_overdue(pod: StartingPod, now: datetime) -> bool:
+    """Whether a deleted pod should be gone by now: nobody hears of its node any more."""
+    ends = moment(pod.metadata.deletion_timestamp)
+    return ends is not None and now - ends > _OVERDUE
+
+
+def _cause(pod: StartingPod) -> Trouble | None:
+    found = {it.kind: it for it in reversed(troubles(pod, ())) if not it.is_over}
+    for kind in _FIRST:
+        if kind in found:
+            return found[kind]
+    ends = [found[kind] for kind in _BY_ITSELF if kind in found]
+    asked = _asked(pod)
+    before = [it for it in ends if asked is None or (it.last is not None and it.last < asked)]
+    rest = [found[kind] for kind in (Kind.DELETED, Kind.FAILED) if kind in found]
+    return next(iter([*before, *rest]), None)
+
+
+def _asked(pod: StartingPod) -> datetime | None:
+    """Return when somebody asked for the pod's deletion."""
+    ends = moment(pod.metadata.deletion_timestamp)
+    grace = timedelta(seconds=pod.metadata.deletion_grace_period_seconds or 0)
+    return ends - grace if ends is not None else None
+
+
+def memory_limit(pod: StartingPod, container: str) -> int:
+    """Return the most memory that a container may have, in bytes; 0 if nothing says so."""
+    for it in containers(pod):
+        limits = it.spec.resources.limits if it.spec.resources else None
+        if it.name == container and limits and "memory" in limits:
+            try:
+                return int(parse_quantity(str(limits["memory"])))
+            except QuantityError:
+                return 0
+    return 0
+
+
+def utc_now() -> datetime:
+    """Return this moment."""
+    return datetime.now(UTC)

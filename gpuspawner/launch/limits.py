@@ -1,0 +1,101 @@
+"""When a start is given up: a trouble that can't pass, or a phase that takes too long."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gpuspawner.launch.steps import Stage, Step
+from gpuspawner.launch.trouble import Kind, Trouble
+
+
+class Phase(StrEnum):
+    """A part of a start that has a limit of its own."""
+
+    SCHEDULED = "scheduled"
+    """Until the pod has a node."""
+    PREPARED = "prepared"
+    """Until the volumes and the images are there."""
+    STARTED = "started"
+    """Until all containers are ready."""
+    ANSWERED = "answered"
+    """Until the server accepts connections."""
+
+
+_PHASES = {
+    Step.SCHEDULING: Phase.SCHEDULED,
+    Step.NODE_STARTING: Phase.SCHEDULED,
+    Step.NODE_FOUND: Phase.PREPARED,
+    Step.VOLUMES: Phase.PREPARED,
+    Step.PULLING: Phase.PREPARED,
+    Step.INITIALIZING: Phase.STARTED,
+    Step.STARTING: Phase.STARTED,
+    Step.RUNNING: Phase.STARTED,
+}
+
+_ATTEMPTS = {Kind.CRASHED: 3, Kind.OUT_OF_MEMORY: 2, Kind.ENDED: 3}
+"""How often something may go wrong that the kubelet tries again."""
+_SECONDS = {
+    Kind.SECRET_MISSING: 30.0,
+    Kind.CONFIG_MAP_MISSING: 30.0,
+    Kind.KEY_MISSING: 30.0,
+    Kind.CLAIM_MISSING: 30.0,
+    Kind.CONTAINER_CONFIG: 30.0,
+    Kind.GPU_DRIVER: 60.0,
+    Kind.RUNTIME: 120.0,
+    Kind.NODE_LOST: 60.0,
+}
+"""How long something may last that somebody may still create, or that a new node may still get."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a start is given up.
+
+    Attributes:
+        cause: What goes wrong; None if nothing is known to.
+        late: The phase that took too long; None if the cause can't pass.
+    """
+
+    cause: Trouble | None = None
+    late: Phase | None = None
+
+
+def phase(stages: Iterable[Stage]) -> Phase:
+    """Return the phase of a start."""
+    last = Step.SCHEDULING
+    for stage in stages:
+        last = stage.step
+    return _PHASES[last]
+
+
+def hopeless(
+    troubles: Iterable[Trouble], lasting: Mapping[Kind, float] | None = None
+) -> Failure | None:
+    """Return the first trouble that can't pass, or has had its chance.
+
+    Args:
+        troubles: Those that end the start first.
+        lasting: For how many seconds each kind has been seen.
+    """
+    seconds = lasting or {}
+    for it in troubles:
+        if it.is_over:
+            continue
+        had_its_chance = it.attempts >= _ATTEMPTS.get(it.kind, it.attempts + 1) or seconds.get(
+            it.kind, 0.0
+        ) >= _SECONDS.get(it.kind, float("inf"))
+        if it.is_final or had_its_chance:
+            return Failure(it)
+    return None
+
+
+def late(troubles: Iterable[Trouble], at: Phase) -> Failure:
+    """Return the failure of a phase that took too long, with what goes wrong in it.
+
+    A server that doesn't answer may just run again, only to crash again.
+    """
+
+    def may_be_why(it: Trouble) -> bool:
+        return not it.is_over or (at is Phase.ANSWERED and it.exit is not None)
+
+    return Failure(next(filter(may_be_why, troubles), None), at)

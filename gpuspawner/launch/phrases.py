@@ -1,0 +1,31 @@
+"""Finds out what a text is about by the phrases in it."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Generic, TypeVar
+
+_LONGEST = 8192
+
+_Kind = TypeVar("_Kind")
+
+
+def begin(text: str) -> str:
+    """Return as much of a text as is read: an attempt to match may start at each character."""
+    return text[:_LONGEST]
+
+
+class Phrases(Generic[_Kind]):
+    """Regular expressions by what they tell; upper and lower case are the same.
+
+    The first kind with a phrase in the text counts.
+    """
+
+    def __init__(self, phrases: Mapping[_Kind, Iterable[str]]) -> None:
+        self._phrases = [
+            (re.compile("|".join(alternatives), re.IGNORECASE), kind)
+            for kind, alternatives in phrases.items()
+        ]
+
+    def kind(self, text: str) -> _Kind | None:
+        """Return what a text is about; None if it has none of the phrases."""
+        return next((kind for phrase, kind in self._phrases if phrase.search(text)), None)

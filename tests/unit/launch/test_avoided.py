@@ -1,0 +1,47 @@
+"""The nodes whose GPUs have failed somebody's server."""
+
+from __future__ import annotations
+
+from gpuspawner.launch.avoided import SECONDS, AvoidedNodes
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_only_the_owner_avoids_a_node() -> None:
+    avoided = AvoidedNodes()
+    avoided.avoid("alice", "a")
+
+    assert avoided.of("alice") == ("a",)
+    assert avoided.of("bob") == ()
+
+
+def test_a_node_is_avoided_for_a_while_after_its_last_failure() -> None:
+    clock = Clock()
+    avoided = AvoidedNodes(clock)
+    avoided.avoid("alice", "a")
+    avoided.avoid("alice", "b")
+    clock.now += SECONDS - 1
+    avoided.avoid("alice", "a")
+    clock.now += 1
+
+    assert avoided.of("alice") == ("a",)
+
+
+def test_the_oldest_nodes_and_owners_are_forgotten_first() -> None:
+    avoided = AvoidedNodes()
+    for number in range(9):
+        avoided.avoid("alice", f"n{number}")
+    assert avoided.of("alice") == tuple(f"n{number}" for number in range(1, 9))
+
+    for number in range(999):
+        avoided.avoid(f"user-{number}", "a")
+    assert avoided.of("alice")
+    avoided.avoid("one more", "a")
+
+    assert not avoided.of("alice")
+    assert avoided.of("user-0") == ("a",)

@@ -1,0 +1,157 @@
+"""Why a container isn't created or started; an id with a number names the public thread."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuspawner.launch.container_faults import of_probe, of_sandbox, of_start
+from gpuspawner.launch.trouble import Fault, Kind
+
+TASK = "failed to create containerd task: failed to create shim task: OCI runtime create failed: "
+RUNC = f"{TASK}runc create failed: unable to start container process: "
+HOOK = "error during container init: error running hook #0: error running hook: exit status 1, "
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "is_final"),
+    [
+        pytest.param(
+            f'{RUNC}exec: "start-singleuser.sh": executable file not found in $PATH: unknown',
+            Kind.NO_SUCH_PROGRAM,
+            True,
+            id="containerd",
+        ),
+        pytest.param(
+            'failed to start container "notebook": Error response from daemon: OCI runtime create'
+            ' failed: container_linux.go:345: starting container process caused "exec:'
+            ' \\"start-singleuser.sh\\": executable file not found in $PATH": unknown',
+            Kind.NO_SUCH_PROGRAM,
+            True,
+            id="pangeo-data/pangeo#633",
+        ),
+        pytest.param(
+            f'{RUNC}exec: "/srv/start": stat /srv/start: no such file or directory: unknown',
+            Kind.NO_SUCH_PROGRAM,
+            True,
+            id="no such file",
+        ),
+        pytest.param(
+            f'{RUNC}exec: "/srv/start": permission denied: unknown',
+            Kind.NO_SUCH_PROGRAM,
+            True,
+            id="not executable",
+        ),
+        pytest.param(f'{RUNC}exec: "/srv": is a directory', Kind.NO_SUCH_PROGRAM, True, id="/srv"),
+        pytest.param("no command specified", Kind.NO_SUCH_PROGRAM, True, id="no command"),
+        pytest.param(
+            "exec /usr/bin/tini: exec format error", Kind.IMAGE_PLATFORM, True, id="arm64"
+        ),
+        pytest.param(
+            f"{RUNC}{HOOK}stdout: , stderr: Auto-detected mode as 'legacy'\nnvidia-container-cli:"
+            " initialization error: nvml error: driver not loaded: unknown",
+            Kind.GPU_DRIVER,
+            False,
+            id="getumbrel/llama-gpt#132",
+        ),
+        pytest.param(
+            f"{RUNC}{HOOK}stdout: , stderr: Auto-detected mode as 'legacy' nvidia-container-cli:"
+            " initialization error: load library failed: libnvidia-ml.so.1: cannot open shared"
+            " object file: no such file or directory: unknown",
+            Kind.GPU_DRIVER,
+            False,
+            id="Atinoda/text-generation-webui-docker#20",
+        ),
+        pytest.param(
+            "failed to generate container spec: CDI device injection failed: unresolvable CDI"
+            " devices nvidia.com/gpu=0",
+            Kind.GPU_DRIVER,
+            False,
+            id="cdi",
+        ),
+        pytest.param(
+            f"{RUNC}container init was OOM-killed (memory limit too low?): unknown",
+            Kind.OUT_OF_MEMORY,
+            False,
+            id="memory",
+        ),
+        pytest.param(
+            "failed to create snapshot: write /var/lib/x: no space left on device",
+            Kind.DISK_FULL,
+            False,
+            id="disk",
+        ),
+        pytest.param(
+            "device plugin PreStartContainer rpc failed with err: x",
+            Kind.DEVICE_BROKEN,
+            False,
+            id="device plugin",
+        ),
+        pytest.param('secret "a" not found', Kind.SECRET_MISSING, False, id="configuration"),
+    ],
+)
+def test_the_text_tells_why_a_container_is_not_started(
+    text: str, kind: Kind, is_final: bool
+) -> None:
+    fault = of_start(text)
+
+    assert fault is not None
+    assert (fault.kind, fault.is_final) == (kind, is_final)
+
+
+def test_an_unknown_text_says_nothing() -> None:
+    assert of_start("odd") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "name"),
+    [
+        pytest.param(
+            "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox"
+            ' runtime: no runtime for "nvidia" is configured',
+            Kind.RUNTIME,
+            "nvidia",
+            id="NVIDIA/gpu-operator#549",
+        ),
+        pytest.param(
+            "Failed to create pod sandbox: rpc error: code = Unknown desc = unable to get OCI"
+            ' runtime for sandbox "1807": no runtime for "nvidia" is configured',
+            Kind.RUNTIME,
+            "nvidia",
+            id="NVIDIA/gpu-operator#2168",
+        ),
+        pytest.param('RuntimeHandler "nvidia" not supported', Kind.RUNTIME, "nvidia", id="docker"),
+        pytest.param(
+            "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network"
+            ' for sandbox "1": plugin type="aws-cni" name="aws-cni" failed (add): add cmd: failed'
+            " to assign an IP address to container",
+            Kind.NETWORK,
+            "",
+            id="no address",
+        ),
+        pytest.param(
+            "Failed to create pod sandbox: rpc error: code = Unavailable desc = connection error:"
+            ' desc = "transport: Error while dialing dial unix /run/containerd/containerd.sock:'
+            ' connect: connection refused"',
+            Kind.SANDBOX,
+            "",
+            id="NVIDIA/gpu-operator#549, before",
+        ),
+    ],
+)
+def test_a_missing_sandbox_may_still_come(text: str, kind: Kind, name: str) -> None:
+    fault = of_sandbox(text)
+
+    assert (fault.kind, fault.about.name, fault.is_final) == (kind, name, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Readiness probe failed: HTTP probe failed with statuscode: 503", Kind.NOT_READY),
+        ("Startup probe failed: connection refused", Kind.NOT_READY),
+        ("Liveness probe failed: connection refused", Kind.NOT_ALIVE),
+        ("odd", Kind.NOT_READY),
+    ],
+)
+def test_a_probe_tells_what_it_is_for(text: str, kind: Kind) -> None:
+    assert of_probe(text) == Fault(kind)

@@ -1,0 +1,33 @@
+"""For how long a start has been where it is."""
+
+from __future__ import annotations
+
+from gpuspawner.launch.course import Course
+from gpuspawner.launch.limits import Phase
+from gpuspawner.launch.steps import Stage, Step
+from gpuspawner.launch.trouble import Kind, Trouble
+
+LOOKING = Stage(Step.SCHEDULING, (-1, 0))
+FOUND = Stage(Step.NODE_FOUND, (-1, 2))
+PULLING = Stage(Step.PULLING, (0, 0))
+
+
+def test_a_phase_lasts_over_all_its_stages() -> None:
+    course = Course()
+    course.note([LOOKING], [], 10)
+    course.note([LOOKING, FOUND], [], 15)
+    course.note([LOOKING, FOUND, PULLING], [], 40)
+
+    assert course.in_phase(Phase.PREPARED) == 25
+    assert course.in_stage(PULLING) == 0
+    assert course.in_phase(Phase.STARTED) == 0
+
+
+def test_a_trouble_lasts_until_it_is_over_and_then_begins_anew() -> None:
+    course, lasting = Course(), []
+    trouble, over = Trouble(Kind.NODE_LOST), Trouble(Kind.NODE_LOST, is_over=True)
+    for now, found in enumerate([[trouble], [trouble], [over], [trouble], [trouble], []]):
+        course.note([LOOKING], found, now)
+        lasting.append(course.lasting().get(Kind.NODE_LOST))
+
+    assert lasting == [0, 1, None, 0, 1, None]

@@ -1,0 +1,75 @@
+"""When a start is given up."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuspawner.launch.limits import Failure, Phase, hopeless, late, phase
+from gpuspawner.launch.steps import Stage, Step
+from gpuspawner.launch.trouble import Exit, Kind, Trouble
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ([], Phase.SCHEDULED),
+        ([Step.SCHEDULING, Step.NODE_STARTING], Phase.SCHEDULED),
+        ([Step.SCHEDULING, Step.NODE_FOUND], Phase.PREPARED),
+        ([Step.NODE_FOUND, Step.VOLUMES, Step.PULLING], Phase.PREPARED),
+        ([Step.PULLING, Step.STARTING], Phase.STARTED),
+        # The second container's image comes after the first container.
+        ([Step.PULLING, Step.INITIALIZING, Step.PULLING], Phase.PREPARED),
+        ([Step.STARTING, Step.RUNNING], Phase.STARTED),
+    ],
+)
+def test_the_phase_is_that_of_the_last_step(steps: list[Step], expected: Phase) -> None:
+    stages = [Stage(step, (number, 0)) for number, step in enumerate(steps)]
+    assert phase(stages) is expected
+
+
+def test_what_cannot_pass_ends_a_start_at_once() -> None:
+    final = Trouble(Kind.IMAGE_MISSING, is_final=True)
+    assert hopeless([Trouble(Kind.PULL_FAILED), final]) == Failure(final)
+
+
+@pytest.mark.parametrize(
+    ("kind", "attempts", "is_given_up"),
+    [
+        (Kind.CRASHED, 2, False),
+        (Kind.CRASHED, 3, True),
+        (Kind.OUT_OF_MEMORY, 1, False),
+        (Kind.OUT_OF_MEMORY, 2, True),
+        (Kind.REGISTRY_UNREACHABLE, 50, False),
+    ],
+)
+def test_what_the_kubelet_tries_again_has_some_attempts(
+    kind: Kind, attempts: int, *, is_given_up: bool
+) -> None:
+    trouble = Trouble(kind, attempts=attempts)
+    assert hopeless([trouble]) == (Failure(trouble) if is_given_up else None)
+
+
+@pytest.mark.parametrize(("seconds", "is_given_up"), [(0.0, False), (29.0, False), (30.0, True)])
+def test_what_somebody_may_still_create_has_some_seconds(
+    seconds: float, *, is_given_up: bool
+) -> None:
+    trouble = Trouble(Kind.SECRET_MISSING)
+    lasting = {Kind.SECRET_MISSING: seconds}
+    assert hopeless([trouble], lasting) == (Failure(trouble) if is_given_up else None)
+
+
+def test_what_is_over_ends_nothing() -> None:
+    over = Trouble(Kind.OUT_OF_MEMORY, attempts=9, is_over=True)
+    assert hopeless([over], {Kind.OUT_OF_MEMORY: 1e9}) is None
+
+
+def test_a_phase_that_takes_too_long_ends_with_what_goes_wrong_in_it() -> None:
+    over, present = Trouble(Kind.NETWORK, is_over=True), Trouble(Kind.VOLUME_ATTACH)
+    assert late([over, present], Phase.PREPARED) == Failure(present, Phase.PREPARED)
+    assert late([over], Phase.PREPARED) == Failure(None, Phase.PREPARED)
+
+
+def test_a_server_that_runs_again_after_a_crash_does_not_answer_because_of_it() -> None:
+    crash = Trouble(Kind.CRASHED, is_over=True, exit=Exit(1))
+    assert late([crash], Phase.ANSWERED) == Failure(crash, Phase.ANSWERED)
+    assert late([crash], Phase.STARTED) == Failure(None, Phase.STARTED)

@@ -1,0 +1,196 @@
+"""Why a node refuses a pod, and why Kubernetes ends one; an id names the public thread."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuspawner.launch.node_faults import of_disruption, of_ended_pod, of_failed_status
+from gpuspawner.launch.trouble import About, Fault, Kind
+
+GPU = "nvidia.com/gpu"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "resource"),
+    [
+        pytest.param(
+            "Pod Allocate failed due to requested number of devices unavailable for"
+            " nvidia.com/gpu. Requested: 1, Available: 0, which is unexpected",
+            Kind.DEVICE_TAKEN,
+            GPU,
+            id="kubernetes/kubernetes#96519",
+        ),
+        pytest.param(
+            "Allocate failed due to requested number of devices unavailable for nvidia.com/gpu."
+            " Requested:1, Available: 0, which is unexpected",
+            Kind.DEVICE_TAKEN,
+            GPU,
+            id="kubernetes/kubernetes#130145",
+        ),
+        pytest.param(
+            "Allocate failed due to no healthy devices present; cannot allocate unhealthy devices"
+            " amd.com/gpu, which is unexpected",
+            Kind.DEVICE_BROKEN,
+            "amd.com/gpu",
+            id="trueforge-org/truecharts#19201",
+        ),
+        pytest.param(
+            "Allocate failed due to cannot allocate unregistered device nvidia.com/gpu, which is"
+            " unexpected",
+            Kind.DEVICE_BROKEN,
+            GPU,
+            id="unregistered",
+        ),
+        pytest.param(
+            "Pod Allocate failed due to device plugin GetPreferredAllocation rpc failed with err:"
+            " rpc error: code = Unknown desc = Unable to retrieve list of available devices: error"
+            " creating nvml.Device 5: nvml: GPU is lost, which is unexpected",
+            Kind.DEVICE_BROKEN,
+            "",
+            id="kubernetes/kubernetes#97131",
+        ),
+        pytest.param(
+            "Allocate failed due to rpc error: code = Unavailable desc = error reading from"
+            " server: EOF, which is unexpected",
+            Kind.DEVICE_BROKEN,
+            "",
+            id="Project-HAMi/HAMi#71",
+        ),
+        pytest.param(
+            "unexpectedly allocated less resources than required", Kind.DEVICE_TAKEN, "", id="less"
+        ),
+        pytest.param("odd", Kind.NODE_REFUSED, "", id="unknown"),
+    ],
+)
+def test_a_device_gone_at_admission_ends_the_start(text: str, kind: Kind, resource: str) -> None:
+    expected = Fault(kind, About(resource=resource), is_final=True)
+
+    assert of_ended_pod("UnexpectedAdmissionError", text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "about"),
+    [
+        pytest.param(
+            "The node was low on resource: ephemeral-storage. Container notebook was using 252Ki,"
+            " which exceeds its request of 0. ",
+            Kind.NODE_PRESSURE,
+            About(resource="ephemeral-storage"),
+            id="jupyterhub/mybinder.org-deploy#2229",
+        ),
+        pytest.param(
+            "The node was low on resource: ephemeral-storage. Threshold quantity: 2146223340,"
+            " available: 1883424Ki. Container helmer was using 10304Ki, request is 10Mi, has larger"
+            " consumption of ephemeral-storage. ",
+            Kind.NODE_PRESSURE,
+            About(resource="ephemeral-storage"),
+            id="cloud-ark/kubeplus#1382",
+        ),
+        pytest.param(
+            "Pod The node had condition: [DiskPressure]. ",
+            Kind.NODE_PRESSURE,
+            About(resource="DiskPressure"),
+            id="operate-first/apps#1352",
+        ),
+        pytest.param(
+            "The node had condition: [MemoryPressure].",
+            Kind.NODE_PRESSURE,
+            About(resource="MemoryPressure"),
+            id="without a blank",
+        ),
+        pytest.param(
+            'Usage of EmptyDir volume "dshm" exceeds the limit "1Gi". ',
+            Kind.OVER_LIMIT,
+            About(volume="dshm"),
+            id="emptyDir",
+        ),
+        pytest.param(
+            'Container notebook exceeded its local ephemeral storage limit "1Gi". ',
+            Kind.OVER_LIMIT,
+            About(container="notebook"),
+            id="container",
+        ),
+        pytest.param(
+            "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. ",
+            Kind.OVER_LIMIT,
+            About(),
+            id="pod",
+        ),
+        pytest.param("odd", Kind.EVICTED, About(), id="unknown"),
+    ],
+)
+def test_an_eviction_tells_what_was_short(text: str, kind: Kind, about: About) -> None:
+    expected = Fault(kind, about, is_final=True)
+
+    assert of_ended_pod("Evicted", text) == expected
+    assert of_failed_status("Evicted", text) == expected
+    assert of_disruption("TerminationByKubelet", text) == expected
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind", "resource"),
+    [
+        ("OutOfcpu", Kind.NODE_FULL, "cpu"),
+        ("OutOfnvidia.com/gpu", Kind.NODE_FULL, GPU),
+        ("OutOfpods", Kind.NODE_FULL, "pods"),
+        ("TopologyAffinityError", Kind.TOPOLOGY, ""),
+        ("NodeAffinity", Kind.NODE_CHANGED, ""),
+        ("NodePorts", Kind.NODE_CHANGED, ""),
+        ("TaintToleration", Kind.NODE_CHANGED, ""),
+        ("VolumeAttachmentLimitExceeded", Kind.VOLUME_LIMIT, ""),
+        ("NodeShutdown", Kind.NODE_SHUTDOWN, ""),
+        ("Preempting", Kind.PREEMPTED, ""),
+        ("DeadlineExceeded", Kind.DEADLINE, ""),
+        ("AppArmor", Kind.NODE_REFUSED, ""),
+    ],
+)
+def test_a_refusal_of_the_node_is_final(reason: str, kind: Kind, resource: str) -> None:
+    expected = Fault(kind, About(resource=resource), is_final=True)
+
+    assert of_ended_pod(reason, "") == expected
+    assert of_failed_status(reason, "") == expected
+
+
+@pytest.mark.parametrize("reason", ["", "OutOf", "FailedMount"])
+def test_another_reason_is_not_the_nodes(reason: str) -> None:
+    assert of_ended_pod(reason, "") is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "text", "kind"),
+    [
+        (
+            "Terminated",
+            "Pod was terminated in response to imminent node shutdown.",
+            Kind.NODE_SHUTDOWN,
+        ),
+        ("", "Pod was rejected as the node is shutting down: node shutdown", Kind.NODE_SHUTDOWN),
+        ("NodeLost", "Node gpu-1 which was running pod x is unresponsive", Kind.NODE_LOST),
+        ("New", "Pod was rejected: x", Kind.NODE_REFUSED),
+        ("New", "x", Kind.FAILED),
+        ("", "", Kind.FAILED),
+    ],
+)
+def test_a_failed_pod_tells_why(reason: str, text: str, kind: Kind) -> None:
+    assert of_failed_status(reason, text) == Fault(kind, is_final=True)
+
+
+@pytest.mark.parametrize(
+    ("reason", "text", "kind"),
+    [
+        (
+            "PreemptionByScheduler",
+            "preempting to accommodate a higher priority pod",
+            Kind.PREEMPTED,
+        ),
+        ("DeletionByTaintManager", "deleting due to NoExecute taint", Kind.TAINTED),
+        ("DeletionByDeviceTaintManager", "", Kind.TAINTED),
+        ("EvictionByEvictionAPI", "Eviction API: evicting", Kind.EVICTED),
+        ("DeletionByPodGC", "PodGC: node no longer exists", Kind.NODE_LOST),
+        ("TerminationByKubelet", "Pod was preempted by Kubelet", Kind.PREEMPTED),
+        ("TerminationByKubelet", "terminated in response to node shutdown", Kind.NODE_SHUTDOWN),
+        ("New", "", Kind.EVICTED),
+    ],
+)
+def test_a_disruption_tells_who_ends_the_pod(reason: str, text: str, kind: Kind) -> None:
+    assert of_disruption(reason, text) == Fault(kind, is_final=True)

@@ -1,0 +1,372 @@
+"""What kube-scheduler says of a pod without a node.
+
+An id with a number is that of the public thread with the text; the others are from Kubernetes' own
+source or seen on 1.36.2.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuspawner.launch.scheduler_message import Kind, SchedulerMessage, parse
+from gpuspawner.scheduling import failures, fit_error
+
+Parsed = list[tuple[int | None, Kind, str]]
+
+
+def reasons(message: SchedulerMessage | None) -> Parsed:
+    assert message is not None
+    return [(it.count, it.kind, it.subject) for it in message.reasons]
+
+
+GPU = "nvidia.com/gpu"
+
+
+@pytest.mark.parametrize(
+    ("text", "nodes", "expected"),
+    [
+        pytest.param(
+            "0/36 nodes are available: 3 node(s) were unschedulable, 33 Insufficient"
+            " nvidia.com/gpu. preemption: 0/36 nodes are available: 1 Insufficient nvidia.com/gpu,"
+            " 3 Preemption is not helpful for scheduling, 32 No preemption victims found for"
+            " incoming pod..",
+            36,
+            [(3, Kind.UNSCHEDULABLE, ""), (33, Kind.RESOURCE, GPU)],
+            id="pangeo-data/pangeo-eosc#74",
+        ),
+        pytest.param(
+            "0/13 nodes are available: 2 node(s) had taint {node-role.kubernetes.io/master: }, that"
+            " the pod didn't tolerate, 2 node(s) were unschedulable, 3 node(s) didn't match Pod's"
+            " node affinity/selector, 3 node(s) had taint {nvidia.com/gpu: }, that the pod didn't"
+            " tolerate.",
+            13,
+            [
+                (2, Kind.TAINT, "node-role.kubernetes.io/master"),
+                (2, Kind.UNSCHEDULABLE, ""),
+                (3, Kind.NODE_AFFINITY, ""),
+                (3, Kind.TAINT, GPU),
+            ],
+            id="os-climate/os_c_data_commons#170",
+        ),
+        pytest.param(
+            "0/13 nodes are available: 3 Insufficient nvidia.com/gpu, 4 node(s) had taint"
+            " {odh/notebook: true}, that the pod didn't tolerate.",
+            13,
+            [(3, Kind.RESOURCE, GPU), (4, Kind.TAINT, "odh/notebook")],
+            id="elyra-ai/elyra#2681",
+        ),
+        pytest.param(
+            "0/1 nodes are available: 1 node(s) had untolerated taint {gpu: }. preemption: 0/1"
+            " nodes are available: 1 Preemption is not helpful for scheduling..",
+            1,
+            [(1, Kind.TAINT, "gpu")],
+            id="NVIDIA/k8s-device-plugin#421",
+        ),
+        pytest.param(
+            "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+            " preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling..",
+            1,
+            [(1, Kind.NODE_AFFINITY, "")],
+            id="2i2c-org/infrastructure#2815",
+        ),
+        pytest.param(
+            "0/5 nodes are available: 2 Insufficient nvidia.com/gpu, 3 node(s) had untolerated"
+            " taint(s). no new claims to deallocate, preemption: 0/5 nodes are available: 2 No"
+            " preemption victims found for incoming pod, 3 Preemption is not helpful for"
+            " scheduling.",
+            5,
+            [(2, Kind.RESOURCE, GPU), (3, Kind.TAINT, "")],
+            id="1.36",
+        ),
+        pytest.param(
+            "0/1 nodes are available: 1 node(s) had untolerated taint"
+            " {node.kubernetes.io/unreachable: }. preemption: 0/1 nodes are available: 1 Preemption"
+            " is not helpful for scheduling.",
+            1,
+            [(1, Kind.TAINT, "node.kubernetes.io/unreachable")],
+            id="hystax/optscale#568",
+        ),
+        pytest.param(
+            "0/14 nodes are available: 3 node(s) didn't match Pod's node affinity/selector, 3"
+            " node(s) had taint {node-role.kubernetes.io/infra: }, that the pod didn't tolerate, 3"
+            " node(s) had taint {node-role.kubernetes.io/master: }, that the pod didn't tolerate, 5"
+            " Insufficient nvidia.com/gpu.",
+            14,
+            [
+                (3, Kind.NODE_AFFINITY, ""),
+                (3, Kind.TAINT, "node-role.kubernetes.io/infra"),
+                (3, Kind.TAINT, "node-role.kubernetes.io/master"),
+                (5, Kind.RESOURCE, GPU),
+            ],
+            id="operate-first/apps#1905",
+        ),
+        pytest.param(
+            "0/2 nodes are available: waiting for dynamic resource controller to create the"
+            ' resourceclaim "pod0-gpu". no new claims to deallocate, preemption: 0/2 nodes are'
+            " available: 2 No preemption victims found for incoming pod",
+            2,
+            [(None, Kind.DEVICES, "")],
+            id="kubernetes-sigs/dra-example-driver#23",
+        ),
+        pytest.param(
+            'running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded',
+            None,
+            [(None, Kind.NO_VOLUME, "")],
+            id="SchedulerError",
+        ),
+        pytest.param(
+            'running PreBind plugin "VolumeBinding": binding volumes: provisioning failed for PVC'
+            ' "claim-ann"',
+            None,
+            [(None, Kind.NO_VOLUME, "claim-ann")],
+            id="SchedulerError with a claim",
+        ),
+        pytest.param(
+            "No nodes are available that match all of the predicates:: Insufficient cpu (3),"
+            " PodToleratesNodeTaints (1).",
+            None,
+            [(3, Kind.RESOURCE, "cpu"), (1, Kind.TAINT, "")],
+            id="1.8",
+        ),
+        pytest.param(
+            "0/3 nodes are available: 3 pod has unbound immediate PersistentVolumeClaims.",
+            3,
+            [(3, Kind.UNBOUND_CLAIM, "")],
+            id="1.19",
+        ),
+        pytest.param("no nodes available to schedule pods", 0, [(None, Kind.NO_NODES, "")], id="0"),
+        pytest.param(
+            "skip schedule deleting pod: hub/jupyter-ann",
+            None,
+            [(None, Kind.DELETED, "")],
+            id="deleting",
+        ),
+        pytest.param(
+            "0/2 nodes are available: 1 Insufficient cpu, 1 odd, with comma, 2 Too many pods.",
+            2,
+            [(1, Kind.RESOURCE, "cpu"), (1, Kind.UNKNOWN, ""), (2, Kind.PODS, "")],
+            id="a reason with a comma",
+        ),
+        pytest.param(
+            "Scheduling is blocked due to non-empty scheduling gates",
+            None,
+            [(None, Kind.GATES, "")],
+            id="gates",
+        ),
+    ],
+)
+def test_the_nodes_and_the_reasons_are_counted(
+    text: str, nodes: int | None, expected: Parsed
+) -> None:
+    message = parse(text)
+
+    assert (message.nodes, reasons(message)) == (nodes, expected)
+    assert message.text == text
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind", "subject"),
+    [
+        ("Insufficient memory", Kind.RESOURCE, "memory"),
+        ("Insufficient pods", Kind.PODS, "pods"),
+        ("node(s) had taints that the pod didn't tolerate", Kind.TAINT, ""),
+        ("node(s) had untolerated taint {a.b/c: d e}", Kind.TAINT, "a.b/c"),
+        ("node(s) didn't match node selector", Kind.NODE_AFFINITY, ""),
+        ("node(s) didn't match scheduler-enforced node affinity", Kind.NODE_AFFINITY, ""),
+        ("node(s) didn't match the requested node name", Kind.NODE_NAME, ""),
+        ("node(s) didn't match pod affinity rules", Kind.POD_AFFINITY, ""),
+        ("node(s) didn't match pod anti-affinity rules", Kind.POD_ANTI_AFFINITY, ""),
+        ("node(s) didn't satisfy existing pods anti-affinity rules", Kind.REPELLED, ""),
+        ("node(s) didn't match pod affinity/anti-affinity rules", Kind.POD_AFFINITY, ""),
+        ("node(s) didn't match pod topology spread constraints", Kind.SPREAD, ""),
+        (
+            "node(s) didn't match pod topology spread constraints (missing required label)",
+            Kind.SPREAD,
+            "",
+        ),
+        ("node(s) didn't have free ports for the requested pod ports", Kind.PORTS, ""),
+        ("node(s) had volume node affinity conflict", Kind.VOLUME_ELSEWHERE, ""),
+        ("node(s) didn't match PersistentVolume's node affinity", Kind.VOLUME_ELSEWHERE, ""),
+        ("node(s) had no available volume zone", Kind.VOLUME_ELSEWHERE, ""),
+        ("node(s) exceed max volume count", Kind.VOLUME_COUNT, ""),
+        ("node(s) had no available disk", Kind.VOLUME_IN_USE, ""),
+        (
+            (
+                "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode"
+                " already in-use by another pod"
+            ),
+            Kind.VOLUME_IN_USE,
+            "",
+        ),
+        ("node(s) didn't find available persistent volumes to bind", Kind.NO_VOLUME, ""),
+        (
+            "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+            Kind.NO_VOLUME,
+            "",
+        ),
+        ("node(s) did not have enough free storage", Kind.STORAGE_SPACE, ""),
+        ("cannot allocate all claims", Kind.DEVICES, ""),
+        ("resourceclaim not available on the node", Kind.DEVICES, ""),
+        ('pod "hub/ann": ResourceClaim not created yet', Kind.DEVICES, ""),
+        ("request r-1: device class h100 does not exist", Kind.DEVICES, "h100"),
+        ("node(s) didn't match Pod's required features", Kind.NODE_FEATURES, ""),
+        ("node(s) were not ready", Kind.NODE_CONDITION, ""),
+        ("node(s) had disk pressure", Kind.NODE_CONDITION, ""),
+        ("node(s) were unschedulable", Kind.UNSCHEDULABLE, ""),
+        ("node(s) had unknown conditions", Kind.NODE_CONDITION, ""),
+        ("node(s) were out of disk space", Kind.NODE_CONDITION, ""),
+        ("node(s) had network unavailable", Kind.NODE_CONDITION, ""),
+        ("NodeUnderMemoryPressure", Kind.NODE_CONDITION, ""),
+        ("NodeNotReady", Kind.NODE_CONDITION, ""),
+        ("NodeUnschedulable", Kind.UNSCHEDULABLE, ""),
+        ("pod affinity terms conflict", Kind.NODE_AFFINITY, ""),
+        ("MatchNodeSelector", Kind.NODE_AFFINITY, ""),
+        ("node(s) didn't satisfy plugin(s) [NodeAffinity]", Kind.NODE_AFFINITY, ""),
+        ("node(s) didn't match the requested hostname", Kind.NODE_NAME, ""),
+        ("MatchInterPodAffinity", Kind.POD_AFFINITY, ""),
+        ("PodFitsHostPorts", Kind.PORTS, ""),
+        ("NoVolumeZoneConflict", Kind.VOLUME_ELSEWHERE, ""),
+        ("MaxCSIVolumeCount", Kind.VOLUME_COUNT, ""),
+        ("NoDiskConflict", Kind.VOLUME_IN_USE, ""),
+        ("cannot fit resource", Kind.DEVICES, ""),
+        ("asked by caller to stop allocating devices", Kind.DEVICES, ""),
+        ("cannot schedule extended resource claim", Kind.DEVICES, ""),
+        ("unallocated immediate resourceclaim", Kind.DEVICES, ""),
+        ("resourceclaim in use", Kind.DEVICES, ""),
+        ("Node failed Permit plugin Permit-1", Kind.UNKNOWN, ""),
+    ],
+)
+@pytest.mark.parametrize("tail", [".", ". preemption: not eligible due to preemptionPolicy=Never."])
+def test_each_reason_has_its_kind(reason: str, kind: Kind, subject: str, tail: str) -> None:
+    message = parse(f"0/7 nodes are available: 2 {reason}, 7 Insufficient cpu{tail}")
+
+    assert reasons(message) == [(2, kind, subject), (7, Kind.RESOURCE, "cpu")]
+    assert message.reasons[0].text == reason
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind", "subject"),
+    [
+        ('persistentvolumeclaim "claim-ann" not found', Kind.MISSING_CLAIM, "claim-ann"),
+        ('persistentvolumeclaim "claim-ann" is being deleted', Kind.MISSING_CLAIM, "claim-ann"),
+        (
+            'persistentvolumeclaim "a" bound to non-existent persistentvolume "b"',
+            Kind.NO_VOLUME,
+            "a",
+        ),
+        (
+            'waiting for ephemeral volume controller to create the persistentvolumeclaim "e"',
+            Kind.UNBOUND_CLAIM,
+            "e",
+        ),
+        ("pod has unbound immediate PersistentVolumeClaims", Kind.UNBOUND_CLAIM, ""),
+        ('VolumeBindingMode not set for StorageClass "x"', Kind.UNBOUND_CLAIM, ""),
+        ("waiting for scheduling gates: [foo bar]", Kind.GATES, ""),
+        ("waiting for pods's pod group g to appear in scheduling queue", Kind.GATES, ""),
+        ("waiting for minCount pods from a gang to appear in scheduling queue", Kind.GATES, ""),
+        ("waiting for the preemption for this pod to be finished", Kind.VICTIMS_END, ""),
+    ],
+)
+def test_a_reason_of_the_whole_pod_has_no_count(reason: str, kind: Kind, subject: str) -> None:
+    message = parse(f"0/3 nodes are available: {reason}. not found")
+
+    assert reasons(message) == [(None, kind, subject)]
+    assert message.note == "not found"
+
+
+def test_what_preemption_does_is_nested() -> None:
+    preemption = "0/9 nodes are available: 4 No preemption victims found for incoming pod."
+    message = parse(f"0/9 nodes are available: 9 Insufficient cpu. preemption: {preemption}")
+
+    assert reasons(message.preemption) == [(4, Kind.NO_VICTIMS, "")]
+    assert message.preemption is not None
+    assert (message.preemption.nodes, message.preemption.text) == (9, preemption)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("not eligible due to preemptionPolicy=Never.", Kind.NEVER_PREEMPTS),
+        ("not eligible due to a terminating pod on the nominated node.", Kind.VICTIMS_END),
+        ("pod group for pod not found", Kind.UNKNOWN),
+    ],
+)
+def test_preemption_may_say_one_sentence(said: str, kind: Kind) -> None:
+    message = parse(f"0/1 nodes are available: 1 Insufficient cpu. preemption: {said}")
+
+    assert reasons(message.preemption) == [(None, kind, "")]
+
+
+def test_what_other_plugins_add_is_a_note() -> None:
+    message = parse("0/3 nodes are available: 3 odd. Error running PostFilter plugin Failed")
+
+    assert message.note == "Error running PostFilter plugin Failed"
+
+
+def test_an_events_cut_text_says_so_and_keeps_its_rest() -> None:
+    text = "0/9 nodes are available: 9 Insufficient cpu, 9 node(s) had untol ..."
+    message = parse(text)
+
+    assert message.is_cut
+    assert message.text == text
+    assert reasons(message) == [(9, Kind.RESOURCE, "cpu"), (9, Kind.UNKNOWN, "")]
+
+
+def test_a_text_that_is_too_long_is_kept_whole_and_read_at_its_begin() -> None:
+    text = "0/9 nodes are available: 9 Insufficient cpu" + ", 9 odd" * 100_000
+    message = parse(text)
+
+    assert message.is_cut
+    assert message.text == text
+    assert reasons(message)[0] == (9, Kind.RESOURCE, "cpu")
+
+
+def test_a_taint_that_is_cut_has_no_key() -> None:
+    message = parse("0/9 nodes are available: 9 node(s) had untolerated taint {nvidia.co ...")
+
+    assert reasons(message) == [(9, Kind.TAINT, "")]
+
+
+def test_our_own_evaluators_texts_are_read() -> None:
+    told = [
+        it.reason
+        for it in vars(failures).values()
+        if isinstance(it, type) and isinstance(getattr(it, "reason", None), str)
+    ]
+    for reason in told:
+        message = parse(fit_error.histogram(5, {reason: 3}))
+
+        assert [it.text for it in message.reasons] == [reason]
+        assert message.reasons[0].kind is not Kind.UNKNOWN
+    assert reasons(parse(fit_error.NO_NODES)) == [(None, Kind.NO_NODES, "")]
+    assert parse(fit_error.NOT_HELPFUL).reasons[0].kind is Kind.NOT_HELPFUL
+    assert parse(fit_error.NO_VICTIMS).reasons[0].kind is Kind.NO_VICTIMS
+
+
+pieces = st.sampled_from(
+    [
+        "0/3 nodes are available: ",
+        "preemption: ",
+        "2 Insufficient nvidia.com/gpu",
+        "9 node(s) had untolerated taint {a: b}",
+        ", ",
+        ". ",
+        "..",
+        " ...",
+        "99999999999999999999 ",
+        "No nodes are available that match all of the predicates: ",
+    ]
+)
+
+
+@given(st.lists(pieces | st.text(max_size=8), max_size=12).map("".join))
+def test_any_text_is_read_and_kept(text: str) -> None:
+    message = parse(text)
+
+    assert message.text == text
+    for reason in message.reasons:
+        assert reason.text in text
+    if not message.reasons and message.preemption is None and message.nodes is None:
+        assert not text.strip(" .,\n\t\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0") or not parse(text).note
