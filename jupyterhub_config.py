@@ -69,8 +69,8 @@ c.GPUSpawner.cpu_choices = [1, 2, 4]
 #       "course": {"groups": ["ml-2026"], "gpus_per_group": 8},
 #   }
 
-# All settings of KubeSpawner keep their meaning, for servers with and without a GPU.
-c.KubeSpawner.start_timeout = 300  # pulling a large image takes time
+# All settings of KubeSpawner keep their meaning, for servers with and without a GPU. Only
+# start_timeout counts from the moment on when the volumes and the image are there.
 c.KubeSpawner.http_timeout = 120  # a server that imports many packages starts slowly
 
 # This makes GPUSpawner the spawner, and checks the whole configuration, also the lines after this

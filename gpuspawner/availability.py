@@ -7,6 +7,7 @@ memory.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any, Self
 
 import msgspec
@@ -21,12 +22,13 @@ from gpuspawner.policy.denial import OverLimit, PolicyDenial, Uncounted, Withhel
 from gpuspawner.policy.remaining import Remaining
 from gpuspawner.preflight import facts
 from gpuspawner.preflight.decision import Room
+from gpuspawner.preflight.downloads import containers, is_settled, on_all
 from gpuspawner.preflight.nodes_to_come import NodesToCome
 from gpuspawner.preflight.verdicts import Subject
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle
 from gpuspawner.scheduling import ClusterState, Outcome, evaluate
-from gpuspawner.scheduling.evaluate import fits_somewhere
+from gpuspawner.scheduling.evaluate import fits_somewhere, fitting_nodes
 
 _RUNTIME_ONLY = ("args", "command", "env", "lifecycle", "securityContext")
 """Fields of a container that don't affect scheduling."""
@@ -73,6 +75,7 @@ class Availability:
         obstacles: Why no node can be added, if servers wait for others to end.
         left: The most GPUs that limits leave to the user; None if they leave all that is on offer.
         denial: What a policy denies; only in the states `LIMITED` and `WITHHELD`.
+        at_hand: Keys of the offered images that need no download wherever the server starts now.
     """
 
     accelerator: Accelerator | None
@@ -82,6 +85,7 @@ class Availability:
     obstacles: tuple[Obstacle, ...] = ()
     left: int | None = None
     denial: Withheld | OverLimit | None = None
+    at_hand: frozenset[str] = frozenset()
 
     @property
     def is_hidden(self) -> bool:
@@ -144,7 +148,7 @@ class Surveys:
         """Return the result of `survey`. Offers and rules change only together with the state."""
         if pod is None or not isinstance(health, Live):
             return survey(self._state, self._to_come, health, offers, pod, rules)
-        version = self._state.version, self._to_come.version
+        version = self._state.version, self._to_come.version, self._state.images.version
         if self._version != version or len(self._kept) >= _MOST_KEPT:
             self._version = version
             self._kept.clear()
@@ -172,6 +176,21 @@ class Trials:
             cpu=min(choices.cpu, default=None),
         )
 
+    def images(self, accelerator: Accelerator | None) -> dict[str, tuple[str, ...]]:
+        """Return by key the offered images that the nodes decide, with those of other containers.
+
+        If the kubelet asks the registry for a newer image, nobody knows whether it downloads one.
+        """
+        server, *others = containers(self._base)
+        if not all(map(is_settled, others)):
+            return {}
+        beside = tuple(str(other["image"]) for other in others)
+        return {
+            it.key: (it.image, *beside)
+            for it in self._offers.choices(accelerator).images
+            if is_settled({**server, "image": it.image})
+        }
+
     def pod(self, grant: Grant) -> Pod | None:
         """Return the pod for a grant; None if the grant contradicts KubeSpawner's pod."""
         try:
@@ -192,7 +211,9 @@ def _look(
     if accelerator:
         gpus = facts.room(facts.candidates(state, pod), accelerator.resource, smallest.gpus)
     if fits_somewhere(state, pod):
-        return Availability(accelerator, State.FREE, gpus)
+        fitting = partial(fitting_nodes, state, pod)
+        at_hand = on_all(state.images, trials.images(accelerator), fitting)
+        return Availability(accelerator, State.FREE, gpus, at_hand=at_hand)
     verdict = evaluate(state, pod)
     match verdict.outcome:
         case Outcome.FITS | Outcome.FITS_AFTER_PREEMPTION:

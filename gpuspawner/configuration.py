@@ -26,7 +26,7 @@ from gpuspawner.compat.required_names import IncompatibleError
 from gpuspawner.manifest import ManifestError
 from gpuspawner.offers import OfferError, Offers
 from gpuspawner.quoting import did_you_mean
-from gpuspawner.spawn import endings
+from gpuspawner.spawn import announcements
 from gpuspawner.spawn.profiles import trial
 from gpuspawner.spawner import GPUSpawner
 from gpuspawner.spawner_class import SpawnerClassError, in_front_of
@@ -82,8 +82,7 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
         running = runtime.current(settings)
         if JupyterHub.initialized():
             serve(JupyterHub.instance())
-            if running.policies:
-                endings.announce(JupyterHub.instance(), running)
+            announcements.announce(JupyterHub.instance(), running)
         tornado_settings = c.JupyterHub.get("tornado_settings")
         startup_report.begin(running, settings, _schedulers(settings), tornado_settings)
     except (ConfigurationError, IncompatibleError, OfferError) as error:

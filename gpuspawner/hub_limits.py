@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-# A new node takes minutes, and so does pulling an image with CUDA. JupyterHub's default is 60 s.
-_SHORT_START = 120
+# Pulling an image with CUDA to a new node takes minutes.
+_SHORT_PREPARING = 120
 # The usual limit of proxies in front of a hub for an answer: proxy_read_timeout of nginx, say.
 _PROXY_PATIENCE = 60
 # JupyterHub's own default for `tornado_settings["slow_spawn_timeout"]`.
@@ -21,29 +21,30 @@ class Settings(Protocol):
 
     start_timeout: int
     http_timeout: int
-    consecutive_failure_limit: int
+    scheduling_timeout: float
+    preparing_timeout: float
     k8s_api_request_timeout: int
     k8s_api_request_retry_timeout: int
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits, in seconds and numbers; 0 means that there is no limit of failures.
+    """The limits, in seconds.
 
     Attributes:
+        start: All phases of a start together.
+        preparing: How long volumes and images may take.
         slow_spawn: How long the hub waits for a start before it shows the progress page.
         api_request: How long KubeSpawner waits for one answer of the API server.
         api_retries: How long KubeSpawner repeats a request.
-        failures: How many starts in a row may fail before the hub ends.
         admission: How long a dry run may take.
     """
 
     start: float
-    http: float
+    preparing: float
     slow_spawn: float
     api_request: float
     api_retries: float
-    failures: int
     admission: float
 
     @classmethod
@@ -52,30 +53,23 @@ class Limits:
         given = tornado_settings if isinstance(tornado_settings, Mapping) else {}
         slow_spawn = given.get("slow_spawn_timeout")
         return cls(
-            start=settings.start_timeout,
-            http=settings.http_timeout,
+            start=settings.scheduling_timeout
+            + settings.preparing_timeout
+            + settings.start_timeout
+            + settings.http_timeout,
+            preparing=settings.preparing_timeout,
             slow_spawn=slow_spawn if isinstance(slow_spawn, int | float) else _SLOW_SPAWN,
             api_request=settings.k8s_api_request_timeout,
             api_retries=settings.k8s_api_request_retry_timeout,
-            failures=settings.consecutive_failure_limit,
             admission=admission,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class ShortStart:
-    """A start may end before a node has come or an image is pulled, and count as a failure."""
+class ShortPreparing:
+    """A start may end before its image is pulled."""
 
-    start: float
-    failures: int
-
-
-@dataclass(frozen=True, slots=True)
-class LongHTTP:
-    """`http_timeout` only begins when the pod runs, so it doesn't give a start more time."""
-
-    http: float
-    start: float
+    preparing: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +98,7 @@ class ShortRequest:
     admission: float
 
 
-Conflict = ShortStart | LongHTTP | LateProgress | LongRetries | ShortRequest
+Conflict = ShortPreparing | LateProgress | LongRetries | ShortRequest
 
 
 def conflicts(limits: Limits) -> tuple[Conflict, ...]:
@@ -113,10 +107,8 @@ def conflicts(limits: Limits) -> tuple[Conflict, ...]:
 
 
 def _conflicts(limits: Limits) -> Iterator[Conflict]:
-    if limits.start < _SHORT_START:
-        yield ShortStart(limits.start, limits.failures)
-    if limits.http > limits.start:
-        yield LongHTTP(limits.http, limits.start)
+    if limits.preparing < _SHORT_PREPARING:
+        yield ShortPreparing(limits.preparing)
     if limits.slow_spawn > _PROXY_PATIENCE:
         yield LateProgress(limits.slow_spawn)
     if limits.api_retries >= limits.start:

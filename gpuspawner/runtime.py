@@ -17,6 +17,10 @@ from gpuspawner.cluster.kinds import SCALING_KINDS
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat import zero_to_jupyterhub
 from gpuspawner.discovery import discover, is_gpu
+from gpuspawner.launch.avoided import AvoidedNodes
+from gpuspawner.launch.failed_starts import FailedStarts
+from gpuspawner.launch.farewells import Farewells
+from gpuspawner.launch.usual import UsualSteps
 from gpuspawner.manifest import PodRules
 from gpuspawner.offers import Offers
 from gpuspawner.policy.accounts import Accounts
@@ -142,10 +146,16 @@ class Runtime:
         )
         rules = scheduling_rules(settings)
         self.view = view or ClusterView(load, rules=rules, scaling_kinds=SCALING_KINDS)
+        for image in self._configured.images.values():
+            self.view.state.images.nodes(image.image)  # cheap before there are nodes
         self.client = Client(load, CONNECTIONS)
         self.dry_runs = DryRuns(DryRun(self.client, DRY_RUN_PATIENCE))
         self.pools = Pools(self.view.state, self.view.autoscalers, settings.autoscaling)
         self.preflight = AdmittedPreflight(Preflight(self.view, pools=self.pools))
+        self.usual_steps = UsualSteps()
+        self.avoided = AvoidedNodes()
+        self.farewells = Farewells()
+        self.failed_starts = FailedStarts()
         self.surveys = Surveys(self.view.state, self.preflight.to_come)
         self.policies = configured_policies(settings, self._configured)
         self._weights = settings.gpu_weights

@@ -39,6 +39,9 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
     gpu_weights = traits.gpu_weights
     preflight = traits.preflight
     autoscaling = traits.autoscaling
+    scheduling_timeout = traits.scheduling_timeout
+    preparing_timeout = traits.preparing_timeout
+    check_gpus = traits.check_gpus
     language = traits.language
     scheduler_version = traits.scheduler_version
     default_filter_schedulers = traits.default_filter_schedulers
@@ -134,8 +137,18 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
     async def _make_create_pvc_request(self, pvc: Any, request_timeout: float) -> Any:
         return await self.gates.create_home(pvc, request_timeout)
 
-    async def _start_reflector(self, kind: str, *args: Any, **kwargs: Any) -> Any:
-        return await connection.start_reflector(self.stock, kind, *args, **kwargs)
+    async def _make_delete_pod_request(
+        self,
+        pod_name: str,  # noqa: ARG002, KubeSpawner deletes no other pod
+        delete_options: Any,
+        grace_seconds: int,
+        request_timeout: float,  # noqa: ARG002, always the trait's
+    ) -> bool:
+        return await self.stock.delete_pod(delete_options, grace_seconds)
+
+    async def _start_reflector(self, kind: str, reflector_class: Any, **kwargs: Any) -> Any:
+        gone = self.gates.endings.farewell
+        return await connection.start_reflector(self.stock, kind, gone, reflector_class, **kwargs)
 
     def start(self) -> Any:
         """Start as KubeSpawner does."""
@@ -156,6 +169,20 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
         """Yield our messages about this start, then KubeSpawner's progress."""
         async for event in self.gates.progress():
             yield event
+
+    def start_polling(self) -> None:
+        """Poll from now on: the hub takes the server as up."""
+        self.gates.endings.answers()
+        super().start_polling()
+
+    def get_state(self) -> dict[str, Any]:
+        """Return what the hub stores: KubeSpawner's state, and how the last server ended."""
+        return self.gates.endings.stored(super().get_state())
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Load what the hub has stored."""
+        super().load_state(state)
+        self.gates.endings.load(state)
 
     def clear_state(self) -> None:
         """Forget the start that has ended."""

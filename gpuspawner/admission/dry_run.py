@@ -103,6 +103,10 @@ def _unnamed(pod: Manifest) -> Manifest:
     return {**pod, "metadata": {**rest, "generateName": f"{metadata['name']}-"}}
 
 
+_NO_RIGHT = ' cannot create resource "'
+"""What the API server says to a client that has no right to create the pod."""
+
+
 def _may_pass(rejection: Rejection) -> bool:
     """Whether the cause may be gone by the time the pod is created."""
     match rejection.cause:
@@ -110,8 +114,8 @@ def _may_pass(rejection: Rejection) -> bool:
             return True
         case WebhookFailed():
             return True
-        case _:
-            return False
+        case _:  # an API server that has just started knows no roles
+            return _NO_RIGHT in rejection.text
 
 
 def changes(sent: object, admitted: object) -> bool:

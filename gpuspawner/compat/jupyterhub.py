@@ -11,6 +11,7 @@ from jupyterhub import orm
 from jupyterhub.spawner import Spawner
 from markupsafe import Markup
 from sqlalchemy import event
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import object_session
 from tornado import web
 
@@ -66,22 +67,87 @@ def store_options(spawner: Spawner, options: object) -> None:
         session.commit()
 
 
-def announce_on_home_page(hub: Any, told: Callable[[Any], Markup]) -> None:
-    """Show on the home page what *told* returns about the logged-in user, if anything.
+def store_state(spawner: Spawner) -> None:
+    """Store a server's state now; the hub itself does so only after a start and after a stop."""
+    if spawner.orm_spawner is None:
+        return
+    spawner.orm_spawner.state = spawner.get_state()
+    if session := object_session(spawner.orm_spawner):  # as in `store_options`
+        session.commit()
 
-    The hub's own announcement stays above it. The hub calls each template variable that is a
-    function with the user (``handlers/base.py``, ``template_namespace``).
+
+def forget_server(spawner: Spawner) -> None:
+    """Note that a server whose start was cancelled has no address.
+
+    The hub does so if a start fails, but not if somebody cancels it: it calls such a server ready
+    until it has stopped it, and forever if the cancellation takes longer than a second.
     """
-    own = hub.template_vars.get("announcement_home", hub.template_vars.get("announcement"))
+    spawner.server = None
+    if spawner.orm_spawner is not None and (session := object_session(spawner.orm_spawner)):
+        session.commit()
+
+
+def stored_state(spawner: Spawner) -> object:
+    """Return a server's state as the hub has stored it; None if it hasn't."""
+    return spawner.orm_spawner.state if spawner.orm_spawner is not None else None
+
+
+def has_server(spawner: Spawner) -> bool:
+    """Whether the hub's database says that the server runs, or starts."""
+    return spawner.orm_spawner is not None and spawner.orm_spawner.server is not None
+
+
+def stopped(user: Any) -> dict[str, object]:
+    """Return the stored states of a user's servers that don't run; the default one's name is ""."""
+    try:
+        rows = getattr(user, "orm_spawners", None) or {}  # a service has none
+        return {name: row.state for name, row in rows.items() if row.server is None}
+    except SQLAlchemyError:  # the page that tells of the database's error has a header too
+        return {}
+
+
+def running(user: Any) -> dict[str, Any]:
+    """Return the spawners of a user's servers that are up."""
+    spawners = getattr(user, "spawners", None) or {}
+    return {name: it for name, it in list(spawners.items()) if it.ready}
+
+
+Told = Callable[[Any], Markup]
+"""Says something about the logged-in user; or nothing. Nobody is logged in on some pages."""
+
+
+def announce(hub: Any, everywhere: Told, at_home: Told) -> None:
+    """Show on the hub's pages what *everywhere* returns, and on the home page *at_home* too.
+
+    The page with the form shows neither: it says it itself. The hub's own announcements stay above.
+    The hub calls each template variable that is a function with the user (``handlers/base.py``,
+    ``template_namespace``). A page's own announcement replaces the general one if it is a string.
+    """
+    variables = hub.template_vars
+    general = variables.get("announcement")
+    variables.setdefault("announcement_spawn", general or "")
+    variables["announcement_home"] = _below(
+        variables.get("announcement_home", general),
+        lambda user: _joined(everywhere(user), at_home(user)),
+    )
+    variables["announcement"] = _below(general, everywhere)
+
+
+def _below(own: Any, told: Told) -> Callable[[Any], str | None]:
+    """Return a function for the hub that adds what is told to its own announcement."""
 
     def announcement(user: Any) -> str | None:
         before = own(user) if callable(own) else own
         added = told(user)
         if not added:
             return before if isinstance(before, str) else None
-        return Markup("<br>").join([Markup(before or ""), added]) if before else added  # noqa: S704
+        return _joined(Markup(before or ""), added)  # noqa: S704, the administrator's HTML
 
-    hub.template_vars["announcement_home"] = announcement
+    return announcement
+
+
+def _joined(*texts: Markup) -> Markup:
+    return Markup("<br>").join(text for text in texts if text)
 
 
 Handler = tuple[Any, ...]

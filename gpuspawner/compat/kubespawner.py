@@ -5,10 +5,14 @@ Read in ``kubespawner/spawner.py`` and ``kubespawner/clients.py`` of 7.0.0 and 7
 
 import copy
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from traceback import walk_tb
 from typing import Any, TypeVar
 
+import aiohttp
+from kubernetes_asyncio.client import ApiException
 from kubespawner import KubeSpawner
 from kubespawner.clients import load_config, shared_client
 
@@ -19,6 +23,13 @@ _MAKING = ("get_pod_manifest", "load_user_options", "_load_profile", "_apply_ove
 _DRAWING = ("_render_options_form", "_validate_user_options", "_get_initialized_profile_list")
 """The methods that draw the form of profiles."""
 _OURS = __name__.partition(".")[0]
+
+_NOT_NOW = (429, 502, 503, 504)
+"""The statuses of an API server that is busy, or about to end, and of what is in front of it."""
+
+_FORBIDDEN = 403
+_NEW_SECONDS = 10.0
+"""How long after a lost connection the API server may not know yet what the hub may do."""
 
 # The hub's whole configuration, and the profiles, which KubeSpawner copies before it changes them.
 _NEVER_CHANGED = frozenset({"config", "profile_list"})
@@ -35,6 +46,7 @@ class Stock:
     def __init__(self, kubespawner: Any, spawner: Any) -> None:
         self.kubespawner = kubespawner
         self._spawner = spawner
+        self._lost_at = -math.inf
 
     def options_from_form(self) -> Any:
         """Return the function that reads a form of profiles."""
@@ -67,25 +79,53 @@ class Stock:
 
     async def create_pod(self, pod: Any, request_timeout: float) -> bool:
         """Send the pod; return False if KubeSpawner has to send it again."""
-        made: bool = await self.kubespawner._make_create_pod_request(pod, request_timeout)
+        made: bool = await self._answered(
+            self.kubespawner._make_create_pod_request(pod, request_timeout)
+        )
         return made
 
     async def create_pvc(self, pvc: Any, request_timeout: float) -> Any:
         """Send the PersistentVolumeClaim."""
-        return await self.kubespawner._make_create_pvc_request(pvc, request_timeout)
+        return await self._answered(self.kubespawner._make_create_pvc_request(pvc, request_timeout))
 
     async def delete_pod(self, options: Any, grace_seconds: int) -> bool:
         """Delete the pod; return whether it is gone."""
         spawner = self._spawner
-        gone: bool = await self.kubespawner._make_delete_pod_request(
-            spawner.pod_name, options, grace_seconds, spawner.k8s_api_request_timeout
+        gone: bool = await self._answered(
+            self.kubespawner._make_delete_pod_request(
+                spawner.pod_name, options, grace_seconds, spawner.k8s_api_request_timeout
+            )
         )
         return gone
 
-    def knows_pod(self) -> bool:
-        """Whether KubeSpawner has seen the pod, so that it stops it itself."""
-        spawner = self._spawner
-        return f"{spawner.namespace}/{spawner.pod_name}" in spawner.pod_reflector.pods
+    async def _answered(self, request: Awaitable[Any]) -> Any:
+        """Return a request's result; False if nothing answers, so that KubeSpawner sends it again.
+
+        KubeSpawner does so only after a time-out. A connection is lost as easily: the API server is
+        restarted, or a load balancer in front of it. In its first moments, it knows no roles.
+        """
+        try:
+            return await request
+        except (aiohttp.ClientError, OSError):
+            self._lost_at = time.monotonic()
+        except ApiException as error:
+            is_new = time.monotonic() - self._lost_at < _NEW_SECONDS
+            if not (error.status in _NOT_NOW or (error.status == _FORBIDDEN and is_new)):
+                raise
+        return False
+
+    def stops_pod(self) -> bool:
+        """Whether KubeSpawner deletes the pod after a failed start, or shall keep it.
+
+        It doesn't stop a pod that it hasn't seen, or that a node has refused: such a pod has ended
+        without a container.
+        """
+        pod, spawner = self.known_pod(), self._spawner
+        if pod is None:
+            return False
+        status = pod.get("status") or {}
+        is_refused = status.get("phase") == "Failed" and not status.get("containerStatuses")
+        return not (is_refused and spawner.delete_stopped_pods)
 
     def known_pod(self) -> Any:
         """Return the server's pod as KubeSpawner last saw it; None if it has seen none."""
@@ -158,6 +198,11 @@ def makes_its_pods(spawner: Any) -> bool:
     A class of others may treat users differently.
     """
     return not _others_have(spawner, _MAKING)
+
+
+def has_own_progress(spawner: Any) -> bool:
+    """Whether a class of others tells how far a start is."""
+    return _others_have(spawner, ("progress",))
 
 
 def form_template(spawner: Any) -> object:

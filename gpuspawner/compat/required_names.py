@@ -85,6 +85,9 @@ REQUIREMENTS = (
     Requirement(Spawner, "get_options_form", ("self",), SpawnHandler),
     Requirement(Spawner, "run_pre_spawn_hook", ("self",), User),
     Requirement(Spawner, "clear_state", ("self",), User),
+    Requirement(Spawner, "get_state", ("self",), User),
+    Requirement(Spawner, "load_state", ("self", "state"), User),
+    Requirement(Spawner, "start_polling", ("self",), User),
     # KubeSpawner calls these steps of a start, which are gates too.
     Requirement(KubeSpawner, "_start", ("self",), KubeSpawner),
     Requirement(KubeSpawner, "load_user_options", ("self",), KubeSpawner),
@@ -123,6 +126,8 @@ REQUIREMENTS = (
     Requirement(Spawner, "_spawn_future", (), BaseHandler),
     Requirement(Spawner, "orm_spawner"),
     Requirement(orm.Spawner, "user_options"),
+    Requirement(orm.Spawner, "state"),
+    Requirement(orm.Spawner, "server"),
     Requirement(orm, "user_group_map"),
     Requirement(JupyterHub, "extra_handlers"),
     Requirement(JupyterHub, "tornado_application"),

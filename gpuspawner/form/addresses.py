@@ -48,6 +48,12 @@ def live(spawner: Any, script: str = "form.js") -> Live | None:
     )
 
 
+def spawn(spawner: Any) -> str:
+    """Return the address of the page where a server is started."""
+    server = f"{quote(spawner.user.name, safe='')}/{quote(spawner.name, safe='')}"
+    return f"{spawner.hub.base_url}spawn/{server}".rstrip("/")
+
+
 def stop(spawner: Any, server: str) -> str:
     """Return the address that stops another server of the owner, and comes back to this form.
 

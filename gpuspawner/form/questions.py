@@ -1,13 +1,13 @@
 """The form's questions: an option, its label, and its choices in words."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Generic, TypeAlias, TypeVar
 
-from gpuspawner.availability import Availability
+from gpuspawner.availability import Availability, State
 from gpuspawner.form.view_model import Choice
 from gpuspawner.language import gettext as _
-from gpuspawner.messages.words import cores, memory
+from gpuspawner.messages.words import cores, memory, no_download
 from gpuspawner.offers import Choices, Image, Memory
 from gpuspawner.options import CPU, GPUS, IMAGE, MEMORY, Option, Written
 from gpuspawner.options.wording import label
@@ -58,6 +58,21 @@ MEMORIES: Question[Memory] = Question(
     MEMORY, lambda size: memory(size.bytes), lambda size: size.bytes
 )
 CPUS: Question[int] = Question(CPU, cores, lambda millicores: millicores)
+
+
+_STARTS = (State.FREE, State.CAN_SCALE_UP, State.MAY_SCALE_UP, State.READING, State.UNKNOWN)
+"""With these states, the hub would create a pod."""
+
+
+def images(rows: Sequence[Availability]) -> Question[Image]:
+    """Ask for the image; mark those that need no download with any accelerator that starts."""
+    starting = [row.at_hand for row in rows if row.state in _STARTS]
+    at_hand = frozenset[str]().union(*starting).intersection(*starting)
+
+    def remark(image: Image, plain: str) -> str:
+        return no_download(plain) if image.key in at_hand else plain
+
+    return replace(IMAGES, remark=remark)
 
 
 def counts(row: Availability) -> Question[int]:

@@ -13,7 +13,7 @@ from gpuspawner.form.questions import never, not_free, over_limit
 from gpuspawner.form.view_builder import ViewBuilder
 from gpuspawner.form.view_model import MOST_LAMPS, Button, Live, RefusedView, Usage, UsageView, View
 from gpuspawner.language import gettext, language_tag, ngettext
-from gpuspawner.messages import OnForm, stale
+from gpuspawner.messages import OnForm, no_download, stale
 from gpuspawner.messages.corrections import replaced
 from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest, fall_back, user_options
@@ -49,6 +49,7 @@ def render(
         language_tag=language_tag,
         not_free=not_free,
         never=never,
+        no_download=no_download,
         over_limit=over_limit,
         stale=stale,
     )

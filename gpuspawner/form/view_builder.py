@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from gpuspawner.availability import Availability, State
 from gpuspawner.form import alternative_button
-from gpuspawner.form.questions import CPUS, IMAGES, MEMORIES, AnyQuestion, counts
+from gpuspawner.form.questions import CPUS, IMAGES, MEMORIES, AnyQuestion, counts, images
 from gpuspawner.form.view_model import MOST_LAMPS, Button, Card, Field, Live, Text, View
 from gpuspawner.language import gettext as _
 from gpuspawner.language import sentence
@@ -63,7 +63,7 @@ class ViewBuilder:
         told, everywhere = self._told, self._offers.choices(None)
         return View(
             cards=tuple(self._card(row) for row in self._rows),
-            fields=self._fields(self._common, everywhere, self._chosen),
+            fields=self._fields(_marked(self._common, self._rows), everywhere, self._chosen),
             texts=tuple(self._texts(everywhere)),
             message=told.message.html if told else Markup(),
             alternatives=tuple(self._alternative(it) for it in told.alternatives) if told else (),
@@ -78,7 +78,7 @@ class ViewBuilder:
         key = accelerator.key if accelerator else None
         checked = key == self._chosen[ACCELERATOR]
         chosen = self._chosen if checked else {}
-        own: list[AnyQuestion] = [*self._own]
+        own = _marked(self._own, [row])
         if accelerator is not None:
             own.insert(0, counts(row))
         words = state_text(row)
@@ -162,6 +162,11 @@ def lamps(gpus: Room | None) -> tuple[bool, ...]:
     if gpus is None or gpus.total > MOST_LAMPS:
         return ()
     return tuple(number < gpus.free for number in range(gpus.total))
+
+
+def _marked(questions: Sequence[AnyQuestion], rows: Sequence[Availability]) -> list[AnyQuestion]:
+    """Let the question for the image tell which ones need no download."""
+    return [images(rows) if question is IMAGES else question for question in questions]
 
 
 def _differs(question: AnyQuestion, everything: Sequence[Choices]) -> bool:

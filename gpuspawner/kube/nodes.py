@@ -1,5 +1,7 @@
 """Nodes, namespaces, device classes and priority classes."""
 
+from typing import Self
+
 import msgspec
 
 from .meta import KubeStruct, ObjectMeta, Quantities
@@ -27,11 +29,19 @@ class NodeSpec(KubeStruct, frozen=True):
     taints: list[Taint] | None = None
 
 
+class NodeImage(KubeStruct, frozen=True):
+    """An image on a node, with a name for each of its tags and digests."""
+
+    names: list[str] | None = None
+    size_bytes: int = 0
+
+
 class NodeStatus(KubeStruct, frozen=True):
-    """The resources of a node; quantities as in the API."""
+    """The resources of a node, quantities as in the API; and its largest images."""
 
     allocatable: Quantities | None = None
     capacity: Quantities | None = None
+    images: list[NodeImage] | None = None
 
 
 class Node(KubeStruct, frozen=True):
@@ -40,6 +50,13 @@ class Node(KubeStruct, frozen=True):
     metadata: NodeMeta = NodeMeta()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
+
+    def without_images(self) -> Self:
+        """Return the node without its images, of which it may have hundreds of names."""
+        if not self.status.images:
+            return self
+        status = msgspec.structs.replace(self.status, images=None)
+        return msgspec.structs.replace(self, status=status)
 
 
 class Namespace(KubeStruct, frozen=True):

@@ -90,7 +90,7 @@ def apply(pod: Mapping[str, Any], grant: Grant, rules: PodRules = EVERYWHERE) ->
     if grant.accelerator is None:
         _set_environment(server, {**rules.cpu_environment, "GPUSPAWNER_GPUS": "0"})
         if avoided := off(rules.cpu_avoids):
-            _require(spec, avoided)
+            require(spec, avoided)
         return made
     own = {"GPUSPAWNER_ACCELERATOR": grant.accelerator.key, "GPUSPAWNER_GPUS": str(grant.gpus)}
     _set_environment(server, {**grant.accelerator.environment, **own})
@@ -181,7 +181,7 @@ def _place(spec: dict[str, Any], accelerator: Accelerator) -> None:
     if accelerator.node_selector:
         spec["nodeSelector"] = {**selector, **accelerator.node_selector}
     if accelerator.node_affinity:
-        _require(spec, node_affinity.read(accelerator.node_affinity))
+        require(spec, node_affinity.read(accelerator.node_affinity))
     if accelerator.tolerations:
         had = list(spec.get("tolerations") or ())
         known = [_meaning(toleration) for toleration in had]
@@ -191,7 +191,8 @@ def _place(spec: dict[str, Any], accelerator: Accelerator) -> None:
         spec["runtimeClassName"] = accelerator.runtime_class
 
 
-def _require(spec: dict[str, Any], terms: node_affinity.Terms) -> None:
+def require(spec: dict[str, Any], terms: node_affinity.Terms) -> None:
+    """Let a pod run only on nodes that match these terms too; change only *spec* itself."""
     affinity = spec["affinity"] = dict(spec.get("affinity") or {})
     node = affinity["nodeAffinity"] = dict(affinity.get("nodeAffinity") or {})
     required = node.get("requiredDuringSchedulingIgnoredDuringExecution")

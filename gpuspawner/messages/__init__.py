@@ -28,10 +28,20 @@ from gpuspawner.messages.corrections import (
     too_large,
     unreadable_body,
 )
+from gpuspawner.messages.details import with_details, with_details_in_log, with_way_back
+from gpuspawner.messages.endings import last_server_ended, mishap, server_ended
+from gpuspawner.messages.launching import (
+    elsewhere,
+    failure,
+    hitch,
+    last_start_failed,
+    step,
+    still,
+    unexplained,
+)
 from gpuspawner.messages.on_form import Button, OnForm, ProfileButton, button
 from gpuspawner.messages.policies import (
     allowance_lines,
-    ended_after,
     ends_after,
     ends_in,
     policy_denied,
@@ -46,8 +56,8 @@ from gpuspawner.messages.refusals import (
     refusal,
     unreachable,
 )
-from gpuspawner.messages.starts import node_comes, preview, progress
-from gpuspawner.messages.words import Message, device, profile_choice, profile_named
+from gpuspawner.messages.starts import node_comes, node_still_comes, preview, progress
+from gpuspawner.messages.words import Message, device, no_download, profile_choice, profile_named
 
 __all__ = [
     "Button",
@@ -64,7 +74,7 @@ __all__ = [
     "correction_at_fields",
     "denied",
     "device",
-    "ended_after",
+    "elsewhere",
     "ends_after",
     "ends_in",
     "explain_conflict",
@@ -82,11 +92,18 @@ __all__ = [
     "explain_unknown",
     "explain_unknown_scheduler",
     "explain_without",
+    "failure",
     "gone_at_start",
     "gone_from_form",
+    "hitch",
+    "last_server_ended",
+    "last_start_failed",
     "misconfigured",
+    "mishap",
+    "no_download",
     "no_longer_offered",
     "node_comes",
+    "node_still_comes",
     "policy_denied",
     "policy_figure",
     "preview",
@@ -96,9 +113,16 @@ __all__ = [
     "profile_refused_above_buttons",
     "progress",
     "refusal",
+    "server_ended",
     "stale",
     "state_text",
+    "step",
+    "still",
     "too_large",
+    "unexplained",
     "unreachable",
     "unreadable_body",
+    "with_details",
+    "with_details_in_log",
+    "with_way_back",
 ]

@@ -6,10 +6,9 @@ from gpuspawner.cluster.log import explain_health
 from gpuspawner.hub_limits import (
     Conflict,
     LateProgress,
-    LongHTTP,
     LongRetries,
+    ShortPreparing,
     ShortRequest,
-    ShortStart,
 )
 from gpuspawner.inventory import Stock
 from gpuspawner.messages.scaling import explain_obstacles
@@ -204,16 +203,10 @@ def explain_missing_rights(plurals: Iterable[str]) -> tuple[str, ...]:
 def explain_conflict(conflict: Conflict) -> str:
     """Say which limits defeat each other, and what happens then."""
     match conflict:
-        case ShortStart(start, failures):
-            end = f", and the hub ends after {failures} failures in a row" if failures else ""
+        case ShortPreparing(preparing):
             return (
-                f"Spawner.start_timeout is {start:g} s: a start that waits for a new node or pulls "
-                f"a large image takes longer and fails{end}"
-            )
-        case LongHTTP(http, start):
-            return (
-                f"Spawner.http_timeout is {http:g} s, but it only counts once the pod runs; a "
-                f"start has Spawner.start_timeout, {start:g} s"
+                f"GPUSpawner.preparing_timeout is {preparing:g} s: a start that pulls a large "
+                "image takes longer and fails"
             )
         case LateProgress(slow_spawn):
             return (
@@ -223,7 +216,7 @@ def explain_conflict(conflict: Conflict) -> str:
         case LongRetries(retries, start):
             return (
                 f"KubeSpawner.k8s_api_request_retry_timeout is {retries:g} s: one request to a "
-                f"slow API server can take the whole Spawner.start_timeout, {start:g} s"
+                f"slow API server can take all the time of a start, {start:g} s"
             )
         case ShortRequest(request, admission):
             return (

@@ -88,12 +88,6 @@ def ends_in(server: str, seconds: int) -> Markup:
     return text.format(server=name, time=words.duration(seconds))
 
 
-def ended_after(seconds: int) -> str:
-    """Say that the user's last server has reached its lifetime."""
-    text = _("Your last server ended after {time}, the longest that it may run.")
-    return text.format(time=words.duration(seconds))
-
-
 def _standing(standing: Standing, names: Names) -> str:
     limit = standing.limit
     most = _amount(limit.measure, limit.most, names)

@@ -3,7 +3,7 @@
 from gpuspawner.language import gettext as _
 from gpuspawner.messages.refusals import refusal, why
 from gpuspawner.messages.scaling import takes
-from gpuspawner.messages.words import Message
+from gpuspawner.messages.words import Message, so_far
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     Decision,
@@ -44,6 +44,12 @@ def node_comes(scale_up: CanScaleUp | MayScaleUp) -> Message:
         text = _("A new machine is starting for you; this usually takes {time}.")
         return Message.of(text.format(time=usual))
     return Message.of(_("A new machine is starting for you; this takes a few minutes."))
+
+
+def node_still_comes(scale_up: CanScaleUp | MayScaleUp, elapsed: int) -> Message:
+    """Say for how many seconds a node has been on its way."""
+    time = so_far(elapsed, takes(scale_up))
+    return Message.of(_("A new machine is starting for you."), time)
 
 
 def _expected(scale_up: CanScaleUp | MayScaleUp) -> Message:

@@ -34,6 +34,15 @@ def memory(count: int) -> str:
     return ngettext("{count} byte", "{count} bytes", count).format(count=count)
 
 
+def rough_size(count: int) -> str:
+    """Name a large number of bytes roughly, as registries and disks count: `12 GB`, `850 MB`."""
+    megabytes = max(1, round(count / 10**6))
+    if megabytes < 1000:
+        return _("{count} MB").format(count=megabytes)
+    gigabytes = round(count / 10**9, 1)
+    return _("{count} GB").format(count=f"{gigabytes if gigabytes < 10 else round(gigabytes):g}")
+
+
 def cores(millicores: int) -> str:
     """Name an amount of CPU: `2 cores`, `0.5 cores`."""
     # Languages differ in the plural of a fraction. Here it is that of two: "0.5 cores".
@@ -94,6 +103,17 @@ def duration(seconds: int) -> str:
     return all_of([part for part in parts if part])
 
 
+def so_far(elapsed: int, usual: str = "") -> str:
+    """Say for how many seconds something has been going on, and how long that usually takes."""
+    if elapsed < 60:
+        time = ngettext("{count} second", "{count} seconds", elapsed).format(count=elapsed)
+    else:
+        time = duration(elapsed)
+    if usual:
+        return _("{time} so far; this usually takes {usual}.").format(time=time, usual=usual)
+    return _("{time} so far.").format(time=time)
+
+
 def device(resource: str) -> str:
     """Name an extended resource for users: `GPU` for ``nvidia.com/gpu``."""
     vendor, _slash, name = resource.partition("/")
@@ -117,6 +137,11 @@ def profile_named(profile: str, *choices: str) -> str:
 def profile_choice(choice: str, state: str) -> str:
     """Name a choice within a profile, with its availability."""
     return _("{choice} ({state})").format(choice=choice, state=state)
+
+
+def no_download(choice: str) -> str:
+    """Mark an image that each machine has already on which the server could start now."""
+    return _("{choice} (no download needed)").format(choice=choice)
 
 
 def ask() -> str:

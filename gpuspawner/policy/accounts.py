@@ -27,7 +27,6 @@ class Accounts:
         namespace: As given.
         pledges: What servers will take whose pods aren't shown yet.
         memberships: Who is in which group.
-        ended: The servers that have reached their lifetime, by user and name, and its seconds.
     """
 
     def __init__(
@@ -38,7 +37,6 @@ class Accounts:
         self.shares = Shares(self.usage)
         self.pledges = Pledges(self.usage)
         self.memberships = Memberships()
-        self.ended: dict[tuple[str, str], int] = {}
         self.ledger = Ledger(self.usage, meter)
         self.following = Following(servers_of(namespace), self.ledger, load, self.pledges.look)
 

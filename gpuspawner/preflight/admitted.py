@@ -93,6 +93,16 @@ class AdmittedPreflight:
             self.reservations.release(proposal.key)
         return decision
 
+    async def is_sure_of(self, proposal: Proposal, admission: Admission) -> bool:
+        """As `Preflight.is_sure_of`, after admission."""
+        try:
+            admitted = await self.admitted(proposal, admission)
+        except TooManyDryRunsError:
+            return False
+        if isinstance(admitted, Rejection):
+            return False
+        return self._preflight.is_sure_of(admitted or proposal)
+
     async def until_taken(self, proposal: Proposal) -> Refuse:
         """As `Preflight.until_taken`."""
         return await self._preflight.until_taken(proposal)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import groupby, islice
 from typing import Protocol
 
 from gpuspawner.kube.objects import Manifest
@@ -14,6 +14,8 @@ from gpuspawner.preflight.decision import Alternative, Difference
 MOST = 3
 # The hub makes a refusal in one tick, and one evaluation may take a millisecond.
 _MOST_JUDGED = 32
+# How many further variants may be judged to find one that needs no download.
+_MOST_EQUAL = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ def nearest(grant: Grant, offers: Offers, fitting: Fitting) -> tuple[Alternative
 
     The search has these steps, and takes from each the variant that gives up least: fewer GPUs of
     the same model; less memory or CPU with the same GPUs; both, if neither step found anything;
-    another model; no GPU.
+    another model; no GPU. Of models that are equal otherwise, it takes one whose images are on a
+    node where it fits, if there is one.
     """
     judged = _at_most(_MOST_JUDGED, fitting)
     asked = request_for(grant, offers)
@@ -53,7 +56,7 @@ def nearest(grant: Grant, offers: Offers, fitting: Fitting) -> tuple[Alternative
     if not found:
         both = (fewer for variant in smaller for fewer in _fewer(variant, grant))
         found += _first(both, judged)
-    found += _first(_others(asked, grant, offers), judged)
+    found += _first_at_hand(_others(asked, grant, offers), judged)
     found += _first(_without_gpu(asked, grant, offers), judged)
     return tuple(found[:MOST])
 
@@ -66,6 +69,21 @@ def _at_most(most: int, fitting: Fitting) -> Fitting:
 def _first(variants: Iterable[Variant], fitting: Fitting) -> list[Alternative]:
     fits = (alternative for variant in variants if (alternative := fitting(variant)) is not None)
     return list(islice(fits, 1))
+
+
+def _first_at_hand(variants: Iterable[Variant], fitting: Fitting) -> list[Alternative]:
+    """As `_first`, but prefer one at hand to those before it that give up as much."""
+    for _, group in groupby(variants, _gives):
+        equal = iter(group)
+        for first in _first(equal, fitting):
+            others = () if first.is_at_hand else map(fitting, islice(equal, _MOST_EQUAL))
+            return [next((it for it in others if it is not None and it.is_at_hand), first)]
+    return []
+
+
+def _gives(variant: Variant) -> GPURequest:
+    """Return what else than a model a variant gives."""
+    return replace(variant.request, accelerator=None, image=None)
 
 
 def request_for(grant: Grant, offers: Offers) -> GPURequest:

@@ -18,6 +18,7 @@ from gpuspawner.preflight.decision import (
     UnknownRules,
     Wait,
 )
+from gpuspawner.preflight.downloads import containers, on_any
 from gpuspawner.preflight.nodes_to_come import NodesToCome
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.verdicts import Subject, Verdicts
@@ -132,10 +133,20 @@ class Decider:
             return None
         grant, plain = made
         varied = replace(proposal, pod=plain)
-        if not self.fits(varied):
+        subject = varied.subject
+        if not (isinstance(subject, Subject) and self._verdicts.fits(subject)):
             return None
-        nodes = self._counts.candidates(varied.decoded)
-        return Alternative(grant, variant.differences, self._gpus(nodes, grant))
+        nodes = self._counts.candidates(subject.pod)
+        gpus, is_at_hand = self._gpus(nodes, grant), self._is_at_hand(varied, subject)
+        return Alternative(grant, variant.differences, gpus, is_at_hand)
+
+    def _is_at_hand(self, proposal: Proposal, subject: Subject) -> bool:
+        """Whether a node on which the pod fits has its images already."""
+        images = [str(it["image"]) for it in containers(proposal.pod) if it.get("image")]
+        known = self._state.images
+        if not images or not known.nodes(*images):
+            return False  # without a verdict, which names all nodes
+        return on_any(known, images, self._verdicts.verdict(subject).feasible)
 
     def _gpus(self, nodes: tuple[NodeInfo, ...], grant: Grant) -> Room | None:
         if grant.accelerator is None:

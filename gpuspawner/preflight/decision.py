@@ -127,11 +127,13 @@ class Alternative:
     Attributes:
         differences: How it differs from the request; never empty.
         gpus: How many of its GPUs there are; None for a choice without GPUs.
+        is_at_hand: Whether a node on which it fits has its images already.
     """
 
     grant: Grant
     differences: tuple[Difference, ...]
     gpus: Room | None
+    is_at_hand: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, Wait
+from gpuspawner.preflight.in_view import UNSEEN_SECONDS, InView
 from gpuspawner.preflight.nodes_to_come import NodesToCome
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.preflight.reservations import LEFT_SECONDS
 from gpuspawner.preflight.verdicts import Subject
 from gpuspawner.scaling.answers import Coming, Refused, answer
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, Why
@@ -31,8 +31,6 @@ _SHORT_LOOK, _RESTS = 0.005, 9
 LASTING_SECONDS = 10.0
 """How long all pools must have ended. A node that has just joined isn't always seen in one moment
 with its devices and its labels."""
-UNSEEN_SECONDS = 2.0
-"""How long a pod must be out of sight. The view may lag, and still have shown an older one."""
 
 
 def longest_wait(scale_up: CanScaleUp | MayScaleUp) -> float:
@@ -77,7 +75,7 @@ class NodeWaits:
         After *most* seconds, it ends because of that timeout. This says nothing about other pods.
         """
         key = "/".join(proposal.key)
-        clock, sight = _Clock(wait, self._trial, most), _Sight(self._view, key, self._unseen)
+        clock, sight = _Clock(wait, self._trial, most), InView(self._view, key, self._unseen)
         with self._view.events.of(*proposal.key) as heard:
             while not self._has_node(key):
                 if clock.is_cut_off():
@@ -172,43 +170,6 @@ class _Turns:
         took = time.monotonic() - began
         if took > _SHORT_LOOK:
             self._next = time.monotonic() + _RESTS * took
-
-
-class _Sight:
-    """Whether the view still shows a pod that was sent."""
-
-    def __init__(self, view: ClusterView, key: str, unseen: float) -> None:
-        self._view = view
-        self._key = key
-        self._unseen = unseen
-        self._was_seen = self._is_seen()
-        self._missing_since: float | None = None
-
-    def is_lost(self) -> bool:
-        """Whether the pod is gone: out of sight for a while, and not only because of the view.
-
-        The time runs from the first look without the pod: looks may be far apart. A pod that was
-        never in view may have come and gone in one answer of a watch.
-        """
-        is_seen, now = self._is_seen(), time.monotonic()
-        self._was_seen = self._was_seen or is_seen
-        if is_seen or not self._view.in_touch():
-            self._missing_since = None
-            return False
-        if self._missing_since is None:
-            self._missing_since = now
-        return now - self._missing_since >= (self._unseen if self._was_seen else LEFT_SECONDS)
-
-    def _is_seen(self) -> bool:
-        state = self._view.state
-        return (
-            self._key in state.pods
-            or self._key in state.unbound_pods
-            or any(
-                it.kind == "Pod" and self._key == f"{it.namespace}/{it.name}"
-                for it in state.undecodable
-            )
-        )
 
 
 class _Clock:

@@ -37,6 +37,7 @@ from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.reservations import Reservations
 from gpuspawner.preflight.verdicts import Shape, Subject, Verdicts
 from gpuspawner.preflight.wait_queue import Waiter, WaitQueue
+from gpuspawner.scaling.outlook import CanScaleUp
 from gpuspawner.scaling.pools import Pools
 
 # How long a start waits, in seconds, for each thing that isn't known yet. The view usually shows a
@@ -117,6 +118,16 @@ class Preflight:
     def fits(self, proposal: Proposal) -> bool:
         """Whether a node has room for the pod at this moment."""
         return self._decider.fits(proposal)
+
+    def is_sure_of(self, proposal: Proposal) -> bool:
+        """Whether the pod surely has room beside all promised pods, or a node surely comes."""
+        decision, subject = self.check(proposal), proposal.subject
+        if isinstance(decision, Wait):
+            return isinstance(decision.scale_up, CanScaleUp)
+        if decision != Start(proposal.grant) or isinstance(subject, Undecodable):
+            return False
+        demand = self._verdicts.demand(subject)
+        return demand is None or self.reservations.has_room(proposal.key, demand)
 
     def lacks_devices(self, proposal: Proposal) -> bool:
         """Whether no node has enough free devices for the pod, leaving its other fields aside."""

@@ -1,7 +1,7 @@
 """Evaluates whether kube-scheduler would place a pod now."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -53,21 +53,30 @@ def explain(
 
 def fits_somewhere(state: ClusterState, pod: PlainOrPod) -> bool:
     """Return whether a pod, whose claims exist, fits on any node; stops at the first."""
+    return next(fitting_nodes(state, pod), None) is not None
+
+
+def fitting_nodes(
+    state: ClusterState, pod: PlainOrPod, besides: Container[str] = ()
+) -> Iterator[str]:
+    """Find the nodes on which a pod, whose claims exist, fits, one by one; not those *besides*."""
     parsed = _parsed(pod, Pod)
     if isinstance(parsed, str) or unknown_storage(state, parsed, ()):
-        return False
+        return
     try:
         filters = Filters(state, parsed)
     except (QuantityError, SelectorError):
-        return False
+        return
     if filters.rejected is not None or any(doubt.may_refuse for doubt in doubts(filters)):
-        return False
-    return any(
-        (filters.names is None or node.name in filters.names)
+        return
+    yield from (
+        node.name
+        for node in filters.screen().able
+        if node.name not in besides
+        and (filters.names is None or node.name in filters.names)
         and fits(filters.asked, node.free)
         and ((filters.simple and not state.has_nominations) or filters.admits(node))
         and not ((state.has_undecodable or node.doubtful) and uncertain(state, node))
-        for node in filters.screen().able
     )
 
 

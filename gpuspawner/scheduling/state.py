@@ -19,6 +19,7 @@ from gpuspawner.kube.objects import (
 )
 from gpuspawner.kube.pods import Pod
 
+from .node_images import NodeImages
 from .node_info import NodeInfo, Nominated, PodInfo, pod_info, pod_key
 from .pod_index import PodIndex
 from .rules import DEFAULT_RULES, Rules
@@ -43,6 +44,8 @@ class ClusterState:
         """Increases with every change that can affect a verdict."""
         self.bound = PodIndex()
         self.storage = StorageIndex()
+        self.images = NodeImages()
+        """What the nodes have of images; has a version of its own."""
         self._known: set[str] = set()
         self._nodes: dict[str, NodeInfo] = {}
         self._homeless: dict[str, NodeInfo] = {}
@@ -267,17 +270,19 @@ class ClusterState:
     def _put_node(self, node: Node) -> None:
         name = node.metadata.name
         self._drop_undecodable("Node", name)
+        self.images.put(name, node.status.images or ())
         info = self._nodes.get(name)
         if info is None:
             info = self._homeless.pop(name) if name in self._homeless else NodeInfo(name)
             self._nodes[name] = info
-        if info.set_node(node):
+        if info.set_node(node.without_images()):
             self._changed(name)
 
     def _drop_node(self, name: str) -> None:
         info = self._nodes.pop(name, None)
         if info is None:
             return
+        self.images.drop(name)
         if info.pods:
             info.node = None
             self._homeless[name] = info

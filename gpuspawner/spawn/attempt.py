@@ -2,11 +2,13 @@
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from gpuspawner import messages, pods
+from gpuspawner.manifest.last_words import with_last_words
 from gpuspawner.manifest.lifetime import mark
 from gpuspawner.messages import Message
 from gpuspawner.options import Gone
@@ -38,6 +40,7 @@ class Attempt:
         gone: The stored options that are no longer on offer.
         granted: What policies have granted; None without policies.
         ends: When the hub or KubeSpawner gives it up, by ``time.monotonic``.
+        starting: How long its containers may take to start, in seconds.
     """
 
     choice: Choice
@@ -46,15 +49,16 @@ class Attempt:
     granted: Granted | None = None
     phase: Phase = Phase.ADMITTED
     ends: float = math.inf
+    starting: float = 0.0
 
-    def complete(self, pod: Any) -> Any:
-        """Write into KubeSpawner's pod what was granted.
+    def complete(self, pod: Any, change: Callable[[dict[str, Any]], Any] = dict) -> Any:
+        """Write into KubeSpawner's pod what was granted, and then *change* it.
 
         Raises:
             Refusal: The grant contradicts KubeSpawner's configuration.
         """
-        made = self.choice.complete(pod)
-        return pods.model(mark(pods.plain(made), self.granted)) if self.granted else made
+        made = with_last_words(change(pods.plain(self.choice.complete(pod))))
+        return pods.model(mark(made, self.granted) if self.granted else made)
 
     @property
     def is_promised(self) -> bool:
@@ -77,8 +81,10 @@ class Attempt:
         """How long the start may still wait, in seconds, so that it doesn't time out.
 
         The last gate may find that it needs a new node, when the hub has already read its timeout.
+        Its containers still need their time then.
         """
-        return max(_LEAST_SECONDS, self.ends - time.monotonic() - CLEANUP_SECONDS)
+        after = self.starting + CLEANUP_SECONDS
+        return max(_LEAST_SECONDS, self.ends - time.monotonic() - after)
 
     def ending_in(self, seconds: float) -> "Attempt":
         """Return the attempt with a timeout that runs from now on, beside those that run already.

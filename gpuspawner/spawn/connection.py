@@ -7,6 +7,7 @@ from typing import Any
 from gpuspawner.admission.dry_run import Admission, Answer
 from gpuspawner.compat import kubespawner
 from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.compat.reflecting import Gone, telling
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.runtime import Runtime
 from gpuspawner.spawn.host import Host
@@ -53,14 +54,19 @@ def admission(spawner: Host, runtime: Runtime) -> IfConnected:
     return IfConnected(spawner, runtime.dry_runs.for_start(spawner.user.name))
 
 
-async def start_reflector(stock: Stock, kind: str, *args: Any, **kwargs: Any) -> Any:
+async def start_reflector(
+    stock: Stock, kind: str, gone: Gone, reflector_class: Any, **kwargs: Any
+) -> Any:
     """Start one of KubeSpawner's reflectors, and drop it if its first list fails.
+
+    A reflector of pods calls *gone* with the last version of each one that is gone.
 
     KubeSpawner keeps the failed reflector, and every later start would wait for its events. All
     starts wait for one future, so it is shielded: one cancelled start must not cancel the others.
     """
     try:
-        return await asyncio.shield(stock.start_reflector(kind, *args, **kwargs))
+        made = telling(reflector_class, gone) if kind == "pods" else reflector_class
+        return await asyncio.shield(stock.start_reflector(kind, made, **kwargs))
     except Exception:
         stock.drop_reflector(kind)
         raise

@@ -23,6 +23,7 @@ from gpuspawner.admission.dry_run import Admission
 from gpuspawner.admission.rejection import Of
 from gpuspawner.compat import jupyterhub, kubespawner
 from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.launch.trouble import Trouble
 from gpuspawner.manifest.lifetime import mark
 from gpuspawner.pods import model as pod_model
 from gpuspawner.pods import plain as plain_pod
@@ -33,14 +34,21 @@ from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.spawn import (
     administrators_form,
     connection,
-    endings,
+    elsewhere,
+    failures,
     request_options,
 )
 from gpuspawner.spawn.at_once import at_once
 from gpuspawner.spawn.attempt import Attempt, Phase
+from gpuspawner.spawn.deadlines import limits, total
 from gpuspawner.spawn.decisions import Question, decide, refusing
+from gpuspawner.spawn.endings import Endings
+from gpuspawner.spawn.failures import explaining
 from gpuspawner.spawn.form_gate import FormGate
+from gpuspawner.spawn.gpu_check import checked
 from gpuspawner.spawn.host import Host, log_name
+from gpuspawner.spawn.launching import Launching, not_sent, not_started
+from gpuspawner.spawn.listening import until_it_listens
 from gpuspawner.spawn.locale import set_locale
 from gpuspawner.spawn.policing import Policing
 from gpuspawner.spawn.promises import Promises
@@ -49,7 +57,7 @@ from gpuspawner.spawn.reservation import HeldReservation
 from gpuspawner.spawn.source import Choice, Source, Stored
 from gpuspawner.spawn.sources import Sources
 from gpuspawner.spawn.stored_options import restoring
-from gpuspawner.spawn.waiting import retold, shown
+from gpuspawner.spawn.story import Story
 
 
 class Controller:
@@ -58,6 +66,7 @@ class Controller:
     Attributes:
         sources: What the server is chosen from, and the form for it.
         form: The first gate.
+        endings: How the last server ended.
         attempt: The current start; None before its second gate and after its end.
     """
 
@@ -73,6 +82,9 @@ class Controller:
         self._held = HeldReservation(spawner, stock, self._promises)
         self._begun = asyncio.Event()
         self._created = asyncio.Event()
+        self._story = Story()
+        self.endings = Endings(spawner, stock, self._runtime)
+        self._launch: Launching | None = None
         self.attempt: Attempt | None = None
 
     # Gate 2: every start
@@ -112,7 +124,10 @@ class Controller:
                     "Starting %s unchecked: %s", log_name(self._spawner), unknown
                 )
         self._spawner.user_options = dict(choice.options)
-        endings.forget(self._spawner, self._runtime)
+        self.endings.forget()
+        failures.forget(self._spawner, self._runtime)
+        for message in self.attempt.news():
+            self._story.tell(message, 5)
         self._begun.set()
 
     async def _requested(self, source: Source) -> Stored:
@@ -147,7 +162,8 @@ class Controller:
     async def pod_manifest(self) -> Any:
         """Return KubeSpawner's pod with this start's grant applied."""
         pod = await self._stock.kubespawner.get_pod_manifest()
-        return self.attempt.complete(pod) if self.attempt else pod
+        check = partial(checked, self._spawner, self._runtime)
+        return self.attempt.complete(pod, check) if self.attempt else pod
 
     async def create_pod(self, pod: Any, request_timeout: float) -> bool:
         """Judge the pod that is really sent, and send it."""
@@ -161,6 +177,12 @@ class Controller:
 
     async def _create_judged(self, pod: Any, request_timeout: float) -> bool:
         choice = self._choice().sending(plain_pod(pod))
+        if avoiding := await elsewhere.avoiding(
+            self._spawner, self._runtime, choice, self._admission
+        ):
+            choice, pod = avoiding.choice, pod_model(avoiding.choice.proposal.pod)
+            if self.attempt and self.attempt.phase is Phase.ADMITTED:  # else, it is sent again
+                self._story.tell(messages.elsewhere(avoiding.is_sure), 5)
         if granted := await self._policing.take_sent(choice):
             # An earlier gate may have known less of the pod, or judged by other policies.
             choice = choice.sending(mark(choice.proposal.pod, granted))
@@ -170,6 +192,7 @@ class Controller:
         self._warn(decision)
         if self.attempt is not None:
             self.attempt = replace(self.attempt, choice=choice, decision=decision, phase=Phase.SENT)
+        self.endings.send()
         async with refusing(Of.POD, self._spawner, choice, self._admission):
             return await self._held.send(choice.proposal.key, pod, request_timeout)
 
@@ -199,7 +222,7 @@ class Controller:
     # The start and its end
 
     def start(self) -> Future[Any]:
-        """Start as KubeSpawner does, with a longer timeout if a new node may have to come."""
+        """Start as KubeSpawner does, with a timeout for all phases of the start."""
         self._begun.set()  # other callers than the hub may skip the second gate
         configured, source = self._spawner.start_timeout, self.sources.current
         # An administrator's class may make it a coroutine.
@@ -214,26 +237,48 @@ class Controller:
         return started
 
     def _wait_longer(self) -> None:
-        """Add the time for a new node to the timeout, which the hub and KubeSpawner both read."""
+        """Add the earlier phases' limits to the timeout, which the hub and KubeSpawner both read.
+
+        What is configured is the limit of the last phase.
+        """
         if (attempt := self.attempt) is not None:
-            longer = self._spawner.start_timeout + attempt.seconds_for_a_node
-            self._spawner.set_trait("start_timeout", longer)
+            attempt = replace(attempt, starting=self._spawner.start_timeout)
+            longer = total(limits(self._spawner, attempt))
             self.attempt = attempt.ending_in(longer)
+            self._spawner.set_trait("start_timeout", longer)
 
     async def run_start(self) -> Any:
         """Run KubeSpawner's steps of a start, and always give the reservation up at the end."""
-        with reporting(self._spawner):
+        with reporting(self._spawner), explaining(self._spawner, self._runtime):
             self._created.clear()
+            self._launch = None
             key = self._choice().proposal.key
-            return await self._held.hold(key, self._stock.run_start(), self._until_created_lost())
+            lost = self._until_lost(), self._until_failed()
+            return await self._held.hold(key, self._run_until_it_listens(), *lost)
 
-    async def _until_created_lost(self) -> None:
-        """As `_until_lost`, from the last gate on: it may decide otherwise than the second."""
+    async def _run_until_it_listens(self) -> Any:
+        try:
+            url = await self._stock.run_start()
+        except TimeoutError as error:  # in KubeSpawner's words, with the names of pods
+            raise (not_started if self._created.is_set() else not_sent)(error) from None
+        await until_it_listens(url, self._spawner.http_timeout, self._troubles)
+        return url
+
+    def _troubles(self) -> tuple[Trouble, ...]:
+        return self._launch.troubles if self._launch else ()
+
+    async def _until_failed(self) -> None:
+        """Refuse a start as soon as its pod can't become a server any more, or takes too long."""
         await self._created.wait()
-        await self._until_lost()
+        if self.attempt is not None:
+            told = self._story, self.attempt
+            self._launch = Launching(self._spawner, self._stock, self._runtime, *told)
+            choice, check = self.attempt.choice, self._runtime.preflight.check
+            await self._launch.until_failed(lambda: self._decide(choice, check))
 
     async def _until_lost(self) -> None:
         """Refuse a start as soon as another pod takes its room, or no node comes for it."""
+        await self._created.wait()  # the last gate may decide otherwise than the second
         attempt, preflight = self.attempt, self._runtime.preflight
         if attempt and isinstance(attempt.decision, Wait):
             wait, most = attempt.decision, attempt.seconds_left
@@ -249,40 +294,31 @@ class Controller:
 
     async def stop(self, now: bool) -> None:
         """Stop as KubeSpawner does, which returns when the pod is gone."""
-        self._note_end()
         await self._stock.kubespawner.stop(now)
         self._promises.see_out(self._choice().proposal.key)
 
     async def poll(self) -> int | None:
-        """Note a server that has reached its lifetime, and poll as KubeSpawner does.
-
-        KubeSpawner stops a pod that has ended, and another poll may meanwhile find none. It may
-        also end while KubeSpawner is about to look.
-        """
-        self._note_end()
-        status = await connection.poll(self._spawner, self._stock)
-        self._note_end()
-        return status
-
-    def _note_end(self) -> None:
-        endings.note(self._spawner, self._runtime, self._stock.known_pod())
+        """Poll as KubeSpawner does, and note why a server has ended."""
+        before = self._stock.known_pod()
+        return self.endings.polled(await connection.poll(self._spawner, self._stock), before)
 
     async def progress(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield our messages about this start, then KubeSpawner's progress."""
+        """Yield how far this start is, unless the administrator's class does."""
         await self._begun.wait()
         set_locale(self._spawner)
-        events = self._stock.kubespawner.progress()
-        if self.attempt is not None:
-            for message in self.attempt.news():
-                yield shown(message, 5)
-            events = retold(events, lambda: self.attempt.decision if self.attempt else None)
-        async for event in events:
-            yield event
+        if self.attempt is None or kubespawner.has_own_progress(self._spawner):
+            async for event in self._stock.kubespawner.progress():
+                yield event
+        else:
+            async for event in self._story.read():
+                yield event
 
     def clear(self) -> None:
         """Forget the start that has ended; the hub calls this after every start, failed or not."""
         self._stock.kubespawner.clear_state()
+        self.endings.clear()
         if self.attempt is not None:
             self._promises.release(self.attempt.choice.proposal.key)
         self.attempt = None
+        self._story = Story()
         self._begun.clear()

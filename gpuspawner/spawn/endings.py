@@ -1,64 +1,144 @@
-"""Servers that end by their lifetime: told on the hub's home page before, and on the form after."""
+"""How one spawner's server has ended, for the pages until its next start.
 
-from collections.abc import Iterator
-from datetime import UTC, datetime
+The hub's database keeps it, in the state that the hub stores for each server. So it survives the
+hub, needs no room in memory, and goes when the server's row goes. The same state says that a start
+sends its pod: who finds that after a restart of the hub knows that the restart cut the start.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
-from markupsafe import Markup
-
-from gpuspawner import messages
-from gpuspawner.compat import people
-from gpuspawner.compat.jupyterhub import announce_on_home_page
-from gpuspawner.policy.charges import owner_names
+from gpuspawner.compat import jupyterhub
+from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.kube.moments import moment
+from gpuspawner.kube.objects import UNDECODABLE, strict_convert
+from gpuspawner.kube.startup import StartingPod
+from gpuspawner.launch.ending import Ending, ending_of, is_overdue, read, utc_now, written
+from gpuspawner.launch.mishaps import is_lost
+from gpuspawner.launch.trouble import Kind
 from gpuspawner.runtime import Runtime
 from gpuspawner.spawn.host import Host, log_name
 
-EXCEEDED = "DeadlineExceeded"
-"""The reason in the status of a pod that has run for ``activeDeadlineSeconds``."""
+_STATE = "gpuspawner"
+"""The key of our part of a server's state."""
 
 
-def announce(hub: Any, running: Runtime) -> None:
-    """Say on the hub's home page when the user's servers end, beside the hub's own announcement."""
-    announce_on_home_page(hub, lambda user: told_before(running, user))
+class Endings:
+    """What is known of the end of one spawner's servers."""
+
+    def __init__(self, spawner: Host, stock: Stock, runtime: Runtime) -> None:
+        self._spawner = spawner
+        self._stock = stock
+        self._runtime = runtime
+        self._last: Ending | None = None
+        self._sent: datetime | None = None
+        self._is_up = False
+        self._is_cut = False
+
+    # What the hub stores
+
+    def stored(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a server's state with our part."""
+        ours: dict[str, object] = {}
+        if self._last is not None:
+            ours["ending"] = written(self._last)
+        if self._sent is not None:
+            ours["sent"] = self._sent.isoformat()
+        return {**state, _STATE: ours} if ours else dict(state)
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Read what was stored; this is all that a restarted hub knows."""
+        ours = _ours(state)
+        self._last = read(ours.get("ending"))
+        runs = jupyterhub.has_server(self._spawner)
+        sent = ours.get("sent")
+        if runs and isinstance(sent, str):
+            self._is_cut = True
+            self._last = Ending(Kind.HUB_RESTARTED, moment(sent) or utc_now())
+        self._is_up = runs and not self._is_cut
+
+    # What becomes of a server
+
+    def forget(self) -> None:
+        """Forget how the last server ended: a new one is allowed to start."""
+        self._last = None
+
+    def send(self) -> None:
+        """Note that a start is about to send its pod."""
+        self._sent = utc_now()
+        jupyterhub.store_state(self._spawner)
+
+    def answers(self) -> None:
+        """Note that the hub takes the server as up: after its start, or after the hub's own."""
+        was_cut = self._is_cut
+        self._last, self._sent, self._is_up, self._is_cut = None, None, True, False
+        self._runtime.farewells.forget(self._key)
+        if was_cut:
+            jupyterhub.store_state(self._spawner)
+
+    def clear(self) -> None:
+        """Note that the server has stopped, or that a start is about to begin."""
+        self._sent, self._is_up, self._is_cut = None, False, False
+
+    def farewell(self, pod: object) -> None:
+        """Note the last of any server's pod that is gone: all spawners share one reflector."""
+        self._runtime.farewells.note(pod)
+
+    def polled(self, status: int | None, before: object) -> int | None:
+        """Note why a server has ended, if it has; return what the hub shall think of it.
+
+        Args:
+            status: KubeSpawner's; it takes a server as running for as long as its pod is there.
+            before: The pod before KubeSpawner was asked, because it deletes a pod that has ended.
+        """
+        if not self._is_up or self._spawner.api is None:
+            return status
+        # It may end while KubeSpawner is about to look; then only a later version of it tells.
+        both = read_pod(before), read_pod(self._stock.known_pod())
+        pods = [it for it in both if it is not None]
+        if status is None:
+            if not pods or not is_overdue(pods[0], utc_now()):
+                return None
+            status = 1
+        if self._last is None:
+            self._last = self._ending(pods)
+            self._spawner.log.info(
+                "%s's server has ended: %s", log_name(self._spawner), self._last.kind
+            )
+        return status
+
+    def _ending(self, pods: Iterable[StartingPod]) -> Ending:
+        now = utc_now()
+        told = (ending_of(it, now) for it in pods)
+        found = next(filter(None, told), None) or self._runtime.farewells.of(self._key)
+        if found is None:
+            return Ending(Kind.DELETED, now)
+        if found.kind is Kind.TAINTED and is_lost(self._runtime.view.state.nodes.get(found.node)):
+            return replace(found, kind=Kind.NODE_LOST)
+        return found
+
+    @property
+    def _key(self) -> tuple[str, str]:
+        return self._spawner.namespace, self._spawner.pod_name
 
 
-def told_before(running: Runtime, user: Any) -> Markup:
-    """Say when each of a user's servers ends; nothing if none does."""
-    if user is None or not running.policies:
-        return Markup()
-    person = people.person(user)
-    ending = sorted(_ending(running, owner_names(person.name, person.label)))
-    lines = [messages.ends_in(name, left) for left, name in ending]
-    return Markup("<br>").join(lines)
+def last_of(state: object) -> Ending | None:
+    """Return how a server ended whose state the hub has stored; None if it hasn't, or unseen."""
+    return read(_ours(state).get("ending"))
 
 
-def _ending(running: Runtime, owners: frozenset[str]) -> Iterator[tuple[int, str]]:
-    """Yield the seconds until a server ends, and its name."""
-    accounts, now = running.accounts, datetime.now(UTC)
-    for key, charges in accounts.usage.of_owner(owners).items():
-        pod = accounts.ledger.pods.get(key)
-        if pod is not None and (end := pod.ends_at) is not None:
-            yield max(0, round((end - now).total_seconds())), charges[0].server
+def _ours(state: object) -> Mapping[str, Any]:
+    ours = state.get(_STATE) if isinstance(state, Mapping) else None
+    return ours if isinstance(ours, Mapping) else {}
 
 
-def note(spawner: Host, running: Runtime, pod: Any) -> None:
-    """Remember that a server has reached its lifetime, if its pod says so."""
-    status = (pod or {}).get("status") or {}
-    server = spawner.user.name, spawner.name
-    if status.get("reason") == EXCEEDED and server not in running.accounts.ended:
-        seconds = pod["spec"].get("activeDeadlineSeconds") or 0
-        running.accounts.ended[server] = seconds
-        spawner.log.info(
-            "%s's server has run for its whole lifetime, %d s", log_name(spawner), seconds
-        )
-
-
-def forget(spawner: Host, running: Runtime) -> None:
-    """Forget how the last server ended: a new one starts."""
-    running.accounts.ended.pop((spawner.user.name, spawner.name), None)
-
-
-def told_after(spawner: Host, running: Runtime) -> str:
-    """Say that the last server has reached its lifetime; "" if it hasn't."""
-    seconds = running.accounts.ended.get((spawner.user.name, spawner.name))
-    return messages.ended_after(seconds) if seconds else ""
+def read_pod(pod: object) -> StartingPod | None:
+    """Read a pod as KubeSpawner knows it; None if there is none, or if nobody can."""
+    if pod is None:
+        return None
+    try:
+        return strict_convert(pod, StartingPod)
+    except UNDECODABLE:
+        return None

@@ -35,6 +35,10 @@ class Host(Settings, Protocol):
     stock: Stock
     storage_pvc_ensure: bool
     start_timeout: int
+    http_timeout: int
+    scheduling_timeout: float
+    preparing_timeout: float
+    check_gpus: bool
     apply_user_options: Any
     pre_spawn_hook: Any
     modify_pod_hook: Any

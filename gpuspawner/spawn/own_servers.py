@@ -6,7 +6,8 @@ from gpuspawner.form.addresses import stop
 from gpuspawner.language import gettext as _
 from gpuspawner.policy.allowance import Allowance
 from gpuspawner.runtime import Runtime
-from gpuspawner.spawn.endings import told_after
+from gpuspawner.spawn import failures
+from gpuspawner.spawn.announcements import told_on_form
 from gpuspawner.spawn.entitlement import Entitlement
 from gpuspawner.spawn.host import Host
 
@@ -14,7 +15,7 @@ from gpuspawner.spawn.host import Host
 def usage(spawner: Host, runtime: Runtime, entitlement: Entitlement) -> Usage | None:
     """Return what is left to the owner, with the owner's own servers; None without limits."""
     allowance = entitlement.allowance
-    ended = told_after(spawner, runtime)
+    failed, ended = failures.told_on_form(spawner, runtime), told_on_form(spawner)
     withheld = tuple(
         WithheldCard(it.display_name, it.description, policy.explanation)
         for it, policy in entitlement.withheld
@@ -22,7 +23,7 @@ def usage(spawner: Host, runtime: Runtime, entitlement: Entitlement) -> Usage | 
     if allowance is None:
         allowance = Allowance()
     said = messages.allowance_lines(allowance, runtime.display_names)
-    lines = tuple(filter(None, [ended, *said]))
+    lines = tuple(filter(None, [failed, ended, *said]))
     servers = tuple(_own(spawner, name) for name in allowance.servers)
     return Usage(lines, servers, withheld) if lines or withheld else None
 

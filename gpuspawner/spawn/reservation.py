@@ -1,12 +1,13 @@
 """The reservation of one start: sent with its pod, and given up once however the start ends."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from contextlib import suppress
 from typing import Any
 
 from kubernetes_asyncio.client import V1DeleteOptions
 
+from gpuspawner.compat import jupyterhub
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.preflight.pending_pods import Key
 from gpuspawner.quoting import one_line
@@ -24,14 +25,17 @@ class HeldReservation:
         self._key: Key = ("", "")
         self._was_sent = False
 
-    async def hold(self, key: Key, start: Awaitable[Any], lost: Awaitable[None]) -> Any:
+    async def hold(self, key: Key, start: Awaitable[Any], *lost: Awaitable[None]) -> Any:
         """Run KubeSpawner's start, and always give the reservation up at the end.
 
-        *lost* raises when another pod has taken the reserved resources.
+        Each of *lost* raises when the start is in vain, or ends if it can't be any more.
         """
         self._key, self._was_sent = key, False
         try:
             return await _unless(lost, start)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._cancel())
+            raise
         except BaseException:
             if self._was_sent:
                 await asyncio.shield(self._leave_no_pod())
@@ -58,29 +62,43 @@ class HeldReservation:
             self._promises.send_again(key)
         return made
 
+    async def _cancel(self) -> None:
+        """Delete the pod, and let the hub know that there is no server."""
+        if not self._was_sent or await self._delete():
+            jupyterhub.forget_server(self._spawner)
+
     async def _leave_no_pod(self) -> None:
-        """Delete a pod that KubeSpawner's reflector hasn't seen yet: the hub wouldn't stop it."""
-        if self._stock.knows_pod():
-            return
+        """Delete a pod that the hub wouldn't stop."""
+        if not self._stock.stops_pod():
+            await self._delete()
+
+    async def _delete(self) -> bool:
+        """Delete the pod; return whether it is gone."""
         try:
             gone = await self._stock.delete_pod(V1DeleteOptions(grace_period_seconds=0), 0)
         except Exception as error:  # noqa: BLE001, the reservation stays until the view shows
             pod = one_line(f"{self._spawner.namespace}/{self._spawner.pod_name}")
             self._spawner.log.warning("Can't tell whether %s left a pod behind: %r", pod, error)
-            return
+            return False
         if gone:
             self._promises.vacate(self._key)
+        return gone
 
 
-async def _unless(lost: Awaitable[None], start: Awaitable[Any]) -> Any:
-    """Return the result of *start*, unless *lost* raises first."""
-    starting, losing = asyncio.ensure_future(start), asyncio.ensure_future(lost)
+async def _unless(lost: Iterable[Awaitable[None]], start: Awaitable[Any]) -> Any:
+    """Return the result of *start*, unless one of *lost* raises first."""
+    starting = asyncio.ensure_future(start)
+    losing = {asyncio.ensure_future(it) for it in lost}
+    tasks = [starting, *losing]
     try:
-        await asyncio.wait([starting, losing], return_when=asyncio.FIRST_COMPLETED)
-        if not starting.done():
-            losing.result()
+        while not starting.done():
+            done, _ = await asyncio.wait([starting, *losing], return_when=asyncio.FIRST_COMPLETED)
+            if not starting.done():
+                for it in done:
+                    it.result()
+            losing -= done
         return await starting
     finally:
-        starting.cancel()
-        losing.cancel()
-        await asyncio.gather(starting, losing, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -10,6 +10,7 @@ from gpuspawner.traits.decisions import (
     preflight,
     scheduler_version,
 )
+from gpuspawner.traits.launching import check_gpus, preparing_timeout, scheduling_timeout
 from gpuspawner.traits.offers import (
     OFFERS,
     accelerators,
@@ -35,6 +36,7 @@ __all__ = [
     "WARN",
     "accelerators",
     "autoscaling",
+    "check_gpus",
     "cpu_choices",
     "cpu_environment",
     "cpu_requested",
@@ -48,7 +50,9 @@ __all__ = [
     "memory_requested",
     "policies",
     "preflight",
+    "preparing_timeout",
     "scheduler_version",
+    "scheduling_timeout",
     "unlisted_image",
     "unlisted_memory",
 ]

@@ -45,6 +45,7 @@ def _row(row: Availability, state: ClusterState, trials: Trials | None) -> JSON:
         "detail": words.detail,
         "gpus": asdict(row.gpus) if row.gpus else None,
         "left": row.left,
+        "images": sorted(row.at_hand),
         "machines": asdict(largest) if largest else None,
     }
 

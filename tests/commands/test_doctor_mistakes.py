@@ -83,10 +83,10 @@ IN_THE_CONFIGURATION = {
         DEMO + "c.KubeSpawner.scheduler_name = 'packer'", "scheduler", "packer"),
     "a version that isn't one": (
         DEMO + "c.GPUSpawner.scheduler_version = 'newest'", "scheduler-version", "newest"),
-    "too little time for a start": (
-        DEMO + "c.Spawner.start_timeout = 60", "limit-start", "singleuser.startTimeout"),
+    "too little time for an image": (
+        DEMO + "c.GPUSpawner.preparing_timeout = 60", "limit-preparing", "at least 600"),
     "a request that KubeSpawner repeats for longer than a start": (
-        DEMO + "c.KubeSpawner.k8s_api_request_retry_timeout = 1200", "limit-retries", "1200 s"),
+        DEMO + "c.KubeSpawner.k8s_api_request_retry_timeout = 2400", "limit-retries", "2400 s"),
     "a progress page that comes too late": (
         DEMO + "c.JupyterHub.tornado_settings = {'slow_spawn_timeout': 300}",
         "limit-progress", "slow_spawn_timeout"),

@@ -40,8 +40,12 @@ def test_every_module_is_on_the_page():
 
 @pytest.mark.parametrize(
     ("heading", "folder"),
-    [("Modules and packages", PACKAGE), ("One start: `spawn`", PACKAGE / "spawn")],
-    ids=["the package", "spawn"],
+    [
+        ("Modules and packages", PACKAGE),
+        ("One start: `spawn`", PACKAGE / "spawn"),
+        ("After the pod is created: `launch`", PACKAGE / "launch"),
+    ],
+    ids=["the package", "spawn", "launch"],
 )
 def test_a_table_names_all_modules_and_no_others(heading: str, folder: Path):
     named = {name.rstrip("/") for name in column(section(PAGE, heading), 0)}

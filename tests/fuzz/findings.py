@@ -19,12 +19,14 @@ _TAGS = frozenset({
     "i", "select", "option", "button", "strong", "link", "script", "symbol", "use",
 })  # fmt: skip
 """The elements of our templates; they contain no `img` and no `iframe`."""
+_ALWAYS = {"terminationMessagePolicy": "FallbackToLogsOnError"}
+"""What every container has with us, whatever its owner sends."""
 _ENTITY = re.compile(r"&(?:amp|lt|gt|quot|#39|#34|#x27);")
 
 
 def of_pod(pod: Manifest, stock: Manifest) -> Iterator[str]:
     """Yield what a pod has that no user may choose."""
-    server, usual = pod["spec"]["containers"][0], stock["spec"]["containers"][0]
+    server, usual = pod["spec"]["containers"][0], {**stock["spec"]["containers"][0], **_ALWAYS}
     images = {image.image for image in _OFFERS.images.values()}
     written_in = _OFFERS.unlisted_image and _OFFERS.unlisted_image.image(server["image"])
     if server["image"] not in images and not written_in:

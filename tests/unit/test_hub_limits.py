@@ -11,34 +11,32 @@ from gpuspawner.hub_limits import (
     Conflict,
     LateProgress,
     Limits,
-    LongHTTP,
     LongRetries,
+    ShortPreparing,
     ShortRequest,
-    ShortStart,
     conflicts,
 )
 
 # As in the chart: KubeSpawner's and JupyterHub's defaults, but for three values.
-CHART = Limits(
-    start=300, http=30, slow_spawn=0, api_request=3, api_retries=30, failures=5, admission=2
-)
+CHART = Limits(start=990, preparing=600, slow_spawn=0, api_request=3, api_retries=30, admission=2)
 
 
 def test_the_chart_s_limits_suit_each_other() -> None:
     assert conflicts(CHART) == ()
 
 
-def test_jupyterhub_s_own_start_timeout_is_short_for_a_gpu() -> None:
-    assert conflicts(replace(CHART, start=60, failures=0)) == (ShortStart(60, 0),)
+def test_jupyterhub_s_own_start_timeout_is_long_enough() -> None:
+    plain = SimpleNamespace(**{**vars(SETTINGS), "start_timeout": 60})
+
+    assert conflicts(Limits.of(plain, {}, 2)) == ()
 
 
 @pytest.mark.parametrize(
     ("change", "conflict"),
     [
-        ({"start": 119}, ShortStart(119, 5)),
-        ({"http": 301}, LongHTTP(301, 300)),
+        ({"preparing": 119}, ShortPreparing(119)),
         ({"slow_spawn": 61}, LateProgress(61)),
-        ({"api_retries": 300}, LongRetries(300, 300)),
+        ({"api_retries": 990}, LongRetries(990, 990)),
         ({"api_request": 2}, ShortRequest(2, 2)),
     ],
 )
@@ -49,18 +47,18 @@ def test_each_limit_that_defeats_another_is_found(
 
 
 def test_limits_that_just_suit_each_other_are_not() -> None:
-    just = replace(CHART, start=120, http=120, slow_spawn=60, api_retries=119, api_request=3)
+    just = replace(CHART, preparing=120, slow_spawn=60, api_retries=989, api_request=3)
 
     assert conflicts(just) == ()
 
 
 SETTINGS = SimpleNamespace(
-    start_timeout=300, http_timeout=30, consecutive_failure_limit=5,
+    start_timeout=300, http_timeout=30, scheduling_timeout=60, preparing_timeout=600,
     k8s_api_request_timeout=3, k8s_api_request_retry_timeout=30,
 )  # fmt: skip
 
 
-def test_the_limits_are_read_from_the_traits() -> None:
+def test_the_limits_are_read_from_the_traits_and_those_of_the_phases_add_up() -> None:
     assert Limits.of(SETTINGS, {"slow_spawn_timeout": 0}, 2) == CHART
 
 

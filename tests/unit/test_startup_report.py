@@ -184,15 +184,14 @@ async def test_an_unknown_scheduler_is_a_warning_before_the_cluster_is_read(
 async def test_what_an_administrator_may_want_to_change_makes_it_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    traits = {"start_timeout": 60, "consecutive_failure_limit": 5}
+    traits = {"start_timeout": 60, "preparing_timeout": 30}
     slow = {"slow_spawn_timeout": 90}
     async with reporting(caplog, "", traits=traits, tornado_settings=slow) as report:
         [(level, block)] = await report.ended()
 
     assert level == "WARNING"
-    start, progress = (line.strip() for line in block.splitlines() if "!" in line)
-    assert start.startswith("! Spawner.start_timeout is 60 s")
-    assert start.endswith("and the hub ends after 5 failures in a row")
+    preparing, progress = (line.strip() for line in block.splitlines() if "!" in line)
+    assert preparing.startswith("! GPUSpawner.preparing_timeout is 30 s")
     assert progress.startswith("! slow_spawn_timeout is 90 s")
 
 

@@ -8,10 +8,9 @@ from gpuspawner.hub_limits import (
     Conflict,
     LateProgress,
     Limits,
-    LongHTTP,
     LongRetries,
+    ShortPreparing,
     ShortRequest,
-    ShortStart,
     conflicts,
 )
 from gpuspawner.messages import explain_conflict
@@ -28,17 +27,13 @@ def check(hub: Hub) -> Iterator[Finding]:
 def _finding(conflict: Conflict) -> Finding:
     text = f"{explain_conflict(conflict)}."
     match conflict:
-        case ShortStart():
-            advice = "Set it to at least 600 (in the chart, singleuser.startTimeout)."
-            return warning("limit-start", text, advice)
-        case LongHTTP():
-            advice = "Raise Spawner.start_timeout instead (in the chart, singleuser.startTimeout)."
-            return warning("limit-http", text, advice)
+        case ShortPreparing():
+            return warning("limit-preparing", text, "Set it to at least 600.")
         case LateProgress():
             advice = "Set c.JupyterHub.tornado_settings = {'slow_spawn_timeout': 0}."
             return warning("limit-progress", text, advice)
         case LongRetries():
-            advice = "Set it to a small part of Spawner.start_timeout."
+            advice = "Set it to a small part of these seconds."
             return warning("limit-retries", text, advice)
         case ShortRequest(admission=admission):
             return warning("limit-request", text, f"Set it to more than {admission:g}.")

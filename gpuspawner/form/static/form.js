@@ -78,6 +78,19 @@
       if (amount !== undefined) wanted[select.dataset.option] = Number(amount);
     }
     for (const select of fields) markField(select, wanted, row);
+    const images = fields.find((select) => select.dataset.option === "image");
+    if (images && row) markImages(images, row.images);
+  }
+
+  /* Say which images each machine has already on which the server could start now. A narrow field
+     cuts the text of the chosen one. */
+  function markImages(select, ready) {
+    for (const option of select.options) {
+      const told = ready.includes(option.value) ? root.dataset.ready : "{choice}";
+      write(option, told.replace("{choice}", () => option.dataset.label));
+    }
+    const hint = ready.includes(select.value) ? root.dataset.here : "";
+    write(select.parentElement.querySelector(".gpuspawner-hint"), hint);
   }
 
   function markField(select, wanted, row) {

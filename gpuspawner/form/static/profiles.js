@@ -39,7 +39,7 @@
       const detail = shown.lastChild;
       if (detail.data !== ` ${row.detail}`) detail.data = ` ${row.detail}`;
     }
-    for (const { option, choice, label } of row.choices) {
+    for (const { option, choice, label } of [...row.choices, ...row.images]) {
       const select = document.getElementById(`profile-option-${row.profile}--${option}`);
       const drawn = [...(select?.options ?? [])].find((it) => it.value === String(choice));
       if (drawn) write(drawn, label);

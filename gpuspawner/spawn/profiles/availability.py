@@ -1,7 +1,7 @@
 """The availability of profiles and their choices, from the gates' own decisions."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gpuspawner.availability import Availability, State
 from gpuspawner.cluster.health import Reading
@@ -33,10 +33,12 @@ class ProfileAvailability:
             and fits or may fit.
         choices: With each choice that makes a difference and all other options at their defaults,
             by names of option and choice. None as for `row`.
+        images: Of the choices that differ only in their images, which ones need no download.
     """
 
     row: Availability | None
     choices: Mapping[tuple[str, object], Availability | None]
+    images: Mapping[tuple[str, object], bool] = field(default_factory=dict)
 
     @property
     def is_hidden(self) -> bool:
@@ -46,7 +48,7 @@ class ProfileAvailability:
     @property
     def is_quiet(self) -> bool:
         """Whether there is nothing to say."""
-        return not (self.row or any(self.choices.values()))
+        return not (self.row or any(self.choices.values()) or any(self.images.values()))
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,15 @@ ShapeOf = Callable[[Chosen], Awaitable[object]]
 """Finds out what the scheduler reads of the pod of a choice; None if KubeSpawner can't make it."""
 
 
-async def look_at(profile: Profile, look: Look) -> ProfileAvailability:
+AtHand = Callable[[Mapping[object, Chosen]], Mapping[object, bool]]
+"""Says which choices need no download, by any keys, if their pods differ only in their images."""
+
+
+async def look_at(profile: Profile, look: Look, at_hand: AtHand) -> ProfileAvailability:
     """Find out the availability of a profile, and of its choices that make a difference."""
     usual = await look(of_profile(profile))
     choices: dict[tuple[str, object], Availability | None] = {}
+    images: dict[tuple[str, object], bool] = {}
     for option in profile.options:
         judged = {
             choice.key: usual if choice.default else await look(_only(profile, option, choice))
@@ -75,7 +82,10 @@ async def look_at(profile: Profile, look: Look) -> ProfileAvailability:
         }
         if len({it.shape for it in judged.values()}) > 1:
             choices |= {(option.name, key): it.row for key, it in judged.items()}
-    return ProfileAvailability(usual.row, choices)
+        elif judged:
+            alike = {choice.key: _only(profile, option, choice) for choice in option.choices}
+            images |= {(option.name, key): it for key, it in at_hand(alike).items()}
+    return ProfileAvailability(usual.row, choices, images)
 
 
 async def deciding(profile: Profile, shape: ShapeOf) -> tuple[Option, ...]:

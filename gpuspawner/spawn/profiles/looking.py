@@ -4,8 +4,9 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from weakref import WeakKeyDictionary
 
 from tornado import web
@@ -16,17 +17,20 @@ from gpuspawner.admission.rejection import Rejection
 from gpuspawner.availability import Availability
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat import kubespawner
+from gpuspawner.kube.objects import Manifest
 from gpuspawner.policy.denial import PolicyDenial
 from gpuspawner.preflight.decision import Decision, Start, UnknownRules
+from gpuspawner.preflight.downloads import on_all, settled_images
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.runtime import Runtime
+from gpuspawner.scheduling.evaluate import fitting_nodes
 from gpuspawner.spawn.entitlement import Entitlement
 from gpuspawner.spawn.host import Host
 from gpuspawner.spawn.profiles import availability
 from gpuspawner.spawn.profiles.choosing import Chosen, of_profile
 from gpuspawner.spawn.profiles.drawn import Drawn
 from gpuspawner.spawn.profiles.listing import Listed, Lists
-from gpuspawner.spawn.profiles.samples import Key, Pattern, Samples, sample
+from gpuspawner.spawn.profiles.samples import Key, Pattern, Patterns, Samples, sample
 from gpuspawner.spawn.profiles.trial import try_out, unknown
 from gpuspawner.token_bucket import Clock
 from gpuspawner.turn import Turn
@@ -106,7 +110,7 @@ class Looking:
         self._renew: Callable[[], Host] | None = None
         self._base: Proposal | None = None
         self._judged: dict[int, availability.Judged] = {}
-        self._patterns: dict[Key, Pattern | None] | None = None
+        self._patterns: Patterns | None = None
 
     async def shape(self, chosen: Chosen) -> object:
         """As `availability.ShapeOf`."""
@@ -125,6 +129,29 @@ class Looking:
         if id(pattern) not in self._judged:
             self._judged[id(pattern)] = await self._judge(chosen, proposal, admission)
         return self._judged[id(pattern)]
+
+    def at_hand(self, chosen: Mapping[object, Chosen]) -> Mapping[object, bool]:
+        """As `availability.AtHand`."""
+        patterns, state = self._patterns, self._view.state
+        if patterns is None:
+            return {}
+        keys = tuple(map(_key, chosen.values()))
+        wanted = {key: patterns.images.get(_key(it), ()) for key, it in chosen.items()}
+        if len(set(wanted.values())) < 2:
+            return {}
+        if not isinstance(self._view.health(), Live):
+            return dict.fromkeys(chosen, False)
+        version = state.version, state.images.version
+        found = patterns.at_hand(keys, version, lambda: self._on_all(keys[0], wanted))
+        return {key: key in found for key in chosen}
+
+    def _on_all(self, one: Key, wanted: Mapping[object, tuple[str, ...]]) -> frozenset[object]:
+        """Return the choices whose images are on all nodes on which the pod of one of them fits."""
+        pattern = self._patterns.get(one) if self._patterns is not None else None
+        if pattern is None or self._base is None:
+            return frozenset()
+        pod, state = _without_claims(pattern.applied(self._base).pod), self._view.state
+        return on_all(state.images, wanted, partial(fitting_nodes, state, pod))
 
     def denies(self, chosen: Chosen, proposal: Proposal) -> PolicyDenial | None:
         """Return what the policies deny of a choice; None if they allow it."""
@@ -153,6 +180,7 @@ class Looking:
         made = await self.whole(chosen)
         read = sample(made)
         if read is not None and self._base is not None and self._patterns is not None:
+            self._patterns.images[_key(chosen)] = settled_images(made.pod)
             made_like = Pattern.of(read, self._base)
             alike = (it for it in self._patterns.values() if it == made_like)
             self._patterns[_key(chosen)] = next(alike, made_like)
@@ -183,12 +211,14 @@ class Looking:
     async def _begin(self) -> None:
         """Make the pod of the default profile, and find the patterns of users like this one."""
         default = next(it for it in self._listed.profiles if it.default)
-        self._base = sample(await self.whole(of_profile(default)))
+        whole = await self.whole(of_profile(default))
+        self._base = sample(whole)
         if self._base is None:
             return
         alike = kubespawner.makes_its_pods(self._spawner) and not self._listed.has_functions
         alone = None if alike else "/".join((self._base.namespace, self._base.name))
         self._patterns = self._known.samples.patterns(self._listed, self._base, alone)
+        self._patterns.images[_key(of_profile(default))] = settled_images(whole.pod)
         # Not in the place of an equal one, with which other choices share it.
         self._patterns.setdefault(_key(of_profile(default)), Pattern.of(self._base, self._base))
 
@@ -210,6 +240,12 @@ class Looking:
             kept = read or proposal
             self._known.admitted.keep(key, kept)
         return self._check(kept), kept
+
+
+def _without_claims(pod: Manifest) -> Manifest:
+    """Return a pod without its claims, which may not exist yet."""
+    volumes = [it for it in pod["spec"].get("volumes") or () if not it.get("persistentVolumeClaim")]
+    return {**pod, "spec": {**pod["spec"], "volumes": volumes}}
 
 
 def _key(chosen: Chosen) -> Key:

@@ -14,7 +14,14 @@ from markupsafe import Markup, escape
 
 from gpuspawner.availability import Availability, State
 from gpuspawner.form import Live
-from gpuspawner.messages import Message, choices_changed, profile_choice, stale, state_text
+from gpuspawner.messages import (
+    Message,
+    choices_changed,
+    no_download,
+    profile_choice,
+    stale,
+    state_text,
+)
 from gpuspawner.spawn.profiles.availability import ProfileAvailability
 from gpuspawner.spawn.profiles.profile_list import WRITTEN_IN, Complete, Profile, text
 from gpuspawner.spawn.profiles.texts import PageText
@@ -82,6 +89,11 @@ def with_states(
             choice["display_name"] = PageText(
                 profile_choice(str(name), words), profile_choice(str(name), str(escape(words)))
             )
+        for (option, key), is_there in found.images.items():
+            if is_there:
+                choice = profile["profile_options"][option]["choices"][key]
+                name = no_download(str(choice.get("display_name", key)))
+                choice["display_name"] = PageText(name, name)
     return shown
 
 
@@ -160,6 +172,14 @@ def states(listed: Complete, availabilities: Sequence[ProfileAvailability]) -> l
                 }
                 for (option, key), row in found.choices.items()
             ],
+            "images": [
+                {
+                    "option": option,
+                    "choice": key,
+                    "label": _image(profile["profile_options"][option]["choices"][key], key, there),
+                }
+                for (option, key), there in found.images.items()
+            ],
         }
         for profile, found in zip(listed, availabilities, strict=True)
     ]
@@ -187,6 +207,11 @@ def _said(row: Availability | None) -> dict[str, Any]:
 def _label(choice: Mapping[str, Any], key: object, row: Availability | None) -> str:
     name = text(choice.get("display_name", key))
     return name if row is None else profile_choice(name, _words(row))
+
+
+def _image(choice: Mapping[str, Any], key: object, is_there: bool) -> str:
+    name = text(choice.get("display_name", key))
+    return no_download(name) if is_there else name
 
 
 def _described(profile: Mapping[str, Any], row: Availability) -> PageText:

@@ -161,7 +161,10 @@ class Profiles(Source):
         """Return the profiles that are shown to the owner, and the availability of each."""
         looking = Looking(spawner, listed, self._runtime, entitlement)
         look = partial(looking.look, admission=GivingUp(IfConnected(spawner, admission), PATIENCE))
-        rows = [await availability.look_at(profile, look) for profile in listed.profiles]
+        rows = [
+            await availability.look_at(profile, look, looking.at_hand)
+            for profile in listed.profiles
+        ]
         kept = [number for number, row in enumerate(rows) if not row.is_hidden]
         if not kept or len(kept) == len(rows):  # without any, the reasons are better than nothing
             return listed, rows

@@ -9,7 +9,7 @@ one server alone, and only for a moment.
 
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from msgspec import msgpack, to_builtins
@@ -75,11 +75,36 @@ def _claims(base: Proposal) -> Mapping[str, Manifest]:
     return {it["name"]: it for it in base.pod["spec"].get("volumes") or () if _CLAIM in it}
 
 
+class Patterns(dict[Key, Pattern | None]):
+    """The pattern of each choice's pod.
+
+    Attributes:
+        images: What its containers need, as `settled_images` has it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.images: dict[Key, tuple[str, ...]] = {}
+        self._version: object = None
+        self._at_hand: dict[object, frozenset[object]] = {}
+
+    def at_hand(
+        self, keys: tuple[Key, ...], version: object, find: Callable[[], frozenset[object]]
+    ) -> frozenset[object]:
+        """Return what *find* has found for these choices, whoever asked, since this version."""
+        if self._version != version:
+            self._version = version
+            self._at_hand.clear()
+        if keys not in self._at_hand:
+            self._at_hand[keys] = find()
+        return self._at_hand[keys]
+
+
 @dataclass(frozen=True, slots=True)
 class _Kept:
     listed: Listed  # keeps its id from being used again
     until: float
-    patterns: dict[Key, Pattern | None]
+    patterns: Patterns
 
 
 class Samples:
@@ -89,9 +114,7 @@ class Samples:
         self._clock = clock
         self._kept: OrderedDict[object, _Kept] = OrderedDict()
 
-    def patterns(
-        self, listed: Listed, base: Proposal, alone: str | None
-    ) -> dict[Key, Pattern | None]:
+    def patterns(self, listed: Listed, base: Proposal, alone: str | None) -> Patterns:
         """Return the kept patterns of owners like that of *base*, to be read and added to.
 
         *alone* is the server if its pods may differ from those of all others.
@@ -101,7 +124,7 @@ class Samples:
         kept = self._kept.get(key)
         if kept is None or kept.until < self._clock():
             until = float("inf") if alone is None else self._clock() + _SECONDS_FOR_ONE
-            kept = self._kept[key] = _Kept(listed, until, {})
+            kept = self._kept[key] = _Kept(listed, until, Patterns())
         self._kept.move_to_end(key)
         if len(self._kept) > _MOST_KEPT:
             self._kept.popitem(last=False)

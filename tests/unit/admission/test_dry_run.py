@@ -15,6 +15,7 @@ from gpuspawner.cluster.client import Client, RequestError
 
 POD = {"metadata": {"name": "jupyter-alice", "labels": {"a": "b"}}, "spec": {"containers": []}}
 NO_DRY_RUN = 'admission webhook "side.example.com" does not support dry run'
+NO_RIGHT = 'pods is forbidden: User "hub" cannot create resource "pods" in API group ""'
 FAILED = 'Internal error occurred: failed calling webhook "down.example.com": refused'
 
 
@@ -72,6 +73,7 @@ async def test_a_rejection_has_its_cause() -> None:
         Scripted(["no object"]),
         says(400, NO_DRY_RUN),
         says(404, 'namespaces "jhub-alice" not found'),
+        says(403, NO_RIGHT),
         says(429, "too many requests"),
         says(500, FAILED),
         says(503, ""),

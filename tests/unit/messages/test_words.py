@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuspawner import messages
-from gpuspawner.messages.words import amount, cores, memory, minutes
+from gpuspawner.messages.words import amount, cores, memory, minutes, rough_size
 
 
 def test_other_resources_have_their_units() -> None:
@@ -43,3 +43,20 @@ def test_a_device_has_a_name_for_users(resource: str, name: str) -> None:
 def test_a_profile_is_named_with_its_choices() -> None:
     assert messages.profile_named("GPU") == "“GPU”"
     assert messages.profile_named("GPU", "4", "64 GB") == "“GPU” with “4”, “64 GB”"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (1, "1 MB"),
+        (849_600_000, "850 MB"),
+        (999_499_999, "999 MB"),
+        (999_500_000, "1 GB"),
+        (4_294_967_296, "4.3 GB"),
+        (9_949_999_999, "9.9 GB"),
+        (9_960_000_000, "10 GB"),
+        (12_884_901_889, "13 GB"),
+    ],
+)
+def test_the_size_of_a_download_is_rough(count: int, text: str) -> None:
+    assert rough_size(count) == text

@@ -145,6 +145,47 @@ def test_a_refusal_never_costs_more_than_a_few_dozen_evaluations() -> None:
     assert len(judged) <= 32
 
 
+def among(
+    *fits: str, at_hand: str = "", memory: dict[str, list[str]] | None = None
+) -> list[str | None]:
+    """Return the models that are offered instead of `full`, of eight, if these fit."""
+    models = ["full", *"abcdefg"]
+    offers = Offers.parse(
+        accelerators={
+            key: {"node_selector": {"gpu": key}, "memory_choices": (memory or {}).get(key, ["8Gi"])}
+            for key in models
+        }
+    )
+
+    def fitting(variant: Variant) -> Alternative | None:
+        made = decide(variant.request, offers)
+        assert isinstance(made, Grant)
+        key = variant.request.accelerator
+        if key not in fits:
+            return None
+        return Alternative(made, variant.differences, None, is_at_hand=key == at_hand)
+
+    asked = decide(GPURequest("full", 1, None, "8Gi"), offers)
+    assert isinstance(asked, Grant)
+    found = nearest(asked, offers, fitting)
+    return [it.grant.accelerator.key if it.grant.accelerator else None for it in found]
+
+
+def test_of_equal_models_the_one_whose_image_is_there_comes_first() -> None:
+    assert among("a", "b", "c") == ["a"]
+    assert among("a", "b", "c", at_hand="c") == ["c"]
+    assert among("a", "b", "c", at_hand="a") == ["a"]
+
+
+def test_a_model_with_less_memory_is_not_equal_even_if_its_image_is_there() -> None:
+    assert among("a", "b", at_hand="b", memory={"b": ["4Gi"]}) == ["a"]
+
+
+def test_only_a_few_equal_models_are_judged_for_their_images() -> None:
+    assert among("a", "e", at_hand="e") == ["e"]
+    assert among("a", "f", at_hand="f") == ["a"]
+
+
 def test_choices_that_are_not_on_offer_stay_unset() -> None:
     offers = Offers.parse(
         accelerators={"t4": {"display_name": "T4", "node_selector": {"a": "b"}, "counts": [1]}}

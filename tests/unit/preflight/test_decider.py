@@ -121,6 +121,35 @@ def test_a_start_by_preemption_has_a_note() -> None:
     assert decision == Start(what.grant, (AfterPreemption(),))
 
 
+def at_hand(on: str, image: str = "lab:1") -> list[bool]:
+    """Return whether the alternative is at hand if this node lists an image."""
+    objects = [
+        ("Node", node("free", 1)),
+        ("Node", node("full", 2)),
+        ("Pod", pod("x", 2, on="full")),
+    ]
+    for _, plain in objects:
+        if plain["metadata"]["name"] == on:
+            plain["status"]["images"] = [{"names": [image], "sizeBytes": 1}]
+
+    class WithImage(Instead):
+        def variant(self, request: GPURequest) -> tuple[Grant, dict[str, object]] | None:
+            made = super().variant(request)
+            if made is not None:
+                made[1]["spec"]["containers"][0]["image"] = "docker.io/library/lab:1"
+            return made
+
+    offers = Offers(accelerators={"a100": A100})
+    found = preflight_on(*objects).alternatives(proposal("a", 2), WithImage(offers))
+    return [it.is_at_hand for it in found if it.grant.gpus == 1]
+
+
+def test_an_alternative_is_at_hand_if_a_node_with_room_has_its_image() -> None:
+    assert at_hand("free") == [True]
+    assert at_hand("full") == [False]
+    assert at_hand("free", "lab:2") == [False]
+
+
 def test_an_unknown_verdict_lets_the_pod_start_with_a_note() -> None:
     what = proposal("a", 1, schedulerName="volcano")
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from gpuspawner.kube.objects import Undecodable
-from gpuspawner.preflight import node_waits
+from gpuspawner.preflight import in_view
 from gpuspawner.preflight.decision import Reason
 from gpuspawner.scaling.outlook import Why
 from tests.unit.preflight.waits import World, whys
@@ -52,7 +52,7 @@ async def test_a_pod_that_cant_be_decoded_is_not_taken_for_gone() -> None:
 
 
 async def test_a_pod_that_came_and_went_unseen_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_waits, "LEFT_SECONDS", 0.01)
+    monkeypatch.setattr(in_view, "LEFT_SECONDS", 0.01)
     world = World()
     wait = world.waits.until_in_vain(world.asked, world.wait)
 

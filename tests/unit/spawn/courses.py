@@ -124,6 +124,6 @@ def sends(spawner: Any, then: Callable[[], Any] = lambda: None, **changes: Any) 
 
     spawner.api.create_namespaced_pod = create_namespaced_pod
     spawner.stock.run_start = run_start
-    spawner.stock.knows_pod = lambda: False
+    spawner.stock.stops_pod = lambda: False
     spawner.stock.delete_pod = delete_pod
     return sent

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from aiohttp import ServerDisconnectedError
+from kubernetes_asyncio.client import ApiException, V1ObjectMeta, V1Pod
 from kubespawner import KubeSpawner
 from kubespawner.clients import load_config
 from traitlets import TraitError
@@ -161,3 +164,61 @@ async def test_cancelling_a_start_during_the_first_list_cancels_no_other(
     reflector.first_load_future.set_result(None)
 
     assert await starts[0] is reflector
+
+
+LOST = [
+    ServerDisconnectedError(),
+    ConnectionResetError(),
+    ApiException(status=503, reason="the API server ends"),
+]
+
+
+@pytest.mark.parametrize("error", LOST, ids=repr)
+async def test_requests_whose_connection_is_lost_are_sent_again(
+    make: Callable[..., GPUSpawner], error: Exception
+) -> None:
+    """KubeSpawner itself sends again what isn't answered in time, and calls the rest an error."""
+    spawner = make()
+    spawner.api = SimpleNamespace(
+        create_namespaced_pod=_failing(error),
+        create_namespaced_persistent_volume_claim=_failing(error),
+        delete_namespaced_pod=_failing(error),
+    )
+    pod = V1Pod(metadata=V1ObjectMeta(name=spawner.pod_name))
+
+    assert not await spawner.stock.create_pod(pod, 3)
+    assert not await spawner.stock.create_pvc(pod, 3)
+    assert not await spawner._make_delete_pod_request(spawner.pod_name, None, 0, 3)
+
+
+async def test_a_request_that_the_api_server_rejects_is_not_sent_again(
+    make: Callable[..., GPUSpawner],
+) -> None:
+    spawner = make()
+    spawner.api = SimpleNamespace(create_namespaced_pod=_failing(ApiException(status=403)))
+
+    with pytest.raises(ApiException):
+        await spawner.stock.create_pod(V1Pod(metadata=V1ObjectMeta(name="x")), 3)
+
+
+async def test_an_api_server_that_comes_back_may_not_know_the_hub_s_rights_at_first(
+    make: Callable[..., GPUSpawner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spawner = make()
+    pod = V1Pod(metadata=V1ObjectMeta(name=spawner.pod_name))
+    spawner.api = SimpleNamespace(create_namespaced_pod=_failing(ServerDisconnectedError()))
+    assert not await spawner.stock.create_pod(pod, 3)
+
+    spawner.api.create_namespaced_pod = _failing(ApiException(status=403))
+    assert not await spawner.stock.create_pod(pod, 3)
+
+    monkeypatch.setattr(kubespawner, "_NEW_SECONDS", 0.0)
+    with pytest.raises(ApiException):
+        await spawner.stock.create_pod(pod, 3)
+
+
+def _failing(error: Exception) -> Callable[..., Awaitable[None]]:
+    async def request(*_: object, **__: object) -> None:
+        raise error
+
+    return request

@@ -195,6 +195,8 @@ async def test_a_wait_in_vain_is_a_warning_if_refusals_are_warnings(
     named = {"name": spawner.pod_name, "namespace": spawner.namespace, "uid": "u"}
     hub.view.put("Pod", {**pod("a"), "metadata": named})
 
+    spawner.gates._created.set()
+
     await asyncio.wait_for(spawner.gates._until_lost(), 5)
 
     assert "Starting alice anyway" in caplog.text
@@ -224,7 +226,7 @@ async def test_a_wait_that_only_the_last_gate_knows_of_ends_in_a_refusal(
 
     spawner.api.create_namespaced_pod = create_namespaced_pod
     spawner.stock.run_start = run_start
-    spawner.stock.knows_pod = lambda: True
+    spawner.stock.stops_pod = lambda: True
 
     with pytest.raises(Refusal, match="The cluster didn't add a machine"):
         await asyncio.wait_for(spawner.gates.run_start(), 5)
@@ -246,13 +248,15 @@ async def test_a_wait_that_the_hub_has_set_no_time_for_ends_before_the_hub_s_tim
     async def run_start() -> None:
         await spawner._make_create_pod_request(await spawner.get_pod_manifest(), 3)
         attempt = spawner.gates.attempt
-        assert 260 < attempt.seconds_left <= 270 < longest_wait(attempt.decision.scale_up)
+        before = spawner.scheduling_timeout + spawner.preparing_timeout + spawner.http_timeout
+        assert before - 40 < attempt.seconds_left <= before - 30
+        assert attempt.seconds_left < longest_wait(attempt.decision.scale_up)
         spawner.gates.attempt = attempt.ending_in(0)
         await asyncio.Event().wait()
 
     spawner.api.create_namespaced_pod = create_namespaced_pod
     spawner.stock.run_start = run_start
-    spawner.stock.knows_pod = lambda: True
+    spawner.stock.stops_pod = lambda: True
     monkeypatch.setattr(attempts, "_LEAST_SECONDS", 0.01)
 
     with pytest.raises(Refusal, match="No machine can take your server right now"):
@@ -281,5 +285,6 @@ async def test_a_profile_s_own_timeout_gets_the_time_for_a_node_too(
     await started
 
     assert longer > 0
-    assert read == [300 + longer, 600 + longer]
+    others = spawner.preparing_timeout + spawner.http_timeout
+    assert read == [300 + longer + others, 600 + longer + others]
     assert spawner.start_timeout == 300

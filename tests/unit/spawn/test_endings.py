@@ -1,65 +1,282 @@
-"""How the last server ended is known on the next form."""
+"""A spawner knows how its last server ended, and so does the hub's database."""
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from jupyterhub import orm
 
-from gpuspawner.spawn import endings
-from tests.unit.spawn.courses import Course
+from gpuspawner import GPUSpawner
+from gpuspawner.launch.ending import Ending, written
+from gpuspawner.launch.trouble import Kind
+from gpuspawner.spawn.endings import last_of
+from tests.unit.compat.hub_database import HubDatabase
+from tests.unit.spawn.hubs import StillHub
 
-ENDED = {
-    "spec": {"activeDeadlineSeconds": 3600},
-    "status": {"phase": "Failed", "reason": "DeadlineExceeded"},
-}
+NODE = ("Node", {"metadata": {"name": "gpu-0"}, "status": {"allocatable": {"cpu": "8"}}})
+EVICTED = Ending(Kind.EVICTED, datetime(2026, 11, 21, 20, 30, tzinfo=UTC))
 
 
-async def test_a_lifetime_is_known_to_have_ended_while_kubespawner_still_deletes_the_pod(
-    course: Course,
+@pytest.fixture
+def make(hub_with: Callable[..., StillHub]) -> Callable[..., GPUSpawner]:
+    """Return a function that makes alice's spawner, as the hub does after its own restart."""
+    row = orm.Spawner(name="", user=(database := HubDatabase()).user("alice"))
+    database.session.add(row)
+    database.session.commit()
+    hub = hub_with(NODE)
+
+    def made(*, runs: bool = False) -> GPUSpawner:
+        row.server = orm.Server() if runs else None
+        database.session.commit()
+        spawner = hub.spawner()
+        spawner.orm_spawner = row
+        spawner.load_state(row.state or {})
+        set_pod(spawner, None)
+        return spawner
+
+    return made
+
+
+@pytest.fixture
+def up(make: Callable[..., GPUSpawner]) -> GPUSpawner:
+    """A spawner whose server is up."""
+    spawner = make(runs=True)
+    spawner.gates.endings.answers()
+    return spawner
+
+
+def set_pod(spawner: GPUSpawner, pod: dict[str, Any] | None) -> None:
+    stock: Any = spawner.stock
+    stock.known_pod = lambda: pod
+
+
+def pod(reason: str = "", **metadata: object) -> dict[str, Any]:
+    """Return alice's pod; with a reason, Kubernetes is about to delete it."""
+    disrupted = {"type": "DisruptionTarget", "status": "True", "reason": reason}
+    return {
+        "metadata": {"name": "jupyter-alice", "namespace": "default", "uid": "1", **metadata},
+        "spec": {"nodeName": "gpu-0"},
+        "status": {"phase": "Running", "conditions": [disrupted] if reason else []},
+    }
+
+
+def stop(spawner: GPUSpawner) -> None:
+    """Do what the hub does at the end of a stop."""
+    spawner.clear_state()
+    row: Any = spawner.orm_spawner
+    row.state, row.server = spawner.get_state(), None
+
+
+def kind(spawner: GPUSpawner) -> Kind | None:
+    """Return how the server ended by what the hub has stored."""
+    row: Any = spawner.orm_spawner
+    ending = last_of(row.state)
+    return ending.kind if ending else None
+
+
+def test_the_hub_stores_how_a_server_ended_that_was_up(up: GPUSpawner) -> None:
+    assert up.gates.endings.polled(1, pod("EvictionByEvictionAPI")) == 1
+    stop(up)
+
+    assert kind(up) is Kind.EVICTED
+
+
+def test_a_pod_that_is_gone_before_anyone_looks_has_told_the_reflector(up: GPUSpawner) -> None:
+    up.gates.endings.farewell(pod("PreemptionByScheduler"))
+
+    up.gates.endings.polled(1, None)
+    stop(up)
+
+    assert kind(up) is Kind.PREEMPTED
+
+
+def test_a_pod_that_ends_while_kubespawner_looks_has_told_why(up: GPUSpawner) -> None:
+    up.gates.endings.farewell(pod("EvictionByEvictionAPI"))
+
+    up.gates.endings.polled(1, pod())  # it still ran before KubeSpawner looked, and stopped it
+    stop(up)
+
+    assert kind(up) is Kind.EVICTED
+
+
+def test_a_pod_that_has_ended_meanwhile_and_stays_tells_why(up: GPUSpawner) -> None:
+    set_pod(up, pod("EvictionByEvictionAPI"))
+
+    up.gates.endings.polled(1, pod())
+    stop(up)
+
+    assert kind(up) is Kind.EVICTED
+
+
+def test_a_pod_that_is_gone_without_a_word_was_deleted(up: GPUSpawner) -> None:
+    up.gates.endings.polled(1, None)
+    stop(up)
+
+    assert kind(up) is Kind.DELETED
+
+
+def test_the_first_cause_stays_when_the_hub_asks_again(up: GPUSpawner) -> None:
+    up.gates.endings.polled(1, pod("PreemptionByScheduler"))
+    up.gates.endings.polled(1, None)
+    stop(up)
+
+    assert kind(up) is Kind.PREEMPTED
+
+
+def test_the_farewell_of_an_older_pod_is_not_that_of_the_server(up: GPUSpawner) -> None:
+    up.gates.endings.farewell(pod("PreemptionByScheduler"))
+    up.gates.endings.answers()
+
+    up.gates.endings.polled(1, None)
+    stop(up)
+
+    assert kind(up) is Kind.DELETED
+
+
+def test_a_server_that_the_hub_stops_has_no_ending(up: GPUSpawner) -> None:
+    assert up.gates.endings.polled(None, pod()) is None
+    stop(up)
+    assert up.gates.endings.polled(1, None) == 1
+
+    assert kind(up) is None
+    assert "gpuspawner" not in up.get_state()
+
+
+def test_a_start_that_fails_is_no_ending(make: Callable[..., GPUSpawner]) -> None:
+    spawner = make()
+    spawner.gates.endings.send()
+
+    assert spawner.gates.endings.polled(1, None) == 1
+    stop(spawner)
+
+    assert kind(spawner) is None
+    assert "gpuspawner" not in spawner.get_state()
+
+
+def test_without_a_connection_nobody_knows_that_a_server_has_ended(up: GPUSpawner) -> None:
+    up.api = None
+
+    assert up.gates.endings.polled(1, None) == 1
+    stop(up)
+
+    assert kind(up) is None
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(5, None), (60, 1)])
+def test_a_pod_that_should_be_gone_is_no_server(
+    up: GPUSpawner, seconds: int, status: int | None
 ) -> None:
-    """Another poll finds no pod meanwhile, and the hub then takes the server for gone."""
-    spawner = course.spawner({"short": {"lifetime": "1h"}})
-    spawner.api, is_gone = object(), asyncio.Event()
+    ended = datetime.now(UTC) - timedelta(seconds=seconds)
+    deleted = pod("EvictionByEvictionAPI", deletionTimestamp=ended.isoformat())
 
-    async def delete_and_return_its_code() -> int:
-        await is_gone.wait()
-        return 1
+    assert up.gates.endings.polled(None, deleted) == status
+    stop(up)
 
-    spawner.stock.known_pod = lambda: ENDED
-    spawner.stock.kubespawner = SimpleNamespace(poll=delete_and_return_its_code)
-    poll = asyncio.create_task(spawner.poll())
-    await asyncio.sleep(0)
-
-    told = endings.told_after(spawner, course.of(spawner))
-
-    assert told == "Your last server ended after 1 hour, the longest that it may run."
-    is_gone.set()
-    assert await poll == 1
+    assert kind(up) is (Kind.EVICTED if status else None)
 
 
-@pytest.mark.parametrize("is_stopped", [True, False], ids=["and is stopped", "without a container"])
-async def test_a_pod_that_ends_while_kubespawner_looks_is_known_to_have_ended(
-    course: Course, is_stopped: bool
+@pytest.mark.parametrize(("node", "expected"), [("gpu-0", Kind.TAINTED), ("gone", Kind.NODE_LOST)])
+def test_a_node_that_is_lost_is_told_from_one_that_is_drained(
+    up: GPUSpawner, node: str, expected: Kind
 ) -> None:
-    spawner = course.spawner({"short": {"lifetime": "1h"}})
-    pods: list[object] = [{"status": {"phase": "Running"}}]
+    drained = pod("DeletionByTaintManager")
+    drained["spec"]["nodeName"] = node
 
-    async def ends() -> int:
-        pods[0] = ENDED
-        if is_stopped:
-            await spawner.stop(now=True)
-        return 1
+    up.gates.endings.polled(1, drained)
+    stop(up)
 
-    async def delete(_: object) -> None:
-        pods[0] = None
+    assert kind(up) is expected
 
-    spawner.api = object()
-    spawner.stock.known_pod = lambda: pods[0]
-    spawner.stock.kubespawner = SimpleNamespace(poll=ends, stop=delete)
 
-    await spawner.poll()
+def test_an_ending_is_kept_over_a_restart_and_until_a_start_is_allowed(
+    make: Callable[..., GPUSpawner], up: GPUSpawner
+) -> None:
+    up.gates.endings.polled(1, pod("EvictionByEvictionAPI"))
+    stop(up)
+    spawner = make()
 
-    told = endings.told_after(spawner, course.of(spawner))
-    assert told == "Your last server ended after 1 hour, the longest that it may run."
+    stop(spawner)  # a start that the hub has refused
+    assert kind(spawner) is Kind.EVICTED
+    spawner.gates.endings.forget()
+    stop(spawner)
+
+    assert kind(spawner) is None
+
+
+def test_a_start_whose_pod_was_sent_is_cut_by_a_restart_of_the_hub(
+    make: Callable[..., GPUSpawner],
+) -> None:
+    make(runs=True).gates.endings.send()
+    restarted = make(runs=True)
+
+    assert restarted.gates.endings.polled(1, None) == 1
+    stop(restarted)
+
+    assert kind(restarted) is Kind.HUB_RESTARTED
+
+
+def test_a_start_that_a_restarted_hub_finds_up_is_not_cut(
+    make: Callable[..., GPUSpawner],
+) -> None:
+    make(runs=True).gates.endings.send()
+    restarted = make(runs=True)
+    restarted.gates.endings.answers()
+    assert kind(restarted) is None
+
+    again = make(runs=True)
+    again.gates.endings.polled(1, pod("EvictionByEvictionAPI"))
+    stop(again)
+
+    assert kind(again) is Kind.EVICTED
+
+
+def test_a_start_that_ended_before_the_restart_is_not_cut(
+    make: Callable[..., GPUSpawner],
+) -> None:
+    spawner = make(runs=True)
+    spawner.gates.endings.send()
+
+    stop(make(runs=False))
+
+    assert kind(spawner) is None
+
+
+@pytest.mark.parametrize(
+    "ours", [None, 3, [], {"ending": 3}, {"ending": {"kind": "?"}, "sent": 3}, {"sent": None}]
+)
+def test_a_state_that_nobody_can_read_tells_nothing(
+    make: Callable[..., GPUSpawner], ours: object
+) -> None:
+    spawner = make(runs=True)
+    spawner.load_state({"pod_name": "jupyter-alice", "gpuspawner": ours})
+
+    stop(spawner)
+
+    assert kind(spawner) is None
+    assert last_of(ours) is None
+
+
+def test_an_ending_is_stored_beside_what_kubespawner_stores(
+    make: Callable[..., GPUSpawner],
+) -> None:
+    spawner = make()
+    spawner.load_state({"gpuspawner": {"ending": written(EVICTED)}, "pod_name": "other"})
+
+    state = spawner.get_state()
+
+    assert last_of(state) == EVICTED
+    assert state["pod_name"] == "other"
+
+
+def test_a_spawner_without_a_row_stores_nothing(hub_with: Callable[..., StillHub]) -> None:
+    spawner = hub_with(NODE).spawner()
+    assert spawner.orm_spawner is None
+
+    spawner.load_state({})
+    spawner.gates.endings.send()
+
+    assert isinstance(spawner.user, SimpleNamespace)

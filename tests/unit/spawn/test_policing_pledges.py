@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from jupyterhub.objects import Server
 
+from gpuspawner.spawn.refusal import Refusal
 from tests.unit.policy.pods import container, plain, read
 from tests.unit.preflight.worlds import node
 from tests.unit.spawn.courses import (
@@ -55,7 +57,7 @@ async def test_a_start_that_fails_before_its_pod_is_sent_leaves_no_pledge(course
         raise TimeoutError("no home directory")
 
     spawner.stock.run_start = run_start
-    with pytest.raises(TimeoutError):
+    with pytest.raises(Refusal, match="isn't connected to a cluster"):
         await spawner.gates.run_start()
 
     assert course.counted(spawner) == 0
@@ -91,6 +93,57 @@ async def test_a_start_that_is_cancelled_after_its_pod_was_sent_counts_until_it_
     assert course.counted(spawner) == 0
 
 
+async def test_a_cancelled_start_leaves_no_pod_no_pledge_and_no_server(course: Course) -> None:
+    """The hub would call a server ready whose start was cancelled."""
+    spawner = course.spawner({"course": {"gpus_per_user": 4}})
+    await begin(spawner, gpus=4)
+    was_sent, deleted = asyncio.Event(), []
+
+    async def wait_forever() -> None:
+        was_sent.set()
+        await asyncio.Event().wait()
+
+    async def delete_pod(*_: Any) -> bool:
+        deleted.append(spawner.pod_name)
+        return True
+
+    sends(spawner, wait_forever)
+    spawner.stock.stops_pod = lambda: True
+    spawner.stock.delete_pod = delete_pod
+    spawner.server = Server()
+    start = asyncio.create_task(spawner.gates.run_start())
+    await was_sent.wait()
+    start.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await start
+
+    assert deleted == [spawner.pod_name]
+    assert course.counted(spawner) == 0
+    assert spawner.server is None
+
+
+async def test_a_cancelled_start_whose_pod_may_exist_keeps_its_server_for_the_hub_to_stop(
+    course: Course,
+) -> None:
+    spawner = course.spawner({"course": {"gpus_per_user": 4}})
+    await begin(spawner, gpus=4)
+    was_sent = asyncio.Event()
+
+    async def wait_forever() -> None:
+        was_sent.set()
+        await asyncio.Event().wait()
+
+    sends(spawner, wait_forever)
+    spawner.server = Server()
+    start = asyncio.create_task(spawner.gates.run_start())
+    await was_sent.wait()
+    start.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await start
+
+    assert spawner.server is not None
+
+
 async def test_a_start_whose_pod_certainly_does_not_exist_leaves_no_pledge(
     course: Course,
 ) -> None:
@@ -106,7 +159,7 @@ async def test_a_start_whose_pod_certainly_does_not_exist_leaves_no_pledge(
         return True
 
     spawner.stock.delete_pod = delete_pod
-    with pytest.raises(TimeoutError):
+    with pytest.raises(Refusal, match="Your server didn't start in time"):
         await spawner.gates.run_start()
 
     assert course.counted(spawner) == 0

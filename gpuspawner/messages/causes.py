@@ -1,0 +1,148 @@
+"""Why a start doesn't come further, in one sentence, and what helps."""
+
+from gpuspawner.language import N_, ngettext
+from gpuspawner.language import gettext as _
+from gpuspawner.launch.trouble import About, Kind, Trouble
+from gpuspawner.messages import words
+from gpuspawner.policy import Grant
+from gpuspawner.quoting import one_line
+
+NOTHING = Grant()
+"""What a server gets that the hub's own offers don't describe."""
+
+_CAUSES = {
+    Kind.IMAGE_MISSING: N_("There is no image “{image}”."),
+    Kind.IMAGE_FORBIDDEN: N_(
+        "The image “{image}” doesn't exist, or the cluster may not download it."
+    ),
+    Kind.IMAGE_NAME: N_("“{image}” is no valid name of an image."),
+    Kind.IMAGE_PLATFORM: N_("The image “{image}” isn't made for this machine's processor."),
+    Kind.IMAGE_NEVER_PULLED: N_(
+        "The machine doesn't have the image “{image}”, and may not download it."
+    ),
+    Kind.IMAGE_SIGNATURE: N_("The image “{image}” has no valid signature."),
+    Kind.REGISTRY_UNREACHABLE: N_("The registry of the image “{image}” can't be reached."),
+    Kind.REGISTRY_LIMIT: N_("The registry of the image “{image}” lets nobody download more now."),
+    Kind.PULL_SECRET: N_("The cluster has no password for the registry of your server's image."),
+    Kind.PULL_FAILED: N_("The image “{image}” can't be downloaded."),
+    Kind.PULL_BACK_OFF: N_("The image “{image}” can't be downloaded."),
+    Kind.DISK_FULL: N_("The machine's disk is full."),
+    Kind.VOLUME_IN_USE: N_("Your files are still in use on another machine."),
+    Kind.VOLUME_ATTACH: N_("Your files can't be connected to the machine yet."),
+    Kind.VOLUME_MOUNT: N_("Your files can't be connected to the machine yet."),
+    Kind.VOLUME_WAITS: N_("Your files can't be connected to the machine yet."),
+    Kind.VOLUME_LIMIT: N_("The machine can't connect any more disks."),
+    Kind.CLAIM_MISSING: N_("The disk “{name}” of your server doesn't exist."),
+    Kind.NETWORK: N_("The machine's network isn't ready for your server."),
+    Kind.SANDBOX: N_("The machine's network isn't ready for your server."),
+    Kind.RUNTIME: N_("The machine isn't set up for GPU servers."),
+    Kind.SECRET_MISSING: N_("A part of your server's configuration is missing: “{name}”."),
+    Kind.CONFIG_MAP_MISSING: N_("A part of your server's configuration is missing: “{name}”."),
+    Kind.KEY_MISSING: N_("A part of your server's configuration is missing: “{name}”."),
+    Kind.RUNS_AS_ROOT: N_("The image runs as root, which this hub doesn't allow."),
+    Kind.CONTAINER_CONFIG: N_("Your server's container can't be made."),
+    Kind.CONTAINER_CREATION: N_("Your server's container can't be made."),
+    Kind.POST_START_HOOK: N_("Your server's container can't be made."),
+    Kind.DEVICE_TAKEN: N_("The GPU was taken just before your server got it."),
+    Kind.DEVICE_BROKEN: N_(
+        "The machine can't give your server its GPU: the GPU or its driver is broken."
+    ),
+    Kind.DEVICES_UNPREPARED: N_(
+        "The machine can't give your server its GPU: the GPU or its driver is broken."
+    ),
+    Kind.GPUS_MISSING: N_("The machine hasn't given your server its GPUs."),
+    Kind.GPU_DRIVER: N_("The machine's GPU driver fails, or doesn't fit the image."),
+    Kind.NODE_FULL: N_("The machine has refused your server."),
+    Kind.NODE_CHANGED: N_("The machine has refused your server."),
+    Kind.TOPOLOGY: N_("The machine has refused your server."),
+    Kind.NODE_REFUSED: N_("The machine has refused your server."),
+    Kind.NODE_PRESSURE: N_("The machine ran short of memory or disk, and your server had to go."),
+    Kind.EVICTED: N_("The machine ran short of memory or disk, and your server had to go."),
+    Kind.OVER_LIMIT: N_("Your server took more disk than it may."),
+    Kind.PREEMPTED: N_("Your server had to make room for one with a higher priority."),
+    Kind.TAINTED: N_("The machine is being taken out of service."),
+    Kind.NODE_SHUTDOWN: N_("The machine is being taken out of service."),
+    Kind.NODE_LOST: N_("The machine doesn't answer any more."),
+    Kind.DEADLINE: N_("Your server has reached its longest life."),
+    Kind.DELETED: N_("Your server was deleted while it started."),
+    Kind.HUB_RESTARTED: N_("The hub was restarted while your server started."),
+    Kind.FAILED: N_("Your server has failed."),
+    Kind.UNKNOWN: N_("Your server has failed."),
+    Kind.NO_SUCH_PROGRAM: N_("The image lacks the program that starts your server."),
+    Kind.OUT_OF_MEMORY: N_("Your server took more memory than it has while it started."),
+    Kind.CRASHED: N_("Your server crashed while it started."),
+    Kind.CRASH_LOOP: N_("Your server crashed while it started."),
+    Kind.NOT_ALIVE: N_("Your server crashed while it started."),
+    Kind.ENDED: N_("Your server ended by itself while it started."),
+    Kind.NOT_READY: N_("Your server isn't ready yet."),
+    Kind.UNSCHEDULABLE: N_("No machine has room for your server right now."),
+}
+
+
+def cause(trouble: Trouble, grant: Grant = NOTHING) -> str:
+    """Say in one sentence what goes wrong; *grant* is what the server was to get."""
+    about = trouble.about
+    if trouble.kind is Kind.GPUS_MISSING and about.visible < about.granted:
+        return _too_few(about, grant)
+    name = one_line(about.name or about.claim)
+    return _(_CAUSES[trouble.kind]).format(image=one_line(about.image), name=name)
+
+
+def _too_few(about: About, grant: Grant) -> str:
+    count = ngettext("{count} GPU", "{count} GPUs", about.granted).format(count=about.granted)
+    gpus = words.gpus(grant) if grant.accelerator else count
+    if not about.visible:
+        text = _("The machine should have given your server {gpus}, but none is visible.")
+        return text.format(gpus=gpus)
+    text = ngettext(
+        "The machine should have given your server {gpus}, but only {count} is visible.",
+        "The machine should have given your server {gpus}, but only {count} are visible.",
+        about.visible,
+    )
+    return text.format(gpus=gpus, count=about.visible)
+
+
+_ELSEWHERE = frozenset(
+    {
+        Kind.DISK_FULL,
+        Kind.VOLUME_LIMIT,
+        Kind.NETWORK,
+        Kind.SANDBOX,
+        Kind.DEVICE_TAKEN,
+        Kind.DEVICE_BROKEN,
+        Kind.DEVICES_UNPREPARED,
+        Kind.GPUS_MISSING,
+        Kind.GPU_DRIVER,
+        Kind.RUNTIME,
+        Kind.NODE_FULL,
+        Kind.NODE_CHANGED,
+        Kind.TOPOLOGY,
+        Kind.NODE_REFUSED,
+        Kind.NODE_PRESSURE,
+        Kind.EVICTED,
+        Kind.PREEMPTED,
+        Kind.TAINTED,
+        Kind.NODE_SHUTDOWN,
+        Kind.NODE_LOST,
+        Kind.DELETED,
+    }
+)
+"""Another try may get another machine."""
+_CHOOSE = frozenset(it for it in Kind if it.value.startswith("image-")) | {
+    Kind.NO_SUCH_PROGRAM,
+    Kind.RUNS_AS_ROOT,
+}
+
+
+def way_out(trouble: Trouble) -> str:
+    """Say what the server's owner can do."""
+    kind = trouble.kind
+    if kind in _CHOOSE:
+        return _("Please choose another image, or ask your administrator.")
+    if kind is Kind.OUT_OF_MEMORY:
+        return _("Please choose more memory.")
+    if kind is Kind.VOLUME_IN_USE:
+        return _("Please stop your other server that uses them, or try again in a few minutes.")
+    if kind in _ELSEWHERE:
+        return _("Please start it again: it may get another machine.")
+    return words.retry_or_tell()

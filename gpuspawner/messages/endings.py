@@ -1,0 +1,116 @@
+"""How a server ended that was up, and what has happened to one that still is."""
+
+from datetime import datetime
+
+from markupsafe import Markup, escape
+
+from gpuspawner.language import N_
+from gpuspawner.language import gettext as _
+from gpuspawner.launch.ending import Ending
+from gpuspawner.launch.mishaps import Mishap
+from gpuspawner.launch.trouble import Kind, Trouble
+from gpuspawner.messages import words
+from gpuspawner.messages.causes import way_out
+from gpuspawner.quoting import one_line
+
+_CAUSES = {
+    Kind.NODE_LOST: N_("{server} ended because its machine was lost."),
+    Kind.TAINTED: N_("{server} ended because its machine was taken out of service."),
+    Kind.NODE_SHUTDOWN: N_("{server} ended because its machine was taken out of service."),
+    Kind.PREEMPTED: N_(
+        "{server} ended because it had to make room for one with a higher priority."
+    ),
+    Kind.EVICTED: N_("{server} ended because the cluster needed its place, or its machine."),
+    Kind.NODE_PRESSURE: N_("{server} ended because its machine ran short of memory or disk."),
+    Kind.OVER_LIMIT: N_("{server} ended because it took more disk than it may."),
+    Kind.DEVICE_BROKEN: N_("{server} ended because a GPU of its machine is broken."),
+    Kind.OUT_OF_MEMORY: N_("{server} ended because it took more memory than it had."),
+    Kind.CRASHED: N_("{server} crashed."),
+    Kind.FAILED: N_("{server} has failed."),
+    Kind.DELETED: N_("{server} ended because something other than the hub deleted it."),
+    Kind.HUB_RESTARTED: N_("{server} didn't start, because the hub was restarted meanwhile."),
+}
+"""Whoever stops a server from inside isn't told so."""
+
+
+def last_server_ended(ending: Ending, now: datetime) -> str:
+    """Say how the last server ended, on the form for the next one; "" if its owner ended it."""
+    lead = _lead(ending)
+    rest = _rest(ending, now)
+    return " ".join([lead.format(server=_("Your last server")), *rest]) if lead else ""
+
+
+def server_ended(ending: Ending, now: datetime, server: str) -> Markup:
+    """Say the same of a server by its name, on other pages; the default server's name is ""."""
+    if not (lead := _lead(ending)):
+        return Markup()
+    said = escape(lead).format(server=_name(server))
+    return Markup(" ").join([said, *map(escape, _rest(ending, now))])
+
+
+def mishap(found: Mishap, server: str, now: datetime) -> Markup:
+    """Say what has happened to a server that is up."""
+    lead, way = _happened(found)
+    ago = (_ago(found.moment, now),) if found.moment else ()
+    said = escape(lead).format(server=_name(server), memory=words.memory(found.memory))
+    return Markup(" ").join([said, *map(escape, filter(None, (*ago, way)))])
+
+
+def _lead(ending: Ending) -> str:
+    """Say the cause, for a format string with the server's name."""
+    if ending.kind is Kind.DEADLINE:
+        text = _("{server} ended after {time}, the longest that it may run.")
+        return text.replace("{time}", words.duration(ending.seconds))
+    if ending.kind is Kind.OUT_OF_MEMORY and ending.memory:
+        text = _("{server} ended because it took more than its {memory} of memory.")
+        return text.replace("{memory}", words.memory(ending.memory))
+    return _(_CAUSES[ending.kind]) if ending.kind in _CAUSES else ""
+
+
+def _rest(ending: Ending, now: datetime) -> list[str]:
+    said = one_line(ending.last_words.strip()[-300:])
+    quoted = _("Its last words: “{text}”.").format(text=said)
+    parts = quoted if said else "", _ago(ending.moment, now), _way_out(ending.kind)
+    return [it for it in parts if it]
+
+
+def _way_out(kind: Kind) -> str:
+    match kind:
+        case Kind.DEADLINE:
+            return ""
+        case Kind.HUB_RESTARTED:
+            return _("Please start it again.")
+        case Kind.CRASHED | Kind.FAILED | Kind.DELETED:
+            return _("Please start it again, and tell your administrator if it ends again.")
+        case Kind.OVER_LIMIT:
+            return _("Please write less to its disk, or ask your administrator.")
+        case _:
+            return way_out(Trouble(kind))
+
+
+def _happened(found: Mishap) -> tuple[str, str]:
+    match found.kind:
+        case Kind.NODE_LOST:
+            lead = _("The machine of {server} doesn't answer any more.")
+            return lead, _("Wait until it does, or stop the server and start it again elsewhere.")
+        case Kind.DEVICE_BROKEN:
+            lead = _("A GPU on the machine of {server} is broken.")
+            return lead, _("Save your work, stop the server, and start it again elsewhere.")
+        case Kind.OUT_OF_MEMORY:
+            lead = _("{server} was restarted because it took more memory than it has.")
+            if found.memory:
+                lead = _("{server} was restarted because it took more than its {memory} of memory.")
+            return lead, _("Please choose more memory.")
+        case _:
+            return _("{server} was restarted because it crashed."), ""
+
+
+def _ago(moment: datetime, now: datetime) -> str:
+    seconds = round((now - moment).total_seconds())
+    if seconds < 60:
+        return ""
+    return _("That was {time} ago.").format(time=words.duration(seconds))
+
+
+def _name(server: str) -> Markup:
+    return Markup("<strong>{}</strong>").format(server or _("Your default server"))

@@ -1,0 +1,131 @@
+"""What happens between the click and the server, in sentences: steps, troubles, and the end."""
+
+from gpuspawner.language import gettext as _
+from gpuspawner.launch.limits import Failure, Phase
+from gpuspawner.launch.pulls import Pulled
+from gpuspawner.launch.steps import Stage, Step
+from gpuspawner.launch.trouble import Kind, Trouble
+from gpuspawner.messages import words
+from gpuspawner.messages.causes import NOTHING, cause, way_out
+from gpuspawner.messages.words import Message, so_far
+from gpuspawner.policy import Grant
+from gpuspawner.quoting import one_line
+
+
+def step(stage: Stage, usual: float | None = None, size: int | None = None) -> Message:
+    """Say what a start waits for.
+
+    Args:
+        stage: How far it is.
+        usual: How long that takes, in seconds.
+        size: How many bytes the image has that is being pulled.
+    """
+    is_brief = stage.step in _BRIEF or isinstance(stage.image, Pulled)
+    return Message.of(_lead(stage, size), "" if is_brief else _takes(usual))
+
+
+def still(
+    stage: Stage, elapsed: int, usual: float | None = None, size: int | None = None
+) -> Message:
+    """Say for how many seconds a start has been waiting for the same; see `step`."""
+    if stage.step is Step.NODE_FOUND:
+        return Message.of(_("The machine is getting ready for your server."), so_far(elapsed))
+    return Message.of(_lead(stage, size), so_far(elapsed, _usual(usual)))
+
+
+_BRIEF = (Step.SCHEDULING, Step.NODE_FOUND, Step.RUNNING)
+"""Steps that usually take no time that is worth a word."""
+
+
+def _lead(stage: Stage, size: int | None) -> str:
+    match stage.step:
+        case Step.SCHEDULING:
+            return _("Looking for a machine for your server.")
+        case Step.NODE_STARTING:
+            return _("A new machine is starting for you.")
+        case Step.NODE_FOUND:
+            return _("Your server has a machine.")
+        case Step.VOLUMES:
+            return _("Connecting your files to the machine.")
+        case Step.PULLING if isinstance(stage.image, Pulled):
+            return _("The software of your server is on the machine.")
+        case Step.PULLING:
+            return _downloading(size)
+        case Step.INITIALIZING:
+            return _("Preparing your server.")
+        case Step.STARTING:
+            return _("Starting your server.")
+        case Step.RUNNING:
+            return _("Your server runs, and will answer in a moment.")
+
+
+def _downloading(size: int | None) -> str:
+    if size is None:
+        return _("Downloading the software of your server.")
+    text = _("Downloading the software of your server ({size}).")
+    return text.format(size=words.rough_size(size))
+
+
+def _takes(seconds: float | None) -> str:
+    usual = _usual(seconds)
+    return _("This usually takes {time}.").format(time=usual) if usual else ""
+
+
+def _usual(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    return _("less than a minute") if seconds < 60 else words.minutes(seconds / 60)
+
+
+def elsewhere(is_sure: bool) -> Message:
+    """Say whether a server avoids the machine whose GPUs have failed before."""
+    if is_sure:
+        return Message.of(_("Your server gets another machine than the one whose GPUs failed."))
+    return Message.of(
+        _("Your server may get the machine whose GPUs failed: no other surely has room.")
+    )
+
+
+def hitch(trouble: Trouble, elapsed: int = 0) -> Message:
+    """Say what goes wrong and may still pass; *elapsed* is for how many seconds, if that's long."""
+    return Message.of(cause(trouble), _("Still trying."), so_far(elapsed) if elapsed else "")
+
+
+def failure(failed: Failure, grant: Grant = NOTHING) -> Message:
+    """Say why a start is given up, and what helps; *grant* is what the server was to get."""
+    if failed.cause is None or failed.cause.kind is Kind.UNSCHEDULABLE:
+        return Message.of(_late(failed.late), words.retry_or_tell())
+    lead = cause(failed.cause, grant)
+    return Message.of(lead, *_last_words(failed.cause), way_out(failed.cause))
+
+
+def unexplained() -> Message:
+    """Say that a start has failed by an error that isn't meant for users."""
+    return Message.of(_("Your server couldn't start because of an error."), words.tell())
+
+
+def last_start_failed(why: str) -> str:
+    """Say on the form why the last start failed."""
+    return _("Your last start failed: {why}").format(why=why)
+
+
+def _late(phase: Phase | None) -> str:
+    match phase:
+        case Phase.SCHEDULED:
+            return _("The cluster hasn't given your server a machine in time.")
+        case Phase.PREPARED:
+            return _("Your files or the software of your server didn't arrive in time.")
+        case Phase.ANSWERED:
+            return _("Your server runs, but doesn't answer.")
+        case _:
+            return _("Your server didn't start in time.")
+
+
+def _last_words(trouble: Trouble) -> tuple[str, ...]:
+    """Quote the last line that a container has written, unless it was our own check."""
+    if trouble.kind is Kind.GPUS_MISSING:
+        return ()
+    said = trouble.exit.last_words.strip() if trouble.exit else ""
+    if not said or trouble.kind not in (Kind.CRASHED, Kind.ENDED):
+        return ()
+    return (_("Its last words: “{text}”.").format(text=one_line(said.splitlines()[-1])),)

@@ -1,0 +1,49 @@
+"""Lets a server avoid the nodes whose GPUs have failed its owner's last ones.
+
+A pod must never wait for a node that it could have had. So it is kept off these nodes only if it
+surely has room elsewhere; otherwise the scheduler is asked to prefer others.
+"""
+
+from dataclasses import dataclass
+
+from gpuspawner.admission.dry_run import Admission
+from gpuspawner.kube.objects import Manifest
+from gpuspawner.manifest.elsewhere import HOSTNAME, off, rather_off
+from gpuspawner.runtime import Runtime
+from gpuspawner.spawn.host import Host
+from gpuspawner.spawn.source import Choice
+from gpuspawner.traits import OFF
+
+
+@dataclass(frozen=True, slots=True)
+class Avoiding:
+    """A choice whose pod avoids nodes; *is_sure* if it can't get one of them."""
+
+    choice: Choice
+    is_sure: bool
+
+
+async def avoiding(
+    spawner: Host, runtime: Runtime, choice: Choice, admission: Admission
+) -> Avoiding | None:
+    """Return the choice with a pod that avoids its owner's failed nodes; None if there are none."""
+    hostnames = _hostnames(spawner, runtime)
+    pod = choice.proposal.pod
+    if not hostnames or not _has_devices(pod):
+        return None
+    kept_off = choice.sending(off(pod, hostnames))
+    judges = spawner.preflight != OFF
+    if judges and await runtime.preflight.is_sure_of(kept_off.proposal, admission):
+        return Avoiding(kept_off, is_sure=True)
+    return Avoiding(choice.sending(rather_off(pod, hostnames)), is_sure=False)
+
+
+def _has_devices(pod: Manifest) -> bool:
+    limits = (pod["spec"]["containers"][0].get("resources") or {}).get("limits") or {}
+    return any("/" in resource for resource in limits)
+
+
+def _hostnames(spawner: Host, runtime: Runtime) -> list[str]:
+    nodes = runtime.view.state.nodes
+    names = runtime.avoided.of(spawner.user.name)
+    return [nodes[it].labels.get(HOSTNAME, it) if it in nodes else it for it in names]

@@ -1,0 +1,53 @@
+"""Lets the hub's pages and the next form say why a start failed after the click.
+
+The hub's own pages say nothing of an exception without a message for users.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tornado import web
+
+from gpuspawner import messages
+from gpuspawner.form.addresses import spawn
+from gpuspawner.messages import Message
+from gpuspawner.runtime import Runtime
+from gpuspawner.spawn import drafts
+from gpuspawner.spawn.host import Host
+from gpuspawner.spawn.refusal import Refusal
+
+
+@contextmanager
+def explaining(spawner: Host, running: Runtime) -> Iterator[None]:
+    """Let the pages of a start that fails in this block say why, and lead to the next one."""
+    try:
+        yield
+    except Refusal as refusal:
+        _explain(refusal, Message(refusal.text, refusal.jupyterhub_html_message), spawner, running)
+        raise
+    except web.HTTPError:  # an administrator's hook, in its own words
+        raise
+    except Exception as error:
+        if not hasattr(error, "jupyterhub_message"):
+            _explain(error, messages.unexplained(), spawner, running)
+        raise
+
+
+def _explain(error: Exception, message: Message, spawner: Host, running: Runtime) -> None:
+    html = messages.with_way_back(message, spawn(spawner)).html
+    vars(error).update(jupyterhub_message=message.text, jupyterhub_html_message=html)
+    running.failed_starts.note((spawner.user.name, spawner.name), message.text)
+
+
+def forget(spawner: Host, running: Runtime) -> None:
+    """Forget the last failure: a new start begins."""
+    running.failed_starts.forget((spawner.user.name, spawner.name))
+
+
+def told_on_form(spawner: Host, running: Runtime) -> str:
+    """Say why the last start failed; "" if it didn't, or if this form already says so."""
+    draft = drafts.current()
+    if draft is not None and draft.refused is not None:
+        return ""
+    why = running.failed_starts.last((spawner.user.name, spawner.name))
+    return messages.last_start_failed(why) if why else ""

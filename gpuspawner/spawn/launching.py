@@ -1,0 +1,112 @@
+"""Follows the pod of one start, and gives the start up as soon as it is in vain."""
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import NoReturn
+
+from gpuspawner import messages
+from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.launch.avoided import BROKEN
+from gpuspawner.launch.course import Course
+from gpuspawner.launch.limits import Failure, Phase, hopeless, late, phase
+from gpuspawner.launch.trouble import Kind, Trouble
+from gpuspawner.messages.causes import NOTHING
+from gpuspawner.policy import Grant
+from gpuspawner.preflight.in_view import InView
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.runtime import Runtime
+from gpuspawner.spawn.attempt import Attempt
+from gpuspawner.spawn.deadlines import limits
+from gpuspawner.spawn.host import Host
+from gpuspawner.spawn.refusal import Refusal
+from gpuspawner.spawn.sight import AGAIN_SECONDS, Seen, Sight
+from gpuspawner.spawn.story import Story
+from gpuspawner.spawn.telling import Telling
+
+
+class Launching:
+    """One start, from the creation of its pod on.
+
+    Attributes:
+        troubles: What went wrong at the last look.
+    """
+
+    def __init__(
+        self, spawner: Host, stock: Stock, runtime: Runtime, story: Story, attempt: Attempt
+    ) -> None:
+        self._view = runtime.view
+        self._avoided = runtime.avoided
+        self._farewells = runtime.farewells
+        self._owner = spawner.user.name
+        self._proposal: Proposal = attempt.choice.proposal
+        self._limits = limits(spawner, attempt)
+        in_view = InView(runtime.view, "/".join(self._proposal.key))
+        self._sight = Sight(stock, in_view.is_lost, self._why_gone)
+        self._course = Course()
+        self.troubles: tuple[Trouble, ...] = ()
+        usual, images = runtime.usual_steps, runtime.view.state.images
+        self._telling = Telling(story, attempt.decision, usual, images)
+
+    async def until_failed(self, judge: Callable[[], Awaitable[object]]) -> NoReturn:
+        """Follow the pod, and tell of it.
+
+        If the pod gets no node in time, *judge* may raise a refusal that knows why.
+
+        Raises:
+            Refusal: The start is in vain, or takes too long.
+        """
+        began = time.monotonic()
+        self._farewells.forget(self._proposal.key)  # of an older pod of the name
+        with self._view.events.of(*self._proposal.key) as heard:
+            while True:
+                if seen := self._sight.look(heard):
+                    self.troubles = seen.troubles
+                    self._course.note(seen.stages, seen.troubles, time.monotonic())
+                    self._telling.tell(seen, self._course)
+                    if failure := self._failure(seen):
+                        self._note_broken(failure, seen.node)
+                        if failure.late is Phase.SCHEDULED:
+                            await judge()
+                        raise refused(failure, self._proposal.grant)
+                waited = time.monotonic() - began
+                if self._sight.is_blind and waited > self._limits[Phase.SCHEDULED]:
+                    raise refused(Failure(late=Phase.SCHEDULED), self._proposal.grant)
+                await self._view.changed(AGAIN_SECONDS)
+
+    def _why_gone(self) -> Kind | None:
+        ending = self._farewells.of(self._proposal.key)
+        return ending.kind if ending else None
+
+    def _failure(self, seen: Seen) -> Failure | None:
+        if failure := hopeless(seen.troubles, self._course.lasting()):
+            return failure
+        at = phase(seen.stages)
+        is_late = self._course.in_phase(at) > self._limits[at]
+        return late(seen.troubles, at) if is_late else None
+
+    def _note_broken(self, failure: Failure, node: str) -> None:
+        """Note that the owner's next server should get another node, if this one is broken."""
+        if node and failure.cause and failure.cause.kind in BROKEN:
+            self._avoided.avoid(self._owner, node)
+
+
+def not_sent(error: TimeoutError) -> Refusal:
+    """Make the refusal of a start whose pod or home directory KubeSpawner couldn't create."""
+    return Refusal(messages.unreachable(), reason="unreachable", details=str(error))
+
+
+def not_started(error: TimeoutError) -> Refusal:
+    """Make the refusal of a start that KubeSpawner gives up, which never saw its pod perhaps."""
+    failure = Failure(late=Phase.STARTED)
+    return Refusal(messages.failure(failure), reason="not-started", details=str(error))
+
+
+def refused(failure: Failure, grant: Grant = NOTHING) -> Refusal:
+    """Return the refusal of a start that is given up; *grant* is what it was to get."""
+    cause = failure.cause
+    text = cause.text if cause else ""
+    return Refusal(
+        messages.with_details(messages.failure(failure, grant), (text,) if text else ()),
+        reason=cause.kind.value if cause else f"not-{failure.late}",
+        details=text,
+    )

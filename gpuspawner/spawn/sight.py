@@ -1,0 +1,113 @@
+"""What the hub sees of the pod of one start: its own status, and its events."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from gpuspawner.cluster.pod_events import Heard
+from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.kube.autoscaling import Event
+from gpuspawner.kube.objects import UNDECODABLE, strict_convert
+from gpuspawner.kube.startup import StartingPod
+from gpuspawner.launch.steps import Stage, Step, merged, stages
+from gpuspawner.launch.trouble import Kind, Trouble
+from gpuspawner.launch.troubles import troubles
+
+AGAIN_SECONDS = 1.0
+"""How often a start is looked at if nothing changes: limits pass, and the bar moves."""
+_GONE_SECONDS = 5.0
+"""How long a pod that was there may be missing: KubeSpawner may read all pods anew."""
+_NEVER_SHOWN = (Stage(Step.SCHEDULING, (-1, 0)),)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How far a start is, and what goes wrong.
+
+    Attributes:
+        stages: All that it has reached, in order; at least one.
+        texts: Of the events since the last look.
+        node: The pod's; "" if it has none yet.
+    """
+
+    stages: tuple[Stage, ...]
+    troubles: tuple[Trouble, ...] = ()
+    texts: tuple[str, ...] = ()
+    node: str = ""
+
+
+class Sight:
+    """Looks at the pod that KubeSpawner's reflector shows; a newer pod of its name starts anew.
+
+    Args:
+        is_lost: Returns whether the live view is sure that the pod is gone. The reflector may never
+            have shown it.
+        why_gone: Returns what the last version of a pod that is gone said of its end.
+    """
+
+    def __init__(
+        self, stock: Stock, is_lost: Callable[[], bool], why_gone: Callable[[], Kind | None]
+    ) -> None:
+        self._stock = stock
+        self._is_lost = is_lost
+        self._why_gone = why_gone
+        self._raw: Any = None
+        self._looked = -AGAIN_SECONDS
+        self._forget(None)
+
+    def _forget(self, pod: StartingPod | None) -> None:
+        self._pod = pod
+        self._shown_at = time.monotonic()
+        self._events: dict[str, Event] = {}
+        self._stages: tuple[Stage, ...] = ()
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether no pod has been seen: none is shown, or it came and went between two looks."""
+        return self._pod is None
+
+    def look(self, heard: Heard) -> Seen | None:
+        """Return what there is to see; None if it is too early, or nothing has happened.
+
+        A cluster changes hundreds of times a second, so most changes are about other pods.
+        """
+        is_changed, now = self._read(), time.monotonic()
+        if self._pod is None:
+            return Seen(_NEVER_SHOWN, self._gone()) if self._is_lost() else None
+        news = heard.take(self._pod.metadata.uid)
+        if not (is_changed or news) and now - self._looked < AGAIN_SECONDS:
+            return None
+        self._looked = now
+        self._events |= {event.metadata.name: event for event in news}
+        events = tuple(self._events.values())
+        # Events expire, but a start never comes back to an earlier step.
+        self._stages = merged((*self._stages, *stages(self._pod, events)))
+        is_gone = now - self._shown_at > _GONE_SECONDS or self._is_lost()
+        found = self._gone() if is_gone else troubles(self._pod, events)
+        return Seen(
+            self._stages, found, tuple(event.message for event in news), self._pod.spec.node_name
+        )
+
+    def _gone(self) -> tuple[Trouble, ...]:
+        return (Trouble(self._why_gone() or Kind.DELETED, is_final=True),)
+
+    def _read(self) -> bool:
+        """Read the pod; return whether it has changed."""
+        raw = self._stock.known_pod()
+        if raw is not None:
+            self._shown_at = time.monotonic()
+        if raw is None or raw is self._raw:
+            return False
+        self._raw = raw
+        try:
+            pod = strict_convert(raw, StartingPod)
+        except UNDECODABLE:
+            return False
+        if not pod.metadata.uid:
+            return False
+        if self._pod is not None and pod.metadata.uid == self._pod.metadata.uid:
+            self._pod = pod
+        elif not pod.metadata.deletion_timestamp:  # an older pod of the name may still be ending
+            self._forget(pod)
+        return True

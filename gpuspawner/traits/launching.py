@@ -1,0 +1,50 @@
+"""How long each part of a start may take."""
+
+from functools import partial
+
+from gpuspawner.trait_types import Bool, Float
+
+_seconds = partial(Float, min=1.0)
+
+scheduling_timeout = _seconds(
+    60.0,
+    help="""
+    Sets how long a server may wait for a node that has room for it, in seconds.
+
+    A server for which a new node has to come waits for that node instead, as long as the node's
+    autoscaler says that it comes; see :attr:`autoscaling`.
+
+    .. versionadded:: 0.2
+    """,
+).tag(config=True)
+
+preparing_timeout = _seconds(
+    600.0,
+    help="""
+    Sets how long a server's volumes and images may take once it has a node, in seconds.
+
+    Large images take minutes on a new node. What can't succeed any more, such as an image that
+    doesn't exist, ends the start at once.
+
+    After that, ``KubeSpawner.start_timeout`` is the time for the server itself to start. GPUSpawner
+    adds these limits to the timeout that the hub sees.
+
+    .. versionadded:: 0.2
+    """,
+).tag(config=True)
+
+check_gpus = Bool(
+    False,
+    help="""
+    Checks that a server sees its NVIDIA GPUs before it starts.
+
+    With ``True``, each server with NVIDIA GPUs or MIG slices gets an init container, of the
+    server's own image and with the same GPUs. It counts the GPUs with the image's ``python3``. If
+    there are fewer than the server was granted, or of another model than the label
+    ``nvidia.com/gpu.product`` of its node selector says, the start ends and says so. For half an
+    hour, the same user's servers then avoid that machine, if another one has room. The image needs
+    ``sh``; without ``python3``, its GPUs aren't checked.
+
+    .. versionadded:: 0.2
+    """,
+).tag(config=True)

@@ -1,0 +1,54 @@
+"""What Kubernetes says, beside our sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuspawner.messages import Message, with_details, with_details_in_log, with_way_back
+
+DOWNLOADING = Message.of("Downloading.")
+
+
+@pytest.mark.parametrize("add", [with_details, with_details_in_log])
+def test_what_kubernetes_says_is_one_click_away_and_stays_text(add: type) -> None:
+    texts = ('Failed to pull image "<script>alert(1)</script>"', "second")
+    message = add(DOWNLOADING, texts)
+
+    assert message.text == "Downloading."
+    assert message.html.startswith("<strong>Downloading.</strong><details class=")
+    assert "<script>" not in message.html
+    assert "&lt;script&gt;" in message.html
+    assert "<br>second</code>" in message.html
+
+
+@pytest.mark.parametrize("texts", [(), ("",)])
+def test_nothing_said_is_nothing_to_open(texts: tuple[str, ...]) -> None:
+    assert with_details(DOWNLOADING, texts) == DOWNLOADING
+
+
+def test_what_is_said_again_and_again_is_shown_once() -> None:
+    assert with_details(DOWNLOADING, ["Back-off"] * 9).html.count("Back-off") == 1
+
+
+def test_a_flood_shows_its_newest_texts_each_of_bounded_length() -> None:
+    html = with_details(DOWNLOADING, (f"{number}-{'x' * 9000}" for number in range(999))).html
+    assert "998-x" in html
+    assert "978-x" not in html
+    assert len(html) < 45_000
+
+
+def test_the_lines_of_a_log_stay_lines() -> None:
+    assert (
+        "<code>Traceback<br>File &lt;x&gt;</code>"
+        in with_details(DOWNLOADING, ["Traceback\n  File <x>\n"]).html
+    )
+
+
+def test_a_long_text_is_whole() -> None:
+    assert "y" in with_details(DOWNLOADING, ["x " * 500 + "y"]).html.partition("<code>")[2]
+
+
+def test_the_way_back_is_a_link_that_stays_in_its_attribute() -> None:
+    message = with_way_back(DOWNLOADING, '/hub/spawn/"onclick=')
+    assert message.text == "Downloading."
+    assert 'href="/hub/spawn/&#34;onclick="' in message.html

@@ -1,0 +1,132 @@
+"""How the end of a server is told: why, when, and what its owner can do."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gpuspawner.launch.ending import Ending
+from gpuspawner.launch.mishaps import Mishap
+from gpuspawner.launch.trouble import Kind
+from gpuspawner.messages import last_server_ended, mishap, server_ended
+
+NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
+AGAIN = "Please start it again: it may get another machine."
+GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("ending", "text"),
+    [
+        (
+            Ending(Kind.NODE_LOST, NOW),
+            f"Your last server ended because its machine was lost. {AGAIN}",
+        ),
+        (
+            Ending(Kind.PREEMPTED, NOW - timedelta(hours=2)),
+            (
+                "Your last server ended because it had to make room for one with a higher "
+                f"priority. That was 2 hours ago. {AGAIN}"
+            ),
+        ),
+        (
+            Ending(Kind.OUT_OF_MEMORY, NOW, memory=16 * GIB),
+            (
+                "Your last server ended because it took more than its 16 GiB of memory. Please "
+                "choose more memory."
+            ),
+        ),
+        (
+            Ending(Kind.OUT_OF_MEMORY, NOW),
+            (
+                "Your last server ended because it took more memory than it had. Please choose "
+                "more memory."
+            ),
+        ),
+        (
+            Ending(Kind.DEADLINE, NOW, seconds=7200),
+            "Your last server ended after 2 hours, the longest that it may run.",
+        ),
+        (
+            Ending(Kind.CRASHED, NOW, last_words="\nTraceback:\nNo {server}\n"),
+            (
+                "Your last server crashed. Its last words: “Traceback: No {server}”. Please "
+                "start it again, and tell your administrator if it ends again."
+            ),
+        ),
+        (
+            Ending(Kind.HUB_RESTARTED, NOW),
+            (
+                "Your last server didn't start, because the hub was restarted meanwhile. Please "
+                "start it again."
+            ),
+        ),
+    ],
+)
+def test_an_ending_is_told_with_its_cause_and_the_way_out(ending: Ending, text: str) -> None:
+    assert last_server_ended(ending, NOW) == text
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_every_kind_can_be_told_and_tells_a_way_out(kind: Kind) -> None:
+    told = last_server_ended(Ending(kind, NOW, seconds=60), NOW)
+
+    assert not told or told.startswith("Your last server ")
+    assert not told or "Please" in told or kind is Kind.DEADLINE
+
+
+def test_whoever_ends_a_server_from_inside_is_told_nothing() -> None:
+    assert last_server_ended(Ending(Kind.ENDED, NOW), NOW) == ""
+    assert server_ended(Ending(Kind.ENDED, NOW), NOW, "train") == ""
+
+
+def test_other_pages_name_the_server_and_show_markup_as_text() -> None:
+    ending = Ending(Kind.CRASHED, NOW, last_words="<script>")
+
+    assert server_ended(ending, NOW, "<b>") == (
+        "<strong>&lt;b&gt;</strong> crashed. Its last words: “&lt;script&gt;”. Please start it "
+        "again, and tell your administrator if it ends again."
+    )
+    assert server_ended(ending, NOW, "").startswith("<strong>Your default server</strong> ")
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (
+            Mishap(Kind.NODE_LOST),
+            (
+                "The machine of <strong>train</strong> doesn&#39;t answer any more. Wait until it "
+                "does, or stop the server and start it again elsewhere."
+            ),
+        ),
+        (
+            Mishap(Kind.DEVICE_BROKEN),
+            (
+                "A GPU on the machine of <strong>train</strong> is broken. Save your work, stop "
+                "the server, and start it again elsewhere."
+            ),
+        ),
+        (
+            Mishap(Kind.OUT_OF_MEMORY, NOW - timedelta(minutes=5), 2 * GIB),
+            (
+                "<strong>train</strong> was restarted because it took more than its 2 GiB of "
+                "memory. That was 5 minutes ago. Please choose more memory."
+            ),
+        ),
+        (
+            Mishap(Kind.OUT_OF_MEMORY, NOW),
+            (
+                "<strong>train</strong> was restarted because it took more memory than it has. "
+                "Please choose more memory."
+            ),
+        ),
+        (
+            Mishap(Kind.CRASHED, NOW),
+            "<strong>train</strong> was restarted because it crashed.",
+        ),
+    ],
+)
+def test_what_has_happened_to_a_server_that_is_up_is_told(found: Mishap, text: str) -> None:
+    assert mishap(found, "train", NOW) == text

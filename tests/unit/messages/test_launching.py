@@ -1,0 +1,82 @@
+"""What is told of a start, in sentences."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuspawner.launch.limits import Failure, Phase
+from gpuspawner.launch.pulls import Pulled, Pulling
+from gpuspawner.launch.steps import Stage, Step
+from gpuspawner.launch.trouble import About, Exit, Kind, Trouble
+from gpuspawner.messages import failure, hitch, step, still
+
+
+@pytest.mark.parametrize("of", Step)
+@pytest.mark.parametrize("usual", [None, 20.0, 400.0])
+def test_each_step_is_one_or_two_sentences(of: Step, usual: float | None) -> None:
+    text = step(Stage(of, (0, 0)), usual).text
+    assert text.endswith(".")
+    assert text.count(".") <= 2
+
+
+def test_a_step_says_how_long_it_usually_takes() -> None:
+    pulling = Stage(Step.PULLING, (0, 0), image=Pulling("lab:1"))
+    assert step(pulling, 400).text == (
+        "Downloading the software of your server. This usually takes about 7 minutes."
+    )
+    assert step(pulling, 300, 12_000_000_000).text == (
+        "Downloading the software of your server (12 GB). This usually takes about 5 minutes."
+    )
+    assert step(pulling, 4).text.endswith("This usually takes less than a minute.")
+    there = Stage(Step.PULLING, (0, 0), image=Pulled("lab:1", was_there=True))
+    assert step(there, 400).text == "The software of your server is on the machine."
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_each_trouble_has_its_sentence_and_a_way_out(kind: Kind) -> None:
+    about = About("notebook", "lab:1", "home", "claim-ann", "nvidia.com/gpu", "secret")
+    text = failure(Failure(Trouble(kind, about, is_final=True))).text
+
+    assert "Please" in text
+    assert "{" not in text
+    assert not hitch(Trouble(kind, about)).text.startswith("Please")
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_each_phase_that_takes_too_long_has_its_sentence(phase: Phase) -> None:
+    text = failure(Failure(late=phase)).text
+    assert text.endswith("Please try again later, or tell your administrator.")
+
+
+def test_a_crash_quotes_the_last_line_as_text() -> None:
+    said = "Traceback\n  File x\nImportError: <b>torch</b>" + "\x07"
+    trouble = Trouble(Kind.CRASHED, exit=Exit(1, last_words=said))
+
+    message = failure(Failure(trouble))
+
+    assert "Its last words: “ImportError: <b>torch</b>”." in message.text
+    assert "<b>" not in message.html
+
+
+@pytest.mark.parametrize("of", Step)
+@pytest.mark.parametrize("usual", [None, 20.0, 400.0])
+def test_a_long_step_says_for_how_long_and_what_is_usual(of: Step, usual: float | None) -> None:
+    text = still(Stage(of, (0, 0)), 120, usual).text
+    assert "2 minutes so far" in text
+    assert ("this usually takes" in text) == (usual is not None and of is not Step.NODE_FOUND)
+    assert text.endswith(".")
+
+
+def test_a_hitch_that_lasts_says_for_how_long() -> None:
+    assert hitch(Trouble(Kind.NETWORK), 30).text == (
+        "The machine's network isn't ready for your server. Still trying. 30 seconds so far."
+    )
+
+
+def test_hostile_names_cannot_change_a_sentence() -> None:
+    image = "x{0.__class__}\n<img src=x onerror=alert(1)>" + "a" * 10_000
+    message = failure(Failure(Trouble(Kind.IMAGE_MISSING, About(image=image), is_final=True)))
+
+    assert "{0.__class__}" in message.text
+    assert "<img" not in message.html
+    assert len(message.text) < 1000

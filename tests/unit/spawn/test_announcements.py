@@ -1,0 +1,106 @@
+"""What the hub's pages tell of a user's servers, beside the hub's own announcements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from markupsafe import Markup
+from sqlalchemy.exc import PendingRollbackError
+
+from gpuspawner.compat import jupyterhub
+from gpuspawner.launch.ending import Ending, utc_now, written
+from gpuspawner.launch.trouble import Kind
+from gpuspawner.spawn.announcements import told_at_home, told_everywhere, told_on_form
+from tests.unit.spawn.hubs import StillHub
+
+LOST = "ended because its machine was lost."
+AGAIN = "Please start it again: it may get another machine."
+
+
+def state(age: timedelta = timedelta(), kind: Kind = Kind.NODE_LOST) -> dict[str, Any]:
+    return {"gpuspawner": {"ending": written(Ending(kind, utc_now() - age))}}
+
+
+def person(**states: object) -> Any:
+    """Return a user with these servers, none of which runs."""
+    rows = {name: SimpleNamespace(state=it, server=None) for name, it in states.items()}
+    return SimpleNamespace(orm_spawners=rows, spawners={})
+
+
+def test_every_page_tells_how_the_last_servers_ended() -> None:
+    user = person(train=state(), demo=state(), other={"pod_name": "x"}, new=None)
+
+    assert told_everywhere(user) == (
+        f"<strong>demo</strong> {LOST} {AGAIN}<br><strong>train</strong> {LOST} {AGAIN}"
+    )
+
+
+def test_a_server_that_runs_again_has_not_ended() -> None:
+    user = person(train=state())
+    user.orm_spawners["train"].server = object()
+
+    assert told_everywhere(user) == ""
+
+
+def test_what_is_older_than_a_day_is_told_on_the_form_only() -> None:
+    old = state(timedelta(hours=25))
+    form: Any = SimpleNamespace(orm_spawner=SimpleNamespace(state=old))
+
+    assert told_everywhere(person(train=old)) == ""
+    assert told_on_form(form) == f"Your last server {LOST} That was 25 hours ago. {AGAIN}"
+
+
+@pytest.mark.parametrize("user", [None, SimpleNamespace(name="a service")])
+def test_nobody_is_told_of_servers_that_they_can_t_have(
+    user: Any, hub_with: Callable[..., StillHub]
+) -> None:
+    runtime = hub_with().spawner().gates._runtime
+
+    assert told_everywhere(user) == ""
+    assert told_at_home(runtime, user) == ""
+
+
+def test_a_database_that_fails_breaks_no_page() -> None:
+    class Broken:
+        @property
+        def orm_spawners(self) -> object:
+            raise PendingRollbackError
+
+    assert told_everywhere(Broken()) == ""
+
+
+def announcements(**variables: object) -> dict[str, Any]:
+    """Return the template's variables for a user, as the hub computes them for every page."""
+    hub = SimpleNamespace(template_vars=dict(variables))
+    jupyterhub.announce(hub, lambda _: Markup("ended"), lambda _: Markup("ends soon"))
+    return {
+        name: value(object()) if callable(value) else value
+        for name, value in hub.template_vars.items()
+    }
+
+
+def test_the_form_s_page_shows_only_the_hub_s_own_announcement() -> None:
+    assert announcements() == {
+        "announcement": "ended",
+        "announcement_home": "ended<br>ends soon",
+        "announcement_spawn": "",
+    }
+    assert announcements(announcement="<b>Hi</b>") == {
+        "announcement": "<b>Hi</b><br>ended",
+        "announcement_home": "<b>Hi</b><br>ended<br>ends soon",
+        "announcement_spawn": "<b>Hi</b>",
+    }
+
+
+def test_a_page_s_own_announcement_stays_its_own() -> None:
+    own = {"announcement": lambda _: "all", "announcement_home": "", "announcement_spawn": "form"}
+
+    assert announcements(**own) == {
+        "announcement": "all<br>ended",
+        "announcement_home": "ended<br>ends soon",
+        "announcement_spawn": "form",
+    }

@@ -1,0 +1,91 @@
+"""Avoiding the nodes whose GPUs have failed a server's owner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gpuspawner.manifest.elsewhere import HOSTNAME
+from gpuspawner.pods import plain
+from tests.unit.preflight.worlds import node, pod
+from tests.unit.spawn.courses import begin
+from tests.unit.spawn.hubs import A100, StillHub
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+NOT_A = [{"key": HOSTNAME, "operator": "NotIn", "values": ["host-a"]}]
+
+
+def labelled(name: str, **spec: Any) -> tuple[str, Any]:
+    made: Any = node(name, 2, **spec)
+    made["metadata"]["labels"][HOSTNAME] = f"host-{name}"
+    return "Node", made
+
+
+async def start(hub: StillHub, gpus: int = 2, **traits: Any) -> tuple[Any, list[str]]:
+    """Start alice's server after the GPUs of node a have failed.
+
+    Returns the affinity to nodes of the pod that is sent, and what the progress page says.
+    """
+    spawner: Any = hub.spawner(accelerators={"a100": A100}, **traits)
+    hub.runtime(spawner).avoided.avoid("alice", "a")
+    await begin(spawner, accelerator="a100" if gpus else None, gpus=gpus)
+    sent: list[Any] = []
+
+    async def create_namespaced_pod(_: str, pod: Any) -> None:
+        sent.append(plain(pod))
+
+    spawner.api.create_namespaced_pod = create_namespaced_pod
+    for _ in range(2):  # as KubeSpawner does after a conflict
+        await spawner._make_create_pod_request(await spawner.get_pod_manifest(), 3)
+    first, again = sent
+    assert first == again
+    affinity = first["spec"].get("affinity") or {}
+    return affinity.get("nodeAffinity"), [it["message"] for it in spawner.gates._story._told]
+
+
+async def test_a_server_gets_another_node_if_one_has_room(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    affinity, said = await start(hub_with(labelled("a"), labelled("b")))
+
+    assert affinity == {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": NOT_A}]}}
+    assert said == ["Your server gets another machine than the one whose GPUs failed."]
+
+
+@pytest.mark.parametrize("preflight", ["enforce", "warn", "off"])
+async def test_a_server_keeps_the_node_if_no_other_has_room(
+    preflight: str, hub_with: Callable[..., StillHub]
+) -> None:
+    hub = hub_with(labelled("a"), labelled("b"), ("Pod", pod("x", 1, on="b")))
+
+    affinity, said = await start(hub, preflight=preflight)
+
+    assert affinity == {PREFERRED: [{"weight": 100, "preference": {"matchExpressions": NOT_A}}]}
+    assert said == ["Your server may get the machine whose GPUs failed: no other surely has room."]
+
+
+async def test_room_that_only_admission_gives_counts(hub_with: Callable[..., StillHub]) -> None:
+    taint = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
+    hub = hub_with(labelled("a", taints=[taint]), labelled("b", taints=[taint]))
+    tolerates = {"tolerations": [{"operator": "Exists"}]}
+    hub.admission.answer = lambda pod: {**pod, "spec": {**pod["spec"], **tolerates}}
+
+    affinity, _ = await start(hub)
+
+    assert REQUIRED in affinity
+
+
+async def test_a_server_without_devices_avoids_nothing(hub_with: Callable[..., StillHub]) -> None:
+    assert await start(hub_with(labelled("a"), labelled("b")), gpus=0) == (None, [])
+
+
+async def test_a_node_that_the_hub_does_not_see_is_avoided_by_its_name(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    affinity, _ = await start(hub_with(labelled("b")))
+
+    [term] = affinity[REQUIRED]["nodeSelectorTerms"]
+    assert term["matchExpressions"][0]["values"] == ["a"]
