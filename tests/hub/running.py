@@ -217,9 +217,14 @@ class RunningHub:
 
     def events(self, user: str) -> list[dict[str, Any]]:
         """Return the events of *user*'s progress stream, until it closes."""
-        answer = self.api("GET", f"/users/{user}/server/progress", stream=True)
-        lines = answer.iter_lines()
-        return [json.loads(line[len(b"data:") :]) for line in lines if line.startswith(b"data:")]
+        return list(self.follow(user))
+
+    def follow(self, user: str, **more: Any) -> Iterator[dict[str, Any]]:
+        """Yield the events of *user*'s progress stream as they come, until it closes."""
+        answer = self.api("GET", f"/users/{user}/server/progress", stream=True, **more)
+        for line in answer.iter_lines(chunk_size=1):
+            if line.startswith(b"data:"):
+                yield json.loads(line[len(b"data:") :])
 
 
 @contextmanager

@@ -34,13 +34,6 @@ c.KubeSpawner.profile_list = [
         "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}},
 ]
 """
-# A hub that has to be killed leaves its services behind.
-ENDS_WITH_THE_HUB = """
-import sys
-tied = "import os, signal, sys; from localcluster.processes import signal_at_parents_end as tie; "
-tied += "tie(signal.SIGTERM)(); os.execvp(sys.argv[1], sys.argv[1:])"
-c.JupyterHub.services[-1]["command"][:0] = [sys.executable, "-c", tied]
-"""
 # Real servers, which read the documented file.
 JUPYTER_SERVERS = """
 import sys
@@ -55,8 +48,7 @@ def with_culler(folder: Path) -> str:
     file = folder / "idle_culler_config.py"
     file.write_text(CULLER)
     service = SERVICE.replace("/srv/jupyterhub/idle_culler_config.py", str(file))
-    sooner = 'c.JupyterHub.services[-1]["command"].append("--cull-every=1")\n'
-    return service + ENDS_WITH_THE_HUB + sooner
+    return service + 'c.JupyterHub.services[-1]["command"].append("--cull-every=1")\n'
 
 
 def were_active_before(hub: RunningHub, **ago: int) -> None:

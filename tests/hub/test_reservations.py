@@ -22,7 +22,7 @@ c.GPUSpawner.accelerators = {"t4": {
 
 def hook(spawner):
     if spawner.user.name.startswith("impatient"):
-        spawner.start_timeout = 3
+        spawner.start_timeout = spawner.preparing_timeout = 3
 c.Spawner.pre_spawn_hook = hook
 
 def slow(spawner, pod):
@@ -89,7 +89,6 @@ def test_a_start_that_takes_too_long_frees_the_gpu(hub: RunningHub) -> None:
 
 
 def test_deleting_the_pod_during_the_start_frees_the_gpu(hub: RunningHub) -> None:
-    """KubeSpawner doesn't notice, and the start goes on until its timeout."""
     hub.start("slow")
     hub.pods.bound("slow")
     hub.pods.cluster.api.delete(f"{hub.pods.path}/jupyter-slow", grace=0)
