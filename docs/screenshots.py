@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from localcluster import LocalCluster, Pods
 from localcluster.demo import Demo
-from tests.browser import policy_stage, pools
+from tests.browser import launch_stage, policy_stage, pools
 from tests.browser.states import NAMESPACE, Scene, a_hub
 
 IMAGES = Path(__file__).parent / "images"
@@ -37,6 +37,7 @@ def main() -> None:
         take_the_states(browser, Path(folder))
         take_the_pools(browser, Path(folder))
         take_the_policies(browser, Path(folder))
+        take_the_launches(browser, Path(folder))
 
 
 def take_the_demo(browser: Browser, url: str) -> None:
@@ -107,6 +108,26 @@ def take_the_policies(browser: Browser, folder: Path) -> None:
         kim = log_in(window(browser), hub.url, "kim")
         kim.goto(f"{hub.url}/hub/home")
         picture(kim, "policies-lifetime")
+
+
+def take_the_launches(browser: Browser, folder: Path) -> None:
+    """Take a start with a hitch, and one that failed, with what Kubernetes says of each."""
+    with (
+        LocalCluster(folder / "launching", pods=Pods.RUN) as cluster,
+        launch_stage.a_hub_of_launches(cluster, folder / "launches") as hub,
+    ):
+        ann = log_in(window(browser, theme="dark"), hub.url, "ann", "#spawn_form")
+        launch_stage.follow(ann, folder / "launches", "hitch")
+        ann.get_by_text("Event log").click()
+        tried = ann.locator("#progress-log .progress-log-event", has_text="Still trying")
+        tried.get_by_text("What Kubernetes says").click()
+        picture(ann, "launch-hitch-dark")
+        bob = log_in(window(browser), hub.url, "bob", "#spawn_form")
+        launch_stage.follow(bob, folder / "launches", "crash")
+        bob.locator("#progress-bar.bg-danger").wait_for(timeout=60_000)
+        bob.locator("#progress-message summary").click()
+        bob.wait_for_timeout(700)  # until the bar is at its end
+        picture(bob, "launch-failed")
 
 
 def window(

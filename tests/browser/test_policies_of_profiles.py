@@ -65,14 +65,9 @@ def hub(
     folder: Path = tmp_path_factory.mktemp("policies") / "hub"
     with a_hub_with(running_cluster, folder, CONFIGURATION) as running:
         running.api("POST", "/users/ann")
+        running.api("POST", "/users/ann/servers/train", {"profile": "small"})
+        wait_for(lambda: running.api("GET", "/users/ann").json()["servers"]["train"]["ready"])
         yield running
-
-
-@pytest.fixture(autouse=True)
-def _one_gpu_in_use(hub: RunningHub) -> None:
-    """A test may stop ann's server, and tests run in any order."""
-    hub.api("POST", "/users/ann/servers/train", {"profile": "small"})
-    wait_for(lambda: hub.api("GET", "/users/ann").json()["servers"]["train"]["ready"])
 
 
 def said(page: Page, profile: str) -> str:

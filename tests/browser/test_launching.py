@@ -1,0 +1,193 @@
+"""What a server's owner sees between the click and the server, on the hub's own pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, ViewportSize, expect
+
+from localcluster import LocalCluster
+from tests.browser.accessibility import findings_in, overflow
+from tests.browser.launch_stage import FAILURES, OTHERS, a_hub_of_launches, follow
+from tests.browser.visiting import DESKTOP, Theme, Visit
+from tests.hub.running import RunningHub
+
+PHONE: ViewportSize = {"width": 360, "height": 740}
+LOOKS = pytest.mark.parametrize(
+    ("theme", "size"),
+    [("light", DESKTOP), ("dark", DESKTOP), ("light", PHONE), ("dark", PHONE)],
+    ids=["light-desktop", "dark-desktop", "light-phone", "dark-phone"],
+)
+THE_END = 30_000
+"""Milliseconds in which each of these starts has ended."""
+RAW = "details.gpuspawner-raw"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("launches") / "hub"
+
+
+@pytest.fixture(scope="module")
+def hub(running_cluster: LocalCluster, folder: Path) -> Iterator[RunningHub]:
+    with a_hub_of_launches(running_cluster, folder) as running:
+        yield running
+
+
+def message(page: Page) -> Locator:
+    return page.locator("#progress-message")
+
+
+def until_it_has_failed(page: Page) -> None:
+    expect(page.locator("#progress-bar")).to_have_class("progress-bar bg-danger", timeout=THE_END)
+
+
+def picture(page: Page, folder: Path, name: str) -> None:
+    """Keep what a person would see, once the bar has come to rest."""
+    page.screenshot(path=folder.parent / f"{name}.png", full_page=True, animations="disabled")
+
+
+def test_each_failure_has_its_sentence_and_what_kubernetes_says_closed_beneath(
+    visit: Visit, hub: RunningHub, folder: Path
+) -> None:
+    pages = {profile: visit(hub, profile, shown="#spawn_form") for profile in FAILURES}
+    for profile, page in pages.items():
+        follow(page, folder, profile)
+
+    for profile, page in pages.items():
+        until_it_has_failed(page)
+        picture(page, folder, profile)
+        course = FAILURES[profile]
+        expect(message(page)).to_contain_text(course.says)
+        if course.raw:
+            raw = message(page).get_by_text(course.raw)
+            expect(raw).to_be_hidden()
+            message(page).get_by_text("What Kubernetes says").click()
+            expect(raw).to_be_visible()
+
+
+def test_a_failed_start_is_told_on_every_page_until_the_next_start(
+    visit: Visit, hub: RunningHub, folder: Path
+) -> None:
+    page = visit(hub, "ann", shown="#spawn_form")
+    follow(page, folder, "missing-image")
+    until_it_has_failed(page)
+    expect(page.get_by_text("Your server is starting up.")).to_be_hidden()
+    expect(page.get_by_role("button", name="Stop Server")).to_be_hidden()
+
+    answer = page.reload()
+    assert answer is not None
+    assert answer.status == 409
+    picture(page, folder, "reloaded")
+    expect(page.locator("p", has_text="There is no image")).to_be_visible()
+    expect(page.get_by_role("link", name="Start again")).to_be_hidden()
+
+    page.get_by_role("button", name="Relaunch Server").click()
+    told = page.get_by_text("Your last start failed: There is no image")
+    expect(told).to_be_visible()
+    picture(page, folder, "form-again")
+    page.locator("input[value='slow']").check()
+    page.locator("#spawn_form button.btn-jupyter").click()
+    page.wait_for_url("**/user/ann/**", timeout=THE_END)
+    hub.stop("ann")
+    page.goto(f"{hub.url}/hub/spawn/ann")
+    expect(told).to_have_count(0)
+
+
+def test_the_page_of_a_failure_leads_to_the_form(
+    visit: Visit, hub: RunningHub, folder: Path
+) -> None:
+    page = visit(hub, "bob", shown="#spawn_form")
+    follow(page, folder, "taken-device")
+    until_it_has_failed(page)
+    page.get_by_role("link", name="Start again").click()
+    expect(page.get_by_text("Your last start failed: The GPU was taken")).to_be_visible()
+    assert page.url == f"{hub.url}/hub/spawn/bob"
+
+
+def test_what_is_opened_stays_open_when_more_is_told(
+    visit: Visit, hub: RunningHub, folder: Path
+) -> None:
+    page = visit(hub, "hal", shown="#spawn_form")
+    follow(page, folder, "hitch")
+    page.get_by_text("Event log").click()
+    entries = page.locator("#progress-log .progress-log-event")
+    entry = entries.filter(has_text=OTHERS["hitch"].says).first
+    entry.get_by_text("What Kubernetes says").click(timeout=THE_END)
+    expect(message(page).locator(RAW)).to_be_hidden()
+    picture(page, folder, "hitch")
+
+    expect(entries.filter(has_text="Your server runs")).to_be_visible(timeout=THE_END)
+    until_it_has_failed(page)
+    expect(entry.get_by_text(OTHERS["hitch"].raw)).to_be_visible()
+
+
+def test_the_bar_never_moves_back_on_the_way_to_the_server(
+    visit: Visit, hub: RunningHub, folder: Path
+) -> None:
+    page = visit(hub, "sam", shown="#spawn_form")
+    watch_the_bar(page)
+    follow(page, folder, "slow")
+    expect(message(page)).to_have_text(OTHERS["slow"].says, timeout=THE_END)
+    picture(page, folder, "slow")
+
+    page.wait_for_url("**/user/sam/**", timeout=THE_END)
+    assert len(set(bars(page))) > 4
+    assert bars(page) == sorted(bars(page))
+
+
+@LOOKS
+def test_axe_finds_no_problem_of_ours(
+    visit: Visit, hub: RunningHub, folder: Path, theme: Theme, size: ViewportSize
+) -> None:
+    user = f"{theme}-{size['width']}"
+    page = visit(hub, user, shown="#spawn_form", theme=theme, size=size)
+    follow(page, folder, "registry")
+    page.get_by_text("Event log").click()
+    page.locator("#progress-log").get_by_text("Still trying").wait_for()
+    for summary in page.locator("#progress-log summary").all():
+        summary.click()
+    picture(page, folder, f"{user}-meanwhile")
+    assert problems(page) == []
+
+    until_it_has_failed(page)
+    picture(page, folder, f"{user}-failed")
+    assert problems(page) == []
+    message(page).locator("summary").click()
+    assert problems(page) == []
+
+    page.reload()
+    page.locator(f"{RAW} summary").click()
+    picture(page, folder, f"{user}-reloaded")
+    assert findings_in(page, RAW) == []
+    assert overflow(page) <= 0
+
+
+def problems(page: Page) -> list[str]:
+    found = [*findings_in(page, "#progress-message"), *findings_in(page, "#progress-log")]
+    wider = overflow(page)
+    return [*found, f"{wider} px too wide"] if wider > 0 else found
+
+
+def watch_the_bar(page: Page) -> None:
+    """Note all that the page's stream says of the bar, even on a page that then goes."""
+    page.context.add_init_script(
+        """const was = EventSource.prototype.constructor;
+        window.EventSource = class extends was {
+          constructor(...its) {
+            super(...its);
+            this.addEventListener("message", (event) => {
+              const said = JSON.parse(localStorage.bars || "[]");
+              said.push(JSON.parse(event.data).progress);
+              localStorage.bars = JSON.stringify(said);
+            });
+          }
+        };"""
+    )
+
+
+def bars(page: Page) -> list[int]:
+    found: list[int] = page.evaluate("JSON.parse(localStorage.bars)")
+    return found
