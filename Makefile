@@ -40,7 +40,7 @@ attack: ## a thousand hostile requests to a hub while another user starts a serv
 race: ## a hundred users want fifteen GPUs, and fifty more than their limits, while things go wrong: make race PEOPLE=60 ROUNDS=20 RACES=6 SEED=1
 	@tools/nox --session race -- $(or $(PEOPLE),100) $(or $(ROUNDS),5) $(or $(RACES),all) $(if $(SEED),--seed $(SEED))
 
-soak: ## ten thousand starts with faults, then a check that nothing is left over
+soak: ## ten thousand starts with faults and a thousand that are cut, then a check that nothing is left over
 	@tools/nox --session soak
 
 nightly: ## KubeSpawner's own tests, with GPUSpawner in its place; and both main branches
