@@ -7,7 +7,15 @@ import subprocess
 import sys
 from collections.abc import Iterable
 
-PARTS = ("evaluation", "kube_scheduler", "first_list", "form", "policies", "spawning")
+PARTS = (
+    "evaluation",
+    "kube_scheduler",
+    "first_list",
+    "form",
+    "policies",
+    "spawning",
+    "failing_starts",
+)
 
 
 def failing(modules: Iterable[str]) -> list[str]:

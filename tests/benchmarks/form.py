@@ -79,7 +79,8 @@ def choices(trait, values):
     return {{k: {{"display_name": k, "kubespawner_override": v}} for k, v in named.items()}}
 
 def profile(number):
-    options = {{"image": {{"display_name": "Image", "choices": choices("image", ["a", "b", "c"])}}}}
+    images = choices("image", ["i:0", "i:1", "i:2"])
+    options = {{"image": {{"display_name": "Image", "choices": images}}}}
     override = {{"mem_guarantee": f"{{number + 1}}G", "cpu_guarantee": 2}}
     if number % 3:
         gpus = [{{"nvidia.com/gpu": str(count)}} for count in {COUNTS}]

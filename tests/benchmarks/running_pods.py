@@ -1,6 +1,7 @@
-"""Running pods of a hub, complete as the API server shows them: about 5.9 kB each."""
+"""Nodes and running pods of a hub, as the API server shows them: about 9 and 5.9 kB each."""
 
 from collections.abc import Iterator
+from hashlib import sha256
 
 from tests.benchmarks.clusters import node, running_pod
 
@@ -22,8 +23,22 @@ def whole_node(number: int, *, gpu: bool) -> dict[str, object]:
     plain = node(number, gpu=gpu)
     metadata = {**plain["metadata"], "uid": _uid(number), "creationTimestamp": STARTED}
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-    status = {**plain["status"], "conditions": [_at(ready)]}
+    status = {**plain["status"], "conditions": [_at(ready)], "images": _images(number)}
     return {**plain, "apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status}
+
+
+def _images(number: int) -> list[dict[str, object]]:
+    """Return as many images as a kubelet lists: those on offer, and some of 400 others."""
+    others = [f"quay.io/project-{(number + 7 * n) % 400}/notebook" for n in range(46)]
+    offered = [f"docker.io/library/i:{n}" for n in range(4)]
+    return [
+        *({"names": [_digest(it), it], "sizeBytes": 2**32} for it in offered),
+        *({"names": [_digest(it), f"{it}:1.0"], "sizeBytes": 2**31} for it in others),
+    ]
+
+
+def _digest(name: str) -> str:
+    return f"{name.partition(':')[0]}@sha256:{sha256(name.encode()).hexdigest()}"
 
 
 def whole_pod(number: int, node_number: int, *, gpus: int) -> dict[str, object]:
