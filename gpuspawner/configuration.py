@@ -26,6 +26,7 @@ from gpuspawner.compat.required_names import IncompatibleError
 from gpuspawner.manifest import ManifestError
 from gpuspawner.offers import OfferError, Offers
 from gpuspawner.quoting import did_you_mean
+from gpuspawner.settings import configured_offers, configured_policies
 from gpuspawner.spawn import announcements
 from gpuspawner.spawn.profiles import trial
 from gpuspawner.spawner import GPUSpawner
@@ -99,8 +100,8 @@ def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
     _check_sections(c, spawner)
     _check_names(c, spawner)
     settings = _settings(c, spawner)
-    offers = runtime.configured_offers(settings)
-    runtime.configured_policies(settings, offers)
+    offers = configured_offers(settings)
+    configured_policies(settings, offers)
     chosen = [name for name in OFFERS if getattr(settings, name)]
     if chosen and settings.profile_list:
         raise ConfigurationError(
@@ -129,7 +130,7 @@ def load(path: Path) -> Config:
 
 def offered(c: Config) -> Offers:
     """Check a whole configuration, and return its offers; see `check`."""
-    return runtime.configured_offers(check(c, spawner_class(c)))
+    return configured_offers(check(c, spawner_class(c)))
 
 
 def spawner_class(c: Config) -> type[GPUSpawner]:

@@ -16,9 +16,10 @@ from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.kinds import SCALING_KINDS
 from gpuspawner.cluster.log import explain_health
 from gpuspawner.cluster.view import ClusterView
-from gpuspawner.runtime import DRY_RUN_PATIENCE, Runtime, Settings, known_schedulers
+from gpuspawner.runtime import DRY_RUN_PATIENCE, Runtime
 from gpuspawner.scaling.pools import NONE
 from gpuspawner.schedulers.judgement import Judgement, Unknown
+from gpuspawner.settings import Settings, known_schedulers
 
 log = logging.getLogger(__name__)
 

@@ -24,8 +24,9 @@ from gpuspawner.offers import Offers
 from gpuspawner.policy.memberships import Memberships
 from gpuspawner.policy.owner import Owner
 from gpuspawner.policy.policies import Policies, Policy
-from gpuspawner.runtime import Runtime, scheduling_rules
+from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling import ClusterState
+from gpuspawner.settings import scheduling_rules
 from gpuspawner.spawner import GPUSpawner
 
 NOBODY = Owner("gpuspawner")

@@ -23,7 +23,6 @@ from gpuspawner.admission.dry_run import Admission
 from gpuspawner.admission.rejection import Of
 from gpuspawner.compat import jupyterhub, kubespawner
 from gpuspawner.compat.kubespawner import Stock
-from gpuspawner.launch.trouble import Trouble
 from gpuspawner.manifest.lifetime import mark
 from gpuspawner.pods import model as pod_model
 from gpuspawner.pods import plain as plain_pod
@@ -41,19 +40,18 @@ from gpuspawner.spawn import (
 from gpuspawner.spawn.at_once import at_once
 from gpuspawner.spawn.attempt import Attempt, Phase
 from gpuspawner.spawn.deadlines import limits, total
-from gpuspawner.spawn.decisions import Question, decide, refusing
+from gpuspawner.spawn.decisions import Question, decide, refusing, warn
 from gpuspawner.spawn.endings import Endings
 from gpuspawner.spawn.failures import explaining
 from gpuspawner.spawn.form_gate import FormGate
 from gpuspawner.spawn.gpu_check import checked
 from gpuspawner.spawn.host import Host, log_name
-from gpuspawner.spawn.launching import Launching, not_sent, not_started
-from gpuspawner.spawn.listening import until_it_listens
 from gpuspawner.spawn.locale import set_locale
 from gpuspawner.spawn.policing import Policing
 from gpuspawner.spawn.promises import Promises
 from gpuspawner.spawn.refusal import Refusal, invalid, misconfigured, reporting
 from gpuspawner.spawn.reservation import HeldReservation
+from gpuspawner.spawn.run import Run
 from gpuspawner.spawn.source import Choice, Source, Stored
 from gpuspawner.spawn.sources import Sources
 from gpuspawner.spawn.stored_options import restoring
@@ -81,11 +79,10 @@ class Controller:
         self._promises = Promises(preflight.reservations, accounts.pledges)
         self._held = HeldReservation(spawner, stock, self._promises)
         self._begun = asyncio.Event()
-        self._created = asyncio.Event()
         self._story = Story()
         self.endings = Endings(spawner, stock, self._runtime)
-        self._launch: Launching | None = None
         self.attempt: Attempt | None = None
+        self._run = self._new_run()
 
     # Gate 2: every start
 
@@ -172,7 +169,7 @@ class Controller:
                 created = await self._create_judged(pod, request_timeout)
             if created and self.attempt is not None:
                 jupyterhub.store_options(self._spawner, dict(self.attempt.choice.options))
-                self._created.set()
+                self._run.created.set()
             return created
 
     async def _create_judged(self, pod: Any, request_timeout: float) -> bool:
@@ -189,7 +186,7 @@ class Controller:
             pod = pod_model(choice.proposal.pod)
         confirm = partial(self._runtime.preflight.confirm, admission=self._admission)
         decision = await self._decide(choice, confirm)
-        self._warn(decision)
+        warn(self._spawner, decision)
         if self.attempt is not None:
             self.attempt = replace(self.attempt, choice=choice, decision=decision, phase=Phase.SENT)
         self.endings.send()
@@ -250,47 +247,13 @@ class Controller:
     async def run_start(self) -> Any:
         """Run KubeSpawner's steps of a start, and always give the reservation up at the end."""
         with reporting(self._spawner), explaining(self._spawner, self._runtime):
-            self._created.clear()
-            self._launch = None
-            key = self._choice().proposal.key
-            lost = self._until_lost(), self._until_failed()
-            return await self._held.hold(key, self._run_until_it_listens(), *lost)
+            self._run = run = self._new_run()
+            lost = run.until_lost(), run.until_failed()
+            return await self._held.hold(self._choice().proposal.key, run.until_it_listens(), *lost)
 
-    async def _run_until_it_listens(self) -> Any:
-        try:
-            url = await self._stock.run_start()
-        except TimeoutError as error:  # in KubeSpawner's words, with the names of pods
-            raise (not_started if self._created.is_set() else not_sent)(error) from None
-        await until_it_listens(url, self._spawner.http_timeout, self._troubles)
-        return url
-
-    def _troubles(self) -> tuple[Trouble, ...]:
-        return self._launch.troubles if self._launch else ()
-
-    async def _until_failed(self) -> None:
-        """Refuse a start as soon as its pod can't become a server any more, or takes too long."""
-        await self._created.wait()
-        if self.attempt is not None:
-            told = self._story, self.attempt
-            self._launch = Launching(self._spawner, self._stock, self._runtime, *told)
-            choice, check = self.attempt.choice, self._runtime.preflight.check
-            await self._launch.until_failed(lambda: self._decide(choice, check))
-
-    async def _until_lost(self) -> None:
-        """Refuse a start as soon as another pod takes its room, or no node comes for it."""
-        await self._created.wait()  # the last gate may decide otherwise than the second
-        attempt, preflight = self.attempt, self._runtime.preflight
-        if attempt and isinstance(attempt.decision, Wait):
-            wait, most = attempt.decision, attempt.seconds_left
-            in_vain = partial(preflight.until_in_vain, wait=wait, most=most)
-            self._warn(await self._decide(attempt.choice, in_vain))
-        elif attempt and attempt.is_promised:
-            self._warn(await self._decide(attempt.choice, preflight.until_taken))
-
-    def _warn(self, decision: Start | Wait) -> None:
-        """Log a refusal that the administrator has set to warnings only."""
-        for overruled in messages.explain_overruled(decision):
-            self._spawner.log.warning("Starting %s anyway: %s", log_name(self._spawner), overruled)
+    def _new_run(self) -> Run:
+        told = self._runtime, self._story
+        return Run(self._spawner, self._stock, *told, lambda: self.attempt, self._decide)
 
     async def stop(self, now: bool) -> None:
         """Stop as KubeSpawner does, which returns when the pod is gone."""

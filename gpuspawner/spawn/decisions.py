@@ -16,7 +16,7 @@ from gpuspawner.preflight.admitted import rejected
 from gpuspawner.preflight.decision import Decision, Overruled, Refuse, Start, UnknownRules, Wait
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.quoting import one_line
-from gpuspawner.spawn.host import Host
+from gpuspawner.spawn.host import Host, log_name
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.source import Choice
 from gpuspawner.traits import OFF, WARN
@@ -60,6 +60,12 @@ async def answer(spawner: Host, proposal: Proposal, question: Question) -> Decis
     if isinstance(decision, Refuse) and spawner.preflight == WARN:
         return Start(proposal.grant, (Overruled(decision),))
     return decision
+
+
+def warn(spawner: Host, decision: Start | Wait) -> None:
+    """Log a refusal that the administrator has set to warnings only."""
+    for overruled in messages.explain_overruled(decision):
+        spawner.log.warning("Starting %s anyway: %s", log_name(spawner), overruled)
 
 
 @asynccontextmanager

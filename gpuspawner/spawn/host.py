@@ -8,7 +8,7 @@ from tornado import web
 from gpuspawner.compat import jupyterhub
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.quoting import one_line
-from gpuspawner.runtime import Settings
+from gpuspawner.settings import Settings
 
 
 class User(Protocol):

@@ -11,9 +11,9 @@ from gpuspawner.cluster.watch import Backoff
 from gpuspawner.commands.findings import Finding, error, fine, warning
 from gpuspawner.commands.hub import Hub
 from gpuspawner.commands.servers import Tried
-from gpuspawner.runtime import known_schedulers, scheduler_version
 from gpuspawner.schedulers.judgement import Unknown
 from gpuspawner.scheduling.rules import DEFAULT_SCHEDULER, NEWEST_MINOR, minor_version
+from gpuspawner.settings import known_schedulers, scheduler_version
 
 UNREACHABLE = "cluster"
 _PATIENCE = 10.0

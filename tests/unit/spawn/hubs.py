@@ -19,8 +19,9 @@ from gpuspawner.cluster.client import Client
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.preflight import Preflight
-from gpuspawner.runtime import Runtime, Settings
+from gpuspawner.runtime import Runtime
 from gpuspawner.scaling.pools import Pools
+from gpuspawner.settings import Settings
 from tests.unit.preflight.worlds import StillView
 
 A100 = {"display_name": "A100", "node_selector": {"gpu": "a100"}, "counts": [1, 2]}

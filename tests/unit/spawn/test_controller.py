@@ -195,9 +195,9 @@ async def test_a_wait_in_vain_is_a_warning_if_refusals_are_warnings(
     named = {"name": spawner.pod_name, "namespace": spawner.namespace, "uid": "u"}
     hub.view.put("Pod", {**pod("a"), "metadata": named})
 
-    spawner.gates._created.set()
+    spawner.gates._run.created.set()
 
-    await asyncio.wait_for(spawner.gates._until_lost(), 5)
+    await asyncio.wait_for(spawner.gates._run.until_lost(), 5)
 
     assert "Starting alice anyway" in caplog.text
     assert "no-answer" in caplog.text

@@ -1,0 +1,86 @@
+"""KubeSpawner's steps of one start, which end early if its server can't come up."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.launch.trouble import Trouble
+from gpuspawner.preflight.decision import Start, Wait
+from gpuspawner.runtime import Runtime
+from gpuspawner.spawn.attempt import Attempt
+from gpuspawner.spawn.decisions import Question, warn
+from gpuspawner.spawn.host import Host
+from gpuspawner.spawn.launching import Launching, not_sent, not_started
+from gpuspawner.spawn.listening import until_it_listens
+from gpuspawner.spawn.source import Choice
+from gpuspawner.spawn.story import Story
+
+Decide = Callable[[Choice, Question], Awaitable[Start | Wait]]
+
+
+class Run:
+    """One start while KubeSpawner runs it.
+
+    Attributes:
+        created: Set once the pod exists.
+
+    Args:
+        attempt: Returns the start as it is known by now; None if it was never admitted.
+        decide: Asks the preflight about the start, and raises its refusals.
+    """
+
+    def __init__(
+        self,
+        spawner: Host,
+        stock: Stock,
+        runtime: Runtime,
+        story: Story,
+        attempt: Callable[[], Attempt | None],
+        decide: Decide,
+    ) -> None:
+        self.created = asyncio.Event()
+        self._spawner = spawner
+        self._stock = stock
+        self._runtime = runtime
+        self._story = story
+        self._attempt = attempt
+        self._decide = decide
+        self._launch: Launching | None = None
+
+    async def until_it_listens(self) -> Any:
+        """Run KubeSpawner's steps, and wait for the server; return its address.
+
+        Raises:
+            Refusal: KubeSpawner or the server doesn't answer in time.
+        """
+        try:
+            url = await self._stock.run_start()
+        except TimeoutError as error:  # in KubeSpawner's words, with the names of pods
+            raise (not_started if self.created.is_set() else not_sent)(error) from None
+        await until_it_listens(url, self._spawner.http_timeout, self._troubles)
+        return url
+
+    def _troubles(self) -> tuple[Trouble, ...]:
+        return self._launch.troubles if self._launch else ()
+
+    async def until_failed(self) -> None:
+        """Refuse the start as soon as its pod can't become a server, or takes too long."""
+        await self.created.wait()
+        if (attempt := self._attempt()) is not None:
+            told = self._story, attempt
+            self._launch = Launching(self._spawner, self._stock, self._runtime, *told)
+            choice, check = attempt.choice, self._runtime.preflight.check
+            await self._launch.until_failed(lambda: self._decide(choice, check))
+
+    async def until_lost(self) -> None:
+        """Refuse the start as soon as another pod takes its room, or no node comes for it."""
+        await self.created.wait()  # the last gate may decide otherwise than the second
+        attempt, preflight = self._attempt(), self._runtime.preflight
+        if attempt and isinstance(attempt.decision, Wait):
+            wait, most = attempt.decision, attempt.seconds_left
+            in_vain = partial(preflight.until_in_vain, wait=wait, most=most)
+            warn(self._spawner, await self._decide(attempt.choice, in_vain))
+        elif attempt and attempt.is_promised:
+            warn(self._spawner, await self._decide(attempt.choice, preflight.until_taken))
