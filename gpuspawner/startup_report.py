@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from gpuspawner import hub_limits, inventory, messages
+from gpuspawner import hub_limits, inventory, messages, sample_pods
 from gpuspawner.cluster import autoscalers
 from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.kinds import SCALING_KINDS
@@ -126,7 +126,8 @@ def _configured(
 
 
 async def _cluster(runtime: Runtime, settings: HubSettings) -> Report:
-    """Report what the cluster has. The view is live."""
+    """Report what the cluster has, and try samples of servers on it. The view is live."""
+    await sample_pods.try_all(runtime, settings)
     state = runtime.view.state
     everywhere = {
         name: getattr(settings, name)

@@ -7,6 +7,7 @@ can't give.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from gpuspawner.admission.dry_run import Admission, Answer, changes
@@ -36,6 +37,9 @@ class AdmittedPreflight:
         self._changes: dict[str | None, bool] = {}
         """By accelerator, whether admission has ever changed a pod that uses it. Admission may look
         at the user, so this says nothing about the next pod but whether it may change devices."""
+        self._supposed: set[str | None] = set()
+        """The accelerators of which only samples were tried."""
+        self._verifying: set[asyncio.Task[object]] = set()
 
     def check(self, proposal: Proposal) -> Decision:
         """As `Preflight.check`, without admission."""
@@ -63,6 +67,7 @@ class AdmittedPreflight:
         """
         decision = self.check(proposal)
         if not self.may_become_yes(proposal, decision):
+            self._verify(proposal, decision, admission)
             return decision
         admitted = await admission.admit(proposal.namespace, proposal.pod)
         decision = self.check(proposal)  # the view may have changed during the wait
@@ -83,8 +88,40 @@ class AdmittedPreflight:
         """
         decision = await self._preflight.begin(proposal)
         if not self.may_become_yes(proposal, decision):
+            self._verify(proposal, decision, admission)
             return decision
         return await self._after_admission(proposal, admission, self._preflight.begin)
+
+    async def try_sample(self, sample: Proposal, admission: Admission) -> None:
+        """Learn from a pod that is like those of servers, but that nobody starts.
+
+        So the first refusals need no dry run either. The first server's pod that is refused because
+        of this is tried afterwards, in case admission treats it differently.
+        """
+        model = _model(sample.grant)
+        try:
+            admitted = await admission.admit(sample.namespace, sample.pod)
+        except TooManyDryRunsError:
+            return
+        is_known = model in self._changes and model not in self._supposed
+        if isinstance(admitted, Mapping) and not is_known:
+            self._learn(sample, admitted)
+            self._supposed.add(model)
+
+    def _verify(self, proposal: Proposal, decision: Decision, admission: Admission) -> None:
+        """Try a server's own pod, if it was refused because of what samples have shown."""
+        model = _model(proposal.grant)
+        if not isinstance(decision, Refuse) or model not in self._supposed:
+            return
+        self._supposed.discard(model)
+
+        async def ask() -> None:
+            with suppress(TooManyDryRunsError):
+                await self.admitted(proposal, admission)
+
+        task = asyncio.ensure_future(ask())
+        self._verifying.add(task)
+        task.add_done_callback(self._verifying.discard)
 
     async def confirm(self, proposal: Proposal, admission: Admission) -> Decision:
         """As `Preflight.confirm`, after admission."""
@@ -125,6 +162,14 @@ class AdmittedPreflight:
             return replace(refusal, alternatives=self._preflight.alternatives(proposal, variants))
         found = await self._admitted_alternatives(proposal, variants, admission)
         return replace(refusal, alternatives=found)
+
+    async def examine_instead(
+        self, refusal: Refuse, proposal: Proposal, admission: Admission
+    ) -> Decision:
+        """As `examine`, for an alternative; admission is asked only if it was for the refusal."""
+        if refusal.after_admission:
+            return await self.examine(proposal, admission)
+        return self.check(proposal)
 
     async def _check(self, proposal: Proposal) -> Decision:
         return self._preflight.check(proposal)
@@ -173,6 +218,7 @@ class AdmittedPreflight:
 
     def _learn(self, proposal: Proposal, admitted: object) -> None:
         model = _model(proposal.grant)
+        self._supposed.discard(model)
         changed = changes(proposal.pod, admitted)
         self._changes[model] = self._changes.get(model, False) or changed
 

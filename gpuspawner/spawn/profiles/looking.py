@@ -1,6 +1,5 @@
 """Find out for one page what its profiles would get, without waiting long."""
 
-import asyncio
 import logging
 import time
 from collections import OrderedDict
@@ -19,7 +18,7 @@ from gpuspawner.cluster.health import Live
 from gpuspawner.compat import kubespawner
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.policy.denial import PolicyDenial
-from gpuspawner.preflight.decision import Decision, Start, UnknownRules
+from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules
 from gpuspawner.preflight.downloads import on_all, settled_images
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.runtime import Runtime
@@ -38,8 +37,11 @@ from gpuspawner.turn import Turn
 _SECONDS, _MOST_KEPT = 300.0, 4096
 """How long pages use what admission did to a pod, and for how many pods."""
 
-_TURN_SECONDS = 0.001
+PAGE_TURN_SECONDS = 0.001
 """The longest that a page may hold the hub's event loop; a whole class may open theirs at once."""
+
+REFUSAL_TURN_SECONDS = 0.02
+"""The same for a refusal, whose alternatives are looked for before the hub answers 202."""
 
 _NOT_ASKED = ("admission could not be asked in time",)
 
@@ -95,10 +97,11 @@ class Looking:
     Args:
         spawner: The server; it isn't changed.
         entitlement: What the policies leave to its owner.
+        turn: How long it may hold the hub's event loop.
     """
 
     def __init__(
-        self, spawner: Host, listed: Listed, runtime: Runtime, entitlement: Entitlement
+        self, spawner: Host, listed: Listed, runtime: Runtime, entitlement: Entitlement, turn: Turn
     ) -> None:
         self._spawner = spawner
         self._listed = listed
@@ -106,7 +109,7 @@ class Looking:
         self._view = runtime.view
         self._preflight = runtime.preflight
         self._known = known(runtime)
-        self._turn = Turn(_TURN_SECONDS)
+        self._turn = turn
         self._renew: Callable[[], Host] | None = None
         self._base: Proposal | None = None
         self._judged: dict[int, availability.Judged] = {}
@@ -157,6 +160,14 @@ class Looking:
         """Return what the policies deny of a choice; None if they allow it."""
         return self._entitlement.denial(proposal, chosen.slug)
 
+    async def fits_instead(self, refusal: Refuse, admission: Admission, chosen: Chosen) -> bool:
+        """Whether a choice is an alternative to a refused one: it is allowed, and fits now."""
+        proposal = await self.whole(chosen)
+        if self.denies(chosen, proposal):
+            return False
+        decision = await self._preflight.examine_instead(refusal, proposal, admission)
+        return availability.fits_now(decision)
+
     async def _judge(
         self, chosen: Chosen, proposal: Proposal, admission: Admission
     ) -> availability.Judged:
@@ -191,7 +202,6 @@ class Looking:
 
     async def whole(self, chosen: Chosen) -> Proposal:
         """Return the proposal of a choice, without logging the errors of making its pod."""
-        await asyncio.sleep(0)  # see `at_once`: our code does this before it waits
         if self._renew is None:
             copied = self._spawner.copied()
             copied.log = _silent

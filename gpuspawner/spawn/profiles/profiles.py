@@ -4,9 +4,10 @@ import asyncio
 import inspect
 import re
 from asyncio import Future
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from jupyterhub.utils import maybe_future
@@ -32,10 +33,16 @@ from gpuspawner.spawn.profiles.availability import Other, ProfileAvailability
 from gpuspawner.spawn.profiles.choosing import PROFILE, Chosen, choose, keep
 from gpuspawner.spawn.profiles.giving_up import GivingUp
 from gpuspawner.spawn.profiles.listing import Listed
-from gpuspawner.spawn.profiles.looking import Looking, known
+from gpuspawner.spawn.profiles.looking import (
+    PAGE_TURN_SECONDS,
+    REFUSAL_TURN_SECONDS,
+    Looking,
+    known,
+)
 from gpuspawner.spawn.profiles.trial import try_out
 from gpuspawner.spawn.refusal import invalid, misconfigured
 from gpuspawner.spawn.source import Choice, Source, Stored
+from gpuspawner.turn import Turn
 
 MOST_INSTEAD = 3
 # How long a page waits for dry runs, in seconds. States that are unknown then come by refresh.
@@ -68,7 +75,8 @@ class ProfileChoice(Choice):
         choices = availability.chosen_names(self.chosen, deciding)
         name = messages.profile_named(profile.name, *choices)
         others = availability.others(self.chosen, deciding, self.listed.profiles)
-        instead = await self.source.instead(self.chosen, others, looking, GivingUp(admission))
+        fits = partial(looking.fits_instead, refusal, GivingUp(admission))
+        instead = await _instead(self.chosen, others, fits)
         message = messages.profile_refused(refusal, name, [it.name for it in instead])
         buttons = [ProfileButton.of(it.name, it.chosen.options) for it in instead]
         if not buttons:
@@ -135,31 +143,17 @@ class Profiles(Source):
         return ProfileChoice(proposal, options, chosen=chosen, source=self, listed=offered)
 
     async def looking(self, listed: Listed) -> Looking:
-        """Find out what other choices would get."""
-        return Looking(self._spawner, listed, self._runtime, await self._policing.entitlement())
-
-    async def instead(
-        self, chosen: Chosen, others: Iterable[Other], looking: Looking, admission: Admission
-    ) -> list[Other]:
-        """Return alternatives that fit now, nearest first; at most one of the same profile."""
-        found: list[Other] = []
-        for number, other in enumerate(others):
-            if number == _MOST_TRIED or len(found) == MOST_INSTEAD:
-                break
-            if other.chosen.profile == chosen.profile and found:
-                continue
-            proposal = await looking.whole(other.chosen)
-            if looking.denies(other.chosen, proposal):
-                continue
-            if availability.fits_now(await self._runtime.preflight.examine(proposal, admission)):
-                found.append(other)
-        return found
+        """Find out what other choices would get, for a refusal."""
+        entitlement = await self._policing.entitlement()
+        turn = Turn(REFUSAL_TURN_SECONDS)
+        return Looking(self._spawner, listed, self._runtime, entitlement, turn)
 
     async def rows(
         self, spawner: Host, listed: Listed, entitlement: Entitlement, admission: Admission
     ) -> tuple[Listed, list[ProfileAvailability]]:
         """Return the profiles that are shown to the owner, and the availability of each."""
-        looking = Looking(spawner, listed, self._runtime, entitlement)
+        turn = Turn(PAGE_TURN_SECONDS)
+        looking = Looking(spawner, listed, self._runtime, entitlement, turn)
         look = partial(looking.look, admission=GivingUp(IfConnected(spawner, admission), PATIENCE))
         rows = [
             await availability.look_at(profile, look, looking.at_hand)
@@ -273,3 +267,17 @@ class Profiles(Source):
         if isinstance(others, Chosen):
             return others
         raise invalid(others if chosen is None or isinstance(chosen, Chosen) else chosen)
+
+
+async def _instead(
+    chosen: Chosen, others: Iterable[Other], fits: Callable[[Chosen], Awaitable[bool]]
+) -> list[Other]:
+    """Return alternatives that fit now, nearest first; at most one of the same profile."""
+    found: list[Other] = []
+    for other in islice(others, _MOST_TRIED):
+        if len(found) == MOST_INSTEAD:
+            break
+        is_one_too_many = other.chosen.profile == chosen.profile and found
+        if not is_one_too_many and await fits(other.chosen):
+            found.append(other)
+    return found

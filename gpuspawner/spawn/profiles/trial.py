@@ -12,20 +12,17 @@ from tornado import web
 from gpuspawner import patterns, pods
 from gpuspawner.compat import kubespawner
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.messages import device
-from gpuspawner.offers import Accelerator
 from gpuspawner.offers.shapes import Frozen, freeze
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.quoting import one_line
+from gpuspawner.requested import requested
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scheduling import Rules
-from gpuspawner.scheduling.requests import is_extended, pod_requests
 from gpuspawner.spawn.host import Host
 from gpuspawner.spawn.pod_builder import home_of
 from gpuspawner.spawn.profiles.choosing import Chosen
-from gpuspawner.spawn.profiles.profile_list import Complete, Profile, read
+from gpuspawner.spawn.profiles.profile_list import Complete, read
 
 
 def check(listed: object) -> None:
@@ -71,34 +68,13 @@ async def try_out(spawner: Host, listed: Complete, chosen: Chosen, rules: Rules)
     except Exception as error:  # noqa: BLE001, the start makes the pod again, and reports the error
         spawner.log.info("Can't build the pod of %s yet: %r", one_line(spawner.pod_name), error)
         proposal = unknown(spawner)
-    grant = _grant(proposal, chosen.profile, rules)
+    grant = requested(proposal.decoded, rules, chosen.slug)
     return replace(proposal, grant=grant, pool=_pool(proposal, chosen, grant))
 
 
 def unknown(spawner: Host) -> Proposal:
     """Return the proposal of a pod that can't be made yet."""
     return Proposal(spawner.namespace, spawner.pod_name, {"spec": None}, Grant())
-
-
-def _grant(proposal: Proposal, profile: Profile | None, rules: Rules) -> Grant:
-    """Read the grant from the pod's requests; if it requests several devices, GPUs come first."""
-    pod = proposal.decoded
-    try:
-        amounts = pod_requests(pod, rules) if pod else {}
-    except QuantityError:
-        return Grant()
-    devices = [name for name, amount in amounts.items() if amount > 0 and is_extended(name)]
-    if not devices:
-        return Grant()
-    resource = min(devices, key=lambda name: ("gpu" not in name, name))
-    count = amounts[resource]
-    accelerator = Accelerator(
-        key=profile.slug if profile else resource,
-        display_name=device(resource),
-        resource=resource,
-        counts=(count,),
-    )
-    return Grant(accelerator, count)
 
 
 def _pool(proposal: Proposal, chosen: Chosen, grant: Grant) -> DeclaredPool | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -120,6 +121,65 @@ async def test_a_no_needs_no_dry_run_while_admission_has_changed_no_pod() -> Non
 
     assert isinstance(await preflight.begin(proposal("b", 8), admission), Refuse)
     assert admission.asked == []
+
+
+async def test_after_a_sample_the_first_no_needs_no_dry_run_and_is_tried_afterwards() -> None:
+    preflight, admission = preflight_on(node("n", 1)), Scripted()
+    await preflight.try_sample(choosing(2), admission)
+    admission.asked.clear()
+
+    for _ in range(2):
+        assert isinstance(await preflight.begin(choosing(8), admission), Refuse)
+        assert isinstance(await preflight.foretell(choosing(8), admission), Refuse)
+        await asyncio.sleep(0)
+
+    assert admission.asked == [8]
+
+
+async def test_admission_that_treats_a_sample_differently_is_asked_from_the_second_no_on() -> None:
+    preflight = preflight_on(node("n", 1, taints=[TAINT]), node("full", 1))
+    await preflight.try_sample(proposal("a", 2), Scripted())
+    smaller = Scripted(tolerations=[{"operator": "Exists"}])
+    assert isinstance(await preflight.begin(proposal("b", 2), smaller), Refuse)
+    await asyncio.sleep(0)
+    smaller.asked.clear()
+
+    assert isinstance(await preflight.begin(proposal("b", 2), smaller), Refuse)
+    assert smaller.asked == [2]
+
+
+async def test_admission_that_changes_a_sample_is_asked_about_each_no() -> None:
+    preflight, admission = (
+        preflight_on(node("n", 1)),
+        Scripted(tolerations=[{"operator": "Exists"}]),
+    )
+    await preflight.try_sample(proposal("a", 2), admission)
+
+    for _ in range(2):
+        assert isinstance(await preflight.begin(proposal("b", 2), admission), Refuse)
+
+    assert admission.asked == [2, 2, 2]
+
+
+async def test_a_sample_says_nothing_of_what_servers_have_shown() -> None:
+    preflight = preflight_on(node("n", 1))
+    changing = Scripted(tolerations=[{"operator": "Exists"}])
+    await preflight.examine(proposal("a", 2), changing)
+    await preflight.try_sample(proposal("a", 2), Scripted())
+
+    await preflight.begin(proposal("b", 2), changing)
+
+    assert changing.asked == [2, 2]
+
+
+@pytest.mark.parametrize("admission", [NoAnswer(), NoTurn()])
+async def test_a_sample_without_an_answer_says_nothing(admission: Any) -> None:
+    preflight, asked = preflight_on(node("n", 1)), Scripted()
+    await preflight.try_sample(proposal("a", 2), admission)
+
+    await preflight.begin(proposal("b", 2), asked)
+
+    assert asked.asked == [2]
 
 
 async def test_an_open_form_asks_admission_only_about_a_no() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import kubespawner
@@ -49,7 +50,7 @@ async def test_a_choice_is_no_alternative_to_itself(hub_with: HubWith) -> None:
     decision = hub.runtime(spawner).preflight.check(choice.proposal)
     assert isinstance(decision, Refuse)
 
-    await choice.explain(decision, hub.admission)
+    await choice.explain(replace(decision, after_admission=True), hub.admission)
 
     tried = [pod["spec"]["containers"][0]["resources"]["limits"] for _, pod in hub.admission.asked]
     assert [it["nvidia.com/gpu"] for it in tried] == ["2"]

@@ -12,6 +12,7 @@ from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.spawn.profiles import looking, samples
 from gpuspawner.spawn.profiles.choosing import Chosen
 from gpuspawner.spawn.profiles.trial import try_out
+from gpuspawner.turn import Turn
 from tests.unit.spawn.hubs import StillHub
 from tests.unit.spawn.profiles.clusters import TWO_GPUS, HubWith, profiles_of
 from tests.unit.spawn.profiles.lists import CPU, GPU
@@ -53,7 +54,7 @@ async def read(hub: StillHub, spawner: GPUSpawner, chosen: dict[str, object]) ->
     listed = await profiles._list(spawner)
     profile = next(it for it in listed.profiles if it.slug == chosen["profile"])
     found = looking.Looking(
-        spawner, listed, hub.runtime(spawner), await profiles._policing.entitlement()
+        spawner, listed, hub.runtime(spawner), await profiles._policing.entitlement(), Turn(1)
     )
     return await found.proposal(Chosen(profile, chosen))
 
