@@ -117,15 +117,16 @@ class Stock:
     def stops_pod(self) -> bool:
         """Whether KubeSpawner deletes the pod after a failed start, or shall keep it.
 
-        It doesn't stop a pod that it hasn't seen, or that a node has refused: such a pod has ended
-        without a container.
+        It doesn't stop a pod that it hasn't seen, or that has failed without a container, as one
+        that a node has refused. A pod without containers may fail at any moment.
         """
         pod, spawner = self.known_pod(), self._spawner
         if pod is None:
             return False
         status = pod.get("status") or {}
-        is_refused = status.get("phase") == "Failed" and not status.get("containerStatuses")
-        return not (is_refused and spawner.delete_stopped_pods)
+        if status.get("phase") == "Failed" and not spawner.delete_stopped_pods:
+            return True
+        return bool(status.get("containerStatuses"))
 
     def known_pod(self) -> Any:
         """Return the server's pod as KubeSpawner last saw it; None if it has seen none."""
