@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import aclosing, contextmanager, suppress
 
 from gpuspawner.cluster.client import Client, ConfigurationFactory
@@ -24,15 +24,20 @@ class Heard:
     def __init__(self) -> None:
         self.is_heard = True
         self._events: dict[str, list[Event]] = {}
-        self._versions: dict[str, str] = {}
+        self._kept: dict[str, Event] = {}
 
     def put(self, event: Event) -> None:
         """Keep an event, unless it was kept before: a new list has the old ones, too."""
         name, version = event.metadata.name, event.metadata.resource_version
-        if version and self._versions.get(name) == version:
+        known = self._kept.get(name)
+        if known and version and known.metadata.resource_version == version:
             return
-        self._versions[name] = version
+        self._kept[name] = event
         self._events.setdefault(event.involved_object.uid, []).append(event)
+
+    def all(self) -> Iterable[Event]:
+        """Return every event that was heard, as it was heard last."""
+        return tuple(self._kept.values())
 
     def take(self, uid: str) -> list[Event]:
         """Return the events since the last call."""
@@ -58,9 +63,11 @@ class PodEvents:
 
     @contextmanager
     def of(self, namespace: str, name: str) -> Iterator[Heard]:
-        """Hear the events of a pod from now on, beside others that do."""
+        """Hear the events of a pod from now on, and those that others who do have heard of it."""
         pods = self._heard.setdefault(namespace, {})
         heard, all_of_pod = Heard(), pods.setdefault(name, [])
+        for event in all_of_pod[0].all() if all_of_pod else ():
+            heard.put(event)
         all_of_pod.append(heard)
         heard.is_heard = self._is_heard.get(namespace, True)
         if namespace not in self._watches:

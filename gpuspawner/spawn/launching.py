@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
 from gpuspawner import messages
+from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.launch.avoided import BROKEN
 from gpuspawner.launch.course import Course
@@ -47,8 +48,8 @@ class Launching:
         usual, images = runtime.usual_steps, runtime.view.state.images
         self._telling = Telling(story, attempt.decision, usual, images)
 
-    async def until_failed(self, judge: Callable[[], Awaitable[object]]) -> NoReturn:
-        """Follow the pod, and tell of it.
+    async def until_failed(self, heard: Heard, judge: Callable[[], Awaitable[object]]) -> NoReturn:
+        """Follow the pod and its events, and tell of them.
 
         If the pod gets no node in time, *judge* may raise a refusal that knows why.
 
@@ -57,21 +58,20 @@ class Launching:
         """
         began = time.monotonic()
         self._farewells.forget(self._proposal.key)  # of an older pod of the name
-        with self._view.events.of(*self._proposal.key) as heard:
-            while True:
-                if seen := self._sight.look(heard):
-                    self.troubles = seen.troubles
-                    self._course.note(seen.stages, seen.troubles, time.monotonic())
-                    self._telling.tell(seen, self._course)
-                    if failure := self._failure(seen):
-                        self._note_broken(failure, seen.node)
-                        if failure.late is Phase.SCHEDULED:
-                            await judge()
-                        raise refused(failure, self._proposal.grant)
-                waited = time.monotonic() - began
-                if self._sight.is_blind and waited > self._limits[Phase.SCHEDULED]:
-                    raise refused(Failure(late=Phase.SCHEDULED), self._proposal.grant)
-                await self._view.changed(AGAIN_SECONDS)
+        while True:
+            if seen := self._sight.look(heard):
+                self.troubles = seen.troubles
+                self._course.note(seen.stages, seen.troubles, time.monotonic())
+                self._telling.tell(seen, self._course)
+                if failure := self._failure(seen):
+                    self._note_broken(failure, seen.node)
+                    if failure.late is Phase.SCHEDULED:
+                        await judge()
+                    raise refused(failure, self._proposal.grant)
+            waited = time.monotonic() - began
+            if self._sight.is_blind and waited > self._limits[Phase.SCHEDULED]:
+                raise refused(Failure(late=Phase.SCHEDULED), self._proposal.grant)
+            await self._view.changed(AGAIN_SECONDS)
 
     def _why_gone(self) -> Kind | None:
         ending = self._farewells.of(self._proposal.key)

@@ -67,12 +67,17 @@ class Run:
 
     async def until_failed(self) -> None:
         """Refuse the start as soon as its pod can't become a server, or takes too long."""
-        await self.created.wait()
-        if (attempt := self._attempt()) is not None:
-            told = self._story, attempt
-            self._launch = Launching(self._spawner, self._stock, self._runtime, *told)
-            choice, check = attempt.choice, self._runtime.preflight.check
-            await self._launch.until_failed(lambda: self._decide(choice, check))
+        if (attempt := self._attempt()) is None:
+            return
+        runtime = self._runtime
+        # Before the pod exists: its first events may come at once, and only once.
+        with runtime.view.events.of(*attempt.choice.proposal.key) as heard:
+            await self.created.wait()
+            if (sent := self._attempt()) is not None:
+                told = self._story, sent
+                self._launch = Launching(self._spawner, self._stock, runtime, *told)
+                check = partial(self._decide, sent.choice, runtime.preflight.check)
+                await self._launch.until_failed(heard, check)
 
     async def until_lost(self) -> None:
         """Refuse the start as soon as another pod takes its room, or no node comes for it."""

@@ -61,6 +61,21 @@ async def test_all_who_hear_a_pod_hear_each_event() -> None:
         assert told.calls == 2
 
 
+async def test_who_hears_a_pod_later_hears_what_others_have_heard_of_it() -> None:
+    server, told = ScriptedServer(), Counted()
+    async with server.serving():
+        events = PodEvents(server.configuration, FAST, told)
+        with events.of("jhub", "a") as first:
+            events.hear(event(version="1"))
+            events.hear(event(version="2"))
+            first.take("u")
+
+            with events.of("jhub", "a") as second:
+                assert second.take("u") == [event(version="2")]
+                events.hear(event(version="2"))
+                assert second.take("u") == []
+
+
 async def test_an_older_pods_events_are_kept_apart() -> None:
     server = ScriptedServer()
     async with server.serving():

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.launch.farewells import Farewells
 from gpuspawner.launch.usual import UsualSteps
 from gpuspawner.policy import Grant
@@ -24,10 +24,9 @@ async def changed(_: float) -> None:
 
 
 async def test_a_pod_that_came_and_went_unseen_ends_the_start() -> None:
-    events = SimpleNamespace(of=lambda *_: nullcontext(SimpleNamespace(take=lambda _: ())))
     state = SimpleNamespace(images=NodeImages(), pods={}, unbound_pods={}, undecodable=())
     runtime: Any = SimpleNamespace(
-        view=SimpleNamespace(events=events, changed=changed, state=state, in_touch=lambda: False),
+        view=SimpleNamespace(changed=changed, state=state, in_touch=lambda: False),
         avoided=None,
         farewells=Farewells(),
         usual_steps=UsualSteps(),
@@ -54,4 +53,4 @@ async def test_a_pod_that_came_and_went_unseen_ends_the_start() -> None:
     launching = Launching(spawner, unseen, runtime, Story(), attempt)
 
     with pytest.raises(Refusal, match="hasn't given your server a machine in time"):
-        await asyncio.wait_for(launching.until_failed(judge), 5)
+        await asyncio.wait_for(launching.until_failed(Heard(), judge), 5)

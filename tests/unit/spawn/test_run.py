@@ -1,0 +1,48 @@
+"""A start is followed from the first event of its pod on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gpuspawner.kube.autoscaling import Event
+from gpuspawner.kube.objects import strict_convert
+from gpuspawner.spawn.refusal import Refusal
+from tests.unit.preflight.worlds import node
+from tests.unit.spawn.hubs import A100, StillHub
+
+TAKEN = (
+    "Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. "
+    "Requested: 1, Available: 0, which is unexpected"
+)
+
+
+async def test_an_event_that_comes_before_the_hub_knows_that_the_pod_exists_is_heard(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    hub = hub_with(("Node", node("a", 1)))
+    spawner: Any = hub.spawner(accelerators={"a100": A100})
+    spawner.user_options = {"accelerator": "a100"}
+    assert spawner.run_pre_spawn_hook() is None
+    named = {"name": spawner.pod_name, "namespace": spawner.namespace}
+    pod = {"metadata": {**named, "uid": "u"}, "spec": {}, "status": {"phase": "Pending"}}
+    refused = {
+        "metadata": {**named, "name": "e", "resourceVersion": "1"},
+        "involvedObject": {"name": spawner.pod_name, "uid": "u"},
+        "reason": "UnexpectedAdmissionError",
+        "type": "Warning",
+        "message": TAKEN,
+    }
+    run = spawner.gates._new_run()
+    spawner.stock.known_pod = lambda: pod
+
+    following = asyncio.create_task(run.until_failed())
+    await asyncio.sleep(0)
+    hub.view.events.hear(strict_convert(refused, Event))
+    run.created.set()
+
+    with pytest.raises(Refusal, match="The GPU was taken just before your server got it"):
+        await asyncio.wait_for(following, 5)
