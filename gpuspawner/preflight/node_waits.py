@@ -25,6 +25,10 @@ TRIAL_SECONDS = 60.0
 # pod that found a node on its way has waited less than the next one may have to.
 LEAST_MINUTES = 20.0
 
+# If a NodeClaim goes earlier, the cloud had no machine for it (pkg/controllers/nodeclaim/lifecycle,
+# launch.go, of Karpenter 1.14.1).
+_LAUNCH_SECONDS = 300.0
+
 _LOOK_EVERY = 1.0
 # In seconds. Longer looks are followed by a rest of nine times their length.
 _SHORT_LOOK, _RESTS = 0.005, 9
@@ -108,12 +112,21 @@ class NodeWaits:
 
     def _hear(self, event: Event, subjects: Iterable[Subject], clock: "_Clock") -> None:
         match answer(event):
-            case Coming(source, pool):
-                clock.is_coming(source, pool)
-            case Refused(source, obstacle) if clock.coming_by in (None, source):
+            case Coming() as coming:
+                clock.is_coming(coming)
+            case Refused(source, said) if clock.coming_by in (None, source):
+                obstacle = self._lost(clock, said) if source is Source.KARPENTER else said
                 for subject in subjects:
                     self._to_come.remember(subject, source, obstacle)
                 clock.coming_by, clock.was_refused = None, True
+
+    def _lost(self, clock: "_Clock", said: Obstacle) -> Obstacle:
+        """Return why Karpenter adds no node, also if the NodeClaim that it had made is gone.
+
+        What it says then leaves out the pools of which the cloud has no machine at the moment.
+        """
+        is_lost = clock.claim and self._to_come.pools.has_lost(clock.claim)
+        return Obstacle(clock.why_lost(), detail=said.detail) if is_lost else said
 
     def _look(
         self, proposal: Proposal, subjects: Iterable[Subject], clock: "_Clock", heard: Heard
@@ -179,11 +192,13 @@ class _Clock:
         pool: The pool that grows for it, if its autoscaler has said so.
         was_refused: Whether an autoscaler has just said that it adds no node.
         coming_by: The autoscaler that has said last that a node is on its way.
+        claim: Karpenter's NodeClaim for that node; "" if there is none.
     """
 
     def __init__(self, wait: Wait, trial: float, most: float) -> None:
         self.since = time.monotonic()
-        self.pool = ""
+        self.pool = self.claim = ""
+        self._claimed_at = self.since
         self.was_refused = False
         self.coming_by: Source | None = None
         self._trial = trial
@@ -193,10 +208,16 @@ class _Clock:
         self._last = self.since + longest_wait(wait.scale_up)
         self._deadline = self._last if self._is_known else self.since + trial
 
-    def is_coming(self, source: Source, pool: str) -> None:
+    def is_coming(self, coming: Coming) -> None:
         """Note that a node is on its way."""
-        self.pool, self.coming_by, self.was_refused = pool, source, False
+        self.pool, self.coming_by, self.was_refused = coming.pool, coming.source, False
+        self.claim, self._claimed_at = coming.claim, time.monotonic()
         self._deadline = self._last
+
+    def why_lost(self) -> Why:
+        """Return why the NodeClaim is gone; Karpenter gives a machine that doesn't join 15 min."""
+        is_early = time.monotonic() - self._claimed_at < _LAUNCH_SECONDS
+        return Why.STOCK_OUT if is_early else Why.IN_VAIN
 
     def go_on(self) -> None:
         """Give the start some more time."""

@@ -14,6 +14,7 @@ from gpuspawner.kube.autoscaling import Event
 from gpuspawner.scaling.outlook import Obstacle, Source, Why
 
 _NOMINATED, _FAILED = "Pod should schedule on: ", "Failed to schedule pod, "
+_CLAIM = re.compile(r"nodeclaim/([^\s,]+)")
 _GROUP = re.compile(r"\{([^\s{}]+) \d+->\d+ \(max: \d+\)\}")
 
 # In this order: a pool whose nodes would help comes before those whose nodes wouldn't.
@@ -43,10 +44,12 @@ class Coming:
     Attributes:
         source: The autoscaler that says so.
         pool: The group that grows, as Cluster Autoscaler names it; "" if it doesn't say.
+        claim: Karpenter's NodeClaim for the node; "" if it doesn't say.
     """
 
     source: Source
     pool: str = ""
+    claim: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,8 @@ def answer(event: Event) -> Answer | None:
         case "NotTriggerScaleUp":
             return Refused(Source.CLUSTER_AUTOSCALER, Obstacle(_why(message), detail=message))
         case "Nominated" if message.startswith(_NOMINATED):
-            return Coming(Source.KARPENTER)
+            claim = _CLAIM.search(message)
+            return Coming(Source.KARPENTER, claim=claim[1] if claim else "")
         case "FailedScheduling" if message.startswith(_FAILED):
             return Refused(Source.KARPENTER, Obstacle(_why(message), detail=message))
         case _:

@@ -54,6 +54,11 @@ class Pools:
         """Whether a node is starting, of any pool, that may have what the pod asks for."""
         return any(is_starting(node, filters) for node in self._state.nodes.values())
 
+    def has_lost(self, claim: str) -> bool:
+        """Whether a NodeClaim that Karpenter has named is gone, as far as the hub may see."""
+        claims = self._objects.node_claims
+        return self._objects.known("NodeClaim") and all(it.metadata.name != claim for it in claims)
+
     def declared(self, pool: DeclaredPool, filters: Filters) -> Growth:
         """Return how a declared pool can grow for a pod; its measured time is better."""
         growth = declared.growth(self._state, pool, filters)

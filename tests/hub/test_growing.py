@@ -177,16 +177,36 @@ def test_seven_people_share_two_gpus_that_can_come_and_the_others_read_why_not(
         assert "The cluster can't add a machine that would hold your server." in too_large.text
 
 
+SOLD_OUT = [
+    pytest.param(
+        Fleet((CORE, group("t4", GPUS, stock=0, failure_seconds=1.0)), FAST),
+        "RESOURCE_POOL_EXHAUSTED",
+        id="Cluster Autoscaler",
+    ),
+    pytest.param(
+        Fleet(
+            (CORE,),
+            Karpenter(
+                (InstanceType("t4-machine", GPUS, is_sold_out=True),), (node_pool("t4", GPUS),)
+            ),
+        ),
+        "filtered out all available instance types",
+        id="Karpenter",
+    ),
+]
+
+
+@pytest.mark.parametrize(("fleet", "detail"), SOLD_OUT)
 def test_a_sold_out_machine_ends_the_start_with_that_reason(
-    start_gpu_hub: StartGPUHub, growing_cluster: GrowingCluster
+    start_gpu_hub: StartGPUHub, growing_cluster: GrowingCluster, fleet: Fleet, detail: str
 ) -> None:
-    growing_cluster(Fleet((CORE, group("t4", GPUS, stock=0, failure_seconds=1.0)), FAST))
+    growing_cluster(fleet)
     with start_gpu_hub(ACCELERATORS + ANSWER_AT_ONCE) as hub:
         for user in ("alice", "bob"):
             told = end_of(hub, user, {"accelerator": "t4", "memory": "2Gi"})
 
             assert "The cloud provider has no such machine available right now." in told
-        assert "RESOURCE_POOL_EXHAUSTED" in hub.log
+        assert detail in hub.log
 
 
 @pytest.mark.one_hub("no hub takes part in it, and it takes a minute")

@@ -79,4 +79,7 @@ def test_a_cloud_that_has_sold_out_gives_no_node(
         return [event["message"] for event in events]
 
     assert "no a2 is left" in wait_for(refusals)[0]
+    # Karpenter then takes that instance type for unavailable, as on a real cloud.
+    assert wait_for(lambda: event(cluster, namespace, "p", "FailedScheduling", "karpenter"))
+    assert len(refusals()) == 1
     assert cluster.api.items("/api/v1/nodes") == []

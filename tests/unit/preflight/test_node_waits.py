@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpuspawner.kube.autoscaling import ConfigMap, Event, NodePool
+from gpuspawner.kube.autoscaling import ConfigMap, Event, NodeClaim, NodePool
 from gpuspawner.preflight import node_waits
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Wait
 from gpuspawner.preflight.node_waits import NodeWaits, longest_wait
@@ -116,6 +116,35 @@ async def test_one_autoscalers_no_does_not_end_a_wait_for_anothers_node() -> Non
         await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
 
         assert world.still_waits()
+
+
+OVER_LIMIT = (
+    "Failed to schedule pod, all available instance types exceed limits for nodepool (NodePool=b)"
+)
+
+
+@pytest.mark.parametrize(
+    ("claims", "seconds", "why"),
+    [
+        ([], 300.0, Why.STOCK_OUT),
+        ([], 0.0, Why.IN_VAIN),
+        (["a-x"], 300.0, Why.LIMIT),
+    ],
+    ids=["the cloud had none", "the machine never joined", "another pod took it"],
+)
+async def test_karpenters_no_after_a_nodeclaim_says_what_became_of_the_claim(
+    monkeypatch: pytest.MonkeyPatch, claims: list[str], seconds: float, why: Why
+) -> None:
+    """The no itself is only about the other pools."""
+    monkeypatch.setattr(node_waits, "_LAUNCH_SECONDS", seconds)
+    async with World(provider="") as world:
+        for name in claims:
+            plain = {"metadata": {"name": name}}
+            world.view.autoscalers.put(msgspec.convert(plain, NodeClaim))
+        await world.hears("Nominated", "Pod should schedule on: nodeclaim/a-x, node/n")
+        await world.hears("FailedScheduling", OVER_LIMIT)
+
+        assert whys(await world.refusal()) == [why]
 
 
 async def test_one_autoscalers_no_leaves_the_others_pools() -> None:

@@ -86,7 +86,8 @@ def test_kube_schedulers_failure_is_no_autoscalers_answer() -> None:
 def test_karpenters_nomination_is_a_node_on_its_way(reporter: str) -> None:
     text = "Pod should schedule on: nodeclaim/gpu-x7k2p"
 
-    assert said("Nominated", text, reporter) == Coming(Source.KARPENTER)
+    assert said("Nominated", text, reporter) == Coming(Source.KARPENTER, claim="gpu-x7k2p")
+    assert said("Nominated", "Pod should schedule on: node/n") == Coming(Source.KARPENTER)
 
 
 def test_another_programs_nomination_says_nothing() -> None:
