@@ -5,22 +5,30 @@ servers, one a second. In each start something else goes wrong. The table shows 
 server's owner reads at the end, the seconds from the click until then, and whether a pod is left
 ten seconds later. It prints figures; it asserts nothing.
 
-Time-outs are the defaults, but for GPUSpawner's `preparing_timeout`: 60 s like JupyterHub's
-`start_timeout`, so that nothing takes ten minutes.
+Time-outs are the defaults, but for two of GPUSpawner: `preparing_timeout`, and the time that a new
+machine may take. Both are 60 s like JupyterHub's `start_timeout`, so that nothing takes 20 minutes.
 """
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from localcluster import ClusterAutoscaler, Fleet, LocalCluster, Pods, rbac
-from tests.benchmarks.faults import FAULTS, URGENT, Fault, Place, fleet
+from localcluster import Fleet, LocalCluster, Pods, rbac
+from tests.benchmarks.faults import (
+    FAULTS,
+    URGENT,
+    WITH_KARPENTER,
+    Fault,
+    Place,
+    autoscaled,
+    with_karpenter,
+)
 from tests.hub.configurations import ANSWER_AT_ONCE
 from tests.hub.running import RunningHub, running_hub
 from tests.servers import single_user
@@ -31,7 +39,9 @@ LATER = 10.0
 HUBS = ("stock", "ours")
 OURS = """
 import gpuspawner
+from gpuspawner.preflight import node_waits
 c.GPUSpawner.preparing_timeout = 60
+node_waits.LEAST_MINUTES = 0
 gpuspawner.configure(c)
 """
 STOCK = 'c.JupyterHub.spawner_class = "kubespawner.KubeSpawner"\n'
@@ -57,10 +67,12 @@ class End:
 
 
 @contextmanager
-def _hub(cluster: LocalCluster, folder: Path, name: str) -> Iterator[RunningHub]:
+def _hub(
+    cluster: LocalCluster, folder: Path, name: str, faults: Sequence[Fault]
+) -> Iterator[RunningHub]:
     cluster.api.create("/api/v1/namespaces", {"metadata": {"name": name}})
     (folder / name).mkdir()
-    profiles = [fault.profile(name) for fault in FAULTS]
+    profiles = [fault.profile(name) for fault in faults]
     lines = f"""
 {ANSWER_AT_ONCE}
 c.KubeSpawner.namespace = {name!r}
@@ -75,9 +87,9 @@ c.KubeSpawner.profile_list = {profiles!r}
         yield hub
 
 
-def _end(hub: RunningHub, fault: Fault, place: Place) -> End:
-    """Start a server that fails, and return how that ends."""
-    time.sleep(FAULTS.index(fault))  # many at once would slow each other down
+def _end(hub: RunningHub, fault: Fault, place: Place, after: float) -> End:
+    """Start a server that fails *after* some seconds, and return how that ends."""
+    time.sleep(after)  # many at once would slow each other down
     hub.api("POST", f"/users/{fault.slug}")
     if fault.before:
         fault.before(place)
@@ -106,28 +118,32 @@ def _place(cluster: LocalCluster, name: str, fault: Fault) -> Place:
     return Place(cluster.plane.client(), name, f"{fault.slug}-{name}-0", f"jupyter-{fault.slug}")
 
 
-def main() -> None:
-    """Run all starts and print the table."""
-    nodes = Fleet(fleet(HUBS), ClusterAutoscaler())
+def _measure(fleet: Fleet, faults: Sequence[Fault]) -> Iterator[str]:
+    """Run the starts on a cluster of their own, and yield a row for each."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        cluster = stack.enter_context(LocalCluster(folder / "cluster", fleet=nodes, pods=Pods.RUN))
+        cluster = stack.enter_context(LocalCluster(folder / "cluster", fleet=fleet, pods=Pods.RUN))
         classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
         cluster.api.create(classes, {"metadata": {"name": URGENT}, "value": 1000})
-        hubs = {name: stack.enter_context(_hub(cluster, folder, name)) for name in HUBS}
-        users = stack.enter_context(ThreadPoolExecutor(len(FAULTS) * len(hubs)))
+        hubs = {name: stack.enter_context(_hub(cluster, folder, name, faults)) for name in HUBS}
+        users = stack.enter_context(ThreadPoolExecutor(len(faults) * len(hubs)))
         ends = {
-            (fault.name, name): users.submit(_end, hub, fault, _place(cluster, name, fault))
-            for fault in FAULTS
+            (fault.slug, name): users.submit(_end, hub, fault, _place(cluster, name, fault), after)
+            for after, fault in enumerate(faults)
             for name, hub in hubs.items()
         }
-        print(
-            "| what goes wrong | with KubeSpawner | s | pod left | with GPUSpawner | s | pod left |"
-        )
-        print("| --- |" + " --- | ---: | --- |" * 2)
-        for fault in FAULTS:
-            stock, ours = (ends[fault.name, name].result() for name in HUBS)
-            print(f"| {fault.name} | {stock.cells()} | {ours.cells()} |", flush=True)
+        for fault in faults:
+            stock, ours = (ends[fault.slug, name].result() for name in HUBS)
+            yield f"| {fault.name} | {stock.cells()} | {ours.cells()} |"
+
+
+def main() -> None:
+    """Run all starts and print the table."""
+    print("| what goes wrong | with KubeSpawner | s | pod left | with GPUSpawner | s | pod left |")
+    print("| --- |" + " --- | ---: | --- |" * 2)
+    for fleet, faults in ((autoscaled(HUBS), FAULTS), (with_karpenter(HUBS), WITH_KARPENTER)):
+        for row in _measure(fleet, faults):
+            print(row, flush=True)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from localcluster import NodeGroup, Scaling
+from localcluster import (
+    ClusterAutoscaler,
+    Fleet,
+    InstanceType,
+    Karpenter,
+    NodeGroup,
+    NodePool,
+    Requirement,
+    Scaling,
+)
 from localcluster.client import Client
 from localcluster.losses import lose
 from tests.waiting import wait_for
@@ -15,6 +24,8 @@ URGENT = "urgent"
 CLAIM = "home"
 MACHINE = {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "1"}
 SOLD_OUT = Scaling(max_size=1, stock=0)
+NEVER = 3600.0
+WITHOUT_GPU = Scaling(max_size=1, provision_seconds=1.0, device_seconds=NEVER)
 WAITING = {"pull-seconds": "forever"}
 LEAVES_AT_ONCE = {
     "key": "node.kubernetes.io/unreachable",
@@ -98,6 +109,16 @@ class Fault:
             name, 0 if self.scaling else 1, MACHINE, {"fault": name}, scaling=self.scaling
         )
 
+    def machine(self, hub: str) -> InstanceType:
+        """Return Karpenter's machine for it."""
+        return InstanceType(f"{self.slug}-{hub}", MACHINE, is_sold_out=self.scaling == SOLD_OUT)
+
+    def pool(self, hub: str) -> NodePool:
+        """Return Karpenter's pool for it."""
+        name = f"{self.slug}-{hub}"
+        machine = Requirement("node.kubernetes.io/instance-type", "In", (name,))
+        return NodePool(name, (machine,), {"fault": name}, limits={"nvidia.com/gpu": "1"})
+
 
 def _taken(place: Place) -> None:
     place.take()
@@ -144,6 +165,7 @@ def _lost(place: Place) -> None:
 FAULTS = (
     Fault("busy", "Every GPU is in use", before=_taken),
     Fault("sold-out", "The cloud has no such machine", scaling=SOLD_OUT),
+    Fault("never", "The new machine never gets its GPU", scaling=WITHOUT_GPU),
     Fault("image", "The image doesn't exist", {"pull-error": "not-found"}),
     Fault("password", "The image needs a password", {"pull-error": "unauthorized"}),
     Fault("registry", "The registry doesn't answer", {"pull-error": "unreachable"}),
@@ -175,6 +197,21 @@ FAULTS = (
 )  # fmt: skip
 
 
-def fleet(hubs: tuple[str, ...]) -> tuple[NodeGroup, ...]:
-    """Return the nodes of each hub."""
-    return tuple(fault.nodes(hub) for fault in FAULTS for hub in hubs)
+WITH_KARPENTER = (
+    Fault("sold-out", "The cloud has no such machine, with Karpenter", scaling=SOLD_OUT),
+    Fault("never", "The new machine never gets its GPU, with Karpenter", scaling=WITHOUT_GPU),
+)
+
+
+def autoscaled(hubs: tuple[str, ...]) -> Fleet:
+    """Return the nodes of each hub for `FAULTS`, some of which Cluster Autoscaler would add."""
+    groups = tuple(fault.nodes(hub) for fault in FAULTS for hub in hubs)
+    return Fleet(groups, ClusterAutoscaler())
+
+
+def with_karpenter(hubs: tuple[str, ...]) -> Fleet:
+    """Return a fleet without nodes, to which Karpenter would add those for `WITH_KARPENTER`."""
+    of_hubs = [(fault, hub) for fault in WITH_KARPENTER for hub in hubs]
+    machines = tuple(fault.machine(hub) for fault, hub in of_hubs)
+    pools = tuple(fault.pool(hub) for fault, hub in of_hubs)
+    return Fleet((), Karpenter(machines, pools, device_seconds=NEVER))

@@ -24,6 +24,7 @@ from tests.fixtures.cluster import AddNodes, GrowingCluster
 from tests.hub.configurations import ANSWER_AT_ONCE
 from tests.hub.conftest import StartGPUHub
 from tests.hub.running import RunningHub
+from tests.waiting import wait_for
 
 FAST = ClusterAutoscaler(scan_seconds=0.5)
 POOL = "cloud.google.com/gke-nodepool"
@@ -66,13 +67,14 @@ def node_pool(name: str, amounts: dict[str, str]) -> NodePool:
     )
 
 
-def fleets(pools: dict[str, dict[str, str]]) -> list[object]:
+def fleets(pools: dict[str, dict[str, str]], device_seconds: float = 1.0) -> list[object]:
     """The same pools, at zero, once with each autoscaler."""
-    autoscaled = Fleet((CORE, *(group(name, amounts) for name, amounts in pools.items())), FAST)
+    groups = (group(*pool, device_seconds=device_seconds) for pool in pools.items())
+    autoscaled = Fleet((CORE, *groups), FAST)
     karpenter = Karpenter(
         tuple(InstanceType(f"{name}-machine", amounts) for name, amounts in pools.items()),
         tuple(node_pool(name, amounts) for name, amounts in pools.items()),
-        device_seconds=1.0,
+        device_seconds=device_seconds,
     )
     return [
         pytest.param(autoscaled, id="Cluster Autoscaler"),
@@ -207,6 +209,25 @@ def test_a_sold_out_machine_ends_the_start_with_that_reason(
 
             assert "The cloud provider has no such machine available right now." in told
         assert detail in hub.log
+
+
+# Two of twenty minutes, so that the test needn't take that long.
+IMPATIENT = """
+from gpuspawner.preflight import node_waits
+node_waits.LEAST_MINUTES, node_waits.TRIAL_SECONDS = 0.1, 2
+"""
+
+
+@pytest.mark.parametrize("fleet", fleets({"t4": GPUS}, device_seconds=3600.0))
+def test_a_new_machine_that_never_gets_its_gpu_ends_the_start_and_leaves_no_pod(
+    start_gpu_hub: StartGPUHub, growing_cluster: GrowingCluster, fleet: Fleet
+) -> None:
+    growing_cluster(fleet)
+    with start_gpu_hub(ACCELERATORS + ANSWER_AT_ONCE + IMPATIENT) as hub:
+        told = end_of(hub, "alice", {"accelerator": "t4", "memory": "2Gi"})
+
+        assert "A new machine was expected, but it didn't come in time." in told
+        wait_for(lambda: not hub.pods.all())
 
 
 @pytest.mark.one_hub("no hub takes part in it, and it takes a minute")
