@@ -49,8 +49,7 @@ class Cut(Enum):
 
 
 TRUE = {
-    # The page on which the owner starts the server again.
-    Cut.HUB: "200 ",
+    Cut.HUB: "Your last server didn't start, because the hub was restarted meanwhile.",
     Cut.API_SERVER: _READY,
     Cut.WATCHES: _READY,
     Cut.POD: _DELETED,
@@ -140,7 +139,8 @@ class Start:
     def read_next_page(self) -> None:
         """Remember what the owner reads next, whose progress was cut."""
         page = self.stage.hub.person(self.user).open(f"/hub/spawn/{self.user}")
-        self.last = f"{page.status} {page.text}"
+        _, begins, rest = page.text.partition(TRUE[Cut.HUB])
+        self.last = begins + rest if begins else f"{page.status} {page.text}"
 
 
 def kill_hub(stage: CutStage, _group: list[Start], _pool: ThreadPoolExecutor) -> None:
