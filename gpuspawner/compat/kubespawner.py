@@ -118,7 +118,8 @@ class Stock:
         """Whether KubeSpawner deletes the pod after a failed start, or shall keep it.
 
         It doesn't stop a pod that it hasn't seen, or that has failed without a container, as one
-        that a node has refused. A pod without containers may fail at any moment.
+        that a node has refused; a pod whose containers haven't run may fail at any moment. Nothing
+        in such a pod needs time to end, and nobody has to wait for its node, which may be lost.
         """
         pod, spawner = self.known_pod(), self._spawner
         if pod is None:
@@ -126,7 +127,8 @@ class Stock:
         status = pod.get("status") or {}
         if status.get("phase") == "Failed" and not spawner.delete_stopped_pods:
             return True
-        return bool(status.get("containerStatuses"))
+        kinds = ("initContainerStatuses", "containerStatuses")
+        return any(_has_run(it) for kind in kinds for it in status.get(kind) or ())
 
     def known_pod(self) -> Any:
         """Return the server's pod as KubeSpawner last saw it; None if it has seen none."""
@@ -250,3 +252,9 @@ def is_of_configuration(error: Exception) -> bool:
     """
     reading = inspect.unwrap(load_config).__code__
     return any(frame.f_code is reading for frame, _ in walk_tb(error.__traceback__))
+
+
+def _has_run(container: Mapping[str, Any]) -> bool:
+    """Whether a container runs or has run, by its status."""
+    states = [container.get(state) or {} for state in ("state", "lastState")]
+    return any(it.get(way) for it in states for way in ("running", "terminated"))

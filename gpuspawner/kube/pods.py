@@ -170,6 +170,7 @@ class PodSpec(KubeStruct, frozen=True):
     scheduling_group: SchedulingGroup | None = None
     host_network: bool = False
     host_users: bool | None = None
+    termination_grace_period_seconds: int | None = None
 
 
 class ContainerStatus(KubeStruct, frozen=True):

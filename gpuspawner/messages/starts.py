@@ -3,7 +3,7 @@
 from gpuspawner.language import gettext as _
 from gpuspawner.messages.refusals import refusal, why
 from gpuspawner.messages.scaling import takes
-from gpuspawner.messages.words import Message, so_far
+from gpuspawner.messages.words import Message, duration, so_far
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     Decision,
@@ -25,8 +25,8 @@ def preview(decision: Decision) -> Message:
     for note in decision.notes:
         if isinstance(note, Overruled):
             return Message.of(why(note.refusal), _("The hub would start your server anyway."))
-    if all(isinstance(note, AfterPreemption) for note in decision.notes):
-        return Message.of(_("There is room for this right now."))
+    if (seconds := decision.seconds_to_make_room) is not None:
+        return _room(seconds)
     return Message.of(_("We can't check availability right now."))
 
 
@@ -78,5 +78,24 @@ def _note(note: Note) -> Message:
     if isinstance(note, Overruled):
         return Message.of(why(note.refusal), _("Starting your server anyway."))
     if isinstance(note, AfterPreemption):
-        return Message.of(_("Making room for your server; this takes a moment longer."))
+        return _making_room(note.seconds)
     return Message.of(_("We couldn't check availability; starting your server anyway."))
+
+
+def _room(seconds: int) -> Message:
+    """Say that there is room once others have ended, which may take so many seconds."""
+    if seconds < _LONG:
+        return Message.of(_("There is room for this right now."))
+    text = _("There is room for this once others have ended, which can take up to {time}.")
+    return Message.of(text.format(time=duration(seconds)))
+
+
+def _making_room(seconds: int) -> Message:
+    if seconds < _LONG:
+        return Message.of(_("Making room for your server; this takes a moment longer."))
+    text = _("Making room for your server; this can take up to {time}.")
+    return Message.of(text.format(time=duration(seconds)))
+
+
+_LONG = 60
+"""Seconds that are worth a number."""

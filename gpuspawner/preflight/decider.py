@@ -52,7 +52,7 @@ class Decider:
             case Outcome.FITS:
                 return Start(proposal.grant)
             case Outcome.FITS_AFTER_PREEMPTION:
-                return Start(proposal.grant, (AfterPreemption(),))
+                return Start(proposal.grant, (AfterPreemption(verdict.preemption_seconds),))
             case Outcome.UNKNOWN:
                 return Start(proposal.grant, (UnknownRules(_texts(verdict.unknown)),))
             case Outcome.BUSY | Outcome.IMPOSSIBLE:

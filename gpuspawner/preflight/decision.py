@@ -47,7 +47,13 @@ class Difference(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AfterPreemption:
-    """The scheduler ends pods of lower priority first (placeholders, say)."""
+    """The scheduler ends pods of lower priority first (placeholders, say).
+
+    Attributes:
+        seconds: How long these may take to end.
+    """
+
+    seconds: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +152,12 @@ class Start:
 
     grant: Grant
     notes: tuple[Note, ...] = ()
+
+    @property
+    def seconds_to_make_room(self) -> int | None:
+        """How long pods of lower priority may take to end; None if more than that is uncertain."""
+        seconds = [it.seconds for it in self.notes if isinstance(it, AfterPreemption)]
+        return max(seconds, default=0) if len(seconds) == len(self.notes) else None
 
 
 @dataclass(frozen=True, slots=True)

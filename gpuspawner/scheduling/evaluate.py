@@ -262,6 +262,7 @@ def _refused(filters: Filters, found: _Found, unknown: tuple[Unknown, ...]) -> V
         rejected=rejected,
         preemption=preemption.text,
         preemption_node=preemption.node,
+        preemption_seconds=preemption.seconds,
         busy=could.busy,
         away=could.away,
     )

@@ -23,6 +23,10 @@ HostPort = tuple[str, str, int]
 """IP (`ANY_IP` for all), protocol, port."""
 
 
+GRACE_SECONDS = 30
+"""The API server's default of a pod's ``terminationGracePeriodSeconds``."""
+
+
 class PodInfo(msgspec.Struct, gc=False, frozen=True):
     """The fields of a pod on a node that decide. There may be 150,000 of these objects."""
 
@@ -46,6 +50,8 @@ class PodInfo(msgspec.Struct, gc=False, frozen=True):
     """Whether a scheduler preempted it, to make room for another pod."""
     problem: str = ""
     """Why it is unknown how much it holds."""
+    grace: int = GRACE_SECONDS
+    """Seconds that it may take to end."""
 
     @property
     def namespace(self) -> str:
@@ -79,7 +85,7 @@ def pod_info(pod: Pod, rules: Rules, node: str = "") -> PodInfo:
         requested = held(pod, rules)
     except QuantityError as error:
         requested, problem = {}, str(error)
-    volumes = spec.volumes or ()
+    volumes, grace = spec.volumes or (), spec.termination_grace_period_seconds
     return PodInfo(
         key=pod_key(meta.namespace, meta.name),
         node=sys.intern(node or spec.node_name),
@@ -96,6 +102,7 @@ def pod_info(pod: Pod, rules: Rules, node: str = "") -> PodInfo:
         anti_affinity=_anti_affinity(pod),
         preempted=_preempted(pod),
         problem=problem,
+        grace=GRACE_SECONDS if grace is None else grace,
     )
 
 

@@ -26,6 +26,8 @@ class Preemption:
     """The scheduler's text; empty if there is a node."""
     doubt: Unknown | None = None
     """Why this result is uncertain."""
+    seconds: int = 0
+    """How long the victims may take to end there; on another node it may be longer."""
 
 
 def preempt(filters: Filters, freeable: Collection[str]) -> Preemption:
@@ -45,12 +47,13 @@ def preempt(filters: Filters, freeable: Collection[str]) -> Preemption:
         if node.lowest is None or node.lowest >= priority:
             reasons[NO_VICTIMS] += 1
             continue
-        left = filters.failures_without(node, lower(node, priority))
+        victims = lower(node, priority)
+        left = filters.failures_without(node, victims)
         if not left:
-            doubt = uncertain(state, node)
+            doubt, seconds = uncertain(state, node), max(it.grace for it in victims)
             if doubt is None:
-                return Preemption(name, "")
-            perhaps = perhaps or Preemption(name, "", doubt)
+                return Preemption(name, "", seconds=seconds)
+            perhaps = perhaps or Preemption(name, "", doubt, seconds)
         reasons.update(fact.reason for fact in left)
     if perhaps is not None:
         return perhaps

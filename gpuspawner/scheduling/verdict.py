@@ -72,6 +72,8 @@ class Verdict:
     """Why preemption wouldn't help, in the scheduler's words."""
     preemption_node: str | None = None
     """A node where preemption would help."""
+    preemption_seconds: int = 0
+    """How long the pods of lower priority may take to end there."""
     busy: tuple[str, ...] = ()
     """Nodes that could hold the pod once other pods start or end."""
     away: tuple[str, ...] = ()

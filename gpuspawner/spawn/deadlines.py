@@ -15,11 +15,15 @@ def limits(spawner: Host, attempt: Attempt) -> Mapping[Phase, float]:
     KubeSpawner's ``start_timeout`` is the limit of the containers' start. A pod of which nobody
     knows whether it fits waits for a node as long as with KubeSpawner.
     """
-    scheduled = spawner.scheduling_timeout if attempt.is_promised else attempt.starting
-    for_a_node = attempt.seconds_for_a_node
-    waits = isinstance(attempt.decision, Wait)
+    for_a_node, decision = attempt.seconds_for_a_node, attempt.decision
+    if isinstance(decision, Wait):
+        scheduled: float = for_a_node
+    else:
+        others = decision.seconds_to_make_room
+        known = spawner.scheduling_timeout + others if others is not None else attempt.starting
+        scheduled = max(known, for_a_node)
     return {
-        Phase.SCHEDULED: for_a_node if waits else max(scheduled, for_a_node),
+        Phase.SCHEDULED: scheduled,
         Phase.PREPARED: spawner.preparing_timeout,
         Phase.STARTED: attempt.starting,
         Phase.ANSWERED: float(spawner.http_timeout),

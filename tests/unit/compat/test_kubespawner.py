@@ -9,7 +9,10 @@ import pytest
 
 from gpuspawner.compat.kubespawner import Stock
 
-CONTAINERS = [{"name": "notebook", "state": {"waiting": {"reason": "ContainerCreating"}}}]
+RUNS = {"name": "notebook", "state": {"running": {"startedAt": "2026-11-21T20:30:00Z"}}}
+CRASHED = {"name": "notebook", "state": {"terminated": {"exitCode": 1}}}
+AGAIN = {"name": "notebook", "state": {"waiting": {}}, "lastState": {"terminated": {"exitCode": 1}}}
+WAITS = {"name": "notebook", "state": {"waiting": {"reason": "ContainerCreating"}}, "lastState": {}}
 
 
 def stock(status: dict[str, Any] | None, *, deletes: bool = True) -> Stock:
@@ -25,17 +28,27 @@ def stock(status: dict[str, Any] | None, *, deletes: bool = True) -> Stock:
     return Stock(None, spawner)
 
 
-@pytest.mark.parametrize("phase", ["Pending", "Running", "Failed"])
-def test_a_pod_with_containers_is_stopped_by_kubespawner(phase: str) -> None:
-    assert stock({"phase": phase, "containerStatuses": CONTAINERS}).stops_pod()
+@pytest.mark.parametrize("kind", ["containerStatuses", "initContainerStatuses"])
+@pytest.mark.parametrize("container", [RUNS, CRASHED, AGAIN], ids=["runs", "crashed", "will again"])
+def test_a_pod_whose_containers_have_run_is_stopped_by_kubespawner(
+    kind: str, container: dict[str, Any]
+) -> None:
+    assert stock({"phase": "Running", kind: [WAITS, container]}).stops_pod()
 
 
 @pytest.mark.parametrize(
     "status",
-    [None, {}, {"phase": "Pending"}, {"phase": "Failed"}, {"containerStatuses": []}],
-    ids=["unseen", "new", "may still be refused by its node", "refused by its node", "empty"],
+    [
+        None,
+        {},
+        {"phase": "Pending"},
+        {"phase": "Failed"},
+        {"containerStatuses": None},
+        {"phase": "Pending", "containerStatuses": [WAITS]},
+    ],
+    ids=["unseen", "new", "may be refused by its node", "was refused", "empty", "pulls its image"],
 )
-def test_a_pod_without_containers_is_not(status: dict[str, Any] | None) -> None:
+def test_a_pod_whose_containers_have_not_run_is_not(status: dict[str, Any] | None) -> None:
     assert not stock(status).stops_pod()
 
 

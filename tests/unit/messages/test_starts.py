@@ -39,6 +39,20 @@ def test_several_unknowns_give_one_message():
     ]
 
 
+def test_room_that_others_take_long_to_leave_is_told_with_the_time():
+    for seconds in (0, 30):
+        soon = Start(Grant(), (AfterPreemption(seconds),))
+        assert preview(soon).text == "There is room for this right now."
+    late = Start(Grant(), (AfterPreemption(600),))
+
+    assert preview(late).text == (
+        "There is room for this once others have ended, which can take up to 10 minutes."
+    )
+    assert [it.text for it in progress(late)] == [
+        "Making room for your server; this can take up to 10 minutes."
+    ]
+
+
 def test_the_form_foretells_a_new_machine_room_and_an_unknown():
     unknown = Start(Grant(), (UnknownRules(("device claims",)),))
 

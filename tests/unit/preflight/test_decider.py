@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gpuspawner.kube.objects import KINDS
 from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest
@@ -112,13 +114,24 @@ def test_a_server_without_a_gpu_is_refused_without_gpu_figures() -> None:
     assert refused.gpus is None
 
 
-def test_a_start_by_preemption_has_a_note() -> None:
-    placeholder = pod("placeholder", 1, on="n", priority=-10)
+@pytest.mark.parametrize(
+    ("grace", "seconds"),
+    [
+        ({"terminationGracePeriodSeconds": 0}, 0),
+        ({"terminationGracePeriodSeconds": 600}, 600),
+        ({}, 30),
+    ],
+    ids=["a placeholder", "a batch job", "the API server's default"],
+)
+def test_a_start_by_preemption_says_how_long_others_may_take_to_end(
+    grace: dict[str, int], seconds: int
+) -> None:
+    others = pod("x", 1, on="n", priority=-10, **grace)
     what = proposal("a", 1)
 
-    decision = preflight_on(("Node", node("n", 1)), ("Pod", placeholder)).check(what)
+    decision = preflight_on(("Node", node("n", 1)), ("Pod", others)).check(what)
 
-    assert decision == Start(what.grant, (AfterPreemption(),))
+    assert decision == Start(what.grant, (AfterPreemption(seconds),))
 
 
 def at_hand(on: str, image: str = "lab:1") -> list[bool]:

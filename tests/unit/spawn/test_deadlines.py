@@ -1,0 +1,45 @@
+"""Each phase of a start has a limit, and the hub gets their sum."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpuspawner.launch.limits import Phase
+from gpuspawner.policy import Grant
+from gpuspawner.preflight.decision import AfterPreemption, Start, UnknownRules, Wait
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.scaling.outlook import CanScaleUp
+from gpuspawner.spawn.attempt import Attempt
+from gpuspawner.spawn.deadlines import limits, total
+from gpuspawner.spawn.source import Choice
+
+SPAWNER: Any = SimpleNamespace(scheduling_timeout=60, preparing_timeout=600, http_timeout=30)
+UNKNOWN = UnknownRules(("device claims",))
+
+
+def of(decision: Start | Wait) -> Attempt:
+    choice = Choice(Proposal("jhub", "jupyter-alice", {}, decision.grant))
+    return Attempt(choice, decision, starting=300.0)
+
+
+@pytest.mark.parametrize(
+    ("decision", "seconds"),
+    [
+        (Start(Grant()), 60),
+        (Start(Grant(), (AfterPreemption(0),)), 60),
+        (Start(Grant(), (AfterPreemption(600),)), 660),
+        (Start(Grant(), (UNKNOWN,)), 300),
+        (Start(Grant(), (AfterPreemption(600), UNKNOWN)), 300),
+        (Wait(Grant(), CanScaleUp(1, 2, 15)), 30 * 60 + 60 + 30),
+    ],
+    ids=["a promise", "placeholders", "others that end slowly", "unknown", "both", "a new node"],
+)
+def test_a_pod_gets_the_time_that_its_node_may_take(decision: Start | Wait, seconds: int) -> None:
+    assert limits(SPAWNER, of(decision))[Phase.SCHEDULED] == seconds
+
+
+def test_the_hub_waits_for_all_phases() -> None:
+    assert total(limits(SPAWNER, of(Start(Grant())))) == 60 + 600 + 300 + 30
