@@ -63,7 +63,8 @@ class End:
 
     def cells(self) -> str:
         text = " ".join(self.text.split()).replace("|", "\\|")
-        return f"{text} | {self.seconds:.0f} | {'yes' if self.is_left else 'no'}"
+        seconds = "<1" if self.seconds < 1 else f"{self.seconds:.0f}"
+        return f"{text} | {seconds} | {'yes' if self.is_left else 'no'}"
 
 
 @contextmanager
