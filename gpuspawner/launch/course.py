@@ -15,6 +15,7 @@ class Course:
 
     def __init__(self) -> None:
         self._phases: dict[Phase, float] = {}
+        self._phase: Phase | None = None
         self._stages: dict[tuple[Step, Place], float] = {}
         self._troubles: dict[Kind, float] = {}
         self._now = 0.0
@@ -22,15 +23,20 @@ class Course:
     def note(self, stages: Sequence[Stage], troubles: Sequence[Trouble], now: float) -> None:
         """Note how far the start is at this moment; there is at least one stage."""
         last = stages[-1]
-        self._now = now
-        self._phases.setdefault(phase(stages), now)
+        if self._phase is not None:
+            self._phases[self._phase] = self.in_phase(self._phase) + now - self._now
+        self._phase, self._now = phase(stages), now
         self._stages.setdefault((last.step, last.place), now)
         present = {it.kind for it in troubles if not it.is_over}
         self._troubles = {it: self._troubles.get(it, now) for it in present}
 
     def in_phase(self, phase: Phase) -> float:
-        """Return for how long the start has been in a phase, from its first moment there."""
-        return self._now - self._phases.get(phase, self._now)
+        """Return for how long the start has been in a phase altogether.
+
+        Each container has its own pull and its own start, so the phases take turns: the first one's
+        start must not count while the image of the second is pulled.
+        """
+        return self._phases.get(phase, 0.0)
 
     def in_stage(self, stage: Stage) -> float:
         """Return for how long the start has been in a stage."""

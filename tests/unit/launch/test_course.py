@@ -10,6 +10,9 @@ from gpuspawner.launch.trouble import Kind, Trouble
 LOOKING = Stage(Step.SCHEDULING, (-1, 0))
 FOUND = Stage(Step.NODE_FOUND, (-1, 2))
 PULLING = Stage(Step.PULLING, (0, 0))
+INITIALIZING = Stage(Step.INITIALIZING, (0, 1))
+PULLING_NOTEBOOK = Stage(Step.PULLING, (1, 0))
+STARTING = Stage(Step.STARTING, (1, 1))
 
 
 def test_a_phase_lasts_over_all_its_stages() -> None:
@@ -21,6 +24,19 @@ def test_a_phase_lasts_over_all_its_stages() -> None:
     assert course.in_phase(Phase.PREPARED) == 25
     assert course.in_stage(PULLING) == 0
     assert course.in_phase(Phase.STARTED) == 0
+
+
+def test_the_pull_of_a_second_container_is_no_time_of_the_start_of_the_first() -> None:
+    course = Course()
+    reached = [LOOKING]
+    moments = ((PULLING, 0), (INITIALIZING, 5), (PULLING_NOTEBOOK, 7), (STARTING, 500))
+    for stage, now in moments:
+        reached.append(stage)
+        course.note(reached, [], now)
+    course.note(reached, [], 503)
+
+    assert course.in_phase(Phase.STARTED) == 2 + 3
+    assert course.in_phase(Phase.PREPARED) == 5 + 493
 
 
 def test_a_trouble_lasts_until_it_is_over_and_then_begins_anew() -> None:
