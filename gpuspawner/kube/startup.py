@@ -94,6 +94,7 @@ class StartingContainerStatus(KubeStruct, frozen=True):
 
     name: str = ""
     ready: bool = False
+    started: bool | None = None
     restart_count: int = 0
     state: ContainerState | None = None
     last_state: ContainerState | None = None

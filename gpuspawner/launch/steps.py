@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from itertools import pairwise
 
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.moments import moment
@@ -79,7 +80,7 @@ def stages(pod: StartingPod, events: Iterable[Event]) -> tuple[Stage, ...]:
     """Return the stages that a start has reached, in order; the last one is the present one."""
     its, parts = own(pod, events), containers(pod)
     about = by_container(its)
-    found = [*_of_pod(pod), *_of_events(its), *_of_sandbox(pod, parts)]
+    found = [*_of_pod(pod), *_of_events(its), *_of_sandbox(pod, parts), *_of_turns(parts)]
     for container in parts:
         found += _of_container(container, about.get(container.name, ()))
     found += _running(pod, parts, about)
@@ -161,6 +162,23 @@ def _of_sandbox(pod: StartingPod, parts: Sequence[Container]) -> Iterable[Stage]
     ready = _condition(pod, "PodReadyToStartContainers")
     if ready is not None and parts:
         yield _pull(parts[0], _since(ready), None)
+
+
+def _of_turns(parts: Sequence[Container]) -> Iterable[Stage]:
+    """Yield that a container is next, because the one before it makes way; no event may say so."""
+    for container, following in pairwise(parts):
+        if _makes_way(container):
+            yield _pull(following, None, None)
+
+
+def _makes_way(container: Container) -> bool:
+    status = container.status
+    if status is None or not container.is_init:
+        return _has_run(container)
+    if container.is_sidecar:
+        return bool(status.started)
+    ended = status.state.terminated if status.state else None
+    return ended is not None and not ended.exit_code
 
 
 _PULLS = frozenset({"Pulling", "Pulled"})

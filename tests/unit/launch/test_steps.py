@@ -152,6 +152,16 @@ def test_a_restart_that_finds_the_image_does_not_hide_that_it_was_pulled() -> No
             id="init container runs",
         ),
         pytest.param(
+            start(node="gpu-1", init={"state": ended(0)}, notebook=waiting("PodInitializing")),
+            Step.PULLING,
+            id="init container is done",
+        ),
+        pytest.param(
+            start(node="gpu-1", init={"state": ended(1)}, notebook=waiting("PodInitializing")),
+            Step.INITIALIZING,
+            id="init container fails",
+        ),
+        pytest.param(
             start(node="gpu-1", notebook={"state": {"running": {"startedAt": at(9)}}}),
             Step.RUNNING,
             id="runs",
