@@ -11,9 +11,10 @@ from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.runtime import Runtime
 from gpuspawner.spawn.attempt import Attempt
 from gpuspawner.spawn.decisions import Question, warn
-from gpuspawner.spawn.host import Host
+from gpuspawner.spawn.host import Host, log_name
 from gpuspawner.spawn.launching import Launching, not_sent, not_started
 from gpuspawner.spawn.listening import until_it_listens
+from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.source import Choice
 from gpuspawner.spawn.story import Story
 
@@ -67,6 +68,16 @@ class Run:
 
     async def until_failed(self) -> None:
         """Refuse the start as soon as its pod can't become a server, or takes too long."""
+        try:
+            await self._follow()
+        except Refusal:
+            raise
+        except Exception:
+            # A bug of ours must not keep users from getting servers.
+            name = log_name(self._spawner)
+            self._spawner.log.exception("Following %s failed; its start goes on untold", name)
+
+    async def _follow(self) -> None:
         if (attempt := self._attempt()) is None:
             return
         runtime = self._runtime

@@ -46,3 +46,22 @@ async def test_an_event_that_comes_before_the_hub_knows_that_the_pod_exists_is_h
 
     with pytest.raises(Refusal, match="The GPU was taken just before your server got it"):
         await asyncio.wait_for(following, 5)
+
+
+async def test_a_start_goes_on_if_following_it_fails_by_itself(
+    hub_with: Callable[..., StillHub], caplog: pytest.LogCaptureFixture
+) -> None:
+    hub = hub_with(("Node", node("a", 1)))
+    spawner: Any = hub.spawner(accelerators={"a100": A100})
+    spawner.user_options = {"accelerator": "a100"}
+    assert spawner.run_pre_spawn_hook() is None
+    run = spawner.gates._new_run()
+    run.created.set()
+
+    def known_pod() -> None:
+        raise KeyError("a bug")
+
+    spawner.stock.known_pod = known_pod
+
+    await asyncio.wait_for(run.until_failed(), 5)
+    assert "its start goes on" in caplog.text
