@@ -10,10 +10,19 @@ from typing import Protocol
 
 # Pulling an image with CUDA to a new node takes minutes.
 _SHORT_PREPARING = 120
+_PREPARING = 600.0
 # The usual limit of proxies in front of a hub for an answer: proxy_read_timeout of nginx, say.
 _PROXY_PATIENCE = 60
 # JupyterHub's own default for `tornado_settings["slow_spawn_timeout"]`.
 _SLOW_SPAWN = 10.0
+
+
+def preparing_seconds(configured: float | None, starting: float) -> float:
+    """Return how long volumes and images may take, given how long containers may.
+
+    A hub without GPUSpawner has one timeout for all, and needs a long one for large images.
+    """
+    return max(_PREPARING, starting) if configured is None else configured
 
 
 class Settings(Protocol):
@@ -22,7 +31,7 @@ class Settings(Protocol):
     start_timeout: int
     http_timeout: int
     scheduling_timeout: float
-    preparing_timeout: float
+    preparing_timeout: float | None
     k8s_api_request_timeout: int
     k8s_api_request_retry_timeout: int
 
@@ -52,12 +61,13 @@ class Limits:
         """Read the limits; `tornado_settings` is JupyterHub's trait, if it is set."""
         given = tornado_settings if isinstance(tornado_settings, Mapping) else {}
         slow_spawn = given.get("slow_spawn_timeout")
+        preparing = preparing_seconds(settings.preparing_timeout, settings.start_timeout)
         return cls(
             start=settings.scheduling_timeout
-            + settings.preparing_timeout
+            + preparing
             + settings.start_timeout
             + settings.http_timeout,
-            preparing=settings.preparing_timeout,
+            preparing=preparing,
             slow_spawn=slow_spawn if isinstance(slow_spawn, int | float) else _SLOW_SPAWN,
             api_request=settings.k8s_api_request_timeout,
             api_retries=settings.k8s_api_request_retry_timeout,

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 
+from gpuspawner.hub_limits import preparing_seconds
 from gpuspawner.launch.limits import Phase
 from gpuspawner.preflight.decision import Wait
 from gpuspawner.spawn.attempt import Attempt
@@ -24,7 +25,7 @@ def limits(spawner: Host, attempt: Attempt) -> Mapping[Phase, float]:
         scheduled = max(known, for_a_node)
     return {
         Phase.SCHEDULED: scheduled,
-        Phase.PREPARED: spawner.preparing_timeout,
+        Phase.PREPARED: preparing_seconds(spawner.preparing_timeout, attempt.starting),
         Phase.STARTED: attempt.starting,
         Phase.ANSWERED: float(spawner.http_timeout),
     }

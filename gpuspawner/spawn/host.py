@@ -37,7 +37,7 @@ class Host(Settings, Protocol):
     start_timeout: int
     http_timeout: int
     scheduling_timeout: float
-    preparing_timeout: float
+    preparing_timeout: float | None
     check_gpus: bool
     apply_user_options: Any
     pre_spawn_hook: Any

@@ -19,9 +19,12 @@ scheduling_timeout = _seconds(
 ).tag(config=True)
 
 preparing_timeout = _seconds(
-    600.0,
+    None,
+    allow_none=True,
     help="""
     Sets how long a server's volumes and images may take once it has a node, in seconds.
+
+    With ``None``, they may take 600 seconds, or ``KubeSpawner.start_timeout`` if that is longer.
 
     Large images take minutes on a new node. What can't succeed any more, such as an image that
     doesn't exist, ends the start at once.

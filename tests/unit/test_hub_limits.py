@@ -53,7 +53,7 @@ def test_limits_that_just_suit_each_other_are_not() -> None:
 
 
 SETTINGS = SimpleNamespace(
-    start_timeout=300, http_timeout=30, scheduling_timeout=60, preparing_timeout=600,
+    start_timeout=300, http_timeout=30, scheduling_timeout=60, preparing_timeout=None,
     k8s_api_request_timeout=3, k8s_api_request_retry_timeout=30,
 )  # fmt: skip
 

@@ -248,7 +248,7 @@ async def test_a_wait_that_the_hub_has_set_no_time_for_ends_before_the_hub_s_tim
     async def run_start() -> None:
         await spawner._make_create_pod_request(await spawner.get_pod_manifest(), 3)
         attempt = spawner.gates.attempt
-        before = spawner.scheduling_timeout + spawner.preparing_timeout + spawner.http_timeout
+        before = spawner.scheduling_timeout + 600 + spawner.http_timeout
         assert before - 40 < attempt.seconds_left <= before - 30
         assert attempt.seconds_left < longest_wait(attempt.decision.scale_up)
         spawner.gates.attempt = attempt.ending_in(0)
@@ -285,6 +285,6 @@ async def test_a_profile_s_own_timeout_gets_the_time_for_a_node_too(
     await started
 
     assert longer > 0
-    others = spawner.preparing_timeout + spawner.http_timeout
+    others = 600 + spawner.http_timeout
     assert read == [300 + longer + others, 600 + longer + others]
     assert spawner.start_timeout == 300

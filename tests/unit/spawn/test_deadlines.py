@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -39,6 +40,19 @@ def of(decision: Start | Wait) -> Attempt:
 )
 def test_a_pod_gets_the_time_that_its_node_may_take(decision: Start | Wait, seconds: int) -> None:
     assert limits(SPAWNER, of(decision))[Phase.SCHEDULED] == seconds
+
+
+@pytest.mark.parametrize(
+    ("configured", "starting", "seconds"),
+    [(None, 300.0, 600), (None, 3600.0, 3600), (60.0, 300.0, 60), (900.0, 3600.0, 900)],
+)
+def test_images_may_take_as_long_as_with_kubespawner_unless_a_limit_is_set(
+    configured: float | None, starting: float, seconds: int
+) -> None:
+    spawner: Any = SimpleNamespace(**{**vars(SPAWNER), "preparing_timeout": configured})
+    attempt = replace(of(Start(Grant())), starting=starting)
+
+    assert limits(spawner, attempt)[Phase.PREPARED] == seconds
 
 
 def test_the_hub_waits_for_all_phases() -> None:
