@@ -13,6 +13,7 @@ from gpuspawner.launch.limits import Failure, Phase, hopeless, late, phase
 from gpuspawner.launch.trouble import Kind, Trouble
 from gpuspawner.messages.causes import NOTHING
 from gpuspawner.policy import Grant
+from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.preflight.in_view import InView
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.runtime import Runtime
@@ -40,7 +41,9 @@ class Launching:
         self._farewells = runtime.farewells
         self._owner = spawner.user.name
         self._proposal: Proposal = attempt.choice.proposal
+        self._attempt = attempt
         self._limits = limits(spawner, attempt)
+        self._had_longer = False
         in_view = InView(runtime.view, "/".join(self._proposal.key))
         self._sight = Sight(stock, in_view.is_lost, self._why_gone)
         self._course = Course()
@@ -48,7 +51,9 @@ class Launching:
         usual, images = runtime.usual_steps, runtime.view.state.images
         self._telling = Telling(story, attempt.decision, usual, images)
 
-    async def until_failed(self, heard: Heard, judge: Callable[[], Awaitable[object]]) -> NoReturn:
+    async def until_failed(
+        self, heard: Heard, judge: Callable[[], Awaitable[Start | Wait]]
+    ) -> NoReturn:
         """Follow the pod and its events, and tell of them.
 
         If the pod gets no node in time, *judge* may raise a refusal that knows why.
@@ -65,13 +70,18 @@ class Launching:
                 self._telling.tell(seen, self._course)
                 if failure := self._failure(seen):
                     self._note_broken(failure, seen.node)
-                    if failure.late is Phase.SCHEDULED:
-                        await judge()
-                    raise refused(failure, self._proposal.grant)
+                    is_final = failure.late is not Phase.SCHEDULED
+                    if is_final or not self._gets_longer(failure, await judge()):
+                        raise refused(failure, self._proposal.grant)
             waited = time.monotonic() - began
-            if self._sight.is_blind and waited > self._limits[Phase.SCHEDULED]:
+            if self._sight.is_blind and waited > self._blind_seconds:
                 raise refused(Failure(late=Phase.SCHEDULED), self._proposal.grant)
             await self._view.changed(AGAIN_SECONDS)
+
+    @property
+    def _blind_seconds(self) -> float:
+        """How long the pod may be unseen; KubeSpawner reads again after the API server was away."""
+        return max(self._limits[Phase.SCHEDULED], self._limits[Phase.STARTED])
 
     def _why_gone(self) -> Kind | None:
         ending = self._farewells.of(self._proposal.key)
@@ -83,6 +93,24 @@ class Launching:
         at = phase(seen.stages)
         is_late = self._course.in_phase(at) > self._limits[at]
         return late(seen.troubles, at) if is_late else None
+
+    def _gets_longer(self, failure: Failure, decision: Start | Wait) -> bool:
+        """Give a pod that may still get a node more time, once; return whether there is some.
+
+        Its room may have gone, and a new node may come instead. Or kube-scheduler says nothing: it
+        may be waiting for a new volume, which it has made before it binds the pod.
+        """
+        if self._had_longer or isinstance(self._attempt.decision, Wait):
+            return False
+        self._had_longer = True
+        had, left = self._limits[Phase.SCHEDULED], self._attempt.seconds_left
+        is_silent = failure.cause is None or failure.cause.kind is not Kind.UNSCHEDULABLE
+        if isinstance(decision, Wait):
+            longer = had + left
+        else:
+            longer = min(had + left, self._attempt.starting) if is_silent else had
+        self._limits = {**self._limits, Phase.SCHEDULED: longer}
+        return longer > had
 
     def _note_broken(self, failure: Failure, node: str) -> None:
         """Note that the owner's next server should get another node, if this one is broken."""

@@ -1,4 +1,4 @@
-"""A start whose pod the hub never sees ends by its first limit."""
+"""When a start whose pod gets no node is given up."""
 
 from __future__ import annotations
 
@@ -12,18 +12,25 @@ from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.launch.farewells import Farewells
 from gpuspawner.launch.usual import UsualSteps
 from gpuspawner.policy import Grant
-from gpuspawner.preflight.decision import Start
+from gpuspawner.preflight.decision import Start, Wait
+from gpuspawner.scaling.outlook import CanScaleUp
 from gpuspawner.scheduling.node_images import NodeImages
 from gpuspawner.spawn.launching import Launching
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.story import Story
 
 
+@pytest.fixture(autouse=True)
+def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpuspawner.spawn.sight.AGAIN_SECONDS", 0.005)
+
+
 async def changed(_: float) -> None:
     await asyncio.sleep(0)
 
 
-async def test_a_pod_that_came_and_went_unseen_ends_the_start() -> None:
+def launching(pod: object, starting: float, left: float = 60.0) -> Launching:
+    """Return a start whose pod the hub sees as it is given, and never another one."""
     state = SimpleNamespace(images=NodeImages(), pods={}, unbound_pods={}, undecodable=())
     runtime: Any = SimpleNamespace(
         view=SimpleNamespace(changed=changed, state=state, in_touch=lambda: False),
@@ -35,9 +42,9 @@ async def test_a_pod_that_came_and_went_unseen_ends_the_start() -> None:
     attempt: Any = SimpleNamespace(
         choice=SimpleNamespace(proposal=proposal),
         decision=Start(Grant()),
-        is_promised=True,
-        starting=60.0,
+        starting=starting,
         seconds_for_a_node=0,
+        seconds_left=left,
     )
     spawner: Any = SimpleNamespace(
         user=SimpleNamespace(name="ann"),
@@ -45,12 +52,59 @@ async def test_a_pod_that_came_and_went_unseen_ends_the_start() -> None:
         preparing_timeout=60.0,
         http_timeout=30,
     )
+    stock: Any = SimpleNamespace(known_pod=lambda: pod)
+    return Launching(spawner, stock, runtime, Story(), attempt)
 
-    async def judge() -> None:
-        """Nothing is known of the pod."""
 
-    unseen: Any = SimpleNamespace(known_pod=lambda: None)
-    launching = Launching(spawner, unseen, runtime, Story(), attempt)
+async def judge() -> Start | Wait:
+    """Nothing is wrong with the pod."""
+    return Start(Grant())
+
+
+async def judge_wait() -> Start | Wait:
+    return Wait(Grant(), CanScaleUp(1, 2, 3))
+
+
+def pending(**condition: str) -> dict[str, Any]:
+    conditions = [{"type": "PodScheduled", "status": "False", **condition}] if condition else []
+    return {"metadata": {"uid": "u"}, "status": {"phase": "Pending", "conditions": conditions}}
+
+
+NO_ROOM = pending(reason="Unschedulable", message="0/1 nodes are available: 1 Too many pods.")
+
+
+async def test_a_pod_that_came_and_went_unseen_ends_the_start() -> None:
+    unseen = launching(None, starting=0.01)
 
     with pytest.raises(Refusal, match="hasn't given your server a machine in time"):
-        await asyncio.wait_for(launching.until_failed(Heard(), judge), 5)
+        await asyncio.wait_for(unseen.until_failed(Heard(), judge), 5)
+
+
+@pytest.mark.parametrize(
+    ("pod", "judge"),
+    [(pending(), judge), (NO_ROOM, judge_wait)],
+    ids=["kube-scheduler says nothing", "a node comes instead of the room"],
+)
+async def test_a_pod_that_may_still_get_a_node_has_longer(pod: object, judge: Any) -> None:
+    start = launching(pod, starting=60.0)
+
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(start.until_failed(Heard(), judge), 0.1)
+
+
+@pytest.mark.parametrize(
+    ("pod", "judge", "starting", "left"),
+    [
+        (NO_ROOM, judge, 60.0, 60.0),
+        (pending(), judge, 0.02, 60.0),
+        (NO_ROOM, judge_wait, 60.0, 0.02),
+    ],
+    ids=["kube-scheduler says no", "it says nothing for long", "no node comes"],
+)
+async def test_a_pod_that_gets_no_node_ends_the_start(
+    pod: object, judge: Any, starting: float, left: float
+) -> None:
+    start = launching(pod, starting, left)
+
+    with pytest.raises(Refusal, match="hasn't given your server a machine in time"):
+        await asyncio.wait_for(start.until_failed(Heard(), judge), 5)
