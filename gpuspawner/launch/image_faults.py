@@ -10,16 +10,9 @@ from gpuspawner.launch.phrases import Phrases
 from gpuspawner.launch.trouble import About, Fault, Kind
 
 # Definite answers: no new try helps unless somebody changes the image, the registry or the pod.
-_FINAL = frozenset(
-    {
-        Kind.IMAGE_MISSING,
-        Kind.IMAGE_FORBIDDEN,
-        Kind.IMAGE_NAME,
-        Kind.IMAGE_PLATFORM,
-        Kind.IMAGE_NEVER_PULLED,
-        Kind.IMAGE_SIGNATURE,
-    }
-)
+# A new node may get its credentials, or an image that it may not pull itself, a little later
+# (kubernetes/kops#3877).
+_FINAL = frozenset({Kind.IMAGE_MISSING, Kind.IMAGE_NAME, Kind.IMAGE_PLATFORM, Kind.IMAGE_SIGNATURE})
 
 # In this order: a registry that can't be reached also isn't authorized, and "not found" is said of
 # much else than images.

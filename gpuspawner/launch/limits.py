@@ -35,6 +35,8 @@ _PHASES = {
 _ATTEMPTS = {Kind.CRASHED: 3, Kind.OUT_OF_MEMORY: 2, Kind.ENDED: 3}
 """How often something may go wrong that the kubelet tries again."""
 _SECONDS = {
+    Kind.IMAGE_FORBIDDEN: 30.0,
+    Kind.IMAGE_NEVER_PULLED: 300.0,
     Kind.SECRET_MISSING: 30.0,
     Kind.CONFIG_MAP_MISSING: 30.0,
     Kind.KEY_MISSING: 30.0,

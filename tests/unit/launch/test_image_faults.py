@@ -170,7 +170,9 @@ def test_the_text_tells_why(text: str, kind: Kind) -> None:
     ("kind", "is_final"),
     [
         ("manifest unknown", True),
-        ("401 Unauthorized", True),
+        ("401 Unauthorized", False),
+        ("403 Forbidden", False),
+        ("Container image is not present with pull policy of Never", False),
         ("no match for platform in manifest", True),
         ("429 Too Many Requests", False),
         ("i/o timeout", False),

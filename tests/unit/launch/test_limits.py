@@ -58,6 +58,13 @@ def test_what_somebody_may_still_create_has_some_seconds(
     assert hopeless([trouble], lasting) == (Failure(trouble) if is_given_up else None)
 
 
+@pytest.mark.parametrize("kind", [Kind.IMAGE_FORBIDDEN, Kind.IMAGE_NEVER_PULLED])
+def test_a_new_node_has_time_to_get_credentials_and_images(kind: Kind) -> None:
+    trouble = Trouble(kind)
+    assert hopeless([trouble], {kind: 29.0}) is None
+    assert hopeless([trouble], {kind: 300.0}) == Failure(trouble)
+
+
 def test_what_is_over_ends_nothing() -> None:
     over = Trouble(Kind.OUT_OF_MEMORY, attempts=9, is_over=True)
     assert hopeless([over], {Kind.OUT_OF_MEMORY: 1e9}) is None
