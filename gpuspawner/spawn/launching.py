@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import NoReturn
 
 from gpuspawner import messages
@@ -10,6 +11,7 @@ from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.launch.avoided import BROKEN
 from gpuspawner.launch.course import Course
 from gpuspawner.launch.limits import Failure, Phase, hopeless, late, phase
+from gpuspawner.launch.mishaps import is_lost
 from gpuspawner.launch.trouble import Kind, Trouble
 from gpuspawner.messages.causes import NOTHING
 from gpuspawner.policy import Grant
@@ -65,6 +67,7 @@ class Launching:
         self._farewells.forget(self._proposal.key)  # of an older pod of the name
         while True:
             if seen := self._sight.look(heard):
+                seen = self._without_lost(seen)
                 self.troubles = seen.troubles
                 self._course.note(seen.stages, seen.troubles, time.monotonic())
                 self._telling.tell(seen, self._course)
@@ -86,6 +89,14 @@ class Launching:
     def _why_gone(self) -> Kind | None:
         ending = self._farewells.of(self._proposal.key)
         return ending.kind if ending else None
+
+    def _without_lost(self, seen: Seen) -> Seen:
+        """Leave out that the node was lost if it is back; no event of the pod says that."""
+        node = self._view.state.nodes.get(seen.node)
+        if node is None or is_lost(node) or not self._view.in_touch():
+            return seen
+        present = (it for it in seen.troubles if it.is_final or it.kind is not Kind.NODE_LOST)
+        return replace(seen, troubles=tuple(present))
 
     def _failure(self, seen: Seen) -> Failure | None:
         if failure := hopeless(seen.troubles, self._course.lasting()):

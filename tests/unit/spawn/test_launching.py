@@ -1,4 +1,4 @@
-"""When a start whose pod gets no node is given up."""
+"""When a start whose pod gets no node, or loses it, is given up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 
 from gpuspawner.cluster.pod_events import Heard
+from gpuspawner.kube.autoscaling import Event
+from gpuspawner.kube.nodes import Taint
+from gpuspawner.kube.objects import strict_convert
+from gpuspawner.launch import limits
 from gpuspawner.launch.farewells import Farewells
+from gpuspawner.launch.trouble import Kind
 from gpuspawner.launch.usual import UsualSteps
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.decision import Start, Wait
@@ -29,11 +34,15 @@ async def changed(_: float) -> None:
     await asyncio.sleep(0)
 
 
-def launching(pod: object, starting: float, left: float = 60.0) -> Launching:
+def launching(
+    pod: object, starting: float, left: float = 60.0, nodes: dict[str, object] | None = None
+) -> Launching:
     """Return a start whose pod the hub sees as it is given, and never another one."""
-    state = SimpleNamespace(images=NodeImages(), pods={}, unbound_pods={}, undecodable=())
+    state = SimpleNamespace(
+        images=NodeImages(), pods={}, unbound_pods={}, undecodable=(), nodes=nodes or {}
+    )
     runtime: Any = SimpleNamespace(
-        view=SimpleNamespace(changed=changed, state=state, in_touch=lambda: False),
+        view=SimpleNamespace(changed=changed, state=state, in_touch=lambda: bool(nodes)),
         avoided=None,
         farewells=Farewells(),
         usual_steps=UsualSteps(),
@@ -108,3 +117,34 @@ async def test_a_pod_that_gets_no_node_ends_the_start(
 
     with pytest.raises(Refusal, match="hasn't given your server a machine in time"):
         await asyncio.wait_for(start.until_failed(Heard(), judge), 5)
+
+
+TAINTED = (Taint("node.kubernetes.io/unreachable", "", "NoExecute"),)
+
+
+@pytest.mark.parametrize(("taints", "is_lost"), [((), False), (TAINTED, True)])
+async def test_a_node_that_is_back_is_not_lost(
+    taints: tuple[Taint, ...], *, is_lost: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(limits._SECONDS, Kind.NODE_LOST, 0.01)
+    pod = {"metadata": {"uid": "u"}, "spec": {"nodeName": "t4-0"}, "status": {"phase": "Pending"}}
+    start = launching(pod, 60.0, nodes={"t4-0": SimpleNamespace(taints=taints)})
+    start._view.state.pods["jhub/jupyter-ann"] = pod
+    heard = Heard()
+    heard.put(not_ready())
+
+    ended = Refusal if is_lost else TimeoutError
+    with pytest.raises(ended):
+        await asyncio.wait_for(start.until_failed(heard, judge), 0.2)
+
+
+def not_ready() -> Event:
+    plain = {
+        "metadata": {"name": "e"},
+        "involvedObject": {"uid": "u"},
+        "reason": "NodeNotReady",
+        "message": "Node is not ready",
+        "type": "Warning",
+        "lastTimestamp": "2026-11-23T12:00:00Z",
+    }
+    return strict_convert(plain, Event)
