@@ -17,11 +17,15 @@ class StartingMeta(BareMeta, frozen=True):
 
 
 class StartingContainer(KubeStruct, frozen=True):
-    """A container or an init container; a restartable init container keeps running."""
+    """A container or an init container; a restartable init container keeps running.
+
+    Since 1.34, a container's own policy goes before the pod's, and rules go before both.
+    """
 
     name: str = ""
     image: str = ""
     restart_policy: str | None = None
+    restart_policy_rules: list[object] | None = None
     resources: ResourceRequirements | None = None
 
 

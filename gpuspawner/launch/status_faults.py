@@ -54,8 +54,9 @@ def of_end(ended: Terminated, container: Container, restart_policy: str) -> Faul
     fault = found or _of_end(ended, is_init=container.is_init)
     if fault is None:
         return None
-    policy = "Always" if container.is_sidecar else restart_policy
+    policy = container.spec.restart_policy or restart_policy
     ends = policy == "Never" or (policy == "OnFailure" and fault.kind is Kind.ENDED)
+    ends = ends and not container.spec.restart_policy_rules
     return Fault(fault.kind, fault.about, is_final=fault.is_final or ends)
 
 

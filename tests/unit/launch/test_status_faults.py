@@ -149,3 +149,26 @@ def test_a_sidecar_is_always_started_again() -> None:
     sidecar = container(is_init=True, restarts="Always")
 
     assert of_end(Terminated(1), sidecar, "Never") == Fault(Kind.CRASHED)
+
+
+@pytest.mark.parametrize(
+    ("own", "code", "is_final"),
+    [("OnFailure", 1, False), ("OnFailure", 0, True), ("Always", 0, False), ("Never", 1, True)],
+)
+def test_a_container_s_own_policy_goes_before_the_pod_s(
+    own: str, code: int, *, is_final: bool
+) -> None:
+    of_pod = "Always" if is_final else "Never"
+    fault = of_end(Terminated(code), container(restarts=own), of_pod)
+
+    assert fault is not None
+    assert fault.is_final is is_final
+
+
+def test_a_container_with_rules_of_its_own_may_be_started_again() -> None:
+    rules: list[object] = [{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]
+    spec = StartingContainer("a", restart_policy="Never", restart_policy_rules=rules)
+
+    assert of_end(Terminated(42), Container(0, spec, None, is_init=False), "Never") == Fault(
+        Kind.CRASHED
+    )
