@@ -27,6 +27,7 @@ _FIRST = (
     Kind.OUT_OF_MEMORY,
 )
 _BY_ITSELF = (Kind.CRASHED, Kind.ENDED)
+_MOST_MEMORY = 2**63 - 1
 _OVERDUE = timedelta(seconds=10)
 """How long after its grace period a pod's end is only late."""
 
@@ -53,7 +54,8 @@ class Ending:
 def read(plain: object) -> Ending | None:
     """Read an ending as `written` made it; None if nobody can, or if there is none."""
     try:
-        return msgspec.convert(plain, Ending) if plain else None
+        ending = msgspec.convert(plain, Ending) if plain else None
+        return ending if ending and ending.moment.tzinfo else None
     except (msgspec.ValidationError, OverflowError):
         return None
 
@@ -100,8 +102,12 @@ def _cause(pod: StartingPod) -> Trouble | None:
 def _asked(pod: StartingPod) -> datetime | None:
     """Return when somebody asked for the pod's deletion."""
     ends = moment(pod.metadata.deletion_timestamp)
-    grace = timedelta(seconds=pod.metadata.deletion_grace_period_seconds or 0)
-    return ends - grace if ends is not None else None
+    if ends is None:
+        return None
+    try:
+        return ends - timedelta(seconds=pod.metadata.deletion_grace_period_seconds or 0)
+    except OverflowError:  # a pod that may take forever
+        return None
 
 
 def memory_limit(pod: StartingPod, container: str) -> int:
@@ -110,7 +116,7 @@ def memory_limit(pod: StartingPod, container: str) -> int:
         limits = it.spec.resources.limits if it.spec.resources else None
         if it.name == container and limits and "memory" in limits:
             try:
-                return int(parse_quantity(str(limits["memory"])))
+                return min(int(parse_quantity(str(limits["memory"]))), _MOST_MEMORY)
             except QuantityError:
                 return 0
     return 0

@@ -88,7 +88,7 @@ class _Look:
 
     def _claim(self, volume: str) -> str:
         if volume in self.claims or volume in self.bound:
-            return self.claims.get(volume) or self.bound[volume]
+            return self.claims.get(volume) or self.bound.get(volume, "")
         only = set(self.claims.values())
         is_of_pod = any(it.name == volume for it in self.pod.spec.volumes or ())
         return only.pop() if volume and len(only) == 1 and not is_of_pod else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from gpuspawner.kube.meta import ResourceRequirements
 from gpuspawner.kube.startup import StartingPod
 from gpuspawner.launch.ending import Ending, ending_of, is_overdue, read, written
 from gpuspawner.launch.trouble import Kind
+from gpuspawner.messages import last_server_ended
 from tests.unit.launch.starts import at, condition, ended, start
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
@@ -132,6 +134,20 @@ def _memory(pod: StartingPod, limit: str | None) -> int:
     return ending.memory
 
 
+@pytest.mark.parametrize("grace", [2**63 - 1, 10**11, -(2**63)])
+def test_a_grace_period_beyond_all_times_is_none(grace: int) -> None:
+    pod = start(phase="Failed", metadata={**deleted(60), "deletionGracePeriodSeconds": grace})
+
+    assert kind(pod) is Kind.DELETED
+
+
+def test_a_limit_beyond_all_numbers_can_be_told() -> None:
+    killed = start(notebook={"state": ended(137, "OOMKilled")})
+    ending = replace(Ending(Kind.OUT_OF_MEMORY, NOW), memory=_memory(killed, "9" * 300 + "Ei"))
+
+    assert "GiB" in last_server_ended(ending, NOW) or "EiB" in last_server_ended(ending, NOW)
+
+
 def test_a_deleted_pod_is_overdue_only_some_time_after_its_grace() -> None:
     ends = datetime(2026, 11, 21, 20, 31, 30, tzinfo=UTC)
     pod = start(metadata=deleted(60))
@@ -149,7 +165,15 @@ def test_what_is_written_is_read_again() -> None:
 
 @pytest.mark.parametrize(
     "plain",
-    [None, {}, [], "evicted", {"kind": "from the future", "moment": at(0)}, {"kind": "evicted"}],
+    [
+        None,
+        {},
+        [],
+        "evicted",
+        {"kind": "from the future", "moment": at(0)},
+        {"kind": "evicted"},
+        {"kind": "evicted", "moment": "2026-11-21T20:30:00"},
+    ],
 )
 def test_what_nobody_can_read_is_no_ending(plain: object) -> None:
     assert read(plain) is None
