@@ -55,9 +55,9 @@ def read(plain: object) -> Ending | None:
     """Read an ending as `written` made it; None if nobody can, or if there is none."""
     try:
         ending = msgspec.convert(plain, Ending) if plain else None
-        return ending if ending and ending.moment.tzinfo else None
     except (msgspec.ValidationError, OverflowError):
         return None
+    return ending if ending and ending.moment.tzinfo else None
 
 
 def written(ending: Ending) -> dict[str, object]:

@@ -4,6 +4,7 @@ Every page says how the last servers ended. The home page also says when those t
 and what has happened to them since they started. The form says it of its own server.
 """
 
+import logging
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,13 +20,32 @@ from gpuspawner.runtime import Runtime
 from gpuspawner.spawn.endings import last_of, read_pod
 from gpuspawner.spawn.host import Host
 
+log = logging.getLogger(__name__)
+
 _NEWS = timedelta(days=1)
 """How long pages say that a server has ended; the form says it until the next start."""
 
 
 def announce(hub: Any, running: Runtime) -> None:
     """Let the hub's pages tell of the user's servers."""
-    jupyterhub.announce(hub, told_everywhere, lambda user: told_at_home(running, user))
+
+    def at_home(user: Any) -> Markup:
+        return told_at_home(running, user)
+
+    jupyterhub.announce(hub, _or_nothing(told_everywhere), _or_nothing(at_home))
+
+
+def _or_nothing(told: jupyterhub.Told) -> jupyterhub.Told:
+    """Return a function that tells nothing if it fails: each page of the hub calls it."""
+
+    def safely(user: Any) -> Markup:
+        try:
+            return told(user)
+        except Exception:
+            log.exception("Can't tell of a user's servers")
+            return Markup()
+
+    return safely
 
 
 def told_everywhere(user: Any) -> Markup:

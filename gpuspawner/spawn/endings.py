@@ -84,9 +84,20 @@ class Endings:
 
     def farewell(self, pod: object) -> None:
         """Note the last of any server's pod that is gone: all spawners share one reflector."""
-        self._runtime.farewells.note(pod)
+        try:
+            self._runtime.farewells.note(pod)
+        except Exception:  # KubeSpawner's reflector must go on
+            self._spawner.log.exception("Can't note how a pod ended")
 
     def polled(self, status: int | None, before: object) -> int | None:
+        """As `_polled`, or KubeSpawner's status if that fails: the hub drops what it can't poll."""
+        try:
+            return self._polled(status, before)
+        except Exception:
+            self._spawner.log.exception("Can't tell how %s ended", log_name(self._spawner))
+            return status
+
+    def _polled(self, status: int | None, before: object) -> int | None:
         """Note why a server has ended, if it has; return what the hub shall think of it.
 
         Args:

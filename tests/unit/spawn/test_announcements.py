@@ -14,7 +14,12 @@ from sqlalchemy.exc import PendingRollbackError
 from gpuspawner.compat import jupyterhub
 from gpuspawner.launch.ending import Ending, utc_now, written
 from gpuspawner.launch.trouble import Kind
-from gpuspawner.spawn.announcements import told_at_home, told_everywhere, told_on_form
+from gpuspawner.spawn.announcements import (
+    announce,
+    told_at_home,
+    told_everywhere,
+    told_on_form,
+)
 from tests.unit.spawn.hubs import StillHub
 
 LOST = "ended because its machine was lost."
@@ -81,6 +86,18 @@ def announcements(**variables: object) -> dict[str, Any]:
         name: value(object()) if callable(value) else value
         for name, value in hub.template_vars.items()
     }
+
+
+def test_a_bug_of_ours_breaks_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: object) -> None:
+        raise KeyError("a bug")
+
+    monkeypatch.setattr("gpuspawner.spawn.announcements._ended", fails)
+    hub = SimpleNamespace(template_vars={"announcement": "Maintenance on Monday"})
+    announce(hub, None)  # type: ignore[arg-type]
+    told: Any = hub.template_vars["announcement"]
+
+    assert told(person()) == "Maintenance on Monday"
 
 
 def test_the_form_s_page_shows_only_the_hub_s_own_announcement() -> None:

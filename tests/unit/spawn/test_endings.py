@@ -112,6 +112,21 @@ def test_a_pod_that_has_ended_meanwhile_and_stays_tells_why(up: GPUSpawner) -> N
     assert kind(up) is Kind.EVICTED
 
 
+def test_a_bug_of_ours_leaves_the_hub_with_kubespawner_s_own_status(
+    up: GPUSpawner, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: object) -> None:
+        raise KeyError("a bug")
+
+    monkeypatch.setattr("gpuspawner.spawn.endings.read_pod", fails)
+    monkeypatch.setattr("gpuspawner.launch.farewells.ending_of", fails)
+
+    assert up.gates.endings.polled(None, pod()) is None
+    assert up.gates.endings.polled(1, pod()) == 1
+    up.gates.endings.farewell(pod("EvictionByEvictionAPI"))
+    assert "Can't note how a pod ended" in caplog.text
+
+
 def test_a_pod_that_is_gone_without_a_word_was_deleted(up: GPUSpawner) -> None:
     up.gates.endings.polled(1, None)
     stop(up)
