@@ -132,19 +132,31 @@ class Stock:
 
     def known_pod(self) -> Any:
         """Return the server's pod as KubeSpawner last saw it; None if it has seen none."""
-        spawner = self._spawner
-        reflector = spawner.reflectors.get(spawner._get_reflector_key("pods"))
+        spawner, reflector = self._spawner, self.reflector("pods")
         key = f"{spawner.namespace}/{spawner.pod_name}"
         return reflector.pods.get(key) if reflector is not None else None
+
+    def knows_pods(self) -> bool:
+        """Whether KubeSpawner has read the pods; some starts that fail let it read all anew."""
+        reflector = self.reflector("pods")
+        return reflector is not None and reflector.first_load_future.done()
 
     async def start_reflector(self, kind: str, *args: Any, **kwargs: Any) -> Any:
         """Start following the pods or events of a namespace, once for all spawners."""
         return await self.kubespawner._start_reflector(kind, *args, **kwargs)
 
-    def drop_reflector(self, kind: str) -> None:
-        """Drop a reflector, so that the next start makes a new one."""
-        key = self._spawner._get_reflector_key(kind)
-        self._spawner.reflectors.pop(key, None)
+    def drop_reflector(self, kind: str, before: Any) -> None:
+        """Drop a reflector that failed, so that the next start makes a new one.
+
+        The one *before* it still runs if it was only to be replaced: other starts need it.
+        """
+        key, reflectors = self._spawner._get_reflector_key(kind), self._spawner.reflectors
+        if reflectors.pop(key, None) is not before and before is not None:
+            reflectors[key] = before
+
+    def reflector(self, kind: str) -> Any:
+        """Return the reflector of a kind; None if there is none."""
+        return self._spawner.reflectors.get(self._spawner._get_reflector_key(kind))
 
 
 def default_namespace() -> str:

@@ -64,9 +64,10 @@ async def start_reflector(
     KubeSpawner keeps the failed reflector, and every later start would wait for its events. All
     starts wait for one future, so it is shielded: one cancelled start must not cancel the others.
     """
+    before = stock.reflector(kind)
     try:
         made = telling(reflector_class, gone) if kind == "pods" else reflector_class
         return await asyncio.shield(stock.start_reflector(kind, made, **kwargs))
     except Exception:
-        stock.drop_reflector(kind)
+        stock.drop_reflector(kind, before)
         raise

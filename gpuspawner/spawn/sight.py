@@ -95,7 +95,7 @@ class Sight:
     def _read(self) -> bool:
         """Read the pod; return whether it has changed."""
         raw = self._stock.known_pod()
-        if raw is not None:
+        if raw is not None or not self._stock.knows_pods():
             self._shown_at = time.monotonic()
         if raw is None or raw is self._raw:
             return False

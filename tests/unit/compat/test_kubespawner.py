@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -54,3 +55,26 @@ def test_a_pod_whose_containers_have_not_run_is_not(status: dict[str, Any] | Non
 
 def test_a_failed_pod_is_kept_if_the_administrator_keeps_stopped_pods() -> None:
     assert stock({"phase": "Failed"}, deletes=False).stops_pod()
+
+
+def test_a_reflector_that_should_be_replaced_stays_if_the_new_one_fails() -> None:
+    found = stock({"phase": "Pending"})
+    before = found.reflector("pods")
+    found._spawner.reflectors["pods"] = SimpleNamespace(pods={})
+
+    found.drop_reflector("pods", before)
+    assert found.reflector("pods") is before
+
+    found.drop_reflector("pods", before)
+    assert found.reflector("pods") is None
+
+
+async def test_the_pods_are_known_once_they_have_been_read() -> None:
+    found = stock({"phase": "Pending"})
+    first: asyncio.Future[None] = asyncio.Future()
+    found.reflector("pods").first_load_future = first
+
+    assert not found.knows_pods()
+    first.set_result(None)
+    assert found.knows_pods()
+    assert not stock(None).knows_pods()

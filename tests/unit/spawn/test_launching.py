@@ -61,7 +61,7 @@ def launching(
         preparing_timeout=60.0,
         http_timeout=30,
     )
-    stock: Any = SimpleNamespace(known_pod=lambda: pod)
+    stock: Any = SimpleNamespace(known_pod=lambda: pod, knows_pods=lambda: True)
     return Launching(spawner, stock, runtime, Story(), attempt)
 
 

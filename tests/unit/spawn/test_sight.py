@@ -53,7 +53,9 @@ class Window:
         self.heard = Heard()
         self.is_lost = False
         self.farewell: Kind | None = None
-        stock = cast("Stock", SimpleNamespace(known_pod=lambda: self.pod))
+        self.knows_pods = True
+        fake = SimpleNamespace(known_pod=lambda: self.pod, knows_pods=lambda: self.knows_pods)
+        stock = cast("Stock", fake)
         self.sight = Sight(stock, lambda: self.is_lost, lambda: self.farewell)
 
     def look(self) -> Seen | None:
@@ -146,6 +148,16 @@ def test_a_pod_that_is_deleted_is_told_at_once_and_a_missing_one_after_some_seco
     seen = window.look()
     assert seen is not None
     assert seen.troubles[0].kind is Kind.DELETED
+
+
+def test_a_pod_is_not_missing_while_kubespawner_reads_all_pods_anew(window: Window) -> None:
+    window.pod = pod()
+    window.look()
+    window.pod, window.knows_pods = None, False
+    window.clock.now += 60
+    seen = window.look()
+    assert seen is not None
+    assert seen.troubles == ()
 
 
 def test_a_pod_that_came_and_went_between_two_looks_is_told(window: Window) -> None:
