@@ -2,6 +2,7 @@
 
 import time
 
+from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.preflight.reservations import LEFT_SECONDS
 
@@ -27,7 +28,8 @@ class InView:
         """
         is_seen, now = self._is_seen(), time.monotonic()
         self._was_seen = self._was_seen or is_seen
-        if is_seen or not self._view.in_touch():
+        # Without an error, a view may still be reading its first list.
+        if is_seen or not (self._view.in_touch() and isinstance(self._view.health(), Live)):
             self._missing_since = None
             return False
         if self._missing_since is None:
