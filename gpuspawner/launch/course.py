@@ -5,7 +5,7 @@ The hub's own clock measures this: the cluster's clocks may differ from it, and 
 
 from collections.abc import Sequence
 
-from gpuspawner.launch.limits import Phase, phase
+from gpuspawner.launch.limits import TRIED_AGAIN, Phase, phase
 from gpuspawner.launch.steps import Place, Stage, Step
 from gpuspawner.launch.trouble import Kind, Trouble
 
@@ -27,7 +27,7 @@ class Course:
             self._phases[self._phase] = self.in_phase(self._phase) + now - self._now
         self._phase, self._now = phase(stages), now
         self._stages.setdefault((last.step, last.place), now)
-        present = {it.kind for it in troubles if not it.is_over}
+        present = {it.kind for it in troubles if not it.is_over or it.kind in TRIED_AGAIN}
         self._troubles = {it: self._troubles.get(it, now) for it in present}
 
     def in_phase(self, phase: Phase) -> float:
@@ -43,5 +43,8 @@ class Course:
         return self._now - self._stages.get((stage.step, stage.place), self._now)
 
     def lasting(self) -> dict[Kind, float]:
-        """Return for how long each present kind of trouble has been seen without a break."""
+        """Return for how long each present kind of trouble has been seen without a break.
+
+        A try after a crash is no break: the container runs, and may crash again.
+        """
         return {kind: self._now - since for kind, since in self._troubles.items()}

@@ -34,6 +34,10 @@ _PHASES = {
 
 _ATTEMPTS = {Kind.CRASHED: 3, Kind.OUT_OF_MEMORY: 2, Kind.ENDED: 3}
 """How often something may go wrong that the kubelet tries again."""
+_LEAST_SECONDS = {Kind.CRASHED: 10.0, Kind.ENDED: 10.0}
+"""How long it is tried at least: kubelets may be set to wait only a second between two tries."""
+TRIED_AGAIN = frozenset(_ATTEMPTS)
+"""What seems to be over during each new try."""
 _SECONDS = {
     Kind.IMAGE_FORBIDDEN: 30.0,
     Kind.IMAGE_NEVER_PULLED: 300.0,
@@ -77,18 +81,21 @@ def hopeless(
 
     Args:
         troubles: Those that end the start first.
-        lasting: For how many seconds each kind has been seen.
+        lasting: For how many seconds each kind has been seen, as `Course.lasting` counts them.
     """
     seconds = lasting or {}
     for it in troubles:
         if it.is_over:
             continue
-        had_its_chance = it.attempts >= _ATTEMPTS.get(it.kind, it.attempts + 1) or seconds.get(
-            it.kind, 0.0
-        ) >= _SECONDS.get(it.kind, float("inf"))
-        if it.is_final or had_its_chance:
+        if it.is_final or _had_its_chance(it, seconds.get(it.kind, 0.0)):
             return Failure(it)
     return None
+
+
+def _had_its_chance(it: Trouble, seconds: float) -> bool:
+    often = it.attempts >= _ATTEMPTS.get(it.kind, it.attempts + 1)
+    is_tried = often and seconds >= _LEAST_SECONDS.get(it.kind, 0.0)
+    return is_tried or seconds >= _SECONDS.get(it.kind, float("inf"))
 
 
 def late(troubles: Iterable[Trouble], at: Phase) -> Failure:

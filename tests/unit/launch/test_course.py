@@ -47,3 +47,12 @@ def test_a_trouble_lasts_until_it_is_over_and_then_begins_anew() -> None:
         lasting.append(course.lasting().get(Kind.NODE_LOST))
 
     assert lasting == [0, 1, None, 0, 1, None]
+
+
+def test_a_crash_lasts_on_while_the_container_runs_again() -> None:
+    course = Course()
+    crashed, running = Trouble(Kind.CRASHED), Trouble(Kind.CRASHED, is_over=True)
+    for now, found in enumerate([crashed, running, crashed]):
+        course.note([LOOKING], [found], now)
+
+    assert course.lasting() == {Kind.CRASHED: 2}

@@ -33,20 +33,21 @@ def test_what_cannot_pass_ends_a_start_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "attempts", "is_given_up"),
+    ("kind", "attempts", "seconds", "is_given_up"),
     [
-        (Kind.CRASHED, 2, False),
-        (Kind.CRASHED, 3, True),
-        (Kind.OUT_OF_MEMORY, 1, False),
-        (Kind.OUT_OF_MEMORY, 2, True),
-        (Kind.REGISTRY_UNREACHABLE, 50, False),
+        (Kind.CRASHED, 2, 60.0, False),
+        (Kind.CRASHED, 3, 12.0, True),
+        (Kind.CRASHED, 3, 3.0, False),
+        (Kind.OUT_OF_MEMORY, 1, 60.0, False),
+        (Kind.OUT_OF_MEMORY, 2, 1.0, True),
+        (Kind.REGISTRY_UNREACHABLE, 50, 60.0, False),
     ],
 )
 def test_what_the_kubelet_tries_again_has_some_attempts(
-    kind: Kind, attempts: int, *, is_given_up: bool
+    kind: Kind, attempts: int, seconds: float, *, is_given_up: bool
 ) -> None:
     trouble = Trouble(kind, attempts=attempts)
-    assert hopeless([trouble]) == (Failure(trouble) if is_given_up else None)
+    assert hopeless([trouble], {kind: seconds}) == (Failure(trouble) if is_given_up else None)
 
 
 @pytest.mark.parametrize(("seconds", "is_given_up"), [(0.0, False), (29.0, False), (30.0, True)])
