@@ -18,6 +18,9 @@ from kubespawner.clients import load_config, shared_client
 
 AnySpawner = TypeVar("AnySpawner")
 
+SERVER = "notebook"
+"""The name of the server's container."""
+
 _MAKING = ("get_pod_manifest", "load_user_options", "_load_profile", "_apply_overrides")
 """The methods that make a profile's pod."""
 _DRAWING = ("_render_options_form", "_validate_user_options", "_get_initialized_profile_list")

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from gpuspawner import messages
 from gpuspawner.cluster.pod_events import Heard
-from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.compat.kubespawner import SERVER, Stock
 from gpuspawner.launch.avoided import BROKEN
 from gpuspawner.launch.course import Course
 from gpuspawner.launch.limits import Failure, Phase, hopeless, late, phase
@@ -33,6 +33,8 @@ class Launching:
 
     Attributes:
         troubles: What went wrong at the last look.
+        was_ready: Whether all containers have been ready at once, as KubeSpawner asks. From then
+            on it looks at the server's only, and others may end.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Launching:
         self._sight = Sight(stock, in_view.is_lost, self._why_gone)
         self._course = Course()
         self.troubles: tuple[Trouble, ...] = ()
+        self.was_ready = False
         usual, images = runtime.usual_steps, runtime.view.state.images
         self._telling = Telling(story, attempt.decision, usual, images)
 
@@ -99,8 +102,11 @@ class Launching:
         return replace(seen, troubles=tuple(present))
 
     def _failure(self, seen: Seen) -> Failure | None:
-        if failure := hopeless(seen.troubles, self._course.lasting()):
+        decisive = [it for it in seen.troubles if not (self.was_ready and _is_of_other(it))]
+        if failure := hopeless(decisive, self._course.lasting()):
             return failure
+        if self.was_ready:  # `until_it_listens` has the limit of what follows
+            return None
         at = phase(seen.stages)
         is_late = self._course.in_phase(at) > self._limits[at]
         return late(seen.troubles, at) if is_late else None
@@ -127,6 +133,11 @@ class Launching:
         """Note that the owner's next server should get another node, if this one is broken."""
         if node and failure.cause and failure.cause.kind in BROKEN:
             self._avoided.avoid(self._owner, node)
+
+
+def _is_of_other(trouble: Trouble) -> bool:
+    """Whether it is about a container that isn't the server's."""
+    return trouble.about.container not in ("", SERVER)
 
 
 def not_sent(error: TimeoutError) -> Refusal:

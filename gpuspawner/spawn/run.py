@@ -60,6 +60,8 @@ class Run:
             url = await self._stock.run_start()
         except TimeoutError as error:  # in KubeSpawner's words, with the names of pods
             raise (not_started if self.created.is_set() else not_sent)(error) from None
+        if self._launch:
+            self._launch.was_ready = True
         await until_it_listens(url, self._spawner.http_timeout, self._troubles)
         return url
 

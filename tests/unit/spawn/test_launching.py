@@ -119,6 +119,43 @@ async def test_a_pod_that_gets_no_node_ends_the_start(
         await asyncio.wait_for(start.until_failed(Heard(), judge), 5)
 
 
+@pytest.mark.parametrize(
+    ("container", "was_ready", "goes_on"),
+    [("setup", True, True), ("setup", False, False), ("notebook", True, False)],
+)
+async def test_only_the_server_s_container_counts_once_all_have_been_ready(
+    container: str, *, was_ready: bool, goes_on: bool
+) -> None:
+    done = {"name": container, "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
+    pod = {
+        "metadata": {"uid": "u"},
+        "spec": {"restartPolicy": "OnFailure", "containers": [{"name": container}]},
+        "status": {"phase": "Running", "containerStatuses": [done]},
+    }
+    start = launching(pod, starting=60.0)
+    start.was_ready = was_ready
+
+    with pytest.raises(TimeoutError if goes_on else Refusal):
+        await asyncio.wait_for(start.until_failed(Heard(), judge), 0.1)
+
+
+@pytest.mark.parametrize(("was_ready", "goes_on"), [(True, True), (False, False)])
+async def test_the_time_to_answer_is_none_of_the_containers_start(
+    *, was_ready: bool, goes_on: bool
+) -> None:
+    runs = {"name": "notebook", "state": {"running": {}}, "ready": was_ready}
+    pod = {
+        "metadata": {"uid": "u"},
+        "spec": {"containers": [{"name": "notebook"}]},
+        "status": {"phase": "Running", "containerStatuses": [runs]},
+    }
+    start = launching(pod, starting=0.01)
+    start.was_ready = was_ready
+
+    with pytest.raises(TimeoutError if goes_on else Refusal):
+        await asyncio.wait_for(start.until_failed(Heard(), judge), 0.1)
+
+
 TAINTED = (Taint("node.kubernetes.io/unreachable", "", "NoExecute"),)
 
 
