@@ -39,7 +39,7 @@ _CAUSES = {
     Kind.SECRET_MISSING: N_("A part of your server's configuration is missing: “{name}”."),
     Kind.CONFIG_MAP_MISSING: N_("A part of your server's configuration is missing: “{name}”."),
     Kind.KEY_MISSING: N_("A part of your server's configuration is missing: “{name}”."),
-    Kind.RUNS_AS_ROOT: N_("The image runs as root, which this hub doesn't allow."),
+    Kind.RUNS_AS_ROOT: N_("The image may run as root, which this hub doesn't allow."),
     Kind.CONTAINER_CONFIG: N_("Your server's container can't be made."),
     Kind.CONTAINER_CREATION: N_("Your server's container can't be made."),
     Kind.POST_START_HOOK: N_("Your server's container can't be made."),
