@@ -140,7 +140,7 @@ def way_out(trouble: Trouble) -> str:
     if kind in _CHOOSE:
         return _("Please choose another image, or ask your administrator.")
     if kind is Kind.OUT_OF_MEMORY:
-        return _("Please choose more memory.")
+        return words.choose_more_memory()
     if kind is Kind.VOLUME_IN_USE:
         return _("Please stop your other server that uses them, or try again in a few minutes.")
     if kind in _ELSEWHERE:

@@ -11,7 +11,6 @@ from gpuspawner.launch.mishaps import Mishap
 from gpuspawner.launch.trouble import Kind, Trouble
 from gpuspawner.messages import words
 from gpuspawner.messages.causes import way_out
-from gpuspawner.quoting import one_line
 
 _CAUSES = {
     Kind.NODE_LOST: N_("{server} ended because its machine was lost."),
@@ -68,9 +67,9 @@ def _lead(ending: Ending) -> str:
 
 
 def _rest(ending: Ending, now: datetime) -> list[str]:
-    said = one_line(ending.last_words.strip()[-300:])
-    quoted = _("Its last words: “{text}”.").format(text=said)
-    parts = quoted if said else "", _ago(ending.moment, now), _way_out(ending.kind)
+    # The kernel ends what takes too much memory, so the last words don't say why.
+    quoted = words.last_words(ending.last_words) if ending.kind is Kind.CRASHED else ""
+    parts = quoted, _ago(ending.moment, now), _way_out(ending.kind)
     return [it for it in parts if it]
 
 
@@ -100,7 +99,7 @@ def _happened(found: Mishap) -> tuple[str, str]:
             lead = _("{server} was restarted because it took more memory than it has.")
             if found.memory:
                 lead = _("{server} was restarted because it took more than its {memory} of memory.")
-            return lead, _("Please choose more memory.")
+            return lead, words.choose_more_memory()
         case _:
             return _("{server} was restarted because it crashed."), ""
 

@@ -9,7 +9,6 @@ from gpuspawner.messages import words
 from gpuspawner.messages.causes import NOTHING, cause, way_out
 from gpuspawner.messages.words import Message, so_far
 from gpuspawner.policy import Grant
-from gpuspawner.quoting import one_line
 
 
 def step(stage: Stage, usual: float | None = None, size: int | None = None) -> Message:
@@ -96,7 +95,7 @@ def failure(failed: Failure, grant: Grant = NOTHING) -> Message:
     if failed.cause is None or failed.cause.kind is Kind.UNSCHEDULABLE:
         return Message.of(_late(failed.late), words.retry_or_tell())
     lead = cause(failed.cause, grant)
-    return Message.of(lead, *_last_words(failed.cause), way_out(failed.cause))
+    return Message.of(lead, _last_words(failed.cause), way_out(failed.cause))
 
 
 def unexplained() -> Message:
@@ -121,11 +120,8 @@ def _late(phase: Phase | None) -> str:
             return _("Your server didn't start in time.")
 
 
-def _last_words(trouble: Trouble) -> tuple[str, ...]:
-    """Quote the last line that a container has written, unless it was our own check."""
-    if trouble.kind is Kind.GPUS_MISSING:
-        return ()
-    said = trouble.exit.last_words.strip() if trouble.exit else ""
-    if not said or trouble.kind not in (Kind.CRASHED, Kind.ENDED):
-        return ()
-    return (_("Its last words: “{text}”.").format(text=one_line(said.splitlines()[-1])),)
+def _last_words(trouble: Trouble) -> str:
+    """Quote the last line of a container that ended by itself; the check's own says nothing."""
+    if trouble.exit is None or trouble.kind not in (Kind.CRASHED, Kind.ENDED):
+        return ""
+    return words.last_words(trouble.exit.last_words)

@@ -8,6 +8,7 @@ from gpuspawner.kube.quantity import format_bytes
 from gpuspawner.language import all_of, ngettext
 from gpuspawner.language import gettext as _
 from gpuspawner.policy import Grant
+from gpuspawner.quoting import one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +158,18 @@ def ask_alone() -> str:
 def tell() -> str:
     """Say who can help if the user can't."""
     return _("Please tell your administrator. The hub's log has the details.")
+
+
+def last_words(text: str) -> str:
+    """Quote the last line that a container has written; "" if it wrote nothing."""
+    lines = filter(None, map(one_line, reversed(text.splitlines())))
+    last = next(lines, "")
+    return _("Its last words: “{text}”.").format(text=last) if last else ""
+
+
+def choose_more_memory() -> str:
+    """Say what helps a server that took more memory than it had."""
+    return _("Please choose more memory, or ask your administrator.")
 
 
 def retry() -> str:

@@ -198,7 +198,7 @@ def test_a_server_that_takes_too_much_memory_is_told_its_limit(hub: RunningHub) 
     until_ended(hub, "oom")
 
     sentence = "{server} ended because it took more than its 2 GiB of memory."
-    tells(hub, "oom", f"{sentence} Please choose more memory.")
+    tells(hub, "oom", f"{sentence} Please choose more memory, or ask your administrator.")
 
 
 def test_a_server_that_the_kubelet_restarts_is_up_and_is_told_why(hub: RunningHub) -> None:
@@ -207,7 +207,7 @@ def test_a_server_that_the_kubelet_restarts_is_up_and_is_told_why(hub: RunningHu
 
     sentence = (
         "Your default server was restarted because it took more than its 2 GiB of memory. Please "
-        "choose more memory."
+        "choose more memory, or ask your administrator."
     )
     wait_for(lambda: sentence in hub.person("again").open("/hub/home").text)
 

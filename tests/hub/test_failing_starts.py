@@ -98,7 +98,8 @@ FAULTS = {
     ),
     "memory": Failing(
         {"exits-after": "0", "exit-reason": "OOMKilled", "exit-code": "137"},
-        "Your server took more memory than it has while it started. Please choose more memory.",
+        "Your server took more memory than it has while it started. Please choose more memory, or "
+        "ask your administrator.",
     ),
     "done": Failing(
         {"exits-after": "0", "exit-code": "0"},

@@ -34,14 +34,14 @@ GIB = 2**30
             Ending(Kind.OUT_OF_MEMORY, NOW, memory=16 * GIB),
             (
                 "Your last server ended because it took more than its 16 GiB of memory. Please "
-                "choose more memory."
+                "choose more memory, or ask your administrator."
             ),
         ),
         (
-            Ending(Kind.OUT_OF_MEMORY, NOW),
+            Ending(Kind.OUT_OF_MEMORY, NOW, last_words="[I 20:30 ServerApp] Saving file"),
             (
                 "Your last server ended because it took more memory than it had. Please choose "
-                "more memory."
+                "more memory, or ask your administrator."
             ),
         ),
         (
@@ -49,10 +49,10 @@ GIB = 2**30
             "Your last server ended after 2 hours, the longest that it may run.",
         ),
         (
-            Ending(Kind.CRASHED, NOW, last_words="\nTraceback:\nNo {server}\n"),
+            Ending(Kind.CRASHED, NOW, last_words="\nTraceback:\nNo {server}\n\x00\n"),
             (
-                "Your last server crashed. Its last words: “Traceback: No {server}”. Please "
-                "start it again, and tell your administrator if it ends again."
+                "Your last server crashed. Its last words: “No {server}”. Please start it again, "
+                "and tell your administrator if it ends again."
             ),
         ),
         (
@@ -112,14 +112,15 @@ def test_other_pages_name_the_server_and_show_markup_as_text() -> None:
             Mishap(Kind.OUT_OF_MEMORY, NOW - timedelta(minutes=5), 2 * GIB),
             (
                 "<strong>train</strong> was restarted because it took more than its 2 GiB of "
-                "memory. That was 5 minutes ago. Please choose more memory."
+                "memory. That was 5 minutes ago. Please choose more memory, or ask your "
+                "administrator."
             ),
         ),
         (
             Mishap(Kind.OUT_OF_MEMORY, NOW),
             (
                 "<strong>train</strong> was restarted because it took more memory than it has. "
-                "Please choose more memory."
+                "Please choose more memory, or ask your administrator."
             ),
         ),
         (
