@@ -5,7 +5,7 @@ and what has happened to them since they started. The form says it of its own se
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -104,5 +104,7 @@ def told_on_form(spawner: Host) -> str:
     return messages.last_server_ended(ending, utc_now()) if ending else ""
 
 
-def _lines(lines: Any) -> Markup:
-    return Markup("<br>").join(line for line in lines if line)
+def _lines(lines: Iterable[Markup]) -> Markup:
+    """Join them; the last words of a server may be longer than a phone is wide."""
+    joined = Markup("<br>").join(filter(None, lines))
+    return joined and Markup('<span class="text-break">{}</span>').format(joined)

@@ -19,7 +19,7 @@ from tests.waiting import wait_for
 
 NAMESPACE = "launches"
 GPU = "nvidia.com/gpu"
-LONG = "registry.example.org/" + "a-team-with-quite-a-long-name/" * 3 + "software:2026-11-23"
+LONG = "registry.example.org/the_software_of_a_team_with_quite_a_long_name/lab:2026-11-23"
 """An image's name that doesn't fit a phone."""
 NO_PROGRAM = 'exec: "jupyterhub-singleuser": executable file not found in $PATH'
 LAST_WORDS = "ImportError: <b>libcudnn.so.9</b>: cannot open shared object file"

@@ -107,6 +107,18 @@ def test_the_page_of_a_failure_leads_to_the_form(
     assert page.url == f"{hub.url}/hub/spawn/bob"
 
 
+def test_a_long_name_fits_a_phone(visit: Visit, hub: RunningHub, folder: Path) -> None:
+    page = visit(hub, "pia", size=PHONE, shown="#spawn_form")
+    follow(page, folder, "missing-image")
+    until_it_has_failed(page)
+    assert overflow(page) <= 0
+    page.get_by_role("link", name="Start again").click()
+    told = page.get_by_text("Your last start failed: There is no image")
+    picture(page, folder, "long-name")
+    assert told.evaluate("(line) => line.scrollWidth <= line.clientWidth")
+    assert overflow(page) <= 0
+
+
 def test_what_is_opened_stays_open_when_more_is_told(
     visit: Visit, hub: RunningHub, folder: Path
 ) -> None:

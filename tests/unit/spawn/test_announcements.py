@@ -40,7 +40,8 @@ def test_every_page_tells_how_the_last_servers_ended() -> None:
     user = person(train=state(), demo=state(), other={"pod_name": "x"}, new=None)
 
     assert told_everywhere(user) == (
-        f"<strong>demo</strong> {LOST} {AGAIN}<br><strong>train</strong> {LOST} {AGAIN}"
+        f'<span class="text-break"><strong>demo</strong> {LOST} {AGAIN}<br>'
+        f"<strong>train</strong> {LOST} {AGAIN}</span>"
     )
 
 
