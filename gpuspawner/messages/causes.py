@@ -15,14 +15,14 @@ _CAUSES = {
     Kind.IMAGE_FORBIDDEN: N_(
         "The image “{image}” doesn't exist, or the cluster may not download it."
     ),
-    Kind.IMAGE_NAME: N_("“{image}” is no valid name of an image."),
+    Kind.IMAGE_NAME: N_("“{image}” isn't a valid image name."),
     Kind.IMAGE_PLATFORM: N_("The image “{image}” isn't made for this machine's processor."),
     Kind.IMAGE_NEVER_PULLED: N_(
         "The machine doesn't have the image “{image}”, and may not download it."
     ),
     Kind.IMAGE_SIGNATURE: N_("The image “{image}” has no valid signature."),
     Kind.REGISTRY_UNREACHABLE: N_("The registry of the image “{image}” can't be reached."),
-    Kind.REGISTRY_LIMIT: N_("The registry of the image “{image}” lets nobody download more now."),
+    Kind.REGISTRY_LIMIT: N_("The registry of the image “{image}” allows no more downloads now."),
     Kind.PULL_SECRET: N_("The cluster has no password for the registry of your server's image."),
     Kind.PULL_FAILED: N_("The image “{image}” can't be downloaded."),
     Kind.PULL_BACK_OFF: N_("The image “{image}” can't be downloaded."),
@@ -40,9 +40,9 @@ _CAUSES = {
     Kind.CONFIG_MAP_MISSING: N_("A part of your server's configuration is missing: “{name}”."),
     Kind.KEY_MISSING: N_("A part of your server's configuration is missing: “{name}”."),
     Kind.RUNS_AS_ROOT: N_("The image may run as root, which this hub doesn't allow."),
-    Kind.CONTAINER_CONFIG: N_("Your server's container can't be made."),
-    Kind.CONTAINER_CREATION: N_("Your server's container can't be made."),
-    Kind.POST_START_HOOK: N_("Your server's container can't be made."),
+    Kind.CONTAINER_CONFIG: N_("Your server's container can't be created."),
+    Kind.CONTAINER_CREATION: N_("Your server's container can't be created."),
+    Kind.POST_START_HOOK: N_("Your server's container can't be created."),
     Kind.DEVICE_TAKEN: N_("The GPU was taken just before your server got it."),
     Kind.DEVICE_BROKEN: N_(
         "The machine can't give your server its GPU: the GPU or its driver is broken."
@@ -51,7 +51,7 @@ _CAUSES = {
         "The machine can't give your server its GPU: the GPU or its driver is broken."
     ),
     Kind.GPUS_MISSING: N_("The machine hasn't given your server its GPUs."),
-    Kind.GPU_DRIVER: N_("The machine's GPU driver fails, or doesn't fit the image."),
+    Kind.GPU_DRIVER: N_("The machine's GPU driver fails, or doesn't work with the image."),
     Kind.NODE_FULL: N_("The machine has refused your server."),
     Kind.NODE_CHANGED: N_("The machine has refused your server."),
     Kind.TOPOLOGY: N_("The machine has refused your server."),
@@ -63,7 +63,7 @@ _CAUSES = {
     Kind.TAINTED: N_("The machine is being taken out of service."),
     Kind.NODE_SHUTDOWN: N_("The machine is being taken out of service."),
     Kind.NODE_LOST: N_("The machine doesn't answer any more."),
-    Kind.DEADLINE: N_("Your server has reached its longest life."),
+    Kind.DEADLINE: N_("Your server has reached the end of its lifetime."),
     Kind.DELETED: N_("Your server was deleted while it started."),
     Kind.HUB_RESTARTED: N_("The hub was restarted while your server started."),
     Kind.FAILED: N_("Your server has failed."),

@@ -21,6 +21,8 @@ from gpuspawner.admission.rejection import (
     Rejection,
     Use,
 )
+from gpuspawner.launch.limits import Failure, Phase
+from gpuspawner.launch.trouble import About, Kind, Trouble
 from gpuspawner.messages.scaling import no_more
 from gpuspawner.offers import Accelerator, Offers
 from gpuspawner.options import parse
@@ -57,6 +59,10 @@ def rejected(cause: Cause, of: Of = Of.POD) -> Rejection:
     return Rejection(of, cause, "what the API server said")
 
 
+WHAT = About(image="quay.io/lab:1", name="settings")
+"""What the examples of failed starts are about."""
+UNTOLD = (Kind.HUB_RESTARTED, Kind.UNSCHEDULABLE)
+"""One is about a start that the hub no longer follows; the preflight has its own words for one."""
 WITHOUT = Alternative(Grant(), (Difference.NO_GPU,), None)
 OFFERS = Offers.parse(
     accelerators={
@@ -228,6 +234,20 @@ def test_the_reference_says_why_no_node_comes(why: Why):
 )
 def test_the_readme_quotes_the_messages(sentence: str):
     assert SENTENCES[sentence].text in words("README.md")
+
+
+FAILURES = {
+    **{kind.value: Failure(Trouble(kind, WHAT)) for kind in Kind if kind not in UNTOLD},
+    **{f"not-{phase}": Failure(late=phase) for phase in Phase},
+}
+
+
+@pytest.mark.parametrize("slug", FAILURES)
+def test_the_reference_says_how_each_failure_of_a_start_is_told(slug: str):
+    told = messages.failure(FAILURES[slug]).text
+    rows = (ROOT / "docs/reference/messages.md").read_text().splitlines()
+
+    assert any(f"`{slug}`" in row and row.endswith(f" | {told} |") for row in rows)
 
 
 @pytest.mark.parametrize("slug", [*Reason, *DenialReason])
