@@ -9,12 +9,14 @@ _seconds = partial(Float, min=1.0)
 scheduling_timeout = _seconds(
     60.0,
     help="""
-    Sets how long a server may wait for a node that has room for it, in seconds.
+    Sets how long a server may wait until the scheduler has found a node for it, in seconds.
 
-    A server for which a new node has to come waits for that node instead, as long as the node's
-    autoscaler says that it comes; see :attr:`autoscaling`.
+    If pods of lower priority have to end first, GPUSpawner adds the time that they may take. A
+    server for which a new node has to come waits for that node instead, as long as the node's
+    autoscaler says that it comes; see :attr:`autoscaling`. If GPUSpawner can't tell whether a
+    server has room, the server may wait as long as ``KubeSpawner.start_timeout``.
 
-    .. versionadded:: 0.2
+    .. versionadded:: 0.1
     """,
 ).tag(config=True)
 
@@ -29,10 +31,11 @@ preparing_timeout = _seconds(
     Large images take minutes on a new node. What can't succeed any more, such as an image that
     doesn't exist, ends the start at once.
 
-    After that, ``KubeSpawner.start_timeout`` is the time for the server itself to start. GPUSpawner
-    adds these limits to the timeout that the hub sees.
+    After that, ``KubeSpawner.start_timeout`` limits the start of the containers, and
+    ``KubeSpawner.http_timeout`` the time until the server answers. The timeout that the hub sees is
+    the sum of all these limits.
 
-    .. versionadded:: 0.2
+    .. versionadded:: 0.1
     """,
 ).tag(config=True)
 
@@ -48,6 +51,6 @@ check_gpus = Bool(
     hour, the same user's servers then avoid that machine, if another one has room. The image needs
     ``sh``; without ``python3``, its GPUs aren't checked.
 
-    .. versionadded:: 0.2
+    .. versionadded:: 0.1
     """,
 ).tag(config=True)
