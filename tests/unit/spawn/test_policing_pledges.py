@@ -63,11 +63,8 @@ async def test_a_start_that_fails_before_its_pod_is_sent_leaves_no_pledge(course
     assert course.counted(spawner) == 0
 
 
-async def test_a_start_that_is_cancelled_after_its_pod_was_sent_counts_until_it_is_shown(
-    course: Course,
-) -> None:
-    spawner = course.spawner({"course": {"gpus_per_user": 4}})
-    await begin(spawner, gpus=4)
+def sends_and_waits(spawner: Train) -> asyncio.Event:
+    """Make KubeSpawner's start wait once its pod is sent; return what says that it is."""
     was_sent = asyncio.Event()
 
     async def wait_forever() -> None:
@@ -75,11 +72,23 @@ async def test_a_start_that_is_cancelled_after_its_pod_was_sent_counts_until_it_
         await asyncio.Event().wait()
 
     sends(spawner, wait_forever)
+    return was_sent
+
+
+async def cancel(spawner: Train, was_sent: asyncio.Event) -> None:
     start = asyncio.create_task(spawner.gates.run_start())
     await was_sent.wait()
     start.cancel()
     with pytest.raises(asyncio.CancelledError):
         await start
+
+
+async def test_a_start_that_is_cancelled_after_its_pod_was_sent_counts_until_it_is_shown(
+    course: Course,
+) -> None:
+    spawner = course.spawner({"course": {"gpus_per_user": 4}})
+    await begin(spawner, gpus=4)
+    await cancel(spawner, sends_and_waits(spawner))
     assert course.counted(spawner) == 4
 
     shown = plain("alice", name=spawner.pod_name, containers=[container(gpu=4)])
@@ -97,25 +106,16 @@ async def test_a_cancelled_start_leaves_no_pod_no_pledge_and_no_server(course: C
     """The hub would call a server ready whose start was cancelled."""
     spawner = course.spawner({"course": {"gpus_per_user": 4}})
     await begin(spawner, gpus=4)
-    was_sent, deleted = asyncio.Event(), []
-
-    async def wait_forever() -> None:
-        was_sent.set()
-        await asyncio.Event().wait()
+    was_sent, deleted = sends_and_waits(spawner), []
 
     async def delete_pod(*_: Any) -> bool:
         deleted.append(spawner.pod_name)
         return True
 
-    sends(spawner, wait_forever)
     spawner.stock.stops_pod = lambda: True
     spawner.stock.delete_pod = delete_pod
     spawner.server = Server()
-    start = asyncio.create_task(spawner.gates.run_start())
-    await was_sent.wait()
-    start.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await start
+    await cancel(spawner, was_sent)
 
     assert deleted == [spawner.pod_name]
     assert course.counted(spawner) == 0
@@ -127,19 +127,8 @@ async def test_a_cancelled_start_whose_pod_may_exist_keeps_its_server_for_the_hu
 ) -> None:
     spawner = course.spawner({"course": {"gpus_per_user": 4}})
     await begin(spawner, gpus=4)
-    was_sent = asyncio.Event()
-
-    async def wait_forever() -> None:
-        was_sent.set()
-        await asyncio.Event().wait()
-
-    sends(spawner, wait_forever)
     spawner.server = Server()
-    start = asyncio.create_task(spawner.gates.run_start())
-    await was_sent.wait()
-    start.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await start
+    await cancel(spawner, sends_and_waits(spawner))
 
     assert spawner.server is not None
 
