@@ -3,8 +3,7 @@
 import pytest
 
 from gpuspawner.availability import Availability, State, Surveys, survey
-from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
-from gpuspawner.kube.objects import convert
+from gpuspawner.cluster.health import Forbidden, Reading, Stale, Unreachable
 from gpuspawner.manifest import PodRules
 from gpuspawner.offers import Offers
 from gpuspawner.policy.denial import OverLimit
@@ -13,50 +12,7 @@ from gpuspawner.policy.policies import Limit, Measure, Per, Policy, What
 from gpuspawner.policy.remaining import Remaining
 from gpuspawner.preflight.decision import CanScaleUp, Room
 from gpuspawner.scheduling import ClusterState
-from tests.unit.scaling.outlooks import Cluster
-
-LIVE = Live(0.5)
-T4 = {"counts": [2, 1], "node_selector": {"gpu": "t4"}}
-OFFERS = Offers.parse(accelerators={"t4": T4})
-STOCK = {
-    "metadata": {"name": "jupyter-anna", "namespace": "hub"},
-    "spec": {"containers": [{"name": "notebook", "image": "x"}]},
-}
-
-
-def node(name, gpus, *, spec=None, memory="16Gi", capacity=None):
-    amounts = {"cpu": "8", "memory": memory, "pods": "110", "nvidia.com/gpu": str(gpus)}
-    has = {**amounts, "nvidia.com/gpu": str(gpus if capacity is None else capacity)}
-    return {
-        "metadata": {"name": name, "labels": {"gpu": "t4"}},
-        "spec": spec or {},
-        "status": {"allocatable": amounts, "capacity": has},
-    }
-
-
-def pod(name, on, gpus=0, memory="0"):
-    requests = {"nvidia.com/gpu": str(gpus), "memory": memory}
-    return {
-        "metadata": {"name": name, "namespace": "other"},
-        "spec": {
-            "nodeName": on,
-            "containers": [{"name": "c", "image": "x", "resources": {"requests": requests}}],
-        },
-        "status": {"phase": "Running"},
-    }
-
-
-def look(nodes, pods=(), offers=OFFERS, stock=STOCK):
-    """Return the availability of the first accelerator and of servers without one."""
-    state = ClusterState.from_objects(
-        nodes=nodes, pods=list(pods), deviceClasses=[], priorityClasses=[]
-    )
-    first, *_, plain = survey(state, to_come(state), LIVE, offers, stock, PodRules())
-    return first, plain
-
-
-def to_come(state):
-    return Cluster(state).to_come
+from tests.unit.surveyed import LIVE, OFFERS, STOCK, T4, look, node, pod, to_come
 
 
 def gpus(most_free, free, most, total):
@@ -204,6 +160,8 @@ def test_a_survey_is_kept_only_until_the_cluster_changes():
 
 
 STANDING = Standing(Policy("course"), Limit(Per.USER, Measure(What.GPUS), 2), "", 2)
+
+
 REACHED = Remaining(0, OverLimit(STANDING, 1))
 
 
@@ -226,86 +184,3 @@ def test_a_limit_that_leaves_something_changes_no_state():
     assert Availability(None, State.FREE).within(Remaining(1)) == (
         Availability(None, State.FREE, left=1)
     )
-
-
-WITH_IMAGES = Offers.parse(
-    accelerators={"t4": T4}, images={"lab": {"image": "lab:1"}, "new": {"image": "new:1"}}
-)
-
-
-def having(node, *names):
-    images = [{"names": [name], "sizeBytes": 1} for name in names]
-    return {**node, "status": {**node["status"], "images": images}}
-
-
-def test_an_image_on_every_node_with_room_needs_no_download():
-    nodes = [
-        having(node("a", 1), "docker.io/library/lab:1"),
-        having(node("b", 1), "lab:1", "new:1"),
-    ]
-    here, _ = look(nodes, offers=WITH_IMAGES)
-
-    assert here.at_hand == {"lab"}
-
-
-def test_nodes_without_room_need_no_image():
-    nodes = [
-        having(node("a", 1), "lab:1"),
-        node("full", 1),
-        node("away", 1, spec={"unschedulable": True}),
-    ]
-    here, _ = look(nodes, [pod("x", "full", 1)], offers=WITH_IMAGES)
-
-    assert (here.state, here.at_hand) == (State.FREE, {"lab"})
-
-
-def test_if_one_node_with_room_lists_no_image_nothing_is_said():
-    here, _ = look([having(node("a", 1), "lab:1"), node("b", 1)], offers=WITH_IMAGES)
-
-    assert (here.state, here.at_hand) == (State.FREE, set())
-
-
-def test_without_room_nothing_is_said_of_images():
-    here, _ = look([having(node("a", 1), "lab:1")], [pod("x", "a", 1)], offers=WITH_IMAGES)
-
-    assert (here.state, here.at_hand) == (State.BUSY, set())
-
-
-def test_the_images_of_other_containers_have_to_be_there_too():
-    sidecar = {"name": "sidecar", "image": "sidecar:1"}
-    spec = {**STOCK["spec"], "initContainers": [sidecar]}
-    stock = {**STOCK, "spec": spec}
-
-    without, _ = look([having(node("a", 1), "lab:1")], offers=WITH_IMAGES, stock=stock)
-    whole, _ = look([having(node("a", 1), "lab:1", "sidecar:1")], offers=WITH_IMAGES, stock=stock)
-
-    assert (without.at_hand, whole.at_hand) == (set(), {"lab"})
-
-
-def test_if_another_container_s_image_may_be_outdated_nothing_is_said():
-    spec = {**STOCK["spec"], "initContainers": [{"name": "sidecar", "image": "sidecar"}]}
-    nodes = [having(node("a", 1), "lab:1", "sidecar")]
-    here, _ = look(nodes, offers=WITH_IMAGES, stock={**STOCK, "spec": spec})
-
-    assert here.at_hand == set()
-
-
-def test_an_image_that_may_be_outdated_may_need_a_download():
-    offers = Offers.parse(accelerators={"t4": T4}, images={"lab": {"image": "lab"}})
-    here, _ = look([having(node("a", 1), "lab")], offers=offers)
-
-    assert here.at_hand == set()
-
-
-def test_a_survey_is_made_again_when_a_node_has_pulled_an_image():
-    state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
-    surveys = Surveys(state, to_come(state))
-
-    def at_hand():
-        return surveys.survey(LIVE, WITH_IMAGES, STOCK, PodRules())[0].at_hand
-
-    before, version = at_hand(), state.version
-    state.put(convert("Node", having(node("a", 1), "lab:1")))
-
-    assert (before, at_hand()) == (set(), {"lab"})
-    assert state.version == version

@@ -82,6 +82,13 @@ def node(name: str, gpus: int, **spec: object) -> Plain:
     }
 
 
+def having(plain: Plain, *images: str) -> Plain:
+    """Return a node with images."""
+    status: Any = plain["status"]
+    listed = [{"names": [name], "sizeBytes": 1} for name in images]
+    return {**plain, "status": {**status, "images": listed}}
+
+
 def pod(name: str, gpus: int = 1, on: str = "", **spec: object) -> Plain:
     requests = {GPU: str(gpus), "memory": "1Gi"} if gpus else {"memory": "1Gi"}
     container = {"name": "notebook", "resources": {"requests": requests, "limits": requests}}
