@@ -13,17 +13,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
-import requests
-
-from localcluster.client import unless_gone
 from tests.race.cut_stage import CutStage, cut_stage
-from tests.race.phases import Phase, phases
+from tests.race.cut_starts import READY, TRUE, Cut, Start
+from tests.race.phases import phases
 from tests.waiting import wait_for
 
 SECONDS = 8.0
@@ -31,31 +28,6 @@ SECONDS = 8.0
 _ALIKE = 5
 """How many starts of each phase a wave of the full size has."""
 _PATIENCE = 120.0
-_SILENT = 15.0
-"""The progress stream of a hub that lives is never silent for longer than 8 s."""
-
-_READY = "Server ready at "
-_DELETED = "Spawn failed: Your server was deleted while it started."
-
-
-class Cut(Enum):
-    """What happens in the middle of a phase."""
-
-    HUB = "the hub is killed"
-    API_SERVER = "the API server is restarted"
-    WATCHES = "the hub's connections are cut"
-    POD = "the pod is deleted"
-    CANCELLED = "the start is cancelled"
-
-
-TRUE = {
-    Cut.HUB: "Your last server didn't start, because the hub was restarted meanwhile.",
-    Cut.API_SERVER: _READY,
-    Cut.WATCHES: _READY,
-    Cut.POD: _DELETED,
-    Cut.CANCELLED: "Spawn cancelled",
-}
-"""How the last sentence begins that the owner reads."""
 _TRY_AGAIN = (
     "Spawn failed: The hub can't count right now how much is in use.",
     "Spawn failed: The hub can't start servers right now",
@@ -92,55 +64,6 @@ class Cutting:
         )
         yield from self.wrong
         yield f"wrong: {len(self.wrong)}"
-
-
-@dataclass
-class Start:
-    """One start of one user, who has no other."""
-
-    stage: CutStage
-    phase: Phase
-    cut: Cut
-    number: int
-    last: str = ""
-
-    @property
-    def user(self) -> str:
-        return f"{self.phase.name}-{self.cut.name.lower().replace('_', '-')}-{self.number}"
-
-    @property
-    def pod(self) -> str:
-        return f"jupyter-{self.user}"
-
-    def follow(self) -> None:
-        """Start the server, and remember the last sentence of its progress; "" if it was cut."""
-        with suppress(requests.RequestException):
-            answer = self.stage.hub.start(self.user, {"profile": self.phase.name})
-            assert answer.status_code == 202, answer.text
-            for event in self.stage.hub.follow(self.user, timeout=_SILENT):
-                self.last = event.get("message", self.last)
-
-    @property
-    def is_held(self) -> bool:
-        return self.pod in self.stage.gate.held
-
-    def is_in_phase(self, pods: dict[str, Any]) -> bool:
-        pod = pods.get(self.pod)
-        # The hub tells of a pod as soon as it sees it.
-        return self.is_held or (pod is not None and bool(self.last) and self.phase.is_reached(pod))
-
-    def delete(self) -> None:
-        with unless_gone():
-            self.stage.cluster.api.delete(f"{self.stage.hub.pods.path}/{self.pod}", grace=0)
-
-    def cancel(self) -> None:
-        self.stage.hub.api("DELETE", f"/users/{self.user}/server")
-
-    def read_next_page(self) -> None:
-        """Remember what the owner reads next, whose progress was cut."""
-        page = self.stage.hub.person(self.user).open(f"/hub/spawn/{self.user}")
-        _, begins, rest = page.text.partition(TRUE[Cut.HUB])
-        self.last = begins + rest if begins else f"{page.status} {page.text}"
 
 
 def kill_hub(stage: CutStage, _group: list[Start], _pool: ThreadPoolExecutor) -> None:
@@ -277,11 +200,11 @@ def _judge(stage: CutStage, group: list[Start], ready: list[Start], result: Cutt
         result.wrong.append(f"pods {sorted(stage.pods())} of servers {sorted(owned)}")
     for it in group:
         # A request whose connection was cut is sent again.
-        may_be_sent_again = it.phase.name == "sending" and TRUE[it.cut] == _READY
+        may_be_sent_again = it.phase.name == "sending" and TRUE[it.cut] == READY
         true = (TRUE[it.cut], *(_TRY_AGAIN if may_be_sent_again else ()))
         told = next((begin for begin in true if it.last.startswith(begin)), None)
         if it in ready:
-            told = _READY if it.cut in _SURVIVED else None
+            told = READY if it.cut in _SURVIVED else None
         result.ends[it.phase.name, it.cut.value, it.last if told is None else told] += 1
         if told is None:
             result.wrong.append(f"{it.user} reads {it.last!r}")

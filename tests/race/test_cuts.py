@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.race.cuts import Cut, run
+from tests.race.cut_starts import Cut
+from tests.race.cuts import run
 from tests.race.phases import phases
 
 SECONDS = 3.0
