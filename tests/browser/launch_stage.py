@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Page
 
-from localcluster import ApiError, Fleet, LocalCluster, NodeGroup, rbac
-from tests.browser.policy_stage import held_back
-from tests.hub.pods import Pods
-from tests.hub.running import RunningHub, running_hub
-from tests.servers import single_user
-from tests.waiting import wait_for
+from localcluster import Fleet, LocalCluster, NodeGroup
+from tests.browser.held_hubs import a_held_hub, held_back
+from tests.hub.running import RunningHub
 
 NAMESPACE = "launches"
 GPU = "nvidia.com/gpu"
@@ -88,23 +85,9 @@ def _profile(slug: str, course: Course) -> dict[str, Any]:
 
 PROFILES = [_profile(slug, it) for slug, it in {**OTHERS, **FAILURES}.items()]
 CONFIGURATION = f"""
-import asyncio, os
-from pathlib import Path
-import gpuspawner
-
-async def hold(spawner):
-    while Path(os.environ["HOLD"], spawner.user.name).exists():
-        await asyncio.sleep(0.05)
-
-c.KubeSpawner.namespace = {NAMESPACE!r}
-c.KubeSpawner.cmd = {single_user.COMMAND!r}
-c.KubeSpawner.delete_grace_period = 0
 c.KubeSpawner.http_timeout = 12
-c.KubeSpawner.pre_spawn_hook = hold
 c.KubeSpawner.profile_list = {PROFILES!r}
 c.GPUSpawner.preparing_timeout = 8
-c.JupyterHub.tornado_settings = {{"slow_spawn_timeout": 0}}
-gpuspawner.configure(c)
 """
 _ROOM = {"cpu": "32", "memory": "64Gi", "pods": "110", GPU: "32"}
 NODES = Fleet(
@@ -118,18 +101,8 @@ NODES = Fleet(
 @contextmanager
 def a_hub_of_launches(cluster: LocalCluster, folder: Path) -> Iterator[RunningHub]:
     """Run a hub with these profiles, on a cluster that runs pods."""
-    folder.mkdir()
-    with suppress(ApiError):  # it may be there already
-        cluster.api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-    nodes, pods = cluster.add_nodes(NODES), Pods(cluster, NAMESPACE)
-    kubeconfig = rbac.hub_kubeconfig(cluster, NAMESPACE)
-    environment = {"KUBECONFIG": str(kubeconfig), "HOLD": str(folder)}
-    with running_hub(folder, CONFIGURATION, environment=environment, pods=pods) as hub:
-        hub.until_it_sees_the_cluster()
+    with a_held_hub(cluster, folder, NAMESPACE, NODES, CONFIGURATION) as hub:
         yield hub
-    cluster.api.delete(pods.path, grace=0)
-    wait_for(lambda: not pods.all())
-    cluster.remove_nodes(nodes)
 
 
 def follow(page: Page, folder: Path, profile: str) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from localcluster import ApiError, Fleet, LocalCluster, NodeGroup, rbac
-from tests.hub.pods import Pods
-from tests.hub.running import RunningHub, running_hub
-from tests.servers import single_user
+from localcluster import Fleet, LocalCluster, NodeGroup
+from tests.browser.held_hubs import a_held_hub
+from tests.hub.running import RunningHub
 from tests.waiting import wait_for
 
 NAMESPACE = "policies"
@@ -56,22 +55,9 @@ POLICIES = {
         "show_withheld": True,
     },
 }
-CONFIGURATION = f"""
-import asyncio, os
-from pathlib import Path
-import gpuspawner
-
-async def hold(spawner):
-    while Path(os.environ["HOLD"], spawner.user.name).exists():
-        await asyncio.sleep(0.05)
-
-c.KubeSpawner.namespace = {NAMESPACE!r}
-c.KubeSpawner.cmd = {single_user.COMMAND!r}
-c.KubeSpawner.delete_grace_period = 0
+NAMED_SERVERS = """
 c.KubeSpawner.poll_interval = 1
-c.KubeSpawner.pre_spawn_hook = hold
 c.JupyterHub.allow_named_servers = True
-c.JupyterHub.tornado_settings = {{"slow_spawn_timeout": 0}}
 """
 LAB = f"""
 c.JupyterHub.load_groups = { ({name: {"users": users} for name, users in GROUPS.items()})!r}
@@ -99,28 +85,9 @@ def a_hub_with_policies(cluster: LocalCluster, folder: Path) -> Iterator[Running
 @contextmanager
 def a_hub_with(cluster: LocalCluster, folder: Path, configuration: str) -> Iterator[RunningHub]:
     """Run a hub with this configuration, on the same cluster."""
-    folder.mkdir()
-    with suppress(ApiError):  # it may be there already
-        cluster.api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-    nodes, pods = cluster.add_nodes(NODES), Pods(cluster, NAMESPACE)
-    kubeconfig = rbac.hub_kubeconfig(cluster, NAMESPACE)
-    environment = {"KUBECONFIG": str(kubeconfig), "HOLD": str(folder)}
-    whole = f"{CONFIGURATION}{configuration}\ngpuspawner.configure(c)\n"
-    with running_hub(folder, whole, environment=environment, pods=pods) as hub:
-        hub.until_it_sees_the_cluster()
+    lines = f"{NAMED_SERVERS}{configuration}"
+    with a_held_hub(cluster, folder, NAMESPACE, NODES, lines) as hub:
         yield hub
-    cluster.api.delete(pods.path, grace=0)
-    wait_for(lambda: not pods.all())
-    cluster.remove_nodes(nodes)
-
-
-@contextmanager
-def held_back(folder: Path, user: str) -> Iterator[None]:
-    """Let no server of a user go on starting, in the hub of this folder."""
-    hold = folder / user
-    hold.touch()
-    yield
-    hold.unlink()
 
 
 def give(hub: RunningHub, user: str, server: str, accelerator: str = "t4", gpus: int = 1) -> None:

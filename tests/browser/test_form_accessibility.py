@@ -6,14 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.accessibility import findings, overflow
-from tests.browser.visiting import BY_KEY, DESKTOP, PHONE, Visit, card, live, refuse
+from tests.browser.visiting import BY_KEY, LOOKS, Visit, card, live, refuse
 from tests.hub.running import RunningHub
-
-LOOKS = pytest.mark.parametrize(
-    ("theme", "size"),
-    [("light", DESKTOP), ("dark", DESKTOP), ("light", PHONE), ("dark", PHONE)],
-    ids=["light-desktop", "dark-desktop", "light-phone", "dark-phone"],
-)
 
 
 @LOOKS

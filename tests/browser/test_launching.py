@@ -11,15 +11,9 @@ from playwright.sync_api import Locator, Page, ViewportSize, expect
 from localcluster import LocalCluster
 from tests.browser.accessibility import findings_in, overflow
 from tests.browser.launch_stage import FAILURES, OTHERS, a_hub_of_launches, follow
-from tests.browser.visiting import DESKTOP, Theme, Visit
+from tests.browser.visiting import LOOKS, PHONE, Theme, Visit
 from tests.hub.running import RunningHub
 
-PHONE: ViewportSize = {"width": 360, "height": 740}
-LOOKS = pytest.mark.parametrize(
-    ("theme", "size"),
-    [("light", DESKTOP), ("dark", DESKTOP), ("light", PHONE), ("dark", PHONE)],
-    ids=["light-desktop", "dark-desktop", "light-phone", "dark-phone"],
-)
 THE_END = 30_000
 """Milliseconds in which each of these starts has ended."""
 RAW = "details.gpuspawner-raw"

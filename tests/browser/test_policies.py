@@ -10,13 +10,13 @@ from playwright.sync_api import Locator, Page, ViewportSize, expect
 
 from localcluster import LocalCluster
 from tests.browser.accessibility import findings, overflow
+from tests.browser.held_hubs import held_back
 from tests.browser.policy_stage import (
     HOSTILE,
     ODD_NAME,
     a_hub_with_policies,
     give,
     give_ann_two_of_four,
-    held_back,
     rename,
     use_up_the_share,
 )

@@ -20,14 +20,9 @@ from tests.browser.pools import (
     a_hub_of_pools,
     growing,
 )
-from tests.browser.visiting import DESKTOP, PHONE, Theme, Visit
+from tests.browser.visiting import LOOKS, Theme, Visit
 from tests.hub.running import RunningHub
 
-LOOKS = pytest.mark.parametrize(
-    ("theme", "size"),
-    [("light", DESKTOP), ("dark", DESKTOP), ("light", PHONE), ("dark", PHONE)],
-    ids=["light-desktop", "dark-desktop", "light-phone", "dark-phone"],
-)
 SAID = {
     GROWN: "1 of 1 free",
     AT_ZERO: "takes about 4 minutes to start",

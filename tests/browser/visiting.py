@@ -14,6 +14,11 @@ SCRIPT = pytest.mark.parametrize("script", [True, False], ids=["script", "no-scr
 BY_KEY = {case.key: case for case in ON_A_LIVE_CLUSTER}
 DESKTOP: ViewportSize = {"width": 1100, "height": 900}
 PHONE: ViewportSize = {"width": 360, "height": 740}
+LOOKS = pytest.mark.parametrize(
+    ("theme", "size"),
+    [("light", DESKTOP), ("dark", DESKTOP), ("light", PHONE), ("dark", PHONE)],
+    ids=["light-desktop", "dark-desktop", "light-phone", "dark-phone"],
+)
 Theme = Literal["light", "dark"]
 
 
