@@ -9,6 +9,9 @@ from gpuspawner.preflight.decision import Wait
 from gpuspawner.spawn.attempt import Attempt
 from gpuspawner.spawn.host import Host
 
+_LONGEST = 10.0**8
+"""In seconds: administrators may set infinity, which the hub's timeout can't be."""
+
 
 def limits(spawner: Host, attempt: Attempt) -> Mapping[Phase, float]:
     """Return the limit of each phase, in seconds.
@@ -33,4 +36,4 @@ def limits(spawner: Host, attempt: Attempt) -> Mapping[Phase, float]:
 
 def total(phases: Mapping[Phase, float]) -> int:
     """Return the seconds of all phases; the hub and KubeSpawner give a start up after these."""
-    return math.ceil(sum(phases.values()))
+    return math.ceil(min(sum(phases.values()), _LONGEST))

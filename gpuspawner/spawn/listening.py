@@ -54,7 +54,7 @@ def _address(url: object) -> tuple[str, int] | None:
 
 
 async def _accepts(host: str, port: int) -> bool:
-    with suppress(OSError):
+    with suppress(OSError, UnicodeError):  # as a name that no host can have
         async with asyncio.timeout(_CONNECT_SECONDS):
             _, writer = await asyncio.open_connection(host, port)
         writer.close()

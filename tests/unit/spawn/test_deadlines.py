@@ -55,5 +55,11 @@ def test_images_may_take_as_long_as_with_kubespawner_unless_a_limit_is_set(
     assert limits(spawner, attempt)[Phase.PREPARED] == seconds
 
 
+def test_an_infinite_limit_is_a_very_long_timeout_of_the_hub() -> None:
+    spawner: Any = SimpleNamespace(**{**vars(SPAWNER), "preparing_timeout": float("inf")})
+
+    assert 10**7 < total(limits(spawner, of(Start(Grant())))) < 2**31
+
+
 def test_the_hub_waits_for_all_phases() -> None:
     assert total(limits(SPAWNER, of(Start(Grant())))) == 60 + 600 + 300 + 30

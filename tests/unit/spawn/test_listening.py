@@ -33,7 +33,7 @@ async def test_a_server_that_listens_only_later_is_waited_for(port: int) -> None
         await asyncio.wait_for(waiting, 30)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.3", "no-such-host.invalid"])
+@pytest.mark.parametrize("host", ["127.0.0.3", "no-such-host.invalid", "a" * 64])
 async def test_a_server_that_never_listens_is_refused(port: int, host: str) -> None:
     with pytest.raises(Refusal, match="Your server runs, but doesn't answer"):
         await until_it_listens(f"http://{host}:{port}", 0.3)
