@@ -92,7 +92,7 @@ def hitch(trouble: Trouble, elapsed: int = 0) -> Message:
 
 def failure(failed: Failure, grant: Grant = NOTHING) -> Message:
     """Say why a start is given up, and what helps; *grant* is what the server was to get."""
-    if failed.cause is None or failed.cause.kind is Kind.UNSCHEDULABLE:
+    if failed.cause is None or failed.cause.kind in (Kind.UNSCHEDULABLE, Kind.UNKNOWN):
         return Message.of(_late(failed.late), words.retry_or_tell())
     lead = cause(failed.cause, grant)
     return Message.of(lead, _last_words(failed.cause), way_out(failed.cause))

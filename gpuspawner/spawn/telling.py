@@ -104,16 +104,16 @@ class Telling:
         return self._usual.seconds(stage, Deciding())
 
 
+_UNTOLD = (Kind.UNSCHEDULABLE, Kind.UNKNOWN)
+"""Kinds that no sentence tells: who waits for a node is told so, and a warning in unknown words may
+be about anything. Their texts are among the details."""
+
 _WITHOUT_NODE = (Step.SCHEDULING, Step.NODE_STARTING)
 
 
 def _hitches(seen: Seen, course: Course) -> list[Trouble]:
     """Return what may still pass, unless its cause is told by another trouble."""
-    present = [
-        it
-        for it in seen.troubles
-        if not (it.is_final or it.is_over or it.kind is Kind.UNSCHEDULABLE)
-    ]
+    present = [it for it in seen.troubles if not (it.is_final or it.is_over or it.kind in _UNTOLD)]
     if clear := [it for it in present if it.kind not in VAGUE]:
         return clear
     lasting = course.lasting()

@@ -48,6 +48,12 @@ def test_each_phase_that_takes_too_long_has_its_sentence(phase: Phase) -> None:
     assert text.endswith("Please try again later, or tell your administrator.")
 
 
+def test_a_warning_in_unknown_words_is_not_called_the_cause() -> None:
+    late = Failure(Trouble(Kind.UNKNOWN, texts=("label 'team' is required",)), Phase.PREPARED)
+
+    assert failure(late) == failure(Failure(late=Phase.PREPARED))
+
+
 def test_a_crash_quotes_the_last_line_as_text() -> None:
     said = "Traceback\n  File x\nImportError: <b>torch</b>" + "\x07"
     trouble = Trouble(Kind.CRASHED, exit=Exit(1, last_words=said))

@@ -181,6 +181,7 @@ def test_a_hitch_is_told_once_and_again_at_the_marks_for_as_long_as_it_lasts() -
     "trouble",
     [
         Trouble(Kind.UNSCHEDULABLE, texts=("0/3 nodes are available",)),
+        Trouble(Kind.UNKNOWN, texts=("policy require-labels fail: label 'team' is required",)),
         Trouble(Kind.REGISTRY_UNREACHABLE, is_over=True),
         Trouble(Kind.IMAGE_MISSING, is_final=True),
     ],
