@@ -160,8 +160,6 @@ def test_a_survey_is_kept_only_until_the_cluster_changes():
 
 
 STANDING = Standing(Policy("course"), Limit(Per.USER, Measure(What.GPUS), 2), "", 2)
-
-
 REACHED = Remaining(0, OverLimit(STANDING, 1))
 
 

@@ -15,8 +15,6 @@ RESOLVE = (
     f'rpc error: code = NotFound desc = failed to pull and unpack image "{IMAGE}": failed to'
     f' resolve reference "{IMAGE}": {IMAGE}: not found'
 )
-
-
 PULL_FAILS = [
     event("Pulling", f'Pulling image "{IMAGE}"', 10, container=NOTEBOOK),
     warning("Failed", f'Failed to pull image "{IMAGE}": {RESOLVE}', 12, container=NOTEBOOK),
@@ -24,8 +22,6 @@ PULL_FAILS = [
     warning("BackOff", f'Back-off pulling image "{IMAGE}"', 13, container=NOTEBOOK),
     warning("Failed", "Error: ImagePullBackOff", 14, container=NOTEBOOK),
 ]
-
-
 RUNS = {"state": {"running": {"startedAt": at(60)}}, "ready": True}
 
 

@@ -33,8 +33,6 @@ TEXTS = [
     'exec: "a": executable file not found in $PATH',
     "",
 ]
-
-
 REASONS = [
     "Failed",
     "BackOff",
@@ -53,8 +51,6 @@ REASONS = [
     "New",
     "",
 ]
-
-
 events = st.builds(
     event,
     st.sampled_from(REASONS),
@@ -64,11 +60,7 @@ events = st.builds(
     type_=st.sampled_from(["Warning", "Normal", ""]),
     count=st.integers(-1, 2**40),
 )
-
-
 states = st.sampled_from([{}, RUNS, waiting("ErrImagePull"), {"state": ended(1)}])
-
-
 pods = st.builds(
     start,
     node=st.sampled_from(["", "gpu-1"]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -20,67 +19,26 @@ from gpuspawner.admission.rejection import (
     Rejection,
     Use,
 )
-from gpuspawner.offers import Offers
-from gpuspawner.policy import Grant
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import Reason, Refuse, Start
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
+from tests.unit.preflight.admissions import (
+    OFFERS,
+    OVER,
+    TAINT,
+    NoAnswer,
+    NoTurn,
+    Scripted,
+    choosing,
+    preflight_on,
+)
 from tests.unit.preflight.worlds import (
-    GPU,
-    NAMESPACE,
     Instead,
     StillView,
     node,
-    pod,
     proposal,
 )
-
-OVER = Rejection(Of.POD, OverQuota((Use(GPU, 4, 3, 4),)), "exceeded quota: gpu")
-TAINT = {"key": GPU, "effect": "NoSchedule"}
-OFFERS = Offers.parse(
-    accelerators={"a100": {"node_selector": {"gpu": "a100"}, "counts": [1, 2, 4, 8]}}
-)
-
-
-class Scripted:
-    """Admission that adds *more* to every spec, and rejects pods by the GPUs they ask for."""
-
-    def __init__(self, **more: object) -> None:
-        self.more = more
-        self.refused: set[int] = set()
-        self.no = OVER
-        self.asked: list[int] = []
-
-    async def admit(self, namespace: str, pod: Any) -> Any:
-        assert namespace == NAMESPACE
-        [container] = pod["spec"]["containers"]
-        gpus = int(container["resources"]["limits"].get(GPU, "0"))
-        self.asked.append(gpus)
-        return self.no if gpus in self.refused else {**pod, "spec": {**pod["spec"], **self.more}}
-
-
-class NoAnswer:
-    """Admission whose dry runs fail."""
-
-    async def admit(self, *_: object) -> None:
-        return None
-
-
-class NoTurn:
-    """Admission that has no turn left."""
-
-    async def admit(self, *_: object) -> None:
-        raise TooManyDryRunsError
-
-
-def preflight_on(*nodes: dict[str, object]) -> AdmittedPreflight:
-    return AdmittedPreflight(Preflight(StillView(*(("Node", plain) for plain in nodes))))
-
-
-def choosing(gpus: int) -> Proposal:
-    """Return a proposal; 1, 2, 4 or 8 GPUs of one model are on offer."""
-    return Proposal(NAMESPACE, "a", pod("a", gpus), Grant(OFFERS.accelerators["a100"], gpus))
 
 
 async def instead(
@@ -111,151 +69,6 @@ async def test_a_selector_that_admission_adds_turns_a_yes_into_a_no() -> None:
     assert isinstance(preflight.check(what), Start)
     assert isinstance(await preflight.examine(what, admission), Refuse)
     assert isinstance(await preflight.confirm(what, admission), Refuse)
-
-
-async def test_a_no_needs_no_dry_run_while_admission_has_changed_no_pod() -> None:
-    preflight = preflight_on(node("n", 1))
-    admission = Scripted()
-    await preflight.examine(proposal("a"), admission)
-    admission.asked.clear()
-
-    assert isinstance(await preflight.begin(proposal("b", 8), admission), Refuse)
-    assert admission.asked == []
-
-
-async def test_after_a_sample_the_first_no_needs_no_dry_run_and_is_tried_afterwards() -> None:
-    preflight, admission = preflight_on(node("n", 1)), Scripted()
-    await preflight.try_sample(choosing(2), admission)
-    admission.asked.clear()
-
-    for _ in range(2):
-        assert isinstance(await preflight.begin(choosing(8), admission), Refuse)
-        assert isinstance(await preflight.foretell(choosing(8), admission), Refuse)
-        await asyncio.sleep(0)
-
-    assert admission.asked == [8]
-
-
-async def test_admission_that_treats_a_sample_differently_is_asked_from_the_second_no_on() -> None:
-    preflight = preflight_on(node("n", 1, taints=[TAINT]), node("full", 1))
-    await preflight.try_sample(proposal("a", 2), Scripted())
-    smaller = Scripted(tolerations=[{"operator": "Exists"}])
-    assert isinstance(await preflight.begin(proposal("b", 2), smaller), Refuse)
-    await asyncio.sleep(0)
-    smaller.asked.clear()
-
-    assert isinstance(await preflight.begin(proposal("b", 2), smaller), Refuse)
-    assert smaller.asked == [2]
-
-
-async def test_admission_that_changes_a_sample_is_asked_about_each_no() -> None:
-    preflight, admission = (
-        preflight_on(node("n", 1)),
-        Scripted(tolerations=[{"operator": "Exists"}]),
-    )
-    await preflight.try_sample(proposal("a", 2), admission)
-
-    for _ in range(2):
-        assert isinstance(await preflight.begin(proposal("b", 2), admission), Refuse)
-
-    assert admission.asked == [2, 2, 2]
-
-
-async def test_a_sample_says_nothing_of_what_servers_have_shown() -> None:
-    preflight = preflight_on(node("n", 1))
-    changing = Scripted(tolerations=[{"operator": "Exists"}])
-    await preflight.examine(proposal("a", 2), changing)
-    await preflight.try_sample(proposal("a", 2), Scripted())
-
-    await preflight.begin(proposal("b", 2), changing)
-
-    assert changing.asked == [2, 2]
-
-
-@pytest.mark.parametrize("admission", [NoAnswer(), NoTurn()])
-async def test_a_sample_without_an_answer_says_nothing(admission: Any) -> None:
-    preflight, asked = preflight_on(node("n", 1)), Scripted()
-    await preflight.try_sample(proposal("a", 2), admission)
-
-    await preflight.begin(proposal("b", 2), asked)
-
-    assert asked.asked == [2]
-
-
-async def test_an_open_form_asks_admission_only_about_a_no() -> None:
-    preflight = preflight_on(node("n", 1))
-    admission = Scripted()
-
-    assert isinstance(await preflight.foretell(proposal("a", 1), admission), Start)
-    assert admission.asked == []
-    for _ in range(3):
-        assert isinstance(await preflight.foretell(proposal("a", 8), admission), Refuse)
-    assert admission.asked == [8]
-
-
-async def test_a_no_needs_a_dry_run_once_admission_has_changed_a_pod() -> None:
-    preflight = preflight_on(node("n", 1, taints=[TAINT]))
-    admission = Scripted()
-    await preflight.examine(proposal("a"), admission)
-    admission.more = {"tolerations": [{"operator": "Exists"}]}
-    assert isinstance(await preflight.examine(proposal("a"), admission), Start)
-
-    assert isinstance(await preflight.begin(proposal("b"), admission), Start)
-
-
-async def test_one_changed_pod_is_enough_to_keep_asking_admission() -> None:
-    preflight = preflight_on(node("n", 1, taints=[TAINT]))
-    tolerated = Scripted(tolerations=[{"operator": "Exists"}])
-    await preflight.examine(proposal("a"), tolerated)
-    await preflight.examine(proposal("b"), Scripted())
-
-    assert isinstance(await preflight.begin(proposal("c"), tolerated), Start)
-
-
-class ForAnnAlone:
-    """Admission that treats one user differently."""
-
-    def __init__(self, hers: Scripted) -> None:
-        self._hers = hers
-        self._others = Scripted()
-
-    async def admit(self, namespace: str, pod: Any) -> Any:
-        admission = self._hers if pod["metadata"]["name"] == "ann" else self._others
-        return await admission.admit(namespace, pod)
-
-
-async def test_admissions_answer_for_one_user_is_not_used_for_another() -> None:
-    preflight = preflight_on(node("n", 1, taints=[TAINT]))
-    for_ann_alone = ForAnnAlone(Scripted(tolerations=[{"operator": "Exists"}]))
-
-    assert isinstance(await preflight.examine(proposal("bob"), for_ann_alone), Refuse)
-
-    assert isinstance(await preflight.begin(proposal("ann"), for_ann_alone), Start)
-    assert isinstance(await preflight.begin(proposal("bob"), for_ann_alone), Refuse)
-
-
-@pytest.mark.parametrize(
-    ("kind", "plain"),
-    [
-        ("Node", node("reserved", 1, taints=[TAINT])),
-        ("PriorityClass", {"metadata": {"name": "staff"}, "value": 1000}),
-    ],
-    ids=["a free GPU that only a toleration opens", "a class that ends other people's pods"],
-)
-async def test_a_no_that_admission_could_change_always_needs_a_dry_run(
-    kind: str, plain: dict[str, object]
-) -> None:
-    view = StillView(("Node", node("n", 1)), ("Pod", pod("x", on="n")))
-    preflight, admission = AdmittedPreflight(Preflight(view)), Scripted()
-    await preflight.examine(proposal("a"), admission)
-    admission.asked.clear()
-    assert isinstance(await preflight.begin(proposal("b"), admission), Refuse)
-    assert admission.asked == []
-
-    view.put(kind, plain)
-
-    assert isinstance(await preflight.begin(proposal("b"), admission), Refuse)
-    assert admission.asked == [1]
 
 
 async def test_a_rejected_pod_is_refused_without_rejected_alternatives() -> None:

@@ -27,7 +27,6 @@ from gpuspawner.scheduling.state import ClusterState
 NAMESPACE = "jhub"
 GPU = "nvidia.com/gpu"
 A100 = Accelerator("a100", "A100", GPU, counts=(1, 2, 4, 8), node_selector={"gpu": "a100"})
-
 Plain = dict[str, object]
 
 

@@ -35,11 +35,7 @@ NO_DEVICES: list[dict[str, Any]] = [
         "profile_options": {"image": GPU["profile_options"]["image"]},
     },
 ]
-
-
 FAST_DISK = ("Node", {**node("fast", 0), "metadata": {"name": "fast", "labels": {"disk": "fast"}}})
-
-
 SAVED: list[dict[str, Any]] = [
     {},
     {"profile": "big"},
