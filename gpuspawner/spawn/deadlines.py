@@ -8,6 +8,7 @@ from gpuspawner.launch.limits import Phase
 from gpuspawner.preflight.decision import Wait
 from gpuspawner.spawn.attempt import Attempt
 from gpuspawner.spawn.host import Host
+from gpuspawner.traits import OFF
 
 _LONGEST = 10.0**8
 """In seconds: administrators may set infinity, which the hub's timeout can't be."""
@@ -24,7 +25,8 @@ def limits(spawner: Host, attempt: Attempt) -> Mapping[Phase, float]:
         scheduled: float = for_a_node
     else:
         others = decision.seconds_to_make_room
-        known = spawner.scheduling_timeout + others if others is not None else attempt.starting
+        is_judged = others is not None and spawner.preflight != OFF
+        known = spawner.scheduling_timeout + (others or 0) if is_judged else attempt.starting
         scheduled = max(known, for_a_node)
     return {
         Phase.SCHEDULED: scheduled,

@@ -17,7 +17,9 @@ from gpuspawner.spawn.attempt import Attempt
 from gpuspawner.spawn.deadlines import limits, total
 from gpuspawner.spawn.source import Choice
 
-SPAWNER: Any = SimpleNamespace(scheduling_timeout=60, preparing_timeout=600, http_timeout=30)
+SPAWNER: Any = SimpleNamespace(
+    scheduling_timeout=60, preparing_timeout=600, http_timeout=30, preflight="enforce"
+)
 UNKNOWN = UnknownRules(("device claims",))
 
 
@@ -40,6 +42,12 @@ def of(decision: Start | Wait) -> Attempt:
 )
 def test_a_pod_gets_the_time_that_its_node_may_take(decision: Start | Wait, seconds: int) -> None:
     assert limits(SPAWNER, of(decision))[Phase.SCHEDULED] == seconds
+
+
+def test_a_pod_that_nobody_has_judged_waits_as_long_as_with_kubespawner() -> None:
+    off: Any = SimpleNamespace(**{**vars(SPAWNER), "preflight": "off"})
+
+    assert limits(off, of(Start(Grant())))[Phase.SCHEDULED] == 300
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,7 @@ def launching(
         scheduling_timeout=0.01,
         preparing_timeout=60.0,
         http_timeout=30,
+        preflight="enforce",
     )
     stock: Any = SimpleNamespace(known_pod=lambda: pod, knows_pods=lambda: True)
     return Launching(spawner, stock, runtime, Story(), attempt)
