@@ -12,6 +12,7 @@ from gpuspawner.launch.avoided import BROKEN
 from gpuspawner.launch.course import Course
 from gpuspawner.launch.limits import Failure, Phase, hopeless, late, phase
 from gpuspawner.launch.mishaps import is_lost
+from gpuspawner.launch.steps import Step
 from gpuspawner.launch.trouble import Kind, Trouble
 from gpuspawner.messages.causes import NOTHING
 from gpuspawner.policy import Grant
@@ -77,7 +78,7 @@ class Launching:
                 if failure := self._failure(seen):
                     self._note_broken(failure, seen.node)
                     is_final = failure.late is not Phase.SCHEDULED
-                    if is_final or not self._gets_longer(failure, await judge()):
+                    if is_final or not self._gets_longer(seen, await judge()):
                         raise refused(failure, self._proposal.grant)
             waited = time.monotonic() - began
             if self._sight.is_blind and waited > self._blind_seconds:
@@ -111,7 +112,7 @@ class Launching:
         is_late = self._course.in_phase(at) > self._limits[at]
         return late(seen.troubles, at) if is_late else None
 
-    def _gets_longer(self, failure: Failure, decision: Start | Wait) -> bool:
+    def _gets_longer(self, seen: Seen, decision: Start | Wait) -> bool:
         """Give a pod that may still get a node more time, once; return whether there is some.
 
         Its room may have gone, and a new node may come instead. Or kube-scheduler says nothing: it
@@ -121,8 +122,9 @@ class Launching:
             return False
         self._had_longer = True
         had, left = self._limits[Phase.SCHEDULED], self._attempt.seconds_left
-        is_silent = failure.cause is None or failure.cause.kind is not Kind.UNSCHEDULABLE
-        if isinstance(decision, Wait):
+        is_silent = all(it.kind is not Kind.UNSCHEDULABLE for it in seen.troubles)
+        comes = any(it.step is Step.NODE_STARTING for it in seen.stages)
+        if comes or isinstance(decision, Wait):
             longer = had + left
         else:
             longer = min(had + left, self._attempt.starting) if is_silent else had

@@ -102,6 +102,16 @@ async def test_a_pod_that_may_still_get_a_node_has_longer(pod: object, judge: An
         await asyncio.wait_for(start.until_failed(Heard(), judge), 0.1)
 
 
+async def test_a_pod_whose_autoscaler_says_that_a_node_comes_has_longer() -> None:
+    heard = Heard()
+    heard.put(
+        event_of_pod("TriggeredScaleUp", "pod triggered scale-up: [{gpu 0->1 (max: 4)}]", "Normal")
+    )
+
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(launching(NO_ROOM, 60.0).until_failed(heard, judge), 0.1)
+
+
 @pytest.mark.parametrize(
     ("pod", "judge", "starting", "left"),
     [
@@ -169,20 +179,21 @@ async def test_a_node_that_is_back_is_not_lost(
     start = launching(pod, 60.0, nodes={"t4-0": SimpleNamespace(taints=taints)})
     start._view.state.pods["jhub/jupyter-ann"] = pod
     heard = Heard()
-    heard.put(not_ready())
+    heard.put(event_of_pod("NodeNotReady", "Node is not ready"))
 
     ended = Refusal if is_lost else TimeoutError
     with pytest.raises(ended):
         await asyncio.wait_for(start.until_failed(heard, judge), 0.2)
 
 
-def not_ready() -> Event:
+def event_of_pod(reason: str, message: str, type_: str = "Warning") -> Event:
     plain = {
         "metadata": {"name": "e"},
         "involvedObject": {"uid": "u"},
-        "reason": "NodeNotReady",
-        "message": "Node is not ready",
-        "type": "Warning",
+        "source": {"component": "cluster-autoscaler"},
+        "reason": reason,
+        "message": message,
+        "type": type_,
         "lastTimestamp": "2026-11-23T12:00:00Z",
     }
     return strict_convert(plain, Event)
