@@ -28,7 +28,13 @@ from gpuspawner.messages.corrections import (
     too_large,
     unreadable_body,
 )
-from gpuspawner.messages.details import with_details, with_details_in_log, with_way_back
+from gpuspawner.messages.details import (
+    said_before,
+    said_first,
+    with_details,
+    with_details_in_log,
+    with_way_back,
+)
 from gpuspawner.messages.endings import last_server_ended, mishap, server_ended
 from gpuspawner.messages.launching import (
     elsewhere,
@@ -113,6 +119,8 @@ __all__ = [
     "profile_refused_above_buttons",
     "progress",
     "refusal",
+    "said_before",
+    "said_first",
     "server_ended",
     "stale",
     "state_text",

@@ -38,6 +38,22 @@ _FAILED_STYLE = Markup(
 )
 
 
+# The hub's page adds each message to its log, also one that it has shown before. It keeps the log
+# as long as it is open, with the first message in it.
+_BEFORE_STYLE = Markup("<style>#progress-log>:has(>.gpuspawner-before){display:none}</style>")
+
+
+def said_first(message: Message) -> Message:
+    """Let the page's log hide what `said_before` repeats."""
+    return Message(message.text, message.html + _BEFORE_STYLE)
+
+
+def said_before(message: Message) -> Message:
+    """Repeat a message, because only the progress bar has moved."""
+    repeated = Markup('<span class="gpuspawner-before">{}</span>').format(message.html)
+    return Message(message.text, repeated)
+
+
 def with_way_back(message: Message, address: str) -> Message:
     """Let the hub's page of a failed start lead to *address*, where it can be started again."""
     link = Markup(

@@ -50,7 +50,7 @@ class Telling:
         hitches = _hitches(seen, course)
         if message := self._news(last, elapsed, hitches):
             texts, self._untold = self._untold, []
-            self._story.tell(messages.with_details_in_log(message, texts), bar)
+            self._story.tell(message, bar, texts)
         else:
             self._story.move(bar)
         if last.step is Step.RUNNING and (self._last is None or self._last.step is not last.step):
@@ -94,7 +94,7 @@ class Telling:
         if message.text not in self._told:
             self._told.add(message.text)
             self._untold = [it for it in self._untold if it != trouble.text]
-            self._story.tell(messages.with_details_in_log(message, (trouble.text,)), 0)
+            self._story.tell(message, 0, (trouble.text,))
 
     def _size(self, stage: Stage) -> int | None:
         """Return the size of the image that is being pulled, if another node tells it."""

@@ -30,7 +30,8 @@ async def test_a_page_that_opens_late_reads_everything() -> None:
 
     assert await early == late
     assert [it["message"] for it in late] == ["Looking.", "Found."]
-    assert late[0]["html_message"] == "<strong>Looking.</strong>"
+    assert late[0]["html_message"].startswith("<strong>Looking.</strong><style>")
+    assert late[1]["html_message"] == "<strong>Found.</strong>"
 
 
 async def test_the_bar_never_moves_back() -> None:
@@ -45,10 +46,20 @@ async def test_the_bar_never_moves_back() -> None:
     assert [it["progress"] for it in found] == [60, 60, 61]
 
 
-async def test_a_bar_that_only_moves_says_nothing() -> None:
+async def test_a_bar_that_only_moves_repeats_the_last_message() -> None:
+    """Each event has a message, as JupyterHub documents it; what Kubernetes says isn't repeated."""
     story = Story()
     story.move(7)
-    assert await asyncio.wait_for(heard(story, 1), 5) == [{"progress": 7}]
+    story.tell(Message.of("Pulling."), 10, ["Pulling image"])
+    story.move(12)
+
+    told, moved = await asyncio.wait_for(heard(story, 2), 5)
+
+    assert (told["progress"], moved["progress"]) == (10, 12)
+    assert told["message"] == moved["message"] == "Pulling."
+    assert "Pulling image" in told["html_message"]
+    assert "Pulling image" not in moved["html_message"]
+    assert "gpuspawner-before" in moved["html_message"]
 
 
 async def test_a_page_cannot_change_what_another_reads() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -13,7 +13,7 @@ from gpuspawner.launch.pulls import Pulled, Pulling
 from gpuspawner.launch.steps import Stage, Step
 from gpuspawner.launch.trouble import About, Kind, Trouble
 from gpuspawner.launch.usual import Deciding, UsualSteps
-from gpuspawner.messages import Message
+from gpuspawner.messages import Message, with_details_in_log
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Source
@@ -49,8 +49,8 @@ class Page(Story):
     def texts(self) -> list[str]:
         return [it.text for it in self.told]
 
-    def tell(self, message: Message, percent: int) -> None:
-        self.told.append(message)
+    def tell(self, message: Message, percent: int, texts: Iterable[str] = ()) -> None:
+        self.told.append(with_details_in_log(message, texts))
         self.move(percent)
 
     def move(self, percent: int) -> None:
