@@ -137,8 +137,8 @@ def test_the_bar_never_moves_back_on_the_way_to_the_server(
 ) -> None:
     page = visit(hub, "sam", shown="#spawn_form")
     watch_the_bar(page)
-    follow(page, folder, "slow")
-    expect(message(page)).to_have_text(OTHERS["slow"].says, timeout=THE_END)
+    follow(page, folder, "slow-alone")
+    expect(message(page)).to_have_text(OTHERS["slow-alone"].says, timeout=THE_END)
     picture(page, folder, "slow")
 
     page.wait_for_url("**/user/sam/**", timeout=THE_END)
