@@ -32,6 +32,8 @@ from gpuspawner.preflight.reservations import Reservations
 from gpuspawner.spawn.refusal import Refusal
 from localcluster import Fleet, LocalCluster, NodeGroup, Pods
 from localcluster.client import ApiError
+from localcluster.ports import free_ports
+from tests.servers.single_user import serving_every_pod
 
 GPU = "nvidia.com/gpu"
 NAMESPACE = "soak"
@@ -80,9 +82,9 @@ def cluster(folder: Path) -> Iterator[LocalCluster]:
         yield running
 
 
-async def soak(running: LocalCluster, spawns: int, seed: int) -> Outcome:
+async def soak(running: LocalCluster, spawns: int, seed: int, port: int) -> Outcome:
     """Start and stop servers for several users at once, with every fault."""
-    played = Hub(running, random.Random(seed))
+    played = Hub(running, random.Random(seed), port)
     outcome, left, began = Outcome(), iter(range(spawns)), time.monotonic()
 
     async def person(name: str) -> None:
@@ -111,9 +113,10 @@ class Hub:
     Args:
         running: The cluster.
         dice: Decides the fate of each start.
+        port: Where the servers listen.
     """
 
-    def __init__(self, running: LocalCluster, dice: random.Random) -> None:
+    def __init__(self, running: LocalCluster, dice: random.Random, port: int) -> None:
         self._running = running
         self._dice = dice
         self._config = Config()
@@ -122,6 +125,7 @@ class Hub:
         }
         self._config.GPUSpawner.namespace = NAMESPACE
         self._config.GPUSpawner.delete_grace_period = 0
+        self._config.GPUSpawner.port = port
         self._config.GPUSpawner.events_enabled = False
         self._free = asyncio.Condition()
 
@@ -247,7 +251,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, cluster(Path(folder) / "cluster") as running:
         # kube_config read the variable KUBECONFIG when it was imported.
         kube_config.KUBE_CONFIG_DEFAULT_LOCATION = str(running.kubeconfig)
-        outcome = asyncio.run(soak(running, spawns, seed))
+        [port] = free_ports(1)
+        with serving_every_pod(port):
+            outcome = asyncio.run(soak(running, spawns, seed, port))
     for end, count in outcome.ends.most_common():
         print(f"{count:6d}  {end}")
     print(f"{spawns} spawns in {outcome.seconds:.0f} s (seed {seed})")
