@@ -41,11 +41,14 @@ def is_lost(node: NodeInfo | None) -> bool:
 
 
 def _of_pod(pod: StartingPod) -> Iterator[Mishap]:
+    # Other containers may crash too, an init container before the server was up, for example.
+    server = next((it.name for it in pod.spec.containers or ()), "")
     for it in troubles(pod, ()):
         if it.kind is Kind.DEVICE_BROKEN:
             yield Mishap(it.kind)
-        if it.kind in (Kind.OUT_OF_MEMORY, Kind.CRASHED) and it.last is not None:
-            yield Mishap(it.kind, it.last, memory_limit(pod, it.about.container))
+        is_restart = it.kind in (Kind.OUT_OF_MEMORY, Kind.CRASHED)
+        if is_restart and it.about.container == server and it.last is not None:
+            yield Mishap(it.kind, it.last, memory_limit(pod, server))
 
 
 def _of_node(pod: StartingPod, node: NodeInfo | None) -> Iterator[Mishap]:

@@ -48,6 +48,12 @@ def test_a_container_that_was_started_again_is_told_with_its_end(reason: str) ->
     assert found == [Mishap(kind, moment, 2**30)]
 
 
+def test_a_crash_of_an_init_container_is_no_restart_of_the_server() -> None:
+    init = {"restartCount": 1, "lastState": ended(1, at_=30), "state": ended(0, "Completed")}
+
+    assert mishaps(with_a_gpu(start(notebook=RUNS, init=init, phase="Running")), node()) == []
+
+
 def test_a_node_with_fewer_gpus_than_its_pods_have_has_a_broken_one() -> None:
     assert mishaps(with_a_gpu(start(notebook=RUNS)), node(-1)) == [Mishap(Kind.DEVICE_BROKEN)]
     assert mishaps(start(notebook=RUNS), node(-1)) == []
