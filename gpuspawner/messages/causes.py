@@ -57,7 +57,7 @@ _CAUSES = {
     Kind.TOPOLOGY: N_("The machine has refused your server."),
     Kind.NODE_REFUSED: N_("The machine has refused your server."),
     Kind.NODE_PRESSURE: N_("The machine ran short of memory or disk, and your server had to go."),
-    Kind.EVICTED: N_("The machine ran short of memory or disk, and your server had to go."),
+    Kind.EVICTED: N_("The cluster needed your server's place, or its machine."),
     Kind.OVER_LIMIT: N_("Your server took more disk than it may."),
     Kind.PREEMPTED: N_("Your server had to make room for one with a higher priority."),
     Kind.TAINTED: N_("The machine is being taken out of service."),
