@@ -8,7 +8,7 @@ from gpuspawner.launch.course import Course
 from gpuspawner.launch.marks import last_mark
 from gpuspawner.launch.steps import Stage, Step
 from gpuspawner.launch.trouble import VAGUE, Kind, Trouble
-from gpuspawner.launch.usual import Deciding, UsualSteps
+from gpuspawner.launch.usual import UsualSteps
 from gpuspawner.messages import Message
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.scaling.outlook import CanScaleUp
@@ -46,7 +46,7 @@ class Telling:
         """Tell what is new, and move the bar."""
         last, elapsed = seen.stages[-1], course.in_stage(seen.stages[-1])
         self._untold = [*self._untold, *seen.texts][-_MOST_TEXTS:]
-        bar = percent(seen.stages, elapsed, self._seconds)
+        bar = percent(seen.stages, elapsed, self._usual.seconds)
         hitches = _hitches(seen, course)
         if message := self._news(last, elapsed, hitches):
             texts, self._untold = self._untold, []
@@ -54,7 +54,7 @@ class Telling:
         else:
             self._story.move(bar)
         if last.step is Step.RUNNING and (self._last is None or self._last.step is not last.step):
-            self._usual.learn(seen.stages, Deciding())
+            self._usual.learn(seen.stages)
         self._last = last
         for trouble in hitches:
             self._tell_hitch(trouble)
@@ -79,7 +79,7 @@ class Telling:
                 return None
             if stage.step is Step.NODE_STARTING:
                 return messages.node_comes(self._decision.scale_up)
-        return messages.step(stage, self._seconds(stage), self._size(stage))
+        return messages.step(stage, self._usual.seconds(stage), self._size(stage))
 
     def _still(self, stage: Stage) -> Message | None:
         if isinstance(self._decision, Wait) and stage.step in _WITHOUT_NODE:
@@ -87,7 +87,8 @@ class Telling:
             if stage.step is Step.NODE_STARTING or isinstance(scale_up, CanScaleUp):
                 return messages.node_still_comes(scale_up, self._mark)
             return None  # whether one comes is what it waits to know
-        return messages.still(stage, self._mark, self._seconds(stage), self._size(stage))
+        usual = self._usual.seconds(stage)
+        return messages.still(stage, self._mark, usual, self._size(stage))
 
     def _tell_hitch(self, trouble: Trouble) -> None:
         message = messages.hitch(trouble)
@@ -99,9 +100,6 @@ class Telling:
     def _size(self, stage: Stage) -> int | None:
         """Return the size of the image that is being pulled, if another node tells it."""
         return self._images.size(stage.image.image) if stage.image else None
-
-    def _seconds(self, stage: Stage) -> float | None:
-        return self._usual.seconds(stage, Deciding())
 
 
 _UNTOLD = (Kind.UNSCHEDULABLE, Kind.UNKNOWN)

@@ -12,7 +12,7 @@ from gpuspawner.launch.course import Course
 from gpuspawner.launch.pulls import Pulled, Pulling
 from gpuspawner.launch.steps import Stage, Step
 from gpuspawner.launch.trouble import About, Kind, Trouble
-from gpuspawner.launch.usual import Deciding, UsualSteps
+from gpuspawner.launch.usual import UsualSteps
 from gpuspawner.messages import Message, with_details_in_log
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.decision import Start, Wait
@@ -86,7 +86,7 @@ def learned(stage: Stage, seconds: float, following: Stage) -> UsualSteps:
     began = datetime(2026, 11, 23, tzinfo=UTC)
     ended = began + timedelta(seconds=seconds)
     usual = UsualSteps()
-    usual.learn((replace(stage, since=began), replace(following, since=ended)), Deciding())
+    usual.learn((replace(stage, since=began), replace(following, since=ended)))
     return usual
 
 
@@ -251,9 +251,9 @@ def test_the_usual_times_are_learned_from_a_start_that_runs() -> None:
     usual = UsualSteps()
     launch = Launch(usual=usual)
     launch.see(FOUND, PULLED)
-    assert usual.seconds(PULLING, Deciding()) is None
+    assert usual.seconds(PULLING) is None
     launch.see(FOUND, PULLED, STARTING, RUNNING)
-    assert usual.seconds(PULLING, Deciding()) == 400
+    assert usual.seconds(PULLING) == 400
 
 
 def test_the_bar_moves_while_nothing_is_told() -> None:
