@@ -6,6 +6,7 @@ As in the API, null means an absent list, object or time.
 import msgspec
 
 from .meta import BareMeta, Condition, KubeStruct, ResourceRequirements
+from .objects import UNDECODABLE, strict_convert
 from .pods import Volume
 
 
@@ -123,3 +124,13 @@ class StartingPod(KubeStruct, frozen=True):
     metadata: StartingMeta = StartingMeta()
     spec: StartingSpec = StartingSpec()
     status: StartingStatus = StartingStatus()
+
+
+def read_pod(plain: object) -> StartingPod | None:
+    """Read a pod as KubeSpawner knows it; None if there is none, or if it can't be read."""
+    if plain is None:
+        return None
+    try:
+        return strict_convert(plain, StartingPod)
+    except UNDECODABLE:
+        return None

@@ -6,8 +6,7 @@ only every 30 seconds. By then, nothing is left of the pod that could tell why.
 
 from collections import OrderedDict
 
-from gpuspawner.kube.objects import UNDECODABLE, strict_convert
-from gpuspawner.kube.startup import StartingPod
+from gpuspawner.kube.startup import read_pod
 from gpuspawner.launch.ending import Ending, ending_of, utc_now
 
 _MOST = 1_000
@@ -26,9 +25,8 @@ class Farewells:
 
     def note(self, pod: object) -> None:
         """Note the last version of a pod that is gone."""
-        try:
-            last = strict_convert(pod, StartingPod)
-        except UNDECODABLE:
+        last = read_pod(pod)
+        if last is None:
             return
         key = (last.metadata.namespace, last.metadata.name)
         self.forget(key)

@@ -6,18 +6,19 @@ and what has happened to them since they started. The form says it of its own se
 
 import logging
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from markupsafe import Markup
 
 from gpuspawner import messages
 from gpuspawner.compat import jupyterhub, people
+from gpuspawner.kube.startup import read_pod
 from gpuspawner.launch.ending import Ending, utc_now
 from gpuspawner.launch.mishaps import Mishap, mishaps
 from gpuspawner.policy.charges import owner_names
 from gpuspawner.runtime import Runtime
-from gpuspawner.spawn.endings import last_of, read_pod
+from gpuspawner.spawn.endings import last_of
 from gpuspawner.spawn.host import Host
 
 log = logging.getLogger(__name__)
@@ -91,7 +92,7 @@ def _ends(running: Runtime, user: Any) -> list[Markup]:
 
 def _ending(running: Runtime, owners: frozenset[str]) -> Iterator[tuple[int, str]]:
     """Yield the seconds until a server ends, and its name."""
-    accounts, now = running.accounts, datetime.now(UTC)
+    accounts, now = running.accounts, utc_now()
     for key, charges in accounts.usage.of_owner(owners).items():
         pod = accounts.ledger.pods.get(key)
         if pod is not None and (end := pod.ends_at) is not None:

@@ -13,8 +13,7 @@ from typing import Any
 from gpuspawner.compat import jupyterhub
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.kube.moments import moment
-from gpuspawner.kube.objects import UNDECODABLE, strict_convert
-from gpuspawner.kube.startup import StartingPod
+from gpuspawner.kube.startup import StartingPod, read_pod
 from gpuspawner.launch.ending import Ending, ending_of, is_overdue, read, utc_now, written
 from gpuspawner.launch.mishaps import is_lost
 from gpuspawner.launch.trouble import Kind
@@ -136,20 +135,10 @@ class Endings:
 
 
 def last_of(state: object) -> Ending | None:
-    """Return how a server ended whose state the hub has stored; None if it hasn't, or unseen."""
+    """Return how a server ended, from the state that the hub has stored; None if unknown."""
     return read(_ours(state).get("ending"))
 
 
 def _ours(state: object) -> Mapping[str, Any]:
     ours = state.get(_STATE) if isinstance(state, Mapping) else None
     return ours if isinstance(ours, Mapping) else {}
-
-
-def read_pod(pod: object) -> StartingPod | None:
-    """Read a pod as KubeSpawner knows it; None if there is none, or if nobody can."""
-    if pod is None:
-        return None
-    try:
-        return strict_convert(pod, StartingPod)
-    except UNDECODABLE:
-        return None

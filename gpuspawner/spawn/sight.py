@@ -8,8 +8,7 @@ from typing import Any
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.kube.autoscaling import Event
-from gpuspawner.kube.objects import UNDECODABLE, strict_convert
-from gpuspawner.kube.startup import StartingPod
+from gpuspawner.kube.startup import StartingPod, read_pod
 from gpuspawner.launch.steps import Stage, Step, merged, stages
 from gpuspawner.launch.trouble import Kind, Trouble
 from gpuspawner.launch.troubles import troubles
@@ -100,11 +99,8 @@ class Sight:
         if raw is None or raw is self._raw:
             return False
         self._raw = raw
-        try:
-            pod = strict_convert(raw, StartingPod)
-        except UNDECODABLE:
-            return False
-        if not pod.metadata.uid:
+        pod = read_pod(raw)
+        if pod is None or not pod.metadata.uid:
             return False
         if self._pod is not None and pod.metadata.uid == self._pod.metadata.uid:
             self._pod = pod
