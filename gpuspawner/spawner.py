@@ -166,7 +166,7 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
         return await self.gates.poll()
 
     async def progress(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield our messages about this start, then KubeSpawner's progress."""
+        """Yield how far this start is, unless the administrator's class does."""
         async for event in self.gates.progress():
             yield event
 

@@ -113,7 +113,7 @@ def running(user: Any) -> dict[str, Any]:
 
 
 Told = Callable[[Any], Markup]
-"""Says something about the logged-in user; or nothing. Nobody is logged in on some pages."""
+"""Says something to the logged-in user, or nothing. On some pages, nobody is logged in."""
 
 
 def announce(hub: Any, everywhere: Told, at_home: Told) -> None:

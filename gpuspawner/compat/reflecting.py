@@ -1,4 +1,4 @@
-"""KubeSpawner's reflectors, which forget an object in the moment in which it is gone.
+"""KubeSpawner's reflectors, which forget an object as soon as it is gone.
 
 Read in ``kubespawner/reflector.py`` of 7.0.0 and 7.1.0: a list replaces ``resources`` as a whole,
 and the watch changes it item by item.

@@ -39,7 +39,7 @@ def live(spawner: Any, script: str = "form.js") -> Live | None:
     if not Application.initialized() or not is_served(Application.instance()):
         return None
     base = f"{spawner.hub.base_url}{_PREFIX}"
-    server = f"{quote(spawner.user.name, safe='')}/{quote(spawner.name, safe='')}"
+    server = _path(spawner, spawner.name)
     return Live(
         style=f"{base}/static/form.css?v={version('form.css')}",
         script=f"{base}/static/{script}?v={version(script)}",
@@ -50,8 +50,7 @@ def live(spawner: Any, script: str = "form.js") -> Live | None:
 
 def spawn(spawner: Any) -> str:
     """Return the address of the page where a server is started."""
-    server = f"{quote(spawner.user.name, safe='')}/{quote(spawner.name, safe='')}"
-    return f"{spawner.hub.base_url}spawn/{server}".rstrip("/")
+    return f"{spawner.hub.base_url}spawn/{_path(spawner, spawner.name)}".rstrip("/")
 
 
 def stop(spawner: Any, server: str) -> str:
@@ -61,10 +60,14 @@ def stop(spawner: Any, server: str) -> str:
     """
     if spawner.handler is None or live(spawner) is None:
         return ""
-    path = f"{quote(spawner.user.name, safe='')}/{quote(server, safe='')}"
     token = spawner.handler.xsrf_token.decode("ascii")
     query = urlencode({"form": spawner.name, "_xsrf": token})
-    return f"{spawner.hub.base_url}{_PREFIX}/stop/{path}?{query}"
+    return f"{spawner.hub.base_url}{_PREFIX}/stop/{_path(spawner, server)}?{query}"
+
+
+def _path(spawner: Any, server: str) -> str:
+    """Return the part of an address that names a server of the owner."""
+    return f"{quote(spawner.user.name, safe='')}/{quote(server, safe='')}"
 
 
 @cache

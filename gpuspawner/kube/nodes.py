@@ -52,7 +52,7 @@ class Node(KubeStruct, frozen=True):
     status: NodeStatus = NodeStatus()
 
     def without_images(self) -> Self:
-        """Return the node without its images, of which it may have hundreds of names."""
+        """Return the node without its images, which may have hundreds of names."""
         if not self.status.images:
             return self
         status = msgspec.structs.replace(self.status, images=None)

@@ -20,7 +20,7 @@ _GUESSES = {
 }
 """The seconds of a step that hasn't been measured yet."""
 _LONGEST = 86400.0
-"""In seconds: sums of more would be no numbers any more."""
+"""In seconds; longer times could add up to infinity."""
 _ALWAYS = (Step.SCHEDULING, Step.NODE_FOUND, Step.PULLING, Step.STARTING, Step.RUNNING)
 
 

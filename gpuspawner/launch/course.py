@@ -1,4 +1,4 @@
-"""For how long a start has been where it is, and what goes wrong has lasted.
+"""How long a start has been where it is, and how long each trouble has lasted.
 
 The hub's own clock measures this: the cluster's clocks may differ from it, and events come late.
 """

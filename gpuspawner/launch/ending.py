@@ -82,7 +82,7 @@ def ending_of(pod: StartingPod, now: datetime) -> Ending | None:
 
 
 def is_overdue(pod: StartingPod, now: datetime) -> bool:
-    """Whether a deleted pod should be gone by now: nobody hears of its node any more."""
+    """Whether a deleted pod should be gone by now; if it isn't, its node doesn't answer."""
     ends = moment(pod.metadata.deletion_timestamp)
     return ends is not None and now - ends > _OVERDUE
 

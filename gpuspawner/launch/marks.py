@@ -1,4 +1,4 @@
-"""The moments at which a long wait is told again: often at first, so that it isn't taken for lost.
+"""When a page says again how long a start waits: often at first, so that nobody takes it for lost.
 
 A page that opens late reads all that was told, so the last mark is never much older than the wait.
 """

@@ -12,7 +12,7 @@ from gpuspawner.launch.troubles import troubles
 from gpuspawner.scheduling.node_info import NodeInfo
 
 UNREACHABLE = frozenset({"node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"})
-"""Taints of a node of which nobody hears any more."""
+"""Taints of a node that doesn't answer any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def mishaps(pod: StartingPod, node: NodeInfo | None) -> list[Mishap]:
 
 
 def is_lost(node: NodeInfo | None) -> bool:
-    """Whether nobody hears of a node any more, or it is gone."""
+    """Whether a node doesn't answer any more, or is gone."""
     return node is None or any(it.key in UNREACHABLE for it in node.taints)
 
 

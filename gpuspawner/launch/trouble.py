@@ -171,7 +171,7 @@ class Trouble:
         attempts: How often it has been seen to go wrong.
         texts: All texts that say so, whole; the one to quote is the last.
         holders: The pods that hold a volume, or the node.
-        began: When it was seen first; None if no fact says it.
+        began, last: When it was seen first and last; None if no fact says it.
     """
 
     kind: Kind

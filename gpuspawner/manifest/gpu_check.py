@@ -65,7 +65,7 @@ def with_gpu_check(pod: Mapping[str, Any], shared: Collection[str] = ()) -> dict
 
     Args:
         pod: Its first container is the server's.
-        shared: The resources of which one GPU may be several.
+        shared: The resources that may count one GPU several times.
     """
     spec = pod["spec"]
     granted = gpus(pod)

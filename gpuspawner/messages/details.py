@@ -36,8 +36,6 @@ _FAILED_STYLE = Markup(
     "#progress-message .gpuspawner-again{display:block;margin:.75rem 0}"
     "</style>"
 )
-
-
 # The hub's page adds each message to its log, also one that it has shown before. It keeps the log
 # as long as it is open, with the first message in it.
 _BEFORE_STYLE = Markup("<style>#progress-log>:has(>.gpuspawner-before){display:none}</style>")

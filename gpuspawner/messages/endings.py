@@ -29,7 +29,7 @@ _CAUSES = {
     Kind.DELETED: N_("{server} ended because something other than the hub deleted it."),
     Kind.HUB_RESTARTED: N_("{server} didn't start, because the hub was restarted meanwhile."),
 }
-"""Whoever stops a server from inside isn't told so."""
+"""`Kind.ENDED` has no sentence: the owner has stopped the server from inside."""
 
 
 def last_server_ended(ending: Ending, now: datetime) -> str:

@@ -38,7 +38,7 @@ class AdmittedPreflight:
         """By accelerator, whether admission has ever changed a pod that uses it. Admission may look
         at the user, so this says nothing about the next pod but whether it may change devices."""
         self._supposed: set[str | None] = set()
-        """The accelerators of which only samples were tried."""
+        """The accelerators for which only samples were tried."""
         self._verifying: set[asyncio.Task[object]] = set()
 
     def check(self, proposal: Proposal) -> Decision:

@@ -123,7 +123,7 @@ class NodeWaits:
     def _lost(self, clock: "_Clock", said: Obstacle) -> Obstacle:
         """Return why Karpenter adds no node, also if the NodeClaim that it had made is gone.
 
-        What it says then leaves out the pools of which the cloud has no machine at the moment.
+        What it says then leaves out the pools for which the cloud has no machine at the moment.
         """
         is_lost = clock.claim and self._to_come.pools.has_lost(clock.claim)
         return Obstacle(clock.why_lost(), detail=said.detail) if is_lost else said

@@ -33,7 +33,7 @@ class _Listed:
 class NodeImages:
     """Which nodes list an image, and how large it is.
 
-    A large cluster has half a million names on its nodes, of which a hub offers a few. So only
+    A large cluster has half a million names on its nodes, and a hub offers a few of them. So only
     images that somebody has asked about have a set of their nodes, which `put` keeps up to date.
 
     Attributes:

@@ -17,8 +17,8 @@ _LONGEST = 10.0**8
 def limits(spawner: Host, attempt: Attempt) -> Mapping[Phase, float]:
     """Return the limit of each phase, in seconds.
 
-    KubeSpawner's ``start_timeout`` is the limit of the containers' start. A pod of which nobody
-    knows whether it fits waits for a node as long as with KubeSpawner.
+    KubeSpawner's ``start_timeout`` is the limit of the containers' start. If nobody knows whether
+    the pod fits, it waits for a node as long as with KubeSpawner.
     """
     for_a_node, decision = attempt.seconds_for_a_node, attempt.decision
     if isinstance(decision, Wait):

@@ -2,7 +2,7 @@
 
 The hub's database keeps it, in the state that the hub stores for each server. So it survives the
 hub, needs no room in memory, and goes when the server's row goes. The same state says that a start
-sends its pod: who finds that after a restart of the hub knows that the restart cut the start.
+sends its pod: if a restarted hub finds that, its restart has cut the start.
 """
 
 from collections.abc import Iterable, Mapping

@@ -17,7 +17,7 @@ def checked(spawner: Host, runtime: Runtime, pod: dict[str, Any]) -> dict[str, A
 
 
 def _shared(runtime: Runtime, pod: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the resources of which one GPU may be several; all if the hub sees no nodes for it.
+    """Yield the resources that may count one GPU several times; all if the hub sees no nodes.
 
     GPU Feature Discovery labels a node with the shares of each GPU.
     """

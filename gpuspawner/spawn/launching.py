@@ -148,7 +148,7 @@ def not_sent(error: TimeoutError) -> Refusal:
 
 
 def not_started(error: TimeoutError) -> Refusal:
-    """Make the refusal of a start that KubeSpawner gives up, which never saw its pod perhaps."""
+    """Make the refusal of a start that KubeSpawner gives up, perhaps without seeing its pod."""
     failure = Failure(late=Phase.STARTED)
     return Refusal(messages.failure(failure), reason="not-started", details=str(error))
 

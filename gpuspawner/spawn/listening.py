@@ -1,4 +1,4 @@
-"""Waits until a server that runs also listens, so that a crash meanwhile is told as one.
+"""Waits until a server that runs also listens, so that the message can name a crash until then.
 
 The hub itself waits for the server's answer afterwards, without looking at its pod.
 """

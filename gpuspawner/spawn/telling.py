@@ -27,7 +27,7 @@ class Telling:
     """Turns what is seen of a start into its story.
 
     Args:
-        decision: The preflight's; who waits for a node is told about it before.
+        decision: The preflight's; if the start waits for a node, its page says so already.
     """
 
     def __init__(
@@ -103,8 +103,8 @@ class Telling:
 
 
 _UNTOLD = (Kind.UNSCHEDULABLE, Kind.UNKNOWN)
-"""Kinds that no sentence tells: who waits for a node is told so, and a warning in unknown words may
-be about anything. Their texts are among the details."""
+"""Kinds without a sentence: the page says already that the start waits for a node, and a warning in
+unknown words may be about anything. Their texts are among the details."""
 
 _WITHOUT_NODE = (Step.SCHEDULING, Step.NODE_STARTING)
 

@@ -1,4 +1,4 @@
-"""How long each part of a start may take."""
+"""How long each phase of a start may take, and whether it checks the server's GPUs."""
 
 from functools import partial
 
