@@ -8,7 +8,7 @@ import msgspec
 from gpuspawner.kube.moments import moment
 from gpuspawner.kube.quantity import QuantityError, parse_quantity
 from gpuspawner.kube.startup import StartingPod
-from gpuspawner.launch.evidence import containers
+from gpuspawner.launch.evidence import containers, server
 from gpuspawner.launch.trouble import Kind, Trouble
 from gpuspawner.launch.troubles import troubles
 
@@ -27,6 +27,7 @@ _FIRST = (
     Kind.OUT_OF_MEMORY,
 )
 _BY_ITSELF = (Kind.CRASHED, Kind.ENDED)
+_OF_CONTAINERS = (Kind.OUT_OF_MEMORY, *_BY_ITSELF)
 _MOST_MEMORY = 2**63 - 1
 _OVERDUE = timedelta(seconds=10)
 """How long after its grace period a pod's end is only late."""
@@ -88,7 +89,8 @@ def is_overdue(pod: StartingPod, now: datetime) -> bool:
 
 
 def _cause(pod: StartingPod) -> Trouble | None:
-    found = {it.kind: it for it in reversed(troubles(pod, ())) if not it.is_over}
+    present = [it for it in troubles(pod, ()) if not (it.is_over or _is_of_other(it, pod))]
+    found = {it.kind: it for it in reversed(present)}
     for kind in _FIRST:
         if kind in found:
             return found[kind]
@@ -97,6 +99,11 @@ def _cause(pod: StartingPod) -> Trouble | None:
     before = [it for it in ends if asked is None or (it.last is not None and it.last < asked)]
     rest = [found[kind] for kind in (Kind.DELETED, Kind.FAILED) if kind in found]
     return next(iter([*before, *rest]), None)
+
+
+def _is_of_other(it: Trouble, pod: StartingPod) -> bool:
+    """Whether another container has ended than the server's: the server runs on without it."""
+    return it.kind in _OF_CONTAINERS and it.about.container != server(pod)
 
 
 def _asked(pod: StartingPod) -> datetime | None:

@@ -87,6 +87,11 @@ def containers(pod: StartingPod) -> list[Container]:
     ]
 
 
+def server(pod: StartingPod) -> str:
+    """Return the name of the server's container: KubeSpawner's is the first."""
+    return next((it.name for it in pod.spec.containers or ()), "")
+
+
 def earliest(*times: datetime | None) -> datetime | None:
     """Return the earliest of the known times."""
     return min((it for it in times if it is not None), default=None)

@@ -7,6 +7,7 @@ from datetime import datetime
 from gpuspawner.discovery import is_gpu
 from gpuspawner.kube.startup import StartingPod
 from gpuspawner.launch.ending import memory_limit
+from gpuspawner.launch.evidence import server
 from gpuspawner.launch.trouble import Kind
 from gpuspawner.launch.troubles import troubles
 from gpuspawner.scheduling.node_info import NodeInfo
@@ -42,13 +43,13 @@ def is_lost(node: NodeInfo | None) -> bool:
 
 def _of_pod(pod: StartingPod) -> Iterator[Mishap]:
     # Other containers may crash too, an init container before the server was up, for example.
-    server = next((it.name for it in pod.spec.containers or ()), "")
+    name = server(pod)
     for it in troubles(pod, ()):
         if it.kind is Kind.DEVICE_BROKEN:
             yield Mishap(it.kind)
         is_restart = it.kind in (Kind.OUT_OF_MEMORY, Kind.CRASHED)
-        if is_restart and it.about.container == server and it.last is not None:
-            yield Mishap(it.kind, it.last, memory_limit(pod, server))
+        if is_restart and it.about.container == name and it.last is not None:
+            yield Mishap(it.kind, it.last, memory_limit(pod, name))
 
 
 def _of_node(pod: StartingPod, node: NodeInfo | None) -> Iterator[Mishap]:

@@ -95,6 +95,13 @@ def test_a_container_that_runs_again_has_not_ended_the_server() -> None:
     assert kind(start(notebook=before, metadata=deleted(200))) is Kind.DELETED
 
 
+@pytest.mark.parametrize("reason", ["Error", "OOMKilled", "Completed"])
+def test_another_container_that_ends_does_not_end_the_server(reason: str) -> None:
+    sidecar = {"state": ended(0 if reason == "Completed" else 1, reason, at_=60)}
+
+    assert kind(start(notebook=RUNS, init=sidecar, metadata=deleted(200))) is Kind.DELETED
+
+
 def test_a_pod_that_failed_for_no_known_reason_has_failed() -> None:
     assert kind(start(phase="Failed", notebook=RUNS)) is Kind.FAILED
 
