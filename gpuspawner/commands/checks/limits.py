@@ -33,7 +33,7 @@ def _finding(conflict: Conflict) -> Finding:
             advice = "Set c.JupyterHub.tornado_settings = {'slow_spawn_timeout': 0}."
             return warning("limit-progress", text, advice)
         case LongRetries():
-            advice = "Set it to a small part of these seconds."
+            advice = "Set it to a small part of that time."
             return warning("limit-retries", text, advice)
         case ShortRequest(admission=admission):
             return warning("limit-request", text, f"Set it to more than {admission:g}.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -287,11 +286,13 @@ def test_an_ending_is_stored_beside_what_kubespawner_stores(
     assert state["pod_name"] == "other"
 
 
-def test_a_spawner_without_a_row_stores_nothing(hub_with: Callable[..., StillHub]) -> None:
+def test_a_spawner_without_a_row_loads_and_sends_all_the_same(
+    hub_with: Callable[..., StillHub],
+) -> None:
     spawner = hub_with(NODE).spawner()
     assert spawner.orm_spawner is None
 
-    spawner.load_state({})
+    spawner.load_state({"gpuspawner": {"ending": written(EVICTED)}})
     spawner.gates.endings.send()
 
-    assert isinstance(spawner.user, SimpleNamespace)
+    assert last_of(spawner.get_state()) == EVICTED
