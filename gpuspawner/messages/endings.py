@@ -90,10 +90,10 @@ def _way_out(kind: Kind) -> str:
 def _happened(found: Mishap) -> tuple[str, str]:
     match found.kind:
         case Kind.NODE_LOST:
-            lead = _("The machine of {server} doesn't answer any more.")
+            lead = _("{server} is on a machine that doesn't answer any more.")
             return lead, _("Wait until it does, or stop the server and start it again elsewhere.")
         case Kind.DEVICE_BROKEN:
-            lead = _("A GPU on the machine of {server} is broken.")
+            lead = _("{server} is on a machine with a broken GPU.")
             return lead, _("Save your work, stop the server, and start it again elsewhere.")
         case Kind.OUT_OF_MEMORY:
             lead = _("{server} was restarted because it took more memory than it has.")

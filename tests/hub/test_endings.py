@@ -252,7 +252,7 @@ def test_a_broken_gpu_is_told_while_the_server_is_up(hub: RunningHub) -> None:
     hub.start_until_ready("gus", ONE_T4)
     annotate(hub, node_of(hub, "gus"), unhealthy_devices='{"nvidia.com/gpu": 1}')
 
-    sentence = "A GPU on the machine of Your default server is broken."
+    sentence = "Your default server is on a machine with a broken GPU."
     wait_for(lambda: sentence in hub.person("gus").open("/hub/home").text)
 
 

@@ -97,14 +97,14 @@ def test_other_pages_name_the_server_and_show_markup_as_text() -> None:
         (
             Mishap(Kind.NODE_LOST),
             (
-                "The machine of <strong>train</strong> doesn&#39;t answer any more. Wait until it "
-                "does, or stop the server and start it again elsewhere."
+                "<strong>train</strong> is on a machine that doesn&#39;t answer any more. Wait "
+                "until it does, or stop the server and start it again elsewhere."
             ),
         ),
         (
             Mishap(Kind.DEVICE_BROKEN),
             (
-                "A GPU on the machine of <strong>train</strong> is broken. Save your work, stop "
+                "<strong>train</strong> is on a machine with a broken GPU. Save your work, stop "
                 "the server, and start it again elsewhere."
             ),
         ),
