@@ -82,7 +82,7 @@ def already_started() -> Message:
 
 
 def unreachable() -> Message:
-    """Say that the hub has no configuration for reaching a cluster."""
+    """Say that the hub has no configuration for a cluster, or that its API server is silent."""
     lead = _("The hub can't start servers right now: it isn't connected to a cluster.")
     return Message.of(lead, words.retry_or_tell())
 
