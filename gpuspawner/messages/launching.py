@@ -5,7 +5,7 @@ from gpuspawner.launch.limits import Failure, Phase
 from gpuspawner.launch.pulls import Pulled
 from gpuspawner.launch.steps import Stage, Step
 from gpuspawner.launch.trouble import Kind, Trouble
-from gpuspawner.messages import words
+from gpuspawner.messages import unscheduled, words
 from gpuspawner.messages.causes import NOTHING, cause, way_out
 from gpuspawner.messages.words import Message, so_far
 from gpuspawner.policy import Grant
@@ -92,8 +92,11 @@ def hitch(trouble: Trouble, elapsed: int = 0) -> Message:
 
 def failure(failed: Failure, grant: Grant = NOTHING) -> Message:
     """Say why a start is given up, and what helps; *grant* is what the server was to get."""
-    if failed.cause is None or failed.cause.kind in (Kind.UNSCHEDULABLE, Kind.UNKNOWN):
+    if failed.cause is None or failed.cause.kind is Kind.UNKNOWN:
         return Message.of(_late(failed.late), words.retry_or_tell())
+    if failed.cause.kind is Kind.UNSCHEDULABLE:
+        said = unscheduled.why(failed.cause.text)
+        return Message.of(_late(Phase.SCHEDULED), said, words.retry_or_tell())
     lead = cause(failed.cause, grant)
     return Message.of(lead, _last_words(failed.cause), way_out(failed.cause))
 

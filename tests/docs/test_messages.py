@@ -239,6 +239,11 @@ def test_the_readme_quotes_the_messages(sentence: str):
 FAILURES = {
     **{kind.value: Failure(Trouble(kind, WHAT)) for kind in Kind if kind not in UNTOLD},
     **{f"not-{phase}": Failure(late=phase) for phase in Phase},
+    "unschedulable": Failure(
+        Trouble(
+            Kind.UNSCHEDULABLE, texts=("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.",)
+        )
+    ),
 }
 
 

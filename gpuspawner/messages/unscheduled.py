@@ -1,0 +1,58 @@
+"""Why kube-scheduler has found no node for a pod, in one sentence, from its own text.
+
+It is told only if the preflight doesn't know better: it is off, or another scheduler decides.
+"""
+
+from gpuspawner.language import gettext as _
+from gpuspawner.launch.scheduler_message import Kind, Reason, parse
+from gpuspawner.messages import words
+
+_DISK = frozenset(
+    {
+        Kind.VOLUME_ELSEWHERE,
+        Kind.VOLUME_COUNT,
+        Kind.VOLUME_IN_USE,
+        Kind.NO_VOLUME,
+        Kind.STORAGE_SPACE,
+        Kind.UNBOUND_CLAIM,
+        Kind.MISSING_CLAIM,
+    }
+)
+
+
+def why(text: str) -> str:
+    """Return the sentence; "" if the text names nothing that tells a user more.
+
+    A device comes first, then memory, then processors: the other nodes are of another kind, so
+    their taints, labels and disks don't matter.
+    """
+    reasons = parse(text).reasons
+    short = [it for it in reasons if it.kind is Kind.RESOURCE]
+    if short:
+        return _too_little(min(short, key=_rank))
+    kinds = {it.kind for it in reasons}
+    if Kind.PODS in kinds:
+        return _("The machines have as many servers as they may have.")
+    if kinds & _DISK:
+        return _("No machine can use the disk of your server right now.")
+    if Kind.GATES in kinds:
+        return _("Your server is still held back by another part of the cluster.")
+    return ""
+
+
+def _rank(reason: Reason) -> tuple[int, str]:
+    is_device = "/" in reason.subject
+    return 0 if is_device else 1 if reason.subject == "memory" else 2, reason.subject
+
+
+def _too_little(reason: Reason) -> str:
+    match reason.subject:
+        case "memory":
+            return _("No machine for it has enough free memory.")
+        case "cpu":
+            return _("No machine for it has enough free processors.")
+        case "ephemeral-storage":
+            return _("No machine for it has enough free disk.")
+        case resource:
+            text = _("No machine for it has enough free resources of this kind: {resource}.")
+            return text.format(resource=words.device(resource))
