@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from gpuspawner.kube.quantity import QuantityError, parse_quantity
+from gpuspawner.manifest.limits import server_limits
 from gpuspawner.visible_gpus import CONTAINER, FEWER
 
 PRODUCT = "nvidia.com/gpu.product"
@@ -48,7 +49,7 @@ _OF_SERVERS = frozenset(
 
 def gpus(pod: Mapping[str, Any]) -> dict[str, int]:
     """Return the NVIDIA GPUs and MIG slices that a pod's server gets, by resource."""
-    limits = (pod["spec"]["containers"][0].get("resources") or {}).get("limits") or {}
+    limits = server_limits(pod)
     found = {name: _whole(limits[name]) for name in limits if _GPUS.fullmatch(name)}
     return {name: count for name, count in found.items() if count}
 

@@ -7,8 +7,8 @@ surely has room elsewhere; otherwise the scheduler is asked to prefer others.
 from dataclasses import dataclass
 
 from gpuspawner.admission.dry_run import Admission
-from gpuspawner.kube.objects import Manifest
 from gpuspawner.manifest.elsewhere import HOSTNAME, off, rather_off
+from gpuspawner.manifest.limits import server_limits
 from gpuspawner.runtime import Runtime
 from gpuspawner.spawn.host import Host
 from gpuspawner.spawn.source import Choice
@@ -29,18 +29,13 @@ async def avoiding(
     """Return the choice with a pod that avoids its owner's failed nodes; None if there are none."""
     hostnames = _hostnames(spawner, runtime)
     pod = choice.proposal.pod
-    if not hostnames or not _has_devices(pod):
+    if not hostnames or not any("/" in resource for resource in server_limits(pod)):
         return None
     kept_off = choice.sending(off(pod, hostnames))
     judges = spawner.preflight != OFF
     if judges and await runtime.preflight.is_sure_of(kept_off.proposal, admission):
         return Avoiding(kept_off, is_sure=True)
     return Avoiding(choice.sending(rather_off(pod, hostnames)), is_sure=False)
-
-
-def _has_devices(pod: Manifest) -> bool:
-    limits = (pod["spec"]["containers"][0].get("resources") or {}).get("limits") or {}
-    return any("/" in resource for resource in limits)
 
 
 def _hostnames(spawner: Host, runtime: Runtime) -> list[str]:
