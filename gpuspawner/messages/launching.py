@@ -76,10 +76,13 @@ def _usual(seconds: float | None) -> str:
     return _("less than a minute") if seconds < 60 else words.minutes(seconds / 60)
 
 
-def elsewhere(is_sure: bool) -> Message:
-    """Say whether a server avoids the machine whose GPUs have failed before."""
-    if is_sure:
-        return Message.of(_("Your server gets another machine than the one whose GPUs failed."))
+def elsewhere() -> Message:
+    """Say that a server gets another machine than the one whose GPUs have failed before."""
+    return Message.of(_("Your server gets another machine than the one whose GPUs failed."))
+
+
+def perhaps_the_same() -> Message:
+    """Say that a server may get the machine whose GPUs have failed before."""
     return Message.of(
         _("Your server may get the machine whose GPUs failed: no other surely has room.")
     )

@@ -179,7 +179,8 @@ class Controller:
         ):
             choice, pod = avoiding.choice, pod_model(avoiding.choice.proposal.pod)
             if self.attempt and self.attempt.phase is Phase.ADMITTED:  # else, it is sent again
-                self._story.tell(messages.elsewhere(avoiding.is_sure), 5)
+                told = messages.elsewhere if avoiding.is_sure else messages.perhaps_the_same
+                self._story.tell(told(), 5)
         if granted := await self._policing.take_sent(choice):
             # An earlier gate may have known less of the pod, or judged by other policies.
             choice = choice.sending(mark(choice.proposal.pod, granted))
