@@ -1,4 +1,4 @@
-"""How long a start has been where it is, and how long each trouble has lasted.
+"""How long each phase and stage of a start has lasted, and how long each trouble has.
 
 The hub's own clock measures this: the cluster's clocks may differ from it, and events come late.
 """

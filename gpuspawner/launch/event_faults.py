@@ -8,7 +8,7 @@ from gpuspawner.kube.autoscaling import Event
 from gpuspawner.launch.container_faults import of_probe, of_sandbox, of_start
 from gpuspawner.launch.image_faults import of_pull
 from gpuspawner.launch.node_faults import of_ended_pod
-from gpuspawner.launch.phrases import begin
+from gpuspawner.launch.phrases import beginning
 from gpuspawner.launch.trouble import Fault, Kind
 from gpuspawner.launch.volume_faults import of_volume
 
@@ -72,7 +72,7 @@ _OF_VOLUMES = frozenset({"FailedAttachVolume", "FailedMount", "FailedMapVolume"}
 
 def of_event(event: Event) -> tuple[list[Fault], Until]:
     """Return what an event says is wrong, and what ends that."""
-    reason, text = event.reason, begin(event.message)
+    reason, text = event.reason, beginning(event.message)
     if reason in ("Failed", "BackOff") and _PULL.match(text):
         return [of_pull(text)], Until.IMAGE
     if reason == "Failed":

@@ -2,7 +2,7 @@
 
 import re
 
-from gpuspawner.launch.phrases import begin
+from gpuspawner.launch.phrases import beginning
 from gpuspawner.launch.trouble import About, Fault, Kind
 from gpuspawner.visible_gpus import CONTAINER, FEWER
 
@@ -16,6 +16,6 @@ def of_check(container: str, exit_code: int, text: str) -> Fault | None:
     """
     if container != CONTAINER or exit_code != FEWER:
         return None
-    found = _FOUND.search(begin(text))
+    found = _FOUND.search(beginning(text))
     visible, granted = (int(found[1]), int(found[2])) if found else (0, 0)
     return Fault(Kind.GPUS_MISSING, About(granted=granted, visible=visible), is_final=True)

@@ -1,4 +1,4 @@
-"""When a page says again how long a start waits: often at first, so that nobody takes it for lost.
+"""When a page says again how long a start waits: often at first, so that nobody thinks it is stuck.
 
 A page that opens late reads all that was told, so the last mark is never much older than the wait.
 """

@@ -10,7 +10,7 @@ _LONGEST = 8192
 _Kind = TypeVar("_Kind")
 
 
-def begin(text: str) -> str:
+def beginning(text: str) -> str:
     """Return as much of a text as is read: an attempt to match may start at each character."""
     return text[:_LONGEST]
 

@@ -8,7 +8,7 @@ from gpuspawner.launch.container_faults import of_start
 from gpuspawner.launch.evidence import NOT_YET, PULL_FAILS, Container
 from gpuspawner.launch.gpu_faults import of_check
 from gpuspawner.launch.image_faults import of_pull
-from gpuspawner.launch.phrases import begin
+from gpuspawner.launch.phrases import beginning
 from gpuspawner.launch.trouble import About, Fault, Kind
 
 _CREATES = frozenset(
@@ -20,7 +20,7 @@ _NOT_STARTED = frozenset({"StartError", "ContainerCannotRun"})
 
 def of_waiting(waiting: Waiting, image: str) -> Fault | None:
     """Return what a container waits for, if it shouldn't have to."""
-    reason, text = waiting.reason, begin(waiting.message)
+    reason, text = waiting.reason, beginning(waiting.message)
     if reason in NOT_YET:
         return None
     if reason in PULL_FAILS:
@@ -64,7 +64,7 @@ def _of_end(ended: Terminated, *, is_init: bool) -> Fault | None:
     if ended.reason == "OOMKilled":
         return Fault(Kind.OUT_OF_MEMORY)
     if ended.reason in _NOT_STARTED:
-        return of_start(begin(ended.message)) or Fault(Kind.CONTAINER_CREATION)
+        return of_start(beginning(ended.message)) or Fault(Kind.CONTAINER_CREATION)
     if ended.reason == "ContainerStatusUnknown":
         return Fault(Kind.NODE_LOST)
     if ended.exit_code or ended.signal:

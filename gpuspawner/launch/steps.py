@@ -48,7 +48,7 @@ class Step(StrEnum):
 
 
 Place = tuple[int, int]
-"""Where a stage is in the order of a start: the container's position, and what happens to it."""
+"""The place of a stage in a start: the container's position, and what happens to the container."""
 
 _BEFORE_CONTAINERS = {
     Step.SCHEDULING: (-1, 0),

@@ -78,7 +78,7 @@ class Reported:
         await asyncio.Event().wait()
         raise AssertionError
 
-    async def stop(self, grace: float) -> Exit:  # noqa: ARG002
+    async def stop(self, grace: float) -> Exit:  # noqa: ARG002, of the protocol
         """Return success immediately."""
         return Exit(0)
 
@@ -90,7 +90,7 @@ class Done:
         """Return success immediately."""
         return Exit(0)
 
-    async def stop(self, grace: float) -> Exit:  # noqa: ARG002
+    async def stop(self, grace: float) -> Exit:  # noqa: ARG002, of the protocol
         """Return success immediately."""
         return Exit(0)
 
@@ -98,11 +98,11 @@ class Done:
 class ReportSandbox:
     """Reports each container started, and each init container successful."""
 
-    async def start(self, container: Object) -> Running:  # noqa: ARG002
+    async def start(self, container: Object) -> Running:  # noqa: ARG002, of the protocol
         """Report the container started."""
         return Reported()
 
-    async def start_init(self, container: Object) -> Running:  # noqa: ARG002
+    async def start_init(self, container: Object) -> Running:  # noqa: ARG002, of the protocol
         """Report success."""
         return Done()
 
@@ -113,6 +113,6 @@ class ReportSandbox:
 class ReportRuntime:
     """Starts no process."""
 
-    def sandbox(self, pod: Object, node: Object, ip: str) -> Sandbox:  # noqa: ARG002
+    def sandbox(self, pod: Object, node: Object, ip: str) -> Sandbox:  # noqa: ARG002, as above
         """Return a sandbox that only reports."""
         return ReportSandbox()

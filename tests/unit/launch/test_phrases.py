@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.launch.phrases import Phrases, begin
+from gpuspawner.launch.phrases import Phrases, beginning
 
 PHRASES = Phrases({"limit": (r"too many", r"\b429\b"), "missing": (r"not found",)})
 
@@ -24,5 +24,5 @@ def test_the_first_kind_with_a_phrase_counts(text: str, kind: str | None) -> Non
 
 
 def test_only_the_begin_of_a_long_text_is_read() -> None:
-    assert begin("short") == "short"
-    assert 1_000 < len(begin("x" * 1_000_000)) < 10_000
+    assert beginning("short") == "short"
+    assert 1_000 < len(beginning("x" * 1_000_000)) < 10_000
