@@ -98,7 +98,7 @@ class RunningHub:
         """Wait for the hub, then for the proxy's route; the proxy logs earlier requests as errors.
 
         Raises:
-            AssertionError: The hub has ended; its log is the message.
+            AssertionError: The hub has ended; the message ends as its log does.
         """
         for address in (self._direct, self.url):
             self._until(partial(_serves, address))
@@ -110,7 +110,7 @@ class RunningHub:
     def _until(self, condition: Callable[[], bool]) -> None:
         """Wait for a condition, or for the hub's end, which is an error."""
         wait_for(lambda: not self.lives or condition(), timeout=120)
-        assert self.lives, self.log
+        assert self.lives, f"The hub has ended:\n{self._end_of_log()}"
 
     def end(self) -> None:
         """Terminate the hub, which stops its servers; kill the processes that it leaves."""
@@ -216,8 +216,12 @@ class RunningHub:
         wait_for(lambda: not self.server(user).get("pending"))
 
     def events(self, user: str) -> list[dict[str, Any]]:
-        """Return the events of *user*'s progress stream, until it closes."""
-        return list(self.follow(user))
+        """Return the events of *user*'s progress stream, until it closes.
+
+        While the hub stops the server of a failed start, it answers that nothing starts; only
+        after that, the stream has the reason.
+        """
+        return wait_for(lambda: list(self.follow(user)))
 
     def follow(self, user: str, **more: Any) -> Iterator[dict[str, Any]]:
         """Yield the events of *user*'s progress stream as they come, until it closes."""
@@ -238,7 +242,7 @@ def running_hub(
     """Run a hub with the lines of *configuration* until the block ends.
 
     Raises:
-        AssertionError: The hub ended before it served; its log is the message.
+        AssertionError: The hub ended before it served; the message ends as its log does.
         LocalClusterError: Its proxy did not start.
     """
     public, hub, proxy_api = free_ports(3)
