@@ -69,10 +69,15 @@ Health = Reading | Live | Stale | Forbidden | Unreachable
 
 # Seconds. A broken watch usually resumes within one, and until then the view isn't called stale.
 STALE_AFTER = 10.0
+# Seconds. How long an optional kind may take to be read again, before it counts as unknown.
+REREAD_SECONDS = 10.0
 
 
 def health_of(reflectors: Sequence[Reflector], since: float, silence: float) -> Health:
-    """The health of a view that follows these required kinds.
+    """The health of a view that follows these kinds.
+
+    What is missing of an optional one makes verdicts unknown. So the view is stale, and starts
+    wait, while such a kind is read again.
 
     Args:
         reflectors: One for each kind.
@@ -80,16 +85,23 @@ def health_of(reflectors: Sequence[Reflector], since: float, silence: float) -> 
         silence: Seconds without a byte after which a watch is started again.
     """
     now = time.monotonic()
+    required = [it for it in reflectors if it.kind.required]
+    optional = [it for it in reflectors if not it.kind.required]
     return (
-        _forbidden(reflectors)
-        or _unread(reflectors, now - since)
-        or _freshness(reflectors, now, silence + STALE_AFTER)
+        _forbidden(required)
+        or _unread(required, now - since)
+        or _reread(optional, now)
+        or _freshness(required, now, silence + STALE_AFTER)
     )
 
 
 def is_forbidden(reflector: Reflector) -> bool:
-    """Whether the API server doesn't allow the hub to read this kind."""
-    return reflector.error is not None and reflector.error.status == 403
+    """Whether the API server doesn't allow the hub to read this kind.
+
+    If it has allowed it before, it may just be starting (see `Backoff.doubt`).
+    """
+    is_in_doubt = reflector.listed and not reflector.gap
+    return reflector.error is not None and reflector.error.status == 403 and not is_in_doubt
 
 
 def is_open(reflector: Reflector) -> bool:
@@ -116,15 +128,24 @@ def _unread(reflectors: Sequence[Reflector], seconds: float) -> Reading | Unreac
     return Unreachable(str(errors[0])) if errors else Reading(seconds)
 
 
+def _reread(optional: Sequence[Reflector], now: float) -> Stale | None:
+    for it in optional:
+        if it.listed and it.gap and now - it.gap_since <= REREAD_SECONDS:
+            return Stale(now - it.confirmed, _missed(it))
+    return None
+
+
+def _missed(reflector: Reflector) -> str:
+    return f"changes of {reflector.kind.plural} were missed; they are read again"
+
+
 def _freshness(reflectors: Sequence[Reflector], now: float, longest_silence: float) -> Live | Stale:
     age = max((now - reflector.confirmed for reflector in reflectors), default=0.0)
     for reflector in reflectors:
         if reflector.error is not None and now - reflector.confirmed > STALE_AFTER:
             return Stale(age, str(reflector.error))
         if reflector.gap:
-            return Stale(
-                age, f"changes of {reflector.kind.plural} were missed; they are read again"
-            )
+            return Stale(age, _missed(reflector))
     if age > longest_silence:
         return Stale(age, "the API server has fallen silent")
     return Live(age)

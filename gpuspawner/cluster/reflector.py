@@ -48,6 +48,7 @@ class Reflector:
     Attributes:
         listed: Whether a list was ever complete.
         gap: Whether history was lost since; the state may hold objects that no longer exist.
+        gap_since: When it was lost last (``time.monotonic``).
         confirmed: When the API server last said that the state is current (``time.monotonic``).
         error: What is wrong now, if anything.
         undecodable: How many objects could not be decoded since the start.
@@ -57,6 +58,7 @@ class Reflector:
         self.kind = kind
         self.listed = False
         self.gap = False
+        self.gap_since = 0.0
         self.confirmed = time.monotonic()
         self.error: RequestError | None = None
         self.undecodable = 0
@@ -74,9 +76,11 @@ class Reflector:
 
     def doubt(self) -> None:
         """Mark this kind as possibly wrong until the next list is complete."""
-        self.gap = True
+        if not self.gap:
+            self.gap, self.gap_since = True, time.monotonic()
         if not self.kind.required:
-            # The health doesn't cover optional kinds, so nothing may use what may be wrong.
+            # The health covers optional kinds only for some seconds; nothing may use what may be
+            # wrong.
             self._state.mark_unknown(self.kind.name)
 
     async def _take(self, signal: Signal) -> None:

@@ -107,8 +107,7 @@ class ClusterView:
         """The health of the view at this moment."""
         if not self._tasks:
             return Unreachable("the view is not running")
-        required = [reflector for reflector in self._reflectors if reflector.kind.required]
-        return health_of(required, self._started, self._backoff.silence)
+        return health_of(self._reflectors, self._started, self._backoff.silence)
 
     def in_touch(self) -> bool:
         """Whether the view has an unbroken connection for every required kind.

@@ -11,6 +11,7 @@ detection of changes, bookmarks, retrieving large results sets in chunks, 410 Go
 """
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import AsyncGenerator
@@ -24,9 +25,7 @@ from gpuspawner.cluster.events import Change, Lines, read_event
 from gpuspawner.cluster.kinds import Kind
 from gpuspawner.cluster.pages import pages
 
-# 410: the version is too old. 403: a right was withdrawn, so its objects must be listed again.
 _FORBIDDEN, _ABSENT = 403, 404
-_HISTORY_LOST = (_FORBIDDEN, _ABSENT, GONE)
 # A server that answers with an error so many times in a row may not know the version at all: its
 # data was restored from an older copy, say. A server that doesn't answer hasn't lost history.
 _MOST_FAILURES = 10
@@ -49,6 +48,8 @@ class Backoff:
         silence: Silence after which a watch fails; longer than `watch`.
         first_retry: The longest wait after a first failure; doubled with each further one.
         last_retry: The limit of that doubling.
+        doubt: How long an API server may forbid what it has allowed, before the right counts as
+            withdrawn. One that starts forbids everything until it has read RBAC's objects.
     """
 
     page: float = 30.0
@@ -57,6 +58,7 @@ class Backoff:
     silence: float = 75.0
     first_retry: float = 0.5
     last_retry: float = 8.0
+    doubt: float = 10.0
 
     def unhurried(self) -> "Backoff":
         """Return slower retries for what may be forbidden for good, to spare the server's logs."""
@@ -120,6 +122,8 @@ class Watcher:
         # Where the next watch starts; None if a list must come first.
         self._version: str | None = None
         self._failures = 0
+        self._forbidden_since: float | None = None
+        self._opened = math.inf
         # Whether the server may not have sent all changes yet that happened while contact was lost.
         self._is_behind = False
 
@@ -154,6 +158,8 @@ class Watcher:
             return answer if answer.status == _ABSENT else None
 
     def _lost(self, error: RequestError) -> Lost:
+        if error.status is None and self._lasted() >= _SHORTEST_WATCH:
+            self._succeed()  # the connection worked until it broke
         self._failures += 1
         self._is_behind = True
         if self._has_lost_history(error):
@@ -161,11 +167,30 @@ class Watcher:
         return Lost(error.alone(), gap=self._version is None)
 
     def _has_lost_history(self, error: RequestError) -> bool:
+        if error.status == _FORBIDDEN:
+            return self._is_withdrawn()
+        self._forbidden_since = None
         # Only at every tenth failure: if lists work and watches don't, each list costs time again.
         in_vain = error.status is not None and self._failures % _MOST_FAILURES == 0
-        return error.status in _HISTORY_LOST or in_vain
+        return error.status in (_ABSENT, GONE) or in_vain
+
+    def _is_withdrawn(self) -> bool:
+        """Whether the right is withdrawn, so that objects must be listed again if it is back."""
+        now = time.monotonic()
+        if self._forbidden_since is None:
+            self._forbidden_since = now
+            self._failures = 1  # it answers again, so it is asked again soon
+        return now - self._forbidden_since >= self._backoff.doubt
+
+    def _succeed(self) -> None:
+        self._failures, self._forbidden_since = 0, None
+
+    def _lasted(self) -> float:
+        """Return for how many seconds the last watch was open; less than 0 if it wasn't."""
+        return time.monotonic() - self._opened
 
     def _list_or_watch(self) -> AsyncGenerator[Signal, None]:
+        self._opened = math.inf
         return self._list() if self._version is None else self._watch(self._version)
 
     async def _list(self) -> AsyncGenerator[Signal, None]:
@@ -191,8 +216,8 @@ class Watcher:
             "resourceVersion": version,
             "timeoutSeconds": str(round(seconds)),
         }
-        started = time.monotonic()
         async with self._client.get(self._kind.path, query, self._backoff.silence) as response:
+            self._opened = time.monotonic()
             yield Confirmed([], not self._is_behind)
             arriving = Lines()
             async for chunk in response.content.iter_any():
@@ -200,13 +225,14 @@ class Watcher:
                 if lines:
                     changes = self._changes(lines)
                     yield Confirmed(changes, not self._is_behind)
-                    self._failures = 0
+                    self._succeed()
                     del changes
                 del chunk, lines  # it may be long until the next ones
-        if self._version == version and time.monotonic() - started < _SHORTEST_WATCH:
+        if self._version == version and self._lasted() < _SHORTEST_WATCH:
             raise RequestError("the watch ended at once")
         # The server had a whole watch to send the missed changes.
-        self._failures, self._is_behind = 0, False
+        self._succeed()
+        self._is_behind = False
 
     def _changes(self, lines: list[bytes]) -> list[Change]:
         """Return the changes on these lines, and move the version to the last of them."""

@@ -34,6 +34,21 @@ async def test_a_gap_makes_the_view_stale_until_the_new_list_is_complete() -> No
         assert "pods were missed" in health.why
 
 
+async def test_the_view_is_stale_while_an_optional_kind_is_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Verdicts would be unknown meanwhile, and servers would start unchecked."""
+    claims = Kind("PersistentVolumeClaim", "/api/v1/claims", required=False)
+    gone = watch(event("ERROR", {"code": 410, "message": "too old"}))
+    again = [page(then="more"), watch(hold=True)]
+    async with viewing((NODES, PODS, claims), claims=[page(), gone, *again]) as (view, _):
+        await until(view, lambda: isinstance(view.health(), Stale))
+        assert "claims were missed" in str(view.health())
+
+        monkeypatch.setattr("gpuspawner.cluster.health.REREAD_SECONDS", 0.0)
+        assert isinstance(view.health(), Live)
+
+
 async def test_the_view_is_forbidden_until_it_may_list_pods() -> None:
     pods = [failure(403, "pods is forbidden"), failure(403, "pods is forbidden"), page(POD)]
     async with viewing(pods=[*pods, watch(hold=True)]) as (view, _):
@@ -45,6 +60,18 @@ async def test_the_view_is_forbidden_until_it_may_list_pods() -> None:
 
         await until(view, lambda: isinstance(view.health(), Live))
         assert list(view.state.pods) == ["jhub/a"]
+
+
+async def test_a_live_view_stays_so_while_a_starting_api_server_forbids_everything() -> None:
+    pods = [page(POD), failure(403, "pods is forbidden"), watch(hold=True)]
+    async with viewing(pods=pods) as (view, server):
+        seen = []
+        while len(server.queries) < 4:
+            await view.changed(PATIENCE)
+            seen.append(view.health())
+
+        assert any(isinstance(it, Live) for it in seen)
+        assert not any(isinstance(it, Forbidden) for it in seen)
 
 
 async def test_without_configuration_the_view_is_unreachable_and_says_why() -> None:

@@ -1,49 +1,11 @@
 """Watching under scripted faults; tests/cluster follows a real API server."""
 
-import asyncio
-from collections.abc import AsyncIterator
-
-import msgspec
 import pytest
 
-from gpuspawner.cluster.kinds import Kind
-from gpuspawner.cluster.watch import Backoff, Confirmed, Listed, Lost, Page, Signal, Watcher
-from gpuspawner.kube.objects import KubeObject, Undecodable
-from tests.unit.cluster.scripted import FAST, ScriptedServer, event, failure, obj, page, raw, watch
-from tests.waiting import PATIENCE
-
-THINGS = Kind("Pod", "/things")
-
-
-async def signals_of(server: ScriptedServer, count: int, backoff: Backoff = FAST) -> list[Signal]:
-    """Return the first signals of a watcher that follows this server's things."""
-    async with server.serving() as client:
-        return await first(Watcher(client, THINGS, backoff).signals(), count)
-
-
-async def first(signals: AsyncIterator[Signal], count: int) -> list[Signal]:
-    got: list[Signal] = []
-    async with asyncio.timeout(PATIENCE):
-        async for signal in signals:
-            if not isinstance(signal, Confirmed) or signal.changes:
-                got.append(signal)
-            if len(got) == count:
-                break
-    return got
-
-
-def names(signal: Signal) -> list[str]:
-    """Return the names on a page, or the types and names in a batch of changes."""
-    match signal:
-        case Page(items):
-            return [msgspec.json.decode(item)["metadata"]["name"] for item in items]
-        case Confirmed(changes):
-            return [f"{change.type} {_name(change.object)}" for change in changes]
-    raise AssertionError(signal)
-
-
-def _name(parsed: KubeObject | Undecodable) -> str:
-    return parsed.name if isinstance(parsed, Undecodable) else parsed.metadata.name
+from gpuspawner.cluster.watch import Backoff, Confirmed, Listed, Lost, Page
+from gpuspawner.kube.objects import Undecodable
+from tests.unit.cluster.scripted import ScriptedServer, event, failure, obj, page, raw, watch
+from tests.unit.cluster.signals import names, signals_of
 
 
 async def test_a_list_comes_in_pages_and_ends_with_listed() -> None:
@@ -178,30 +140,6 @@ async def test_a_server_error_during_a_watch_needs_no_new_list() -> None:
     assert server.queries[2]["resourceVersion"] == "7"
 
 
-async def test_after_ten_failures_the_watcher_lists_again() -> None:
-    unknown = event("ERROR", {"kind": "Status", "code": 504, "message": "Too large"})
-    refusals = [*[watch(unknown)] * 5, *[failure(500)] * 5]
-    listed_again = page(obj("a"), version="3")
-    server = ScriptedServer(things=[page(version="7"), *refusals, listed_again, failure(500)])
-
-    signals = await signals_of(server, 15)
-
-    lost = [signal for signal in signals if isinstance(signal, Lost)]
-    assert [signal.gap for signal in lost] == [False] * 9 + [True, False]
-    assert names(signals[12]) == ["a"]
-
-
-async def test_after_403_everything_is_listed_again() -> None:
-    server = ScriptedServer(things=[page(), failure(403, "no"), page(obj("a"))])
-
-    _, _, lost, again = await signals_of(server, 4)
-
-    assert isinstance(lost, Lost)
-    assert (lost.error.status, lost.gap) == (403, True)
-    assert "no" in str(lost.error)
-    assert names(again) == ["a"]
-
-
 async def test_a_watch_that_falls_silent_is_given_up() -> None:
     server = ScriptedServer(things=[page(), watch(hold=True)])
 
@@ -261,24 +199,6 @@ async def test_an_event_without_a_version_keeps_the_last_version() -> None:
     assert server.queries[3]["resourceVersion"] == "8"
 
 
-async def test_a_watch_that_ends_at_once_without_an_event_is_a_failure() -> None:
-    server = ScriptedServer(things=[page(), watch()])
-
-    *_, lost = await signals_of(server, 3)
-
-    assert isinstance(lost, Lost)
-
-
-async def test_a_retry_after_is_obeyed() -> None:
-    waits = failure(429, "slow down", **{"Retry-After": "1"})
-    server = ScriptedServer(things=[waits, page()])
-    began = asyncio.get_running_loop().time()
-
-    await signals_of(server, 2)
-
-    assert asyncio.get_running_loop().time() - began >= 1
-
-
 async def test_lists_are_compressed_and_watches_are_not() -> None:
     """A proxy would hold back an event until there is enough to compress."""
     server = ScriptedServer(things=[page(), watch(event("ADDED", obj("a", "2")), hold=True)])
@@ -286,12 +206,3 @@ async def test_lists_are_compressed_and_watches_are_not() -> None:
     await signals_of(server, 3)
 
     assert [headers["Accept-Encoding"] for headers in server.headers] == ["gzip", "identity"]
-
-
-def test_retries_come_later_and_later_and_never_in_step() -> None:
-    backoff = Backoff(first_retry=1, last_retry=8)
-
-    for failures, longest in [(1, 1), (2, 2), (3, 4), (4, 8), (5, 8), (10_000, 8)]:
-        waits = {backoff.before_retry(failures) for _ in range(20)}
-        assert all(longest / 4 <= wait <= longest for wait in waits)
-        assert len(waits) > 1
