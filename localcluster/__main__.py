@@ -74,6 +74,7 @@ def _build(_options: argparse.Namespace) -> int:
     print(binaries.controlplane())
     print(binaries.proxy())
     print(binaries.karpenter())
+    print(binaries.kueue())
     return 0
 
 

@@ -2,7 +2,7 @@
 
 The control plane is one program, built from the Go module in ``go/``; see its ``main.go``.
 Karpenter is built from ``go/karpenter``, a module of its own, because it needs other versions of
-Kubernetes' modules.
+Kubernetes' modules; and for the same reason, Kueue from ``go/kueue``.
 configurable-http-proxy, the proxy of the demo's JupyterHub, comes from npm.
 """
 
@@ -24,6 +24,7 @@ KARPENTER_GO = (1, 26, 6)
 
 _MODULE = Path(__file__).parent / "go"
 _KARPENTER = _MODULE / "karpenter"
+_KUEUE = _MODULE / "kueue"
 _VERSION_PACKAGE = "k8s.io/component-base/version"
 
 
@@ -62,6 +63,27 @@ def karpenter() -> Path:
             shutil.copyfile(crd, directory / "crds" / crd.name)
 
     return made_once(f"karpenter/{key(toolchain.version, *gobuild.sources(_KARPENTER))}", make)
+
+
+def kueue() -> Path:
+    """Return the directory that holds ``kueue``, ``webhooks.yaml``, and in ``crds`` its CRDs.
+
+    Raises:
+        LocalClusterError: there is no Go toolchain, or the build failed.
+    """
+    toolchain = go()
+
+    def make(directory: Path) -> None:
+        program = "sigs.k8s.io/kueue/cmd/kueue"
+        gobuild.build(toolchain, _KUEUE, directory / "kueue", "Kueue", package=program)
+        module = gobuild.module_directory(toolchain, _KUEUE, "sigs.k8s.io/kueue")
+        components = module / "config" / "components"
+        shutil.copyfile(components / "webhook" / "manifests.yaml", directory / "webhooks.yaml")
+        (directory / "crds").mkdir()
+        for crd in (components / "crd" / "bases").glob("*.yaml"):
+            shutil.copyfile(crd, directory / "crds" / crd.name)
+
+    return made_once(f"kueue/{key(toolchain.version, *gobuild.sources(_KUEUE))}", make)
 
 
 def proxy() -> Path:

@@ -140,6 +140,16 @@ def unless_gone() -> Iterator[None]:
             raise
 
 
+@contextmanager
+def unless_there() -> Iterator[None]:
+    """Go on if the object exists already."""
+    try:
+        yield
+    except ApiError as error:
+        if error.status != 409:
+            raise
+
+
 def _error(response: http.client.HTTPResponse, answer: bytes) -> ApiError:
     retry_after = float(response.headers.get("Retry-After") or 0)
     try:

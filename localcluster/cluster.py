@@ -16,6 +16,7 @@ from localcluster.controlplane import CONTROLLERS, ControlPlane, Flags
 from localcluster.directory import take
 from localcluster.errors import LocalClusterError
 from localcluster.fleet import Fleet, load
+from localcluster.kueue.running import RunningKueue
 from localcluster.nodes import NOT_READY_TAINT, node_objects
 from localcluster.processes import Process, module_process, undisturbed, wait_until
 
@@ -63,6 +64,7 @@ class LocalCluster:
         self._plane: ControlPlane | None = None
         self._agent: Process | None = None
         self._autoscaler: autoscalers.RunningAutoscaler | None = None
+        self._kueue: RunningKueue | None = None
         self._client: Client | None = None
 
     def __enter__(self) -> Self:
@@ -105,6 +107,9 @@ class LocalCluster:
 
     def stop(self) -> None:
         """End every process, in order and in bounded time, and unlock the directory."""
+        if self._kueue:
+            self._kueue.stop()
+            self._kueue = None
         if self._autoscaler:
             self._autoscaler.stop()
             self._autoscaler = None
@@ -238,6 +243,25 @@ class LocalCluster:
         """End the autoscaler and delete what it wrote."""
         if running := self._autoscaler:
             self._autoscaler = None
+            running.stop()
+            running.remove_traces()
+
+    def kueue(self) -> RunningKueue:
+        """Return the cluster's Kueue, which starts if it hasn't yet.
+
+        It queues the pods of namespaces labelled ``kueue-managed=true``.
+
+        Raises:
+            LocalClusterError: it can't be built or started.
+        """
+        if self._kueue is None:
+            self._kueue = RunningKueue(self.directory, self.kubeconfig, self.api)
+        return self._kueue
+
+    def stop_kueue(self) -> None:
+        """End Kueue and delete what it wrote."""
+        if running := self._kueue:
+            self._kueue = None
             running.stop()
             running.remove_traces()
 

@@ -13,14 +13,23 @@ from localcluster.toolchains import Go
 
 
 def sources(module: Path) -> list[bytes]:
-    """Return all that decides what is built, besides the toolchain."""
-    return [(module / name).read_bytes() for name in ("go.mod", "go.sum", "main.go")]
+    """Return all that decides what is built, besides the toolchain.
+
+    A module that only builds another module's program has no ``main.go``.
+    """
+    files = (module / name for name in ("go.mod", "go.sum", "main.go"))
+    return [file.read_bytes() for file in files if file.exists()]
 
 
 def build(
-    toolchain: Go, module: Path, target: Path, title: str, linker_flags: Sequence[str] = ()
+    toolchain: Go,
+    module: Path,
+    target: Path,
+    title: str,
+    linker_flags: Sequence[str] = (),
+    package: str = ".",
 ) -> None:
-    """Build the module's program.
+    """Build the module's program, or the *package* of another module that it requires.
 
     Raises:
         LocalClusterError: the build failed.
@@ -32,9 +41,9 @@ def build(
         file=sys.stderr,
         flush=True,
     )
-    total = _count_packages(toolchain.command, module, title)
+    total = _count_packages(toolchain.command, module, title, package)
     with subprocess.Popen(
-        [toolchain.command, *flags, "-o", target, "."],
+        [toolchain.command, *flags, "-o", target, package],
         cwd=module,
         env=environment,
         stderr=subprocess.PIPE,
@@ -64,10 +73,10 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
 
 
-def _count_packages(command: Path, module: Path, title: str) -> int:
+def _count_packages(command: Path, module: Path, title: str, package: str) -> int:
     """Download the modules of the build and return how many packages it has."""
     done = subprocess.run(
-        [command, "list", "-deps", "."],
+        [command, "list", "-deps", package],
         cwd=module,
         env=_environment(),
         stdout=subprocess.PIPE,

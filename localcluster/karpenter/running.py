@@ -6,15 +6,14 @@ from pathlib import Path
 
 import yaml
 
-from localcluster import binaries
-from localcluster.client import Client, Object, unless_gone
+from localcluster import binaries, crds
+from localcluster.client import Client
 from localcluster.karpenter import objects
 from localcluster.karpenter.settings import Karpenter
 from localcluster.ports import free_ports
 from localcluster.processes import Process, undisturbed, wait_until
 
 _NODES = "/api/v1/nodes"
-_CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _NODE_POOLS = f"/apis/{objects.GROUP}/v1/nodepools"
 _NODE_CLAIMS = f"/apis/{objects.GROUP}/v1/nodeclaims"
 _NODE_CLASSES = f"/apis/{objects.KWOK_GROUP}/v1alpha1/kwoknodeclasses"
@@ -31,8 +30,9 @@ class RunningKarpenter:
     def __init__(self, directory: Path, kubeconfig: Path, api: Client, settings: Karpenter) -> None:
         built = binaries.karpenter()
         self._api = api
-        self._crds = [yaml.safe_load(path.read_text()) for path in (built / "crds").iterdir()]
-        self._create_crds()
+        found = [yaml.safe_load(path.read_text()) for path in (built / "crds").iterdir()]
+        self._crds = crds.CRDs(api, "Karpenter", found)
+        self._crds.create()
         types = directory / "instance-types.json"
         types.write_text(
             json.dumps([objects.instance_type(kind) for kind in settings.instance_types])
@@ -69,66 +69,17 @@ class RunningKarpenter:
         self.process.stop(grace=0)
 
     def remove_traces(self) -> None:
-        """Delete Karpenter's objects, once it has ended, and let its nodes be deleted.
-
-        The API server's own clean-up of a CRD's objects may wait for more than a minute, if it
-        can't list them at once. So the objects go first, and then the CRDs without a clean-up.
-        """
+        """Delete Karpenter's objects, once it has ended, and let its nodes be deleted."""
         wait_until(self._has_no_objects, [], _TIMEOUT, "Karpenter's objects are gone")
-        for path in map(_crd_path, self._crds):
-            self._api.delete(path)
-            with unless_gone():
-                self._api.patch(path, {"metadata": {"finalizers": []}})
-        wait_until(lambda: not self._present_crds(), [], _TIMEOUT, "Karpenter's CRDs are gone")
+        self._crds.delete()
 
     def _has_no_objects(self) -> bool:
-        """Delete what is left, and return whether nothing was.
-
-        The API server may still have been busy with Karpenter's last requests when it ended, so
-        once isn't enough.
-        """
+        """Delete what is left, and return whether nothing was."""
         for node in self._api.items(_NODES):
-            self._free(f"{_NODES}/{node['metadata']['name']}", node)
-        left = [
-            (f"{path}/{item['metadata']['name']}", item)
-            for path in (_NODE_CLAIMS, _NODE_POOLS, _NODE_CLASSES)
-            for item in self._api.items(path)
-        ]
-        for path, item in left:
-            self._free(path, item)
-            with unless_gone():
-                self._api.delete(path)
-        return not left
-
-    def _free(self, path: str, item: Object) -> None:
-        """Remove the finalizers that nobody would serve any more."""
-        finalizers = item["metadata"].get("finalizers", [])
-        others = [name for name in finalizers if not name.startswith("karpenter.")]
-        if len(others) < len(finalizers):
-            with unless_gone():
-                self._api.patch(path, {"metadata": {"finalizers": others}})
-
-    def _create_crds(self) -> None:
-        for crd in self._crds:
-            self._api.create(_CRDS, crd)
-        wait_until(self._are_established, [], _TIMEOUT, "the API server knows Karpenter's CRDs")
-
-    def _are_established(self) -> bool:
-        found = self._present_crds()
-        return len(found) == len(self._crds) and all(_is(crd, "Established") for crd in found)
-
-    def _present_crds(self) -> list[Object]:
-        names = {crd["metadata"]["name"] for crd in self._crds}
-        return [crd for crd in self._api.items(_CRDS) if crd["metadata"]["name"] in names]
+            crds.free(self._api, crds.path_of(_NODES, node), node, "karpenter.")
+        return crds.delete_all(
+            self._api, (_NODE_CLAIMS, _NODE_POOLS, _NODE_CLASSES), finalizers="karpenter."
+        )
 
     def _is_ready(self) -> bool:
-        return all(_is(pool, "Ready") for pool in self._api.items(_NODE_POOLS))
-
-
-def _is(item: Object, condition: str) -> bool:
-    conditions = item.get("status", {}).get("conditions") or []
-    return any(c["type"] == condition and c["status"] == "True" for c in conditions)
-
-
-def _crd_path(crd: Object) -> str:
-    return f"{_CRDS}/{crd['metadata']['name']}"
+        return all(crds.holds(pool, "Ready") for pool in self._api.items(_NODE_POOLS))
