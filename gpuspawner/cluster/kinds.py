@@ -69,6 +69,25 @@ AUTOSCALER_STATUS = Kind(
 SCALING_KINDS = (*KARPENTER_KINDS, AUTOSCALER_STATUS)
 """What tells of nodes that can still come; a cluster may have none of it."""
 
+KUEUE_API = "/apis/kueue.x-k8s.io"
+_QUEUES = {
+    "LocalQueue": "localqueues",
+    "ClusterQueue": "clusterqueues",
+    "Cohort": "cohorts",
+    "ResourceFlavor": "resourceflavors",
+    "Workload": "workloads",
+}
+KUEUE_KINDS = tuple(_QUEUES)
+"""What tells of Kueue's queues and quotas."""
+
+
+def kueue_kinds(version: str) -> tuple[Kind, ...]:
+    """Return Kueue's kinds in a version of its API."""
+    return tuple(
+        Kind(name, f"{KUEUE_API}/{version}/{plural}", required=False)
+        for name, plural in _QUEUES.items()
+    )
+
 
 def servers_of(namespace: str) -> Kind:
     """Return the pods of a namespace, with what tells whose servers they are; "" for all of them.

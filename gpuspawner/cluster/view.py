@@ -31,8 +31,10 @@ from gpuspawner.cluster.health import (
 from gpuspawner.cluster.kinds import KINDS, Kind
 from gpuspawner.cluster.log import HealthLog
 from gpuspawner.cluster.pod_events import PodEvents
+from gpuspawner.cluster.queues import Queues
 from gpuspawner.cluster.reflector import Reflector
 from gpuspawner.cluster.watch import Backoff
+from gpuspawner.kueue.objects import KueueObjects
 from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scheduling.rules import DEFAULT_RULES, Rules
 from gpuspawner.scheduling.state import ClusterState
@@ -52,6 +54,7 @@ class ClusterView:
         rules: The scheduling rules. A callable makes them from the API server's version, which the
             view then asks for first.
         scaling_kinds: What to follow of autoscalers.
+        queue_api: The path of Kueue's API, to follow its objects; "" for none.
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class ClusterView:
         backoff: Backoff | None = None,
         rules: Rules | Callable[[str], Rules] = DEFAULT_RULES,
         scaling_kinds: tuple[Kind, ...] = (),
+        queue_api: str = "",
     ) -> None:
         self.state = ClusterState(rules if isinstance(rules, Rules) else DEFAULT_RULES)
         self._rules = rules
@@ -70,6 +74,7 @@ class ClusterView:
         self.events = PodEvents(load, self._backoff, self.wake)
         self._reflectors = [Reflector(kind, self.state, self.wake) for kind in kinds]
         self._scaling = [Reflector(it, self.autoscalers, self.wake) for it in scaling_kinds]
+        self._queues = Queues(queue_api, load, self._backoff, self.wake)
         self._tasks: list[asyncio.Task[None]] = []
         self._started = time.monotonic()
         self._changes = Changes()
@@ -91,6 +96,8 @@ class ClusterView:
             loop.create_task(self._follow(reflector, ruled))
             for reflector in (*self._reflectors, *self._scaling)
         ]
+        if self._queues.api:
+            following.append(loop.create_task(self._queues.follow()))
         self._tasks = [ruled, *following, loop.create_task(self._tell_health())]
 
     async def stop(self) -> None:
@@ -102,6 +109,11 @@ class ClusterView:
             with suppress(asyncio.CancelledError):
                 await task
         self.wake()
+
+    @property
+    def queues(self) -> KueueObjects:
+        """Kueue's objects."""
+        return self._queues.objects
 
     def health(self) -> Health:
         """The health of the view at this moment."""
@@ -119,10 +131,11 @@ class ClusterView:
         )
 
     def forbidden(self) -> tuple[str, ...]:
-        """The optional kinds that the hub may not read, as RBAC names them; autoscalers' too."""
+        """The optional kinds that the hub may not read, as RBAC names them; others' too."""
         both = (*self._reflectors, *self._scaling)
         optional = (reflector for reflector in both if not reflector.kind.required)
-        return tuple(reflector.kind.plural for reflector in optional if is_forbidden(reflector))
+        plurals = (reflector.kind.plural for reflector in optional if is_forbidden(reflector))
+        return (*plurals, *self._queues.forbidden())
 
     async def first_list(self, timeout: float) -> bool:  # noqa: ASYNC109 - a gate's patience
         """Wait until the first list of every kind is complete; return whether the view is live.
@@ -185,7 +198,8 @@ class ClusterView:
         """Whether waiting may help: nothing has failed, and something isn't read yet."""
         health = self.health()
         if isinstance(health, Live):
-            return any(map(is_open, (*self._reflectors, *self._scaling)))
+            optional = any(map(is_open, (*self._reflectors, *self._scaling)))
+            return optional or self._queues.is_open
         return isinstance(health, Reading)
 
 

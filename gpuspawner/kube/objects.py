@@ -11,6 +11,7 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from .autoscaling import ConfigMap, Event, NodeClaim, NodePool
+from .kueue import ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
 from .nodes import DeviceClass, Namespace, Node, PriorityClass
 from .pods import Pod
 from .servers import ServerPod
@@ -45,7 +46,10 @@ KubeObject = (
 AutoscalerObject = NodePool | NodeClaim | ConfigMap | Event
 """An object that tells of nodes to come."""
 
-AnyObject = KubeObject | AutoscalerObject | ServerPod
+QueueObject = LocalQueue | ClusterQueue | Cohort | ResourceFlavor | Workload
+"""An object of Kueue's."""
+
+AnyObject = KubeObject | AutoscalerObject | QueueObject | ServerPod
 
 _T = TypeVar("_T")
 _N = TypeVar("_N", bound=AnyObject)
@@ -54,7 +58,8 @@ KINDS: dict[str, type[KubeObject]] = {type_.__name__: type_ for type_ in get_arg
 """The kinds that decide where a pod can run, by their names in the API."""
 
 READ: dict[str, type[AnyObject]] = KINDS | {
-    type_.__name__: type_ for type_ in (*get_args(AutoscalerObject), ServerPod)
+    type_.__name__: type_
+    for type_ in (*get_args(AutoscalerObject), *get_args(QueueObject), ServerPod)
 }
 """All kinds that can be decoded."""
 

@@ -1,67 +1,15 @@
 """Karpenter's and Cluster Autoscaler's objects, as the live view has read them."""
 
-from collections.abc import Iterator
-
 from gpuspawner.kube.autoscaling import ConfigMap, NodeClaim, NodePool
-from gpuspawner.kube.objects import AnyObject, Undecodable
+from gpuspawner.kube.objects import Undecodable
+from gpuspawner.kube.store import ObjectStore
 
 STATUS = ("kube-system", "cluster-autoscaler-status")
 """Namespace and name of the ConfigMap to which Cluster Autoscaler writes its status."""
 
-_Key = tuple[str, str]
 
-
-class AutoscalerObjects:
-    """The objects by kind, with the same methods as the cluster's state for a view to write it.
-
-    A kind is known once it was listed, even if it has no objects; an API that the cluster lacks
-    counts as listed.
-
-    Attributes:
-        version: Increases with every change.
-
-    """
-
-    def __init__(self) -> None:
-        self.version = 0
-        self._known: set[str] = set()
-        self._objects: dict[str, dict[_Key, AnyObject | Undecodable]] = {}
-
-    def known(self, kind: str) -> bool:
-        """Return whether all objects of a kind are known."""
-        return kind in self._known
-
-    def has_had(self, kind: str) -> bool:
-        """Return whether there has ever been an object of a kind."""
-        return kind in self._objects
-
-    def mark_known(self, kind: str) -> None:
-        """Record that all objects of a kind have been put."""
-        self._known.add(kind)
-        self.version += 1
-
-    def mark_unknown(self, kind: str) -> None:
-        """Record that objects of a kind may be missing or outdated."""
-        self._known.discard(kind)
-        self.version += 1
-
-    def put(self, thing: AnyObject | Undecodable) -> None:
-        """Store the newest version of an object."""
-        if isinstance(thing, Undecodable):
-            kind, key = thing.kind, (thing.namespace, thing.name)
-        else:
-            kind, key = type(thing).__name__, (thing.metadata.namespace, thing.metadata.name)
-        self._objects.setdefault(kind, {})[key] = thing
-        self.version += 1
-
-    def remove(self, kind: str, namespace: str, name: str) -> None:
-        """Drop an object, if it exists."""
-        if self._objects.get(kind, {}).pop((namespace, name), None) is not None:
-            self.version += 1
-
-    def keys(self, kind: str) -> Iterator[_Key]:
-        """Yield (namespace, name) of all objects of a kind, which must not change meanwhile."""
-        yield from self._objects.get(kind, {})
+class AutoscalerObjects(ObjectStore):
+    """The objects that tell of nodes to come."""
 
     @property
     def node_pools(self) -> list[NodePool | Undecodable]:
@@ -72,13 +20,13 @@ class AutoscalerObjects:
     @property
     def node_claims(self) -> list[NodeClaim]:
         """Karpenter's claims that can be read."""
-        found = self._objects.get("NodeClaim", {}).values()
-        return [it for it in found if isinstance(it, NodeClaim)]
+        return self.every(NodeClaim)
 
     @property
     def autoscaler_status(self) -> str | None:
         """Cluster Autoscaler's status; "" if it can't be read, None if there is none."""
-        found = self._objects.get("ConfigMap", {}).get(STATUS)
+        namespace, name = STATUS
+        found = self.find(ConfigMap, name, namespace)
         if found is None:
             return None
         return (found.data or {}).get("status", "") if isinstance(found, ConfigMap) else ""

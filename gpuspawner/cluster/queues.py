@@ -1,0 +1,105 @@
+"""Follows Kueue's objects, in the version of its API that the API server prefers."""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from gpuspawner.cluster.client import Client, ConfigurationFactory, RequestError
+from gpuspawner.cluster.following import follow
+from gpuspawner.cluster.health import is_forbidden, is_open
+from gpuspawner.cluster.kinds import KUEUE_KINDS, kueue_kinds
+from gpuspawner.cluster.reflector import Reflector
+from gpuspawner.cluster.watch import Backoff
+from gpuspawner.kueue.objects import KueueObjects
+
+AGAIN_SECONDS = 60.0
+"""How often it is asked whether Kueue has been installed or updated."""
+_ABSENT = 404
+
+
+class _Version(msgspec.Struct, gc=False, frozen=True):
+    version: str = ""
+
+
+class _Group(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    preferred_version: _Version = _Version()
+
+
+class Queues:
+    """The queues of a cluster that may have Kueue, or get it.
+
+    Attributes:
+        api: The path of Kueue's API; "" if nobody follows it.
+        objects: What is known of them.
+    """
+
+    def __init__(
+        self, api: str, load: ConfigurationFactory, backoff: Backoff, notify: Callable[[], None]
+    ) -> None:
+        self.api = api
+        self.objects = KueueObjects()
+        self._load = load
+        self._backoff = backoff
+        self._notify = notify
+        self._reflectors: list[Reflector] = []
+        self._is_asked = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether reading has neither succeeded nor failed yet."""
+        return bool(self.api) and (not self._is_asked or any(map(is_open, self._reflectors)))
+
+    def forbidden(self) -> tuple[str, ...]:
+        """The kinds that the hub may not read, as RBAC names them."""
+        return tuple(it.kind.plural for it in self._reflectors if is_forbidden(it))
+
+    async def follow(self) -> None:
+        """Follow the objects forever, from the moment when the API server has them.
+
+        An update of Kueue may bring another version of its API, and take the old one away.
+        """
+        client = Client(self._load)
+        try:
+            version = await self._other_than("", client)
+            while True:
+                following = asyncio.ensure_future(self._follow(version))
+                try:
+                    version = await self._other_than(version, client)
+                finally:
+                    following.cancel()
+                    await asyncio.wait([following])
+        finally:
+            await client.close()
+
+    async def _follow(self, version: str) -> None:
+        kinds = kueue_kinds(version)
+        self._reflectors = [Reflector(it, self.objects, self._notify) for it in kinds]
+        self._is_asked = True
+        following = (follow(it, self._load, self._backoff, self._notify) for it in self._reflectors)
+        await asyncio.gather(*following)
+
+    async def _other_than(self, version: str, client: Client) -> str:
+        """Wait until the API server prefers another version; return it."""
+        if version:
+            await asyncio.sleep(AGAIN_SECONDS)
+        while (found := await self._ask(client)) in ("", version):
+            if not version:
+                self._is_asked = True
+                self._notify()
+            await asyncio.sleep(AGAIN_SECONDS)
+        return found
+
+    async def _ask(self, client: Client) -> str:
+        """Return the preferred version; "" if there is none, or no answer."""
+        try:
+            async with client.get(self.api, {}, self._backoff.page) as response:
+                body = await response.read()
+            return msgspec.json.decode(body, type=_Group).preferred_version.version
+        except RequestError as error:
+            if error.status == _ABSENT:
+                for kind in KUEUE_KINDS:
+                    self.objects.mark_known(kind)
+            return ""
+        except msgspec.MsgspecError:
+            return ""

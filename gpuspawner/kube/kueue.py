@@ -1,0 +1,143 @@
+"""Kueue's objects: queues, quotas and the workloads that wait for them.
+
+Those of ``kueue.x-k8s.io/v1beta2`` (``apis/kueue/v1beta2`` of v0.15.0), and of v1beta1, which
+differ here only in the name of one field.
+"""
+
+from .meta import BareMeta, Condition, KubeStruct, Quantity
+from .nodes import Taint
+from .pods import Toleration
+
+
+class QueueMeta(BareMeta, frozen=True):
+    """The metadata of Kueue's objects."""
+
+    creation_timestamp: str | None = None
+
+
+class ResourceQuota(KubeStruct, frozen=True):
+    """How much of a resource there is in a flavor, and how much may be borrowed and lent."""
+
+    name: str = ""
+    nominal_quota: Quantity = 0
+    borrowing_limit: Quantity | None = None
+    lending_limit: Quantity | None = None
+
+
+class FlavorQuotas(KubeStruct, frozen=True):
+    """The quotas in one flavor."""
+
+    name: str = ""
+    resources: list[ResourceQuota] | None = None
+
+
+class ResourceGroup(KubeStruct, frozen=True):
+    """Resources that a workload gets together, from the first flavor that has all of them."""
+
+    covered_resources: list[str] | None = None
+    flavors: list[FlavorQuotas] | None = None
+
+
+class ResourceUsage(KubeStruct, frozen=True):
+    """How much of a resource is reserved."""
+
+    name: str = ""
+    total: Quantity = 0
+
+
+class FlavorUsage(KubeStruct, frozen=True):
+    """How much is reserved in one flavor."""
+
+    name: str = ""
+    resources: list[ResourceUsage] | None = None
+
+
+class ClusterQueueSpec(KubeStruct, frozen=True):
+    """The quotas of a ClusterQueue; v1beta1 calls the cohort's name ``cohort``."""
+
+    resource_groups: list[ResourceGroup] | None = None
+    cohort_name: str = ""
+    cohort: str = ""
+    queueing_strategy: str = ""
+    stop_policy: str | None = None
+
+
+class ClusterQueueStatus(KubeStruct, frozen=True):
+    """What is reserved in a ClusterQueue, and whether it admits workloads."""
+
+    flavors_reservation: list[FlavorUsage] | None = None
+    conditions: list[Condition] | None = None
+
+
+class ClusterQueue(KubeStruct, frozen=True):
+    """A pool of quotas."""
+
+    metadata: QueueMeta = QueueMeta()
+    spec: ClusterQueueSpec = ClusterQueueSpec()
+    status: ClusterQueueStatus = ClusterQueueStatus()
+
+
+class CohortSpec(KubeStruct, frozen=True):
+    """A cohort's own quotas, and the cohort above it."""
+
+    parent_name: str = ""
+    resource_groups: list[ResourceGroup] | None = None
+
+
+class Cohort(KubeStruct, frozen=True):
+    """ClusterQueues and cohorts that lend each other what they don't use."""
+
+    metadata: QueueMeta = QueueMeta()
+    spec: CohortSpec = CohortSpec()
+
+
+class LocalQueueSpec(KubeStruct, frozen=True):
+    """Where the workloads of a LocalQueue get their quota."""
+
+    cluster_queue: str = ""
+    stop_policy: str | None = None
+
+
+class LocalQueue(KubeStruct, frozen=True):
+    """The queue that pods of a namespace name."""
+
+    metadata: QueueMeta = QueueMeta()
+    spec: LocalQueueSpec = LocalQueueSpec()
+
+
+class ResourceFlavorSpec(KubeStruct, frozen=True):
+    """What Kueue adds to pods that get this flavor, and the taints of its nodes."""
+
+    node_labels: dict[str, str] | None = None
+    node_taints: list[Taint] | None = None
+    tolerations: list[Toleration] | None = None
+    topology_name: str | None = None
+
+
+class ResourceFlavor(KubeStruct, frozen=True):
+    """A kind of nodes."""
+
+    metadata: QueueMeta = QueueMeta()
+    spec: ResourceFlavorSpec = ResourceFlavorSpec()
+
+
+class WorkloadSpec(KubeStruct, frozen=True):
+    """What decides about a workload's place."""
+
+    queue_name: str = ""
+    priority: int | None = None
+    active: bool | None = None
+
+
+class WorkloadStatus(KubeStruct, frozen=True):
+    """How far a workload is."""
+
+    conditions: list[Condition] | None = None
+
+
+class Workload(KubeStruct, frozen=True):
+    """A pod, or several, for which Kueue reserves quota."""
+
+    metadata: QueueMeta = QueueMeta()
+    spec: WorkloadSpec = WorkloadSpec()
+    status: WorkloadStatus = WorkloadStatus()

@@ -1,0 +1,75 @@
+"""Objects of several kinds, as the live view has read them."""
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+from .objects import AnyObject, Undecodable
+
+_Key = tuple[str, str]
+_T = TypeVar("_T")
+
+
+class ObjectStore:
+    """The objects by kind, with the same methods as the cluster's state for a view to write it.
+
+    A kind is known once it was listed, even if it has no objects; an API that the cluster lacks
+    counts as listed.
+
+    Attributes:
+        version: Increases with every change.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._known: set[str] = set()
+        self._objects: dict[str, dict[_Key, AnyObject | Undecodable]] = {}
+
+    def known(self, kind: str) -> bool:
+        """Return whether all objects of a kind are known."""
+        return kind in self._known
+
+    def has_had(self, kind: str) -> bool:
+        """Return whether there has ever been an object of a kind."""
+        return kind in self._objects
+
+    def mark_known(self, kind: str) -> None:
+        """Record that all objects of a kind have been put."""
+        self._known.add(kind)
+        self.version += 1
+
+    def mark_unknown(self, kind: str) -> None:
+        """Record that objects of a kind may be missing or outdated."""
+        self._known.discard(kind)
+        self.version += 1
+
+    def put(self, thing: AnyObject | Undecodable) -> None:
+        """Store the newest version of an object."""
+        if isinstance(thing, Undecodable):
+            kind, key = thing.kind, (thing.namespace, thing.name)
+        else:
+            kind, key = type(thing).__name__, (thing.metadata.namespace, thing.metadata.name)
+        self._objects.setdefault(kind, {})[key] = thing
+        self.version += 1
+
+    def remove(self, kind: str, namespace: str, name: str) -> None:
+        """Drop an object, if it exists."""
+        if self._objects.get(kind, {}).pop((namespace, name), None) is not None:
+            self.version += 1
+
+    def keys(self, kind: str) -> Iterator[_Key]:
+        """Yield (namespace, name) of all objects of a kind, which must not change meanwhile."""
+        yield from self._objects.get(kind, {})
+
+    def find(self, type_: type[_T], name: str, namespace: str = "") -> _T | Undecodable | None:
+        """Return an object; None if there is none."""
+        found = self._objects.get(type_.__name__, {}).get((namespace, name))
+        return found if isinstance(found, type_ | Undecodable) else None
+
+    def every(self, type_: type[_T]) -> list[_T]:
+        """Return the objects of a kind that can be read."""
+        found = self._objects.get(type_.__name__, {}).values()
+        return [it for it in found if isinstance(it, type_)]
+
+    def unreadable(self, kind: str) -> bool:
+        """Whether an object of a kind can't be read."""
+        return any(isinstance(it, Undecodable) for it in self._objects.get(kind, {}).values())

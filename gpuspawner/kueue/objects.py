@@ -1,0 +1,155 @@
+"""Kueue's objects, as the live view has read them."""
+
+from bisect import bisect_left, insort
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from gpuspawner.kube.kueue import (
+    ClusterQueue,
+    Cohort,
+    LocalQueue,
+    ResourceFlavor,
+    ResourceGroup,
+    Workload,
+)
+from gpuspawner.kube.objects import AnyObject, Undecodable
+from gpuspawner.kube.quantity import QuantityError
+from gpuspawner.kube.store import ObjectStore
+from gpuspawner.kueue.quota import Node, QuotaError, tree
+from gpuspawner.kueue.workloads import Order, is_waiting, order
+
+DEFAULT_QUEUE = "default"
+"""The LocalQueue of pods that name none (``pkg/controller/constants`` of Kueue 0.15)."""
+_QUOTAS = (LocalQueue, ClusterQueue, Cohort, ResourceFlavor)
+
+_T = TypeVar("_T")
+
+
+class KueueObjects(ObjectStore):
+    """The objects of Kueue."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._quotas_at = 0
+        self._read_at = -1
+        self._pools: Mapping[str, Node] | str = {}
+        self._by_pod: dict[str, Workload] = {}
+        self._waiting: dict[tuple[str, str], list[Order]] = {}
+
+    def put(self, thing: AnyObject | Undecodable) -> None:
+        """As `ObjectStore.put`; the lines of workloads are kept in order."""
+        self._note(_kind(thing))
+        if isinstance(thing, Undecodable) and thing.kind == Workload.__name__:
+            self._take_out(thing.namespace, thing.name)
+        if isinstance(thing, Workload):
+            self._take_out(thing.metadata.namespace, thing.metadata.name)
+            for owner in thing.metadata.owner_references or ():
+                self._by_pod[owner.uid] = thing
+            if is_waiting(thing):
+                insort(self._waiting.setdefault(_queue(thing), []), order(thing))
+        super().put(thing)
+
+    def remove(self, kind: str, namespace: str, name: str) -> None:
+        """As `ObjectStore.remove`."""
+        self._note(kind)
+        if kind == Workload.__name__:
+            self._take_out(namespace, name)
+        super().remove(kind, namespace, name)
+
+    def _note(self, kind: str) -> None:
+        if kind != Workload.__name__:
+            self._quotas_at += 1
+
+    def _take_out(self, namespace: str, name: str) -> None:
+        known = _readable(self.find(Workload, name, namespace))
+        if known is None:
+            return
+        for owner in known.metadata.owner_references or ():
+            if self._by_pod.get(owner.uid) is known:
+                del self._by_pod[owner.uid]
+        if is_waiting(known):
+            line, place = self._waiting[_queue(known)], order(known)
+            del line[bisect_left(line, place)]
+
+    def waiting_for(self, pool: str, before: Order | None = None) -> int:
+        """Return how many workloads wait for a ClusterQueue, or how many of them before a place."""
+        lines = [
+            self._waiting.get((it.metadata.namespace, it.metadata.name), [])
+            for it in self.every(LocalQueue)
+            if it.spec.cluster_queue == pool
+        ]
+        return sum(len(it) if before is None else bisect_left(it, before) for it in lines)
+
+    def pool(self, name: str) -> Node:
+        """Return what a ClusterQueue has and uses.
+
+        Raises:
+            QuotaError: Its quotas, or those of another one, can't be read.
+        """
+        self._read()
+        if isinstance(self._pools, str):
+            raise QuotaError(self._pools)
+        return self._pools[name]
+
+    @property
+    def knows_quotas(self) -> bool:
+        """Whether every object is known and readable that decides about quotas."""
+        kinds = [it.__name__ for it in _QUOTAS]
+        return all(self.known(it) and not self.unreadable(it) for it in kinds)
+
+    @property
+    def knows_workloads(self) -> bool:
+        """Whether all workloads are known."""
+        return self.known(Workload.__name__)
+
+    def sees_all_workloads(self) -> bool:
+        """Whether every workload is known and readable, so that a pod without one has none."""
+        return self.knows_workloads and not self.unreadable(Workload.__name__)
+
+    def local_queue(self, namespace: str, name: str) -> LocalQueue | None:
+        """Return the queue that pods of a namespace name; None if there is none."""
+        return _readable(self.find(LocalQueue, name, namespace))
+
+    def names_of_queues(self, namespace: str) -> list[str]:
+        """Return the names of a namespace's LocalQueues."""
+        return [name for place, name in self.keys(LocalQueue.__name__) if place == namespace]
+
+    def cluster_queue(self, name: str) -> ClusterQueue | None:
+        """Return a ClusterQueue; None if there is none."""
+        return _readable(self.find(ClusterQueue, name))
+
+    def flavor(self, name: str) -> ResourceFlavor | None:
+        """Return a flavor; None if there is none."""
+        return _readable(self.find(ResourceFlavor, name))
+
+    def workload_of(self, pod_uid: str) -> Workload | None:
+        """Return the workload of a pod; None if Kueue has made none, or the hub doesn't see it."""
+        return self._by_pod.get(pod_uid)
+
+    def groups_of(self, workload: Workload) -> Sequence[ResourceGroup]:
+        """Return what the ClusterQueue of a workload has quotas for."""
+        local = self.local_queue(workload.metadata.namespace, workload.spec.queue_name)
+        pool = self.cluster_queue(local.spec.cluster_queue) if local else None
+        return (pool.spec.resource_groups if pool else None) or ()
+
+    def _read(self) -> None:
+        """Read the quotas anew if they have changed; workloads change far more often."""
+        if self._read_at == self._quotas_at:
+            return
+        self._read_at = self._quotas_at
+        try:
+            self._pools = tree(self.every(ClusterQueue), self.every(Cohort))
+        except (QuotaError, QuantityError) as error:
+            self._pools = str(error)
+
+
+def _kind(thing: AnyObject | Undecodable) -> str:
+    return thing.kind if isinstance(thing, Undecodable) else type(thing).__name__
+
+
+def _queue(workload: Workload) -> tuple[str, str]:
+    return workload.metadata.namespace, workload.spec.queue_name
+
+
+def _readable(found: _T | Undecodable | None) -> _T | None:
+    return None if isinstance(found, Undecodable) else found

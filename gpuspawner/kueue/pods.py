@@ -1,0 +1,55 @@
+"""What a pod says to Kueue, and what Kueue makes of it."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from gpuspawner.kube.kueue import ResourceFlavor
+from gpuspawner.kube.pods import Pod
+
+_PREFIX = "kueue.x-k8s.io/"
+QUEUE = f"{_PREFIX}queue-name"
+PRIORITY = f"{_PREFIX}priority-class"
+MANAGED = f"{_PREFIX}managed"
+"""Labels (``pkg/controller/constants`` and ``pkg/constants`` of Kueue 0.15). Kueue itself writes
+the last one, into each pod that it holds back."""
+ADMISSION = f"{_PREFIX}admission"
+"""The gate of a pod that waits for quota. Kueue takes its other gates away at the same time, unless
+it uses topologies."""
+
+
+def queue_of(pod: Pod) -> str:
+    """Return the name of the LocalQueue that a pod names; "" if it names none."""
+    return (pod.metadata.labels or {}).get(QUEUE, "")
+
+
+def is_gated(pod: Pod) -> bool:
+    """Whether Kueue holds a pod back until there is quota for it."""
+    return any(it.name == ADMISSION for it in pod.spec.scheduling_gates or ())
+
+
+def without_gates(pod: Pod) -> Pod:
+    """Return a pod as kube-scheduler gets to see it: Kueue takes its own gates away first."""
+    gates = pod.spec.scheduling_gates
+    if not gates or not is_gated(pod):
+        return pod
+    others = [it for it in gates if not it.name.startswith(_PREFIX)]
+    return _with(pod, scheduling_gates=others or None)
+
+
+def placed(pod: Pod, flavors: Iterable[ResourceFlavor]) -> Pod:
+    """Return a pod as Kueue changes it when it admits it with these flavors.
+
+    ``podset.FromAssignment`` and ``Merge`` (``pkg/podset/podset.go`` of Kueue 0.15.0).
+    """
+    selector = dict(pod.spec.node_selector or {})
+    tolerations = list(pod.spec.tolerations or ())
+    for it in flavors:
+        selector |= it.spec.node_labels or {}
+        tolerations += [one for one in it.spec.tolerations or () if one not in tolerations]
+    return _with(pod, node_selector=selector or None, tolerations=tolerations or None)
+
+
+def _with(pod: Pod, **changes: object) -> Pod:
+    spec = msgspec.structs.replace(pod.spec, **changes)
+    return msgspec.structs.replace(pod, spec=spec)

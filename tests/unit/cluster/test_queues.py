@@ -1,0 +1,91 @@
+"""The view follows Kueue's objects in the version that the API server prefers, if it has any."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from gpuspawner.cluster import queues
+from gpuspawner.cluster.kinds import KUEUE_API
+from gpuspawner.cluster.view import ClusterView
+from tests.unit.cluster.scripted import FAST, ScriptedServer, Step, failure, obj, page, watch
+from tests.unit.cluster.views import until
+
+PLURALS = ("localqueues", "clusterqueues", "cohorts", "resourceflavors", "workloads")
+
+
+def preferring(version: str) -> Step:
+    async def step(_: web.Request) -> web.StreamResponse:
+        return web.json_response({"preferredVersion": {"version": version}})
+
+    return step
+
+
+def kueue(**scripts: list[Step]) -> dict[str, Any]:
+    lists = {it: [page(), watch(hold=True)] for it in PLURALS}
+    return {"kueue.x-k8s.io": [preferring("v1beta1")], **lists, **scripts}
+
+
+async def test_what_the_api_server_has_is_known() -> None:
+    queue = obj("gpus", namespace="jhub", spec={"clusterQueue": "team-a"})
+    server = ScriptedServer(**kueue(localqueues=[page(queue), watch(hold=True)]))
+    async with server.serving():
+        view = ClusterView(server.configuration, kinds=(), backoff=FAST, queue_api=KUEUE_API)
+        view.start()
+        await until(view, lambda: view.queues.knows_quotas)
+
+        found = view.queues.local_queue("jhub", "gpus")
+        assert found is not None
+        assert found.spec.cluster_queue == "team-a"
+        await until(view, lambda: view.queues.knows_workloads)
+        await view.stop()
+
+
+async def test_without_kueue_there_are_no_queues_until_it_is_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(queues, "AGAIN_SECONDS", 0.01)
+    answers = [failure(404), failure(404), preferring("v1beta2")]
+    server = ScriptedServer(**kueue(**{"kueue.x-k8s.io": answers}))
+    async with server.serving():
+        view = ClusterView(server.configuration, kinds=(), backoff=FAST, queue_api=KUEUE_API)
+        view.start()
+        await until(view, lambda: view.queues.knows_quotas)
+        await until(view, lambda: not answers and view._queues._reflectors != [])
+
+        assert {it.kind.path.split("/")[3] for it in view._queues._reflectors} == {"v1beta2"}
+        await view.stop()
+
+
+async def test_after_an_update_that_takes_the_old_version_away_the_new_one_is_followed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(queues, "AGAIN_SECONDS", 0.01)
+    old, new = obj("old", namespace="jhub"), obj("new", namespace="jhub")
+    answers = [preferring("v1beta1")] * 9 + [failure(503), failure(404), preferring("v1beta2")]
+    lists = [page(old), watch(hold=True), page(new), watch(hold=True)]
+    others = {it: [page(), watch(hold=True)] * 2 for it in PLURALS[1:]}
+    server = ScriptedServer(**{"kueue.x-k8s.io": answers}, localqueues=lists, **others)
+    async with server.serving():
+        view = ClusterView(server.configuration, kinds=(), backoff=FAST, queue_api=KUEUE_API)
+        view.start()
+        await until(view, lambda: view.queues.local_queue("jhub", "old") is not None)
+        await until(view, lambda: view.queues.local_queue("jhub", "new") is not None)
+        await until(view, lambda: view.queues.knows_quotas)
+
+        assert view.queues.local_queue("jhub", "old") is None
+        await view.stop()
+
+
+async def test_kinds_that_the_hub_may_not_read_are_named_and_unknown() -> None:
+    server = ScriptedServer(**kueue(workloads=[failure(403)] * 100))
+    async with server.serving():
+        view = ClusterView(server.configuration, kinds=(), backoff=FAST, queue_api=KUEUE_API)
+        view.start()
+        await until(view, lambda: view.forbidden() == ("workloads",))
+        await until(view, lambda: view.queues.knows_quotas)
+
+        assert not view.queues.knows_workloads
+        await view.stop()

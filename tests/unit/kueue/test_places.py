@@ -1,0 +1,179 @@
+"""The place of a workload in its queue."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuspawner.kube.kueue import Workload
+from gpuspawner.kube.objects import Undecodable, decode
+from gpuspawner.kueue.objects import KueueObjects
+from gpuspawner.kueue.places import Line, line_of
+from gpuspawner.kueue.workloads import hopeless, order
+from tests.unit.kueue.worlds import GPU, flavor, inactive, known, pod, pool, queue, workload
+
+QUOTA = {"nominalQuota": "2"}
+PENDING = "couldn't assign flavors to pod set main: insufficient unused quota for x in flavor t4"
+TOO_MUCH = (
+    "couldn't assign flavors to pod set main: insufficient quota for nvidia.com/gpu in flavor t4, "
+    "previously considered podsets requests (0) + current podset request (3) > maximum capacity (2)"
+)
+OF_BOTH = (
+    f"{TOO_MUCH}, insufficient quota for nvidia.com/gpu in flavor a100, previously considered "
+    "podsets requests (0) + current podset request (3) > maximum capacity (1)"
+)
+MISFIT = "flavor a100 doesn't match node affinity"
+TAINTED = "untolerated taint {gpu  NoSchedule <nil>} in flavor a100"
+
+
+def place(objects: KueueObjects, name: str, gpus: int = 1, **spec: object) -> Line | None:
+    found = objects.workload_of(f"uid-{name}")
+    assert found is not None
+    return line_of(objects, found, pod(gpus, **spec).spec, {GPU: gpus})
+
+
+def test_those_of_higher_priority_and_those_who_came_earlier_are_ahead() -> None:
+    objects = known(
+        queue(),
+        queue("other"),
+        pool("team-a", QUOTA, used=2),
+        flavor(),
+        workload("late", second=3),
+        workload("early", second=1),
+        workload("of-another-local-queue", second=2, queue="other"),
+        workload("urgent", second=9, priority=10),
+        workload("has-quota", second=0, QuotaReserved=""),
+        workload("has-ended", second=0, Finished=""),
+        workload("elsewhere", second=0, queue="unknown"),
+    )
+
+    found = {it: place(objects, it) for it in ("urgent", "early", "late")}
+
+    ahead = {name: line.ahead for name, line in found.items() if line}
+    assert ahead == {"urgent": 0, "early": 1, "late": 3}
+    assert found["early"] == Line("gpus", "team-a", 1, GPU, used=2, nominal=2)
+
+
+def test_what_others_have_borrowed_is_told() -> None:
+    objects = known(
+        queue(),
+        pool("team-a", QUOTA, used=1, cohortName="all"),
+        pool("team-b", {"nominalQuota": "0"}, used=1, cohortName="all"),
+        flavor(),
+        workload("w"),
+    )
+
+    found = place(objects, "w")
+
+    assert found == Line("gpus", "team-a", 0, GPU, used=1, nominal=2, is_lent=True)
+
+
+def test_only_the_use_of_the_flavors_that_the_pod_may_get_is_told() -> None:
+    t4, a100 = (flavor(it, nodeLabels={"gpu": it}) for it in ("t4", "a100"))
+    both = pool("team-a", QUOTA, {"nominalQuota": "6"}, used=2)
+    objects = known(queue(), both, t4, a100, workload("w"))
+
+    found = place(objects, "w", nodeSelector={"gpu": "t4"})
+
+    assert found == Line("gpus", "team-a", 0, GPU, used=2, nominal=2)
+
+
+def test_what_is_left_of_two_flavors_isnt_lent_if_neither_has_enough_of_its_own() -> None:
+    both = pool("team-a", QUOTA, {"nominalQuota": "1"}, used=1)
+    objects = known(queue(), both, flavor("t4"), flavor("a100"), workload("w"))
+
+    assert place(objects, "w", gpus=2) == Line("gpus", "team-a", 0, GPU, used=1, nominal=3)
+
+
+def test_a_queue_that_admits_nobody_is_told() -> None:
+    for local, team in (
+        (queue(stopPolicy="Hold"), pool("team-a", QUOTA)),
+        (queue(), inactive(pool("team-a", QUOTA), "no check")),
+    ):
+        found = place(known(local, team, flavor(), workload("w")), "w")
+
+        assert found is not None
+        assert found.is_stopped
+
+
+def test_without_its_queue_a_workload_has_no_place() -> None:
+    assert place(known(workload("w")), "w") is None
+
+
+@pytest.mark.parametrize(
+    ("said", "is_hopeless"),
+    [
+        ("", False),
+        (PENDING, False),
+        (OF_BOTH, True),
+        (f"{TOO_MUCH}, {MISFIT}", True),
+        (f"{TOO_MUCH}, {TAINTED}", True),
+        ("resource memory unavailable in ClusterQueue", True),
+        ("Workload namespace doesn't match ClusterQueue selector", True),
+        (f"{OF_BOTH}, {PENDING}", False),
+        ("Workload no longer fits", False),
+    ],
+)
+def test_only_what_kueue_could_never_give_is_hopeless(said: str, is_hopeless: bool) -> None:
+    objects = known(queue(), pool("team-a", QUOTA, QUOTA), workload("w", QuotaReserved=said))
+
+    assert said_hopeless(objects) == (said if is_hopeless else "")
+
+
+def test_that_the_last_flavors_could_never_give_enough_says_nothing_of_the_first_ones() -> None:
+    of_the_second = TOO_MUCH.replace("t4", "a100")
+    both = pool("team-a", {"nominalQuota": "4"}, {"nominalQuota": "1"})
+    longer_name = pool("team-a", QUOTA, QUOTA, names=("t4", "t4-large"))
+
+    for team, said in ((both, of_the_second), (longer_name, TOO_MUCH.replace("t4", "t4-large"))):
+        assert said_hopeless(known(queue(), team, workload("w", QuotaReserved=said))) == ""
+
+
+def said_hopeless(objects: KueueObjects) -> str:
+    found = objects.workload_of("uid-w")
+    assert isinstance(found, Workload)
+    return hopeless(found, objects.groups_of(found))
+
+
+CHANGES = st.lists(
+    st.tuples(
+        st.sampled_from("abcd"),
+        st.sampled_from(["put", "has quota", "unreadable", "gone"]),
+        st.sampled_from(["gpus", "other", "elsewhere"]),
+        st.integers(0, 2),
+        st.integers(0, 3),
+    ),
+    max_size=30,
+)
+
+
+@given(CHANGES)
+def test_whatever_changes_each_place_is_that_among_those_who_wait_now(
+    changes: list[tuple[str, str, str, int, int]],
+) -> None:
+    objects = known(queue(), queue("other"), queue("elsewhere", pool="team-b"))
+    waiting: dict[str, Workload] = {}
+    for name, change, local, priority, second in changes:
+        waiting.pop(name, None)
+        quota = {"QuotaReserved": ""} if change == "has quota" else {}
+        plain = workload(name, second=second, queue=local, priority=priority, **quota)
+        if change == "gone":
+            objects.remove("Workload", "jhub", name)
+        elif change == "unreadable":
+            objects.put(Undecodable("Workload", "jhub", name, "", "no"))
+        else:
+            objects.put(decode("Workload", msgspec.json.encode(plain)))
+            found = objects.workload_of(f"uid-{name}")
+            assert found is not None
+            if change == "put" and local != "elsewhere":
+                waiting[name] = found
+
+        orders = sorted(map(order, waiting.values()))
+        assert objects.waiting_for("team-a") == len(orders)
+        assert [objects.waiting_for("team-a", it) for it in orders] == list(range(len(orders)))
+        for it in "abcd":
+            known_one = objects.find(Workload, it, "jhub")
+            expected = known_one if isinstance(known_one, Workload) else None
+            assert objects.workload_of(f"uid-{it}") == expected
