@@ -1,7 +1,7 @@
 # Commands for developers. They need Python 3.11 (or newer) and make. noxfile.py defines what each target does.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lint docs unit bench live fuzz attack race soak nightly chart screenshots clean
+.PHONY: help demo check test lint docs unit bench live fuzz attack race soak nightly chart screenshots simulation clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ chart: ## install with Helm and the real chart, by each way of the how-to (CONTR
 
 screenshots: ## take the documentation's screenshots again
 	@tools/nox --session screenshots
+
+simulation: ## compare the line with other ways, and draw the documentation's plot again
+	@tools/nox --session simulation
 
 clean: ## remove the environments and build outputs of this work tree
 	rm -rf .nox build dist docs/_build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -172,6 +172,13 @@ def screenshots(session: nox.Session) -> None:
 
 
 @nox.session
+def simulation(session: nox.Session) -> None:
+    """Play people who want GPUs in virtual time, and draw the documentation's plot again."""
+    session.install("-e", ".[test,plot]", *NEWEST_HUB)
+    session.run("python", "-m", "tests.simulation", "--plot", "docs/images/waiting-times")
+
+
+@nox.session
 def live(session: nox.Session) -> None:
     """Run the long comparison with the real kube-scheduler."""
     session.install("-e", ".[test]", *NEWEST_HUB)

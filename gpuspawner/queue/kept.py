@@ -1,0 +1,102 @@
+"""Places in line that outlast the hub: whose start waited when the hub ended."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from math import inf
+
+PATIENCE_SECONDS = 60.0
+"""How long a hub that has just started waits for those who were in line."""
+_FUTURE_SECONDS = 60.0
+OPTION = "wait"
+"""The name of the option, and of the form's button."""
+
+
+class Wish(StrEnum):
+    """What somebody wants who waits in line."""
+
+    NOT = "not"
+    """They don't wait."""
+    HERE = "here"
+    """The server starts only while its owner has the page open."""
+    ANYWAY = "anyway"
+    """It starts as soon as there is room."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPlace:
+    """A place in line; *since* is when it was taken, in seconds since the epoch."""
+
+    since: float
+    wish: Wish
+
+    def written(self) -> dict[str, object]:
+        """Return it as the hub stores it."""
+        return {"since": self.since, "wish": self.wish.value}
+
+    @classmethod
+    def read(cls, stored: object) -> "KeptPlace | None":
+        """Read what the hub has stored; None if it is no place."""
+        if not isinstance(stored, Mapping):
+            return None
+        since, wish = stored.get("since"), stored.get("wish")
+        if wish not in (Wish.HERE, Wish.ANYWAY) or not isinstance(since, int | float):
+            return None
+        is_past = 0 <= since <= time.time() + _FUTURE_SECONDS
+        return cls(float(since), Wish(wish)) if is_past else None
+
+
+Server = tuple[str, str]
+"""The names of a user and of one of their servers; "" is the default server."""
+
+
+class KeptPlaces:
+    """The places of those who haven't come back yet since the hub started.
+
+    Nobody behind them is served before they have, but they have a minute at most.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[Server, KeptPlace] = {}
+        self._until = time.monotonic() + PATIENCE_SECONDS
+
+    def begin(self) -> None:
+        """Begin to count the minute: only now does the hub take requests."""
+        self._until = time.monotonic() + PATIENCE_SECONDS
+
+    def keep(self, server: Server, place: KeptPlace) -> None:
+        """Keep a place."""
+        self._places[server] = place
+
+    def find(self, server: Server) -> KeptPlace | None:
+        """Return the place that is kept for a server; None if there is none."""
+        return self._places.get(server)
+
+    def take(self, server: Server) -> KeptPlace | None:
+        """Return the place of a server that waits again, or doesn't any more; it has none then."""
+        return self._places.pop(server, None)
+
+    def servers(self) -> tuple[Server, ...]:
+        """Return the servers whose places are kept, in their order."""
+        return tuple(sorted(self._places, key=lambda it: self._places[it].since))
+
+    def before(self, since: float) -> int:
+        """Return how many awaited places are ahead of one; nobody knows what they wait for."""
+        if not self.are_awaited:
+            return 0
+        return sum(1 for it in self._places.values() if it.since < since)
+
+    @property
+    def are_awaited(self) -> bool:
+        """Whether others have to wait for those who haven't come back."""
+        return bool(self._places) and time.monotonic() < self._until
+
+    @property
+    def first(self) -> float:
+        """When the first of those joined who are awaited; infinity if nobody is."""
+        return (
+            min((it.since for it in self._places.values()), default=inf)
+            if self.are_awaited
+            else inf
+        )
