@@ -14,6 +14,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import object_session
 from tornado import web
+from traitlets.config import Application
 
 try:
     from jupyterhub.spawner import SpawnException
@@ -110,6 +111,20 @@ def running(user: Any) -> dict[str, Any]:
     """Return the spawners of a user's servers that are up."""
     spawners = getattr(user, "spawners", None) or {}
     return {name: it for name, it in list(spawners.items()) if it.ready}
+
+
+def hub() -> Any:
+    """Return the hub of this process; None if there is none, as in a command.
+
+    ``jupyterhub.app`` would bring in the whole hub, also for programs that only list spawners.
+    """
+    return Application.instance() if Application.initialized() else None
+
+
+def starting(user: Any) -> dict[str, Any]:
+    """Return the spawners of a user's servers that start, or wait for that."""
+    spawners = getattr(user, "spawners", None) or {}
+    return {name: it for name, it in list(spawners.items()) if it.pending == "spawn"}
 
 
 Told = Callable[[Any], Markup]

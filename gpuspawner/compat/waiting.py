@@ -1,0 +1,124 @@
+"""What a hub has to let people wait in line: its limits, and a start on behalf of a user."""
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from jupyterhub import orm
+from jupyterhub.utils import make_ssl_context, url_escape_path
+from sqlalchemy import text
+from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest, HTTPResponse
+
+from gpuspawner.compat.jupyterhub import hub
+
+log = logging.getLogger(__name__)
+
+NOT_YET = frozenset({400, 429, 500, 502, 503})
+"""The answers to a start that may be another one in a moment, as during the hub's own start."""
+_LIMITS = ("concurrent_spawn_limit", "active_server_limit")
+_TOKEN_SECONDS = 60
+_REQUEST_SECONDS = 60.0
+
+
+@contextmanager
+def uncounted() -> Iterator[None]:
+    """Leave a server that waits in line out of the hub's limits on servers that start or run.
+
+    The hub counts each pending spawn (``handlers/base.py``, ``spawn_single_user``), so the limits
+    are raised meanwhile. It reads them from the settings of its web application each time.
+    """
+    settings = _settings()
+    limits = [name for name in _LIMITS if settings.get(name)]
+    for name in limits:
+        settings[name] += 1
+    try:
+        yield
+    finally:
+        for name in limits:
+            settings[name] -= 1
+
+
+def _settings() -> dict[str, Any]:
+    application = getattr(hub(), "tornado_application", None)
+    return application.settings if application is not None else {}
+
+
+def stored_options(user_name: str, server_name: str) -> dict[str, object]:
+    """Return the options of a server as the hub has stored them.
+
+    Raises:
+        KeyError: There is no such user or server.
+    """
+    stored = hub().users[user_name].orm_spawners[server_name].user_options
+    return dict(stored or {})
+
+
+def stored_states(word: str) -> Iterator[tuple[tuple[str, str], object]]:
+    """Yield the stored states that contain a word, by the names of user and server.
+
+    A state that isn't JSON is left out, for it would keep the hub from the others.
+    """
+    db = hub().db
+    like = text("state LIKE :pattern").bindparams(pattern=f'%"{word}"%')
+    for (number,) in db.query(orm.Spawner.id).filter(like).all():
+        try:
+            stored = db.get(orm.Spawner, number)
+        except ValueError:
+            log.warning("The state of server %d in the hub's database isn't JSON", number)
+            continue
+        if stored.user:
+            yield (stored.user.name, stored.name), stored.state
+
+
+def is_active(user_name: str, server_name: str) -> bool:
+    """Whether a server starts or runs."""
+    user = hub().users.get(user_name)
+    spawner = user.spawners.get(server_name) if user is not None else None
+    return spawner is not None and (spawner.ready or spawner.pending == "spawn")
+
+
+async def answers() -> bool:
+    """Whether the hub's own API answers."""
+    try:
+        await _fetch(HTTPRequest(hub().hub.api_url, request_timeout=_REQUEST_SECONDS))
+    except (OSError, HTTPClientError):
+        return False
+    return True
+
+
+async def start(user_name: str, server_name: str, options: object) -> int:
+    """Start a server as its owner would by REST; return the HTTP status.
+
+    Raises:
+        KeyError: There is no such user.
+    """
+    user = hub().users[user_name]
+    token = user.new_api_token(
+        note="gpuspawner: continue to wait in line",
+        scopes=["servers!user"],
+        expires_in=_TOKEN_SECONDS,
+    )
+    path = f"/users/{url_escape_path(user_name)}/servers/{url_escape_path(server_name)}"
+    request = HTTPRequest(
+        f"{hub().hub.api_url.rstrip('/')}{path}",
+        method="POST",
+        headers={"Authorization": f"token {token}", "Content-Type": "application/json"},
+        body=json.dumps(options),
+        request_timeout=_REQUEST_SECONDS,
+    )
+    return int((await _fetch(request)).code)
+
+
+async def _fetch(request: HTTPRequest) -> HTTPResponse:
+    this = hub()
+    if this.internal_ssl:
+        request.ssl_options = make_ssl_context(
+            this.internal_ssl_key, this.internal_ssl_cert, cafile=this.internal_ssl_ca
+        )
+    client = AsyncHTTPClient(force_instance=True)  # the shared one has few connections
+    try:
+        return await client.fetch(request, raise_error=False)
+    finally:
+        client.close()

@@ -1,0 +1,62 @@
+"""The hub's limits while people wait in line."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from jupyterhub import orm
+from sqlalchemy import text
+
+from gpuspawner.compat import waiting
+from tests.unit.compat.hub_database import HubDatabase
+
+
+@pytest.fixture
+def settings(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    found: dict[str, Any] = {"concurrent_spawn_limit": 10, "active_server_limit": 0}
+    hub = SimpleNamespace(tornado_application=SimpleNamespace(settings=found))
+    monkeypatch.setattr(waiting, "hub", lambda: hub)
+    return found
+
+
+def test_each_who_waits_raises_the_limits_as_long_as_they_wait(settings: dict[str, Any]) -> None:
+    with waiting.uncounted(), waiting.uncounted():
+        assert settings["concurrent_spawn_limit"] == 12
+    assert settings["concurrent_spawn_limit"] == 10
+
+
+def test_no_limit_stays_none(settings: dict[str, Any]) -> None:
+    """The hub takes 0 as no limit; 1 would be one."""
+    with waiting.uncounted():
+        assert settings["active_server_limit"] == 0
+
+
+def test_a_wait_that_fails_gives_the_limit_back(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="x"), waiting.uncounted():
+        raise ValueError("x")
+    assert settings["concurrent_spawn_limit"] == 10
+
+
+def test_without_a_hub_there_are_no_limits() -> None:
+    assert waiting.hub() is None
+    with waiting.uncounted():
+        pass
+
+
+def test_a_state_that_isnt_json_keeps_the_hub_from_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    database = HubDatabase()
+    session = database.session
+    for name in ("ann", "bob", "cam"):
+        state = {} if name == "cam" else {"place": name}
+        session.add(orm.Spawner(name="", user=database.user(name), state=state))
+    session.flush()
+    session.execute(text("""UPDATE spawners SET state = '{"place" ' WHERE state LIKE '%ann%'"""))
+    session.commit()
+    session.expunge_all()
+    monkeypatch.setattr(waiting, "hub", lambda: SimpleNamespace(db=session))
+
+    assert list(waiting.stored_states("place")) == [(("bob", ""), {"place": "bob"})]
