@@ -55,6 +55,9 @@ c.GPUSpawner.images = {
     },
 }
 
+# People may wait in line for a server for which there is no room right now.
+c.GPUSpawner.queue = True
+
 # Sizes, as Kubernetes writes them. A server's choice is both its request and its limit.
 c.GPUSpawner.memory_choices = ["2Gi", "4Gi", "8Gi", "16Gi"]
 c.GPUSpawner.cpu_choices = [1, 2, 4]

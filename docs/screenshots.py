@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from localcluster import LocalCluster, Pods
 from localcluster.demo import Demo
-from tests.browser import launch_stage, policy_stage, pools
+from tests.browser import launch_stage, line_stage, policy_stage, pools
 from tests.browser.states import NAMESPACE, Scene, a_hub
 
 IMAGES = Path(__file__).parent / "images"
@@ -38,6 +38,7 @@ def main() -> None:
         take_the_pools(browser, Path(folder))
         take_the_policies(browser, Path(folder))
         take_the_launches(browser, Path(folder))
+        take_the_line(browser, Path(folder))
 
 
 def take_the_demo(browser: Browser, url: str) -> None:
@@ -128,6 +129,29 @@ def take_the_launches(browser: Browser, folder: Path) -> None:
         bob.locator("#progress-message summary").click()
         bob.wait_for_timeout(700)  # until the bar is at its end
         picture(bob, "launch-failed")
+
+
+def take_the_line(browser: Browser, folder: Path) -> None:
+    """Take a form on which one can wait in line, and both pages of people who do."""
+    with (
+        LocalCluster(folder / "waiting", pods=Pods.RUN) as cluster,
+        line_stage.a_hub_with_a_line(cluster, folder / "line") as hub,
+    ):
+        line_stage.fill(hub, accelerator="a100")
+        carol = log_in(window(browser), hub.url, "carol")
+        start(carol, "NVIDIA A100")
+        picture_of_the_refusal(carol, "line-offered")
+        line_stage.wait_in_line(carol)
+        dave = log_in(window(browser, theme="dark"), hub.url, "dave")
+        start(dave, "NVIDIA A100")
+        line_stage.wait_in_line(dave)
+        picture(dave, "line-waiting-dark")
+        erin = log_in(window(browser, PHONE), hub.url, "erin")
+        start(erin, "NVIDIA A100")
+        line_stage.wait_in_line(erin)
+        erin.get_by_role("link", name=line_stage.LEAVE).click()
+        erin.locator(line_stage.PLACE).wait_for()
+        picture(erin, "line-page-phone")
 
 
 def window(

@@ -76,6 +76,7 @@ class Availability:
         left: The most GPUs that limits leave to the user; None if they leave all that is on offer.
         denial: What a policy denies; only in the states `LIMITED` and `WITHHELD`.
         at_hand: Keys of the offered images that need no download wherever the server starts now.
+        in_line: How many people wait in line for it.
     """
 
     accelerator: Accelerator | None
@@ -86,6 +87,7 @@ class Availability:
     left: int | None = None
     denial: Withheld | OverLimit | None = None
     at_hand: frozenset[str] = frozenset()
+    in_line: int = 0
 
     @property
     def is_hidden(self) -> bool:

@@ -25,10 +25,12 @@ from gpuspawner.compat import kubespawner
 from gpuspawner.compat.required_names import IncompatibleError
 from gpuspawner.manifest import ManifestError
 from gpuspawner.offers import OfferError, Offers
+from gpuspawner.queue.rules import QueueRules
 from gpuspawner.quoting import did_you_mean
-from gpuspawner.settings import configured_offers, configured_policies
+from gpuspawner.settings import configured_offers, configured_policies, configured_queue
 from gpuspawner.spawn import announcements
 from gpuspawner.spawn.profiles import trial
+from gpuspawner.spawn.resuming import resume_all
 from gpuspawner.spawner import GPUSpawner
 from gpuspawner.spawner_class import SpawnerClassError, in_front_of
 from gpuspawner.traits import OFFERS
@@ -84,6 +86,7 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
         if JupyterHub.initialized():
             serve(JupyterHub.instance())
             announcements.announce(JupyterHub.instance(), running)
+            running.run(resume_all(running))
         tornado_settings = c.JupyterHub.get("tornado_settings")
         startup_report.begin(running, settings, _schedulers(settings), tornado_settings)
     except (ConfigurationError, IncompatibleError, OfferError) as error:
@@ -101,7 +104,7 @@ def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
     _check_names(c, spawner)
     settings = _settings(c, spawner)
     offers = configured_offers(settings)
-    configured_policies(settings, offers)
+    configured_queue(settings, offers, configured_policies(settings, offers))
     chosen = [name for name in OFFERS if getattr(settings, name)]
     if chosen and settings.profile_list:
         raise ConfigurationError(
@@ -128,9 +131,11 @@ def load(path: Path) -> Config:
         raise ConfigurationError(f"{type(error).__name__}: {error}") from error
 
 
-def offered(c: Config) -> Offers:
-    """Check a whole configuration, and return its offers; see `check`."""
-    return configured_offers(check(c, spawner_class(c)))
+def offered(c: Config) -> tuple[Offers, QueueRules]:
+    """Check a whole configuration; return its offers, and the rules of the line. See `check`."""
+    settings = check(c, spawner_class(c))
+    offers = configured_offers(settings)
+    return offers, configured_queue(settings, offers, configured_policies(settings, offers))
 
 
 def spawner_class(c: Config) -> type[GPUSpawner]:

@@ -3,16 +3,19 @@
 import asyncio
 import logging
 import math
+from collections.abc import Coroutine
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from gpuspawner.admission.dry_run import DryRun
 from gpuspawner.admission.dry_runs import CONNECTIONS, DryRuns
 from gpuspawner.availability import Surveys
 from gpuspawner.cluster.client import Client, load_configuration
 from gpuspawner.cluster.health import Live, Reading, Unreachable
-from gpuspawner.cluster.kinds import SCALING_KINDS
+from gpuspawner.cluster.kinds import KUEUE_API, SCALING_KINDS
 from gpuspawner.cluster.view import ClusterView
+from gpuspawner.compat.activity import unused_for
 from gpuspawner.discovery import discover
 from gpuspawner.launch.avoided import AvoidedNodes
 from gpuspawner.launch.failed_starts import FailedStarts
@@ -26,12 +29,16 @@ from gpuspawner.policy.narrowing import Sizes
 from gpuspawner.policy.policies import Policies
 from gpuspawner.policy.written import read_policies, read_weights
 from gpuspawner.preflight.admitted import AdmittedPreflight
+from gpuspawner.preflight.durations import Durations
 from gpuspawner.preflight.preflight import Preflight
+from gpuspawner.queue.kept import KeptPlaces
+from gpuspawner.queue.ticket import Key
 from gpuspawner.scaling.pools import Pools
 from gpuspawner.settings import (
     Settings,
     configured_offers,
     configured_policies,
+    configured_queue,
     gives_gpus,
     scheduling_rules,
 )
@@ -74,25 +81,33 @@ class Runtime:
             settings.k8s_api_verify_ssl,
         )
         rules = scheduling_rules(settings)
-        self.view = view or ClusterView(load, rules=rules, scaling_kinds=SCALING_KINDS)
+        self.view = view or ClusterView(
+            load, rules=rules, scaling_kinds=SCALING_KINDS, queue_api=KUEUE_API
+        )
         for image in self._configured.images.values():
             self.view.state.images.nodes(image.image)  # cheap before there are nodes
         self.client = Client(load, CONNECTIONS)
         self.dry_runs = DryRuns(DryRun(self.client, DRY_RUN_PATIENCE))
         self.pools = Pools(self.view.state, self.view.autoscalers, settings.autoscaling)
-        self.preflight = AdmittedPreflight(Preflight(self.view, pools=self.pools))
+        self.kept_places = KeptPlaces()
+        self.durations = Durations(lambda: self.accounts.ledger.pods, self._unused)
+        self.preflight = AdmittedPreflight(
+            Preflight(self.view, pools=self.pools, kept=self.kept_places, durations=self.durations)
+        )
         self.usual_steps = UsualSteps()
         self.avoided = AvoidedNodes()
         self.farewells = Farewells()
         self.failed_starts = FailedStarts()
         self.surveys = Surveys(self.view.state, self.preflight.to_come)
         self.policies = configured_policies(settings, self._configured)
+        self.queue = configured_queue(settings, self._configured, self.policies)
         self._weights = settings.gpu_weights
         self.sizes = Sizes(
             read_weights(settings.gpu_weights), settings.memory_requested, settings.cpu_requested
         )
         namespace = "" if settings.enable_user_namespaces else settings.namespace
         self.accounts = Accounts(load, namespace, self.meter)
+        self.accounts.ledger.listen(self.durations.note_end)
         self._discovered = self._configured
         self._discovered_at = -1
         # Users choose something else, so nobody has to configure what the hub discovers.
@@ -113,10 +128,16 @@ class Runtime:
             RuntimeError: No event loop is running.
         """
         self.view.start()
-        if self.policies:
+        if self.policies or self.queue.is_on:
             self.accounts.following.start()
         loop = asyncio.get_running_loop()
-        self._tasks = loop.create_task(self._announce()), loop.create_task(self._close_at_the_end())
+        self._tasks = {loop.create_task(it) for it in (self._announce(), self._close_at_the_end())}
+
+    def run(self, beside: Coroutine[Any, Any, None]) -> None:
+        """Run something beside the hub, which never raises."""
+        task = asyncio.get_running_loop().create_task(beside)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _announce(self) -> None:
         if await self.view.first_list(math.inf):
@@ -152,6 +173,10 @@ class Runtime:
         if self._discovered_at != self.view.state.version:
             self._discover()
         return self._discovered
+
+    def _unused(self) -> frozenset[Key]:
+        """Return the pods of servers that are idle."""
+        return unused_for(self.queue.seconds_idle)
 
     def _discover(self) -> None:
         self._discovered_at = self.view.state.version
@@ -211,6 +236,17 @@ def current(settings: Settings) -> Runtime:
         made.start()
         use(made)
         return made
+    return _runtime
+
+
+def running() -> Runtime:
+    """Return this process's runtime.
+
+    Raises:
+        RuntimeError: There is none yet.
+    """
+    if _runtime is None:
+        raise RuntimeError("gpuspawner isn't configured")
     return _runtime
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from gpuspawner import options
 from gpuspawner.configuration import ConfigurationError, load, offered
 from gpuspawner.offers import OfferError
+from gpuspawner.spawn.wishes import in_schema
 
 DISCOVERED = (
     "GPUSpawner.accelerators is empty, so the running hub discovers the GPU models; "
@@ -26,13 +27,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     path: Path = parser.parse_args(arguments).configuration
     try:
         with redirect_stdout(sys.stderr):  # the file may print, as that of Zero to JupyterHub does
-            offers = offered(load(path))
+            offers, queue = offered(load(path))
     except (ConfigurationError, OfferError) as error:
         print(f"{path}: {error}", file=sys.stderr)
         return 2
     if not offers.accelerators:
         print(DISCOVERED, file=sys.stderr)
-    print(json.dumps(options.schema(offers), indent=2))
+    print(json.dumps(in_schema(options.schema(offers), queue), indent=2))
     return 0
 
 

@@ -10,6 +10,7 @@ from gpuspawner.discovery import is_gpu
 from gpuspawner.offers import Offers
 from gpuspawner.policy.policies import Policies
 from gpuspawner.policy.written import read_policies
+from gpuspawner.queue.rules import QueueRules, read_queue
 from gpuspawner.schedulers import chart
 from gpuspawner.schedulers.judgement import Schedulers
 from gpuspawner.scheduling import Rules
@@ -36,6 +37,7 @@ class Settings(Protocol):
     extra_resource_guarantees: dict[str, Any]
     policies: Any
     gpu_weights: dict[str, Any]
+    queue: Any
     namespace: str
     enable_user_namespaces: bool
 
@@ -64,6 +66,18 @@ def configured_policies(settings: Settings, offers: Offers) -> Policies | Callab
         function: Callable[..., Any] = given
         return function
     return read_policies(given, settings.gpu_weights, offers)
+
+
+def configured_queue(
+    settings: Settings, offers: Offers, policies: Policies | Callable[..., Any]
+) -> QueueRules:
+    """Read the rules of the line.
+
+    Raises:
+        OfferError: They aren't usable.
+    """
+    names = [it.name for it in policies.policies] if isinstance(policies, Policies) else None
+    return read_queue(settings.queue, offers, names)
 
 
 def known_schedulers(settings: Settings) -> Schedulers:

@@ -37,6 +37,9 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
     keep_cpu_servers_off_accelerators = traits.keep_cpu_servers_off_accelerators
     policies = traits.policies
     gpu_weights = traits.gpu_weights
+    queue = traits.queue
+    kueue_queue = traits.kueue_queue
+    kueue_priority_class = traits.kueue_priority_class
     preflight = traits.preflight
     autoscaling = traits.autoscaling
     scheduling_timeout = traits.scheduling_timeout

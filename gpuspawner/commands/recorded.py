@@ -8,7 +8,15 @@ import msgspec
 from gpuspawner.cluster.client import load_configuration
 from gpuspawner.cluster.following import Following
 from gpuspawner.cluster.health import Health, Live, Unreachable
-from gpuspawner.cluster.kinds import KARPENTER_KINDS, KINDS, PODS, SCALING_KINDS, servers_of
+from gpuspawner.cluster.kinds import (
+    KARPENTER_KINDS,
+    KINDS,
+    KUEUE_KINDS,
+    PODS,
+    SCALING_KINDS,
+    kueue_kinds,
+    servers_of,
+)
 from gpuspawner.cluster.reflector import Store
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.files import FileError, read_objects
@@ -21,7 +29,8 @@ from gpuspawner.scheduling import Rules
 class Recorded(ClusterView):
     """A view of files: ``nodes.json`` holds what ``kubectl get nodes -o json`` printed.
 
-    A kind without a file is unknown, but without Karpenter's files the cluster has no Karpenter.
+    A kind without a file is unknown, but without Karpenter's files the cluster has no Karpenter;
+    and no Kueue without Kueue's.
     """
 
     def __init__(self, folder: Path, rules: Rules | Callable[[str], Rules]) -> None:
@@ -29,12 +38,15 @@ class Recorded(ClusterView):
         stores: dict[str, tuple[str, Store]] = {
             **{kind.plural: (kind.name, self.state) for kind in KINDS},
             **{kind.plural: (kind.name, self.autoscalers) for kind in SCALING_KINDS},
+            **{kind.plural: (kind.name, self.queues) for kind in kueue_kinds("v1beta2")},
         }
         files = sorted(folder.glob("*.json"))
         if not files:
             raise FileError(f"{folder}: no file such as nodes.json")
         for kind in KARPENTER_KINDS:
             self.autoscalers.mark_known(kind.name)
+        for name in KUEUE_KINDS:
+            self.queues.mark_known(name)
         for path in files:
             if path.stem not in stores:
                 raise FileError(f"{path}: {path.stem} is no kind{did_you_mean(path.stem, stores)}")

@@ -1,17 +1,26 @@
 """The spawn form: fields for the hub's own `<form>`, rendered on the server."""
 
 from gpuspawner.form.alternative_button import pressed
-from gpuspawner.form.render import render, render_refusal, render_usage
-from gpuspawner.form.view_model import STATIC, Live, OwnServer, Usage, WithheldCard
+from gpuspawner.form.render import (
+    buttons_instead,
+    render,
+    render_line,
+    render_refusal,
+    render_usage,
+)
+from gpuspawner.form.view_model import STATIC, LineView, Live, OwnServer, Usage, WithheldCard
 
 __all__ = [
     "STATIC",
+    "LineView",
     "Live",
     "OwnServer",
     "Usage",
     "WithheldCard",
+    "buttons_instead",
     "pressed",
     "render",
+    "render_line",
     "render_refusal",
     "render_usage",
 ]

@@ -20,7 +20,9 @@ STATES = rf"/{_PREFIX}/states/{_SERVER}"
 DECISION = rf"/{_PREFIX}/decision/{_SERVER}"
 SCHEMA = rf"/{_PREFIX}/schema/{_SERVER}"
 STOP = rf"/{_PREFIX}/stop/{_SERVER}"
-FILES = rf"/{_PREFIX}/static/(form\.css|form\.js|profiles\.js)"
+LINE = rf"/{_PREFIX}/line/{_SERVER}"
+WAITING = rf"/{_PREFIX}/line"
+FILES = rf"/{_PREFIX}/static/(form\.css|form\.js|profiles\.js|line\.js)"
 
 USAGE = "gpuspawner-usage"
 """The id of the part of the form that says what policies leave."""
@@ -34,7 +36,8 @@ def is_served(hub: Any) -> bool:
 def live(spawner: Any, script: str = "form.js") -> Live | None:
     """Return the addresses for a server's live form; None if the hub doesn't serve them.
 
-    *script* keeps the form current: ``form.js`` or, on a page of profiles, ``profiles.js``.
+    *script* keeps the page current: ``form.js``, ``profiles.js`` on a page of profiles, or
+    ``line.js`` on that of somebody who waits in line.
     """
     if not Application.initialized() or not is_served(Application.instance()):
         return None
@@ -63,6 +66,18 @@ def stop(spawner: Any, server: str) -> str:
     token = spawner.handler.xsrf_token.decode("ascii")
     query = urlencode({"form": spawner.name, "_xsrf": token})
     return f"{spawner.hub.base_url}{_PREFIX}/stop/{_path(spawner, server)}?{query}"
+
+
+def line(spawner: Any) -> str:
+    """Return the address of the page for somebody who waits in line; "" without our handlers."""
+    if live(spawner) is None:
+        return ""
+    return f"{spawner.hub.base_url}{_PREFIX}/line/{_path(spawner, spawner.name)}"
+
+
+def pending(spawner: Any) -> str:
+    """Return the address of the hub's page of a start."""
+    return f"{spawner.hub.base_url}spawn-pending/{_path(spawner, spawner.name)}".rstrip("/")
 
 
 def _path(spawner: Any, server: str) -> str:

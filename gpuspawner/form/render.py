@@ -10,10 +10,19 @@ from markupsafe import Markup
 from gpuspawner.availability import Availability
 from gpuspawner.form.alternative_button import INSTEAD, profile_value
 from gpuspawner.form.questions import never, not_free, over_limit
-from gpuspawner.form.view_builder import ViewBuilder
-from gpuspawner.form.view_model import MOST_LAMPS, Button, Live, RefusedView, Usage, UsageView, View
+from gpuspawner.form.view_builder import ViewBuilder, buttons
+from gpuspawner.form.view_model import (
+    MOST_LAMPS,
+    Button,
+    LineView,
+    Live,
+    RefusedView,
+    Usage,
+    UsageView,
+    View,
+)
 from gpuspawner.language import gettext, language_tag, ngettext
-from gpuspawner.messages import OnForm, no_download, stale
+from gpuspawner.messages import OnForm, no_download, stale, would_be
 from gpuspawner.messages.corrections import replaced
 from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest, fall_back, user_options
@@ -58,11 +67,25 @@ def render(
 def render_refusal(told: OnForm, live: Live | None) -> str:
     """Render a refusal of a profile, with a button for each alternative, above a form of others."""
     template = _environment().get_template("refusal.html")
-    buttons = tuple(
-        Button(INSTEAD, profile_value(it.options), it.label, "") for it in told.profiles
-    )
-    view = RefusedView(told.message.html, buttons, live)
+    wait = would_be(told.place) if told.place else ""
+    view = RefusedView(told.message.html, _of_profiles(told), wait, live)
     return template.render(view=view, style=_style(), language_tag=language_tag)
+
+
+def render_line(view: LineView) -> str:
+    """Render the page of somebody who waits in line."""
+    template = _environment().get_template("line.html")
+    return template.render(view=view, style=_style(), language_tag=language_tag)
+
+
+def buttons_instead(told: OnForm, offers: Offers) -> tuple[Button, ...]:
+    """Return a button for each alternative, of either kind of form."""
+    return *buttons(told.alternatives, offers), *_of_profiles(told)
+
+
+def _of_profiles(told: OnForm) -> tuple[Button, ...]:
+    """Return a button for each alternative to a profile."""
+    return tuple(Button(INSTEAD, profile_value(it.options), it.label, "") for it in told.profiles)
 
 
 def render_usage(usage: Usage, live: Live | None) -> str:

@@ -5,7 +5,7 @@ depend on the accelerator, each accelerator's card has the field, with a name su
 The other fields are below the cards, once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from markupsafe import Markup
 
@@ -15,7 +15,7 @@ from gpuspawner.form.questions import CPUS, IMAGES, MEMORIES, AnyQuestion, count
 from gpuspawner.form.view_model import MOST_LAMPS, Button, Card, Field, Live, Text, View
 from gpuspawner.language import gettext as _
 from gpuspawner.language import sentence
-from gpuspawner.messages import OnForm, button, state_text
+from gpuspawner.messages import OnForm, button, state_text, would_be
 from gpuspawner.messages.availability import sharing
 from gpuspawner.offers import Choices, Offers
 from gpuspawner.offers.texts import LONGEST
@@ -34,6 +34,17 @@ from gpuspawner.options.parsing import UNLISTED
 from gpuspawner.options.wording import unlisted_hint, unlisted_name
 from gpuspawner.preflight.alternatives import request_for
 from gpuspawner.preflight.decision import Alternative, Room
+
+
+def buttons(alternatives: Iterable[Alternative], offers: Offers) -> tuple[Button, ...]:
+    """Return a button for each alternative."""
+
+    def of(alternative: Alternative) -> Button:
+        words = button(alternative)
+        sent = alternative_button.value(request_for(alternative.grant, offers))
+        return Button(alternative_button.INSTEAD, sent, words.label, " · ".join(words.details))
+
+    return tuple(map(of, alternatives))
 
 
 class ViewBuilder:
@@ -66,7 +77,8 @@ class ViewBuilder:
             fields=self._fields(_marked(self._common, self._rows), everywhere, self._chosen),
             texts=tuple(self._texts(everywhere)),
             message=told.message.html if told else Markup(),
-            alternatives=tuple(self._alternative(it) for it in told.alternatives) if told else (),
+            alternatives=buttons(told.alternatives, self._offers) if told else (),
+            wait=would_be(told.place) if told and told.place else "",
             notices=tuple(filter(None, [_notice(self._rows)])),
             error="" if self._understood else self._error(ACCELERATOR),
             live=live,
@@ -96,11 +108,6 @@ class ViewBuilder:
             fields=self._fields(own, choices, chosen, of=f"{OF}{key or ''}"),
             error=self._error(ACCELERATOR) if checked and self._understood else "",
         )
-
-    def _alternative(self, alternative: Alternative) -> Button:
-        words = button(alternative)
-        sent = alternative_button.value(request_for(alternative.grant, self._offers))
-        return Button(alternative_button.INSTEAD, sent, words.label, " · ".join(words.details))
 
     def _fields(
         self,

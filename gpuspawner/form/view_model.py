@@ -170,6 +170,26 @@ class RefusedView:
 
     message: Markup
     alternatives: tuple[Button, ...]
+    wait: str
+    live: Live | None
+
+
+@dataclass(frozen=True, slots=True)
+class LineView:
+    """The page of somebody who waits in line.
+
+    Attributes:
+        said: The place, as plain text.
+        alternatives: What they could have right now instead.
+        progress: The address of the events of their start.
+        back: The address of the hub's own page of their start.
+        live: As that of `View`.
+    """
+
+    said: str
+    alternatives: tuple[Button, ...]
+    progress: str
+    back: str
     live: Live | None
 
 
@@ -190,6 +210,7 @@ class View:
         fields: Those that don't depend on the accelerator.
         message: Above the form; empty for none.
         alternatives: Only with a message.
+        wait: Describes the button for waiting in line; empty for none.
         error: The error in the accelerator that was sent; empty for none.
         live: None for a form that doesn't change.
         usage: None without policies.
@@ -200,6 +221,7 @@ class View:
     texts: tuple[Text, ...]
     message: Markup
     alternatives: tuple[Button, ...]
+    wait: str
     notices: tuple[str, ...]
     error: str
     live: Live | None

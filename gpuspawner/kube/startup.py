@@ -7,7 +7,7 @@ import msgspec
 
 from .meta import BareMeta, Condition, KubeStruct, ResourceRequirements
 from .objects import UNDECODABLE, strict_convert
-from .pods import Volume
+from .pods import Named, Volume
 
 
 class StartingMeta(BareMeta, frozen=True):
@@ -39,6 +39,7 @@ class StartingSpec(KubeStruct, frozen=True):
     containers: list[StartingContainer] | None = None
     init_containers: list[StartingContainer] | None = None
     volumes: list[Volume] | None = None
+    scheduling_gates: list[Named] | None = None
 
 
 class ConditionSince(Condition, frozen=True):

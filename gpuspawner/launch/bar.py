@@ -9,6 +9,7 @@ _FIRST, _MOST = 5, 95
 """The bar's ends in percent: the hub itself says 0 and 100."""
 
 _GUESSES = {
+    Step.QUEUED: 2.0,
     Step.SCHEDULING: 2.0,
     Step.NODE_STARTING: 240.0,
     Step.NODE_FOUND: 2.0,

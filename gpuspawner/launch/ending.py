@@ -14,6 +14,10 @@ from gpuspawner.launch.troubles import troubles
 
 _FIRST = (
     # Kubernetes says why it ends the pod; its containers' ends only follow from that.
+    Kind.QUEUE_PREEMPTED,
+    Kind.QUEUE_RECLAIMED,
+    Kind.QUEUE_STOPPED,
+    Kind.QUEUE_EVICTED,
     Kind.PREEMPTED,
     Kind.NODE_PRESSURE,
     Kind.OVER_LIMIT,

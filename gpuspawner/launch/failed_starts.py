@@ -1,4 +1,4 @@
-"""Why the last start of each server failed, until its next one begins."""
+"""What the next form says of each server's last start that failed, until that one begins."""
 
 from collections import OrderedDict
 
@@ -27,5 +27,5 @@ class FailedStarts:
         self._texts.pop(key, None)
 
     def last(self, key: Key) -> str:
-        """Return why the last start failed; "" if it didn't."""
+        """Return what was noted of the last start; "" if it didn't fail."""
         return self._texts.get(key, "")

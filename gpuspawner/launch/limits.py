@@ -11,6 +11,8 @@ from gpuspawner.launch.trouble import Kind, Trouble
 class Phase(StrEnum):
     """A part of a start that has a limit of its own."""
 
+    QUEUED = "queued"
+    """Until Kueue has given the pod its quota."""
     SCHEDULED = "scheduled"
     """Until the pod has a node."""
     PREPARED = "prepared"
@@ -22,6 +24,7 @@ class Phase(StrEnum):
 
 
 _PHASES = {
+    Step.QUEUED: Phase.QUEUED,
     Step.SCHEDULING: Phase.SCHEDULED,
     Step.NODE_STARTING: Phase.SCHEDULED,
     Step.NODE_FOUND: Phase.PREPARED,
@@ -49,6 +52,7 @@ _SECONDS = {
     Kind.GPU_DRIVER: 60.0,
     Kind.RUNTIME: 120.0,
     Kind.NODE_LOST: 60.0,
+    Kind.QUEUE_SILENT: 120.0,
 }
 """How long something may last that somebody may still create, or that a new node may still get."""
 

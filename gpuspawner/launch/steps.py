@@ -14,6 +14,7 @@ from itertools import pairwise
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.moments import moment
 from gpuspawner.kube.startup import ConditionSince, ContainerState, StartingPod
+from gpuspawner.kueue.pods import ADMISSION, MANAGED
 from gpuspawner.launch.evidence import (
     NOT_YET,
     PULL_FAILS,
@@ -31,6 +32,8 @@ from gpuspawner.scaling.answers import Coming, answer
 class Step(StrEnum):
     """What a start waits for; each container has its own pull, and its own start."""
 
+    QUEUED = "queued"
+    """Kueue holds the pod back until there is quota for it."""
     SCHEDULING = "scheduling"
     NODE_STARTING = "node-starting"
     """An autoscaler starts a node for the pod."""
@@ -51,6 +54,7 @@ Place = tuple[int, int]
 """The place of a stage in a start: the container's position, and what happens to the container."""
 
 _BEFORE_CONTAINERS = {
+    Step.QUEUED: (-2, 0),
     Step.SCHEDULING: (-1, 0),
     Step.NODE_STARTING: (-1, 1),
     Step.NODE_FOUND: (-1, 2),
@@ -118,7 +122,12 @@ def _knowledge(image: Pulling | Pulled) -> tuple[object, ...]:
 
 def _of_pod(pod: StartingPod) -> Iterable[Stage]:
     created = moment(pod.metadata.creation_timestamp)
-    yield _early(Step.SCHEDULING, created)
+    is_queued = MANAGED in (pod.metadata.labels or {})
+    if is_queued:
+        yield _early(Step.QUEUED, created)
+    if any(it.name == ADMISSION for it in pod.spec.scheduling_gates or ()):
+        return
+    yield _early(Step.SCHEDULING, None if is_queued else created)
     scheduled = _condition(pod, "PodScheduled")
     node = pod.spec.node_name
     if node or scheduled is not None:

@@ -93,6 +93,20 @@ class Kind(StrEnum):
     FAILED = "failed"
     """Kubernetes ended it, for a reason that isn't one of these."""
 
+    # The queue (Kueue).
+    QUEUE_PREEMPTED = "queue-preempted"
+    """The queue's quota was needed for a pod with a higher priority."""
+    QUEUE_RECLAIMED = "queue-reclaimed"
+    """The quota was borrowed, and its owner wanted it back."""
+    QUEUE_STOPPED = "queue-stopped"
+    """An administrator stopped the queue, with the pods in it."""
+    QUEUE_EVICTED = "queue-evicted"
+    """The queue has ended it, for another reason."""
+    QUEUE_NEVER = "queue-never"
+    """The queue could never give so much."""
+    QUEUE_SILENT = "queue-silent"
+    """The queue takes no notice of it."""
+
     # The container.
     NO_SUCH_PROGRAM = "no-such-program"
     """The image has no such program, or it can't be executed."""
@@ -116,8 +130,16 @@ class Kind(StrEnum):
     """A warning in words that aren't known."""
 
 
-VAGUE = frozenset({Kind.PULL_BACK_OFF, Kind.CRASH_LOOP, Kind.VOLUME_WAITS, Kind.PULL_FAILED})
-"""Kinds that say little beside another fact about the same."""
+VAGUE = frozenset(
+    {
+        Kind.PULL_BACK_OFF,
+        Kind.CRASH_LOOP,
+        Kind.VOLUME_WAITS,
+        Kind.PULL_FAILED,
+        Kind.QUEUE_SILENT,
+    }
+)
+"""Kinds that say little beside another fact about the same, or at once."""
 
 IMAGE = frozenset(it for it in Kind if it.value.startswith(("image-", "registry-", "pull-")))
 """Kinds that are about an image."""

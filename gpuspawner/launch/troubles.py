@@ -14,6 +14,7 @@ from gpuspawner.kube.startup import ContainerState, StartingPod
 from gpuspawner.launch.event_faults import Until, cancels, of_event
 from gpuspawner.launch.evidence import Container, container_of, containers, earliest, latest, own
 from gpuspawner.launch.node_faults import of_disruption, of_failed_status
+from gpuspawner.launch.queue_faults import CONDITION, of_termination
 from gpuspawner.launch.status_faults import of_devices, of_end, of_waiting
 from gpuspawner.launch.steps import Place, stages
 from gpuspawner.launch.trouble import IMAGE, VAGUE, About, Exit, Fault, Kind, Trouble
@@ -123,6 +124,9 @@ def _of_pod(pod: StartingPod) -> Iterator[_Seen]:
         text = condition.message or condition.reason
         if condition.type == "DisruptionTarget" and condition.status == "True":
             yield _Seen(of_disruption(condition.reason, text), text, began=since, last=since)
+        if condition.type == CONDITION and condition.status == "True":
+            fault = of_termination(condition.reason, text)
+            yield _Seen(fault, text, began=since, last=since)
         if condition.type == "PodScheduled" and condition.status == "False":
             yield _Seen(Fault(Kind.UNSCHEDULABLE), text, began=since, last=since)
     if pod.metadata.deletion_timestamp:

@@ -11,10 +11,12 @@ from gpuspawner.hub_limits import (
     ShortRequest,
 )
 from gpuspawner.inventory import Stock
+from gpuspawner.messages.kueue import explain as explain_queue
 from gpuspawner.messages.scaling import explain_obstacles
 from gpuspawner.policy.policies import Policies
 from gpuspawner.preflight.decision import (
     AfterPreemption,
+    InQueue,
     Overruled,
     Refuse,
     Start,
@@ -34,6 +36,7 @@ _ALL = "every server starts unchecked"
 _WITH_CLAIMS = "servers with a home directory or another claim start unchecked"
 _WITH_NEW_VOLUMES = "servers whose volume waits for its first server start unchecked"
 _KARPENTER = "the hub doesn't know which nodes Karpenter can still add"
+_KUEUE = "the hub doesn't know Kueue's quotas, so it creates the pod and waits for Kueue"
 _WITHOUT = {
     "nodes": _ALL,
     "pods": _ALL,
@@ -49,6 +52,11 @@ _WITHOUT = {
     "deviceclasses": "servers with a device that no node has start unchecked, and aren't refused",
     "nodepools": _KARPENTER,
     "nodeclaims": _KARPENTER,
+    "localqueues": _KUEUE,
+    "clusterqueues": _KUEUE,
+    "cohorts": _KUEUE,
+    "resourceflavors": _KUEUE,
+    "workloads": "the hub doesn't know the places of servers that wait in Kueue's queues",
     "configmaps": "if Cluster Autoscaler runs, the hub doesn't know its limits",
 }
 _IN_KUBE_SYSTEM = {"configmaps": f"the ConfigMap {STATUS[1]} in {STATUS[0]}"}
@@ -63,7 +71,7 @@ def explain_unknown(decision: Start) -> tuple[str, ...]:
                 lines.append(f"Room for the pod is unknown: {'; '.join(facts)}")
             case ViewNotLive(health):
                 lines.append(f"Room for the pod is unknown. {explain_health(health)}")
-            case AfterPreemption() | Overruled():
+            case AfterPreemption() | Overruled() | InQueue():
                 pass
     return tuple(lines)
 
@@ -73,6 +81,7 @@ def explain_refusal(decision: Refuse) -> str:
     grant = decision.grant
     asked = f"{grant.gpus} × {grant.accelerator.key}" if grant.accelerator else "no accelerator"
     said = decision.rejection.text if decision.rejection else decision.scheduler_message
+    said = explain_queue(decision.queue) if decision.queue else said
     if decision.taints:
         said = "; ".join(filter(None, (said.rstrip("."), *map(_tainted, decision.taints))))
     said = "; ".join(filter(None, (said, explain_obstacles(decision.obstacles))))

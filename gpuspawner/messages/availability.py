@@ -39,6 +39,16 @@ def sharing(accelerator: Accelerator) -> str:
 
 def state_text(row: Availability) -> StateText:
     """Describe an availability, as plain text that isn't escaped for HTML yet."""
+    told = _state_text(row)
+    if not row.in_line or row.state not in (State.FREE, State.BUSY):
+        return told
+    text = ngettext(
+        "{detail}; {count} person is in line", "{detail}; {count} people are in line", row.in_line
+    )
+    return StateText(told.word, text.format(detail=told.detail, count=row.in_line))
+
+
+def _state_text(row: Availability) -> StateText:
     match row.state:
         case State.FREE:
             return StateText(_("Free"), _free(row.gpus) if row.gpus else "")

@@ -60,6 +60,16 @@ _CAUSES = {
     Kind.EVICTED: N_("The cluster needed your server's place, or its machine."),
     Kind.OVER_LIMIT: N_("Your server took more disk than it may."),
     Kind.PREEMPTED: N_("Your server had to make room for one with a higher priority."),
+    Kind.QUEUE_PREEMPTED: N_(
+        "The cluster's queue gave your server's place to one with a higher priority."
+    ),
+    Kind.QUEUE_RECLAIMED: N_(
+        "Your server's place in the cluster was borrowed, and its owners needed it back."
+    ),
+    Kind.QUEUE_STOPPED: N_("An administrator has stopped the cluster's queue for your server."),
+    Kind.QUEUE_EVICTED: N_("The cluster's queue has ended your server."),
+    Kind.QUEUE_NEVER: N_("The cluster's queue for your server can never give it what it needs."),
+    Kind.QUEUE_SILENT: N_("The cluster's queue doesn't answer."),
     Kind.TAINTED: N_("The machine is being taken out of service."),
     Kind.NODE_SHUTDOWN: N_("The machine is being taken out of service."),
     Kind.NODE_LOST: N_("The machine doesn't answer any more."),
@@ -128,6 +138,7 @@ _ELSEWHERE = frozenset(
     }
 )
 """Another try may get another machine."""
+_QUEUE_AGAIN = (Kind.QUEUE_PREEMPTED, Kind.QUEUE_RECLAIMED, Kind.QUEUE_EVICTED)
 _CHOOSE = frozenset(it for it in Kind if it.value.startswith("image-")) | {
     Kind.NO_SUCH_PROGRAM,
     Kind.RUNS_AS_ROOT,
@@ -143,6 +154,10 @@ def way_out(trouble: Trouble) -> str:
         return words.choose_more_memory()
     if kind is Kind.VOLUME_IN_USE:
         return _("Please stop your other server that uses them, or try again in a few minutes.")
+    if kind in _QUEUE_AGAIN:
+        return _("Please start it again: it waits in the queue until it's its turn.")
+    if kind is Kind.QUEUE_NEVER:
+        return words.ask()
     if kind in _ELSEWHERE:
         return _("Please start it again: it may get another machine.")
     return words.retry_or_tell()

@@ -36,6 +36,18 @@ _FAILED_STYLE = Markup(
     "#progress-message .gpuspawner-again{display:block;margin:.75rem 0}"
     "</style>"
 )
+# Who waits in line has no server yet that starts, or that could be stopped.
+_LINE_STYLE = Markup(
+    "<style>"
+    "p:has(~#progress-message .gpuspawner-line),.progress:has(~#progress-message .gpuspawner-line),"
+    "body:has(#progress-message .gpuspawner-line) #stop-server-btn,"
+    "#progress-log .gpuspawner-line{display:none}"
+    "#progress-message:has(.gpuspawner-line) strong"
+    "{display:block;font-size:1.5rem;margin:1rem 0 .5rem}"
+    ".gpuspawner-line{color:var(--bs-secondary-color);font-size:.875rem}"
+    ".gpuspawner-line .btn{display:table;margin:1rem auto}"
+    "</style>"
+)
 # The hub's page adds each message to its log, also one that it has shown before. It keeps the log
 # as long as it is open, with the first message in it.
 _BEFORE_STYLE = Markup("<style>#progress-log>:has(>.gpuspawner-before){display:none}</style>")
@@ -60,6 +72,18 @@ def with_way_back(message: Message, address: str) -> Message:
     return Message(
         message.text, message.html + link.format(_FAILED_STYLE, address, _("Start again"))
     )
+
+
+def with_line_page(message: Message, advice: str, address: str) -> Message:
+    """Let the page of a start that waits in line lead to *address*, where one can leave it.
+
+    *advice* is about the page itself, so only the page says it.
+    """
+    below = Markup(
+        '<div class="gpuspawner-line">{}{}<a class="btn btn-secondary" href="{}">{}</a></div>'
+    )
+    label = _("Leave the line, or take something else")
+    return Message(message.text, message.html + below.format(_LINE_STYLE, advice, address, label))
 
 
 def with_details(message: Message, texts: Iterable[str]) -> Message:

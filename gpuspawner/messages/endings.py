@@ -19,6 +19,14 @@ _CAUSES = {
     Kind.PREEMPTED: N_(
         "{server} ended because it had to make room for one with a higher priority."
     ),
+    Kind.QUEUE_PREEMPTED: N_(
+        "{server} ended because the cluster's queue gave its place to one with a higher priority."
+    ),
+    Kind.QUEUE_RECLAIMED: N_(
+        "{server} ended because its place was borrowed, and its owners needed it back."
+    ),
+    Kind.QUEUE_STOPPED: N_("{server} ended because an administrator has stopped its queue."),
+    Kind.QUEUE_EVICTED: N_("{server} ended because the cluster's queue ended it."),
     Kind.EVICTED: N_("{server} ended because the cluster needed its place, or its machine."),
     Kind.NODE_PRESSURE: N_("{server} ended because its machine ran short of memory or disk."),
     Kind.OVER_LIMIT: N_("{server} ended because it took more disk than it may."),
@@ -43,7 +51,7 @@ def server_ended(ending: Ending, now: datetime, server: str) -> Markup:
     """Say the same of a server by its name, on other pages; the default server's name is ""."""
     if not (lead := _lead(ending)):
         return Markup()
-    said = escape(lead).format(server=_name(server))
+    said = escape(lead).format(server=server_named(server))
     return Markup(" ").join([said, *map(escape, _rest(ending, now))])
 
 
@@ -51,7 +59,7 @@ def mishap(found: Mishap, server: str, now: datetime) -> Markup:
     """Say what has happened to a server that is up."""
     lead, way = _happened(found)
     ago = (_ago(found.moment, now),) if found.moment else ()
-    said = escape(lead).format(server=_name(server), memory=words.memory(found.memory))
+    said = escape(lead).format(server=server_named(server), memory=words.memory(found.memory))
     return Markup(" ").join([said, *map(escape, filter(None, (*ago, way)))])
 
 
@@ -111,5 +119,6 @@ def _ago(moment: datetime, now: datetime) -> str:
     return _("That was {time} ago.").format(time=words.duration(seconds))
 
 
-def _name(server: str) -> Markup:
+def server_named(server: str) -> Markup:
+    """Name a server; the default one's name is ""."""
     return Markup("<strong>{}</strong>").format(server or _("Your default server"))

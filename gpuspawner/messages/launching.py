@@ -1,5 +1,6 @@
 """What happens between the click and the server, in sentences: steps, troubles, and the end."""
 
+from gpuspawner.language import N_
 from gpuspawner.language import gettext as _
 from gpuspawner.launch.limits import Failure, Phase
 from gpuspawner.launch.pulls import Pulled
@@ -32,30 +33,28 @@ def still(
     return Message.of(_lead(stage, size), so_far(elapsed, _usual(usual)))
 
 
-_BRIEF = (Step.SCHEDULING, Step.NODE_FOUND, Step.RUNNING)
+_BRIEF = (Step.QUEUED, Step.SCHEDULING, Step.NODE_FOUND, Step.RUNNING)
 """Steps that usually take no time that is worth a word."""
 
 
+_LEADS = {
+    Step.QUEUED: N_("Your server waits in the cluster's queue."),
+    Step.SCHEDULING: N_("Looking for a machine for your server."),
+    Step.NODE_STARTING: N_("A new machine is starting for you."),
+    Step.NODE_FOUND: N_("Your server has a machine."),
+    Step.VOLUMES: N_("Connecting your files to the machine."),
+    Step.INITIALIZING: N_("Preparing your server."),
+    Step.STARTING: N_("Starting your server."),
+    Step.RUNNING: N_("Your server runs, and will answer in a moment."),
+}
+
+
 def _lead(stage: Stage, size: int | None) -> str:
-    match stage.step:
-        case Step.SCHEDULING:
-            return _("Looking for a machine for your server.")
-        case Step.NODE_STARTING:
-            return _("A new machine is starting for you.")
-        case Step.NODE_FOUND:
-            return _("Your server has a machine.")
-        case Step.VOLUMES:
-            return _("Connecting your files to the machine.")
-        case Step.PULLING if isinstance(stage.image, Pulled):
-            return _("The software of your server is on the machine.")
-        case Step.PULLING:
-            return _downloading(size)
-        case Step.INITIALIZING:
-            return _("Preparing your server.")
-        case Step.STARTING:
-            return _("Starting your server.")
-        case Step.RUNNING:
-            return _("Your server runs, and will answer in a moment.")
+    if stage.step is not Step.PULLING:
+        return _(_LEADS[stage.step])
+    if isinstance(stage.image, Pulled):
+        return _("The software of your server is on the machine.")
+    return _downloading(size)
 
 
 def _downloading(size: int | None) -> str:
@@ -116,6 +115,8 @@ def last_start_failed(why: str) -> str:
 
 def _late(phase: Phase | None) -> str:
     match phase:
+        case Phase.QUEUED:
+            return _("It wasn't your server's turn in the cluster's queue in time.")
         case Phase.SCHEDULED:
             return _("The cluster hasn't given your server a machine in time.")
         case Phase.PREPARED:

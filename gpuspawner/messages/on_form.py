@@ -23,12 +23,14 @@ class OnForm:
         errors: The reason, at the fields that it is about.
         alternatives: What would start right now, each with its own button.
         profiles: As `alternatives`, if users choose among profiles.
+        place: The place that the user would have in line; 0 if there is no line for this server.
     """
 
     message: Message
     errors: tuple[FieldError, ...] = ()
     alternatives: tuple[Alternative, ...] = ()
     profiles: tuple["ProfileButton", ...] = ()
+    place: int = 0
 
     @classmethod
     def of_errors(cls, errors: Sequence[FieldError]) -> "OnForm":

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gpuspawner.language import all_of, ngettext, one_of
 from gpuspawner.language import gettext as _
-from gpuspawner.messages import admission, words
+from gpuspawner.messages import admission, kueue, words
 from gpuspawner.messages.scaling import may_pass, no_more
 from gpuspawner.messages.words import Message
 from gpuspawner.policy import Denial, Grant
@@ -54,6 +54,8 @@ def _profile_lead(decision: Refuse, profile: str) -> str:
             text = _("{profile} can't start on any machine here.")
         case Reason.LIMIT_RANGE | Reason.NOT_ADMITTED:
             text = _("{profile} can't start.")
+        case Reason.QUOTA if decision.queue:
+            text = _("{profile} can't start.")
         case Reason.QUOTA if decision.rejection and admission.is_for_good(decision.rejection):
             text = _("{profile} can't start.")
         case _:
@@ -91,7 +93,11 @@ def why(decision: Refuse) -> str:
     """Return the first part of a refusal: the reason."""
     if decision.rejection is not None:
         return admission.why(decision.rejection, decision.grant)
+    if decision.queue is not None:
+        return kueue.why(decision.queue)
     match decision.reason:
+        case Reason.BUSY if decision.in_line and decision.shortage is None:
+            return _in_line(decision.in_line)
         case Reason.BUSY:
             return _busy(decision)
         case Reason.TRY_AGAIN:
@@ -107,6 +113,15 @@ def why(decision: Refuse) -> str:
             )
         case _:
             return _impossible(decision)
+
+
+def _in_line(count: int) -> str:
+    text = ngettext(
+        "{count} person is waiting in line for the machines that your server needs.",
+        "{count} people are waiting in line for the machines that your server needs.",
+        count,
+    )
+    return text.format(count=count)
 
 
 def _busy(decision: Refuse) -> str:
@@ -220,6 +235,8 @@ def _way_out(decision: Refuse) -> str:
         return _("You can have {others}.").format(others=others)
     if decision.rejection is not None:
         return admission.way_out(decision.rejection)
+    if decision.queue is not None:
+        return kueue.way_out(decision.queue)
     match decision.reason:
         case Reason.IMPOSSIBLE if may_pass(decision.obstacles):
             return _("Please choose something else, or try again later.")

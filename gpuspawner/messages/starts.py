@@ -1,12 +1,14 @@
 """What a start will do, on the form before it and on the progress page during it."""
 
 from gpuspawner.language import gettext as _
+from gpuspawner.messages.kueue import would_wait
 from gpuspawner.messages.refusals import refusal, why
 from gpuspawner.messages.scaling import takes
 from gpuspawner.messages.words import Message, duration, so_far
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     Decision,
+    InQueue,
     Note,
     Overruled,
     Refuse,
@@ -22,6 +24,8 @@ def preview(decision: Decision) -> Message:
         return refusal(decision)
     if isinstance(decision, Wait):
         return _expected(decision.scale_up)
+    if decision.line is not None:
+        return would_wait(decision.line)
     for note in decision.notes:
         if isinstance(note, Overruled):
             return Message.of(why(note.refusal), _("The hub would start your server anyway."))
@@ -35,7 +39,9 @@ def progress(decision: Start | Wait) -> tuple[Message, ...]:
     if isinstance(decision, Wait):
         return (_coming(decision.scale_up),)
     # Several unknowns give the same sentence.
-    return tuple(dict.fromkeys(_note(note) for note in decision.notes))
+    # The queue tells more as soon as it knows the pod.
+    notes = (note for note in decision.notes if not isinstance(note, InQueue))
+    return tuple(dict.fromkeys(map(_note, notes)))
 
 
 def node_comes(scale_up: CanScaleUp | MayScaleUp) -> Message:

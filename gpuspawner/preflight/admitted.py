@@ -12,10 +12,25 @@ from dataclasses import replace
 
 from gpuspawner.admission.dry_run import Admission, Answer, changes
 from gpuspawner.admission.dry_runs import TooManyDryRunsError
-from gpuspawner.admission.rejection import OutOfRange, OverQuota, QuotaUncounted, Rejection
+from gpuspawner.admission.rejection import (
+    OutOfRange,
+    OverQuota,
+    QuotaUncounted,
+    Rejection,
+    WebhookFailed,
+)
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.alternatives import Variants, request_for
-from gpuspawner.preflight.decision import Alternative, Decision, Reason, Refuse, Room, Wait
+from gpuspawner.preflight.decision import (
+    Alternative,
+    Decision,
+    Reason,
+    Refuse,
+    Room,
+    Start,
+    UnknownRules,
+    Wait,
+)
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.verdicts import Shape
@@ -25,6 +40,7 @@ Question = Callable[[Proposal], Awaitable[Decision]]
 
 # Each round asks about at most three alternatives; the next round replaces those it rejects.
 _ROUNDS = 4
+_NOT_ASKED = UnknownRules(("nobody knows whether Kueue holds the pod back",))
 
 
 class AdmittedPreflight:
@@ -34,6 +50,7 @@ class AdmittedPreflight:
         self._preflight = preflight
         self.reservations = preflight.reservations
         self.to_come = preflight.to_come
+        self.line = preflight.line
         self._changes: dict[str | None, bool] = {}
         """By accelerator, whether admission has ever changed a pod that uses it. Admission may look
         at the user, so this says nothing about the next pod but whether it may change devices."""
@@ -156,7 +173,7 @@ class AdmittedPreflight:
         If admission was asked for the refusal, it is asked for the alternatives too.
         """
         # It isn't known yet who gets the room; or the same choice may well start again.
-        if refusal.reason in (Reason.TRY_AGAIN, Reason.DELETED):
+        if refusal.reason in (Reason.TRY_AGAIN, Reason.DELETED) or _fails_for_all(refusal):
             return refusal
         if not refusal.after_admission:
             return replace(refusal, alternatives=self._preflight.alternatives(proposal, variants))
@@ -167,6 +184,8 @@ class AdmittedPreflight:
         self, refusal: Refuse, proposal: Proposal, admission: Admission
     ) -> Decision:
         """As `examine`, for an alternative; admission is asked only if it was for the refusal."""
+        if _fails_for_all(refusal):
+            return refusal
         if refusal.after_admission:
             return await self.examine(proposal, admission)
         return self.check(proposal)
@@ -186,12 +205,27 @@ class AdmittedPreflight:
         if admitted is None or isinstance(admitted, Rejection):
             return admitted
         self._learn(proposal, admitted)
-        return replace(proposal, pod=admitted)
+        return proposal.admitted(admitted)
+
+    async def to_wait(self, proposal: Proposal, admission: Admission) -> Proposal:
+        """Return the proposal that waits in line: after admission, if a no of `begin` comes then.
+
+        Otherwise the line would call whom `begin` refuses again.
+        """
+        if not self.may_become_yes(proposal, self.check(proposal)):
+            return proposal
+        try:
+            admitted = await self.admitted(proposal, admission)
+        except TooManyDryRunsError:
+            return proposal
+        return admitted if isinstance(admitted, Proposal) else proposal
 
     def may_become_yes(self, proposal: Proposal, decision: Decision) -> bool:
         """Whether the decision is a no that admission could turn into a yes."""
         if not isinstance(decision, Refuse) or decision.reason is Reason.TRY_AGAIN:
             return False
+        if decision.queue is not None and not proposal.is_admitted:
+            return True  # Kueue may leave the pods of this namespace alone
         changed = self._changes.get(_model(proposal.grant), True)
         return changed or not self._preflight.lacks_devices(proposal)
 
@@ -209,11 +243,13 @@ class AdmittedPreflight:
 
     async def _judged(self, proposal: Proposal, admitted: Answer, question: Question) -> Decision:
         if admitted is None:
-            return await question(proposal)
+            decision = await question(proposal)
+            is_guess = isinstance(decision, Refuse) and decision.queue is not None
+            return Start(proposal.grant, (_NOT_ASKED,)) if is_guess else decision
         if isinstance(admitted, Rejection):
             return rejected(proposal.grant, admitted)
         self._learn(proposal, admitted)
-        decision = await question(replace(proposal, pod=admitted))
+        decision = await question(proposal.admitted(admitted))
         return replace(decision, after_admission=True) if isinstance(decision, Refuse) else decision
 
     def _learn(self, proposal: Proposal, admitted: object) -> None:
@@ -255,6 +291,11 @@ class AdmittedPreflight:
 
 def _is_left_alone(proposal: Proposal, admitted: Answer) -> bool:
     return isinstance(admitted, Mapping) and not changes(proposal.pod, admitted)
+
+
+def _fails_for_all(refusal: Refuse) -> bool:
+    """Whether a webhook doesn't answer: dry runs don't tell whether it would for another pod."""
+    return refusal.rejection is not None and isinstance(refusal.rejection.cause, WebhookFailed)
 
 
 def _model(grant: Grant) -> str | None:

@@ -1,9 +1,11 @@
 """Turns a verdict into a decision, with the facts and alternatives of a refusal."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 
 from gpuspawner.kube.objects import Undecodable
+from gpuspawner.kueue.judging import Closed, Free, Full, Never, Unsure
+from gpuspawner.kueue.pods import placed
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.alternatives import Variant, Variants, nearest
 from gpuspawner.preflight.counts import Counts
@@ -21,6 +23,7 @@ from gpuspawner.preflight.decision import (
 from gpuspawner.preflight.downloads import containers, on_any
 from gpuspawner.preflight.nodes_to_come import NodesToCome
 from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.queues import Queues, in_queue
 from gpuspawner.preflight.verdicts import Subject, Verdicts
 from gpuspawner.scaling.outlook import CannotScaleUp
 from gpuspawner.scheduling import Unknown
@@ -33,18 +36,39 @@ class Decider:
     """Decides about pods at one moment; changes nothing."""
 
     def __init__(
-        self, state: ClusterState, verdicts: Verdicts, to_come: NodesToCome, counts: Counts
+        self,
+        state: ClusterState,
+        verdicts: Verdicts,
+        to_come: NodesToCome,
+        counts: Counts,
+        queues: Queues,
     ) -> None:
         self._state = state
         self._counts = counts
         self._verdicts = verdicts
         self._to_come = to_come
+        self._queues = queues
 
     def decide(self, proposal: Proposal, age: float) -> Decision:
         """Decide about a pod; the API server last confirmed the state *age* seconds ago."""
         subject = proposal.subject
         if isinstance(subject, Undecodable):
             return Start(proposal.grant, (UnknownRules((subject.problem,)),))
+        match self._queues.ask(proposal, subject.pod):
+            case None:
+                return self._on_nodes(proposal, subject, age)
+            case Unsure(why):
+                return Start(proposal.grant, (UnknownRules((why,)),))
+            case Never() as queue:
+                return Refuse(proposal.grant, Reason.QUOTA, queue=queue, view_age=age)
+            case Closed() as queue:
+                return Refuse(proposal.grant, Reason.NOT_ADMITTED, queue=queue, view_age=age)
+            case Free(choices) | Full(choices) as answer:
+                pods = (placed(subject.pod, flavors) for flavors in choices)
+                found = [self._on_nodes(proposal, replace(subject, pod=it), age) for it in pods]
+                return in_queue(answer, found)
+
+    def _on_nodes(self, proposal: Proposal, subject: Subject, age: float) -> Decision:
         verdict = self._verdicts.verdict(subject)
         if self._waits_for_a_claim(proposal.namespace, verdict):
             return Start(proposal.grant, (UnknownRules((verdict.message,)),))
@@ -60,22 +84,37 @@ class Decider:
 
     def try_again(self, proposal: Proposal, age: float) -> Refuse:
         """Refuse a pod that fits now, because others may get the room."""
+        return self._though_it_fits(proposal, Reason.TRY_AGAIN, age)
+
+    def behind(self, proposal: Proposal, in_line: int, age: float) -> Refuse:
+        """Refuse a pod that fits now, because it would delay others who are in line."""
+        refusal = self._though_it_fits(proposal, Reason.BUSY, age)
+        return replace(refusal, in_line=in_line)
+
+    def _though_it_fits(self, proposal: Proposal, reason: Reason, age: float) -> Refuse:
         nodes = self._counts.candidates(proposal.decoded)
         return Refuse(
             proposal.grant,
-            Reason.TRY_AGAIN,
+            reason,
             gpus=self._gpus(nodes, proposal.grant),
             candidates=len(nodes),
             view_age=age,
         )
 
     def alternatives(
-        self, proposal: Proposal, variants: Variants, besides: Container[Grant] = ()
+        self,
+        proposal: Proposal,
+        variants: Variants,
+        besides: Container[Grant] = (),
+        is_behind: Callable[[Proposal], bool] = lambda _: False,
     ) -> tuple[Alternative, ...]:
-        """Return what fits now and is near to the proposal, without the grants in *besides*."""
+        """Return what fits now and is near to the proposal, without the grants in *besides*.
+
+        *is_behind* says whether a proposal that fits would have to wait for others in line.
+        """
 
         def fitting(variant: Variant) -> Alternative | None:
-            found = self._fitting(proposal, variants, variant)
+            found = self._fitting(proposal, variants, variant, is_behind)
             return None if found is None or found.grant in besides else found
 
         return nearest(proposal.grant, variants.offers, fitting)
@@ -88,7 +127,11 @@ class Decider:
     def fits(self, proposal: Proposal) -> bool:
         """Whether a node has room for the pod at this moment."""
         subject = proposal.subject
-        return isinstance(subject, Subject) and self._verdicts.fits(subject)
+        return isinstance(subject, Subject) and self._fits(proposal, subject)
+
+    def _fits(self, proposal: Proposal, subject: Subject) -> bool:
+        is_free = isinstance(self._queues.ask(proposal, subject.pod), Free | None)
+        return is_free and self._verdicts.fits(subject)
 
     def _waits_for_a_claim(self, namespace: str, verdict: Verdict) -> bool:
         """Whether the verdict rejects the pod because of a PersistentVolumeClaim not yet in view.
@@ -126,7 +169,11 @@ class Decider:
         )
 
     def _fitting(
-        self, proposal: Proposal, variants: Variants, variant: Variant
+        self,
+        proposal: Proposal,
+        variants: Variants,
+        variant: Variant,
+        is_behind: Callable[[Proposal], bool],
     ) -> Alternative | None:
         made = variants.variant(variant.request)
         if made is None:
@@ -134,7 +181,7 @@ class Decider:
         grant, plain = made
         varied = replace(proposal, pod=plain)
         subject = varied.subject
-        if not (isinstance(subject, Subject) and self._verdicts.fits(subject)):
+        if not (isinstance(subject, Subject) and self._fits(varied, subject)) or is_behind(varied):
             return None
         nodes = self._counts.candidates(subject.pod)
         gpus, is_at_hand = self._gpus(nodes, grant), self._is_at_hand(varied, subject)

@@ -8,6 +8,8 @@ from enum import StrEnum
 
 from gpuspawner.admission.rejection import Rejection
 from gpuspawner.cluster.health import Health
+from gpuspawner.kueue.judging import Closed, Never
+from gpuspawner.kueue.places import Line
 from gpuspawner.policy import Grant
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle
 
@@ -28,11 +30,11 @@ class Reason(StrEnum):
     IMPOSSIBLE = "impossible"
     """No node can ever hold it: neither one that exists, nor one that can still come."""
     QUOTA = "quota"
-    """A ResourceQuota of its namespace leaves too little."""
+    """A ResourceQuota of its namespace leaves too little, or its queue could never give so much."""
     LIMIT_RANGE = "limit-range"
     """A LimitRange of its namespace doesn't allow so much, or so little."""
     NOT_ADMITTED = "not-admitted"
-    """The API server rejects it, for a reason that an administrator must fix."""
+    """The API server or its queue rejects it, for a reason that an administrator must fix."""
 
 
 class Difference(StrEnum):
@@ -85,7 +87,14 @@ class Overruled:
     refusal: "Refuse"
 
 
-Note = AfterPreemption | UnknownRules | ViewNotLive | Overruled
+@dataclass(frozen=True, slots=True)
+class InQueue:
+    """The pod waits in a queue of Kueue until it gets quota, and only then for a node."""
+
+    line: Line
+
+
+Note = AfterPreemption | UnknownRules | ViewNotLive | Overruled | InQueue
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +165,14 @@ class Start:
     @property
     def seconds_to_make_room(self) -> int | None:
         """How long pods of lower priority may take to end; None if more than that is uncertain."""
-        seconds = [it.seconds for it in self.notes if isinstance(it, AfterPreemption)]
-        return max(seconds, default=0) if len(seconds) == len(self.notes) else None
+        notes = [it for it in self.notes if not isinstance(it, InQueue)]  # that wait comes before
+        seconds = [it.seconds for it in notes if isinstance(it, AfterPreemption)]
+        return max(seconds, default=0) if len(seconds) == len(notes) else None
+
+    @property
+    def line(self) -> Line | None:
+        """The queue in which the pod waits for quota; None if it doesn't."""
+        return next((it.line for it in self.notes if isinstance(it, InQueue)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +209,8 @@ class Refuse:
         scheduler_message: kube-scheduler's own text for this pod, for administrators.
         rejection: Why the API server rejects the pod; None if it doesn't.
         after_admission: Whether the API server's admission was asked first.
+        in_line: How many people wait for any of the same nodes.
+        queue: Why its queue of Kueue doesn't take it; None if it does, or if it has none.
     """
 
     grant: Grant
@@ -209,6 +226,8 @@ class Refuse:
     scheduler_message: str = ""
     rejection: Rejection | None = None
     after_admission: bool = False
+    in_line: int = 0
+    queue: Never | Closed | None = None
 
 
 Decision = Start | Wait | Refuse

@@ -6,7 +6,6 @@ namespace and the pod name, so the gates may run on different spawner objects, a
 JupyterHub 6.1 after a failed start.
 """
 
-import asyncio
 import time
 from collections.abc import Callable, Container
 from dataclasses import replace
@@ -22,6 +21,7 @@ from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import (
     Alternative,
     Decision,
+    InQueue,
     Reason,
     Refuse,
     Room,
@@ -30,13 +30,17 @@ from gpuspawner.preflight.decision import (
     ViewNotLive,
     Wait,
 )
+from gpuspawner.preflight.durations import Durations
+from gpuspawner.preflight.lost_room import LostRoom
 from gpuspawner.preflight.node_waits import TRIAL_SECONDS, NodeWaits
-from gpuspawner.preflight.nodes_to_come import NO_ROOM, NodesToCome
-from gpuspawner.preflight.pending_pods import is_unschedulable
+from gpuspawner.preflight.nodes_to_come import NodesToCome
 from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.queues import Queues
 from gpuspawner.preflight.reservations import Reservations
 from gpuspawner.preflight.verdicts import Shape, Subject, Verdicts
 from gpuspawner.preflight.wait_queue import Waiter, WaitQueue
+from gpuspawner.preflight.waiting_line import WaitingLine
+from gpuspawner.queue.kept import KeptPlaces
 from gpuspawner.scaling.outlook import CanScaleUp
 from gpuspawner.scaling.pools import Pools
 
@@ -50,8 +54,6 @@ _LOOK_AGAIN_SECONDS = 1.0
 # How far the view may lag behind KubeSpawner, which has seen a pod go, in seconds.
 _LAG = 2.0
 
-# How often in a row a pod must seem to have lost its room: the scheduler may try it again.
-_LOOKS = 3
 _LOOK_EVERY = 1.0
 
 
@@ -66,6 +68,8 @@ class Preflight:
         look_every: Seconds between two checks in `until_taken`.
         pools: The pools that may grow; by default those that the view shows.
         trial: Seconds that a pod may be pending before an autoscaler has reacted to it.
+        kept: The places in line of those who haven't come back yet since the hub started.
+        durations: How long servers run; by default, nothing is known of that.
     """
 
     def __init__(
@@ -76,19 +80,30 @@ class Preflight:
         look_every: float = _LOOK_EVERY,
         pools: Pools | None = None,
         trial: float = TRIAL_SECONDS,
+        kept: KeptPlaces | None = None,
+        durations: Durations | None = None,
     ) -> None:
         self._view = view
         self._patience = patience
         self._lag = lag
-        self._look_every = look_every
         self._verdicts = Verdicts(view.state)
         self._queue = WaitQueue(view.wake)
         self.reservations = Reservations(view.state, self._verdicts, view.wake)
         pools = pools or Pools(view.state, view.autoscalers)
         self.to_come = NodesToCome(view.state, self._verdicts, self.reservations, pools)
-        self.node_waits = NodeWaits(view, self.to_come, self.check, trial)
+        self.node_waits = NodeWaits(view, self.to_come, self._check_alone, trial)
+        self._lost_room = LostRoom(view, self._verdicts, self._check_alone, look_every)
         self._counts = Counts(view.state)
-        self._decider = Decider(view.state, self._verdicts, self.to_come, self._counts)
+        queues = Queues(view.queues, view.state)
+        self._decider = Decider(view.state, self._verdicts, self.to_come, self._counts, queues)
+        self.line = WaitingLine(
+            view,
+            self._verdicts,
+            self.reservations,
+            self._decide_alone,
+            kept or KeptPlaces(),
+            durations or Durations(dict),
+        )
         view.listen(self.reservations.look)
 
     def check(self, proposal: Proposal) -> Decision:
@@ -97,10 +112,7 @@ class Preflight:
         If only an older pod of the same name may be in the way, the answer is unknown: KubeSpawner
         deletes that pod when it sends the new one.
         """
-        decision = self._decide(proposal)
-        if self._may_be_its_own(proposal, decision):
-            return Start(proposal.grant, (UnknownRules(("a pod of this name is still there",)),))
-        return decision
+        return self._unless_its_own(proposal, self._decide(proposal))
 
     def alternatives(
         self, proposal: Proposal, variants: Variants, besides: Container[Grant] = ()
@@ -108,7 +120,7 @@ class Preflight:
         """Return what fits now, is near to the proposal and not in *besides*; none unless live."""
         if not isinstance(self._view.health(), Live):
             return ()
-        return self._decider.alternatives(proposal, variants, besides)
+        return self._decider.alternatives(proposal, variants, besides, self.line.is_ahead_of)
 
     def shape(self, proposal: Proposal) -> Shape | None:
         """Return what the scheduler reads of the pod at this moment; None if it can't be read."""
@@ -180,28 +192,34 @@ class Preflight:
         Another program, or a person with kubectl, may take it. The scheduler's condition alone is
         no proof: the scheduler may have tried the pod a moment too early.
         """
-        looks = 0
-        while True:
-            await asyncio.sleep(self._look_every)
-            refusal = self._lost(proposal)
-            looks = looks + 1 if refusal else 0
-            if refusal and looks >= _LOOKS:
-                return refusal
-
-    def _lost(self, proposal: Proposal) -> Refuse | None:
-        """Return why the pending pod has lost its room, if the scheduler and our verdict agree."""
-        waiting = self._view.state.unbound_pods.get("/".join(proposal.key))
-        if waiting is None or not self._view.in_touch() or not is_unschedulable(waiting):
-            return None
-        if self._verdicts.verdict(Subject(waiting)).outcome not in NO_ROOM:
-            return None
-        decision = self.check(proposal.created(waiting))
-        if not isinstance(decision, Refuse):
-            return None
-        is_taken = decision.reason is Reason.BUSY
-        return replace(decision, reason=Reason.TAKEN) if is_taken else decision
+        return await self._lost_room.until_taken(proposal)
 
     def _decide(self, proposal: Proposal) -> Decision:
+        """Decide about a proposal, behind those who are in line; who was called is not."""
+        decision = self._decide_alone(proposal)
+        held = self.reservations.find(proposal.key)
+        is_called = held is not None and not held.is_over
+        if self.line.is_empty or proposal.queue or is_called:
+            return decision
+        if isinstance(decision, Refuse):
+            return replace(decision, in_line=self.line.ahead_of(proposal))
+        if decision != Start(proposal.grant):
+            return decision  # it takes nothing that others wait for; the line lets such go too
+        health = self._view.health()
+        if isinstance(health, Live) and (in_line := self.line.delayed_by(proposal)):
+            return self._decider.behind(proposal, in_line, health.age)
+        return decision
+
+    def _check_alone(self, proposal: Proposal) -> Decision:
+        """As `check`, for a pod that is sent already: nobody in line is ahead of it."""
+        return self._unless_its_own(proposal, self._decide_alone(proposal))
+
+    def _unless_its_own(self, proposal: Proposal, decision: Decision) -> Decision:
+        if self._may_be_its_own(proposal, decision):
+            return Start(proposal.grant, (UnknownRules(("a pod of this name is still there",)),))
+        return decision
+
+    def _decide_alone(self, proposal: Proposal) -> Decision:
         health = self._view.health()
         if not isinstance(health, Live):
             return Start(proposal.grant, (ViewNotLive(health),))
@@ -287,5 +305,5 @@ class Preflight:
 
 def _needs_reservation(decision: Decision) -> bool:
     return isinstance(decision, Start) and not any(
-        isinstance(note, ViewNotLive) for note in decision.notes
+        isinstance(note, ViewNotLive | InQueue) for note in decision.notes
     )

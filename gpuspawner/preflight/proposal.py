@@ -1,6 +1,6 @@
 """A pod that a user wants to start, before it exists."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -8,6 +8,8 @@ from msgspec import to_builtins
 
 from gpuspawner.kube.objects import Manifest, Undecodable, convert
 from gpuspawner.kube.pods import Pod
+from gpuspawner.kueue.pods import is_gated, queue_of, without_gates
+from gpuspawner.manifest.elsewhere import off
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.pending_pods import Key
 from gpuspawner.preflight.verdicts import Subject
@@ -23,6 +25,7 @@ class Proposal:
         new_claims: PersistentVolumeClaims that KubeSpawner creates before the pod, if they don't
             exist yet.
         pool: The pool that the administrator declares for a pod without an accelerator of ours.
+        is_admitted: Whether the API server's admission has had its say about the pod.
     """
 
     namespace: str
@@ -31,6 +34,7 @@ class Proposal:
     grant: Grant
     new_claims: tuple[Manifest, ...] = field(default=(), repr=False)
     pool: DeclaredPool | None = None
+    is_admitted: bool = False
 
     @property
     def declared_pool(self) -> DeclaredPool | None:
@@ -44,7 +48,28 @@ class Proposal:
 
     def created(self, pod: Pod) -> "Proposal":
         """Return the proposal of the pod that exists now, which admission may have changed."""
-        return replace(self, pod=to_builtins(pod))
+        return replace(self, pod=to_builtins(pod), is_admitted=True)
+
+    def admitted(self, pod: Manifest) -> "Proposal":
+        """Return the proposal of the pod that admission would make."""
+        return replace(self, pod=pod, is_admitted=True)
+
+    @property
+    def queue(self) -> str:
+        """The LocalQueue of Kueue in which the pod waits, or may have to; "" for none."""
+        pod = self._read
+        if not isinstance(pod, Pod):
+            return ""
+        is_queued = is_gated(pod) or not self.is_admitted
+        return queue_of(pod) if is_queued else ""
+
+    def with_pod(self, pod: Manifest) -> "Proposal":
+        """Return the proposal of a changed pod."""
+        return replace(self, pod=pod)
+
+    def kept_off(self, hostnames: Collection[str]) -> "Proposal":
+        """Return the proposal of a pod that no scheduler puts on these nodes."""
+        return self.with_pod(off(self.pod, hostnames)) if hostnames else self
 
     @property
     def decoded(self) -> Pod | None:
@@ -53,15 +78,16 @@ class Proposal:
 
     @cached_property
     def subject(self) -> Subject | Undecodable:
-        """The pod to evaluate; an `Undecodable` if it can't be read."""
+        """The pod to evaluate, as kube-scheduler gets it; an `Undecodable` if it can't be read."""
+        pod = self._read
+        return Subject(without_gates(pod), self.new_claims) if isinstance(pod, Pod) else pod
+
+    @cached_property
+    def _read(self) -> Pod | Undecodable:
         metadata = self.pod.get("metadata")
         place = {"namespace": self.namespace, "name": self.name}
         named = {**(metadata if isinstance(metadata, Mapping) else {}), **place}
         pod = convert("Pod", {**self.pod, "metadata": named})
-        if isinstance(pod, Pod):
-            return Subject(pod, self.new_claims)
-        return (
-            pod
-            if isinstance(pod, Undecodable)
-            else Undecodable("Pod", *self.key, "", "it is no pod")
-        )
+        if isinstance(pod, Pod | Undecodable):
+            return pod
+        return Undecodable("Pod", *self.key, "", "it is no pod")

@@ -72,6 +72,11 @@ class Reservation:
     alone: bool = False
     seen: bool = False
 
+    @property
+    def is_over(self) -> bool:
+        """Whether its start is over, and the view hasn't shown yet what became of the pod."""
+        return self.phase in _OVER
+
 
 class Reservations:
     """All reservations of one hub.
@@ -213,7 +218,7 @@ class Reservations:
         """Whether the view itself now shows what became of the pod."""
         if reservation.phase in (Phase.PROMISED, Phase.AGAIN):
             return False
-        place, over = "/".join(reservation.key), reservation.phase in _OVER
+        place, over = "/".join(reservation.key), reservation.is_over
         waiting, runs = self._state.unbound_pods.get(place), self._runs(reservation.key)
         reservation.alone = reservation.alone or not self._shows(reservation.key)
         if place in self._state.pods:

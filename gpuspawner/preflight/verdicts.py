@@ -15,6 +15,7 @@ from gpuspawner.preflight.contention import Demand, requests_with_pod
 from gpuspawner.scheduling.evaluate import evaluate, fits_somewhere
 from gpuspawner.scheduling.node_info import host_ports
 from gpuspawner.scheduling.pod_claims import with_default_class
+from gpuspawner.scheduling.reach import reach
 from gpuspawner.scheduling.requests import pod_requests
 from gpuspawner.scheduling.rules import DEFAULT_RULES
 from gpuspawner.scheduling.state import ClusterState
@@ -44,6 +45,7 @@ class Verdicts:
         self._verdicts: dict[Shape, Verdict] = {}
         self._fitting: set[Shape] = set()
         self._demands: dict[Shape, Demand | None] = {}
+        self._reaches: dict[Shape, frozenset[str]] = {}
         self._alike: dict[object, Demand] = {}
         self._repelling = False
         """Whether a running pod keeps others away by its anti-affinity."""
@@ -56,6 +58,19 @@ class Verdicts:
             verdict = evaluate(self._state, subject.pod, new_claims=subject.new_claims)
             self._verdicts[shape] = verdict
         return verdict
+
+    def reach(self, subject: Subject) -> frozenset[str]:
+        """Return the nodes on which the pod fits now, or would if other pods ended."""
+        shape = self.shape(subject)
+        if shape not in self._reaches:
+            verdict = self.verdict(subject)
+            could_hold = (
+                reach(self._state, subject.pod, subject.new_claims)
+                if verdict.feasible  # else, the verdict says so itself
+                else verdict.busy
+            )
+            self._reaches[shape] = frozenset((*verdict.feasible, *could_hold))
+        return self._reaches[shape]
 
     def fits(self, subject: Subject) -> bool:
         """Whether the pod fits at this moment; cheaper than a verdict, which names all nodes."""
@@ -148,7 +163,7 @@ class Verdicts:
         if self._version == self._state.version:
             return
         self._version = self._state.version
-        for kept in (self._verdicts, self._fitting, self._demands, self._alike):
+        for kept in (self._verdicts, self._fitting, self._demands, self._reaches, self._alike):
             kept.clear()
         self._repelling = any(info.repelling for info in self._state.nodes.values())
 

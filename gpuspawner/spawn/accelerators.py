@@ -28,6 +28,7 @@ from gpuspawner.spawn.host import Host, log_name
 from gpuspawner.spawn.own_servers import usage
 from gpuspawner.spawn.pod_builder import PodBuilder, home_of
 from gpuspawner.spawn.policing import Policing
+from gpuspawner.spawn.queueing import in_queue
 from gpuspawner.spawn.refusal import Refusal, invalid, misconfigured
 from gpuspawner.spawn.source import Choice, FormReader, Options, Source, Stored
 
@@ -154,7 +155,14 @@ class Accelerators(Source):
         builder = await self._builder(entitlement)
         health, surveys = self.runtime.view.health(), self.runtime.surveys
         rows = surveys.survey(health, builder.offers, builder.stock, builder.rules)
-        return builder, tuple(row.within(entitlement.remaining(row.accelerator)) for row in rows)
+        waiting = self.runtime.preflight.line.waiting()
+
+        def to_owner(row: Availability) -> Availability:
+            found = row.within(entitlement.remaining(row.accelerator))
+            in_line = waiting[row.accelerator.key] if row.accelerator else 0
+            return replace(found, in_line=in_line) if in_line else found
+
+        return builder, tuple(map(to_owner, rows))
 
     async def form(self) -> str:
         """As `Source.form`, with the choices from this request, or else from the last start."""
@@ -181,7 +189,7 @@ class Accelerators(Source):
             name = log_name(self.spawner)
             self.spawner.log.info("Can't build the pod of %s yet: %r", name, error)
             return None
-        return pods.plain(pod)
+        return in_queue(self.spawner, self.runtime, pods.plain(pod))
 
 
 def _hooks(spawner: Host) -> tuple[object, ...]:

@@ -1,7 +1,8 @@
 """What the hub's pages say of a user's servers, beside the hub's own announcement.
 
 Every page says how the last servers ended. The home page also says when those that run will end,
-and what has happened to them since they started. The form says it of its own server.
+what has happened to them since they started, and which ones wait in line. The form says it of its
+own server.
 """
 
 import logging
@@ -13,6 +14,7 @@ from markupsafe import Markup
 
 from gpuspawner import messages
 from gpuspawner.compat import jupyterhub, people
+from gpuspawner.form.addresses import line
 from gpuspawner.kube.startup import read_pod
 from gpuspawner.launch.ending import Ending, utc_now
 from gpuspawner.launch.mishaps import Mishap, mishaps
@@ -63,7 +65,7 @@ def _ended(user: Any) -> Iterator[tuple[str, Ending]]:
 
 
 def told_at_home(running: Runtime, user: Any) -> Markup:
-    """Say when a user's running servers end, and what has happened to them."""
+    """Say when a user's running servers end, what has happened to them, and which ones wait."""
     if user is None:
         return Markup()
     happened = [
@@ -71,7 +73,14 @@ def told_at_home(running: Runtime, user: Any) -> Markup:
         for name, spawner in sorted(jupyterhub.running(user).items())
         for it in _mishaps(running, spawner)
     ]
-    return _lines([*_ends(running, user), *happened])
+    return _lines([*_ends(running, user), *happened, *_waiting(user)])
+
+
+def _waiting(user: Any) -> Iterator[Markup]:
+    """Lead to the page of each server that waits in line, also without the hub's scripts."""
+    for name, spawner in sorted(jupyterhub.starting(user).items()):
+        if spawner.gates.in_line.is_on:
+            yield messages.waits_in_line(name, line(spawner))
 
 
 def _mishaps(running: Runtime, spawner: Host) -> list[Mishap]:

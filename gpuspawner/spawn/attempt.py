@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from gpuspawner import messages, pods
+from gpuspawner.manifest.elsewhere import off
 from gpuspawner.manifest.last_words import with_last_words
 from gpuspawner.manifest.lifetime import mark
 from gpuspawner.messages import Message
@@ -57,13 +58,21 @@ class Attempt:
         Raises:
             Refusal: The grant contradicts KubeSpawner's configuration.
         """
-        made = with_last_words(change(pods.plain(self.choice.complete(pod))))
+        completed = pods.plain(self.choice.complete(pod))
+        if self.choice.kept_off:
+            completed = off(completed, self.choice.kept_off)
+        made = with_last_words(change(completed))
         return pods.model(mark(made, self.granted) if self.granted else made)
 
     @property
     def is_promised(self) -> bool:
         """Whether the pod fits for certain: nothing is unknown, and no new node is needed."""
         return self.decision == Start(self.decision.grant)
+
+    @property
+    def may_queue(self) -> bool:
+        """Whether the pod may have to wait in a queue of Kueue, for as long as that takes."""
+        return bool(self.choice.proposal.queue)
 
     @property
     def seconds_for_a_node(self) -> int:

@@ -36,7 +36,9 @@ from gpuspawner.spawn import (
     elsewhere,
     failures,
     request_options,
+    wishes,
 )
+from gpuspawner.spawn.admitting import Admitting
 from gpuspawner.spawn.at_once import at_once
 from gpuspawner.spawn.attempt import Attempt, Phase
 from gpuspawner.spawn.deadlines import limits, total
@@ -46,9 +48,11 @@ from gpuspawner.spawn.failures import explaining
 from gpuspawner.spawn.form_gate import FormGate
 from gpuspawner.spawn.gpu_check import checked
 from gpuspawner.spawn.host import Host, log_name
+from gpuspawner.spawn.in_line import InLine
 from gpuspawner.spawn.locale import set_locale
 from gpuspawner.spawn.policing import Policing
 from gpuspawner.spawn.promises import Promises
+from gpuspawner.spawn.queueing import model_in_queue
 from gpuspawner.spawn.refusal import Refusal, invalid, misconfigured, reporting
 from gpuspawner.spawn.reservation import HeldReservation
 from gpuspawner.spawn.run import Run
@@ -65,6 +69,7 @@ class Controller:
         sources: What the server is chosen from, and the form for it.
         form: The first gate.
         endings: How the last server ended.
+        in_line: The wait of the current start.
         attempt: The current start; None before its second gate and after its end.
     """
 
@@ -82,6 +87,7 @@ class Controller:
         self._story = Story()
         self.endings = Endings(spawner, stock, self._runtime)
         self.attempt: Attempt | None = None
+        self.in_line = self._new_place()
         self._run = self._new_run()
 
     # Gate 2: every start
@@ -109,12 +115,11 @@ class Controller:
             source.begin()
             with restoring(self._spawner):
                 requested = await self._requested(source)
-                choice = await self.sources.resolve(requested.options)
-                granted = await self._policing.take(choice)
-                begin = partial(self._runtime.preflight.begin, admission=self._admission)
-                with self._promises.kept_only_if_it_starts(choice.proposal.key):
-                    decision = await self._decide(choice, begin)
-        self.attempt = Attempt(choice, decision, requested.gone, granted)
+                options, wish = wishes.split(requested.options, self._runtime.queue)
+                choice = await self.sources.resolve(options)
+                admitted = await self.in_line.through(choice, wish)
+        choice, decision = admitted.choice, admitted.decision
+        self.attempt = Attempt(choice, decision, requested.gone, admitted.granted)
         if isinstance(decision, Start):
             for unknown in messages.explain_unknown(decision):
                 self._spawner.log.info(
@@ -158,7 +163,8 @@ class Controller:
 
     async def pod_manifest(self) -> Any:
         """Return KubeSpawner's pod with this start's grant applied."""
-        pod = await self._stock.kubespawner.get_pod_manifest()
+        made = await self._stock.kubespawner.get_pod_manifest()
+        pod = model_in_queue(self._spawner, self._runtime, made)
         check = partial(checked, self._spawner, self._runtime)
         return self.attempt.complete(pod, check) if self.attempt else pod
 
@@ -247,10 +253,16 @@ class Controller:
 
     async def run_start(self) -> Any:
         """Run KubeSpawner's steps of a start, and always give the reservation up at the end."""
-        with reporting(self._spawner), explaining(self._spawner, self._runtime):
+        explained = explaining(self._spawner, self._runtime)
+        with reporting(self._spawner), explained, self.in_line.kept_if_taken():
             self._run = run = self._new_run()
             lost = run.until_lost(), run.until_failed()
             return await self._held.hold(self._choice().proposal.key, run.until_it_listens(), *lost)
+
+    def _new_place(self) -> InLine:
+        admitting = Admitting(self._spawner, self._runtime, self._policing, self._promises)
+        told = self.endings, self._story, self._begun
+        return InLine(self._spawner, self._runtime, admitting, self._policing, *told)
 
     def _new_run(self) -> Run:
         told = self._runtime, self._story
@@ -270,12 +282,14 @@ class Controller:
         """Yield how far this start is, unless the administrator's class does."""
         await self._begun.wait()
         set_locale(self._spawner)
-        if self.attempt is None or kubespawner.has_own_progress(self._spawner):
+        is_ours = self.in_line.is_on or self.attempt is not None
+        if not is_ours or kubespawner.has_own_progress(self._spawner):
             async for event in self._stock.kubespawner.progress():
                 yield event
         else:
-            async for event in self._story.read():
-                yield event
+            with self.in_line.watched():
+                async for event in self._story.read():
+                    yield event
 
     def clear(self) -> None:
         """Forget the start that has ended; the hub calls this after every start, failed or not."""
@@ -285,4 +299,5 @@ class Controller:
             self._promises.release(self.attempt.choice.proposal.key)
         self.attempt = None
         self._story = Story()
+        self.in_line = self._new_place()
         self._begun.clear()

@@ -11,14 +11,15 @@ from gpuspawner.spawn.host import Host
 from gpuspawner.traits import OFF
 
 _LONGEST = 10.0**8
-"""In seconds: administrators may set infinity, which the hub's timeout can't be."""
+"""In seconds, three years: administrators may set infinity, which the hub's timeout can't be."""
 
 
 def limits(spawner: Host, attempt: Attempt) -> Mapping[Phase, float]:
     """Return the limit of each phase, in seconds.
 
     KubeSpawner's ``start_timeout`` is the limit of the containers' start. If nobody knows whether
-    the pod fits, it waits for a node as long as with KubeSpawner.
+    the pod fits, it waits for a node as long as with KubeSpawner. Nothing limits the wait in a
+    queue of Kueue.
     """
     for_a_node, decision = attempt.seconds_for_a_node, attempt.decision
     if isinstance(decision, Wait):
@@ -29,6 +30,7 @@ def limits(spawner: Host, attempt: Attempt) -> Mapping[Phase, float]:
         known = spawner.scheduling_timeout + (others or 0) if is_judged else attempt.starting
         scheduled = max(known, for_a_node)
     return {
+        Phase.QUEUED: _LONGEST if attempt.may_queue else 0.0,
         Phase.SCHEDULED: scheduled,
         Phase.PREPARED: preparing_seconds(spawner.preparing_timeout, attempt.starting),
         Phase.STARTED: attempt.starting,

@@ -3,20 +3,30 @@
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from kubernetes_asyncio.client.rest import ApiException
 
-from gpuspawner import messages
+from gpuspawner import messages, runtime
 from gpuspawner.admission.dry_run import Admission
 from gpuspawner.admission.dry_runs import TooManyDryRunsError
 from gpuspawner.admission.rejection import Of
 from gpuspawner.admission.rejection_parser import read
 from gpuspawner.messages import OnForm
 from gpuspawner.preflight.admitted import rejected
-from gpuspawner.preflight.decision import Decision, Overruled, Refuse, Start, UnknownRules, Wait
+from gpuspawner.preflight.decision import (
+    Decision,
+    Overruled,
+    Reason,
+    Refuse,
+    Start,
+    UnknownRules,
+    Wait,
+)
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.quoting import one_line
 from gpuspawner.spawn.host import Host, log_name
+from gpuspawner.spawn.policing import Policing
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.source import Choice
 from gpuspawner.traits import OFF, WARN
@@ -93,9 +103,25 @@ async def _refusal(spawner: Host, choice: Choice, refuse: Refuse, admission: Adm
         # The refusal is right even without alternatives.
         spawner.log.exception("Finding alternatives for %s failed", one_line(choice.proposal.name))
         message, on_form = messages.refusal(refuse), OnForm.of_refusal(refuse)
+    if refuse.reason is Reason.BUSY and await may_wait(spawner, choice):
+        on_form = replace(on_form, place=refuse.in_line + 1)
     return Refusal(
         message,
         reason=refuse.reason.value,
         details=messages.explain_refusal(refuse),
         on_form=on_form,
     )
+
+
+async def may_wait(spawner: Host, choice: Choice) -> bool:
+    """Whether the owner of a server may wait in line for it."""
+    current = runtime.current(spawner)
+    accelerator, rules = choice.proposal.grant.accelerator, current.queue
+    if choice.proposal.queue:  # Kueue's line is enough
+        return False
+    if not rules.allow(accelerator.key if accelerator else None, choice.profile):
+        return False
+    if rules.policies is None:
+        return True
+    applying = await Policing(spawner, current).applying(0)
+    return applying is not None and any(it.name in rules.policies for it in applying.policies)

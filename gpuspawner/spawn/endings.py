@@ -17,11 +17,14 @@ from gpuspawner.kube.startup import StartingPod, read_pod
 from gpuspawner.launch.ending import Ending, ending_of, is_overdue, read, utc_now, written
 from gpuspawner.launch.mishaps import is_lost
 from gpuspawner.launch.trouble import Kind
+from gpuspawner.queue.kept import KeptPlace
 from gpuspawner.runtime import Runtime
 from gpuspawner.spawn.host import Host, log_name
 
 _STATE = "gpuspawner"
 """The key of our part of a server's state."""
+PLACE = "place"
+"""The key of a place in line, in our part."""
 
 
 class Endings:
@@ -33,6 +36,7 @@ class Endings:
         self._runtime = runtime
         self._last: Ending | None = None
         self._sent: datetime | None = None
+        self._place: KeptPlace | None = None
         self._is_up = False
         self._is_cut = False
 
@@ -45,6 +49,8 @@ class Endings:
             ours["ending"] = written(self._last)
         if self._sent is not None:
             ours["sent"] = self._sent.isoformat()
+        if self._place is not None:
+            ours[PLACE] = self._place.written()
         return {**state, _STATE: ours} if ours else dict(state)
 
     def load(self, state: Mapping[str, Any]) -> None:
@@ -56,13 +62,23 @@ class Endings:
         if runs and isinstance(sent, str):
             self._is_cut = True
             self._last = Ending(Kind.HUB_RESTARTED, moment(sent) or utc_now())
-        self._is_up = runs and not self._is_cut
+        # If there is no line any more, nobody else may have to wait for who was in it.
+        place = KeptPlace.read(ours.get(PLACE)) if self._runtime.queue.is_on else None
+        if runs and place is not None:
+            self._place = place
+            self._runtime.kept_places.keep(self._server, place)
+        self._is_up = runs and not self._is_cut and place is None
 
     # What becomes of a server
 
     def forget(self) -> None:
         """Forget how the last server ended: a new one is allowed to start."""
         self._last = None
+
+    def wait(self, place: KeptPlace) -> None:
+        """Note that a start waits in line; its place is stored until the server is up."""
+        self._place = place
+        jupyterhub.store_state(self._spawner)
 
     def send(self) -> None:
         """Note that a start is about to send its pod."""
@@ -71,15 +87,19 @@ class Endings:
 
     def answers(self) -> None:
         """Note that the hub takes the server as up: after its start, or after the hub's own."""
-        was_cut = self._is_cut
+        was_noted = self._is_cut or self._place is not None
         self._last, self._sent, self._is_up, self._is_cut = None, None, True, False
+        self._place = None
+        self._runtime.kept_places.take(self._server)
         self._runtime.farewells.forget(self._key)
-        if was_cut:
+        if was_noted:
             jupyterhub.store_state(self._spawner)
 
     def clear(self) -> None:
         """Note that the server has stopped, or that a start is about to begin."""
         self._sent, self._is_up, self._is_cut = None, False, False
+        if self._runtime.kept_places.find(self._server) is None:  # else, it joins the line again
+            self._place = None
 
     def farewell(self, pod: object) -> None:
         """Note the last of any server's pod that is gone: all spawners share one reflector."""
@@ -130,8 +150,17 @@ class Endings:
         return found
 
     @property
+    def _server(self) -> tuple[str, str]:
+        return self._spawner.user.name, self._spawner.name
+
+    @property
     def _key(self) -> tuple[str, str]:
         return self._spawner.namespace, self._spawner.pod_name
+
+
+def place_of(state: object) -> KeptPlace | None:
+    """Return the place in line of a server whose state the hub has stored; None if it has none."""
+    return KeptPlace.read(_ours(state).get(PLACE))
 
 
 def last_of(state: object) -> Ending | None:

@@ -3,8 +3,9 @@
 The hub's own pages say nothing of an exception without a message for users.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from tornado import web
 
@@ -18,25 +19,37 @@ from gpuspawner.spawn.refusal import Refusal
 
 
 @contextmanager
-def explaining(spawner: Host, running: Runtime) -> Iterator[None]:
-    """Let the pages of a start that fails in this block say why, and lead to the next one."""
+def explaining(
+    spawner: Host, running: Runtime, worded: Callable[[str], str] = messages.last_start_failed
+) -> Iterator[None]:
+    """Let the pages of a start that fails in this block say why, and lead to the next one.
+
+    *worded* says how the next form tells why.
+    """
+    explain = partial(_explain, spawner, running, worded)
     try:
         yield
     except Refusal as refusal:
-        _explain(refusal, Message(refusal.text, refusal.jupyterhub_html_message), spawner, running)
+        explain(refusal, Message(refusal.text, refusal.jupyterhub_html_message))
         raise
     except web.HTTPError:  # an administrator's hook, in its own words
         raise
     except Exception as error:
         if not hasattr(error, "jupyterhub_message"):
-            _explain(error, messages.unexplained(), spawner, running)
+            explain(error, messages.unexplained())
         raise
 
 
-def _explain(error: Exception, message: Message, spawner: Host, running: Runtime) -> None:
+def _explain(
+    spawner: Host,
+    running: Runtime,
+    worded: Callable[[str], str],
+    error: Exception,
+    message: Message,
+) -> None:
     html = messages.with_way_back(message, spawn(spawner)).html
     vars(error).update(jupyterhub_message=message.text, jupyterhub_html_message=html)
-    running.failed_starts.note((spawner.user.name, spawner.name), message.text)
+    running.failed_starts.note((spawner.user.name, spawner.name), worded(message.text))
 
 
 def forget(spawner: Host, running: Runtime) -> None:
@@ -49,5 +62,4 @@ def told_on_form(spawner: Host, running: Runtime) -> str:
     draft = drafts.current()
     if draft is not None and draft.refused is not None:
         return ""
-    why = running.failed_starts.last((spawner.user.name, spawner.name))
-    return messages.last_start_failed(why) if why else ""
+    return running.failed_starts.last((spawner.user.name, spawner.name))

@@ -7,8 +7,16 @@ from jupyterhub.utils import maybe_future
 
 from gpuspawner import form, options
 from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.queue.kept import OPTION, Wish
 from gpuspawner.runtime import Runtime
-from gpuspawner.spawn import administrators_form, connection, drafts, one_request, request_options
+from gpuspawner.spawn import (
+    administrators_form,
+    connection,
+    drafts,
+    one_request,
+    request_options,
+    wishes,
+)
 from gpuspawner.spawn.decisions import decide
 from gpuspawner.spawn.host import Host
 from gpuspawner.spawn.locale import set_locale
@@ -41,36 +49,43 @@ class FormGate:
         set_locale(self._spawner)
         fields = form.pressed(form_data)
         drafts.keep(options.from_form(fields))
-        return self._check(partial(self._stock.kubespawner.run_options_from_form, fields))
+        read = partial(self._stock.kubespawner.run_options_from_form, fields)
+        return self._check(read, wish=wishes.pressed(fields))
 
     def check_query(self, query_data: dict[str, list[str]]) -> Awaitable[object]:
         """Read ``/hub/spawn?opt-gpus=2``; if its options can't start, refuse them on the form."""
         set_locale(self._spawner)
         query = request_options.option_names(query_data)
         drafts.keep(options.from_form(query))
-        return self._check(partial(self._stock.kubespawner.options_from_query, query))
+        read = partial(self._stock.kubespawner.options_from_query, query)
+        return self._check(read, wish=wishes.pressed(query))
 
-    async def _check(self, read: Callable[[], object]) -> object:
+    async def _check(self, read: Callable[[], object], wish: Wish) -> object:
         """Refuse options that can't start, or return them in the form that the hub stores."""
         with reporting(self._spawner):
             await administrators_form.run(self._spawner)
             raw = await maybe_future(read())
             await self._runtime.view.first_list(FORM_PATIENCE)
             one_request.check(self._spawner)
-            choice = await self._sources.resolve(raw)
+            choice = await self._sources.resolve(wishes.without(raw, self._runtime.queue))
             one_request.check(self._spawner)
             await self._policing.examine(choice)
+            wish = wish if self._runtime.queue.is_on else Wish.NOT
             if self._spawner.preflight == ENFORCE:
-                await self._examine(choice)
+                await self._examine(choice, wish)
             one_request.go_on(self._spawner)
-            return choice.options
+            return choice.options if wish is Wish.NOT else {**choice.options, OPTION: wish.value}
 
-    async def _examine(self, choice: Choice) -> None:
-        """Refuse a choice that can't start, unless another request has started the server."""
+    async def _examine(self, choice: Choice, wish: Wish) -> None:
+        """Refuse a choice that can't start, unless another request has started the server.
+
+        Who wants to wait in line is only refused what there is no line for.
+        """
         admission = connection.admission(self._spawner, self._runtime)
         examine = partial(self._runtime.preflight.examine, admission=admission)
         try:
             await decide(self._spawner, choice, examine, admission)
-        except Refusal:
+        except Refusal as refusal:
             one_request.check(self._spawner)
-            raise
+            if wish is Wish.NOT or not refusal.on_form.place:
+                raise

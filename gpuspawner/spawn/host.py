@@ -46,6 +46,8 @@ class Host(Settings, Protocol):
     options_form: Any
     options_from_form: Any
     preflight: str
+    kueue_queue: str | None
+    kueue_priority_class: str
     language: str
     api: Any
     k8s_api_request_timeout: int

@@ -1,12 +1,14 @@
 """Follows the pod of one start, and gives the start up as soon as it is in vain."""
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import NoReturn
 
 from gpuspawner import messages
 from gpuspawner.cluster.pod_events import Heard
+from gpuspawner.compat import waiting
 from gpuspawner.compat.kubespawner import SERVER, Stock
 from gpuspawner.launch.avoided import BROKEN
 from gpuspawner.launch.course import Course
@@ -23,10 +25,14 @@ from gpuspawner.runtime import Runtime
 from gpuspawner.spawn.attempt import Attempt
 from gpuspawner.spawn.deadlines import limits
 from gpuspawner.spawn.host import Host
+from gpuspawner.spawn.queue_sight import QueueSight
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.sight import AGAIN_SECONDS, Seen, Sight
 from gpuspawner.spawn.story import Story
 from gpuspawner.spawn.telling import Telling
+
+_ADMITTED_SECONDS = 2.0
+"""How long Kueue usually takes to admit a pod at most, if there is quota."""
 
 
 class Launching:
@@ -47,10 +53,15 @@ class Launching:
         self._owner = spawner.user.name
         self._proposal: Proposal = attempt.choice.proposal
         self._attempt = attempt
-        self._limits = limits(spawner, attempt)
+        self._limits = _with_rest(limits(spawner, attempt), attempt)
         self._had_longer = False
         in_view = InView(runtime.view, "/".join(self._proposal.key))
         self._sight = Sight(stock, in_view.is_lost, self._why_gone)
+        rules = runtime.view.state.rules
+        self._queue = QueueSight(runtime.view.queues, self._proposal, rules)
+        self._reservations = runtime.preflight.reservations
+        self._uncounted = ExitStack()
+        self._is_queued = False
         self._course = Course()
         self.troubles: tuple[Trouble, ...] = ()
         self.was_ready = False
@@ -67,13 +78,20 @@ class Launching:
         Raises:
             Refusal: The start is in vain, or takes too long.
         """
+        try:
+            await self._follow(heard, judge)
+        finally:
+            self._uncounted.close()
+
+    async def _follow(self, heard: Heard, judge: Callable[[], Awaitable[Start | Wait]]) -> NoReturn:
         began = time.monotonic()
         self._farewells.forget(self._proposal.key)  # of an older pod of the name
         while True:
             if seen := self._sight.look(heard):
-                seen = self._without_lost(seen)
+                seen = self._queue.look(self._without_lost(seen))
                 self.troubles = seen.troubles
                 self._course.note(seen.stages, seen.troubles, time.monotonic())
+                self._mind_queue(seen)
                 self._telling.tell(seen, self._course)
                 if failure := self._failure(seen):
                     self._note_broken(failure, seen.node)
@@ -84,6 +102,19 @@ class Launching:
             if self._sight.is_blind and waited > self._blind_seconds:
                 raise refused(Failure(late=Phase.SCHEDULED), self._proposal.grant)
             await self._view.changed(AGAIN_SECONDS)
+
+    def _mind_queue(self, seen: Seen) -> None:
+        """Let a pod that waits in a queue of Kueue take nothing from others.
+
+        It has no room on a node, and isn't one of those that the hub starts at a time.
+        """
+        if seen.is_queued and not self._is_queued:
+            self._uncounted.enter_context(waiting.uncounted())
+        elif self._is_queued and not seen.is_queued:
+            self._uncounted.close()
+        self._is_queued = seen.is_queued
+        if seen.is_queued and self._course.in_stage(seen.stages[-1]) > _ADMITTED_SECONDS:
+            self._reservations.release(self._proposal.key)
 
     @property
     def _blind_seconds(self) -> float:
@@ -135,6 +166,11 @@ class Launching:
         """Note that the owner's next server should get another node, if this one is broken."""
         if node and failure.cause and failure.cause.kind in BROKEN:
             self._avoided.avoid(self._owner, node)
+
+
+def _with_rest(phases: Mapping[Phase, float], attempt: Attempt) -> Mapping[Phase, float]:
+    """Let a pod wait for quota as long as the hub does, if admission alone put it into a queue."""
+    return {**phases, Phase.QUEUED: max(phases[Phase.QUEUED], attempt.seconds_left)}
 
 
 def _is_of_other(trouble: Trouble) -> bool:

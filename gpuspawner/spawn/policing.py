@@ -29,6 +29,8 @@ from gpuspawner.spawn.source import Choice
 
 _PAGE_PATIENCE = 3.0
 """How long a page waits for the first list of pods, or for contact to come back, in seconds."""
+LIMIT = "limit"
+"""Why a server is refused that a policy may allow later."""
 RETRY_SECONDS = 10
 """How soon a client should ask again if nothing can be counted."""
 
@@ -76,6 +78,25 @@ class Policing:
         except UNDECODABLE as error:
             raise misconfigured(f"nobody can tell what the pod takes: {error}") from error
         return self._take(choice, applying, charge)
+
+    async def allows(self, choice: Choice) -> bool:
+        """Whether no limit is in the way of a choice any more; another refusal needs no wait."""
+        try:
+            await self.examine(choice)
+        except Refusal as refusal:
+            return refusal.slug != LIMIT
+        return True
+
+    async def lifetime(self, choice: Choice) -> float | None:
+        """Return after how many seconds the choice's pod ends; None if it doesn't.
+
+        Raises:
+            Refusal: The administrator's function fails.
+        """
+        own = (choice.proposal.pod.get("spec") or {}).get("activeDeadlineSeconds")
+        applying = await self.applying(START_PATIENCE)
+        of_policies = applying.lifetime if applying else None
+        return min((float(it) for it in (own, of_policies) if it), default=None)
 
     async def entitlement(self, key: Key | None = None) -> Entitlement:
         """Return what the policies leave to the owner right now.
@@ -171,7 +192,7 @@ class Policing:
                 refusal.headers = {"Retry-After": str(RETRY_SECONDS)}
                 return refusal
             case OverLimit() if denial.may_pass:
-                return Refusal(message, reason="limit", details=denial.policy.name)
+                return Refusal(message, reason=LIMIT, details=denial.policy.name)
             case _:
                 return Refusal(message, reason="policy", status=403, details=denial.policy.name)
 

@@ -10,6 +10,7 @@ from gpuspawner.options import FieldError, GPURequest
 from gpuspawner.policy import Denial
 from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules
 from gpuspawner.quoting import one_line
+from gpuspawner.spawn import wishes
 from gpuspawner.spawn.accelerators import Accelerators
 from gpuspawner.spawn.decisions import answer
 from gpuspawner.spawn.pod_builder import PodBuilder
@@ -38,7 +39,11 @@ async def preview(
 
 async def _found(accelerators: Accelerators, builder: PodBuilder, raw: object) -> Found:
     spawner, runtime = accelerators.spawner, accelerators.runtime
-    ours, _ = accelerators.split(raw)
+    try:
+        options, _wish = wishes.split(raw, runtime.queue)
+    except Refusal as refusal:
+        return refusal.on_form.errors
+    ours, _ = accelerators.split(options)
     request, offers = accelerators.parse(ours, builder.offers)
     if not isinstance(request, GPURequest):
         return request

@@ -89,7 +89,8 @@ class Run:
             if (sent := self._attempt()) is not None:
                 told = self._story, sent
                 self._launch = Launching(self._spawner, self._stock, runtime, *told)
-                check = partial(self._decide, sent.choice, runtime.preflight.check)
+                choice = sent.choice.created()
+                check = partial(self._decide, choice, runtime.preflight.check)
                 await self._launch.until_failed(heard, check)
 
     async def until_lost(self) -> None:

@@ -9,6 +9,7 @@ from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.startup import StartingPod, read_pod
+from gpuspawner.kueue.places import Line
 from gpuspawner.launch.steps import Stage, Step, merged, stages
 from gpuspawner.launch.trouble import Kind, Trouble
 from gpuspawner.launch.troubles import troubles
@@ -28,12 +29,21 @@ class Seen:
         stages: All that it has reached, in order; at least one.
         texts: Of the events since the last look.
         node: The pod's; "" if it has none yet.
+        uid: The pod's; "" if none has been seen.
+        line: The queue in which it waits for quota; None if it doesn't, or if nobody knows.
     """
 
     stages: tuple[Stage, ...]
     troubles: tuple[Trouble, ...] = ()
     texts: tuple[str, ...] = ()
     node: str = ""
+    uid: str = ""
+    line: Line | None = None
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether Kueue holds the pod back."""
+        return self.stages[-1].step is Step.QUEUED
 
 
 class Sight:
@@ -84,9 +94,8 @@ class Sight:
         self._stages = merged((*self._stages, *stages(self._pod, events)))
         is_gone = now - self._shown_at > _GONE_SECONDS or self._is_lost()
         found = self._gone() if is_gone else troubles(self._pod, events)
-        return Seen(
-            self._stages, found, tuple(event.message for event in news), self._pod.spec.node_name
-        )
+        texts = tuple(event.message for event in news)
+        return Seen(self._stages, found, texts, self._pod.spec.node_name, self._pod.metadata.uid)
 
     def _gone(self) -> tuple[Trouble, ...]:
         return (Trouble(self._why_gone() or Kind.DELETED, is_final=True),)

@@ -35,10 +35,12 @@ class Choice:
     Attributes:
         proposal: The pod for these options.
         options: As the hub stores them.
+        kept_off: The nodes that others in line hold, by their labels: the pod mustn't go there.
     """
 
     proposal: Proposal
     options: Options = field(default_factory=dict)
+    kept_off: tuple[str, ...] = ()
 
     @property
     def profile(self) -> str:
@@ -48,6 +50,14 @@ class Choice:
     def sending(self, pod: Manifest) -> Self:
         """Return the same choice with the pod that is really sent, as the API writes it."""
         return replace(self, proposal=replace(self.proposal, pod=pod))
+
+    def kept_off_nodes(self, hostnames: tuple[str, ...]) -> Self:
+        """Return the same choice with a pod that is kept off these nodes."""
+        return replace(self, proposal=self.proposal.kept_off(hostnames), kept_off=hostnames)
+
+    def created(self) -> Self:
+        """Return the same choice with a pod that exists, for which no queue is asked any more."""
+        return replace(self, proposal=replace(self.proposal, is_admitted=True))
 
     def complete(self, pod: Any) -> Any:
         """Apply the grant to KubeSpawner's pod before it is sent.

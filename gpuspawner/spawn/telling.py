@@ -19,6 +19,9 @@ from gpuspawner.spawn.story import Story
 _VAGUE_SECONDS = 5.0
 """How long a trouble of unknown cause lasts before it is told: a new volume takes a moment."""
 
+_BRIEF_SECONDS = 1.0
+"""How long a wait in a queue isn't worth a word: if there is quota, it takes less."""
+
 _MOST_TEXTS = 100
 """Of events that wait for the next message; the newest count."""
 
@@ -40,6 +43,7 @@ class Telling:
         self._last: Stage | None = None
         self._mark = 0
         self._told: set[str] = set()
+        self._place: Message | None = None
         self._untold: list[str] = []
 
     def tell(self, seen: Seen, course: Course) -> None:
@@ -48,7 +52,10 @@ class Telling:
         self._untold = [*self._untold, *seen.texts][-_MOST_TEXTS:]
         bar = percent(seen.stages, elapsed, self._usual.seconds)
         hitches = _hitches(seen, course)
-        if message := self._news(last, elapsed, hitches):
+        if seen.is_queued:
+            if elapsed >= _BRIEF_SECONDS:
+                self._tell_place(seen)
+        elif message := self._news(last, elapsed, hitches):
             texts, self._untold = self._untold, []
             self._story.tell(message, bar, texts)
         else:
@@ -58,6 +65,13 @@ class Telling:
         self._last = last
         for trouble in hitches:
             self._tell_hitch(trouble)
+
+    def _tell_place(self, seen: Seen) -> None:
+        """Tell the place in a queue of Kueue, each time it changes; the bar waits."""
+        place = messages.in_queue(seen.line) if seen.line else messages.step(seen.stages[-1])
+        if place != self._place:
+            self._place = place
+            self._story.tell_instead(place, 1)
 
     def _news(self, stage: Stage, elapsed: float, hitches: Sequence[Trouble]) -> Message | None:
         """Return what to tell of a stage: that it is reached, or that it takes long."""

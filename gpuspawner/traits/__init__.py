@@ -10,6 +10,7 @@ from gpuspawner.traits.decisions import (
     preflight,
     scheduler_version,
 )
+from gpuspawner.traits.kueue import kueue_priority_class, kueue_queue
 from gpuspawner.traits.launching import check_gpus, preparing_timeout, scheduling_timeout
 from gpuspawner.traits.offers import (
     OFFERS,
@@ -22,6 +23,7 @@ from gpuspawner.traits.offers import (
     unlisted_memory,
 )
 from gpuspawner.traits.policies import gpu_weights, policies
+from gpuspawner.traits.queue import queue
 from gpuspawner.traits.servers import (
     cpu_environment,
     cpu_requested,
@@ -45,12 +47,15 @@ __all__ = [
     "gpu_weights",
     "images",
     "keep_cpu_servers_off_accelerators",
+    "kueue_priority_class",
+    "kueue_queue",
     "language",
     "memory_choices",
     "memory_requested",
     "policies",
     "preflight",
     "preparing_timeout",
+    "queue",
     "scheduler_version",
     "scheduling_timeout",
     "unlisted_image",

@@ -19,14 +19,26 @@ from gpuspawner import options
 from gpuspawner.admission.dry_runs import TooManyDryRunsError
 from gpuspawner.compat.jupyterhub import add_handlers
 from gpuspawner.form import STATIC
-from gpuspawner.form.addresses import DECISION, FILES, SCHEMA, STATES, STOP, is_served, version
+from gpuspawner.form.addresses import (
+    DECISION,
+    FILES,
+    LINE,
+    SCHEMA,
+    STATES,
+    STOP,
+    WAITING,
+    is_served,
+    version,
+)
 from gpuspawner.spawn.accelerators import Accelerators
 from gpuspawner.spawn.locale import set_locale
 from gpuspawner.spawn.preview import preview
 from gpuspawner.spawn.profiles.profiles import Profiles
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.sources import Sources
+from gpuspawner.spawn.wishes import in_schema
 from gpuspawner.web.answers import decision, profile_states, states
+from gpuspawner.web.line import LineHandler, WaitingHandler
 from gpuspawner.web.request_limits import Questions, TooManyQuestionsError
 from gpuspawner.web.stopping import StopHandler
 
@@ -149,7 +161,7 @@ class SchemaHandler(_AboutAServer):
         if accelerators is None:
             raise web.HTTPError(404, "This hub offers profiles, not accelerators")
         entitlement = await accelerators.of(server_name).policing.entitlement()
-        self.answer(options.schema(entitlement.offers))
+        self.answer(in_schema(options.schema(entitlement.offers), accelerators.runtime.queue))
 
 
 class StaticHandler(web.StaticFileHandler):
@@ -168,6 +180,8 @@ _HANDLERS = (
     (DECISION, DecisionHandler),
     (SCHEMA, SchemaHandler),
     (STOP, StopHandler),
+    (LINE, LineHandler),
+    (WAITING, WaitingHandler),
     (FILES, StaticHandler, {"path": str(STATIC)}),
 )
 

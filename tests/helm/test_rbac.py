@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuspawner.cluster.kinds import KINDS, SCALING_KINDS
+from gpuspawner.cluster.kinds import KINDS, SCALING_KINDS, kueue_kinds
 from tests.helm.chart import VALUES
 
 BOTH = ("rbac", "rbac-minimal")
@@ -38,7 +38,8 @@ def group_of(path: str) -> str:
 
 
 def test_the_hub_may_read_what_it_follows_and_nothing_else():
-    followed = {(group_of(kind.path), kind.plural) for kind in (*KINDS, *SCALING_KINDS)}
+    kinds = (*KINDS, *SCALING_KINDS, *kueue_kinds("v1beta2"))
+    followed = {(group_of(kind.path), kind.plural) for kind in kinds}
     found = documents("rbac")
 
     assert granted(found["ClusterRole"]["rules"]) == followed - {("", STATUS.plural)}

@@ -63,16 +63,18 @@ def test_the_examples_start_a_server_and_explain_the_next_refusal(
         assert '"ready": true' in run("bash", by_curl, hub, "carol").stdout
 
 
-def test_the_examples_ask_for_the_availability_and_a_decision(
+def test_the_examples_ask_for_the_availability_a_decision_and_the_line(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
-    states, decision = examples("reference/http.md", "bash")
+    states, decision, line = examples("reference/http.md", "bash")
     with start_gpu_hub(T4) as hub:
         [t4, none] = json.loads(run("bash", states, hub, "alice").stdout)["accelerators"]
         asked = json.loads(run("bash", decision, hub, "alice").stdout)
+        waiting = json.loads(run("bash", line, hub, "alice").stdout)
 
         assert set(t4) == set(none)
         assert (t4["accelerator"], t4["gpus"]["total"]) == ("t4", 1)
         assert (asked["decision"], asked["reason"]) == ("refuse", "impossible")
         assert asked["alternatives"][0]["label"] == "Start with 1 × Tesla T4"
+        assert waiting == {"servers": 0, "accelerators": {}}

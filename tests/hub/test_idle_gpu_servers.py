@@ -9,6 +9,7 @@ import pytest
 
 from localcluster import Fleet, NodeGroup
 from tests.fixtures.cluster import AddNodes
+from tests.hub.configurations import T4, t4_nodes
 from tests.hub.conftest import StartGPUHub
 from tests.hub.running import RunningHub
 from tests.hub.test_documented_examples import examples
@@ -18,7 +19,9 @@ from tests.waiting import wait_for
 
 pytestmark = pytest.mark.one_hub(why="the culler only uses the REST API that all versions have")
 
-CULLER, SERVICE, ENDS_ITSELF, JUPYTER = examples("how-to/idle-gpu-servers.md", "python")
+CULLER, SERVICE, CULLER_WITH_LINE, ENDS_ITSELF, JUPYTER = examples(
+    "how-to/idle-gpu-servers.md", "python"
+)
 CPU_NODE = Fleet((NodeGroup("cpu", 1, {"cpu": "8", "memory": "16Gi", "pods": "110"}),))
 ONE_EACH = """
 c.JupyterHub.cleanup_servers = False
@@ -43,10 +46,10 @@ c.KubeSpawner.poll_interval = 1
 """
 
 
-def with_culler(folder: Path) -> str:
+def with_culler(folder: Path, culler: str = CULLER) -> str:
     """The documented service, which looks more often, and with its file in this folder."""
     file = folder / "idle_culler_config.py"
-    file.write_text(CULLER)
+    file.write_text(culler)
     service = SERVICE.replace("/srv/jupyterhub/idle_culler_config.py", str(file))
     return service + 'c.JupyterHub.services[-1]["command"].append("--cull-every=1")\n'
 
@@ -88,6 +91,22 @@ def test_the_culler_stops_gpu_servers_sooner_and_frees_their_gpus(
         were_active_before(hub, idle=21, busy=19, without=21, asleep=241)
         wait_for(lambda: hub.pods.names() == {"jupyter-busy", "jupyter-without"})
         wait_for(lambda: hub.api("POST", "/users/idle/servers/more", asked).status_code == 201)
+
+
+def test_the_culler_stops_idle_gpu_servers_sooner_while_somebody_waits_for_their_gpus(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes, tmp_path: Path
+) -> None:
+    add_nodes(t4_nodes(2, 1))
+    queue = "c.JupyterHub.cleanup_servers = False\nc.GPUSpawner.queue = True\n"
+    with start_gpu_hub(T4 + queue + with_culler(tmp_path, CULLER_WITH_LINE)) as hub:
+        for user in ("idle", "busy"):
+            hub.start_until_ready(user, {"accelerator": "t4"})
+        were_active_before(hub, idle=21, busy=19)
+        wait_for(lambda: "GET /hub/gpuspawner/line" in hub.log)
+
+        hub.start("waits", {"accelerator": "t4", "wait": True})
+
+        wait_for(lambda: hub.pods.names() == {"jupyter-waits", "jupyter-busy"}, timeout=60)
 
 
 def test_a_gpu_server_ends_itself_and_frees_its_gpu(

@@ -235,7 +235,7 @@ def test_null_within_offers_is_absent() -> None:
     a100 = {**A100, "memory_choices": None, "scale_up": None, "default": {"gpus": None}}
     written = {"a100": {**a100, "node_selector": {"gpu": "a100", "old": None}}, "v100": None}
 
-    offers = configuration.offered(_c(GPUSpawner={"accelerators": written}))
+    offers, _queue = configuration.offered(_c(GPUSpawner={"accelerators": written}))
 
     assert list(offers.accelerators) == ["a100"]
     assert offers.accelerators["a100"].node_selector == {"gpu": "a100"}

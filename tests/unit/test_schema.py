@@ -34,6 +34,20 @@ def test_the_schema_of_a_configuration_s_offers_is_printed(
     assert not validator.is_valid({"accelerator": "t4", "gpus": 3})
 
 
+def test_with_a_line_the_schema_has_the_wish_to_wait(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(configuration(tmp_path, f"{T4}c.GPUSpawner.queue = True")) == 0
+
+    validator = Draft202012Validator(json.loads(capsys.readouterr().out))
+    for wish in (True, False, None, "here"):
+        assert validator.is_valid({"accelerator": "t4", "wait": wish})
+    assert not validator.is_valid({"accelerator": "t4", "wait": "yes"})
+    main(configuration(tmp_path, T4))
+    validator = Draft202012Validator(json.loads(capsys.readouterr().out))
+    assert not validator.is_valid({"accelerator": "t4", "wait": True})
+
+
 def test_what_the_configuration_prints_stays_out_of_the_schema(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,6 +12,7 @@ from gpuspawner.commands.checks import (
     limits,
     offers,
     policies,
+    queues,
     rights,
     settings,
     storage,
@@ -60,6 +61,8 @@ async def examine(config: Config) -> list[Finding]:
 def _about(hub: Hub, tried: list[Tried]) -> Iterator[Finding]:
     yield from cluster.check_schedulers(hub, tried)
     yield from storage.check(hub.state, tried)
+    spawner = hub.spawner
+    yield from queues.check(hub.view.queues, spawner.namespace, spawner.kueue_queue)
     ill = devices.ill(hub.state)
     yield from devices.check(ill, hub.state, tried)
     yield from offers.check(hub, tried, ill)

@@ -1,12 +1,19 @@
 """Whether the hub has its rights, and what comes of it without each."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gpuspawner import messages
 from gpuspawner.cluster import autoscalers
 from gpuspawner.cluster.client import Client, RequestError
 from gpuspawner.cluster.health import Live
-from gpuspawner.cluster.kinds import AUTOSCALER_STATUS, KARPENTER_KINDS, KINDS, Kind
+from gpuspawner.cluster.kinds import (
+    AUTOSCALER_STATUS,
+    KARPENTER_KINDS,
+    KINDS,
+    KUEUE_API,
+    Kind,
+    kueue_kinds,
+)
 from gpuspawner.commands import access
 from gpuspawner.commands.access import Right
 from gpuspawner.commands.findings import Finding, error, fine, warning
@@ -21,6 +28,7 @@ _GRANT = (
     "{verbs} on {what} in a ClusterRole of yours."
 )
 _READ = ("list", "watch")
+_PATIENCE = 5.0
 _START = {
     "pods": ("get", "list", "watch", "create", "delete"),
     "persistentvolumeclaims": ("get", "create"),
@@ -39,6 +47,7 @@ async def check(hub: Hub) -> list[Finding]:
     try:
         missing = await access.missing(client, [*reading, *starting])
         scaling = await _about_scaling(hub)
+        queues = await _about_queues(client)
     except RequestError as failed:
         make = warning if isinstance(hub.view.health(), Live) else error
         text = f"The API server doesn't say what the hub may do ({failed})."
@@ -48,6 +57,7 @@ async def check(hub: Hub) -> list[Finding]:
         *found,
         *_about_reading(missing),
         *scaling,
+        *queues,
         *_about_starting(missing, namespace, user),
         *_about_counting(hub, missing),
     ]
@@ -85,12 +95,20 @@ async def _about_scaling(hub: Hub) -> list[Finding]:
     client = hub.runtime.client
     kinds = await autoscalers.kinds(client, hub.state.nodes.values())
     return [
-        *await _about_karpenter(client, [kind for kind in kinds if kind in KARPENTER_KINDS]),
+        *await _about_program(client, "Karpenter", [it for it in kinds if it in KARPENTER_KINDS]),
         *(await _about_groups(client) if AUTOSCALER_STATUS in kinds else []),
     ]
 
 
-async def _about_karpenter(client: Client, kinds: list[Kind]) -> list[Finding]:
+async def _about_queues(client: Client) -> list[Finding]:
+    """Check the rights about Kueue's objects, if the cluster has Kueue."""
+    if not await client.serves(KUEUE_API, _PATIENCE):
+        return []
+    return await _about_program(client, "Kueue", kueue_kinds("v1beta2"))
+
+
+async def _about_program(client: Client, name: str, kinds: Sequence[Kind]) -> list[Finding]:
+    """Check the rights about the objects of a program that is installed."""
     rights = [Right(verb, kind.plural, _group(kind)) for kind in kinds for verb in _READ]
     missing = await access.missing(client, rights)
     if not missing:
@@ -100,8 +118,8 @@ async def _about_karpenter(client: Client, kinds: list[Kind]) -> list[Finding]:
     allowed, what = " and ".join(verbs), " and ".join(plurals)
     return [
         warning(
-            "rights-karpenter",
-            f"Karpenter is installed, but the hub may not {allowed} {what}, so "
+            f"rights-{name.lower()}",
+            f"{name} is installed, but the hub may not {allowed} {what}, so "
             f"{messages.explain_without(plurals[0])}.",
             _GRANT.format(verbs=allowed, what=what),
         )

@@ -132,6 +132,21 @@ async def test_without_karpenter_its_rights_are_not_missed() -> None:
     assert troubles(await found(without("nodeclaims"), **api)) == []
 
 
+async def test_kueue_is_known_by_its_api() -> None:
+    listed = await found(without("workloads"), **{"kueue.x-k8s.io": [page()]})
+
+    assert troubles(listed) == [("rights-kueue", Severity.WARNING)]
+    (text,) = (it.text for it in listed if it.id == "rights-kueue")
+    assert text == (
+        "Kueue is installed, but the hub may not list and watch workloads, so the hub doesn't know "
+        "the places of servers that wait in Kueue's queues."
+    )
+
+
+async def test_without_kueue_its_rights_are_not_missed() -> None:
+    assert troubles(await found(without("workloads"))) == []
+
+
 async def test_where_the_number_of_nodes_is_fixed_autoscalers_are_not_asked_about() -> None:
     assert troubles(await found(without("configmaps"), autoscaling="none")) == []
 

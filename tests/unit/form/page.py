@@ -25,7 +25,7 @@ class Element:
 class Page(HTMLParser):
     """All elements in the order of the document."""
 
-    VOID = ("input", "path", "circle", "use", "link")
+    VOID = ("input", "path", "circle", "use", "link", "meta")
 
     def __init__(self, html: str) -> None:
         super().__init__()

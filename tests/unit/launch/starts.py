@@ -32,8 +32,9 @@ def start(
     notebook: Mapping[str, Any] | None = None,
     init: Mapping[str, Any] | None = None,
     restart_policy: str = "OnFailure",
-    metadata: Mapping[str, str] | None = None,
+    metadata: Mapping[str, Any] | None = None,
     volumes: list[dict[str, Any]] | None = None,
+    gates: list[str] | None = None,
 ) -> StartingPod:
     """Return the chart's pod of a user: an init container, and the notebook."""
     plain = {
@@ -42,6 +43,7 @@ def start(
         "spec": {
             "nodeName": node,
             "restartPolicy": restart_policy,
+            "schedulingGates": [{"name": it} for it in gates or ()],
             "initContainers": [{"name": CLOUD_METADATA, "image": TOOLS}],
             "containers": [{"name": NOTEBOOK, "image": IMAGE}],
             "volumes": volumes

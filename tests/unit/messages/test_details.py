@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.messages import Message, with_details, with_details_in_log, with_way_back
+from gpuspawner.messages import (
+    Message,
+    said_before,
+    with_details,
+    with_details_in_log,
+    with_line_page,
+    with_way_back,
+)
 
 DOWNLOADING = Message.of("Downloading.")
 
@@ -52,3 +59,18 @@ def test_the_way_back_is_a_link_that_stays_in_its_attribute() -> None:
     message = with_way_back(DOWNLOADING, '/hub/spawn/"onclick=')
     assert message.text == "Downloading."
     assert 'href="/hub/spawn/&#34;onclick="' in message.html
+
+
+def test_the_page_of_a_wait_leads_to_the_line_and_programs_read_the_place_alone() -> None:
+    message = with_line_page(Message.of("You are next."), "Stay <here>.", '/hub/"onclick=')
+
+    assert message.text == "You are next."
+    assert 'href="/hub/&#34;onclick="' in message.html
+    assert "Stay &lt;here&gt;." in message.html
+
+
+def test_what_is_repeated_hides_the_same_of_the_page_as_before() -> None:
+    """The styles of a wait mustn't depend on how deep the message lies in the page."""
+    html = said_before(with_line_page(Message.of("You are next."), "", "/")).html
+    assert "#progress-message>.gpuspawner-line" not in html
+    assert "p:has(~#progress-message .gpuspawner-line)" in html

@@ -18,8 +18,9 @@ from gpuspawner.admission.rejection import (
     QuotaUncounted,
     Rejection,
     Use,
+    WebhookFailed,
 )
-from gpuspawner.preflight.admitted import AdmittedPreflight
+from gpuspawner.preflight.admitted import AdmittedPreflight, rejected
 from gpuspawner.preflight.decision import Reason, Refuse, Start
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
@@ -91,6 +92,15 @@ async def test_if_admission_rejects_everything_there_is_no_alternative() -> None
     decision = await preflight.examine(choosing(4), admission)
 
     assert await instead(preflight, decision, choosing(4), admission) == []
+
+
+async def test_while_a_webhook_does_not_answer_nothing_else_is_offered() -> None:
+    preflight = preflight_on(node("n", 8))
+    what = choosing(4)
+    failing = rejected(what.grant, Rejection(Of.POD, WebhookFailed("mpod.kb.io"), "no answer"))
+
+    assert await instead(preflight, failing, what, NoAnswer()) == []
+    assert await preflight.examine_instead(failing, choosing(1), NoAnswer()) == failing
 
 
 async def test_an_alternative_must_fit_after_admission() -> None:

@@ -122,3 +122,25 @@ def test_a_page_s_own_announcement_stays_its_own() -> None:
         "announcement_home": "ended<br>ends soon",
         "announcement_spawn": "form",
     }
+
+
+def waiting(name: str, *, is_on: bool) -> Any:
+    hub, user = SimpleNamespace(base_url="/hub/"), SimpleNamespace(name="ann")
+    gates = SimpleNamespace(in_line=SimpleNamespace(is_on=is_on))
+    return SimpleNamespace(name=name, hub=hub, user=user, gates=gates, pending="spawn", ready=False)
+
+
+def test_the_home_page_leads_to_the_line_of_each_server_that_waits(
+    hub_with: Callable[..., StillHub], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "gpuspawner.spawn.announcements.line", lambda it: f"/hub/gpuspawner/line/ann/{it.name}"
+    )
+    runtime = hub_with().spawner().gates._runtime
+    spawners = {"train": waiting("train", is_on=True), "": waiting("", is_on=False)}
+    user = SimpleNamespace(name="ann", orm_spawners={}, spawners=spawners)
+
+    assert told_at_home(runtime, user) == (
+        '<span class="text-break"><strong>train</strong> waits in line. '
+        '<a href="/hub/gpuspawner/line/ann/train">Your place in line</a></span>'
+    )

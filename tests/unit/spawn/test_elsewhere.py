@@ -43,7 +43,8 @@ async def start(hub: StillHub, gpus: int = 2, **traits: Any) -> tuple[Any, list[
     first, again = sent
     assert first == again
     affinity = first["spec"].get("affinity") or {}
-    return affinity.get("nodeAffinity"), [it["message"] for it in spawner.gates._story._told]
+    told = spawner.gates._story._told.values()
+    return affinity.get("nodeAffinity"), [it["message"] for it in told]
 
 
 async def test_a_server_gets_another_node_if_one_has_room(

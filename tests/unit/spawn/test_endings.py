@@ -12,6 +12,8 @@ from jupyterhub import orm
 from gpuspawner import GPUSpawner
 from gpuspawner.launch.ending import Ending, written
 from gpuspawner.launch.trouble import Kind
+from gpuspawner.queue.kept import KeptPlace, Wish
+from gpuspawner.queue.rules import QueueRules
 from gpuspawner.spawn.endings import last_of
 from tests.unit.compat.hub_database import HubDatabase
 from tests.unit.spawn.hubs import StillHub
@@ -296,3 +298,16 @@ def test_a_spawner_without_a_row_loads_and_sends_all_the_same(
     spawner.gates.endings.send()
 
     assert last_of(spawner.get_state()) == EVICTED
+
+
+@pytest.mark.parametrize("queue", [False, True])
+def test_a_stored_place_is_awaited_only_if_there_is_a_line(
+    make: Callable[..., GPUSpawner], queue: bool
+) -> None:
+    spawner = make(runs=True)
+    running = spawner.gates._runtime
+    running.queue = QueueRules(is_on=queue)
+
+    spawner.load_state({"gpuspawner": {"place": KeptPlace(1.0, Wish.ANYWAY).written()}})
+
+    assert running.kept_places.are_awaited is queue

@@ -62,6 +62,14 @@ async def test_a_form_that_shows_the_refusal_itself_does_not_say_it_twice(
     assert failures.told_on_form(spawner, running) == ""
 
 
+def test_the_end_of_a_wait_is_told_on_the_form_as_it_is(spawner: Any, running: Any) -> None:
+    left = Refusal(Message.of("You have left the line."), reason="left-line")
+    with pytest.raises(Refusal), failures.explaining(spawner, running, str):
+        raise left
+
+    assert failures.told_on_form(spawner, running) == "You have left the line."
+
+
 @pytest.mark.parametrize("error", [TimeoutError("pod x did not start"), ValueError("<b>")])
 def test_an_unforeseen_error_is_explained_without_its_words(
     spawner: Any, running: Any, error: Exception

@@ -12,6 +12,7 @@ from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.nodes import Taint
 from gpuspawner.kube.objects import strict_convert
+from gpuspawner.kueue.objects import KueueObjects
 from gpuspawner.launch import limits
 from gpuspawner.launch.farewells import Farewells
 from gpuspawner.launch.trouble import Kind
@@ -20,6 +21,7 @@ from gpuspawner.policy import Grant
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.scaling.outlook import CanScaleUp
 from gpuspawner.scheduling.node_images import NodeImages
+from gpuspawner.scheduling.rules import DEFAULT_RULES
 from gpuspawner.spawn.launching import Launching
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.story import Story
@@ -35,25 +37,39 @@ async def changed(_: float) -> None:
 
 
 def launching(
-    pod: object, starting: float, left: float = 60.0, nodes: dict[str, object] | None = None
+    pod: object,
+    starting: float,
+    left: float = 60.0,
+    nodes: dict[str, object] | None = None,
+    queues: KueueObjects | None = None,
 ) -> Launching:
     """Return a start whose pod the hub sees as it is given, and never another one."""
     state = SimpleNamespace(
-        images=NodeImages(), pods={}, unbound_pods={}, undecodable=(), nodes=nodes or {}
+        images=NodeImages(),
+        pods={},
+        unbound_pods={},
+        undecodable=(),
+        nodes=nodes or {},
+        rules=DEFAULT_RULES,
+    )
+    view = SimpleNamespace(
+        changed=changed, state=state, in_touch=lambda: bool(nodes), queues=queues or KueueObjects()
     )
     runtime: Any = SimpleNamespace(
-        view=SimpleNamespace(changed=changed, state=state, in_touch=lambda: bool(nodes)),
+        view=view,
+        preflight=SimpleNamespace(reservations=SimpleNamespace(release=set().add)),
         avoided=None,
         farewells=Farewells(),
         usual_steps=UsualSteps(),
     )
-    proposal = SimpleNamespace(key=("jhub", "jupyter-ann"), grant=Grant())
+    proposal = SimpleNamespace(key=("jhub", "jupyter-ann"), grant=Grant(), decoded=None)
     attempt: Any = SimpleNamespace(
         choice=SimpleNamespace(proposal=proposal),
         decision=Start(Grant()),
         starting=starting,
         seconds_for_a_node=0,
         seconds_left=left,
+        may_queue=False,
     )
     spawner: Any = SimpleNamespace(
         user=SimpleNamespace(name="ann"),

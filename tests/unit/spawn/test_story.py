@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from gpuspawner.messages import Message
+from gpuspawner.spawn import story as stories
 from gpuspawner.spawn.story import Story
 
 
@@ -69,3 +72,51 @@ async def test_a_page_cannot_change_what_another_reads() -> None:
     [event] = await asyncio.wait_for(heard(story, 1), 5)
     event.clear()
     assert (await asyncio.wait_for(heard(story, 1), 5))[0]["message"] == "Looking."
+
+
+async def test_a_silent_page_reads_the_last_message_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise, the hub wouldn't notice that it was closed."""
+    monkeypatch.setattr(stories, "REPEAT_SECONDS", 0.01)
+    story = Story()
+    story.tell(Message.of("You are next."), 1)
+
+    told, again, last = await asyncio.wait_for(heard(story, 3), 5)
+
+    assert again == last
+    assert (again["message"], again["progress"]) == (told["message"], 1)
+    assert "gpuspawner-before" in again["html_message"]
+
+
+async def test_before_anything_is_told_nothing_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stories, "REPEAT_SECONDS", 0.01)
+    story = Story()
+    reading = asyncio.create_task(heard(story, 1))
+    for _ in range(5):
+        await asyncio.sleep(0.01)
+    assert not reading.done()
+
+    story.tell(Message.of("Looking."), 5)
+
+    assert (await asyncio.wait_for(reading, 5))[0]["message"] == "Looking."
+
+
+async def test_a_late_page_reads_the_last_of_messages_that_replace_each_other() -> None:
+    story = Story()
+    for place in range(1000):
+        story.tell_instead(Message.of(f"{place} are ahead."), 5)
+    story.tell(Message.of("Found."), 10)
+
+    late = await asyncio.wait_for(heard(story, 2), 5)
+
+    assert [it["message"] for it in late] == ["999 are ahead.", "Found."]
+    assert "<style>" in late[0]["html_message"]
+    assert "<style>" not in late[1]["html_message"]
+    assert len(story._told) == 2
+
+
+async def test_an_open_page_reads_each_of_them() -> None:
+    story = Story()
+    reading = story.read()
+    for place in range(3):
+        story.tell_instead(Message.of(f"{place} are ahead."), 5)
+        assert (await anext(reading))["message"] == f"{place} are ahead."

@@ -53,6 +53,9 @@ class Page(Story):
         self.told.append(with_details_in_log(message, texts))
         self.move(percent)
 
+    def tell_instead(self, message: Message, percent: int) -> None:
+        self.tell(message, percent)
+
     def move(self, percent: int) -> None:
         self.bar.append(percent)
 

@@ -1,0 +1,128 @@
+"""What people read of Kueue's queues: their place, what is in use, and why a queue says no."""
+
+from gpuspawner.kueue.judging import Closed, Never, Why
+from gpuspawner.kueue.places import Line
+from gpuspawner.language import gettext as _
+from gpuspawner.language import ngettext
+from gpuspawner.messages import words
+from gpuspawner.messages.words import Message
+from gpuspawner.quoting import one_line
+
+
+def in_queue(line: Line) -> Message:
+    """Say where a server waits, how many are ahead, and what is in use."""
+    return Message.of(_place(line), _stopped(line) or _use(line))
+
+
+def would_wait(line: Line) -> Message:
+    """Say where a server would wait that hasn't been started yet."""
+    text = _("Your server would wait in the queue {queue}.").format(queue=_name(line.queue))
+    return Message.of(text, _waiting(line.ahead), _stopped(line) or _use(line))
+
+
+def why(no: Never | Closed) -> str:
+    """Say why a queue doesn't take a server."""
+    queue = _name(no.queue)
+    match no:
+        case Never(resource=resource, asked=asked, most=0):
+            text = _("Your server needs {asked}, but the queue {queue} has none for it.")
+            return text.format(asked=_amount(resource, asked), queue=queue)
+        case Never(resource=resource, asked=asked, most=most):
+            text = _("Your server needs {asked}, but the queue {queue} can give {most} at most.")
+            most_ = _figure(resource, most)
+            return text.format(asked=_amount(resource, asked), queue=queue, most=most_)
+        case Closed(why=Why.NO_QUEUE):
+            return _("The cluster has no queue {queue} for your server.").format(queue=queue)
+        case Closed(why=Why.NO_POOL):
+            return _("The queue {queue} has no quota to give.").format(queue=queue)
+        case Closed(why=Why.INACTIVE):
+            return _("The queue {queue} can't take servers right now.").format(queue=queue)
+        case _:
+            return _("The queue {queue} is stopped right now.").format(queue=queue)
+
+
+def way_out(no: Never | Closed) -> str:
+    """Say what helps if nothing else can start."""
+    if isinstance(no, Never):
+        return words.ask()
+    may_pass = no.why in (Why.STOPPED, Why.INACTIVE)
+    return words.retry_or_tell() if may_pass else words.tell()
+
+
+def explain(no: Never | Closed) -> str:
+    """Say the same for administrators, in the terms of Kueue."""
+    queue = one_line(no.queue)
+    match no:
+        case Never(resource=resource, asked=asked, most=most):
+            return f"LocalQueue {queue} could give at most {most} of {resource}, {asked} asked"
+        case Closed(why=Why.NO_QUEUE):
+            return f"there is no LocalQueue {queue} in the pod's namespace"
+        case Closed(why=Why.NO_POOL):
+            return f"the ClusterQueue of the LocalQueue {queue} doesn't exist"
+        case Closed(why=Why.INACTIVE, details=details):
+            return f"the ClusterQueue of the LocalQueue {queue} isn't active: {one_line(details)}"
+        case _:
+            return f"the LocalQueue {queue}, or its ClusterQueue, has a stopPolicy"
+
+
+def _place(line: Line) -> str:
+    queue = _name(line.queue)
+    if line.ahead is None:
+        return _("Your server waits in the queue {queue}.").format(queue=queue)
+    if not line.ahead:
+        return _("Your server is next in the queue {queue}.").format(queue=queue)
+    text = ngettext(
+        "Your server waits in the queue {queue}: {count} is ahead of it.",
+        "Your server waits in the queue {queue}: {count} are ahead of it.",
+        line.ahead,
+    )
+    return text.format(queue=queue, count=line.ahead)
+
+
+def _waiting(count: int | None) -> str:
+    if not count:
+        return ""
+    text = ngettext(
+        "{count} is waiting there already.", "{count} are waiting there already.", count
+    )
+    return text.format(count=count)
+
+
+def _stopped(line: Line) -> str:
+    if not line.is_stopped:
+        return ""
+    return _("The queue is stopped right now; your server keeps its place.")
+
+
+def _use(line: Line) -> str:
+    if not line.resource:
+        return ""
+    pool, used, nominal = _name(line.pool), line.used, line.nominal
+    if used > nominal:
+        text = _("{pool} uses {used}: {nominal} of its own, and {over} that it has borrowed.")
+        return text.format(
+            pool=pool,
+            used=_amount(line.resource, used),
+            nominal=_figure(line.resource, nominal),
+            over=_figure(line.resource, used - nominal),
+        )
+    text = _("{pool} uses {used} of its {nominal}.")
+    use = text.format(
+        pool=pool, used=_figure(line.resource, used), nominal=_amount(line.resource, nominal)
+    )
+    return " ".join([use, _("Others have borrowed the rest.")]) if line.is_lent else use
+
+
+def _amount(resource: str, count: int) -> str:
+    """Name an amount with its resource: `8 GPUs`."""
+    if words.device(resource) == _("GPU"):
+        return ngettext("{count} GPU", "{count} GPUs", count).format(count=count)
+    return words.amount(resource, count)
+
+
+def _figure(resource: str, count: int) -> str:
+    return words.figure(resource, count)
+
+
+def _name(name: str) -> str:
+    return one_line(name, 63)

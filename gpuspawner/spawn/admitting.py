@@ -1,0 +1,48 @@
+"""Admits one start: its part of its owner's limits, and its reservation."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from gpuspawner.policy.granted import Granted
+from gpuspawner.preflight.decision import Start, Wait
+from gpuspawner.runtime import Runtime
+from gpuspawner.spawn import connection
+from gpuspawner.spawn.decisions import decide
+from gpuspawner.spawn.host import Host
+from gpuspawner.spawn.policing import Policing
+from gpuspawner.spawn.promises import Promises
+from gpuspawner.spawn.source import Choice
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A start that has its reservation, and its part of its owner's limits."""
+
+    choice: Choice
+    decision: Start | Wait
+    granted: Granted | None
+
+
+class Admitting:
+    """Admits the starts of one spawner."""
+
+    def __init__(
+        self, spawner: Host, runtime: Runtime, policing: Policing, promises: Promises
+    ) -> None:
+        self._spawner = spawner
+        self._runtime = runtime
+        self._policing = policing
+        self._promises = promises
+
+    async def admit(self, choice: Choice) -> Admitted:
+        """Take both, or neither.
+
+        Raises:
+            Refusal: The server may not have one of them.
+        """
+        with self._promises.kept_only_if_it_starts(choice.proposal.key):
+            granted = await self._policing.take(choice)
+            admission = connection.admission(self._spawner, self._runtime)
+            begin = partial(self._runtime.preflight.begin, admission=admission)
+            decision = await decide(self._spawner, choice, begin, admission)
+            return Admitted(choice, decision, granted)

@@ -1,0 +1,29 @@
+"""Lets servers wait in a queue of Kueue, if there is one for them."""
+
+from typing import Any
+
+from gpuspawner import pods
+from gpuspawner.kube.objects import Manifest
+from gpuspawner.kueue.objects import DEFAULT_QUEUE
+from gpuspawner.manifest.queued import queued
+from gpuspawner.runtime import Runtime
+from gpuspawner.spawn.host import Host
+
+
+def in_queue(spawner: Host, runtime: Runtime, pod: Manifest) -> Manifest:
+    """Return the pod with the queue in which it waits; unchanged without one."""
+    return queued(pod, _queue(spawner, runtime), spawner.kueue_priority_class)
+
+
+def model_in_queue(spawner: Host, runtime: Runtime, pod: Any) -> Any:
+    """Return KubeSpawner's pod with the queue in which it waits; itself if there is none."""
+    if not (_queue(spawner, runtime) or spawner.kueue_priority_class):
+        return pod
+    return pods.model(in_queue(spawner, runtime, pods.plain(pod)))
+
+
+def _queue(spawner: Host, runtime: Runtime) -> str:
+    if spawner.kueue_queue is not None:
+        return spawner.kueue_queue
+    default = runtime.view.queues.local_queue(spawner.namespace, DEFAULT_QUEUE)
+    return DEFAULT_QUEUE if default else ""

@@ -1,0 +1,73 @@
+"""Lets those wait on whose start ended in line by no act of their own."""
+
+import asyncio
+import logging
+from contextlib import suppress
+
+from gpuspawner.compat import waiting
+from gpuspawner.queue.kept import OPTION, PATIENCE_SECONDS, KeptPlace, Server
+from gpuspawner.runtime import Runtime
+from gpuspawner.spawn.endings import PLACE, place_of
+
+log = logging.getLogger(__name__)
+
+_AGAIN_SECONDS = 1.0
+_LOOK_SECONDS = 0.05
+_NEXT_SECONDS = 5.0
+_NO = 400
+
+
+async def resume_all(runtime: Runtime) -> None:
+    """Start the servers again that were in line when the hub ended. Never raises."""
+    if not runtime.queue.is_on:
+        return
+    while not await waiting.answers():  # noqa: ASYNC110, nothing tells when the hub has started
+        await asyncio.sleep(_AGAIN_SECONDS)
+    runtime.kept_places.begin()
+    for server, state in waiting.stored_states(PLACE):
+        if (place := place_of(state)) and not waiting.is_active(*server):
+            runtime.kept_places.keep(server, place)
+    async with asyncio.TaskGroup() as group:
+        for server in runtime.kept_places.servers():
+            await _until_back(runtime, server, group.create_task(resume(runtime, server)))
+
+
+async def _until_back(runtime: Runtime, server: Server, resumed: asyncio.Task[None]) -> None:
+    """Wait until a server has joined the line, or for some seconds.
+
+    One after the other, the first are served first, and the hub's loop is free in between.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_NEXT_SECONDS):
+            # It joins inside the hub's own handler, which tells nobody.
+            while not resumed.done() and runtime.kept_places.find(server):  # noqa: ASYNC110
+                await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def resume(runtime: Runtime, server: Server) -> None:
+    """Start a server again as its owner would, if a place is kept for it. Never raises.
+
+    It takes the place itself when it joins the line.
+    """
+    place = runtime.kept_places.find(server)
+    if place is None:
+        return
+    try:
+        status = await _start(server, place)
+    except Exception as error:  # noqa: BLE001, the others' places don't depend on it
+        log.warning("%s's server can't wait in line any more: %r", server[0], error)
+        runtime.kept_places.take(server)
+        return
+    if status >= _NO and not waiting.is_active(*server):
+        log.info("%s's server doesn't wait in line any more: HTTP %d", server[0], status)
+        runtime.kept_places.take(server)
+
+
+async def _start(server: Server, place: KeptPlace) -> int:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        options = {**waiting.stored_options(*server), OPTION: place.wish.value}
+        while (status := await waiting.start(*server, options)) in waiting.NOT_YET:
+            if waiting.is_active(*server):  # its owner was faster
+                break
+            await asyncio.sleep(_AGAIN_SECONDS)
+        return status

@@ -1,0 +1,116 @@
+"""The page of somebody who waits in line: what is free instead, and a way to leave."""
+
+import json
+import time
+from asyncio import sleep
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from jupyterhub.apihandlers import APIHandler
+from jupyterhub.handlers import BaseHandler
+from jupyterhub.scopes import needs_scope
+from tornado import web
+from tornado.httputil import url_concat
+
+from gpuspawner import form, runtime
+from gpuspawner.form.addresses import line, live, pending, spawn
+from gpuspawner.form.alternative_button import INSTEAD
+from gpuspawner.form.view_model import Button
+from gpuspawner.spawn.in_line import InLine
+from gpuspawner.spawn.locale import set_locale
+
+_PAGE = """{% extends "page.html" %}
+{% block main %}
+<div class="container"><div class="row justify-content-center"><div class="col-md-8">
+<form method="post" action="{{ gpuspawner_action }}">
+<input type="hidden" name="_xsrf" value="{{ gpuspawner_xsrf }}">
+{{ gpuspawner_line | safe }}
+</form>
+</div></div></div>
+{% endblock %}
+"""
+_PATIENCE = 5.0
+"""How long the browser waits until the hub has ended the start, in seconds."""
+
+
+class WaitingHandler(APIHandler):  # type: ignore[misc]
+    """Serves how many servers wait in line; never whose."""
+
+    async def get(self) -> None:
+        """Send the numbers to everybody who has logged in, as the form does."""
+        if self.current_user is None:
+            raise web.HTTPError(403)
+        waiting = runtime.running().preflight.line
+        self.set_header("Cache-Control", "no-store")
+        self.finish(json.dumps({"servers": len(waiting), "accelerators": waiting.waiting()}))
+
+
+class LineHandler(BaseHandler):  # type: ignore[misc]
+    """Serves the page, and its buttons."""
+
+    @needs_scope("servers")  # type: ignore[untyped-decorator, unused-ignore]
+    async def get(self, user_name: str, server_name: str) -> None:
+        """Show the place, and what is free instead."""
+        spawner = self._spawner(user_name, server_name)
+        place: InLine = spawner.gates.in_line
+        if not place.is_on:
+            self.redirect(spawn(spawner))
+            return
+        set_locale(spawner, self)
+        if self.current_user == spawner.user:
+            place.see()
+        token = self.xsrf_token.decode("ascii")
+        shown = form.render_line(
+            form.LineView(
+                place.said.text,
+                await _others(place, spawner),
+                url_concat(spawner.user.progress_url(spawner.name), {"_xsrf": token}),
+                pending(spawner),
+                live(spawner, "line.js"),
+            )
+        )
+        template = self.settings["jinja2_env"].from_string(_PAGE)
+        self.set_header("Cache-Control", "no-store")
+        self.finish(
+            await template.render_async(
+                **self.template_namespace,
+                gpuspawner_action=line(spawner),
+                gpuspawner_xsrf=token,
+                gpuspawner_line=shown,
+            )
+        )
+
+    @needs_scope("delete:servers")  # type: ignore[untyped-decorator, unused-ignore]
+    async def post(self, user_name: str, server_name: str) -> None:
+        """Leave the line; go to the form, or start what was chosen instead if it is still free."""
+        spawner = self._spawner(user_name, server_name)
+        place: InLine = spawner.gates.in_line
+        chosen = self.get_body_argument(INSTEAD, "")
+        if chosen and chosen not in [it.value for it in await _others(place, spawner)]:
+            self.redirect(line(spawner))
+            return
+        if not place.leave():  # the server starts already, or nobody waits
+            self.redirect(spawn(spawner))
+            return
+        await _until_ended(spawner)
+        fields = parse_qsl(chosen, keep_blank_values=True)
+        query = urlencode([(f"opt-{name}", value) for name, value in fields])
+        self.redirect(f"{spawn(spawner)}?{query}" if query else spawn(spawner))
+
+    def _spawner(self, user_name: str, server_name: str) -> Any:
+        """Return a server, or raise 404; each user has a default server."""
+        user = self.find_user(user_name)
+        if user is None or (server_name and server_name not in user.spawners):
+            raise web.HTTPError(404, "No such server")
+        return user.spawners[server_name]
+
+
+async def _others(place: InLine, spawner: Any) -> tuple[Button, ...]:
+    return form.buttons_instead(await place.instead(), runtime.current(spawner).offers)
+
+
+async def _until_ended(spawner: Any) -> None:
+    """Wait until the hub has ended a start; it tells nobody."""
+    deadline = time.monotonic() + _PATIENCE
+    while spawner.pending and time.monotonic() < deadline:  # noqa: ASYNC110, see above
+        await sleep(0.1)

@@ -1,0 +1,88 @@
+"""What people see who wait in line for one of KubeSpawner's profiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, ViewportSize, expect
+
+from localcluster import LocalCluster
+from tests.browser.accessibility import findings_in, overflow
+from tests.browser.line_stage import (
+    LEAVE,
+    OF_PROFILES,
+    a_hub_with_a_line,
+    button,
+    fill,
+    wait_in_line,
+)
+from tests.browser.visiting import LOOKS, Theme, Visit
+from tests.hub.running import RunningHub
+
+SERVED = 30_000
+"""Milliseconds in which a server that was called runs."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("line-of-profiles") / "hub"
+
+
+@pytest.fixture(scope="module")
+def hub(running_cluster: LocalCluster, folder: Path) -> Iterator[RunningHub]:
+    with a_hub_with_a_line(running_cluster, folder, OF_PROFILES) as running:
+        yield running
+
+
+def refused(visit: Visit, hub: RunningHub, user: str, **looks: object) -> Page:
+    """Ask for the profile with an A100, and return the form that refuses it."""
+    fill(hub, profile="a100")
+    page = visit(hub, user, shown="#spawn_form", **looks)  # type: ignore[arg-type]
+    page.locator("input[value='a100']").check()
+    page.locator("#spawn_form button.btn-jupyter").click()
+    button(page).wait_for()
+    return page
+
+
+def test_a_profile_is_waited_for_and_starts(visit: Visit, hub: RunningHub) -> None:
+    carol = refused(visit, hub, "carol")
+    wait_in_line(carol)
+    expect(carol.locator("#progress-message")).to_contain_text("You are next in line.")
+
+    hub.stop("alice")
+
+    carol.wait_for_url("**/user/carol/**", timeout=SERVED)
+    assert hub.server("carol")["user_options"] == {"profile": "a100"}
+    hub.stop("carol")
+
+
+def test_who_takes_another_profile_has_left_the_line(visit: Visit, hub: RunningHub) -> None:
+    erin = refused(visit, hub, "erin")
+    wait_in_line(erin)
+    erin.get_by_role("link", name=LEAVE).click()
+
+    erin.get_by_role("button", name="Start “Classes”").click()
+
+    erin.wait_for_url("**/user/erin/**", timeout=SERVED)
+    assert hub.server("erin")["user_options"] == {"profile": "t4"}
+
+
+@LOOKS
+def test_axe_finds_no_problem_of_ours(
+    visit: Visit, hub: RunningHub, folder: Path, theme: Theme, size: ViewportSize
+) -> None:
+    user = f"{theme}-{size['width']}"
+    page = refused(visit, hub, user, theme=theme, size=size)
+    page.screenshot(path=folder.parent / f"{user}-refused.png", full_page=True)
+    assert findings_in(page, ".gpuspawner") == []
+    assert overflow(page) <= 0
+
+    wait_in_line(page)
+    page.get_by_role("link", name=LEAVE).click()
+    page.get_by_role("heading", name="Your place in line").wait_for()
+    page.screenshot(path=folder.parent / f"{user}-line.png", full_page=True)
+    assert findings_in(page, ".gpuspawner") == []
+    assert overflow(page) <= 0
+    hub.stop(user)

@@ -1,0 +1,55 @@
+"""A hub with a line, and people who wait in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from localcluster import LocalCluster
+from tests.hub.configurations import ANSWER_AT_ONCE, T4, t4_nodes
+from tests.hub.conftest import StartGPUHub
+from tests.hub.running import RunningHub
+
+QUEUE = """
+c.GPUSpawner.queue = True
+c.JupyterHub.cleanup_servers = False  # as the chart sets it
+"""
+WITH_A_LINE = T4 + ANSWER_AT_ONCE + QUEUE
+WAITING: dict[str, Any] = {"accelerator": "t4", "wait": True}
+WAITS = frozenset({201, 202})
+"""The answers to a start that waits: after a failed start, the hub says 201 of the next one."""
+_WAITED_FOR = "You are waiting for 1 × Tesla T4."
+NEXT = f"You are next in line. {_WAITED_FOR}"
+SECOND = f"You are in line: 1 person is ahead of you. {_WAITED_FOR}"
+
+
+def behind(count: int) -> str:
+    """What somebody reads who has at least two people ahead."""
+    return f"You are in line: {count} people are ahead of you. {_WAITED_FOR}"
+
+
+@contextmanager
+def a_shared_hub(
+    start: StartGPUHub, cluster: LocalCluster, configuration: str
+) -> Iterator[RunningHub]:
+    """Run a hub for several tests, on one node with one GPU."""
+    names = cluster.add_nodes(t4_nodes(1, 1))
+    with start(configuration) as running:
+        yield running
+    cluster.remove_nodes(names)
+
+
+def told(hub: RunningHub, user: str) -> str:
+    """Return what a waiting person reads first."""
+    for event in hub.follow(user):
+        if event["message"] != "Server requested":
+            return str(event["message"])
+    raise AssertionError("the stream has ended")
+
+
+def wait_in_line(hub: RunningHub, user: str, says: str) -> None:
+    """Let a user join the line by REST, who then reads this."""
+    answer = hub.start(user, WAITING)
+    assert answer.status_code in WAITS, answer.text
+    assert told(hub, user) == says

@@ -1,0 +1,145 @@
+"""The page of the line, as its owner, other users and administrators reach it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import requests
+
+from localcluster import LocalCluster
+from tests.hub.conftest import StartGPUHub
+from tests.hub.lines import NEXT, WAITS, WITH_A_LINE, a_shared_hub, told, wait_in_line
+from tests.hub.people import Person
+from tests.hub.running import RunningHub
+from tests.waiting import wait_for
+
+
+@pytest.fixture(scope="module")
+def shared(start_gpu_hub: StartGPUHub, running_cluster: LocalCluster) -> Iterator[RunningHub]:
+    with a_shared_hub(start_gpu_hub, running_cluster, WITH_A_LINE) as running:
+        running.start_until_ready("alice")
+        yield running
+
+
+@pytest.fixture
+def hub(shared: RunningHub) -> Iterator[RunningHub]:
+    """A hub with one GPU, which Alice has; Bob is next in line."""
+    wait_in_line(shared, "bob", NEXT)
+    yield shared
+    shared.stop("bob")
+
+
+def waits(hub: RunningHub, user: str) -> bool:
+    return hub.server(user).get("pending") == "spawn" and not hub.server(user).get("ready")
+
+
+def page_of(person: Person, owner: str, server: str = "") -> requests.Response:
+    return person.session.get(f"{person.hub.url}/hub/gpuspawner/line/{owner}/{server}")
+
+
+def press(person: Person, owner: str, **fields: str) -> requests.Response:
+    """Press a button of the page, as a browser does."""
+    url = f"{person.hub.url}/hub/gpuspawner/line/{owner}/"
+    sent = {"_xsrf": person.xsrf, **fields}
+    return person.session.post(url, data=sent, headers={"Referer": url}, allow_redirects=False)
+
+
+def test_the_page_says_the_place_and_is_never_kept(hub: RunningHub) -> None:
+    answer = page_of(hub.person("bob"), "bob")
+
+    assert answer.status_code == 200
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert NEXT in answer.content.decode()
+    assert "Start without a GPU" in answer.text
+
+
+def test_who_leaves_by_the_page_has_no_place(hub: RunningHub) -> None:
+    bob = hub.person("bob")
+    answer = press(bob, "bob")
+
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/hub/spawn/bob/".rstrip("/"))
+    assert not hub.server("bob")
+    assert "You have left the line." in bob.open("/hub/spawn/bob").text
+
+
+def test_without_the_token_of_the_page_nobody_leaves(hub: RunningHub) -> None:
+    bob = hub.person("bob")
+    assert press(bob, "bob", _xsrf="guessed").status_code == 403
+    assert press(bob, "bob", _xsrf="").status_code == 403
+    assert waits(hub, "bob")
+
+
+def test_others_neither_see_the_page_nor_leave_for_its_owner(hub: RunningHub) -> None:
+    eve = hub.person("eve")
+    for answer in (page_of(eve, "bob"), press(eve, "bob"), press(eve, "bob", instead="gpus=0")):
+        assert answer.status_code in {403, 404}
+        assert "in line" not in answer.text
+    assert waits(hub, "bob")
+
+
+def test_an_administrator_sees_the_page_and_can_leave_for_the_owner(hub: RunningHub) -> None:
+    admin = hub.person("admin")
+    assert NEXT in page_of(admin, "bob").content.decode()
+
+    assert press(admin, "bob").status_code == 302
+    assert not hub.server("bob")
+
+
+@pytest.mark.parametrize(
+    "instead",
+    [
+        "accelerator=t4&gpus=1",  # nothing of it is free
+        "accelerator=t4&gpus=999999999999999999999",
+        "accelerator=&gpus=0&wait=1",
+        "<script>alert(1)</script>",
+        "\r\nLocation: https://example.org/",
+        "&" * 5000,
+    ],
+)
+def test_what_isnt_on_offer_instead_keeps_the_place(hub: RunningHub, instead: str) -> None:
+    answer = press(hub.person("bob"), "bob", instead=instead)
+
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/hub/gpuspawner/line/bob/")
+    assert waits(hub, "bob")
+    assert told(hub, "bob") == NEXT
+
+
+def test_who_doesnt_wait_is_led_to_the_form(hub: RunningHub) -> None:
+    dave = hub.person("dave")
+    for answer in (page_of(dave, "dave"), press(dave, "dave")):
+        if answer.is_redirect:
+            assert answer.headers["Location"] == "/hub/spawn/dave"
+        else:
+            assert answer.url.endswith("/hub/spawn/dave")
+    assert not hub.server("dave")
+
+
+@pytest.mark.parametrize(
+    "server", ["nothing", "%3Cscript%3Ealert(1)%3C%2Fscript%3E", "..%2F..%2Fbob", "%00", "x" * 999]
+)
+def test_a_server_that_isnt_there_is_not_found_nor_made(hub: RunningHub, server: str) -> None:
+    bob = hub.person("bob")
+    answer = page_of(bob, "bob", server)
+
+    assert answer.status_code in {400, 404}
+    assert "<script>alert" not in answer.text
+    assert list(hub.api("GET", "/users/bob").json()["servers"]) == [""]
+
+
+def test_the_home_page_leads_to_the_page_of_the_line(hub: RunningHub) -> None:
+    home = hub.person("bob").open("/hub/home")
+    assert "Your default server waits in line. Your place in line" in home.text
+    assert 'href="/hub/gpuspawner/line/bob/"' in home.html
+
+
+def test_a_server_that_is_called_meanwhile_isnt_left(hub: RunningHub) -> None:
+    bob = hub.person("bob")
+    hub.stop("alice")
+    hub.until_ready("bob")
+
+    assert press(bob, "bob").headers["Location"] == "/hub/spawn/bob"
+    assert hub.server("bob")["ready"]
+    hub.stop("bob")
+    hub.start_until_ready("alice")
+    wait_for(lambda: hub.start("bob", {"accelerator": "t4", "wait": True}).status_code in WAITS)

@@ -1,0 +1,129 @@
+"""What people read of Kueue's queues."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuspawner.kueue.judging import Closed, Never, Why
+from gpuspawner.kueue.places import Line
+from gpuspawner.messages import explain_refusal, preview, refusal
+from gpuspawner.messages.kueue import in_queue
+from gpuspawner.policy import Grant
+from gpuspawner.preflight.decision import InQueue, Reason, Refuse, Start
+
+GPU = "nvidia.com/gpu"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (Line("gpus", "a", None), "Your server waits in the queue gpus."),
+        (
+            Line("gpus", "team-a", 2, GPU, 6, 8),
+            "Your server waits in the queue gpus: 2 are ahead of it. team-a uses 6 of its 8 GPUs.",
+        ),
+        (
+            Line("gpus", "team-a", 0, GPU, 1, 8, is_lent=True),
+            (
+                "Your server is next in the queue gpus. team-a uses 1 of its 8 GPUs. "
+                "Others have borrowed the rest."
+            ),
+        ),
+        (
+            Line("gpus", "team-a", 1, GPU, 9, 8),
+            (
+                "Your server waits in the queue gpus: 1 is ahead of it. "
+                "team-a uses 9 GPUs: 8 of its own, and 1 that it has borrowed."
+            ),
+        ),
+        (
+            Line("gpus", "team-a", 0, "memory", 2**33, 2**34),
+            "Your server is next in the queue gpus. team-a uses 8 GiB of its 16 GiB of memory.",
+        ),
+        (
+            Line("gpus", "team-a", 1, GPU, 8, 8, is_stopped=True),
+            (
+                "Your server waits in the queue gpus: 1 is ahead of it. "
+                "The queue is stopped right now; your server keeps its place."
+            ),
+        ),
+    ],
+)
+def test_a_place_is_told_with_what_is_in_use(line: Line, said: str) -> None:
+    assert in_queue(line).text == said
+
+
+def test_the_form_says_what_would_happen() -> None:
+    start = Start(Grant(), (InQueue(Line("gpus", "team-a", 3, GPU, 8, 8)),))
+
+    assert preview(start).text == (
+        "Your server would wait in the queue gpus. 3 are waiting there already. "
+        "team-a uses 8 of its 8 GPUs."
+    )
+
+
+@pytest.mark.parametrize(
+    ("no", "said", "for_administrators"),
+    [
+        (
+            Never("gpus", GPU, 4, 2),
+            (
+                "Your server needs 4 GPUs, but the queue gpus can give 2 at most. "
+                "Please choose something else, or ask your administrator."
+            ),
+            "LocalQueue gpus could give at most 2 of nvidia.com/gpu, 4 asked",
+        ),
+        (
+            Never("gpus", GPU, 1, 0),
+            (
+                "Your server needs 1 GPU, but the queue gpus has none for it. "
+                "Please choose something else, or ask your administrator."
+            ),
+            "LocalQueue gpus could give at most 0 of nvidia.com/gpu, 1 asked",
+        ),
+        (
+            Closed("gpus", Why.NO_QUEUE),
+            (
+                "The cluster has no queue gpus for your server. "
+                "Please tell your administrator. The hub's log has the details."
+            ),
+            "there is no LocalQueue gpus in the pod's namespace",
+        ),
+        (
+            Closed("gpus", Why.NO_POOL),
+            (
+                "The queue gpus has no quota to give. "
+                "Please tell your administrator. The hub's log has the details."
+            ),
+            "the ClusterQueue of the LocalQueue gpus doesn't exist",
+        ),
+        (
+            Closed("gpus", Why.STOPPED),
+            (
+                "The queue gpus is stopped right now. "
+                "Please try again later, or tell your administrator."
+            ),
+            "the LocalQueue gpus, or its ClusterQueue, has a stopPolicy",
+        ),
+        (
+            Closed("gpus", Why.INACTIVE, "Can't admit new workloads:\nno flavor t4"),
+            (
+                "The queue gpus can't take servers right now. "
+                "Please try again later, or tell your administrator."
+            ),
+            "isn't active: Can't admit new workloads: no flavor t4",
+        ),
+    ],
+)
+def test_a_queue_s_no_says_why(no: Never | Closed, said: str, for_administrators: str) -> None:
+    refused = Refuse(Grant(), Reason.QUOTA, queue=no)
+
+    assert refusal(refused).text == said
+    assert for_administrators in explain_refusal(refused)
+
+
+def test_a_name_is_only_quoted() -> None:
+    said = in_queue(Line("<b>\n", "<script>", 0, GPU, 1, 2))
+
+    assert "<script>" not in said.html
+    assert "\n" not in said.text

@@ -1,0 +1,90 @@
+"""What people in line read."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuspawner.messages import in_line, may_go, stay_here, waits_already, waits_in_line, would_be
+from gpuspawner.offers import Accelerator
+from gpuspawner.policy import Grant
+from gpuspawner.queue.estimate import Range
+
+A100 = Grant(Accelerator("a100", "NVIDIA A100", "nvidia.com/gpu", counts=(1, 2)), 2)
+NO_GPU = Grant(None, 0)
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        (1, "You would be the first in line."),
+        (2, "1 person would be ahead of you."),
+        (13, "12 people would be ahead of you."),
+    ],
+)
+def test_the_form_says_the_place_that_one_would_have(place: int, text: str) -> None:
+    assert would_be(place) == text
+
+
+@pytest.mark.parametrize(
+    ("place", "lead"),
+    [
+        (1, "You are next in line."),
+        (2, "You are in line: 1 person is ahead of you."),
+        (13, "You are in line: 12 people are ahead of you."),
+    ],
+)
+def test_who_waits_reads_the_place_first_and_what_it_is_for(place: int, lead: str) -> None:
+    said = in_line(place, A100)
+    assert said.text == f"{lead} You are waiting for 2 × NVIDIA A100."
+    assert said.html.startswith(f"<strong>{lead}</strong>")
+
+
+def test_a_server_without_a_gpu_is_waited_for_as_such() -> None:
+    assert in_line(1, NO_GPU).text.endswith("You are waiting for a server without a GPU.")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (0, 0, "This usually takes about a minute."),
+        (29, 89, "This usually takes about a minute."),
+        (20, 150, "This usually takes 1 to 2 minutes."),
+        (600, 2400, "This usually takes 10 to 40 minutes."),
+        (2400, 2401, "This usually takes about 40 minutes."),
+        (3600, 7100, "This usually takes 60 to 118 minutes."),
+        (7200, 7201, "This usually takes about 2 hours."),
+        (7200, 36_000, "This usually takes 2 to 10 hours."),
+    ],
+)
+def test_a_range_is_told_in_whole_minutes_or_hours(low: float, high: float, text: str) -> None:
+    assert in_line(1, A100, Range(low, high)).text.endswith(f"A100. {text}")
+
+
+@pytest.mark.parametrize(
+    ("idle", "text"),
+    [
+        (1, "1 server that has what you wait for hasn't been used for a while."),
+        (3, "3 servers that have what you wait for haven't been used for a while."),
+    ],
+)
+def test_idle_servers_are_told_by_their_number(idle: int, text: str) -> None:
+    assert in_line(1, A100, None, idle).text.endswith(f"A100. {text}")
+
+
+def test_the_page_says_how_long_it_may_be_closed() -> None:
+    assert stay_here(900).endswith("your place is kept for 15 minutes.")
+    assert stay_here(5400).endswith("your place is kept for 1 hour and 30 minutes.")
+    assert may_go().startswith("You can close this page")
+
+
+def test_who_has_all_places_reads_how_many() -> None:
+    assert "for 1 server." in waits_already(1).text
+    assert "for 3 servers." in waits_already(3).text
+
+
+def test_names_and_addresses_stay_text_on_the_home_page() -> None:
+    assert waits_in_line("<b>", '/hub/"onclick=') == (
+        "<strong>&lt;b&gt;</strong> waits in line. "
+        '<a href="/hub/&#34;onclick=">Your place in line</a>'
+    )
+    assert "Your default server" in waits_in_line("", "/hub/line")

@@ -1,0 +1,104 @@
+"""Who is in line, but isn't called for now."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tornado import web
+
+from tests.unit.preflight.line_stage import FULL, Stage
+from tests.unit.preflight.worlds import settle
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage(*FULL)
+
+
+async def test_who_is_away_is_passed_and_keeps_the_place(stage: Stage) -> None:
+    with stage.joining("ann") as ann, stage.joining("bob", since=2.0) as bob:
+        await settle()
+        stage.line.step_aside(stage.ticket("ann"))
+        stage.view.remove_pod("x")
+        await settle()
+        assert (ann.done(), bob.done()) == (False, True)
+        assert stage.line.standing(stage.ticket("ann")).place == 1
+
+        stage.view.remove_pod("y")
+        stage.line.step_back(stage.ticket("ann"))
+
+        assert ann.done()
+
+
+async def test_a_limit_keeps_the_place_until_policies_allow_the_server(stage: Stage) -> None:
+    allowed: list[bool] = []
+
+    async def allows() -> bool:
+        return bool(allowed)
+
+    with (
+        stage.joining("ann", allows=allows) as ann,
+        stage.joining("bob", since=2.0) as bob,
+    ):
+        await settle()
+        stage.line.step_back(stage.ticket("ann"))  # its page is open, but that isn't enough
+        stage.view.remove_pod("x")
+        await settle()
+        assert (ann.done(), bob.done()) == (False, True)
+        assert stage.line.is_limited(stage.ticket("ann"))
+
+        allowed.append(True)
+        stage.view.remove_pod("y")
+        await settle()
+
+        assert ann.done()
+
+
+async def test_a_question_that_fails_ends_nobody_else_s_wait(stage: Stage) -> None:
+    """An administrator's function of policies may raise anything; a start tells its owner so."""
+
+    async def fails() -> bool:
+        raise web.HTTPError(503)
+
+    with stage.joining("ann", allows=fails) as ann, stage.joining("bob", since=2.0) as bob:
+        await settle()
+        stage.view.wake()
+        await settle()
+
+        stage.view.remove_pod("x")
+        stage.view.remove_pod("y")
+        await settle()
+
+        assert (ann.done(), bob.done()) == (True, True)
+
+
+async def test_a_question_without_an_answer_holds_nobody_up(stage: Stage) -> None:
+    async def never() -> bool:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    with stage.joining("ann", allows=never), stage.joining("bob", since=2.0) as bob:
+        stage.view.wake()
+        await settle()
+
+        stage.view.remove_pod("x")
+        await settle()
+
+        assert bob.done()
+
+
+async def test_who_is_away_isnt_called_when_policies_allow_the_server(stage: Stage) -> None:
+    async def allows() -> bool:
+        return True
+
+    with stage.joining("ann", allows=allows) as ann:
+        stage.line.step_aside(stage.ticket("ann"))  # the owner has closed the page
+        await settle()
+        stage.view.remove_pod("x")
+        await settle()
+        assert not ann.done()
+
+        stage.line.step_back(stage.ticket("ann"))
+
+        assert ann.done()

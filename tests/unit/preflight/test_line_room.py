@@ -1,0 +1,117 @@
+"""What the line learns of nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpuspawner.preflight.durations import Durations
+from gpuspawner.preflight.line_room import LineRoom
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.reservations import Reservations
+from gpuspawner.preflight.verdicts import Subject, Verdicts
+from gpuspawner.queue.ticket import Ticket
+from tests.unit.preflight.worlds import GPU, NAMESPACE, StillView, node, pod, proposal
+
+
+class Stage:
+    """Two nodes: one with a free GPU of two, one whose only GPU is in use."""
+
+    def __init__(self) -> None:
+        self.view = StillView(
+            ("Node", node("half", 2)),
+            ("Pod", pod("x", 1, on="half")),
+            ("Node", node("full", 1)),
+            ("Pod", pod("y", 1, on="full")),
+        )
+        self.verdicts = Verdicts(self.view.state)
+        self.reservations = Reservations(self.view.state, self.verdicts, self.view.wake)
+        self.proposals: dict[tuple[str, str], Proposal] = {}
+        self.promised: list[tuple[Ticket, frozenset[str]]] = []
+        self.room = LineRoom(
+            self.view.state,
+            self.verdicts,
+            self.reservations,
+            Durations(dict),
+            self.proposals.__getitem__,
+            self.promise,
+        )
+
+    def promise(self, ticket: Ticket, kept_off: frozenset[str]) -> bool:
+        self.promised.append((ticket, kept_off))
+        return True
+
+    def ticket(self, name: str, gpus: int = 1, pod: Any = None) -> Ticket:
+        wanted = proposal(name, gpus)
+        self.proposals[wanted.key] = wanted.with_pod(pod) if pod else wanted
+        return Ticket(wanted.key, name, name, {GPU: gpus}, 1.0)
+
+    def reserve(self, name: str) -> None:
+        subject = proposal(name).subject
+        assert isinstance(subject, Subject)
+        self.reservations.take((NAMESPACE, name), subject)
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+def test_a_server_fits_where_it_could_start_now(stage: Stage) -> None:
+    assert set(stage.room.fitting(stage.ticket("ann"))) == {"half"}
+    assert not stage.room.fitting(stage.ticket("two", 2))
+
+
+def test_it_is_possible_where_it_fits_if_others_end(stage: Stage) -> None:
+    assert stage.room.possible(stage.ticket("ann")) == {"half", "full"}
+    assert stage.room.possible(stage.ticket("two", 2)) == {"half"}
+    assert stage.room.possible(stage.ticket("four", 4)) == frozenset()
+
+
+def test_room_that_is_promised_to_others_fits_nobody(stage: Stage) -> None:
+    ann = stage.ticket("ann")
+    assert not stage.room.is_promised(ann)
+
+    stage.reserve("bob")
+
+    assert stage.room.is_promised(ann)
+    assert not stage.room.fitting(ann)
+    assert stage.room.possible(ann) == {"half", "full"}
+
+
+def test_a_pod_that_nobody_can_read_fits_nowhere(stage: Stage) -> None:
+    odd = stage.ticket("odd", pod={"spec": {"containers": "none"}})
+    assert not stage.room.fitting(odd)
+    assert not stage.room.possible(odd)
+    assert not stage.room.is_promised(odd)
+
+
+def test_amounts_are_those_of_the_nodes(stage: Stage) -> None:
+    assert (stage.room.free("half")[GPU], stage.room.size("half")[GPU]) == (1, 2)
+    assert (stage.room.free("full").get(GPU, 0), stage.room.size("full")[GPU]) == (0, 1)
+
+
+def test_a_node_that_is_gone_has_nothing(stage: Stage) -> None:
+    assert (stage.room.free("gone"), stage.room.size("gone")) == ({}, {})
+    assert list(stage.room.ends("gone")) == []
+
+
+def test_a_promise_is_made_by_the_line(stage: Stage) -> None:
+    ann, off = stage.ticket("ann"), frozenset({"full"})
+    assert stage.room.promise(ann, off)
+    assert stage.promised == [(ann, off)]
+
+
+def test_what_is_possible_follows_the_cluster_and_is_found_once_until_it_changes(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = stage.ticket("ann")
+    assert stage.room.possible(ann) == {"half", "full"}
+    with monkeypatch.context() as patch:
+        patch.setattr(stage.verdicts, "reach", lambda _: 1 / 0)
+        assert stage.room.possible(ann) == {"half", "full"}
+
+    stage.view.state.remove("Node", "", "full")
+
+    assert stage.room.possible(ann) == {"half"}

@@ -1,0 +1,111 @@
+"""What people in line can expect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gpuspawner.kube.objects import strict_convert
+from gpuspawner.kube.servers import ServerPod
+from gpuspawner.preflight import prospects
+from gpuspawner.preflight.durations import Durations
+from gpuspawner.preflight.prospects import Prospects
+from gpuspawner.queue.estimate import Range
+from gpuspawner.queue.ticket import Key, Ticket
+from tests.unit.preflight.worlds import GPU, NAMESPACE, StillView, node, pod
+
+NODES = frozenset({"n", "m"})
+MINUTE = 60.0
+
+
+def ticket(gpus: int = 1, **requests: int) -> Ticket:
+    return Ticket((NAMESPACE, "t"), "ann", "any", {GPU: gpus, **requests}, 0.0)
+
+
+def servers(**lifetimes: float) -> Mapping[Key, ServerPod]:
+    """Servers that have just begun, by name, and the minutes for which they live."""
+
+    def server(minutes: float) -> ServerPod:
+        began = datetime.now(UTC) + timedelta(seconds=5)
+        spec = {"containers": [], "activeDeadlineSeconds": int(minutes * 60)}
+        return strict_convert({"spec": spec, "status": {"startTime": began.isoformat()}}, ServerPod)
+
+    return {(NAMESPACE, name): server(minutes) for name, minutes in lifetimes.items()}
+
+
+@pytest.fixture
+def view() -> StillView:
+    """Two nodes of two GPUs; one GPU of the second is free."""
+    return StillView(
+        *(("Node", node(name, 2)) for name in ("n", "m")),
+        *(("Pod", pod(name, on="n")) for name in ("a", "b")),
+        ("Pod", pod("c", on="m")),
+    )
+
+
+def lives() -> Mapping[Key, ServerPod]:
+    """Servers that have just begun; each also has its grace period of 30 s."""
+    return servers(a=9, b=29, c=55)
+
+
+def of(view: StillView, unused: frozenset[Key] = frozenset()) -> Prospects:
+    return Prospects(view.state, Durations(lives, lambda: unused))
+
+
+def test_the_next_gpu_is_that_of_the_server_that_ends_first(view: StillView) -> None:
+    found = of(view).usual(ticket(), frozenset({"n"}), [])
+
+    assert found == Range(9 * MINUTE, 10 * MINUTE)
+
+
+def test_who_has_others_ahead_waits_for_later_ends(view: StillView) -> None:
+    found = of(view).usual(ticket(), NODES, [(ticket(), 2)])
+
+    assert found == Range(55 * MINUTE, 60 * MINUTE)
+
+
+def test_a_server_of_several_gpus_waits_for_one_node(view: StillView) -> None:
+    assert of(view).usual(ticket(2), NODES, []) == Range(55 * MINUTE, 60 * MINUTE)
+
+
+def test_nobody_can_tell_who_has_others_ahead_and_needs_several_gpus(view: StillView) -> None:
+    assert of(view).usual(ticket(2), NODES, [(ticket(), 1)]) is None
+    assert of(view).usual(ticket(2), frozenset({"gone"}), []) is None
+
+
+def test_of_a_server_without_a_gpu_nothing_is_known(view: StillView) -> None:
+    without = Ticket((NAMESPACE, "t"), "ann", "any", {"memory": 1}, 0.0)
+
+    assert of(view).usual(without, NODES, []) is None
+    assert of(view).idle(without, NODES) == 0
+
+
+def test_idle_servers_count_if_they_have_what_is_waited_for_where_it_is(view: StillView) -> None:
+    view.put("Pod", pod("cpu", 0, on="n"))
+    unused = frozenset((NAMESPACE, it) for it in ("a", "c", "cpu", "elsewhere"))
+
+    assert of(view, unused).idle(ticket(), NODES) == 2
+    assert of(view, unused).idle(ticket(), frozenset({"n"})) == 1
+    assert of(view).idle(ticket(), NODES) == 0
+
+
+def test_a_forecast_is_made_once_for_all_who_wait_for_the_same(
+    view: StillView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def unused() -> frozenset[Key]:
+        asked.append(1)
+        return frozenset()
+
+    expected = Prospects(view.state, Durations(lives, unused))
+    for place in range(5):
+        expected.usual(ticket(), NODES, [(ticket(), place)])
+        expected.idle(ticket(), NODES)
+    assert len(asked) == 1
+
+    monkeypatch.setattr(prospects, "_SURE_SECONDS", -1.0)
+    expected.idle(ticket(), NODES)
+    assert len(asked) == 2

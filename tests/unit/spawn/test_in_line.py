@@ -1,0 +1,309 @@
+"""The wait of one start, without a hub."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from gpuspawner import GPUSpawner
+from gpuspawner.spawn import in_line
+from gpuspawner.spawn.refusal import Refusal
+from tests.unit.compat.hub_database import HubDatabase
+from tests.unit.preflight.worlds import node, pod, proposal, settle
+from tests.unit.spawn.hubs import A100, StillHub
+
+FULL = ("Node", node("a", 1)), ("Pod", pod("x", 1, on="a"))
+LONG = 1000.0
+"""Seconds: longer than a place is kept."""
+
+
+class Waiting:
+    """Alice, who asks for an A100 while the only one is in use."""
+
+    def __init__(self, hub: StillHub, wish: object, of: type[GPUSpawner] = GPUSpawner) -> None:
+        self.hub = hub
+        self.spawner: Any = hub.spawner(of, accelerators={"a100": A100}, queue=True)
+        database = HubDatabase()
+        row, user = database.user("alice"), self.spawner.user
+        user.groups, user.roles, user.db = row.groups, row.roles, database.session
+        self.spawner.user_options = {"accelerator": "a100", "gpus": 1, "wait": wish}
+        self.start: asyncio.Task[object] | None = None
+
+    async def begin(self) -> None:
+        self.start = asyncio.ensure_future(self.spawner.run_pre_spawn_hook())
+        await settle()
+
+    @property
+    def place(self) -> Any:
+        return self.spawner.gates.in_line
+
+    async def refused(self) -> Refusal:
+        assert self.start is not None
+        with pytest.raises(Refusal) as refusal:
+            await asyncio.wait_for(self.start, 5)
+        return refusal.value
+
+
+@pytest.fixture
+async def waiting(
+    hub_with: Callable[..., StillHub], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Any]:
+    monkeypatch.setattr(in_line, "_LOOK_SECONDS", 0.01)
+
+    async def begin(wish: object = True) -> Waiting:
+        made = Waiting(hub_with(*FULL), wish)
+        await made.begin()
+        assert made.place.is_on
+        return made
+
+    return begin
+
+
+async def test_a_start_waits_and_goes_on_with_its_options_alone(
+    waiting: Callable[..., Any],
+) -> None:
+    alice = await waiting()
+    assert alice.place.said.text == "You are next in line. You are waiting for 1 × A100."
+
+    alice.hub.view.remove_pod("x")
+
+    await asyncio.wait_for(alice.start, 5)
+    assert not alice.place.is_on
+    assert "wait" not in alice.spawner.user_options
+    assert alice.spawner.gates.attempt is not None
+
+
+async def test_who_doesnt_wish_to_wait_is_refused(hub_with: Callable[..., StillHub]) -> None:
+    alice = Waiting(hub_with(*FULL), None)
+    await alice.begin()
+
+    refusal = await alice.refused()
+
+    assert refusal.slug == "busy"
+    assert refusal.on_form.place == 1
+
+
+async def test_who_leaves_is_refused_once_and_the_next_form_says_so(
+    waiting: Callable[..., Any],
+) -> None:
+    alice = await waiting()
+
+    assert alice.place.leave()
+    assert not alice.place.leave()
+
+    assert (await alice.refused()).slug == "left-line"
+    assert "You have left the line." in await alice.spawner.get_options_form()
+    assert len(alice.hub.runtime(alice.spawner).preflight.line) == 0
+
+
+async def test_who_is_called_cant_leave_any_more(waiting: Callable[..., Any]) -> None:
+    alice = await waiting()
+    alice.hub.view.remove_pod("x")
+    await asyncio.wait_for(alice.start, 5)
+    assert not alice.place.leave()
+
+
+async def test_who_is_away_for_too_long_loses_the_place(waiting: Callable[..., Any]) -> None:
+    alice = await waiting("here")
+    alice.place._seen -= LONG
+    assert (await alice.refused()).slug == "away-from-line"
+
+
+async def test_an_open_page_keeps_the_place_and_a_visit_begins_the_time_anew(
+    waiting: Callable[..., Any],
+) -> None:
+    alice = await waiting("here")
+    with alice.place.watched():
+        alice.place._seen -= LONG
+        for _ in range(3):
+            await asyncio.sleep(0.02)
+        assert alice.place.is_on
+    assert alice.place.is_on  # closing the page is the last visit
+    alice.place._seen -= LONG
+    alice.place.see()
+    await asyncio.sleep(0.02)
+    assert alice.place.is_on
+    alice.start.cancel()
+
+
+async def test_a_server_that_needs_no_page_waits_without_one(waiting: Callable[..., Any]) -> None:
+    alice = await waiting(True)
+    alice.place._seen -= LONG
+    await asyncio.sleep(0.02)
+    assert alice.place.is_on
+    alice.start.cancel()
+
+
+async def test_the_page_says_whether_it_has_to_stay_open(
+    waiting: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_line, "line", lambda _: "/hub/line")
+    for wish, says in (("here", "while this page is open"), (True, "You can close this page")):
+        alice = await waiting(wish)
+        event = await anext(alice.spawner.progress())
+        assert says in event["html_message"]
+        assert says not in event["message"]
+        alice.start.cancel()
+
+
+async def test_one_can_leave_even_if_nothing_can_be_found_instead(
+    waiting: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = await waiting()
+
+    async def fail(*_: object) -> None:
+        raise ValueError("x")
+
+    monkeypatch.setattr("gpuspawner.spawn.accelerators.AcceleratorChoice.explain", fail)
+
+    assert (await alice.place.instead()).alternatives == ()
+    assert alice.place.leave()
+    await alice.refused()
+
+
+async def test_a_start_that_is_cancelled_leaves_no_place(waiting: Callable[..., Any]) -> None:
+    alice = await waiting()
+    alice.start.cancel()
+    await asyncio.wait({alice.start})
+
+    assert not alice.place.is_on
+    assert len(alice.hub.runtime(alice.spawner).preflight.line) == 0
+
+
+async def test_servers_that_ask_at_once_get_no_more_places_than_one_by_one(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    hub = hub_with(*FULL)
+    servers = [Waiting(hub, True) for _ in range(3)]
+    for number, server in enumerate(servers):
+        server.spawner.pod_name = f"server-{number}"
+        server.start = asyncio.ensure_future(server.spawner.run_pre_spawn_hook())
+    await settle()
+
+    assert len(hub.runtime(servers[0].spawner).preflight.line) == 1
+    for server in servers[1:]:
+        assert (await server.refused()).slug == "in-line"
+    assert servers[0].place.leave()
+    await servers[0].refused()
+
+
+TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists"}
+
+
+def tolerating(made: Any) -> Any:
+    """Admit a pod as the API server's ExtendedResourceToleration does."""
+    spec = made["spec"]
+    return {**made, "spec": {**spec, "tolerations": [*spec.get("tolerations", ()), TOLERATION]}}
+
+
+async def test_a_pod_waits_in_line_as_admission_makes_it(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    hub = hub_with(
+        ("Node", node("a", 1, taints=[TAINT])),
+        ("Pod", pod("x", 1, on="a", tolerations=[TOLERATION])),
+    )
+    hub.admission.answer = tolerating
+    alice = Waiting(hub, True)
+    await alice.begin()
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert alice.place.is_on
+    assert len(hub.admission.asked) <= 2
+
+    hub.view.remove_pod("x")
+
+    assert alice.start is not None
+    await asyncio.wait_for(alice.start, 5)
+
+
+def labelled(name: str, gpus: int) -> Any:
+    plain: Any = node(name, gpus)
+    plain["metadata"]["labels"]["kubernetes.io/hostname"] = name
+    return plain
+
+
+async def test_the_pod_that_is_sent_is_kept_off_a_node_that_somebody_ahead_holds(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    hub = hub_with(
+        *(("Node", labelled("large", 4)), ("Pod", pod("x", 3, on="large"))),
+        *(("Node", labelled("small", 1)), ("Pod", pod("y", 1, on="small"))),
+    )
+    alice = Waiting(hub, True)
+    line, four = hub.runtime(alice.spawner).preflight.line, proposal("four", 4)
+    ticket = line.ticket(four, "bob", 1.0)
+    assert ticket is not None
+    with line.join(ticket, four):
+        await alice.begin()
+        hub.view.remove_pod("y")
+        assert alice.start is not None
+        await asyncio.wait_for(alice.start, 5)
+
+    sent = await alice.spawner.get_pod_manifest()
+
+    assert "'NotIn'" in str(sent.spec.affinity)
+    assert "'large'" in str(sent.spec.affinity)
+
+
+async def test_who_has_a_place_keeps_it_if_a_node_goes_away_in_the_moment_of_the_call(
+    waiting: Callable[..., Any],
+) -> None:
+    alice = await waiting()
+    reservations = alice.hub.runtime(alice.spawner).preflight.reservations
+    alice.hub.view.remove_pod("x")
+    for _ in range(100):
+        await asyncio.sleep(0)
+        if len(reservations):
+            break
+
+    alice.hub.view.put("Node", node("a", 1, unschedulable=True))
+    await settle()
+
+    assert not alice.start.done()
+    assert len(reservations) == 0
+    alice.hub.view.put("Node", node("a", 1))
+    await asyncio.wait_for(alice.start, 5)
+
+
+class TellingItself(GPUSpawner):
+    """An administrator's class that tells how far a start is."""
+
+    async def progress(self) -> AsyncIterator[dict[str, Any]]:
+        yield {"progress": 50, "message": "Half-way."}
+
+
+async def test_a_server_whose_pages_nobody_can_see_needs_none(
+    hub_with: Callable[..., StillHub], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_line, "_LOOK_SECONDS", 0.01)
+    alice = Waiting(hub_with(*FULL), "here", TellingItself)
+    await alice.begin()
+    alice.place._seen -= LONG
+    await asyncio.sleep(0.02)
+    assert alice.place.is_on
+
+    alice.hub.view.remove_pod("x")
+
+    assert alice.start is not None
+    await asyncio.wait_for(alice.start, 5)
+
+
+async def test_no_alternative_is_offered_that_others_in_line_wait_for(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    hub = hub_with(("Node", node("n", 2)), ("Pod", pod("x", 1, on="n")))
+    alice = Waiting(hub, None)
+    alice.spawner.user_options = {"accelerator": "a100", "gpus": 2}
+    line, two = hub.runtime(alice.spawner).preflight.line, proposal("two", 2)
+    ticket = line.ticket(two, "bob", 1.0)
+    assert ticket is not None
+    with line.join(ticket, two):
+        await alice.begin()
+        offered = (await alice.refused()).on_form.alternatives
+
+    assert [it.grant.gpus for it in offered] == [0]

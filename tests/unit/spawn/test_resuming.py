@@ -1,0 +1,149 @@
+"""Servers that were in line when the hub ended are started again."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpuspawner.queue.kept import KeptPlace, KeptPlaces, Server, Wish
+from gpuspawner.queue.rules import QueueRules
+from gpuspawner.spawn import resuming
+
+
+class Hub:
+    """A hub's answers to starts; a server joins the line a moment after it was accepted."""
+
+    def __init__(self) -> None:
+        self.kept = KeptPlaces()
+        self.runtime: Any = SimpleNamespace(queue=QueueRules(is_on=True), kept_places=self.kept)
+        self.active: set[Server] = set()
+        self.states: dict[Server, object] = {}
+        self.statuses: dict[str, list[int]] = {}
+        self.asked: list[tuple[str, object]] = []
+        self.awaited: list[bool] = []
+
+    def stores(self, user: str, since: float, wish: Wish = Wish.ANYWAY) -> None:
+        place = KeptPlace(since, wish).written()
+        self.states[user, ""] = {"gpuspawner": {"place": place}}
+
+    async def start(self, user: str, server: str, options: dict[str, object]) -> int:
+        self.asked.append((user, options["wait"]))
+        self.awaited.append(self.kept.are_awaited)
+        await asyncio.sleep(0)
+        status = self.statuses.get(user, [202]).pop(0)
+        if status == 0:
+            raise TimeoutError
+        if status == 202:
+            self.kept.take((user, server))
+        return status
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
+    hub = Hub()
+
+    async def answers() -> bool:
+        return True
+
+    waiting = resuming.waiting
+    monkeypatch.setattr(waiting, "answers", answers)
+    monkeypatch.setattr(waiting, "start", hub.start)
+    monkeypatch.setattr(waiting, "stored_states", lambda _word: list(hub.states.items()))
+    monkeypatch.setattr(waiting, "stored_options", lambda *_server: {"gpus": 1})
+    monkeypatch.setattr(waiting, "is_active", lambda *server: server in hub.active)
+    monkeypatch.setattr(resuming, "_AGAIN_SECONDS", 0)
+    return hub
+
+
+async def test_they_are_started_in_the_order_of_their_places_with_their_wishes(hub: Hub) -> None:
+    hub.stores("bob", 20.0, Wish.HERE)
+    hub.stores("ann", 10.0)
+
+    await resuming.resume_all(hub.runtime)
+
+    assert hub.asked == [("ann", "anyway"), ("bob", "here")]
+    assert not hub.kept.are_awaited
+
+
+async def test_others_wait_for_them_even_if_the_hub_took_long_to_start(hub: Hub) -> None:
+    hub.kept._until = 0.0
+    hub.stores("ann", 10.0)
+
+    await resuming.resume_all(hub.runtime)
+
+    assert hub.awaited == [True]
+
+
+@pytest.mark.parametrize("state", [None, {}, {"gpuspawner": {"place": {"since": "soon"}}}])
+async def test_a_server_without_a_place_is_not_started(hub: Hub, state: object) -> None:
+    hub.states["ann", ""] = state
+
+    await resuming.resume_all(hub.runtime)
+
+    assert hub.asked == []
+
+
+async def test_a_server_that_has_started_already_is_not_started_again(hub: Hub) -> None:
+    hub.stores("ann", 10.0)
+    hub.active.add(("ann", ""))
+
+    await resuming.resume_all(hub.runtime)
+
+    assert hub.asked == []
+
+
+async def test_without_a_line_nobody_is_started(hub: Hub) -> None:
+    hub.stores("ann", 10.0)
+    hub.runtime.queue = QueueRules()
+
+    await resuming.resume_all(hub.runtime)
+
+    assert hub.asked == []
+
+
+async def test_a_start_that_the_hub_can_t_take_yet_is_tried_again(hub: Hub) -> None:
+    hub.stores("ann", 10.0)
+    hub.statuses["ann"] = [503, 429, 400, 202]
+
+    await resuming.resume_all(hub.runtime)
+
+    assert len(hub.asked) == 4
+    assert not hub.kept.are_awaited
+
+
+@pytest.mark.parametrize("answer", [403, 404, 409, 0])
+async def test_who_can_t_be_started_any_more_is_awaited_no_longer(hub: Hub, answer: int) -> None:
+    hub.stores("ann", 10.0)
+    hub.stores("bob", 20.0)
+    hub.statuses["ann"] = [answer]
+
+    await resuming.resume_all(hub.runtime)
+
+    assert [user for user, _ in hub.asked] == ["ann", "bob"]
+    assert not hub.kept.are_awaited
+
+
+async def test_an_owner_who_was_faster_keeps_the_place(hub: Hub) -> None:
+    hub.kept.keep(("ann", ""), KeptPlace(10.0, Wish.ANYWAY))
+    hub.active.add(("ann", ""))
+    hub.statuses["ann"] = [400]
+
+    await resuming.resume(hub.runtime, ("ann", ""))
+
+    assert hub.kept.find(("ann", "")) is not None
+
+
+async def test_nobody_waits_for_long_for_one_who_doesn_t_come_back(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resuming, "_NEXT_SECONDS", 0.0)
+    hub.stores("ann", 10.0)
+    hub.stores("bob", 20.0)
+    hub.statuses["ann"] = [503] * 100 + [202]
+
+    await resuming.resume_all(hub.runtime)
+
+    assert ("bob", "anyway") in hub.asked[:20]
