@@ -68,9 +68,14 @@ _show_pyenv_pythons()
 FIRST_PYTHON = next((version for version in PYTHONS if shutil.which(f"python{version}")), None)
 
 
+def _names_some(session: nox.Session) -> bool:
+    """Whether tests are named after `--`."""
+    return any(Path(word.partition("::")[0]).exists() for word in session.posargs)
+
+
 def _pytest(session: nox.Session, *arguments: str, tests: Sequence[str], without: str = "") -> None:
     """Run these tests except those with the mark, or the tests named after `--`."""
-    names_some = any(Path(word.partition("::")[0]).exists() for word in session.posargs)
+    names_some = _names_some(session)
     chosen = session.posargs if names_some else [*tests, *session.posargs]
     left_out = ("-m", f"not {without}") if without and not names_some else ()
     session.run("python", "-m", "pytest", *SLOWEST, *arguments, *left_out, *chosen)
@@ -142,12 +147,14 @@ def oldest_hub(session: nox.Session) -> None:
 def cluster(session: nox.Session) -> None:
     """Run the tests with the local control plane or Chromium, and those of the package.
 
-    One run of all keeps two cores busy to the end; separate runs would not.
+    One run of most keeps two cores busy to the end; only those that watch the clock run alone.
     """
     session.install("-e", ".[test,browser]", *NEWEST_HUB)
     session.env["CHROMIUM"] = _chromium(session)
     _build_control_plane(session)
-    _pytest(session, *FIVE_AT_ONCE, tests=CLUSTER)
+    _pytest(session, *FIVE_AT_ONCE, tests=CLUSTER, without="alone")
+    if not _names_some(session):
+        session.run("python", "-m", "pytest", *SLOWEST, "-m", "alone", *CLUSTER)
 
 
 @nox.session

@@ -13,6 +13,7 @@ PARTS = (
     "first_list",
     "form",
     "policies",
+    "line",
     "spawning",
     "failing_starts",
 )

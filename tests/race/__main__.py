@@ -12,13 +12,16 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.race import policies
+from tests.race import lines, policies
+from tests.race.line_stage import GPUS, line_stage
+from tests.race.lines import LINE_RACES, LineRace
 from tests.race.policies import POLICY_RACES, PolicyRace
 from tests.race.policy_stage import policy_stage
 from tests.race.race import RACES, Race, Result, run
 from tests.race.stage import stage
 
-ALL: tuple[Race | PolicyRace, ...] = (*RACES, *POLICY_RACES)
+AnyRace = Race | PolicyRace | LineRace
+ALL: tuple[AnyRace, ...] = (*RACES, *POLICY_RACES, *LINE_RACES)
 
 _COLUMNS = (
     "accepted",
@@ -58,7 +61,7 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def _races(places: str) -> list[Race | PolicyRace]:
+def _races(places: str) -> list[AnyRace]:
     if places == "all":
         return list(ALL)
     known = {str(place): race for place, race in enumerate(ALL)}
@@ -78,6 +81,8 @@ def main() -> int:
     wrong = bool(for_gpus) and _race_for_gpus(for_gpus, asked.people, asked.rounds, seed)
     if for_limits:
         wrong |= _race_for_limits(for_limits, asked.people // 2, asked.rounds, seed)
+    if in_line := [race for race in asked.races if isinstance(race, LineRace)]:
+        wrong |= _race_in_line(in_line, asked.people, asked.rounds, seed)
     return int(wrong)
 
 
@@ -110,6 +115,21 @@ def _race_for_limits(races: list[PolicyRace], people: int, rounds: int, seed: in
             print("\n  ".join([f"{race.name} (seed {seed})", *summed.lines()]), flush=True)
             wrong |= bool(summed.wrong)
     print("WRONG" if wrong else "0 limits exceeded, 0 wrong refusals")
+    return wrong
+
+
+def _race_in_line(races: list[LineRace], people: int, rounds: int, seed: int) -> bool:
+    """Run these races; return whether an outcome was wrong."""
+    print(f"{people} people wait in line for {GPUS} GPUs; each round", flush=True)
+    wrong = False
+    with tempfile.TemporaryDirectory() as folder, line_stage(Path(folder)) as set_up:
+        for race in races:
+            for number in range(rounds):
+                result = lines.run(race, set_up, people, seed + number)
+                told = [f"{race.name} (seed {seed + number})", *result.lines()]
+                print("\n  ".join(told), flush=True)
+                wrong |= bool(result.wrong)
+    print("WRONG" if wrong else "everybody was served, in the promised order")
     return wrong
 
 

@@ -1,0 +1,235 @@
+"""A race for places in line: a hundred people wait for fifteen GPUs, and servers end at random."""
+
+from __future__ import annotations
+
+import random
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import requests
+
+from localcluster.client import unless_gone
+from tests.race.beside import beside
+from tests.race.line_stage import GPUS, NAMESPACE, LineStage
+from tests.race.pages import open_pages
+from tests.race.timeline import Timeline
+
+_PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_IDLE_SECONDS = 1.0
+"""How long a GPU may be free while somebody waits for one."""
+_RECOVERY_SECONDS = 4.0
+"""The same if the hub or the API server has just come back: watches have to be opened again."""
+_HOLD_SECONDS = 1.5
+"""How long a server runs, on average."""
+
+_CLOSERS = 3
+"""One in so many people closes the page now and then, in the race about that."""
+
+Trouble = Callable[[LineStage, random.Random], AbstractContextManager[None]]
+
+
+@dataclass(frozen=True)
+class LineRace:
+    """The settings of a race.
+
+    Attributes:
+        name: Its name in the table.
+        trouble: What goes wrong meanwhile.
+        loses: Whether starts may be cut, so that their owners have to ask again.
+        idle: For how long a GPU may be free while somebody waits for one, in seconds.
+        wish: What people send as ``wait``: with "here", they need an open page.
+    """
+
+    name: str
+    trouble: Trouble = lambda _stage, _dice: nullcontext()
+    loses: bool = False
+    idle: float = _IDLE_SECONDS
+    wish: bool | str = True
+
+    @property
+    def options(self) -> dict[str, object]:
+        """What everybody asks for."""
+        return {"accelerator": "gpu", "gpus": 1, "wait": self.wish}
+
+    def closers(self, names: Sequence[str]) -> Sequence[str]:
+        """Those whose pages are closed now and then; others may go ahead of them meanwhile."""
+        return names[::_CLOSERS] if self.wish == "here" else ()
+
+
+@dataclass
+class LineResult:
+    """What became of all.
+
+    Attributes:
+        served: Who got a server, in order.
+        cut: Whose start was cut after the call.
+        most: The most GPUs in use at once.
+        idle: For how long a GPU was free while somebody waited, at most, in seconds; without the
+            time during which the hub or the API server was away.
+        wrong: What must not happen, one sentence each.
+    """
+
+    served: list[str] = field(default_factory=list)
+    cut: list[str] = field(default_factory=list)
+    most: int = 0
+    idle: float = 0.0
+    seconds: float = 0.0
+    wrong: list[str] = field(default_factory=list)
+
+    def lines(self) -> Iterator[str]:
+        """Yield what the table says."""
+        yield (
+            f"{len(self.served)} served, {len(self.cut)} cut, at most {self.most} GPUs at once, "
+            f"a GPU idle for {self.idle:.2f} s at most, {self.seconds:.0f} s"
+        )
+        yield from (f"WRONG: {it}" for it in self.wrong)
+
+
+@contextmanager
+def restarting(stage: LineStage, dice: random.Random) -> Iterator[None]:
+    """Restart the hub twice, once by force."""
+
+    def restart() -> None:
+        for end in (stage.hub.end, stage.hub.kill):
+            time.sleep(dice.uniform(2.0, 4.0))
+            with stage.away():
+                end()
+                stage.hub.begin()
+                stage.hub.until_it_serves()
+
+    with beside(restart, threading.Event()):
+        yield
+
+
+@contextmanager
+def without_the_api_server(stage: LineStage, dice: random.Random) -> Iterator[None]:
+    """Restart the API server twice."""
+
+    def restart() -> None:
+        for _ in range(2):
+            time.sleep(dice.uniform(1.0, 3.0))
+            with stage.away():
+                stage.cluster.restart_apiserver()
+
+    with beside(restart, threading.Event()):
+        yield
+
+
+@contextmanager
+def cutting(stage: LineStage, dice: random.Random) -> Iterator[None]:
+    """Cut the hub's watches at random."""
+    with stage.proxy.cutting_idle(dice):
+        yield
+
+
+@contextmanager
+def closing_pages(stage: LineStage, dice: random.Random) -> Iterator[None]:
+    """Let one person in three close the page now and then."""
+    names = sorted(_servers(stage))
+    close = names[::_CLOSERS]
+    stay = [name for name in names if name not in close]
+    with open_pages(stage.hub.url, stay, close, dice):
+        yield
+
+
+LINE_RACES = (
+    LineRace("in line, undisturbed"),
+    LineRace("in line, watches cut", cutting),
+    LineRace("in line, API server restarted", without_the_api_server, idle=_RECOVERY_SECONDS),
+    LineRace("in line, hub restarted", restarting, loses=True, idle=_RECOVERY_SECONDS),
+    LineRace("in line, pages closed", closing_pages, wish="here"),
+)
+
+
+def run(race: LineRace, stage: LineStage, people: int, seed: int) -> LineResult:
+    """Let everybody join, in order; stop servers at random until all have had one."""
+    dice, result = random.Random(seed), LineResult()
+    names = [f"p{number:03}" for number in range(people)]
+    began = time.monotonic()
+    here = [name for name in names if name not in race.closers(names)]
+    timeline = Timeline(stage.cluster, NAMESPACE, len(here))
+    with timeline.following():
+        for name in names:
+            answer = stage.hub.start(name, race.options)
+            if answer.status_code not in (201, 202):
+                result.wrong.append(f"{name} was answered {answer.status_code}: {answer.text}")
+        with race.trouble(stage, dice):
+            _serve_all(stage, race, names, dice, result)
+    result.seconds = time.monotonic() - began
+    result.idle = timeline.longest_idle(stage.absent)
+    _judge(result, timeline, names, race)
+    for pod in stage.hub.pods.all():
+        with unless_gone():
+            stage.cluster.api.delete(f"{_PODS}/{pod['metadata']['name']}", 0)
+    return result
+
+
+def _serve_all(
+    stage: LineStage, race: LineRace, names: list[str], dice: random.Random, result: LineResult
+) -> None:
+    """Stop each server some time after it was ready; who was cut asks again."""
+    waiting, stops = set(names), dict[str, float]()
+    deadline = time.monotonic() + 300
+    while waiting or stops:
+        assert time.monotonic() < deadline, f"never served: {sorted(waiting)}"
+        now = time.monotonic()
+        with suppress(requests.RequestException):
+            for name, server in _servers(stage).items():
+                if name in waiting and server.get("ready"):
+                    waiting.discard(name)
+                    result.served.append(name)
+                    stops[name] = now + dice.uniform(0, 2 * _HOLD_SECONDS)
+                elif name in waiting and not server.get("pending") and name in _called(stage):
+                    result.cut.append(name)
+                    stage.hub.start(name, race.options)
+            for name in [it for it, at in stops.items() if at <= now]:
+                if stage.hub.api("DELETE", f"/users/{name}/server").status_code in (202, 204):
+                    del stops[name]
+        time.sleep(0.1)
+
+
+def _called(stage: LineStage) -> set[str]:
+    """Return those whose turn it has been; the hub may have cut their starts since."""
+    return set(re.findall(r"It is the turn of (\S+) in line", stage.hub.log))
+
+
+def _servers(stage: LineStage) -> dict[str, dict[str, Any]]:
+    """Return everybody's default server; an empty one for those without."""
+    users = stage.hub.api("GET", "/users?include_stopped_servers=1").json()
+    return {it["name"]: it.get("servers", {}).get("", {}) for it in users}
+
+
+def _judge(result: LineResult, timeline: Timeline, names: list[str], race: LineRace) -> None:
+    result.most = timeline.most
+    result.wrong += timeline.errors
+    created = [it for it in timeline.created if it not in result.cut]
+    if result.most > GPUS:
+        result.wrong.append(f"{result.most} GPUs were in use at once")
+    twice = {it for it in created if created.count(it) > 1}
+    if twice:
+        result.wrong.append(f"started twice: {sorted(twice)}")
+    if set(created) != set(names) - set(result.cut):
+        result.wrong.append("somebody never got a server")
+    here = [it for it in created if it not in race.closers(names)]
+    if late := _late(here, names):
+        result.wrong.append(f"not in the promised order: {late}")
+    if result.idle > race.idle:
+        result.wrong.append(f"a GPU was idle for {result.idle:.2f} s")
+    if not race.loses and result.cut:
+        result.wrong.append(f"cut: {result.cut}")
+
+
+def _late(created: list[str], names: list[str]) -> list[str]:
+    """Return who was served after somebody further back than those who are called together."""
+    places = {name: place for place, name in enumerate(names)}
+    found, furthest = [], -1
+    for name in created:
+        if places[name] < furthest - GPUS:
+            found.append(name)
+        furthest = max(furthest, places[name])
+    return found
