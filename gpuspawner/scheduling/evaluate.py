@@ -2,18 +2,16 @@
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from typing import TypeVar
 
 import msgspec
 
-from gpuspawner.kube.objects import UNDECODABLE, strict_convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.kube.storage import PersistentVolumeClaim
 
 from .certainty import doubts, uncertain, unknown_storage
 from .failures import Excluded, Failures
 from .filters import Filters
+from .given import PlainOrClaim, PlainOrPod, parsed, parsed_claims
 from .labels import SelectorError
 from .node_info import NodeInfo, pod_info
 from .node_resources_fit import fits
@@ -22,11 +20,6 @@ from .preemption import Preemption, preempt
 from .state import ClusterState
 from .static_filters import Screen, Unfit
 from .verdict import Outcome, Unknown, Verdict, Why
-
-PlainOrPod = Mapping[str, object] | Pod
-PlainOrClaim = Mapping[str, object] | PersistentVolumeClaim
-
-_T = TypeVar("_T", Pod, PersistentVolumeClaim)
 
 
 def evaluate(
@@ -51,27 +44,34 @@ def explain(
     return _judged(state, pod, new_claims, _all_failures)
 
 
-def fits_somewhere(state: ClusterState, pod: PlainOrPod) -> bool:
-    """Return whether a pod, whose claims exist, fits on any node; stops at the first."""
-    return next(fitting_nodes(state, pod), None) is not None
+def fits_somewhere(
+    state: ClusterState, pod: PlainOrPod, *, new_claims: Iterable[PlainOrClaim] = ()
+) -> bool:
+    """Return whether a pod fits on any node now, as `evaluate`; stops at the first."""
+    return next(fitting_nodes(state, pod, new_claims=new_claims), None) is not None
 
 
 def fitting_nodes(
-    state: ClusterState, pod: PlainOrPod, besides: Container[str] = ()
+    state: ClusterState,
+    pod: PlainOrPod,
+    besides: Container[str] = (),
+    *,
+    new_claims: Iterable[PlainOrClaim] = (),
 ) -> Iterator[str]:
-    """Find the nodes on which a pod, whose claims exist, fits, one by one; not those *besides*."""
-    parsed = _parsed(pod, Pod)
-    if isinstance(parsed, str) or unknown_storage(state, parsed, ()):
+    """Find the nodes on which a pod fits, one by one; not those *besides*."""
+    wanted = parsed(pod, Pod)
+    claims = parsed_claims(new_claims)
+    if isinstance(wanted, str) or isinstance(claims, str) or unknown_storage(state, wanted, claims):
         return
     try:
-        filters = Filters(state, parsed)
+        filters = Filters(state, wanted, claims)
     except (QuantityError, SelectorError):
         return
     if filters.rejected is not None or any(doubt.may_refuse for doubt in doubts(filters)):
         return
     yield from (
         node.name
-        for node in filters.screen().able
+        for node in _with_spare_devices(filters)
         if node.name not in besides
         and (filters.names is None or node.name in filters.names)
         and fits(filters.asked, node.free)
@@ -87,11 +87,11 @@ def fits_on(
     info = state.nodes.get(node)
     if info is None:
         return False
-    extra = [_parsed(other, Pod) for other in extra_pods]
+    extra = [parsed(other, Pod) for other in extra_pods]
     assumed = tuple(pod_info(o, state.rules, node) for o in extra if isinstance(o, Pod))
     if len(assumed) < len(extra) or any(other.problem for other in assumed):
         return None
-    target = _parsed(pod, Pod)
+    target = parsed(pod, Pod)
     if isinstance(target, str):
         return None
     try:
@@ -121,24 +121,21 @@ def _judged(
     new_claims: Iterable[PlainOrClaim],
     failures_of: Callable[[Filters, _Found], Mapping[str, Failures]],
 ) -> Verdict:
-    parsed = _parsed(pod, Pod)
-    if isinstance(parsed, str):
-        return _not_understood(state, parsed)
-    claims: list[PersistentVolumeClaim] = []
-    for claim in new_claims:
-        known = _parsed(claim, PersistentVolumeClaim)
-        if isinstance(known, str):
-            return _not_understood(state, known)
-        claims.append(known)
+    wanted = parsed(pod, Pod)
+    if isinstance(wanted, str):
+        return _not_understood(state, wanted)
+    claims = parsed_claims(new_claims)
+    if isinstance(claims, str):
+        return _not_understood(state, claims)
     try:
-        unknown = unknown_storage(state, parsed, claims)
+        unknown = unknown_storage(state, wanted, claims)
         if unknown:
             # If the other rules refuse the pod, its claims can't change that.
-            filters = Filters(state, _without_volumes(parsed))
+            filters = Filters(state, _without_volumes(wanted))
             found = _search(filters)
             if not found.feasible:
                 return _refused(filters, found, doubts(filters))
-        filters = Filters(state, parsed, claims)
+        filters = Filters(state, wanted, claims)
     except (QuantityError, SelectorError) as error:
         return _not_understood(state, str(error))
     unknown += doubts(filters)
@@ -155,7 +152,7 @@ def _search(filters: Filters) -> _Found:
     screen = filters.screen()
     doubtful: list[Unknown] = []
     feasible: list[str] = []
-    for node in _candidates(filters, screen):
+    for node in _candidates(filters):
         if state.has_undecodable or node.doubtful:
             doubt = uncertain(state, node)
             if doubt is not None:
@@ -165,9 +162,9 @@ def _search(filters: Filters) -> _Found:
     return _Found(len(state.nodes), screen, tuple(feasible), tuple(doubtful))
 
 
-def _candidates(filters: Filters, screen: Screen) -> list[NodeInfo]:
+def _candidates(filters: Filters) -> list[NodeInfo]:
     """Return the nodes that fit, and the nodes whose resources are unknown."""
-    nodes: Iterable[NodeInfo] = screen.able
+    nodes = _with_spare_devices(filters)
     if filters.names is not None:
         nodes = [node for node in nodes if node.name in filters.names]
     asked = filters.asked
@@ -175,6 +172,15 @@ def _candidates(filters: Filters, screen: Screen) -> list[NodeInfo]:
     if filters.simple and not filters.state.has_nominations:
         return roomy
     return [node for node in roomy if node.problem or filters.admits(node)]
+
+
+def _with_spare_devices(filters: Filters) -> Iterable[NodeInfo]:
+    """Return the nodes that pass the static rules; not all of those that have no device left."""
+    screen, asked = filters.screen(), filters.asked
+    if not asked or "/" not in asked[0][0]:
+        return screen.able
+    spare = filters.state.spare.on(asked[0][0])
+    return screen.able if len(spare) > len(screen.able) else screen.passing_of(spare)
 
 
 def _no_failures(_filters: Filters, _found: _Found) -> dict[str, Failures]:
@@ -274,16 +280,6 @@ def _not_understood(state: ClusterState, problem: str) -> Verdict:
         nodes=len(state.nodes),
         unknown=(Unknown(Why.UNDECODABLE_POD, problem, may_admit=True),),
     )
-
-
-def _parsed(thing: Mapping[str, object] | _T, type_: type[_T]) -> _T | str:
-    """Return the object, or why it can't be decoded. It needs no name."""
-    if isinstance(thing, type_):
-        return thing
-    try:
-        return strict_convert(thing, type_)
-    except UNDECODABLE as error:
-        return str(error)
 
 
 def _without_volumes(pod: Pod) -> Pod:

@@ -2,26 +2,28 @@
 
 from collections.abc import Iterable
 
-from gpuspawner.kube.objects import UNDECODABLE, Manifest, strict_convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.kube.storage import PersistentVolumeClaim
 
 from .filters import Filters
+from .given import PlainOrClaim, parsed_claims
 from .labels import SelectorError
 from .outcome import could_hold
 from .state import ClusterState
 
 
-def reach(state: ClusterState, pod: Pod, new_claims: Iterable[Manifest] = ()) -> frozenset[str]:
+def reach(state: ClusterState, pod: Pod, new_claims: Iterable[PlainOrClaim] = ()) -> frozenset[str]:
     """Return the nodes that could hold a pod once other pods end; none if it can't be understood.
 
-    A verdict names these only if the pod fits nowhere now (`Verdict.busy`).
+    A verdict names these only if the pod fits nowhere now (`Verdict.busy`). They change only with
+    `ClusterState.lasting_version`, and include those on which it fits now.
     """
+    claims = parsed_claims(new_claims)
+    if isinstance(claims, str):
+        return frozenset()
     try:
-        claims = [strict_convert(it, PersistentVolumeClaim) for it in new_claims]
         filters = Filters(state, pod, claims)
-    except (*UNDECODABLE, QuantityError, SelectorError):
+    except (QuantityError, SelectorError):
         return frozenset()
     if filters.rejected is not None:
         return frozenset()

@@ -23,6 +23,7 @@ from .node_images import NodeImages
 from .node_info import NodeInfo, Nominated, PodInfo, pod_info, pod_key
 from .pod_index import PodIndex
 from .rules import DEFAULT_RULES, Rules
+from .spare_devices import SpareDevices
 from .static_filters import Screening
 from .storage_index import StorageIndex, object_key
 from .undecodable import UndecodableObjects
@@ -42,7 +43,10 @@ class ClusterState:
         self.rules = rules
         self.version = 0
         """Increases with every change that can affect a verdict."""
+        self._passing = 0
+        """How many of these changes were those of pods that will end."""
         self.bound = PodIndex()
+        self.spare = SpareDevices()
         self.storage = StorageIndex()
         self.images = NodeImages()
         """What the nodes have of images; has a version of its own."""
@@ -100,6 +104,11 @@ class ClusterState:
                 for plain in objects:
                     state.put(convert(kind, plain))
         return state
+
+    @property
+    def lasting_version(self) -> int:
+        """Increases with every change that can affect where a pod could run if others ended."""
+        return self.version - self._passing
 
     # --- what is known
 
@@ -227,13 +236,15 @@ class ClusterState:
         if self.bound.find(key) == info:
             return
         self._drop_pod(key)
-        self.version += 1
+        self._count_change(info)
         self.bound.add(info)
-        self._home(info.node).add(info)
+        home = self._home(info.node)
+        home.add(info)
+        self.spare.note_pod(home, info)
 
     def _put_unbound(self, key: str, pod: Pod) -> None:
         self._drop_pod(key)
-        self.version += 1
+        self._count_change(None)
         self._unbound[key] = pod
         node = pod.status.nominated_node_name
         if node:
@@ -243,16 +254,23 @@ class ClusterState:
     def _drop_pod(self, key: str) -> None:
         unbound = self._unbound.pop(key, None)
         if unbound is not None:
-            self.version += 1
+            self._count_change(None)
             self._drop_nomination(unbound.status.nominated_node_name, key)
         info = self.bound.discard(key)
         if info is None:
             return
-        self.version += 1
+        self._count_change(info)
         home = self._home(info.node)
         home.discard(key)
+        self.spare.note_pod(home, info)
         if not home.pods:
             self._homeless.pop(info.node, None)
+
+    def _count_change(self, pod: PodInfo | None) -> None:
+        """Count the change of a pod; None if it has no node."""
+        self.version += 1
+        if pod is None or not pod.staying:
+            self._passing += 1
 
     def _drop_nomination(self, node: str, key: str) -> None:
         nominated = self._nominated.get(node)
@@ -276,6 +294,7 @@ class ClusterState:
             info = self._homeless.pop(name) if name in self._homeless else NodeInfo(name)
             self._nodes[name] = info
         if info.set_node(node.without_images()):
+            self.spare.note(info)
             self._changed(name)
 
     def _drop_node(self, name: str) -> None:
@@ -283,6 +302,7 @@ class ClusterState:
         if info is None:
             return
         self.images.drop(name)
+        self.spare.drop(name)
         if info.pods:
             info.node = None
             self._homeless[name] = info

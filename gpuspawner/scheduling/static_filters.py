@@ -6,7 +6,7 @@ the changed nodes again.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar, cast
 
 from .failures import Failure, Failures, resolvable
@@ -91,6 +91,11 @@ class Screen:
                 generations[node.name] = node.generation
                 kept.put(node.name, lacking(asked, node.free, node.allocatable))
         return kept
+
+    def passing_of(self, names: Iterable[str]) -> list[NodeInfo]:
+        """Return those of these nodes that pass, sorted by name."""
+        known = (self._judged[name] for name in sorted(names) if name in self._judged)
+        return [node for node, failure in known if failure is None]
 
     def refresh(self, nodes: Mapping[str, NodeInfo]) -> None:
         """Judge the stale nodes."""

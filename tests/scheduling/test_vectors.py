@@ -13,8 +13,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from gpuspawner.kube.objects import convert
+from gpuspawner.kube.pods import Pod
 from gpuspawner.scheduling import ClusterState, Outcome, Verdict, evaluate, explain
-from gpuspawner.scheduling.evaluate import fits_somewhere
+from gpuspawner.scheduling.evaluate import fits_somewhere, fitting_nodes
+from gpuspawner.scheduling.reach import reach
 
 VECTORS = sorted((Path(__file__).parent / "vectors").glob("*.jsonl.gz"))
 EACH_FILE = pytest.mark.parametrize(
@@ -73,7 +76,26 @@ def agree(state: ClusterState, pod: dict[str, Any]) -> bool:
         essence(short) == essence(full)
         and (bool(short.feasible) or short.reasons == full.reasons)
         and fits_somewhere(state, pod) == (short.outcome is Outcome.FITS)
+        and tuple(fitting_nodes(state, pod)) == fitting(short)
+        and reaches(state, pod, short)
     )
+
+
+def fitting(verdict: Verdict) -> tuple[str, ...]:
+    return verdict.feasible if verdict.outcome is Outcome.FITS else ()
+
+
+def reaches(state: ClusterState, pod: dict[str, Any], verdict: Verdict) -> bool:
+    """Whether `reach` names the nodes on which a pod fits, or those that are busy."""
+    decoded = convert("Pod", pod)
+    found = reach(state, decoded) if isinstance(decoded, Pod) else frozenset[str]()
+    match verdict.outcome:
+        case Outcome.FITS:
+            return found.issuperset(verdict.feasible)
+        case Outcome.BUSY:
+            return found == set(verdict.busy)
+        case _:
+            return True
 
 
 def essence(verdict: Verdict) -> tuple[Any, ...]:

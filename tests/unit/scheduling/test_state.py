@@ -138,6 +138,25 @@ def test_the_version_increases_with_every_change(state):
     assert state.version > before
 
 
+def test_what_lasts_changes_with_everything_but_pods_that_will_end(state):
+    def changes(change):
+        before = state.lasting_version
+        change()
+        return state.lasting_version > before
+
+    stays = {"ownerReferences": [{"kind": "DaemonSet", "name": "x", "controller": True}]}
+    zone_b = {**NODE, "metadata": {"name": "gpu-1", "labels": {"zone": "b"}}}
+
+    assert not changes(lambda: put(state, "Pod", pod("q", node="")))
+    assert not changes(lambda: put(state, "Pod", pod("q")))
+    assert not changes(lambda: state.remove("Pod", "hub", "q"))
+    assert changes(lambda: put(state, "Pod", pod("d", metadata=stays)))
+    assert changes(lambda: state.remove("Pod", "hub", "d"))
+    assert changes(lambda: put(state, "Node", zone_b))
+    assert changes(lambda: put(state, "Namespace", {"metadata": {"name": "hub"}}))
+    assert changes(lambda: state.mark_unknown("Pod"))
+
+
 RESIZED = pod(
     spec={
         "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}],
