@@ -43,6 +43,7 @@ import sys
 c.KubeSpawner.cmd = [sys.executable, "-m", "jupyterhub.singleuser", "--allow-root"]
 c.KubeSpawner.environment = {{"JUPYTER_CONFIG_PATH": {folder!r}}}
 c.KubeSpawner.poll_interval = 1
+c.KubeSpawner.http_timeout = 120  # a Jupyter server needs more than half a minute on a busy machine
 """
 
 
