@@ -1,5 +1,6 @@
 """What the line asks about nodes, answered by verdicts and reservations."""
 
+import time
 from collections.abc import Callable, Collection, Hashable, Sequence
 
 from gpuspawner.kube.objects import Undecodable
@@ -9,9 +10,13 @@ from gpuspawner.preflight.reservations import Reservations
 from gpuspawner.preflight.verdicts import Verdicts
 from gpuspawner.queue.room import Amounts, KnownEnd
 from gpuspawner.queue.ticket import Key, Ticket
+from gpuspawner.scheduling.node_resources_fit import fits
+from gpuspawner.scheduling.reach import reach
 from gpuspawner.scheduling.state import ClusterState
 
 _NOWHERE: frozenset[str] = frozenset()
+_KEPT = 10_000
+"""For how many tickets the nodes are kept that they could use."""
 
 
 class LineRoom:
@@ -38,17 +43,31 @@ class LineRoom:
         self._proposal = proposal
         self._called = called
         self._reaches: dict[tuple[Key, Hashable], frozenset[str]] = {}
+        self._alike: dict[frozenset[str], frozenset[str]] = {}
+        self._meeting: dict[tuple[frozenset[str], frozenset[str]], bool] = {}
+        self._ends: dict[str, tuple[tuple[int, int] | None, Sequence[KnownEnd]]] = {}
         self._version = -1
 
     def fitting(self, ticket: Ticket) -> Collection[str]:
         """As `Room.fitting`; none if the promise wouldn't be certain."""
+        if not self._have_enough(ticket):
+            return _NOWHERE
         subject = self._proposal(ticket.key).subject
-        if isinstance(subject, Undecodable):
+        if isinstance(subject, Undecodable) or not self._verdicts.nodes(subject):
             return _NOWHERE
         demand = self._verdicts.demand(subject)
         if demand is None or not self._reservations.has_room(ticket.key, demand):
             return _NOWHERE
         return _NOWHERE if demand.nodes is None else demand.nodes
+
+    def _have_enough(self, ticket: Ticket) -> bool:
+        """Whether any node has enough left; verdicts cost a hundred times as much."""
+        device = next((it for it in ticket.requests if "/" in it), None)
+        if device is None:
+            return True
+        nodes, asked = self._state.nodes, tuple(ticket.requests.items())
+        spare = self._state.spare.on(device)
+        return any(fits(asked, nodes[name].free) for name in spare if name in nodes)
 
     def is_promised(self, ticket: Ticket) -> bool:
         """Whether all room for a server is promised to others."""
@@ -57,18 +76,39 @@ class LineRoom:
         return demand is not None and not self._reservations.has_room(ticket.key, demand)
 
     def possible(self, ticket: Ticket) -> frozenset[str]:
-        """As `Room.possible`; each who waits asks about one ticket of each lane, all the time."""
-        if self._version != self._state.version:
-            self._version = self._state.version
-            self._reaches.clear()
+        """As `Room.possible`; equal sets are the same object."""
+        self._forget_if_changed()
         asked = ticket.key, ticket.needs
         if asked not in self._reaches:
-            self._reaches[asked] = self._reach(ticket)
+            if len(self._reaches) >= _KEPT:
+                self._reaches.clear()
+            found = self._reach(ticket)
+            self._reaches[asked] = self._alike.setdefault(found, found)
         return self._reaches[asked]
+
+    def meet(self, one: Ticket, other: Ticket) -> bool:
+        """Whether there is a node that is possible for both.
+
+        Each who waits asks this about one ticket of each lane, all the time.
+        """
+        both = self.possible(one), self.possible(other)
+        if both not in self._meeting:
+            self._meeting[both] = not both[0].isdisjoint(both[1])
+        return self._meeting[both]
+
+    def _forget_if_changed(self) -> None:
+        if self._version != self._state.lasting_version:
+            self._version = self._state.lasting_version
+            self._reaches.clear()
+            self._alike.clear()
+            self._meeting.clear()
+            self._ends.clear()
 
     def _reach(self, ticket: Ticket) -> frozenset[str]:
         subject = self._proposal(ticket.key).subject
-        return _NOWHERE if isinstance(subject, Undecodable) else self._verdicts.reach(subject)
+        if isinstance(subject, Undecodable):
+            return _NOWHERE
+        return reach(self._state, subject.pod, subject.new_claims)
 
     def free(self, node: str) -> Amounts:
         """As `Room.free`, without promises: nobody knows to which node they lead."""
@@ -81,9 +121,16 @@ class LineRoom:
         return info.allocatable if info else {}
 
     def ends(self, node: str) -> Sequence[KnownEnd]:
-        """As `Room.ends`."""
+        """As `Room.ends`, but for a second at a time."""
         info = self._state.nodes.get(node)
-        return self._durations.ends(info) if info else ()
+        if info is None:
+            return ()
+        moment = info.generation, int(time.monotonic())
+        known, ends = self._ends.get(node, (None, ()))
+        if known != moment:
+            ends = self._durations.ends(info)
+            self._ends[node] = moment, ends
+        return ends
 
     def promise(self, ticket: Ticket, kept_off: frozenset[str]) -> bool:
         """As `Room.promise`."""

@@ -12,10 +12,9 @@ from gpuspawner.kube.pods import Affinity, Pod, Volume
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.storage import PersistentVolume, PersistentVolumeClaim
 from gpuspawner.preflight.contention import Demand, requests_with_pod
-from gpuspawner.scheduling.evaluate import evaluate, fits_somewhere
+from gpuspawner.scheduling.evaluate import evaluate, fits_somewhere, fitting_nodes
 from gpuspawner.scheduling.node_info import host_ports
 from gpuspawner.scheduling.pod_claims import with_default_class
-from gpuspawner.scheduling.reach import reach
 from gpuspawner.scheduling.requests import pod_requests
 from gpuspawner.scheduling.rules import DEFAULT_RULES
 from gpuspawner.scheduling.state import ClusterState
@@ -43,9 +42,9 @@ class Verdicts:
         self._state = state
         self._version = -1
         self._verdicts: dict[Shape, Verdict] = {}
-        self._fitting: set[Shape] = set()
+        self._fitting: dict[Shape, bool] = {}
+        self._nodes: dict[Shape, frozenset[str]] = {}
         self._demands: dict[Shape, Demand | None] = {}
-        self._reaches: dict[Shape, frozenset[str]] = {}
         self._alike: dict[object, Demand] = {}
         self._repelling = False
         """Whether a running pod keeps others away by its anti-affinity."""
@@ -59,29 +58,23 @@ class Verdicts:
             self._verdicts[shape] = verdict
         return verdict
 
-    def reach(self, subject: Subject) -> frozenset[str]:
-        """Return the nodes on which the pod fits now, or would if other pods ended."""
-        shape = self.shape(subject)
-        if shape not in self._reaches:
-            verdict = self.verdict(subject)
-            could_hold = (
-                reach(self._state, subject.pod, subject.new_claims)
-                if verdict.feasible  # else, the verdict says so itself
-                else verdict.busy
-            )
-            self._reaches[shape] = frozenset((*verdict.feasible, *could_hold))
-        return self._reaches[shape]
-
     def fits(self, subject: Subject) -> bool:
         """Whether the pod fits at this moment; cheaper than a verdict, which names all nodes."""
         shape = self.shape(subject)
         if shape in self._verdicts:
             return self._verdicts[shape].outcome is Outcome.FITS
         if shape not in self._fitting:
-            if not fits_somewhere(self._state, subject.pod):  # it knows no new claims
-                return self.verdict(subject).outcome is Outcome.FITS
-            self._fitting.add(shape)
-        return True
+            claims = subject.new_claims
+            self._fitting[shape] = fits_somewhere(self._state, subject.pod, new_claims=claims)
+        return self._fitting[shape]
+
+    def nodes(self, subject: Subject) -> frozenset[str]:
+        """Return the nodes on which the pod fits at this moment; none costs less than a verdict."""
+        shape = self.shape(subject)
+        if shape not in self._nodes:
+            found = fitting_nodes(self._state, subject.pod, new_claims=subject.new_claims)
+            self._nodes[shape] = frozenset(found)
+        return self._nodes[shape]
 
     def demand(self, subject: Subject) -> Demand | None:
         """Return the room that the pod may take at this moment; None if it fits nowhere.
@@ -101,17 +94,15 @@ class Verdicts:
             return Demand({}, None, simple=False)
 
     def _demand(self, subject: Subject) -> Demand | None:
-        verdict, pod = self.verdict(subject), subject.pod
-        match verdict.outcome:
-            case Outcome.FITS:
-                requests = requests_with_pod(pod_requests(pod, self._state.rules))
-                demand = Demand(requests, frozenset(verdict.feasible), is_simple(pod))
-                value = (frozenset(requests.items()), demand.nodes, demand.simple)
-                return self._alike.setdefault(value, demand)
-            case Outcome.FITS_AFTER_PREEMPTION:
-                return Demand({}, None, simple=False)
-            case _:
-                return None
+        nodes, pod = self.nodes(subject), subject.pod
+        if nodes:
+            requests = requests_with_pod(pod_requests(pod, self._state.rules))
+            demand = Demand(requests, nodes, is_simple(pod))
+            value = (frozenset(requests.items()), demand.nodes, demand.simple)
+            return self._alike.setdefault(value, demand)
+        if self.verdict(subject).outcome is Outcome.FITS_AFTER_PREEMPTION:
+            return Demand({}, None, simple=False)
+        return None
 
     def shape(self, subject: Subject) -> Shape:
         """Return everything that the verdict can depend on at this moment.
@@ -163,7 +154,7 @@ class Verdicts:
         if self._version == self._state.version:
             return
         self._version = self._state.version
-        for kept in (self._verdicts, self._fitting, self._demands, self._reaches, self._alike):
+        for kept in (self._verdicts, self._fitting, self._nodes, self._demands, self._alike):
             kept.clear()
         self._repelling = any(info.repelling for info in self._state.nodes.values())
 

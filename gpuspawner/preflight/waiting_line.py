@@ -17,8 +17,9 @@ from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.manifest.elsewhere import HOSTNAME
-from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
+from gpuspawner.preflight.decision import Decision
 from gpuspawner.preflight.durations import Durations
+from gpuspawner.preflight.fronts import Fronts
 from gpuspawner.preflight.held_back import Allows, HeldBack
 from gpuspawner.preflight.line_room import LineRoom
 from gpuspawner.preflight.proposal import Proposal
@@ -35,8 +36,8 @@ log = logging.getLogger(__name__)
 
 _AGAIN_SECONDS = 1.0
 """How often the line is served if nothing changes: some promises end with time alone."""
-STAYS = frozenset({Reason.BUSY, Reason.AWAY, Reason.TRY_AGAIN})
-"""Why somebody stays in line."""
+REST = 9
+"""How many times as long as a look at the line the hub does something else before the next."""
 Hostnames = tuple[str, ...]
 """The nodes that a pod must be kept off, by their labels."""
 
@@ -84,11 +85,11 @@ class WaitingLine:
         self._view = view
         self._verdicts = verdicts
         self._reservations = reservations
-        self._decide = decide
         self._kept = kept
         self._prospects = Prospects(view.state, durations)
         self._line = Line()
         self._serving = Serving(self._line)
+        self._fronts = Fronts(self._line, lambda key: decide(self._proposal(key)))
         self._waiters: dict[Key, _Waiter] = {}
         self._asked: dict[Key, Proposal] = {}
         self._held_back = HeldBack(self._line, self._let_back)
@@ -187,12 +188,8 @@ class WaitingLine:
         return Standing(place, usual, expected.idle(ticket, possible))
 
     def _ahead_of(self, ticket: Ticket) -> list[tuple[Ticket, int]]:
-        own = self._room.possible(ticket)
-        beside = {
-            key.needs
-            for key, lane in self._line.lanes.items()
-            if not self._room.possible(lane.one).isdisjoint(own)
-        }
+        lanes = self._line.lanes.items()
+        beside = {key.needs for key, lane in lanes if self._room.meet(lane.one, ticket)}
         return list(self._line.ahead_of(ticket, time.time(), beside))
 
     def ahead_of(self, proposal: Proposal) -> int:
@@ -253,26 +250,25 @@ class WaitingLine:
             log.exception("The line can't be served right now")
 
     async def _serve_while_somebody_waits(self) -> None:
+        rest = 0.0
         while len(self._line):
-            await self._view.changed(_AGAIN_SECONDS)
+            change = asyncio.create_task(self._view.changed(_AGAIN_SECONDS))
+            await asyncio.sleep(rest)
+            await change
+            began = time.thread_time()
             self.look()
             self._held_back.ask_policies()
+            rest = REST * (time.thread_time() - began)
 
     def _is_sure(self) -> bool:
         return isinstance(self._view.health(), Live)
 
     def _let_go(self, until: float) -> None:
-        """Call those at the front who need no place any more: a node comes, or none ever will."""
-        fronts = [lane.present[0] for lane in self._line.lanes.values() if lane.present]
-        for ticket in fronts:
-            if ticket.since >= until:
-                continue
-            decision = self._decide(self._proposal(ticket.key))
-            stays = isinstance(decision, Refuse) and decision.reason in STAYS
-            if not stays and decision != Start(decision.grant):
-                waiter = self._waiters.pop(ticket.key)
-                self._serving.leave(ticket)
-                _call(waiter, ())
+        """Call those who need no place any more."""
+        for ticket in self._fronts.done(until):
+            waiter = self._waiters.pop(ticket.key)
+            self._serving.leave(ticket)
+            _call(waiter, ())
 
     def _proposal(self, key: Key) -> Proposal:
         return self._asked[key] if key in self._asked else self._waiters[key].proposal

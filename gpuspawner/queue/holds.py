@@ -55,10 +55,10 @@ class Holds:
         That is the one on which they can start first by known ends, or most of what they need is
         free.
         """
+        needed = ticket.requests
 
         def distance(node: str) -> tuple[float, float, str]:
-            needed = [ticket.requests]
-            return _start(node, needed, room), -_part(room.free(node), ticket.requests), node
+            return _start(node, needed, room), -_part(room.free(node), needed), node
 
         return sorted(nodes, key=distance, reverse=True)
 
@@ -88,7 +88,7 @@ class Holds:
             return True
         if ticket.lifetime is None:
             return False
-        start = min(_start(node, [it], room) for it in ahead)
+        start = min(_start(node, it, room) for it in ahead)
         return start < inf and ticket.lifetime + MARGIN_SECONDS <= start
 
     def _ahead_of(self, ticket: Ticket, node: str, now: float) -> list[Amounts]:
@@ -96,15 +96,16 @@ class Holds:
         return [it.requests for it in holders.values() if it.precedence(now) < place]
 
 
-def _start(node: str, needed: list[Amounts], room: Room) -> float:
+def _start(node: str, needed: Amounts, room: Room) -> float:
     """Return in how many seconds a node has all this by known ends; infinity if never."""
-    free = dict(room.free(node))
-    if _covers(free, needed):
+    free = room.free(node)
+    if _has(free, needed):
         return 0.0
+    left = dict(free)
     for end in room.ends(node):
         for resource, amount in end.amounts.items():
-            free[resource] = free.get(resource, 0) + amount
-        if _covers(free, needed):
+            left[resource] = left.get(resource, 0) + amount
+        if _has(left, needed):
             return end.seconds
     return inf
 
@@ -114,7 +115,14 @@ def _covers(free: Amounts, needed: Iterable[Amounts]) -> bool:
     for amounts in needed:
         for resource, amount in amounts.items():
             total[resource] = total.get(resource, 0) + amount
-    return all(amount <= free.get(resource, 0) for resource, amount in total.items())
+    return _has(free, total)
+
+
+def _has(free: Amounts, needed: Amounts) -> bool:
+    for resource, amount in needed.items():  # noqa: SIM110 (all() costs twice the time)
+        if amount > free.get(resource, 0):
+            return False
+    return True
 
 
 def _leaves(free: Amounts, ahead: Iterable[Amounts], taken: Amounts) -> bool:
@@ -125,4 +133,9 @@ def _leaves(free: Amounts, ahead: Iterable[Amounts], taken: Amounts) -> bool:
 
 def _part(free: Amounts, needed: Amounts) -> float:
     """Return which part of what is needed is free, of the resource of which least is."""
-    return min((free.get(it, 0) / amount for it, amount in needed.items() if amount), default=1.0)
+    part = inf
+    for resource, amount in needed.items():
+        left = free.get(resource, 0)
+        if amount and left < part * amount:
+            part = left / amount
+    return part

@@ -12,8 +12,9 @@ from gpuspawner.compat import kubespawner, people, waiting
 from gpuspawner.form.addresses import line
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.preflight.decision import Reason, Refuse
+from gpuspawner.preflight.fronts import STAYS
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.preflight.waiting_line import STAYS, Hostnames
+from gpuspawner.preflight.waiting_line import Hostnames
 from gpuspawner.queue.kept import KeptPlace, Wish
 from gpuspawner.queue.ticket import Ticket
 from gpuspawner.runtime import Runtime

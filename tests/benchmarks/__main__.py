@@ -14,6 +14,7 @@ PARTS = (
     "form",
     "policies",
     "line",
+    "looks",
     "spawning",
     "failing_starts",
 )

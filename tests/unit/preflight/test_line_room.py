@@ -103,15 +103,32 @@ def test_a_promise_is_made_by_the_line(stage: Stage) -> None:
     assert stage.promised == [(ann, off)]
 
 
-def test_what_is_possible_follows_the_cluster_and_is_found_once_until_it_changes(
+def test_what_is_possible_is_found_once_until_more_than_a_server_changes(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann = stage.ticket("ann")
     assert stage.room.possible(ann) == {"half", "full"}
     with monkeypatch.context() as patch:
-        patch.setattr(stage.verdicts, "reach", lambda _: 1 / 0)
+        patch.setattr("gpuspawner.preflight.line_room.reach", lambda *_: 1 / 0)
+        stage.view.state.remove("Pod", NAMESPACE, "x")
         assert stage.room.possible(ann) == {"half", "full"}
 
     stage.view.state.remove("Node", "", "full")
 
     assert stage.room.possible(ann) == {"half"}
+
+
+def test_the_nodes_of_many_tickets_are_kept_not_those_of_all(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpuspawner.preflight.line_room._KEPT", 2)
+    for name in ("ann", "bob", "cleo", "dora", "ann"):
+        assert stage.room.possible(stage.ticket(name)) == {"half", "full"}
+
+
+def test_two_meet_if_there_is_a_node_for_both(stage: Stage) -> None:
+    one, two, four = (stage.ticket(str(gpus), gpus) for gpus in (1, 2, 4))
+    assert stage.room.meet(one, two)
+    assert not stage.room.meet(one, four)
+    stage.view.state.remove("Node", "", "half")
+    assert not stage.room.meet(one, two)

@@ -249,3 +249,54 @@ async def test_who_starts_again_after_a_failed_start_doesnt_pass_those_in_line()
 
     assert isinstance(decision, Refuse)
     assert (decision.reason, decision.in_line) == (Reason.BUSY, 1)
+
+
+async def test_after_a_look_the_hub_does_something_else_first(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with stage.joining("ann") as ann:
+        await settle()
+        monkeypatch.setattr("gpuspawner.preflight.waiting_line.REST", 1e9)
+        stage.view.put("Node", node("other", 0))  # the line is looked at, and nobody is called
+        await settle()
+
+        stage.view.remove_pod("x")
+        await settle()
+
+        assert not ann.done()
+
+
+async def test_what_changes_while_the_line_rests_is_seen_after_that(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpuspawner.preflight.waiting_line._AGAIN_SECONDS", 3600.0)
+    monkeypatch.setattr("gpuspawner.preflight.waiting_line.REST", 100)
+    with stage.joining("ann") as ann:
+        await settle()
+        stage.view.put("Node", node("other", 0))
+        await settle()
+
+        stage.view.remove_pod("x")
+
+        assert await asyncio.wait_for(ann, 60) == ()
+
+
+async def test_one_whose_turn_nobody_can_decide_keeps_nobody_up(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    decide = stage.preflight._decider.decide
+
+    def failing(proposal: Any, *more: Any) -> Any:
+        if proposal.name == "odd":
+            raise RuntimeError("a fault")
+        return decide(proposal, *more)
+
+    with stage.joining("odd", 2) as odd, stage.joining("ann", since=2.0) as ann:
+        await settle()
+        monkeypatch.setattr(stage.preflight._decider, "decide", failing)
+
+        stage.view.remove_pod("x")
+        await settle()
+
+        assert odd.result() == ann.result() == ()
+        assert "No decision about jhub/odd in line" in caplog.text
