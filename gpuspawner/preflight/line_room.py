@@ -10,7 +10,7 @@ from gpuspawner.preflight.reservations import Reservations
 from gpuspawner.preflight.verdicts import Verdicts
 from gpuspawner.queue.room import Amounts, KnownEnd
 from gpuspawner.queue.ticket import Key, Ticket
-from gpuspawner.scheduling.node_resources_fit import fits
+from gpuspawner.scheduling.node_resources_fit import fits, wanted
 from gpuspawner.scheduling.reach import reach
 from gpuspawner.scheduling.state import ClusterState
 
@@ -62,11 +62,10 @@ class LineRoom:
 
     def _have_enough(self, ticket: Ticket) -> bool:
         """Whether any node has enough left; verdicts cost a hundred times as much."""
-        device = next((it for it in ticket.requests if "/" in it), None)
-        if device is None:
+        asked = wanted(ticket.requests)
+        if not asked or "/" not in asked[0][0]:
             return True
-        nodes, asked = self._state.nodes, tuple(ticket.requests.items())
-        spare = self._state.spare.on(device)
+        nodes, spare = self._state.nodes, self._state.spare.on(asked[0][0])
         return any(fits(asked, nodes[name].free) for name in spare if name in nodes)
 
     def is_promised(self, ticket: Ticket) -> bool:

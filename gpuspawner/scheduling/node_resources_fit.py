@@ -13,7 +13,7 @@ Asked = tuple[tuple[str, int], ...]
 """Requested resources above zero, devices first because they fail most often."""
 
 
-def wanted(amounts: Amounts) -> Asked:
+def wanted(amounts: Mapping[str, int]) -> Asked:
     """Order a pod's requests: first what fails most often."""
     asked = [(resource, amount) for resource, amount in amounts.items() if amount > 0]
     return tuple(sorted(asked, key=lambda item: ("/" not in item[0], item[0])))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -61,6 +62,16 @@ def stage() -> Stage:
 def test_a_server_fits_where_it_could_start_now(stage: Stage) -> None:
     assert set(stage.room.fitting(stage.ticket("ann"))) == {"half"}
     assert not stage.room.fitting(stage.ticket("two", 2))
+
+
+def test_a_server_that_requests_no_cpu_fits_where_more_than_all_is_in_use(stage: Stage) -> None:
+    ann = stage.ticket("ann")
+    none = replace(ann, requests={**ann.requests, "cpu": 0})
+    requests = {"requests": {"cpu": "100"}}
+    stage.view.put("Pod", pod("z", 0, on="half", containers=[{"name": "c", "resources": requests}]))
+
+    assert stage.view.state.nodes["half"].free["cpu"] < 0
+    assert set(stage.room.fitting(none)) == {"half"}
 
 
 def test_it_is_possible_where_it_fits_if_others_end(stage: Stage) -> None:

@@ -143,6 +143,13 @@ def test_what_a_newcomer_doesnt_request_doesnt_matter() -> None:
     assert not holds.leaves_room(asks("y", 2, cpu=1, gpu=1), "n", room, NOW)
 
 
+def test_who_needs_nothing_of_a_resource_fits_where_more_than_all_is_in_use() -> None:
+    room = TwoResources({GPU: 8, CPU: -2})
+    holds = held(room, "n", asks("ahead", 1.0, gpu=1, cpu=0))
+    assert holds.leaves_room(asks("behind", 2.0, gpu=1, cpu=0), "n", room, NOW)
+    assert not holds.leaves_room(asks("behind", 2.0, gpu=1, cpu=1), "n", room, NOW)
+
+
 def test_a_node_that_nobody_holds_has_room() -> None:
     room = cluster(a=4, b=4)
     holds = held(room, "a", ticket("x", 4, 1))
