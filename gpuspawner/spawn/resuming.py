@@ -4,6 +4,8 @@ import asyncio
 import logging
 from contextlib import suppress
 
+from gpuspawner.cluster.health import Forbidden, Live
+from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat import waiting
 from gpuspawner.queue.kept import OPTION, PATIENCE_SECONDS, KeptPlace, Server
 from gpuspawner.runtime import Runtime
@@ -23,13 +25,20 @@ async def resume_all(runtime: Runtime) -> None:
         return
     while not await waiting.answers():  # noqa: ASYNC110, nothing tells when the hub has started
         await asyncio.sleep(_AGAIN_SECONDS)
-    runtime.kept_places.begin()
     for server, state in waiting.stored_states(PLACE):
         if (place := place_of(state)) and not waiting.is_active(*server):
             runtime.kept_places.keep(server, place)
+    await _until_sure(runtime.view)
+    runtime.kept_places.begin()
     async with asyncio.TaskGroup() as group:
         for server in runtime.kept_places.servers():
             await _until_back(runtime, server, group.create_task(resume(runtime, server)))
+
+
+async def _until_sure(view: ClusterView) -> None:
+    """Wait while the hub doesn't see the cluster: a start would go on unchecked after a while."""
+    while not isinstance(view.health(), Live | Forbidden):
+        await view.changed(_AGAIN_SECONDS)
 
 
 async def _until_back(runtime: Runtime, server: Server, resumed: asyncio.Task[None]) -> None:

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from gpuspawner.cluster.health import Forbidden, Health, Live, Reading, Stale, Unreachable
 from gpuspawner.queue.kept import KeptPlace, KeptPlaces, Server, Wish
 from gpuspawner.queue.rules import QueueRules
 from gpuspawner.spawn import resuming
+from tests.unit.preflight.worlds import StillView, settle
 
 
 class Hub:
@@ -18,7 +20,10 @@ class Hub:
 
     def __init__(self) -> None:
         self.kept = KeptPlaces()
-        self.runtime: Any = SimpleNamespace(queue=QueueRules(is_on=True), kept_places=self.kept)
+        self.view = StillView()
+        self.runtime: Any = SimpleNamespace(
+            queue=QueueRules(is_on=True), kept_places=self.kept, view=self.view
+        )
         self.active: set[Server] = set()
         self.states: dict[Server, object] = {}
         self.statuses: dict[str, list[int]] = {}
@@ -74,6 +79,29 @@ async def test_others_wait_for_them_even_if_the_hub_took_long_to_start(hub: Hub)
 
     await resuming.resume_all(hub.runtime)
 
+    assert hub.awaited == [True]
+
+
+@pytest.mark.parametrize("seen", [Live(0.5), Forbidden(("nodes",), "no")])
+async def test_they_wait_until_the_hub_sees_the_cluster_or_never_will(
+    hub: Hub, seen: Health
+) -> None:
+    hub.view.now = Unreachable("the cluster is away")
+    hub.stores("ann", 10.0)
+    resumed = asyncio.create_task(resuming.resume_all(hub.runtime))
+    for health in (Unreachable("the cluster is away"), Reading(1.0), Stale(20.0, "a reason")):
+        hub.view.now = health
+        hub.view.wake()
+        await settle()
+    assert hub.asked == []
+    assert hub.kept.find(("ann", "")) is not None
+
+    hub.kept._until = 0.0  # the cluster was away for long
+    hub.view.now = seen
+    hub.view.wake()
+    await resumed
+
+    assert hub.asked == [("ann", "anyway")]
     assert hub.awaited == [True]
 
 
