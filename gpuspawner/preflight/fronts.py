@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
 from gpuspawner.queue.line import Line
-from gpuspawner.queue.ticket import Key, Ticket
+from gpuspawner.queue.ticket import Key, LaneKey, Ticket
 
 log = logging.getLogger(__name__)
 
@@ -27,27 +27,40 @@ class Fronts:
         self._line = line
         self._decide = decide
         self._turn = 0
+        self._turns: dict[LaneKey, int] = {}
+        """When each lane had its last turn."""
+        self._failed: dict[Key, bool] = {}
+        """Those about whom deciding has failed, and whether it has gone well for others since."""
 
     def done(self, until: float) -> list[Ticket]:
         """Return those that need no place any more, of those who joined before a time."""
         return [ticket for ticket in self._next(until) if not self._needs_its_place(ticket)]
 
     def _next(self, until: float) -> Iterator[Ticket]:
-        fronts = [lane.present[0] for lane in self._line.lanes.values() if lane.present]
-        known = [ticket for ticket in fronts if ticket.since < until]
+        lanes = self._line.lanes
+        self._turns = {key: turn for key, turn in self._turns.items() if key in lanes}
+        self._failed = {key: it for key, it in self._failed.items() if self._line.find(key)}
+        fronts = [(key, lane.present[0]) for key, lane in lanes.items() if lane.present]
         end = time.thread_time() + _SECONDS
-        for _ in known:
-            self._turn += 1
-            yield known[self._turn % len(known)]
-            if time.thread_time() > end:
-                return
+        for key, ticket in sorted(fronts, key=lambda it: self._turns.get(it[0], 0)):
+            if ticket.since < until:
+                self._turn += 1
+                self._turns[key] = self._turn
+                yield ticket
+                if time.thread_time() > end:
+                    return
 
     def _needs_its_place(self, ticket: Ticket) -> bool:
         try:
             decision = self._decide(ticket.key)
-        except Exception:  # its own start shows what is wrong, and the others go on
+        except Exception:
             log.exception("No decision about %s in line", "/".join(ticket.key))
-            return False
+            return not self._fails_alone(ticket.key)
+        self._failed = dict.fromkeys(self._failed, True)
         if isinstance(decision, Refuse):
             return decision.reason in STAYS
         return decision == Start(decision.grant)  # the line itself calls it
+
+    def _fails_alone(self, key: Key) -> bool:
+        """Whether others fare well, so that the fault is its own: its start shows what is wrong."""
+        return self._failed.setdefault(key, False)

@@ -1,13 +1,13 @@
 """What the line asks about nodes, answered by verdicts and reservations."""
 
 import time
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.preflight.durations import Durations
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.reservations import Reservations
-from gpuspawner.preflight.verdicts import Verdicts
+from gpuspawner.preflight.verdicts import Shape, Verdicts
 from gpuspawner.queue.room import Amounts, KnownEnd
 from gpuspawner.queue.ticket import Key, Ticket
 from gpuspawner.scheduling.node_resources_fit import fits, wanted
@@ -16,7 +16,7 @@ from gpuspawner.scheduling.state import ClusterState
 
 _NOWHERE: frozenset[str] = frozenset()
 _KEPT = 10_000
-"""For how many tickets the nodes are kept that they could use."""
+"""For how many tickets, and kinds of pods, the nodes are kept that they could use."""
 
 
 class LineRoom:
@@ -42,7 +42,8 @@ class LineRoom:
         self._durations = durations
         self._proposal = proposal
         self._called = called
-        self._reaches: dict[tuple[Key, Hashable], frozenset[str]] = {}
+        self._possible: dict[Key, tuple[Proposal | None, frozenset[str]]] = {}
+        self._reaches: dict[Shape, frozenset[str]] = {}
         self._alike: dict[frozenset[str], frozenset[str]] = {}
         self._meeting: dict[tuple[frozenset[str], frozenset[str]], bool] = {}
         self._ends: dict[str, tuple[tuple[int, int] | None, Sequence[KnownEnd]]] = {}
@@ -77,13 +78,14 @@ class LineRoom:
     def possible(self, ticket: Ticket) -> frozenset[str]:
         """As `Room.possible`; equal sets are the same object."""
         self._forget_if_changed()
-        asked = ticket.key, ticket.needs
-        if asked not in self._reaches:
-            if len(self._reaches) >= _KEPT:
-                self._reaches.clear()
-            found = self._reach(ticket)
-            self._reaches[asked] = self._alike.setdefault(found, found)
-        return self._reaches[asked]
+        proposal = self._proposal(ticket.key)
+        known, found = self._possible.get(ticket.key, (None, _NOWHERE))
+        if known is not proposal:
+            if len(self._possible) >= _KEPT:
+                self._possible.clear()
+            found = self._reach(proposal)
+            self._possible[ticket.key] = proposal, found
+        return found
 
     def meet(self, one: Ticket, other: Ticket) -> bool:
         """Whether there is a node that is possible for both.
@@ -98,16 +100,20 @@ class LineRoom:
     def _forget_if_changed(self) -> None:
         if self._version != self._state.lasting_version:
             self._version = self._state.lasting_version
-            self._reaches.clear()
-            self._alike.clear()
-            self._meeting.clear()
-            self._ends.clear()
+            for kept in (self._possible, self._reaches, self._alike, self._meeting, self._ends):
+                kept.clear()
 
-    def _reach(self, ticket: Ticket) -> frozenset[str]:
-        subject = self._proposal(ticket.key).subject
+    def _reach(self, proposal: Proposal) -> frozenset[str]:
+        subject = proposal.subject
         if isinstance(subject, Undecodable):
             return _NOWHERE
-        return reach(self._state, subject.pod, subject.new_claims)
+        shape = self._verdicts.shape(subject)
+        if shape not in self._reaches:
+            if len(self._reaches) >= _KEPT:
+                self._reaches.clear()
+            found = reach(self._state, subject.pod, subject.new_claims)
+            self._reaches[shape] = self._alike.setdefault(found, found)
+        return self._reaches[shape]
 
     def free(self, node: str) -> Amounts:
         """As `Room.free`, without promises: nobody knows to which node they lead."""

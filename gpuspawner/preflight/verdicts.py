@@ -71,6 +71,9 @@ class Verdicts:
     def nodes(self, subject: Subject) -> frozenset[str]:
         """Return the nodes on which the pod fits at this moment; none costs less than a verdict."""
         shape = self.shape(subject)
+        if shape in self._verdicts:
+            known = self._verdicts[shape]
+            return frozenset(known.feasible if known.outcome is Outcome.FITS else ())
         if shape not in self._nodes:
             found = fitting_nodes(self._state, subject.pod, new_claims=subject.new_claims)
             self._nodes[shape] = frozenset(found)

@@ -250,15 +250,14 @@ class WaitingLine:
             log.exception("The line can't be served right now")
 
     async def _serve_while_somebody_waits(self) -> None:
-        rest = 0.0
+        again = time.monotonic()
         while len(self._line):
-            change = asyncio.create_task(self._view.changed(_AGAIN_SECONDS))
-            await asyncio.sleep(rest)
-            await change
+            await self._view.changed(_AGAIN_SECONDS)
+            await asyncio.sleep(again - time.monotonic())
             began = time.thread_time()
             self.look()
             self._held_back.ask_policies()
-            rest = REST * (time.thread_time() - began)
+            again = time.monotonic() + REST * (time.thread_time() - began)
 
     def _is_sure(self) -> bool:
         return isinstance(self._view.health(), Live)

@@ -171,17 +171,17 @@ class Serving:
 
     def _plan(self, key: LaneKey, reach: frozenset[str], room: Room) -> _Plan:
         plan = self._plans.get(key)
-        if plan is None:
-            plan = self._plans[key] = _Plan(frozenset(), [], self._holds.releases)
-        if plan.reach is not reach and plan.reach != reach:
+        if plan is None or (plan.reach is not reach and plan.reach != reach):
             first = self._line.lanes[key].present[0]
-            added = self._holds.candidates(first, reach - plan.reach, room)
-            plan.candidates = [*(it for it in plan.candidates if it in reach), *added]
-            plan.reach, plan.until = reach, None
-        if plan.releases != self._holds.releases:
+            candidates = self._holds.candidates(first, reach, room)
+            plan = self._plans[key] = _Plan(reach, candidates, self._holds.releases)
+        elif plan.releases != self._holds.releases:
             released = self._holds.released_since(plan.releases)
             plan.candidates += [it for it in released if it in reach]
             plan.releases = self._holds.releases
+            if len(plan.candidates) > 2 * len(reach):  # most of them more than once
+                last_first = dict.fromkeys(reversed(plan.candidates))
+                plan.candidates = list(last_first)[::-1]
         return plan
 
     def _holds_one(self, ticket: Ticket, plan: _Plan, room: Room, now: float) -> bool:

@@ -21,6 +21,9 @@ from .state import ClusterState
 from .static_filters import Screen, Unfit
 from .verdict import Outcome, Unknown, Verdict, Why
 
+_FEW = 0.25
+"""For which part of the nodes it costs less to find each than to go through all."""
+
 
 def evaluate(
     state: ClusterState, pod: PlainOrPod, *, new_claims: Iterable[PlainOrClaim] = ()
@@ -180,7 +183,7 @@ def _with_spare_devices(filters: Filters) -> Iterable[NodeInfo]:
     if not asked or "/" not in asked[0][0]:
         return screen.able
     spare = filters.state.spare.on(asked[0][0])
-    return screen.able if len(spare) > len(screen.able) else screen.passing_of(spare)
+    return screen.passing_of(spare) if len(spare) < len(screen.able) * _FEW else screen.able
 
 
 def _no_failures(_filters: Filters, _found: _Found) -> dict[str, Failures]:

@@ -16,7 +16,7 @@ def reach(state: ClusterState, pod: Pod, new_claims: Iterable[PlainOrClaim] = ()
     """Return the nodes that could hold a pod once other pods end; none if it can't be understood.
 
     A verdict names these only if the pod fits nowhere now (`Verdict.busy`). They change only with
-    `ClusterState.lasting_version`, and include those on which it fits now.
+    `ClusterState.lasting_version`.
     """
     claims = parsed_claims(new_claims)
     if isinstance(claims, str):

@@ -25,7 +25,9 @@ class SpareDevices:
             self.note(node)
 
     def note(self, node: NodeInfo) -> None:
-        """Note what is left on a node after it has changed."""
+        """Note what is left on a node after it has changed; pods may have a node that is gone."""
+        if node.node is None:
+            return
         if node.problem:
             self._unread.add(node.name)
         else:

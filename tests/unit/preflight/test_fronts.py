@@ -60,24 +60,45 @@ def test_those_go_on_whom_no_place_helps() -> None:
 
 def test_only_those_are_looked_at_who_joined_before_a_time() -> None:
     assert done(lambda _: refused(Reason.IMPOSSIBLE), "one", "two", "three", until=1.5) == [
-        "two",
         "one",
+        "two",
     ]
+
+
+class Odd:
+    """Decides about all but some."""
+
+    def __init__(self, *odd: str) -> None:
+        self.odd = odd
+
+    def __call__(self, key: Key) -> Decision:
+        if key[1] in self.odd:
+            raise RuntimeError("a fault")
+        return refused(Reason.BUSY)
 
 
 def test_one_about_whom_nothing_can_be_decided_goes_on_and_keeps_nobody_up(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def decide(key: Key) -> Decision:
-        if key[1] == "odd":
-            raise RuntimeError("a fault")
-        return refused(Reason.IMPOSSIBLE)
+    them = Fronts(line_of("odd", "one", "two"), Odd("odd"))
 
-    assert set(done(decide, "one", "odd", "two")) == {"one", "odd", "two"}
+    assert them.done(math.inf) == []
+    assert [it.person for it in them.done(math.inf)] == ["odd"]
     assert "No decision about jhub/odd in line" in caplog.text
 
 
-def test_if_there_are_many_they_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_nothing_can_be_decided_about_anybody_all_keep_their_places() -> None:
+    decide = Odd("one", "two", "three")
+    them = Fronts(line_of("one", "two", "three"), decide)
+    assert [them.done(math.inf) for _ in range(5)] == [[]] * 5
+
+    decide.odd = ()
+    assert [them.done(math.inf) for _ in range(5)] == [[]] * 5
+
+
+def test_if_there_are_many_they_take_turns_whoever_comes_and_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(fronts, "_SECONDS", -1.0)  # each takes too long
     asked: list[str] = []
 
@@ -85,8 +106,12 @@ def test_if_there_are_many_they_take_turns(monkeypatch: pytest.MonkeyPatch) -> N
         asked.append(key[1])
         return refused(Reason.BUSY)
 
-    them = Fronts(line_of("one", "two", "three"), decide)
-    for _ in range(6):
+    line = line_of("a", "b", "c", "d")
+    them = Fronts(line, decide)
+    for turn in range(40):
+        for name in ("c", "d"):
+            (line.step_aside if turn % 2 else line.step_back)(("jhub", name))
         assert not them.done(math.inf)
 
-    assert sorted(asked[:3]) == sorted(asked[3:]) == ["one", "three", "two"]
+    assert set(asked) == {"a", "b", "c", "d"}
+    assert min(asked.count(name) for name in "abcd") >= 8

@@ -129,6 +129,11 @@ def test_what_is_possible_is_found_once_until_more_than_a_server_changes(
     assert stage.room.possible(ann) == {"half"}
 
 
+def test_what_is_possible_is_asked_anew_for_another_pod_of_the_same_server(stage: Stage) -> None:
+    assert stage.room.possible(stage.ticket("ann")) == {"half", "full"}
+    assert stage.room.possible(stage.ticket("ann", 2)) == {"half"}
+
+
 def test_the_nodes_of_many_tickets_are_kept_not_those_of_all(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

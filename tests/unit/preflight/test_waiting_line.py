@@ -297,6 +297,8 @@ async def test_one_whose_turn_nobody_can_decide_keeps_nobody_up(
 
         stage.view.remove_pod("x")
         await settle()
+        stage.view.wake()
+        await settle()
 
         assert odd.result() == ann.result() == ()
         assert "No decision about jhub/odd in line" in caplog.text

@@ -193,6 +193,20 @@ class WithLifetimesAndWeights(Played):
     weights = (1.0, 2.0, 0.5)
 
 
+class WhileNodesGo(WithLifetimesAndWeights):
+    """Nodes go away and come back, for example because somebody cordons them."""
+
+    @rule(data=st.data())
+    def a_node_goes_or_comes_back(self, data: st.DataObject) -> None:
+        self.cluster.away ^= {data.draw(st.sampled_from(sorted(self.cluster.nodes)))}
+        self.serve()
+
+    def teardown(self) -> None:
+        if hasattr(self, "cluster"):
+            self.cluster.away.clear()
+        super().teardown()
+
+
 FEW = settings(max_examples=150, stateful_step_count=40, deadline=None)
 alike = pytest.mark.one_python(why="places are numbers and texts")
 
@@ -200,5 +214,7 @@ TestWithoutLifetimes = alike(WithoutLifetimes.TestCase)
 TestWithoutLifetimes.settings = FEW
 TestInOrder = alike(InOrder.TestCase)
 TestInOrder.settings = FEW
+TestWhileNodesGo = alike(WhileNodesGo.TestCase)
+TestWhileNodesGo.settings = FEW
 TestWithLifetimesAndWeights = alike(WithLifetimesAndWeights.TestCase)
 TestWithLifetimesAndWeights.settings = FEW

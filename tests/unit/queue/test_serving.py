@@ -10,11 +10,23 @@ from gpuspawner.queue.ticket import Ticket
 from tests.simulation.cluster import Cluster, ticket
 
 
+class Played(Cluster):
+    """A cluster whose nodes can go away."""
+
+    away: frozenset[str] = frozenset()
+
+    def fitting(self, ticket: Ticket) -> list[str]:
+        return [name for name in super().fitting(ticket) if name not in self.away]
+
+    def possible(self, ticket: Ticket) -> frozenset[str]:
+        return super().possible(ticket) - self.away
+
+
 class Stage:
     """A cluster and a line."""
 
     def __init__(self, *nodes: tuple[str, int]) -> None:
-        self.cluster = Cluster((name, "t4" if name[0] == "t" else "a100", n) for name, n in nodes)
+        self.cluster = Played((name, "t4" if name[0] == "t" else "a100", n) for name, n in nodes)
         self.line = Line()
         self.serving = Serving(self.line)
 
@@ -116,6 +128,20 @@ def test_those_behind_wait_if_not_everybody_ahead_has_a_node() -> None:
     assert stage.end("b") == ["l2"]
     assert stage.end("l1") == ["l3"]
     assert stage.end("l2") == ["small"]
+
+
+def test_who_loses_the_node_that_was_kept_gets_one_that_those_behind_had_filled() -> None:
+    stage = Stage(("m", 4), ("n", 4), ("z", 2))
+    stage.runs(("m1", "m", 3), ("n1", "n", 2), ("n2", "n", 2), ("z1", "z", 2))
+    stage.join(*(ticket(f"large{it}", 4, since=float(it)) for it in (1, 2, 3)))
+    stage.join(ticket("last", since=9.0))
+    assert stage.serve() == []  # each node is kept for one of the large ones, as far as there are
+
+    stage.cluster.away = frozenset("m")
+    stage.join(*(ticket(f"small{it}", since=1.5 + it / 100) for it in range(4)))
+
+    assert stage.end("n1") == []
+    assert stage.end("n2") == ["large1"]
 
 
 def test_who_is_away_is_passed_over_and_keeps_the_place() -> None:

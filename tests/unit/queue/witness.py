@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from math import inf
 
 from gpuspawner.queue.holds import MARGIN_SECONDS
@@ -19,6 +19,14 @@ class Witness(Cluster):
         super().__init__(nodes)
         self.line = Line()
         self.serving = Serving(self.line)
+        self.away: set[str] = set()
+        """The nodes on which nothing can start now."""
+
+    def fitting(self, ticket: Ticket) -> Collection[str]:
+        return [name for name in super().fitting(ticket) if name not in self.away]
+
+    def possible(self, ticket: Ticket) -> frozenset[str]:
+        return super().possible(ticket) - self.away
 
     def start(self, ticket: Ticket, name: str) -> None:
         ahead = self._ahead_of(ticket)
@@ -29,9 +37,11 @@ class Witness(Cluster):
         super().start(ticket, name)
 
     def check_holds(self) -> None:
-        """Check that only those hold nodes who may be called."""
+        """Check that only those hold nodes who may be called, and that no list only grows."""
         here = {it.key for it in self.line if not self.line.is_away(it.key)}
         assert self.serving._holds._nodes.keys() <= here
+        for plan in self.serving._plans.values():
+            assert len(plan.candidates) <= 2 * len(plan.reach)
 
     def _ahead_of(self, ticket: Ticket) -> list[Ticket]:
         now = self.serving.moment(self.now)

@@ -44,7 +44,8 @@ def test_each_node_that_has_some_left_is_known_whatever_happens(them: list[Any])
     for change in them:
         make(state, change)
 
-        assert {it.name for it in state.nodes.values() if it.free[GPU] > 0} <= state.spare.on(GPU)
+        left = {it.name for it in state.nodes.values() if it.free[GPU] > 0}
+        assert left <= state.spare.on(GPU) <= state.nodes.keys()
         for gpus in (1, 2):
             wanted = pod("new", gpus)
             fits = evaluate(state, wanted).outcome is Outcome.FITS
@@ -60,6 +61,16 @@ def test_a_full_cluster_has_no_such_node() -> None:
 
     state.remove("Node", "", "n")
     assert not state.spare.on(GPU)
+
+
+def test_a_node_that_goes_before_its_pods_is_forgotten() -> None:
+    state = ClusterState.from_objects(nodes=[node("n", 1)], pods=[pod("x", 1, on="n")])
+    state.remove("Node", "", "n")
+    state.remove("Pod", NAMESPACE, "x")
+    assert not state.spare.on(GPU)
+
+    state.put(convert("Node", node("n", 1)))
+    assert state.spare.on(GPU) == {"n"}
 
 
 def test_a_node_whose_amounts_nobody_can_read_may_have_some() -> None:
