@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from localcluster import ApiError, LocalCluster
 from localcluster.demo import NAMESPACE as DEMO_NAMESPACE
@@ -17,10 +17,12 @@ from tests.browser.states import NAMESPACE, Scene, a_hub
 from tests.browser.visiting import Visit
 from tests.hub.pods import Pods
 from tests.hub.running import RunningHub
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, wait_for
 
 # Without internet, Chromium's own requests to it would only slow the tests.
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+expect.set_options(timeout=1000 * PATIENCE)
 
 
 @pytest.fixture(scope="module")

@@ -116,7 +116,7 @@ class RunningHub:
         """Terminate the hub, which stops its servers; kill the processes that it leaves."""
         if self.lives:
             self.process.terminate()
-            self.process.join(30)
+            self.process.join(120)  # a killed hub leaves its services
         if self.lives:
             self.kill()
 

@@ -28,6 +28,7 @@ def users(set_up: PolicyStage) -> list[User]:
     return arrive(set_up)
 
 
+@pytest.mark.alone(why="if little is started at a time, no limit is reached")
 def test_no_limit_is_exceeded_at_any_moment_and_at_the_end_none_is_refused_wrongly(
     set_up: PolicyStage, users: list[User]
 ) -> None:
