@@ -102,7 +102,7 @@ class Following:
             timeout=30,
         ) as answer:
             answer.raise_for_status()
-            for line in answer.iter_lines(chunk_size=1):
+            for line in answer.iter_lines(chunk_size=2**16):  # as they come; at most so much
                 event = json.loads(line)
                 if event["type"] == "ERROR" and event["object"].get("code") == _EXPIRED:
                     raise _ExpiredError
