@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import requests
@@ -150,7 +151,8 @@ def run(race: LineRace, stage: LineStage, people: int, seed: int) -> LineResult:
     """Let everybody join, in order; stop servers at random until all have had one."""
     dice, result = random.Random(seed), LineResult()
     names = [f"p{number:03}" for number in range(people)]
-    began = time.monotonic()
+    began, before = time.monotonic(), len(stage.hub.log)
+    called = partial(_called, stage, before)
     here = [name for name in names if name not in race.closers(names)]
     timeline = Timeline(stage.cluster, NAMESPACE, len(here))
     with timeline.following():
@@ -159,7 +161,7 @@ def run(race: LineRace, stage: LineStage, people: int, seed: int) -> LineResult:
             if answer.status_code not in (201, 202):
                 result.wrong.append(f"{name} was answered {answer.status_code}: {answer.text}")
         with race.trouble(stage, dice):
-            _serve_all(stage, race, names, dice, result)
+            _serve_all(stage, race, names, called, dice, result)
     result.seconds = time.monotonic() - began
     result.idle = timeline.longest_idle(stage.absent)
     _judge(result, timeline, names, race)
@@ -170,7 +172,12 @@ def run(race: LineRace, stage: LineStage, people: int, seed: int) -> LineResult:
 
 
 def _serve_all(
-    stage: LineStage, race: LineRace, names: list[str], dice: random.Random, result: LineResult
+    stage: LineStage,
+    race: LineRace,
+    names: list[str],
+    called: Callable[[], set[str]],
+    dice: random.Random,
+    result: LineResult,
 ) -> None:
     """Stop each server some time after it was ready; who was cut asks again."""
     waiting, stops = set(names), dict[str, float]()
@@ -184,7 +191,7 @@ def _serve_all(
                     waiting.discard(name)
                     result.served.append(name)
                     stops[name] = now + dice.uniform(0, 2 * _HOLD_SECONDS)
-                elif name in waiting and not server.get("pending") and name in _called(stage):
+                elif name in waiting and not server.get("pending") and name in called():
                     result.cut.append(name)
                     stage.hub.start(name, race.options)
             for name in [it for it, at in stops.items() if at <= now]:
@@ -193,9 +200,12 @@ def _serve_all(
         time.sleep(0.1)
 
 
-def _called(stage: LineStage) -> set[str]:
-    """Return those whose turn it has been; the hub may have cut their starts since."""
-    return set(re.findall(r"It is the turn of (\S+) in line", stage.hub.log))
+def _called(stage: LineStage, before: int) -> set[str]:
+    """Return those whose turn it has been; the hub may have cut their starts since.
+
+    *before* is the length of the log when the race began: each race has the same people.
+    """
+    return set(re.findall(r"It is the turn of (\S+) in line", stage.hub.log[before:]))
 
 
 def _servers(stage: LineStage) -> dict[str, dict[str, Any]]:
