@@ -54,19 +54,15 @@ class LineRoom:
         if not self._have_enough(ticket):
             return _NOWHERE
         subject = self._proposal(ticket.key).subject
-        if isinstance(subject, Undecodable) or not self._verdicts.nodes(subject):
-            return _NOWHERE
-        demand = self._verdicts.demand(subject)
-        if demand is None or not self._reservations.has_room(ticket.key, demand):
-            return _NOWHERE
-        return _NOWHERE if demand.nodes is None else demand.nodes
+        nodes = _NOWHERE if isinstance(subject, Undecodable) else self._verdicts.nodes(subject)
+        return nodes if nodes and not self.is_promised(ticket) else _NOWHERE
 
     def _have_enough(self, ticket: Ticket) -> bool:
         """Whether any node has enough left; verdicts cost a hundred times as much."""
-        asked = wanted(ticket.requests)
-        if not asked or "/" not in asked[0][0]:
+        asked, nodes = wanted(ticket.requests), self._state.nodes
+        spare = self._state.spare.for_pod(asked)
+        if spare is None:
             return True
-        nodes, spare = self._state.nodes, self._state.spare.on(asked[0][0])
         return any(fits(asked, nodes[name].free) for name in spare if name in nodes)
 
     def is_promised(self, ticket: Ticket) -> bool:

@@ -179,11 +179,10 @@ def _candidates(filters: Filters) -> list[NodeInfo]:
 
 def _with_spare_devices(filters: Filters) -> Iterable[NodeInfo]:
     """Return the nodes that pass the static rules; not all of those that have no device left."""
-    screen, asked = filters.screen(), filters.asked
-    if not asked or "/" not in asked[0][0]:
+    screen, spare = filters.screen(), filters.state.spare.for_pod(filters.asked)
+    if spare is None or len(spare) >= len(screen.able) * _FEW:
         return screen.able
-    spare = filters.state.spare.on(asked[0][0])
-    return screen.passing_of(spare) if len(spare) < len(screen.able) * _FEW else screen.able
+    return screen.passing_of(spare)
 
 
 def _no_failures(_filters: Filters, _found: _Found) -> dict[str, Failures]:

@@ -3,6 +3,7 @@
 from collections.abc import Set as AbstractSet
 
 from .node_info import NodeInfo, PodInfo
+from .node_resources_fit import Asked
 
 _NONE: frozenset[str] = frozenset()
 
@@ -18,6 +19,14 @@ class SpareDevices:
         """Return the names of all nodes that may have some of a resource left."""
         found = self._nodes.get(resource, _NONE)
         return found | self._unread if self._unread else found
+
+    def for_pod(self, asked: Asked) -> AbstractSet[str] | None:
+        """Return the nodes that may have a device left that a pod asks for; None if it asks none.
+
+        Of several devices, the first one counts.
+        """
+        resource = asked[0][0] if asked else ""
+        return self.on(resource) if "/" in resource else None
 
     def note_pod(self, node: NodeInfo, pod: PodInfo) -> None:
         """Note what is left on a node after a pod has come to it or gone."""
