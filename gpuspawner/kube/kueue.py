@@ -92,7 +92,7 @@ class Cohort(KubeStruct, frozen=True):
 
 
 class LocalQueueSpec(KubeStruct, frozen=True):
-    """Where the workloads of a LocalQueue get their quota."""
+    """Which ClusterQueue gives a LocalQueue its quota."""
 
     cluster_queue: str = ""
     stop_policy: str | None = None

@@ -19,7 +19,7 @@ Key = tuple[str, str]
 
 
 class QuotaError(ValueError):
-    """Quotas can't be read; Kueue admits nothing where a cohort is above itself."""
+    """Quotas can't be read; Kueue admits nothing if a cohort is its own ancestor."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,12 +55,9 @@ class Fronts:
             decision = self._decide(ticket.key)
         except Exception:
             log.exception("No decision about %s in line", "/".join(ticket.key))
-            return not self._fails_alone(ticket.key)
+            # If others fare well, the fault is its own: its start shows what is wrong.
+            return not self._failed.setdefault(ticket.key, False)
         self._failed = dict.fromkeys(self._failed, True)
         if isinstance(decision, Refuse):
             return decision.reason in STAYS
         return decision == Start(decision.grant)  # the line itself calls it
-
-    def _fails_alone(self, key: Key) -> bool:
-        """Whether others fare well, so that the fault is its own: its start shows what is wrong."""
-        return self._failed.setdefault(key, False)
