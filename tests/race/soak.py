@@ -163,10 +163,15 @@ class Hub:
         await asyncio.wait_for(spawner.start(), spawner.start_timeout)
 
     async def _stop(self, spawner: GPUSpawner) -> None:
-        """As `User.stop`."""
+        """As `User.stop`; if it takes longer than a start may, `User.spawn` only logs that.
+
+        KubeSpawner waits for the pod's end as long as a start may take, which is 0 or 1 s here for
+        some. The pod is being deleted then, and the next start may still find it.
+        """
         try:
             if await spawner.poll() is None:
-                await spawner.stop()
+                with suppress(TimeoutError):
+                    await spawner.stop()
         finally:
             spawner.clear_state()
 
