@@ -1,7 +1,7 @@
 """Kueue's objects: queues, quotas and the workloads that wait for them.
 
-Those of ``kueue.x-k8s.io/v1beta2`` (``apis/kueue/v1beta2`` of v0.15.0), and of v1beta1, which
-differ here only in the name of one field.
+Those of ``kueue.x-k8s.io/v1beta2`` (``apis/kueue/v1beta2`` of v0.15.0), and of v1beta1, where a
+few fields of a ClusterQueue differ.
 """
 
 from .meta import BareMeta, Condition, KubeStruct, Quantity
@@ -52,13 +52,25 @@ class FlavorUsage(KubeStruct, frozen=True):
     resources: list[ResourceUsage] | None = None
 
 
+class FlavorFungibility(KubeStruct, frozen=True):
+    """When Kueue takes a flavor rather than the next one; v1beta1 has ``Preempt`` for the same."""
+
+    when_can_preempt: str = ""
+
+
 class ClusterQueueSpec(KubeStruct, frozen=True):
-    """The quotas of a ClusterQueue; v1beta1 calls the cohort's name ``cohort``."""
+    """The quotas of a ClusterQueue.
+
+    v1beta1 calls the cohort's name ``cohort``, and may list admission checks by name alone.
+    """
 
     resource_groups: list[ResourceGroup] | None = None
     cohort_name: str = ""
     cohort: str = ""
     queueing_strategy: str = ""
+    flavor_fungibility: FlavorFungibility | None = None
+    admission_checks: list[str] | None = None
+    admission_checks_strategy: dict[str, object] | None = None
     stop_policy: str | None = None
 
 

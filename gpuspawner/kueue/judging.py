@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice, product
+from math import prod
 
 from gpuspawner.kube.kueue import ClusterQueue, ResourceFlavor, ResourceGroup
 from gpuspawner.kube.pods import Pod
@@ -25,6 +26,7 @@ Flavors = tuple[ResourceFlavor, ...]
 _MOST_CHOICES = 16
 """More combinations of flavors than anybody configures."""
 _STRICT = "StrictFIFO"
+_STOP_TO_PREEMPT = ("MayStopSearch", "Preempt")
 
 
 class Why(StrEnum):
@@ -46,9 +48,11 @@ class Free:
 
     Attributes:
         choices: The flavors that have it, in the order in which Kueue tries them.
+        doubt: Why the pod may start even if no node of these flavors has room; "" if it can't.
     """
 
     choices: tuple[Flavors, ...]
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +61,12 @@ class Full:
 
     Attributes:
         choices: The flavors that it may get.
+        doubt: As that of `Free`.
     """
 
     choices: tuple[Flavors, ...]
     line: Line
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +194,30 @@ def _judged(objects: KueueObjects, it: _Question) -> Answer:
     found = line(objects, it.queue, it.pool, it.pod.spec, it.requests)
     is_blocked = it.pool.spec.queueing_strategy == _STRICT and found.ahead
     if all(free) and not is_blocked:
-        return Free(_choices(free))
-    return Full(_choices(possible), found)
+        return Free(_choices(free), _doubt(it.pool, free) or _preemption(it.pool, possible, free))
+    return Full(_choices(possible), found, _doubt(it.pool, possible))
 
 
 def _choices(groups: list[list[ResourceFlavor]]) -> tuple[Flavors, ...]:
     return tuple(islice(product(*groups), _MOST_CHOICES))
+
+
+def _doubt(pool: ClusterQueue, groups: list[list[ResourceFlavor]]) -> str:
+    """Return why the nodes of the first choices of flavors don't decide; "" if they do.
+
+    An admission check, such as that of ProvisioningRequests, may bring nodes before the pod is
+    admitted, and add to its selectors and tolerations.
+    """
+    if pool.spec.admission_checks or pool.spec.admission_checks_strategy:
+        return "Kueue's admission checks may add nodes, or change the pod"
+    is_cut = prod(map(len, groups)) > _MOST_CHOICES
+    return "Kueue may choose a flavor that wasn't looked at" if is_cut else ""
+
+
+def _preemption(
+    pool: ClusterQueue, possible: list[list[ResourceFlavor]], free: list[list[ResourceFlavor]]
+) -> str:
+    """Return whether Kueue may preempt in a flavor that is in use, before it tries a free one."""
+    fungibility = pool.spec.flavor_fungibility
+    may_stop = fungibility is not None and fungibility.when_can_preempt in _STOP_TO_PREEMPT
+    return "Kueue may preempt in another flavor" if may_stop and free != possible else ""

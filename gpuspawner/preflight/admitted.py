@@ -88,7 +88,8 @@ class AdmittedPreflight:
             return decision
         admitted = await admission.admit(proposal.namespace, proposal.pod)
         decision = self.check(proposal)  # the view may have changed during the wait
-        if _is_left_alone(proposal, admitted):
+        # Whether Kueue manages the pod can be read only of the pod that it has seen.
+        if _is_left_alone(proposal, admitted) and not proposal.queue:
             self._learn(proposal, admitted)
             return decision
         return await self._judged(proposal, admitted, self._check)

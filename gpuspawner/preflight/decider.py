@@ -4,7 +4,7 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 
 from gpuspawner.kube.objects import Undecodable
-from gpuspawner.kueue.judging import Closed, Free, Full, Never, Unsure
+from gpuspawner.kueue.judging import Closed, Flavors, Free, Full, Never, Unsure
 from gpuspawner.kueue.pods import placed
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.alternatives import Variant, Variants, nearest
@@ -64,9 +64,16 @@ class Decider:
             case Closed() as queue:
                 return Refuse(proposal.grant, Reason.NOT_ADMITTED, queue=queue, view_age=age)
             case Free(choices) | Full(choices) as answer:
-                pods = (placed(subject.pod, flavors) for flavors in choices)
-                found = [self._on_nodes(proposal, replace(subject, pod=it), age) for it in pods]
-                return in_queue(answer, found)
+                placed = (_placed(subject, flavors) for flavors in choices)
+                return in_queue(answer, [self._on_nodes(proposal, it, age) for it in placed])
+
+    def subject(self, proposal: Proposal) -> Subject | Undecodable:
+        """Return the pod to reserve room for: as Kueue admits it now, if it is Kueue's."""
+        subject = proposal.subject
+        if isinstance(subject, Undecodable):
+            return subject
+        answer = self._queues.ask(proposal, subject.pod)
+        return _placed(subject, answer.choices[0]) if isinstance(answer, Free) else subject
 
     def _on_nodes(self, proposal: Proposal, subject: Subject, age: float) -> Decision:
         verdict = self._verdicts.verdict(subject)
@@ -126,12 +133,19 @@ class Decider:
 
     def fits(self, proposal: Proposal) -> bool:
         """Whether a node has room for the pod at this moment."""
-        subject = proposal.subject
-        return isinstance(subject, Subject) and self._fits(proposal, subject)
+        return self._fitting_subject(proposal) is not None
 
-    def _fits(self, proposal: Proposal, subject: Subject) -> bool:
-        is_free = isinstance(self._queues.ask(proposal, subject.pod), Free | None)
-        return is_free and self._verdicts.fits(subject)
+    def _fitting_subject(self, proposal: Proposal) -> Subject | None:
+        """Return the pod as kube-scheduler would get it now; None if no node has room for it."""
+        subject = proposal.subject
+        if isinstance(subject, Undecodable):
+            return None
+        answer = self._queues.ask(proposal, subject.pod)
+        if isinstance(answer, Free):
+            subject = _placed(subject, answer.choices[0])
+        elif answer is not None:
+            return None
+        return subject if self._verdicts.fits(subject) else None
 
     def _waits_for_a_claim(self, namespace: str, verdict: Verdict) -> bool:
         """Whether the verdict rejects the pod because of a PersistentVolumeClaim not yet in view.
@@ -180,8 +194,8 @@ class Decider:
             return None
         grant, plain = made
         varied = replace(proposal, pod=plain)
-        subject = varied.subject
-        if not (isinstance(subject, Subject) and self._fits(varied, subject)) or is_behind(varied):
+        subject = self._fitting_subject(varied)
+        if subject is None or is_behind(varied):
             return None
         nodes = self._counts.candidates(subject.pod)
         gpus, is_at_hand = self._gpus(nodes, grant), self._is_at_hand(varied, subject)
@@ -199,6 +213,10 @@ class Decider:
         if grant.accelerator is None:
             return None
         return self._counts.room(nodes, grant.accelerator.resource, grant.gpus)
+
+
+def _placed(subject: Subject, flavors: Flavors) -> Subject:
+    return replace(subject, pod=placed(subject.pod, flavors))
 
 
 def _reason(verdict: Verdict) -> Reason:

@@ -34,6 +34,7 @@ from gpuspawner.preflight.durations import Durations
 from gpuspawner.preflight.lost_room import LostRoom
 from gpuspawner.preflight.node_waits import TRIAL_SECONDS, NodeWaits
 from gpuspawner.preflight.nodes_to_come import NodesToCome
+from gpuspawner.preflight.pending_pods import Key
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.queues import Queues
 from gpuspawner.preflight.reservations import Reservations
@@ -133,7 +134,7 @@ class Preflight:
 
     def is_sure_of(self, proposal: Proposal) -> bool:
         """Whether the pod surely has room beside all promised pods, or a node surely comes."""
-        decision, subject = self.check(proposal), proposal.subject
+        decision, subject = self.check(proposal), self._decider.subject(proposal)
         if isinstance(decision, Wait):
             return isinstance(decision.scale_up, CanScaleUp)
         if decision != Start(proposal.grant) or isinstance(subject, Undecodable):
@@ -272,27 +273,29 @@ class Preflight:
         """Decide, and take the reservation in the same tick; None if the start must wait."""
         if waiter.is_blocked():
             return None
-        decision, subject = self._look(proposal), proposal.subject
+        decision, subject = self._look(proposal), self._decider.subject(proposal)
         if decision is None or not _needs_reservation(decision) or isinstance(subject, Undecodable):
-            return self._reserve_new_node(proposal, decision)
+            return self._reserve_new_node(proposal.key, subject, decision)
         demand = waiter.demand = self._verdicts.demand(subject)
         if demand and (waiter.is_blocked() or not self.reservations.has_room(proposal.key, demand)):
             return None
         self.reservations.take(proposal.key, subject)
         return decision
 
-    def _reserve_new_node(self, proposal: Proposal, decision: Decision | None) -> Decision | None:
+    def _reserve_new_node(
+        self, key: Key, subject: Subject | Undecodable, decision: Decision | None
+    ) -> Decision | None:
         """Take the reservation of a pod that waits for a node; return the decision."""
-        if isinstance(decision, Wait) and isinstance(proposal.subject, Subject):
-            self.reservations.take_of_new_node(proposal.key, proposal.subject)
+        if isinstance(decision, Wait) and isinstance(subject, Subject):
+            self.reservations.take_of_new_node(key, subject)
         return decision
 
     def _try_to_move(self, proposal: Proposal) -> Decision | None:
         """Decide, and move the reservation to this pod; None if the start must wait."""
         reservation = self.reservations.find(proposal.key)
-        decision, subject = self._look(proposal), proposal.subject
+        decision, subject = self._look(proposal), self._decider.subject(proposal)
         if decision is None or not _needs_reservation(decision) or isinstance(subject, Undecodable):
-            return self._reserve_new_node(proposal, decision)
+            return self._reserve_new_node(proposal.key, subject, decision)
         if reservation is None:
             return decision
         demand, held = self._verdicts.demand(subject), self._verdicts.demand(reservation.subject)

@@ -41,11 +41,12 @@ def in_queue(answer: Free | Full, found: Sequence[Decision]) -> Decision:
     """
     first = found[0]
     if isinstance(answer, Full):
-        is_impossible = all(
+        is_impossible = not answer.doubt and all(
             isinstance(it, Refuse) and it.reason is Reason.IMPOSSIBLE for it in found
         )
         return first if is_impossible else Start(first.grant, (InQueue(answer.line),))
+    if not isinstance(first, Refuse):
+        return first
     others_say_yes = any(not isinstance(it, Refuse) for it in found[1:])
-    if isinstance(first, Refuse) and others_say_yes:
-        return Start(first.grant, (UnknownRules((_OTHER_FLAVOR,)),))
-    return first
+    doubt = _OTHER_FLAVOR if others_say_yes else answer.doubt
+    return Start(first.grant, (UnknownRules((doubt,)),)) if doubt else first

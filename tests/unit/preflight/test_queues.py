@@ -165,6 +165,15 @@ async def test_kueue_s_gates_leave_a_verdict_and_others_do_not() -> None:
     assert isinstance(found.notes[0], UnknownRules)
 
 
+@pytest.mark.parametrize(("manages", "kind"), [(True, Refuse), (False, Start)])
+async def test_an_open_form_asks_for_quota_only_if_kueue_holds_the_pod_back(
+    manages: bool, kind: type
+) -> None:
+    preflight = AdmittedPreflight(on(quota(0)))
+
+    assert isinstance(await preflight.foretell(in_queue(), Kueue(manages=manages)), kind)
+
+
 async def test_without_rights_kueue_decides_and_nobody_is_refused() -> None:
     view = StillView(("Node", node("n", 4)))
 
@@ -189,6 +198,102 @@ async def test_if_another_flavor_has_room_nobody_knows_which_one_kueue_chooses()
     anywhere["metadata"] |= LABELLED
 
     found = Preflight(view).check(Proposal(NAMESPACE, "jupyter-ann", anywhere, Grant(A100, 1)))
+
+    assert isinstance(found, Start)
+    assert isinstance(found.notes[0], UnknownRules)
+
+
+def team(name: str, **spec: object) -> tuple[str, Any]:
+    """A node of a team, with four GPUs."""
+    made: Any = node(name, 4, **spec)
+    made["metadata"]["labels"]["team"] = name
+    return "Node", made
+
+
+def of_team_a(*nodes: tuple[str, Any], **spec: object) -> Preflight:
+    """A queue whose flavor is the nodes of one of two teams."""
+    view = StillView(*nodes)
+    own = flavor("a100", nodeLabels={"gpu": "a100", "team": "a"}, **spec)
+    view._queues.objects = known(queue(), own, quota(8))
+    return Preflight(view, patience=0)
+
+
+def of(user: str, gpus: int, **spec: object) -> Proposal:
+    made: Any = pod(f"jupyter-{user}", gpus, **spec)
+    made["metadata"] |= LABELLED
+    return Proposal(NAMESPACE, f"jupyter-{user}", made, Grant(A100, gpus))
+
+
+async def test_a_server_keeps_room_only_on_the_nodes_that_its_flavor_gives_it() -> None:
+    preflight = of_team_a(team("a"), team("b"))
+
+    assert isinstance(await preflight.begin(of("ann", 3)), Start)
+    assert isinstance(await preflight.begin(of("bob", 3)), Refuse)
+    elsewhere = pod("jupyter-cyn", 3, nodeSelector={"gpu": "a100", "team": "b"})
+    cyn = Proposal(NAMESPACE, "jupyter-cyn", elsewhere, Grant(A100, 3))
+    assert await preflight.begin(cyn) == Start(cyn.grant)
+
+
+async def test_a_server_that_only_its_flavor_lets_onto_a_tainted_node_keeps_its_room() -> None:
+    taint = {"key": "team", "value": "a", "effect": "NoSchedule"}
+    toleration = {"key": "team", "operator": "Exists"}
+    preflight = of_team_a(team("a", taints=[taint]), tolerations=[toleration])
+
+    assert await preflight.begin(of("ann", 3)) == Start(of("ann", 3).grant)
+    assert isinstance(await preflight.begin(of("bob", 3)), Refuse)
+    [other] = preflight.alternatives(of("cyn", 8), Labelled(OFFERS))[:1]
+    assert other.grant.gpus == 4
+
+
+async def test_no_alternative_is_on_nodes_that_the_flavor_doesn_t_have() -> None:
+    preflight = of_team_a(team("a"), team("b"))
+    preflight._view.state.put(convert("Pod", pod("other", 4, on="a")))
+
+    found = preflight.alternatives(of("ann", 2), Labelled(OFFERS))
+
+    assert [it.grant.gpus for it in found] == [0]
+
+
+CHECKS = {"admissionChecks": [{"name": "nodes"}]}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"admissionChecksStrategy": CHECKS},
+        {"admissionChecks": ["nodes"]},
+        {"flavorFungibility": {"whenCanPreempt": "MayStopSearch"}},
+    ],
+)
+async def test_nodes_without_room_are_no_reason_for_a_no_if_kueue_may_find_others(
+    spec: dict[str, object],
+) -> None:
+    used = pool("team-a", {"nominalQuota": "2"}, {"nominalQuota": "2"}, used=2, **spec)
+    view = StillView(("Node", node("n", 4)), ("Pod", pod("other", 4, on="n")))
+    t4 = flavor("t4", nodeLabels={"gpu": "t4"})
+    view._queues.objects = known(queue(), t4, NODES, used)
+
+    found = Preflight(view).check(of("ann", 1, nodeSelector={}))
+
+    assert isinstance(found, Start)
+    assert isinstance(found.notes[0], UnknownRules)
+
+
+async def test_an_admission_check_may_bring_the_node_that_no_node_is_now() -> None:
+    full = pool("team-a", {"nominalQuota": "8"}, names=("a100",), used=8)
+    full["spec"]["admissionChecksStrategy"] = CHECKS
+
+    assert on(full, gpus=4).check(in_queue(8)) == Start(
+        in_queue(8).grant, (InQueue(Line("gpus", "team-a", 0, GPU, 8, 8)),)
+    )
+
+
+async def test_with_more_flavors_than_are_looked_at_no_node_is_no_reason_for_a_no() -> None:
+    names = tuple(f"f{number}" for number in range(20))
+    flavors = [flavor(it, nodeLabels={"kind": it}) for it in names]
+    many = pool("team-a", *({"nominalQuota": "2"} for _ in names), names=names)
+
+    found = on(many, *flavors).check(in_queue())
 
     assert isinstance(found, Start)
     assert isinstance(found.notes[0], UnknownRules)
