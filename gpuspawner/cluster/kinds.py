@@ -14,12 +14,15 @@ class Kind:
         path: The path of the collection in all namespaces.
         field_selector: Selects the objects to follow; "" for all.
         required: Whether every verdict needs this kind.
+        absent_is_empty: Whether an API that lacks the collection has no such objects; it may also
+            have them in another version.
     """
 
     name: str
     path: str
     field_selector: str = ""
     required: bool = True
+    absent_is_empty: bool = True
 
     @property
     def plural(self) -> str:
@@ -82,9 +85,12 @@ KUEUE_KINDS = tuple(_QUEUES)
 
 
 def kueue_kinds(version: str) -> tuple[Kind, ...]:
-    """Return Kueue's kinds in a version of its API."""
+    """Return Kueue's kinds in a version of its API.
+
+    Before Kueue 0.13, cohorts are in an older one than the rest (CHANGELOG-0.13.md).
+    """
     return tuple(
-        Kind(name, f"{KUEUE_API}/{version}/{plural}", required=False)
+        Kind(name, f"{KUEUE_API}/{version}/{plural}", required=False, absent_is_empty=False)
         for name, plural in _QUEUES.items()
     )
 

@@ -146,7 +146,7 @@ class Reflector:
         self.doubt()
         if not self.kind.required:
             await self._drop(await self._keys())
-            if error.status == 404:
+            if error.status == 404 and self.kind.absent_is_empty:
                 # An API that the server lacks (device classes before 1.34) has no objects.
                 self._state.mark_known(self.kind.name)
 

@@ -1,5 +1,6 @@
 """Objects of several kinds, as the live view has read them."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ class ObjectStore:
         self.version = 0
         self._known: set[str] = set()
         self._objects: dict[str, dict[_Key, AnyObject | Undecodable]] = {}
+        self._unreadable: defaultdict[str, set[_Key]] = defaultdict(set)
 
     def known(self, kind: str) -> bool:
         """Return whether all objects of a kind are known."""
@@ -46,14 +48,17 @@ class ObjectStore:
         """Store the newest version of an object."""
         if isinstance(thing, Undecodable):
             kind, key = thing.kind, (thing.namespace, thing.name)
+            self._unreadable[kind].add(key)
         else:
             kind, key = type(thing).__name__, (thing.metadata.namespace, thing.metadata.name)
+            self._unreadable[kind].discard(key)
         self._objects.setdefault(kind, {})[key] = thing
         self.version += 1
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
         """Drop an object, if it exists."""
         if self._objects.get(kind, {}).pop((namespace, name), None) is not None:
+            self._unreadable[kind].discard((namespace, name))
             self.version += 1
 
     def keys(self, kind: str) -> Iterator[_Key]:
@@ -72,4 +77,4 @@ class ObjectStore:
 
     def unreadable(self, kind: str) -> bool:
         """Whether an object of a kind can't be read."""
-        return any(isinstance(it, Undecodable) for it in self._objects.get(kind, {}).values())
+        return bool(self._unreadable.get(kind))

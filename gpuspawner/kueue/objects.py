@@ -21,6 +21,8 @@ from gpuspawner.kueue.workloads import Order, is_waiting, order
 DEFAULT_QUEUE = "default"
 """The LocalQueue of pods that name none (``pkg/controller/constants`` of Kueue 0.15)."""
 _QUOTAS = (LocalQueue, ClusterQueue, Cohort, ResourceFlavor)
+_OF_QUOTAS = frozenset({ClusterQueue.__name__, Cohort.__name__})
+"""The kinds that have quotas."""
 
 _T = TypeVar("_T")
 
@@ -38,7 +40,7 @@ class KueueObjects(ObjectStore):
 
     def put(self, thing: AnyObject | Undecodable) -> None:
         """As `ObjectStore.put`; the lines of workloads are kept in order."""
-        self._note(_kind(thing))
+        self._note_if_quota(thing)
         if isinstance(thing, Undecodable) and thing.kind == Workload.__name__:
             self._take_out(thing.namespace, thing.name)
         if isinstance(thing, Workload):
@@ -51,13 +53,19 @@ class KueueObjects(ObjectStore):
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
         """As `ObjectStore.remove`."""
-        self._note(kind)
+        if kind in _OF_QUOTAS:
+            self._quotas_at += 1
         if kind == Workload.__name__:
             self._take_out(namespace, name)
         super().remove(kind, namespace, name)
 
-    def _note(self, kind: str) -> None:
-        if kind != Workload.__name__:
+    def _note_if_quota(self, thing: AnyObject | Undecodable) -> None:
+        """Note a changed quota. Kueue counts in each queue's status who waits, far more often."""
+        if isinstance(thing, Cohort | ClusterQueue):
+            known = self.find(type(thing), thing.metadata.name)
+            if not isinstance(known, Cohort | ClusterQueue) or _quota(known) != _quota(thing):
+                self._quotas_at += 1
+        elif isinstance(thing, Undecodable) and thing.kind in _OF_QUOTAS:
             self._quotas_at += 1
 
     def _take_out(self, namespace: str, name: str) -> None:
@@ -133,7 +141,7 @@ class KueueObjects(ObjectStore):
         return (pool.spec.resource_groups if pool else None) or ()
 
     def _read(self) -> None:
-        """Read the quotas anew if they have changed; workloads change far more often."""
+        """Read the quotas anew if they have changed."""
         if self._read_at == self._quotas_at:
             return
         self._read_at = self._quotas_at
@@ -143,8 +151,10 @@ class KueueObjects(ObjectStore):
             self._pools = str(error)
 
 
-def _kind(thing: AnyObject | Undecodable) -> str:
-    return thing.kind if isinstance(thing, Undecodable) else type(thing).__name__
+def _quota(it: Cohort | ClusterQueue) -> object:
+    """Return what decides about quotas of an object."""
+    used = it.status.flavors_reservation if isinstance(it, ClusterQueue) else None
+    return it.spec, used
 
 
 def _queue(workload: Workload) -> tuple[str, str]:

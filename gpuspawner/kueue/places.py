@@ -53,7 +53,9 @@ def line_of(
     pool = objects.cluster_queue(local.spec.cluster_queue) if local else None
     if local is None or pool is None:
         return None
-    ahead = objects.waiting_for(pool.metadata.name, order(workload))
+    ahead = None
+    if objects.knows_workloads:
+        ahead = objects.waiting_for(pool.metadata.name, order(workload))
     queue = workload.spec.queue_name
     used = _use(objects, pool, pod, requests)
     stopped = is_stopped(local, pool) or bool(inactive(pool))

@@ -79,6 +79,18 @@ async def test_after_an_update_that_takes_the_old_version_away_the_new_one_is_fo
         await view.stop()
 
 
+async def test_cohorts_in_an_older_version_than_the_rest_are_unknown_rather_than_none() -> None:
+    server = ScriptedServer(**kueue(cohorts=[failure(404)] * 100))
+    async with server.serving():
+        view = ClusterView(server.configuration, kinds=(), backoff=FAST, queue_api=KUEUE_API)
+        view.start()
+        await until(view, lambda: view.queues.knows_workloads and view.queues.known("ClusterQueue"))
+        await until(view, lambda: not view._queues.is_open)
+
+        assert not view.queues.knows_quotas
+        await view.stop()
+
+
 async def test_kinds_that_the_hub_may_not_read_are_named_and_unknown() -> None:
     server = ScriptedServer(**kueue(workloads=[failure(403)] * 100))
     async with server.serving():

@@ -56,6 +56,13 @@ def test_those_of_higher_priority_and_those_who_came_earlier_are_ahead() -> None
     assert found["early"] == Line("gpus", "team-a", 1, GPU, used=2, nominal=2)
 
 
+def test_while_workloads_are_read_again_no_place_is_told() -> None:
+    objects = known(queue(), pool("team-a", QUOTA, used=2), flavor(), workload("w"))
+    objects.mark_unknown("Workload")
+
+    assert place(objects, "w") == Line("gpus", "team-a", None, GPU, used=2, nominal=2)
+
+
 def test_what_others_have_borrowed_is_told() -> None:
     objects = known(
         queue(),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.kueue.quota import QuotaError
-from tests.unit.kueue.worlds import GPU, Plain, cohort, known, pool
+from tests.unit.kueue.worlds import GPU, Plain, cohort, known, pool, queue, read
 
 KEY = ("t4", GPU)
 
@@ -129,3 +129,21 @@ def test_nobody_has_less_than_the_own_quota_while_all_keep_to_theirs(
     for number, it in enumerate(them):
         left, most = figures(f"team-{number}", *all_of(them))
         assert left == most >= it["nominal"]
+
+
+def test_quotas_are_read_anew_only_if_they_or_their_use_have_changed() -> None:
+    objects = known(pool("a", gpus(8), used=6))
+    first = objects.pool("a")
+    idle: Plain = pool("a", gpus(8), used=6)
+    status = {**idle["status"], "pendingWorkloads": 7}
+
+    objects.put(read({**idle, "status": status}))
+    objects.put(read(queue()))
+    assert objects.pool("a") is first
+
+    objects.put(read(pool("a", gpus(8), used=7)))
+    assert objects.pool("a").available(KEY) == 1
+    objects.put(read(pool("a", gpus(9), used=7)))
+    assert objects.pool("a").available(KEY) == 2
+    objects.remove("ClusterQueue", "", "a")
+    assert not objects.cluster_queue("a")

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from gpuspawner.kube.objects import convert, decode
+from gpuspawner.kube.objects import AnyObject, Undecodable, convert, decode
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kueue.objects import KueueObjects
 from localcluster.kueue.objects import cluster_queue, local_queue, resource_flavor
@@ -22,8 +22,13 @@ def known(*objects: Plain) -> KueueObjects:
     for kind in ("LocalQueue", "ClusterQueue", "Cohort", "ResourceFlavor", "Workload"):
         store.mark_known(kind)
     for it in objects:
-        store.put(decode(it["kind"], msgspec.json.encode(it)))
+        store.put(read(it))
     return store
+
+
+def read(plain: Plain) -> AnyObject | Undecodable:
+    """What the hub reads of an object."""
+    return decode(plain["kind"], msgspec.json.encode(plain))
 
 
 def queue(name: str = "gpus", pool: str = "team-a", **spec: Any) -> Plain:
