@@ -10,7 +10,7 @@ from itertools import takewhile
 from math import inf
 
 from gpuspawner.queue.room import Amounts, Room
-from gpuspawner.queue.ticket import Key, Ticket
+from gpuspawner.queue.ticket import Key, LaneKey, Ticket
 
 MARGIN_SECONDS = 120.0
 """What a pod may take beyond its lifetime: to start before it counts, and to end."""
@@ -49,33 +49,43 @@ class Holds:
         last_first = reversed(self._released.items())
         return [node for node, _ in takewhile(lambda it: it[1] > releases, last_first)]
 
-    def candidates(self, ticket: Ticket, nodes: Iterable[str], room: Room) -> list[str]:
-        """Return nodes in the order in which to hold them for such tickets; the best is the last.
-
-        That is the one on which they can start first by known ends, or most of what they need is
-        free.
-        """
-        needed = ticket.requests
-
-        def distance(node: str) -> tuple[float, float, str]:
-            return _start(node, needed, room), -_part(room.free(node), needed), node
-
-        return sorted(nodes, key=distance, reverse=True)
-
-    def hold(self, ticket: Ticket, candidates: list[str], room: Room, now: float) -> bool:
+    def hold(
+        self, ticket: Ticket, candidates: list[str], room: Room, now: float
+    ) -> list[Ticket] | None:
         """Let a ticket hold the last candidate; drop those that are full of holds ahead of it.
 
         Returns:
-            Whether one was left.
+            Those behind it that don't hold that node any more, because too little is left of it for
+            them; None if there was no candidate.
         """
         while candidates:
             node = candidates[-1]
             if _covers(room.size(node), (*self._ahead_of(ticket, node, now), ticket.requests)):
                 self._nodes[ticket.key] = node
                 self._tickets.setdefault(node, {})[ticket.key] = ticket
-                return True
+                return self._crowd_out(node, room, now)
             candidates.pop()
-        return False
+        return None
+
+    def _crowd_out(self, node: str, room: Room, now: float) -> list[Ticket]:
+        """Release a node for those holders that it is too small for, beside those ahead of them."""
+        kept: list[Amounts] = []
+        out: list[Ticket] = []
+        for it in sorted(self._tickets[node].values(), key=lambda it: it.precedence(now)):
+            if _covers(room.size(node), (*kept, it.requests)):
+                kept.append(it.requests)
+            else:
+                out.append(it)
+        for it in out:
+            self.release(it.key)
+        return out
+
+    def release_on(self, nodes: Iterable[str], lane: LaneKey) -> None:
+        """End the holds of a lane's tickets on some nodes."""
+        for node in nodes:
+            for it in list(self._tickets.get(node, {}).values()):
+                if it.lane == lane:
+                    self.release(it.key)
 
     def leaves_room(self, ticket: Ticket, node: str, room: Room, now: float) -> bool:
         """Whether a server can start on a node without delaying any ahead that holds it.
@@ -94,6 +104,19 @@ class Holds:
     def _ahead_of(self, ticket: Ticket, node: str, now: float) -> list[Amounts]:
         place, holders = ticket.precedence(now), self._tickets.get(node, {})
         return [it.requests for it in holders.values() if it.precedence(now) < place]
+
+
+def in_order(ticket: Ticket, nodes: Iterable[str], room: Room) -> list[str]:
+    """Return nodes in the order in which to hold them for such tickets; the best is the last.
+
+    That is the one on which they can start first by known ends, or most of what they need is free.
+    """
+    needed = ticket.requests
+
+    def distance(node: str) -> tuple[float, float, str]:
+        return _start(node, needed, room), -_part(room.free(node), needed), node
+
+    return sorted(nodes, key=distance, reverse=True)
 
 
 def _start(node: str, needed: Amounts, room: Room) -> float:

@@ -12,6 +12,10 @@ Precedence = tuple[float, float, Key]
 """The smaller, the further ahead."""
 
 
+Arrival = tuple[float, Key]
+"""The order within a lane."""
+
+
 class LaneKey(NamedTuple):
     """What tickets of one lane have in common: none of them ever passes another."""
 
@@ -46,7 +50,7 @@ class Ticket:
         return LaneKey(self.needs, self.weight, self.lifetime)
 
     @property
-    def arrival(self) -> tuple[float, Key]:
+    def arrival(self) -> Arrival:
         """The order within a lane: first in, first out."""
         return self.since, self.key
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from gpuspawner.queue.holds import MARGIN_SECONDS, Holds
+from gpuspawner.queue.holds import MARGIN_SECONDS, Holds, in_order
 from gpuspawner.queue.ticket import Ticket
 from tests.simulation.cluster import GPU, Cluster, ticket
 
@@ -23,7 +23,7 @@ def cluster(**nodes: int) -> Cluster:
 def held(room: Cluster, node: str, *tickets: Ticket) -> Holds:
     holds = Holds()
     for it in tickets:
-        assert holds.hold(it, [node], room, NOW)
+        assert holds.hold(it, [node], room, NOW) == []
     return holds
 
 
@@ -51,8 +51,7 @@ def test_candidates_are_ordered_so_that_the_last_starts_first_by_known_ends() ->
     for node, ends in (("never", None), ("late", 900.0), ("soon", 60.0)):
         room.start(ticket(f"on-{node}", 4, lifetime=ends), node)
 
-    order = Holds().candidates(ticket("a", 4), room.nodes, room)
-    assert order == ["never", "late", "soon", "now"]
+    assert in_order(ticket("a", 4), room.nodes, room) == ["never", "late", "soon", "now"]
 
 
 def test_without_known_ends_the_last_candidate_has_most_of_what_is_needed() -> None:
@@ -60,7 +59,7 @@ def test_without_known_ends_the_last_candidate_has_most_of_what_is_needed() -> N
     for node, gpus in (("a", 1), ("b", 3), ("c", 2)):
         room.start(ticket(f"on-{node}", gpus), node)
 
-    assert Holds().candidates(ticket("x", 4), room.nodes, room) == ["b", "c", "a"]
+    assert in_order(ticket("x", 4), room.nodes, room) == ["b", "c", "a"]
 
 
 def test_all_that_is_needed_has_to_be_free_not_most_of_one_resource() -> None:
@@ -75,9 +74,9 @@ def test_a_ticket_holds_the_last_candidate_that_isnt_full_of_holds_ahead() -> No
     first, second, third = (ticket(name, 4, since) for since, name in enumerate("xyz"))
 
     for it, node in ((first, "b"), (second, "a")):
-        assert holds.hold(it, ["a", "b"], room, NOW)
+        assert holds.hold(it, ["a", "b"], room, NOW) == []
         assert holds.node(it.key) == node
-    assert not holds.hold(third, ["a", "b"], room, NOW)
+    assert holds.hold(third, ["a", "b"], room, NOW) is None
     assert holds.node(third.key) is None
 
 
@@ -93,16 +92,30 @@ def test_several_tickets_hold_one_node_if_all_fit_on_it_when_it_is_empty() -> No
     room = cluster(a=4)
     holds = held(room, "a", ticket("x", 2, 1), ticket("y", 1, 2))
 
-    assert not holds.hold(ticket("z", 2, 3), ["a"], room, NOW)
-    assert holds.hold(ticket("w", 1, 3), ["a"], room, NOW)
+    assert holds.hold(ticket("z", 2, 3), ["a"], room, NOW) is None
+    assert holds.hold(ticket("w", 1, 3), ["a"], room, NOW) == []
 
 
-def test_who_is_ahead_doesnt_mind_the_holds_of_those_behind() -> None:
+def test_who_is_ahead_takes_a_node_from_those_behind_for_whom_too_little_is_left() -> None:
     room = cluster(a=4)
-    holds = held(room, "a", ticket("behind", 4, since=2))
+    first, second, third = ticket("x", 2, 1), ticket("y", 2, 2), ticket("z", 1, 3)
+    holds = held(room, "a", second, third)
 
-    assert holds.hold(ticket("ahead", 4, since=1), ["a"], room, NOW)
-    assert holds.leaves_room(ticket("ahead", 4, since=1), "a", room, NOW)
+    assert holds.hold(first, ["a"], room, NOW) == [third]
+    assert (holds.node(second.key), holds.node(third.key)) == ("a", None)
+    assert holds.leaves_room(first, "a", room, NOW)
+    assert holds.released_since(0) == ["a"]
+
+
+def test_the_holds_of_one_lane_on_some_nodes_can_end() -> None:
+    room = cluster(a=4, b=4)
+    one, other, elsewhere = ticket("x", 1, 1), ticket("y", 2, 2), ticket("z", 1, 3)
+    holds = held(room, "a", one, other)
+    holds.hold(elsewhere, ["b"], room, NOW)
+
+    holds.release_on(["a"], one.lane)
+
+    assert [holds.node(it.key) for it in (one, other, elsewhere)] == [None, "a", "b"]
 
 
 def test_a_node_is_released_once_and_those_released_last_come_first() -> None:

@@ -7,19 +7,22 @@ import pytest
 from gpuspawner.queue.line import Line
 from gpuspawner.queue.serving import Serving
 from gpuspawner.queue.ticket import Ticket
-from tests.simulation.cluster import Cluster, ticket
+from tests.simulation.cluster import GPU, Cluster, ticket
 
 
 class Played(Cluster):
     """A cluster whose nodes can go away."""
 
     away: frozenset[str] = frozenset()
+    too_small: frozenset[str] = frozenset()
+    """The nodes that can't hold a large server any more."""
 
     def fitting(self, ticket: Ticket) -> list[str]:
         return [name for name in super().fitting(ticket) if name not in self.away]
 
     def possible(self, ticket: Ticket) -> frozenset[str]:
-        return super().possible(ticket) - self.away
+        lost = self.too_small if ticket.requests[GPU] > 2 else frozenset()
+        return super().possible(ticket) - self.away - lost
 
 
 class Stage:
@@ -142,6 +145,67 @@ def test_who_loses_the_node_that_was_kept_gets_one_that_those_behind_had_filled(
 
     assert stage.end("n1") == []
     assert stage.end("n2") == ["large1"]
+
+
+def test_each_one_holds_a_node_of_its_own_in_the_order_of_the_line_whatever_they_need() -> None:
+    stage = Stage(("t1", 4), ("t2", 4), ("t3", 4))
+    stage.runs(("a", "t1", 3), ("b", "t2", 3), ("c", "t3", 4))
+    stage.join(ticket("first", 4, 1), ticket("third", 4, 10), ticket("last", 1, 20))
+    stage.join(ticket("second", 4, 5, lifetime=1e9))
+
+    assert stage.serve() == []
+    stage.cluster.end(("hub", "c"))
+    stage.runs(("d", "t3", 3))
+    assert stage.serve() == []  # the third waits there
+
+
+def test_who_comes_back_and_takes_a_node_from_somebody_behind_leaves_another_to_that_one() -> None:
+    stage = Stage(("t1", 4), ("t2", 4))
+    stage.runs(("a", "t1", 3), ("b", "t2", 4))
+    first, second = ticket("first", 4, 1), ticket("second", 4, 2)
+    stage.join(first, second, ticket("small", 1, 3))
+    stage.serving.step_aside(first)
+    assert stage.serve() == []
+
+    stage.serving.step_back(first)
+    assert stage.serve() == []
+    stage.cluster.end(("hub", "b"))
+    stage.runs(("c", "t2", 3))
+    assert stage.serve() == []
+
+
+def test_a_node_that_somebody_ahead_cant_use_any_more_is_there_for_others() -> None:
+    stage = Stage(("t1", 4), ("t2", 4))
+    stage.runs(("a", "t1", 3), ("b", "t2", 4))
+    stage.join(ticket("large", 4, since=1), ticket("small", 1, since=2))
+    assert stage.serve() == []
+
+    stage.cluster.too_small = frozenset({"t1"})  # one of its GPUs fails
+    assert stage.serve() == ["small"]
+
+
+def test_a_server_that_asks_anew_holds_only_what_it_needs_now() -> None:
+    stage = Stage(("t1", 4))
+    stage.runs(("a", "t1", 2))
+    stage.join(ticket("again", 4, since=1), ticket("small", 1, since=2))
+    assert stage.serve() == []
+
+    stage.join(ticket("again", 3, since=1))
+    assert stage.serve() == []
+    assert stage.end("a") == ["again", "small"]
+
+
+def test_the_best_node_is_held_also_if_another_was_the_best_before() -> None:
+    stage = Stage(("t1", 4), ("t2", 4), ("t3", 4))
+    stage.runs(("a", "t1", 1), ("b", "t1", 3), ("c", "t2", 3), ("d", "t3", 4))
+    stage.join(ticket("first", 4, 1), ticket("second", 4, 2), ticket("small", 1, 50))
+    assert stage.end("a") == []
+    assert stage.end("b") == ["first"]
+    stage.cluster.end(("hub", "d"))
+    stage.runs(("e", "t3", 1))
+
+    stage.join(ticket("third", 4, 30))
+    assert stage.serve(now=200.0) == []  # it waits for t3, not for t1, where nothing is free
 
 
 def test_who_is_away_is_passed_over_and_keeps_the_place() -> None:

@@ -40,8 +40,8 @@ class Witness(Cluster):
         """Check that only those hold nodes who may be called, and that no list only grows."""
         here = {it.key for it in self.line if not self.line.is_away(it.key)}
         assert self.serving._holds._nodes.keys() <= here
-        for plan in self.serving._plans.values():
-            assert len(plan.candidates) <= 2 * len(plan.reach)
+        for plan in self.serving._plans._plans.values():
+            assert len(plan.candidates or ()) <= 2 * len(plan.reach)
 
     def _ahead_of(self, ticket: Ticket) -> list[Ticket]:
         now = self.serving.moment(self.now)
@@ -54,8 +54,10 @@ class Witness(Cluster):
 
     def _has_a_node(self, ticket: Ticket) -> bool:
         """Whether somebody holds a node, or each one is full of what those ahead hold."""
-        reach = self.possible(ticket)
-        return self._node_of(ticket) in reach or all(self._is_full(it, ticket) for it in reach)
+        reach, node = self.possible(ticket), self._node_of(ticket)
+        if node in reach:
+            return not self._is_full(node, ticket)
+        return all(self._is_full(it, ticket) for it in reach)
 
     def _is_full(self, name: str, ticket: Ticket) -> bool:
         holders = (it for it in self._ahead_of(ticket) if self._node_of(it) == name)
