@@ -1,12 +1,14 @@
 """How long the hub's servers have run, when they end, and which are idle: for the line.
 
 All of it comes from the pods of the hub's namespace. Other pods take room too, but nobody knows
-when they end.
+when they end. Ends are seen from the hub's start on, and only the last ones are kept. A server that
+began before counts only from then on.
 """
 
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from gpuspawner.kube.moments import moment
@@ -21,6 +23,27 @@ _KEPT = 500
 """How many ends of servers count for each resource: the last ones."""
 _SURE_SECONDS = 60.0
 """For how long an estimate of survival is used again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A server from its beginning until its end, or until now."""
+
+    began: datetime
+    until: datetime
+
+    @property
+    def seconds(self) -> float:
+        """How long it lasted, or has lasted."""
+        return self.age(self.until)
+
+    def age(self, at: datetime) -> float:
+        """Return how old it was at a moment, in seconds."""
+        return (at - self.began).total_seconds()
+
+    def is_seen(self, since: datetime) -> bool:
+        """Whether it ran after a moment; one that didn't is seen only if a clock was set back."""
+        return self.began >= since or self.until > since
 
 
 class Durations:
@@ -38,15 +61,20 @@ class Durations:
     ) -> None:
         self._pods = pods
         self._unused = unused
-        self._ended: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_KEPT))
+        self._ended: dict[str, deque[_Run]] = defaultdict(lambda: deque(maxlen=_KEPT))
+        began = datetime.now(UTC)
+        self._since: dict[str, datetime] = defaultdict(lambda: began)
         self._survivals: dict[str, tuple[float, Survival]] = {}
 
     def note_end(self, pod: ServerPod) -> None:
         """Note that a pod is gone."""
-        age = _age(pod, datetime.now(UTC))
-        if age is not None:
+        run = _run(pod, datetime.now(UTC))
+        if run is not None:
             for resource in _devices(pod):
-                self._ended[resource].append(age)
+                ended = self._ended[resource]
+                if len(ended) == _KEPT:
+                    self._since[resource] = ended[0].until
+                ended.append(run)
 
     def ends(self, node: NodeInfo) -> list[KnownEnd]:
         """Return the known ends of the pods on a node, the first one first."""
@@ -87,12 +115,17 @@ class Durations:
         made, survival = self._survivals.get(resource, (float("-inf"), Survival()))
         now = time.monotonic()
         if now - made > _SURE_SECONDS:
-            at = datetime.now(UTC)
-            ages = (_age(it, at) for it in self._pods().values() if resource in _devices(it))
-            running = (it for it in ages if it is not None)
-            survival = Survival.of(self._ended[resource], running)
+            survival = self._survival(resource)
             self._survivals[resource] = now, survival
         return survival
+
+    def _survival(self, resource: str) -> Survival:
+        at, since = datetime.now(UTC), self._since[resource]
+        runs = (_run(it, at) for it in self._pods().values() if resource in _devices(it))
+        running = [it for it in runs if it is not None and it.is_seen(since)]
+        ended = [it for it in self._ended[resource] if it.is_seen(since)]
+        late = (it.age(since) for it in ended + running if it.began < since)
+        return Survival.of((it.seconds for it in ended), (it.seconds for it in running), late)
 
 
 def _devices(pod: ServerPod) -> set[str]:
@@ -102,5 +135,10 @@ def _devices(pod: ServerPod) -> set[str]:
 
 
 def _age(pod: ServerPod, now: datetime) -> float | None:
+    run = _run(pod, now)
+    return None if run is None else run.seconds
+
+
+def _run(pod: ServerPod, until: datetime) -> _Run | None:
     began = moment(pod.status.start_time)
-    return max(0.0, (now - began).total_seconds()) if began else None
+    return _Run(min(began, until), until) if began else None

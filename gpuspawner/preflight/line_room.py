@@ -12,6 +12,7 @@ from gpuspawner.queue.room import Amounts, KnownEnd
 from gpuspawner.queue.ticket import Key, Ticket
 from gpuspawner.scheduling.node_resources_fit import fits, wanted
 from gpuspawner.scheduling.reach import reach
+from gpuspawner.scheduling.requests import PODS
 from gpuspawner.scheduling.state import ClusterState
 
 _NOWHERE: frozenset[str] = frozenset()
@@ -117,9 +118,15 @@ class LineRoom:
         return info.free if info else {}
 
     def size(self, node: str) -> Amounts:
-        """As `Room.size`."""
+        """As `Room.size`: without what DaemonSets and static pods have, which never end."""
         info = self._state.nodes.get(node)
-        return info.allocatable if info else {}
+        if info is None:
+            return {}
+        left = dict(info.allocatable)
+        for resource, amount in info.staying_requested.items():
+            left[resource] = left.get(resource, 0) - amount
+        left[PODS] = left.get(PODS, 0) - info.staying
+        return left
 
     def ends(self, node: str) -> Sequence[KnownEnd]:
         """As `Room.ends`, but for a second at a time."""

@@ -1,13 +1,17 @@
 """How long servers last, from those that have ended and those that still run.
 
 The estimate of Kaplan and Meier (1958): servers that still run count for as long as they have. A
-mean of those that have ended would miss the long ones.
+mean of those that have ended would miss the long ones. A server that ran already when the hub began
+to see ends counts only from the age that it had then (Turnbull 1976; Kalbfleisch and Prentice, "The
+Statistical Analysis of Failure Time Data", on left truncation): if it had ended before, nobody
+would know of it.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import exp
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +29,30 @@ class Survival:
     ends: int = 0
 
     @classmethod
-    def of(cls, ended: Iterable[float], running: Iterable[float] = ()) -> "Survival":
-        """Estimate it from the durations of servers that have ended, and the ages of others."""
-        ends, ages = Counter(ended), Counter(running)
-        left, share = ends.total() + ages.total(), 1.0
-        times: list[float] = []
-        shares: list[float] = []
-        for time in sorted({*ends, *ages}):
-            if count := ends[time]:
-                share *= 1 - count / left
-                times.append(time)
-                shares.append(share)
-            left -= count + ages[time]
+    def of(
+        cls, ended: Iterable[float], running: Iterable[float] = (), late: Iterable[float] = ()
+    ) -> "Survival":
+        """Estimate it from what has been seen.
+
+        At an early age few servers may be at risk, if most ran already when they were first seen.
+        If all of these few end, the share doesn't become 0, which it would stay, but falls by the
+        estimate of Nelson and Aalen: to a factor of 1/e instead of 0.
+
+        Args:
+            ended: How long servers lasted that have been seen to end, in seconds.
+            running: The ages of others, in seconds.
+            late: The ages at which any of both were first seen, if later than at their beginning,
+                in seconds. Each was older when it ended, or is older now.
+        """
+        ends = Counter(ended)
+        exits, entries = sorted([*ends.elements(), *running]), sorted(late)
+        share, shares, times = 1.0, [], sorted(ends)
+        for time in times:
+            unseen = len(entries) - bisect_left(entries, time)
+            at_risk = len(exits) - bisect_left(exits, time) - unseen
+            part = ends[time] / at_risk
+            share *= exp(-part) if part == 1 and unseen else 1 - part
+            shares.append(share)
         return cls(tuple(times), tuple(shares), ends.total())
 
     def beyond(self, seconds: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from math import exp
 from typing import Any
 
 import pytest
@@ -31,6 +32,34 @@ def server(name: str, minutes: float | None, deadline: int | None = None, **gpu:
 
 def known(**pods: ServerPod) -> Pods:
     return {(NAMESPACE, name): it for name, it in pods.items()}
+
+
+class Clock(datetime):
+    """A clock that a test sets: the minute it is, from the start of the hub on."""
+
+    minute = 0.0
+
+    @classmethod
+    def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
+        return START.astimezone(tz) + timedelta(minutes=cls.minute)
+
+
+START = datetime(2026, 1, 5, 8, tzinfo=UTC)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> type[Clock]:
+    monkeypatch.setattr(measured, "datetime", Clock)
+    monkeypatch.setattr(Clock, "minute", 0.0)
+    return Clock
+
+
+def since(name: str, minute: float) -> ServerPod:
+    """A server with a GPU that began at a minute."""
+    began = (START + timedelta(minutes=minute)).isoformat()
+    spec = {"containers": [container(gpu=1)]}
+    metadata = {"name": name, "namespace": NAMESPACE}
+    return read({"metadata": metadata, "spec": spec, "status": {"startTime": began}})
 
 
 def node_with(*pods: dict[str, object]) -> NodeInfo:
@@ -118,9 +147,54 @@ def test_idle_servers_count_where_they_have_the_device() -> None:
     assert Durations(dict).idle([place], GPU) == 0
 
 
-def test_servers_that_still_run_count_wherever_they_are() -> None:
-    pods = known(a=server("a", 60), b=server("b", 60), new=server("new", None))
+def test_servers_that_still_run_count_wherever_they_are(clock: type[Clock]) -> None:
+    pods = known(a=since("a", 0), b=since("b", 0), new=server("new", None))
     durations = Durations(lambda: pods)
-    durations.note_end(server("gone", 10))
+    clock.minute = 10
+    durations.note_end(since("gone", 0))
+    clock.minute = 60
 
-    assert durations.survival(GPU).beyond(10 * 60 + 1) == pytest.approx(2 / 3)
+    assert durations.survival(GPU).beyond(10 * 60) == pytest.approx(2 / 3)
+
+
+def test_servers_that_are_older_than_the_hub_count_from_its_start_on(clock: type[Clock]) -> None:
+    """At 10 minutes, only one more was at risk; at 130, those that were 120 when the hub began."""
+    pods = known(a=since("a", -120), b=since("b", -120), c=since("c", 0))
+    durations = Durations(lambda: pods)
+    clock.minute = 10
+    durations.note_end(since("gone", 0))
+    durations.note_end(since("old", -120))
+    clock.minute = 60
+
+    survival = durations.survival(GPU)
+
+    assert survival.times == (10 * 60, 130 * 60)
+    assert survival.shares == pytest.approx((1 / 2, 1 / 2 * 2 / 3))
+
+
+def test_servers_count_from_the_last_end_on_that_is_forgotten(
+    clock: type[Clock], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three ends at 10, 20 and 30 minutes, two are kept; all others have run since the start."""
+    monkeypatch.setattr(measured, "_KEPT", 2)
+    pods = known(a=since("a", 0), b=since("b", 0))
+    durations = Durations(lambda: pods)
+    for minute, began in ((10, 0), (20, 15), (30, 0)):
+        clock.minute = minute
+        durations.note_end(since("gone", began))
+    clock.minute = 60
+
+    survival = durations.survival(GPU)
+
+    assert survival.ends == 2
+    assert survival.times == (5 * 60, 30 * 60)
+    assert survival.shares == pytest.approx((exp(-1), exp(-1) * 2 / 3))
+
+
+def test_a_clock_that_is_set_back_leaves_out_what_it_makes_unseen(clock: type[Clock]) -> None:
+    pods = known(a=since("a", -120), new=since("new", 0))
+    durations = Durations(lambda: pods)
+    clock.minute = -60
+    durations.note_end(since("old", -120))
+
+    assert durations.survival(GPU).ends == 0

@@ -66,8 +66,11 @@ def test_who_has_others_ahead_waits_for_later_ends(view: StillView) -> None:
     assert found == Range(55 * MINUTE, 60 * MINUTE)
 
 
-def test_a_server_of_several_gpus_waits_for_one_node(view: StillView) -> None:
-    assert of(view).usual(ticket(2), NODES, []) == Range(55 * MINUTE, 60 * MINUTE)
+def test_a_server_of_several_gpus_waits_for_the_node_that_has_them_first(
+    view: StillView,
+) -> None:
+    assert of(view).usual(ticket(2), NODES, []) == Range(25 * MINUTE, 30 * MINUTE)
+    assert of(view).usual(ticket(2), frozenset({"m"}), []) == Range(55 * MINUTE, 60 * MINUTE)
 
 
 def test_nobody_can_tell_who_has_others_ahead_and_needs_several_gpus(view: StillView) -> None:
@@ -75,11 +78,25 @@ def test_nobody_can_tell_who_has_others_ahead_and_needs_several_gpus(view: Still
     assert of(view).usual(ticket(2), frozenset({"gone"}), []) is None
 
 
+def test_of_many_nodes_those_with_most_free_are_asked(
+    view: StillView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prospects, "_ASKED", 1)
+
+    assert of(view).usual(ticket(2), NODES, []) == Range(55 * MINUTE, 60 * MINUTE)
+
+
+def test_nobody_can_tell_who_is_behind_a_server_of_several_gpus(view: StillView) -> None:
+    assert of(view).usual(ticket(), NODES, [(ticket(2), 1)]) is None
+    assert of(view).usual(ticket(), NODES, [(ticket(2), 0)]) == Range(9 * MINUTE, 10 * MINUTE)
+
+
 def test_of_a_server_without_a_gpu_nothing_is_known(view: StillView) -> None:
     without = Ticket((NAMESPACE, "t"), "ann", "any", {"memory": 1}, 0.0)
 
-    assert of(view).usual(without, NODES, []) is None
-    assert of(view).idle(without, NODES) == 0
+    for it in (without, ticket(0)):
+        assert of(view).usual(it, NODES, []) is None
+        assert of(view).idle(it, NODES) == 0
 
 
 def test_idle_servers_count_if_they_have_what_is_waited_for_where_it_is(view: StillView) -> None:
@@ -109,3 +126,17 @@ def test_a_forecast_is_made_once_for_all_who_wait_for_the_same(
     monkeypatch.setattr(prospects, "_SURE_SECONDS", -1.0)
     expected.idle(ticket(), NODES)
     assert len(asked) == 2
+
+
+def test_the_first_node_for_several_gpus_is_looked_for_once_in_a_while(
+    view: StillView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = of(view)
+    assert expected.usual(ticket(2), NODES, []) == Range(25 * MINUTE, 30 * MINUTE)
+    view.put("Pod", pod("a", 2, on="n"))
+    view.state.remove("Pod", NAMESPACE, "b")
+    assert expected.usual(ticket(2), NODES, []) == Range(25 * MINUTE, 30 * MINUTE)
+
+    monkeypatch.setattr(prospects, "_SURE_SECONDS", -1.0)
+
+    assert expected.usual(ticket(2), NODES, []) == Range(9 * MINUTE, 10 * MINUTE)
