@@ -9,7 +9,8 @@ from typing import Any
 from jupyterhub import orm
 from jupyterhub.utils import make_ssl_context, url_escape_path
 from sqlalchemy import text
-from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest, HTTPResponse
+from tornado.httpclient import HTTPClientError, HTTPRequest, HTTPResponse
+from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
 from gpuspawner.compat.jupyterhub import hub
 
@@ -117,7 +118,9 @@ async def _fetch(request: HTTPRequest) -> HTTPResponse:
         request.ssl_options = make_ssl_context(
             this.internal_ssl_key, this.internal_ssl_cert, cafile=this.internal_ssl_ca
         )
-    client = AsyncHTTPClient(force_instance=True)  # the shared one has few connections
+    # The hub's usual client may be pycurl's, which takes no `ssl_options`. The shared one has few
+    # connections.
+    client = SimpleAsyncHTTPClient(force_instance=True)
     try:
         return await client.fetch(request, raise_error=False)
     finally:

@@ -23,6 +23,13 @@ async def resume_all(runtime: Runtime) -> None:
     """Start the servers again that were in line when the hub ended. Never raises."""
     if not runtime.queue.is_on:
         return
+    try:
+        await _resume_all(runtime)
+    except Exception:
+        log.exception("Can't start those again who were in line when the hub ended")
+
+
+async def _resume_all(runtime: Runtime) -> None:
     while not await waiting.answers():  # noqa: ASYNC110, nothing tells when the hub has started
         await asyncio.sleep(_AGAIN_SECONDS)
     for server, state in waiting.stored_states(PLACE):

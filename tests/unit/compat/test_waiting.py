@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ssl
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from jupyterhub import orm
 from sqlalchemy import text
+from tornado.httpclient import AsyncHTTPClient
 
 from gpuspawner.compat import waiting
 from tests.unit.compat.hub_database import HubDatabase
@@ -43,6 +46,33 @@ def test_without_a_hub_there_are_no_limits() -> None:
     assert waiting.hub() is None
     with waiting.uncounted():
         pass
+
+
+class Curl(AsyncHTTPClient):
+    """What the hub configures if pycurl is installed: it takes no `ssl_options`."""
+
+    def fetch_impl(self, *_: Any, **__: Any) -> None:
+        raise ValueError("ssl_options not supported by CurlAsyncHTTPClient")
+
+
+@pytest.fixture
+def with_pycurl() -> Iterator[None]:
+    AsyncHTTPClient.configure(Curl)
+    yield
+    AsyncHTTPClient.configure(None)
+
+
+@pytest.mark.usefixtures("with_pycurl")
+async def test_a_hub_with_its_own_certificates_is_asked_even_if_there_is_pycurl(
+    monkeypatch: pytest.MonkeyPatch, unused_tcp_port: int
+) -> None:
+    api = SimpleNamespace(api_url=f"https://127.0.0.1:{unused_tcp_port}/hub/api")
+    keys = dict.fromkeys(("internal_ssl_key", "internal_ssl_cert", "internal_ssl_ca"), "")
+    hub = SimpleNamespace(hub=api, internal_ssl=True, **keys)
+    monkeypatch.setattr(waiting, "hub", lambda: hub)
+    monkeypatch.setattr(waiting, "make_ssl_context", lambda *_, **__: ssl.create_default_context())
+
+    assert not await waiting.answers()  # nobody listens
 
 
 def test_a_state_that_isnt_json_keeps_the_hub_from_no_other(

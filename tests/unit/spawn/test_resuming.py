@@ -132,6 +132,19 @@ async def test_without_a_line_nobody_is_started(hub: Hub) -> None:
     assert hub.asked == []
 
 
+async def test_a_hub_that_can_t_be_asked_is_a_line_in_the_log(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fails() -> bool:
+        raise ValueError("no such client")
+
+    monkeypatch.setattr(resuming.waiting, "answers", fails)
+
+    await resuming.resume_all(hub.runtime)
+
+    assert "no such client" in caplog.text
+
+
 async def test_a_start_that_the_hub_can_t_take_yet_is_tried_again(hub: Hub) -> None:
     hub.stores("ann", 10.0)
     hub.statuses["ann"] = [503, 429, 400, 202]
