@@ -42,6 +42,30 @@ def test_a_wait_that_fails_gives_the_limit_back(settings: dict[str, Any]) -> Non
     assert settings["concurrent_spawn_limit"] == 10
 
 
+async def test_a_start_that_goes_on_waiting_is_not_refused_by_the_limits_itself(
+    settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hub checks its limits before the server joins the line."""
+    user = SimpleNamespace(new_api_token=lambda **_: "token")
+    hub = SimpleNamespace(
+        hub=SimpleNamespace(api_url="http://hub/api"),
+        users={"ann": user},
+        tornado_application=SimpleNamespace(settings=settings),
+    )
+    monkeypatch.setattr(waiting, "hub", lambda: hub)
+    found: list[int] = []
+
+    async def fetch(_: object) -> object:
+        found.append(settings["concurrent_spawn_limit"])
+        return SimpleNamespace(code=202)
+
+    monkeypatch.setattr(waiting, "_fetch", fetch)
+
+    assert await waiting.start("ann", "", {}) == 202
+    assert found == [11]
+    assert settings["concurrent_spawn_limit"] == 10
+
+
 def test_without_a_hub_there_are_no_limits() -> None:
     assert waiting.hub() is None
     with waiting.uncounted():
