@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,8 +16,11 @@ from gpuspawner.compat.jupyterhub import hub
 
 log = logging.getLogger(__name__)
 
-NOT_YET = frozenset({400, 429, 500, 502, 503})
-"""The answers to a start that may be another one in a moment, as during the hub's own start."""
+NOT_YET = frozenset({409, 429, 503})
+"""The answers to a start that may be another one in a moment: the hub's limits, or our refusal.
+
+Not 500: that is a failed start, and the hub may end after some of them.
+"""
 _LIMITS = ("concurrent_spawn_limit", "active_server_limit")
 _TOKEN_SECONDS = 60
 _REQUEST_SECONDS = 60.0
@@ -74,10 +77,20 @@ def stored_states(word: str) -> Iterator[tuple[tuple[str, str], object]]:
 
 
 def is_active(user_name: str, server_name: str) -> bool:
-    """Whether a server starts or runs."""
+    """Whether a server starts, runs or stops, or the hub checks it after its own restart."""
     user = hub().users.get(user_name)
     spawner = user.spawners.get(server_name) if user is not None else None
-    return spawner is not None and (spawner.ready or spawner.pending == "spawn")
+    return spawner is not None and bool(spawner.active)
+
+
+def change_state(user_name: str, server_name: str, change: Callable[[object], object]) -> None:
+    """Change what the hub has stored as a server's state, if there still is that server."""
+    db = hub().db
+    user = orm.User.find(db, user_name)
+    row = user.orm_spawners.get(server_name) if user is not None else None
+    if row is not None:
+        row.state = change(row.state)
+        db.commit()
 
 
 async def answers() -> bool:

@@ -163,6 +163,14 @@ def place_of(state: object) -> KeptPlace | None:
     return KeptPlace.read(_ours(state).get(PLACE))
 
 
+def without_place(state: object) -> object:
+    """Return a state that the hub has stored without the server's place in line."""
+    if not isinstance(state, Mapping):
+        return state
+    ours = {name: it for name, it in _ours(state).items() if name != PLACE}
+    return {**state, _STATE: ours}
+
+
 def last_of(state: object) -> Ending | None:
     """Return how a server ended, from the state that the hub has stored; None if unknown."""
     return read(_ours(state).get("ending"))

@@ -2,21 +2,21 @@
 
 import asyncio
 import logging
+import time
 from contextlib import suppress
 
 from gpuspawner.cluster.health import Forbidden, Live
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat import waiting
-from gpuspawner.queue.kept import OPTION, PATIENCE_SECONDS, KeptPlace, Server
+from gpuspawner.queue.kept import OPTION, PATIENCE_SECONDS, KeptPlaces, Server
 from gpuspawner.runtime import Runtime
-from gpuspawner.spawn.endings import PLACE, place_of
+from gpuspawner.spawn.endings import PLACE, place_of, without_place
 
 log = logging.getLogger(__name__)
 
 _AGAIN_SECONDS = 1.0
 _LOOK_SECONDS = 0.05
 _NEXT_SECONDS = 5.0
-_NO = 400
 
 
 async def resume_all(runtime: Runtime) -> None:
@@ -63,27 +63,35 @@ async def _until_back(runtime: Runtime, server: Server, resumed: asyncio.Task[No
 async def resume(runtime: Runtime, server: Server) -> None:
     """Start a server again as its owner would, if a place is kept for it. Never raises.
 
-    It takes the place itself when it joins the line.
+    It takes the place itself when it joins the line. If it can't, the database forgets the place.
     """
-    place = runtime.kept_places.find(server)
-    if place is None:
-        return
+    kept = runtime.kept_places
     try:
-        status = await _start(server, place)
+        answer = f"HTTP {await _last_answer(kept, server)}"
     except Exception as error:  # noqa: BLE001, the others' places don't depend on it
-        log.warning("%s's server can't wait in line any more: %r", server[0], error)
-        runtime.kept_places.take(server)
-        return
-    if status >= _NO and not waiting.is_active(*server):
-        log.info("%s's server doesn't wait in line any more: HTTP %d", server[0], status)
-        runtime.kept_places.take(server)
+        answer = repr(error)
+    try:
+        if kept.find(server) and not waiting.is_active(*server):
+            log.warning("%s's server can't wait in line any more: %s", server[0], answer)
+            kept.take(server)
+            waiting.change_state(*server, without_place)
+    except Exception:
+        log.exception("The hub's database may still have the place of %s's server", server[0])
 
 
-async def _start(server: Server, place: KeptPlace) -> int:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        options = {**waiting.stored_options(*server), OPTION: place.wish.value}
-        while (status := await waiting.start(*server, options)) in waiting.NOT_YET:
-            if waiting.is_active(*server):  # its owner was faster
+async def _last_answer(kept: KeptPlaces, server: Server) -> int:
+    """Start a server until it has its place, for a minute at most; return the last HTTP status.
+
+    The minute doesn't pass while the hub checks the server, stops it, or starts it for its owner.
+    """
+    status, tried = 0, 0.0
+    while (place := kept.find(server)) and tried < PATIENCE_SECONDS:
+        if not waiting.is_active(*server):
+            begun = time.monotonic()
+            options = {**waiting.stored_options(*server), OPTION: place.wish.value}
+            status = await waiting.start(*server, options)
+            if status not in waiting.NOT_YET and not waiting.is_active(*server):
                 break
-            await asyncio.sleep(_AGAIN_SECONDS)
-        return status
+            tried += time.monotonic() - begun + _AGAIN_SECONDS
+        await asyncio.sleep(_AGAIN_SECONDS)
+    return status

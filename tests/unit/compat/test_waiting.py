@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from jupyterhub import orm
+from jupyterhub.spawner import Spawner
 from sqlalchemy import text
 from tornado.httpclient import AsyncHTTPClient
 
@@ -114,3 +115,32 @@ def test_a_state_that_isnt_json_keeps_the_hub_from_no_other(
     monkeypatch.setattr(waiting, "hub", lambda: SimpleNamespace(db=session))
 
     assert list(waiting.stored_states("place")) == [(("bob", ""), {"place": "bob"})]
+
+
+def test_a_stored_state_can_be_changed_unless_the_server_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    database = HubDatabase()
+    session = database.session
+    session.add(orm.Spawner(name="", user=database.user("ann"), state={"place": 1}))
+    session.commit()
+    monkeypatch.setattr(waiting, "hub", lambda: SimpleNamespace(db=session))
+
+    for server in (("ann", ""), ("ann", "gone"), ("gone", "")):
+        waiting.change_state(*server, lambda _: {"place": 2})
+    session.rollback()
+
+    assert list(waiting.stored_states("place")) == [(("ann", ""), {"place": 2})]
+
+
+def test_a_server_that_the_hub_checks_is_active(monkeypatch: pytest.MonkeyPatch) -> None:
+    spawner = Spawner()
+    users = {"ann": SimpleNamespace(spawners={"": spawner})}
+    monkeypatch.setattr(waiting, "hub", lambda: SimpleNamespace(users=users))
+    assert not waiting.is_active("ann", "")
+    assert not waiting.is_active("ann", "other")
+    assert not waiting.is_active("bob", "")
+
+    spawner._check_pending = True
+
+    assert waiting.is_active("ann", "")

@@ -14,7 +14,7 @@ from gpuspawner.launch.ending import Ending, written
 from gpuspawner.launch.trouble import Kind
 from gpuspawner.queue.kept import KeptPlace, Wish
 from gpuspawner.queue.rules import QueueRules
-from gpuspawner.spawn.endings import last_of
+from gpuspawner.spawn.endings import last_of, place_of, without_place
 from tests.unit.compat.hub_database import HubDatabase
 from tests.unit.spawn.hubs import StillHub
 
@@ -311,3 +311,16 @@ def test_a_stored_place_is_awaited_only_if_there_is_a_line(
     spawner.load_state({"gpuspawner": {"place": KeptPlace(1.0, Wish.ANYWAY).written()}})
 
     assert running.kept_places.are_awaited is queue
+
+
+@pytest.mark.parametrize("state", [None, {"pod_name": "p"}, {"gpuspawner": 3}])
+def test_a_state_without_a_place_stays_without_one(state: object) -> None:
+    assert place_of(without_place(state)) is None
+
+
+def test_who_has_no_place_any_more_keeps_the_rest_of_the_state() -> None:
+    ours = {"place": KeptPlace(1.0, Wish.HERE).written(), "ending": written(EVICTED)}
+
+    left = without_place({"pod_name": "p", "gpuspawner": ours})
+
+    assert left == {"pod_name": "p", "gpuspawner": {"ending": written(EVICTED)}}

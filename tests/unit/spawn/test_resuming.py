@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ from gpuspawner.cluster.health import Forbidden, Health, Live, Reading, Stale, U
 from gpuspawner.queue.kept import KeptPlace, KeptPlaces, Server, Wish
 from gpuspawner.queue.rules import QueueRules
 from gpuspawner.spawn import resuming
+from gpuspawner.spawn.endings import place_of
 from tests.unit.preflight.worlds import StillView, settle
 
 
@@ -29,6 +31,11 @@ class Hub:
         self.statuses: dict[str, list[int]] = {}
         self.asked: list[tuple[str, object]] = []
         self.awaited: list[bool] = []
+        self.stopping: set[str] = set()
+
+    def stops_once(self, user: str) -> None:
+        """Let the next request come while the hub stops this user's server."""
+        self.stopping.add(user)
 
     def stores(self, user: str, since: float, wish: Wish = Wish.ANYWAY) -> None:
         place = KeptPlace(since, wish).written()
@@ -38,12 +45,23 @@ class Hub:
         self.asked.append((user, options["wait"]))
         self.awaited.append(self.kept.are_awaited)
         await asyncio.sleep(0)
+        if user in self.stopping:
+            self.stopping.remove(user)
+            self.active.add((user, server))
+            asyncio.get_running_loop().call_later(0.02, self.active.clear)
         status = self.statuses.get(user, [202]).pop(0)
         if status == 0:
             raise TimeoutError
-        if status == 202:
+        if status in {202, 409}:  # it joins, or our second gate refuses it
             self.kept.take((user, server))
         return status
+
+    def change_state(self, user: str, server: str, change: Callable[[object], object]) -> None:
+        self.states[user, server] = change(self.states[user, server])
+
+    def has_stored(self, user: str) -> bool:
+        """Whether another restart would start the server."""
+        return place_of(self.states[user, ""]) is not None
 
 
 @pytest.fixture
@@ -59,6 +77,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
     monkeypatch.setattr(waiting, "stored_states", lambda _word: list(hub.states.items()))
     monkeypatch.setattr(waiting, "stored_options", lambda *_server: {"gpus": 1})
     monkeypatch.setattr(waiting, "is_active", lambda *server: server in hub.active)
+    monkeypatch.setattr(waiting, "change_state", hub.change_state)
     monkeypatch.setattr(resuming, "_AGAIN_SECONDS", 0)
     return hub
 
@@ -147,15 +166,16 @@ async def test_a_hub_that_can_t_be_asked_is_a_line_in_the_log(
 
 async def test_a_start_that_the_hub_can_t_take_yet_is_tried_again(hub: Hub) -> None:
     hub.stores("ann", 10.0)
-    hub.statuses["ann"] = [503, 429, 400, 202]
+    hub.statuses["ann"] = [503, 429, 202]
 
     await resuming.resume_all(hub.runtime)
 
-    assert len(hub.asked) == 4
+    assert len(hub.asked) == 3
     assert not hub.kept.are_awaited
+    assert hub.has_stored("ann")  # it waits
 
 
-@pytest.mark.parametrize("answer", [403, 404, 409, 0])
+@pytest.mark.parametrize("answer", [400, 403, 404, 409, 500, 0])
 async def test_who_can_t_be_started_any_more_is_awaited_no_longer(hub: Hub, answer: int) -> None:
     hub.stores("ann", 10.0)
     hub.stores("bob", 20.0)
@@ -167,14 +187,71 @@ async def test_who_can_t_be_started_any_more_is_awaited_no_longer(hub: Hub, answ
     assert not hub.kept.are_awaited
 
 
-async def test_an_owner_who_was_faster_keeps_the_place(hub: Hub) -> None:
+@pytest.mark.parametrize("answers", [[403], [0], [429] * 1000])
+async def test_a_start_that_is_given_up_isnt_made_by_the_next_restart(
+    hub: Hub, answers: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resuming, "PATIENCE_SECONDS", 0.01)
+    hub.stores("ann", 10.0)
+    hub.statuses["ann"] = answers
+
+    await resuming.resume_all(hub.runtime)
+
+    assert hub.asked
+    assert not hub.has_stored("ann")
+    assert hub.kept.find(("ann", "")) is None
+
+
+async def test_a_database_that_fails_keeps_nobody_else_from_coming_back(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError("no disk")
+
+    monkeypatch.setattr(resuming.waiting, "change_state", fails)
+    hub.stores("ann", 10.0)
+    hub.stores("bob", 20.0)
+    hub.statuses["ann"] = [403]
+
+    await resuming.resume_all(hub.runtime)
+
+    assert [user for user, _ in hub.asked] == ["ann", "bob"]
+    assert "no disk" in caplog.text
+
+
+async def test_a_server_that_the_hub_still_checks_has_a_minute_afterwards(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resuming, "PATIENCE_SECONDS", 0.01)
     hub.kept.keep(("ann", ""), KeptPlace(10.0, Wish.ANYWAY))
     hub.active.add(("ann", ""))
-    hub.statuses["ann"] = [400]
+    hub.statuses["ann"] = [400, 202]
+    resumed = asyncio.create_task(resuming.resume(hub.runtime, ("ann", "")))
+    await asyncio.sleep(0.03)
+    assert not resumed.done()
+    assert hub.asked == []
 
-    await resuming.resume(hub.runtime, ("ann", ""))
+    hub.active.clear()
+    hub.stops_once("ann")
+    await resumed
 
+    assert len(hub.asked) == 2
+    assert hub.kept.find(("ann", "")) is None
+
+
+async def test_an_owner_who_was_faster_keeps_the_place(hub: Hub) -> None:
+    hub.stores("ann", 10.0)
+    hub.kept.keep(("ann", ""), KeptPlace(10.0, Wish.ANYWAY))
+    hub.active.add(("ann", ""))
+    resumed = asyncio.create_task(resuming.resume(hub.runtime, ("ann", "")))
+    await settle()
     assert hub.kept.find(("ann", "")) is not None
+
+    hub.kept.take(("ann", ""))  # it joins the line
+    await resumed
+
+    assert hub.asked == []
+    assert hub.has_stored("ann")
 
 
 async def test_nobody_waits_for_long_for_one_who_doesn_t_come_back(
