@@ -53,7 +53,7 @@ from gpuspawner.spawn.locale import set_locale
 from gpuspawner.spawn.policing import Policing
 from gpuspawner.spawn.promises import Promises
 from gpuspawner.spawn.queueing import model_in_queue
-from gpuspawner.spawn.refusal import Refusal, invalid, misconfigured, reporting
+from gpuspawner.spawn.refusal import UNREACHABLE, Refusal, invalid, misconfigured, reporting
 from gpuspawner.spawn.reservation import HeldReservation
 from gpuspawner.spawn.run import Run
 from gpuspawner.spawn.source import Choice, Source, Stored
@@ -106,12 +106,12 @@ class Controller:
 
     async def _begin(self) -> None:
         """Take the reservation in the tick of the verdict; wait only for missing information."""
-        with reporting(self._spawner):
+        with reporting(self._spawner), self.in_line.joining():
             await administrators_form.run(self._spawner)
             source = self.sources.current
             await source.ready(START_PATIENCE)
             if not kubespawner.connect(self._spawner):
-                raise Refusal(messages.unreachable(), reason="unreachable")
+                raise Refusal(messages.unreachable(), reason=UNREACHABLE)
             source.begin()
             with restoring(self._spawner):
                 requested = await self._requested(source)

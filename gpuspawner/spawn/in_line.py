@@ -23,8 +23,8 @@ from gpuspawner.spawn.admitting import Admitted, Admitting
 from gpuspawner.spawn.decisions import may_wait
 from gpuspawner.spawn.endings import Endings
 from gpuspawner.spawn.host import Host, log_name
-from gpuspawner.spawn.policing import LIMIT, Policing
-from gpuspawner.spawn.refusal import Refusal
+from gpuspawner.spawn.policing import LIMIT, UNCOUNTED, Policing
+from gpuspawner.spawn.refusal import UNREACHABLE, Refusal
 from gpuspawner.spawn.resuming import resume
 from gpuspawner.spawn.source import Choice
 from gpuspawner.spawn.story import Story
@@ -33,6 +33,8 @@ LEFT = "left-line"
 """Why a start ended whose owner has left the line."""
 _TAKEN = frozenset({Reason.TAKEN, Reason.BUSY, Reason.TRY_AGAIN})
 """Why a start fails that others were faster than."""
+_PASSES = frozenset({UNREACHABLE, UNCOUNTED})
+"""Why a start fails that says nothing about its server."""
 _LOOK_SECONDS = 2.0
 """How often the place is looked up."""
 _REST_SECONDS = 1.0
@@ -83,21 +85,26 @@ class InLine:
         self.said = Message.of("")
         self.is_on = False
 
+    @contextmanager
+    def joining(self) -> Iterator[None]:
+        """Give the place up that is kept for a start, however its gate ends.
+
+        It stays if the same start may be admitted in a moment.
+        """
+        try:
+            yield
+        except (Exception, asyncio.CancelledError) as end:  # not what `at_once` begins anew
+            if not isinstance(end, Refusal) or end.slug not in _PASSES:
+                self._kept.take(self._server)
+            raise
+        self._kept.take(self._server)
+
     async def through(self, asked: Choice, wish: Wish) -> Admitted:
         """Admit a start, when it is its turn if its owner wants to wait in line.
 
         Raises:
             Refusal: It isn't admitted, and nobody waits for it.
         """
-        try:
-            admitted = await self._through(asked, wish)
-        except (Exception, asyncio.CancelledError):  # not the end of what `at_once` begins anew
-            self._kept.take(self._server)
-            raise
-        self._kept.take(self._server)
-        return admitted
-
-    async def _through(self, asked: Choice, wish: Wish) -> Admitted:
         choice, kept = asked, self._kept.find(self._server)
         self._has_place = kept is not None
         if wish is not Wish.NOT:

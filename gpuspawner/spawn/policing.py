@@ -31,6 +31,8 @@ _PAGE_PATIENCE = 3.0
 """How long a page waits for the first list of pods, or for contact to come back, in seconds."""
 LIMIT = "limit"
 """Why a server is refused that a policy may allow later."""
+UNCOUNTED = "uncounted"
+"""Why a server is refused while nothing can be counted."""
 RETRY_SECONDS = 10
 """How soon a client should ask again if nothing can be counted."""
 
@@ -188,7 +190,7 @@ class Policing:
         message = messages.policy_denied(denial, self._runtime.display_names)
         match denial:
             case Uncounted(why):
-                refusal = Refusal(message, reason="uncounted", status=503, details=why)
+                refusal = Refusal(message, reason=UNCOUNTED, status=503, details=why)
                 refusal.headers = {"Retry-After": str(RETRY_SECONDS)}
                 return refusal
             case OverLimit() if denial.may_pass:

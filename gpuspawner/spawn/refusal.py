@@ -12,6 +12,8 @@ from gpuspawner.options import FieldError
 from gpuspawner.spawn import drafts
 from gpuspawner.spawn.host import Host, log_name
 
+UNREACHABLE = "unreachable"
+"""Why a start is refused while the hub can't reach the cluster."""
 # Invisible characters, chosen at random by each process, so that no server's name can contain them.
 _MARK = "".join(secrets.choice("\u2061\u2062\u2063\u2064") for _ in range(16))
 

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from gpuspawner import GPUSpawner
+from gpuspawner.messages import Message
+from gpuspawner.queue.kept import KeptPlace, Wish
 from gpuspawner.spawn import in_line
 from gpuspawner.spawn.refusal import Refusal
 from tests.unit.compat.hub_database import HubDatabase
@@ -188,6 +190,39 @@ async def test_servers_that_ask_at_once_get_no_more_places_than_one_by_one(
         assert (await server.refused()).slug == "in-line"
     assert servers[0].place.leave()
     await servers[0].refused()
+
+
+@pytest.mark.parametrize("options", [{"accelerator": "h100"}, {"gpus": "x"}, {"wait": "soon"}])
+async def test_whose_stored_options_arent_on_offer_any_more_is_awaited_no_longer(
+    hub_with: Callable[..., StillHub], options: dict[str, object]
+) -> None:
+    alice = Waiting(hub_with(*FULL), True)
+    alice.spawner.user_options |= options
+    kept = alice.hub.runtime(alice.spawner).kept_places
+    kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
+
+    with pytest.raises(Refusal):
+        alice.spawner.run_pre_spawn_hook()
+
+    assert not kept.are_awaited
+
+
+@pytest.mark.parametrize("slug", ["unreachable", "uncounted"])
+async def test_a_place_is_kept_while_nobody_can_decide(
+    hub_with: Callable[..., StillHub], monkeypatch: pytest.MonkeyPatch, slug: str
+) -> None:
+    def fails(*_: object) -> bool:
+        raise Refusal(Message.of("Later."), reason=slug)
+
+    alice = Waiting(hub_with(*FULL), True)
+    kept = alice.hub.runtime(alice.spawner).kept_places
+    kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
+    monkeypatch.setattr("gpuspawner.compat.kubespawner.connect", fails)
+
+    with pytest.raises(Refusal):
+        alice.spawner.run_pre_spawn_hook()
+
+    assert kept.are_awaited
 
 
 TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
