@@ -282,7 +282,7 @@ class Controller:
         """Yield how far this start is, unless the administrator's class does."""
         await self._begun.wait()
         set_locale(self._spawner)
-        is_ours = self.in_line.is_on or self.attempt is not None
+        is_ours = self.in_line.has_waited or self.attempt is not None
         if not is_ours or kubespawner.has_own_progress(self._spawner):
             async for event in self._stock.kubespawner.progress():
                 yield event

@@ -24,13 +24,11 @@ from gpuspawner.spawn.decisions import may_wait
 from gpuspawner.spawn.endings import Endings
 from gpuspawner.spawn.host import Host, log_name
 from gpuspawner.spawn.policing import LIMIT, UNCOUNTED, Policing
-from gpuspawner.spawn.refusal import UNREACHABLE, Refusal
+from gpuspawner.spawn.refusal import UNREACHABLE, Refusal, left
 from gpuspawner.spawn.resuming import resume
 from gpuspawner.spawn.source import Choice
 from gpuspawner.spawn.story import Story
 
-LEFT = "left-line"
-"""Why a start ended whose owner has left the line."""
 _TAKEN = frozenset({Reason.TAKEN, Reason.BUSY, Reason.TRY_AGAIN})
 """Why a start fails that others were faster than."""
 _PASSES = frozenset({UNREACHABLE, UNCOUNTED})
@@ -48,6 +46,7 @@ class InLine:
 
     Attributes:
         is_on: Whether it waits right now.
+        has_waited: Whether it waits or has been called.
         said: What was told last.
 
     Args:
@@ -83,7 +82,8 @@ class InLine:
         self._pages = 0
         self._seen = time.monotonic()
         self.said = Message.of("")
-        self.is_on = False
+        self._leaves = False
+        self.is_on = self.has_waited = False
 
     @contextmanager
     def joining(self) -> Iterator[None]:
@@ -98,6 +98,7 @@ class InLine:
                 self._kept.take(self._server)
             raise
         self._kept.take(self._server)
+        self._called = None  # nobody can leave any more
 
     async def through(self, asked: Choice, wish: Wish) -> Admitted:
         """Admit a start, when it is its turn if its owner wants to wait in line.
@@ -156,10 +157,12 @@ class InLine:
         self._seen = time.monotonic()
 
     def leave(self) -> bool:
-        """Leave the line: the start ends. Return whether it was still in line."""
-        if self._called is None or self._called.done():
+        """Leave the line: the start ends, unless it is admitted first. Return whether it waited."""
+        if self._called is None or self._leaves:
             return False
-        self._called.set_exception(Refusal(messages.left_the_line(), reason=LEFT))
+        self._leaves = True
+        if not self._called.done():
+            self._called.set_exception(left())
         return True
 
     async def instead(self) -> OnForm:
@@ -196,7 +199,8 @@ class InLine:
         """
         self._endings.wait(place)
         self._spawner.log.info("%s waits in line", log_name(self._spawner))
-        self._choice, self.is_on, self._seen = choice, True, time.monotonic()
+        self._choice, self._seen = choice, time.monotonic()
+        self.is_on = self.has_waited = True
         self._begun.set()
         allows = partial(self._policing.allows, choice) if limited else None
         try:
@@ -208,6 +212,8 @@ class InLine:
                 self._has_place = True
                 self._kept.take(self._server)
                 self._called = called
+                if self._leaves and not called.done():  # since the last call
+                    called.set_exception(left())
                 while not called.done():
                     if place.wish is Wish.HERE:
                         self._mind(ticket)

@@ -84,6 +84,11 @@ def misconfigured(why: str) -> Refusal:
     return Refusal(messages.misconfigured(), reason="misconfigured", details=why)
 
 
+def left() -> Refusal:
+    """Make the refusal of a start whose owner has left the line."""
+    return Refusal(messages.left_the_line(), reason="left-line")
+
+
 @contextmanager
 def reporting(spawner: Host) -> Iterator[None]:
     """Report a refusal that leaves this block once: to the log, the form and the hub's count.

@@ -108,6 +108,78 @@ async def test_who_is_called_cant_leave_any_more(waiting: Callable[..., Any]) ->
     assert not alice.place.leave()
 
 
+class Gate:
+    """Holds a start between its call and its admission, as a dry run does."""
+
+    def __init__(self, alice: Waiting, monkeypatch: pytest.MonkeyPatch) -> None:
+        admitting = alice.place._admitting
+        self._admit, self._opens = admitting.admit, asyncio.Event()
+        self._alice, self._is_full, self._reached = alice, False, asyncio.Event()
+        monkeypatch.setattr(admitting, "admit", self._hold)
+
+    async def _hold(self, choice: Any) -> Any:
+        self._reached.set()
+        await self._opens.wait()
+        if self._is_full:
+            self._alice.hub.view.put("Pod", pod("x", 1, on="a"))
+            self._alice.hub.runtime(self._alice.spawner).preflight.reservations.release(
+                choice.proposal.key
+            )
+        return await self._admit(choice)
+
+    async def reach(self) -> None:
+        """Call the start."""
+        self._alice.hub.view.remove_pod("x")
+        await asyncio.wait_for(self._reached.wait(), 5)
+
+    def open(self, *, is_full: bool = False) -> None:
+        self._is_full = is_full
+        self._opens.set()
+
+
+async def test_a_page_opened_between_the_call_and_the_start_tells_of_both(
+    waiting: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = await waiting()
+    gate = Gate(alice, monkeypatch)
+    await gate.reach()
+
+    event = await asyncio.wait_for(anext(alice.spawner.progress()), 5)
+
+    assert "You are next in line." in event["message"]
+    assert alice.place._pages == 1
+    gate.open()
+    await asyncio.wait_for(alice.start, 5)
+
+
+async def test_who_leaves_after_the_call_does_not_join_again(
+    waiting: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = await waiting()
+    gate = Gate(alice, monkeypatch)
+    await gate.reach()
+
+    assert alice.place.leave()
+    gate.open(is_full=True)
+
+    assert (await alice.refused()).slug == "left-line"
+    assert "You have left the line." in await alice.spawner.get_options_form()
+
+
+async def test_who_leaves_after_the_call_starts_if_that_is_too_late(
+    waiting: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = await waiting()
+    gate = Gate(alice, monkeypatch)
+    await gate.reach()
+
+    assert alice.place.leave()
+    gate.open()
+
+    await asyncio.wait_for(alice.start, 5)
+    assert not alice.place.leave()
+
+
 async def test_who_is_away_for_too_long_loses_the_place(waiting: Callable[..., Any]) -> None:
     alice = await waiting("here")
     alice.place._seen -= LONG
