@@ -128,6 +128,8 @@ REQUIREMENTS = (
     Requirement(orm.Spawner, "user_options"),
     Requirement(orm.Spawner, "state"),
     Requirement(orm.Spawner, "server"),
+    Requirement(orm.Spawner, "started"),
+    Requirement(orm.Spawner, "last_activity"),
     Requirement(orm, "user_group_map"),
     Requirement(JupyterHub, "extra_handlers"),
     Requirement(JupyterHub, "tornado_application"),

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from jupyterhub import orm
-from jupyterhub.utils import make_ssl_context, url_escape_path
+from jupyterhub.utils import make_ssl_context, url_escape_path, utcnow
 from sqlalchemy import text
+from sqlalchemy.orm import object_session
 from tornado.httpclient import HTTPClientError, HTTPRequest, HTTPResponse
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
@@ -47,6 +48,19 @@ def uncounted() -> Iterator[None]:
 def _settings() -> dict[str, Any]:
     application = getattr(hub(), "tornado_application", None)
     return application.settings if application is not None else {}
+
+
+def begin_now(spawner: Any) -> None:
+    """Let the time of a server begin now; for the hub it began before the server waited in line.
+
+    Programs that stop idle or old servers read these times.
+    """
+    row = spawner.orm_spawner
+    if row is None:
+        return
+    row.started = row.last_activity = utcnow(with_tz=False)
+    if session := object_session(row):  # as in `jupyterhub.store_options`
+        session.commit()
 
 
 def stored_options(user_name: str, server_name: str) -> dict[str, object]:

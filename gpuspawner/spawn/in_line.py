@@ -220,6 +220,7 @@ class InLine:
                     self._tell(ticket, choice, place, limited)
                     await asyncio.wait({called}, timeout=_LOOK_SECONDS)
                 called.result()
+                waiting.begin_now(self._spawner)
         except BaseException:
             self._runtime.preflight.reservations.release(ticket.key)
             raise

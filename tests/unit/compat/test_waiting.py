@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
+from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -144,3 +145,19 @@ def test_a_server_that_the_hub_checks_is_active(monkeypatch: pytest.MonkeyPatch)
     spawner._check_pending = True
 
     assert waiting.is_active("ann", "")
+
+
+def test_a_server_that_is_called_begins_its_time_in_the_database() -> None:
+    database = HubDatabase()
+    row = orm.Spawner(name="", user=database.user("ann"), started=datetime(2026, 1, 1))  # noqa: DTZ001
+    database.session.add(row)
+    database.session.commit()
+
+    waiting.begin_now(SimpleNamespace(orm_spawner=row))
+    database.session.rollback()
+
+    assert row.started == row.last_activity > datetime(2026, 1, 1)  # noqa: DTZ001
+
+
+def test_a_server_without_a_row_has_no_time() -> None:
+    waiting.begin_now(SimpleNamespace(orm_spawner=None))

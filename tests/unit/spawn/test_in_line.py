@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from jupyterhub import orm
+from jupyterhub.utils import utcnow
 
 from gpuspawner import GPUSpawner
 from gpuspawner.messages import Message
@@ -76,6 +79,21 @@ async def test_a_start_waits_and_goes_on_with_its_options_alone(
     assert not alice.place.is_on
     assert "wait" not in alice.spawner.user_options
     assert alice.spawner.gates.attempt is not None
+
+
+async def test_the_time_in_line_is_no_time_of_the_server(waiting: Callable[..., Any]) -> None:
+    """The hub notes both times before the wait; the idle culler stops servers by them."""
+    alice = await waiting()
+    before = utcnow(with_tz=False)
+    hours_ago = before - timedelta(hours=3)
+    row = orm.Spawner(name="", started=hours_ago, last_activity=hours_ago)
+    alice.spawner.orm_spawner = row
+
+    alice.hub.view.remove_pod("x")
+    await asyncio.wait_for(alice.start, 5)
+
+    assert row.started >= before
+    assert row.last_activity >= before
 
 
 async def test_who_doesnt_wish_to_wait_is_refused(hub_with: Callable[..., StillHub]) -> None:
