@@ -48,6 +48,7 @@ class WaitingHandler(APIHandler):  # type: ignore[misc]
 class LineHandler(BaseHandler):  # type: ignore[misc]
     """Serves the page, and its buttons."""
 
+    @web.authenticated  # else, somebody who has logged out would read that it is forbidden
     @needs_scope("servers")  # type: ignore[untyped-decorator, unused-ignore]
     async def get(self, user_name: str, server_name: str) -> None:
         """Show the place, and what is free instead."""

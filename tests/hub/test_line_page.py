@@ -78,6 +78,15 @@ def test_others_neither_see_the_page_nor_leave_for_its_owner(hub: RunningHub) ->
     assert waits(hub, "bob")
 
 
+def test_who_has_logged_out_is_led_to_the_login(hub: RunningHub) -> None:
+    url = f"{hub.url}/hub/gpuspawner/line/bob/"
+
+    answer = requests.get(url, allow_redirects=False, timeout=10)
+
+    assert answer.status_code == 302
+    assert answer.headers["Location"].startswith("/hub/login?next=")
+
+
 def test_an_administrator_sees_the_page_and_can_leave_for_the_owner(hub: RunningHub) -> None:
     admin = hub.person("admin")
     assert NEXT in page_of(admin, "bob").content.decode()
