@@ -4,10 +4,11 @@ import time
 from collections.abc import Callable, Collection, Sequence
 
 from gpuspawner.kube.objects import Undecodable
+from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.preflight.durations import Durations
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.reservations import Reservations
-from gpuspawner.preflight.verdicts import Shape, Verdicts
+from gpuspawner.preflight.verdicts import Verdicts
 from gpuspawner.queue.room import Amounts, KnownEnd
 from gpuspawner.queue.ticket import Key, Ticket
 from gpuspawner.scheduling.node_resources_fit import fits, wanted
@@ -44,7 +45,7 @@ class LineRoom:
         self._proposal = proposal
         self._called = called
         self._possible: dict[Key, tuple[Proposal | None, frozenset[str]]] = {}
-        self._reaches: dict[Shape, frozenset[str]] = {}
+        self._reaches: dict[bytes, frozenset[str]] = {}
         self._alike: dict[frozenset[str], frozenset[str]] = {}
         self._meeting: dict[tuple[frozenset[str], frozenset[str]], bool] = {}
         self._ends: dict[str, tuple[tuple[int, int] | None, Sequence[KnownEnd]]] = {}
@@ -104,18 +105,29 @@ class LineRoom:
         subject = proposal.subject
         if isinstance(subject, Undecodable):
             return _NOWHERE
-        shape = self._verdicts.shape(subject)
-        if shape not in self._reaches:
+        try:
+            needs = self._verdicts.shape_of_needs(subject)
+        except QuantityError:
+            return _NOWHERE
+        if needs not in self._reaches:
             if len(self._reaches) >= _KEPT:
                 self._reaches.clear()
             found = reach(self._state, subject.pod, subject.new_claims)
-            self._reaches[shape] = self._alike.setdefault(found, found)
-        return self._reaches[shape]
+            self._reaches[needs] = self._alike.setdefault(found, found)
+        return self._reaches[needs]
 
     def free(self, node: str) -> Amounts:
-        """As `Room.free`, without promises: nobody knows to which node they lead."""
+        """As `Room.free`."""
         info = self._state.nodes.get(node)
         return info.free if info else {}
+
+    def unpromised(self, node: str) -> Amounts:
+        """As `Room.unpromised`: a promise counts on each node to which it may lead."""
+        left = dict(self.free(node))
+        for amounts in self._reservations.promised_on(node):
+            for resource, amount in amounts.items():
+                left[resource] = left.get(resource, 0) - amount
+        return left
 
     def size(self, node: str) -> Amounts:
         """As `Room.size`: without what DaemonSets and static pods have, which never end."""

@@ -16,6 +16,7 @@ from enum import Enum, auto
 from gpuspawner.preflight.contention import Demand, is_certain
 from gpuspawner.preflight.pending_pods import Key, PendingPods
 from gpuspawner.preflight.verdicts import Subject, Verdicts
+from gpuspawner.scheduling.requests import Amounts
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome
 
@@ -205,6 +206,11 @@ class Reservations:
             for one in {id(one): one for one in mine}.values()
             if one is demand or (one.nodes is not None and one.touches(demand))
         )
+
+    def promised_on(self, node: str) -> list[Amounts]:
+        """Return what each pod takes that may be bound to a node; the view shows it on none yet."""
+        demands = (self._demand(key) for key in self._reservations)
+        return [it.requests for it in demands if it and (it.nodes is None or node in it.nodes)]
 
     def _demand(self, key: Key) -> Demand | None:
         reservation = self._reservations[key]

@@ -14,7 +14,7 @@ from gpuspawner.kube.storage import PersistentVolume, PersistentVolumeClaim
 from gpuspawner.preflight.contention import Demand, requests_with_pod
 from gpuspawner.scheduling.evaluate import evaluate, fits_somewhere, fitting_nodes
 from gpuspawner.scheduling.node_info import host_ports
-from gpuspawner.scheduling.pod_claims import with_default_class
+from gpuspawner.scheduling.pod_claims import ONE_POD, with_default_class
 from gpuspawner.scheduling.requests import pod_requests
 from gpuspawner.scheduling.rules import DEFAULT_RULES
 from gpuspawner.scheduling.state import ClusterState
@@ -125,7 +125,8 @@ class Verdicts:
     def shape_of_needs(self, subject: Subject) -> bytes:
         """Return what a new node must have for the pod; equal for two users' servers.
 
-        Of a volume, only the places count from which a node can reach it.
+        Of a volume, only the places count from which a node can reach it, unless only one pod may
+        use it at a time.
         """
         spec, rules = subject.pod.spec, self._state.rules
         return _encode(
@@ -136,6 +137,7 @@ class Verdicts:
                 spec.tolerations,
                 spec.topology_spread_constraints,
                 spec.scheduler_name,
+                host_ports(subject.pod, rules),
                 [self._places(subject, it) for it in spec.volumes or () if it != Volume(it.name)],
             )
         )
@@ -147,11 +149,12 @@ class Verdicts:
         name = volume.persistent_volume_claim.claim_name
         claim = storage.get(PersistentVolumeClaim, name, namespace)
         bound = claim and storage.get(PersistentVolume, claim.spec.volume_name)
-        if bound:
-            return bound.spec.node_affinity, sorted((bound.metadata.labels or {}).items())
+        if claim and bound:
+            alone = name if ONE_POD in (claim.spec.access_modes or ()) else ""
+            return alone, bound.spec.node_affinity, sorted((bound.metadata.labels or {}).items())
         if claim is None and (new := _new_claim(subject, name)) is not None:
             claim = with_default_class(new, storage)
-        return class_of_claim(claim) if claim else ""
+        return class_of_claim(claim) if claim else None
 
     def _forget_if_changed(self) -> None:
         if self._version == self._state.version:

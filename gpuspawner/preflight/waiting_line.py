@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 
 from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.view import ClusterView
@@ -143,10 +144,10 @@ class WaitingLine:
         try:
             yield called
         finally:
-            self._held_back.forget(ticket)
-            if self._waiters.get(ticket.key) is waiter:
-                del self._waiters[ticket.key]
-                self._serving.leave(ticket)
+            if self._waiters.get(ticket.key, waiter) is waiter:  # it hasn't joined again since
+                self._held_back.forget(ticket)
+                if self._waiters.pop(ticket.key, None):
+                    self._serving.leave(ticket)
 
     @property
     def is_empty(self) -> bool:
@@ -232,7 +233,7 @@ class WaitingLine:
     def _of_newcomer(self, proposal: Proposal) -> Ticket | None:
         ticket = None
         if not self.is_empty and proposal.key not in self._waiters:
-            ticket = self.ticket(proposal, "", time.time())
+            ticket = self.ticket(proposal, "", inf)  # behind everybody, whatever the clock says
         if ticket is not None:
             self._asked[ticket.key] = proposal
         return ticket

@@ -94,7 +94,7 @@ class Holds:
         all that it needs by the known ends of other servers.
         """
         ahead = self._ahead_of(ticket, node, now)
-        if not ahead or _leaves(room.free(node), ahead, ticket.requests):
+        if not ahead or _leaves(room.unpromised(node), ahead, ticket.requests):
             return True
         if ticket.lifetime is None:
             return False

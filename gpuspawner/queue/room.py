@@ -28,7 +28,10 @@ class Room(Protocol):
         """Return the nodes on which it would fit if other servers ended."""
 
     def free(self, node: str) -> Amounts:
-        """Return what nobody has, nor has been promised."""
+        """Return what nobody has."""
+
+    def unpromised(self, node: str) -> Amounts:
+        """Return what nobody has, nor may get by a promise."""
 
     def size(self, node: str) -> Amounts:
         """Return what would be free if all servers ended."""

@@ -87,6 +87,9 @@ class Cluster:
     def free(self, node: str) -> Amounts:
         return {GPU: self.nodes[node].free}
 
+    def unpromised(self, node: str) -> Amounts:
+        return self.free(node)  # a promise starts the server at once
+
     def size(self, node: str) -> Amounts:
         return {GPU: self.nodes[node].gpus}
 

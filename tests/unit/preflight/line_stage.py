@@ -20,9 +20,11 @@ class Stage:
         self.preflight = Preflight(self.view, patience=0.05, kept=kept)
         self.line = self.preflight.line
 
-    def joining(self, name: str, gpus: int = 1, since: float = 1.0, **more: Any) -> Any:
-        """Join the line while the context is open."""
-        wanted = proposal(name, gpus)
+    def joining(
+        self, name: str, gpus: int = 1, since: float = 1.0, pod: Any = None, **more: Any
+    ) -> Any:
+        """Join the line while the context is open; *pod* has what the pod's spec has besides."""
+        wanted = proposal(name, gpus, **(pod or {}))
         ticket = self.line.ticket(wanted, name, since)
         assert ticket is not None
         return self.line.join(ticket, wanted, **more)

@@ -143,6 +143,31 @@ def test_what_is_possible_is_found_once_until_more_than_a_server_changes(
     assert stage.room.possible(ann) == {"half"}
 
 
+def test_for_servers_with_equal_needs_what_is_possible_is_found_once(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def home(user: str) -> Any:
+        claim = {"persistentVolumeClaim": {"claimName": user}}
+        return pod(user, 1, volumes=[{"name": "home", **claim}])
+
+    claims = {"metadata": {"namespace": NAMESPACE}, "spec": {"storageClassName": "disks"}}
+    for user in ("ann", "bob"):
+        named = {**claims, "metadata": {"name": user, "namespace": NAMESPACE}}
+        stage.view.put("PersistentVolumeClaim", named)
+    found = stage.room.possible(stage.ticket("ann", pod=home("ann")))
+    monkeypatch.setattr("gpuspawner.preflight.line_room.reach", lambda *_: 1 / 0)
+
+    assert stage.room.possible(stage.ticket("bob", pod=home("bob"))) is found
+
+
+def test_a_promise_counts_on_each_node_to_which_it_may_lead(stage: Stage) -> None:
+    stage.reserve("bob")
+
+    assert stage.room.unpromised("half")[GPU] == 0
+    assert stage.room.free("half")[GPU] == 1
+    assert stage.room.unpromised("full") == stage.room.free("full")
+
+
 def test_what_is_possible_is_asked_anew_for_another_pod_of_the_same_server(stage: Stage) -> None:
     assert stage.room.possible(stage.ticket("ann")) == {"half", "full"}
     assert stage.room.possible(stage.ticket("ann", 2)) == {"half"}
