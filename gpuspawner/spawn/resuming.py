@@ -86,12 +86,14 @@ async def _last_answer(kept: KeptPlaces, server: Server) -> int:
     """
     status, tried = 0, 0.0
     while (place := kept.find(server)) and tried < PATIENCE_SECONDS:
-        if not waiting.is_active(*server):
-            begun = time.monotonic()
-            options = {**waiting.stored_options(*server), OPTION: place.wish.value}
-            status = await waiting.start(*server, options)
-            if status not in waiting.NOT_YET and not waiting.is_active(*server):
-                break
-            tried += time.monotonic() - begun + _AGAIN_SECONDS
+        if waiting.is_active(*server):
+            await asyncio.sleep(_LOOK_SECONDS)
+            continue
+        begun = time.monotonic()
+        options = {**waiting.stored_options(*server), OPTION: place.wish.value}
+        status = await waiting.start(*server, options)
+        if status not in waiting.NOT_YET and not waiting.is_active(*server):
+            break
         await asyncio.sleep(_AGAIN_SECONDS)
+        tried += time.monotonic() - begun
     return status

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from localcluster import LocalCluster
+from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, T4, t4_nodes
 from tests.hub.conftest import StartGPUHub
 from tests.hub.running import RunningHub
@@ -15,6 +16,7 @@ QUEUE = """
 c.GPUSpawner.queue = True
 c.JupyterHub.cleanup_servers = False  # as the chart sets it
 """
+LIMITS = "c.JupyterHub.concurrent_spawn_limit = 1\nc.JupyterHub.active_server_limit = 3\n"
 WITH_A_LINE = T4 + ANSWER_AT_ONCE + QUEUE
 WAITING: dict[str, Any] = {"accelerator": "t4", "wait": True}
 WAITS = frozenset({201, 202})
@@ -38,6 +40,15 @@ def a_shared_hub(
     with start(configuration) as running:
         yield running
     cluster.remove_nodes(names)
+
+
+@contextmanager
+def a_hub_in_use(start: StartGPUHub, add_nodes: AddNodes, more: str = "") -> Iterator[RunningHub]:
+    """Run a hub with a line and one GPU, which Alice has."""
+    add_nodes(t4_nodes(1, 1))
+    with start(WITH_A_LINE + more) as running:
+        running.start_until_ready("alice")
+        yield running
 
 
 def told(hub: RunningHub, user: str) -> str:

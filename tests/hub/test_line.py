@@ -11,7 +11,16 @@ import requests
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, T4, t4_nodes
 from tests.hub.conftest import StartGPUHub
-from tests.hub.lines import NEXT, SECOND, WAITING, WITH_A_LINE, behind, told, wait_in_line
+from tests.hub.lines import (
+    LIMITS,
+    NEXT,
+    SECOND,
+    WAITING,
+    WITH_A_LINE,
+    a_hub_in_use,
+    told,
+    wait_in_line,
+)
 from tests.hub.running import RunningHub
 from tests.hub.test_policy_attempts_by_rest import own_token
 from tests.waiting import wait_for
@@ -19,10 +28,7 @@ from tests.waiting import wait_for
 
 @pytest.fixture
 def hub(start_gpu_hub: StartGPUHub, add_nodes: AddNodes) -> Iterator[RunningHub]:
-    """A hub with one GPU, which Alice has."""
-    add_nodes(t4_nodes(1, 1))
-    with start_gpu_hub(WITH_A_LINE) as running:
-        running.start_until_ready("alice")
+    with a_hub_in_use(start_gpu_hub, add_nodes) as running:
         yield running
 
 
@@ -58,24 +64,6 @@ def test_who_cancels_the_start_leaves_the_line(hub: RunningHub) -> None:
     assert hub.pods.names() == {"jupyter-carol"}
 
 
-@pytest.mark.parametrize("end", ["end", "kill"])
-def test_places_outlast_the_hub(hub: RunningHub, end: str) -> None:
-    wait_in_line(hub, "bob", NEXT)
-    wait_in_line(hub, "carol", SECOND)
-
-    getattr(hub, end)()
-    hub.begin()
-
-    hub.until_it_serves()
-    wait_for(lambda: hub.server("carol").get("pending") == "spawn")
-    wait_for(lambda: hub.server("bob").get("pending") == "spawn")
-    assert told(hub, "bob") == NEXT
-    assert told(hub, "carol") == SECOND
-    hub.stop("alice")
-    hub.until_ready("bob")
-    assert "jupyter-carol" not in hub.pods.names()
-
-
 def test_the_hub_stops_at_once_while_people_wait(hub: RunningHub) -> None:
     wait_in_line(hub, "bob", NEXT)
 
@@ -89,10 +77,7 @@ def test_the_hub_stops_at_once_while_people_wait(hub: RunningHub) -> None:
 def test_people_in_line_dont_use_up_the_hub_s_limits(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
-    limits = "c.JupyterHub.concurrent_spawn_limit = 1\nc.JupyterHub.active_server_limit = 3\n"
-    add_nodes(t4_nodes(1, 1))
-    with start_gpu_hub(WITH_A_LINE + limits) as hub:
-        hub.start_until_ready("alice")
+    with a_hub_in_use(start_gpu_hub, add_nodes, LIMITS) as hub:
         for user in ("bob", "carol", "dave"):
             assert hub.start(user, WAITING).status_code == 202
 
@@ -148,6 +133,7 @@ def test_who_loses_the_room_to_another_hub_is_back_at_the_old_place(
         )
         second = other if first is one else one
         first.stop(ready[first])
+        wait_for(lambda: second.server(ready[second]))  # the start that lost the room ends first
         second.until_ready(ready[second])
 
 
@@ -168,9 +154,7 @@ c.KubeSpawner.pre_spawn_hook = take_the_room
 def test_who_loses_the_room_to_another_program_is_back_at_the_old_place(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
-    add_nodes(t4_nodes(1, 1))
-    with start_gpu_hub(WITH_A_LINE + RIVAL) as hub:
-        hub.start_until_ready("alice")
+    with a_hub_in_use(start_gpu_hub, add_nodes, RIVAL) as hub:
         wait_in_line(hub, "bob", NEXT)
         wait_in_line(hub, "carol", SECOND)
 
@@ -237,21 +221,3 @@ def test_the_decision_says_the_same_of_a_start_that_would_wait(hub: RunningHub) 
 
     assert ask(WAITING) == ask({"accelerator": "t4"})
     assert ask({"wait": 1})["reason"] == "invalid-options"
-
-
-def test_places_outlast_a_hub_that_is_killed_again_before_everybody_is_back(
-    hub: RunningHub,
-) -> None:
-    people = [f"p{number:02}" for number in range(12)]
-    for user in people:
-        assert hub.start(user, WAITING).status_code == 202
-
-    for _ in range(2):
-        hub.kill()
-        hub.begin()
-        wait_for(lambda: any(hub.log.count(f"{user} waits in line") > 1 for user in people))
-
-    hub.until_it_serves()
-    for user in people:
-        wait_for(lambda: hub.server(user).get("pending") == "spawn")  # noqa: B023, called at once
-    assert told(hub, people[-1]) == behind(11)
