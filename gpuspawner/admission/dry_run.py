@@ -14,6 +14,7 @@ from urllib.parse import quote
 from gpuspawner.admission.rejection import Missing, Of, Rejection, WebhookFailed
 from gpuspawner.admission.rejection_parser import message, read
 from gpuspawner.cluster.client import Client, RequestError
+from gpuspawner.compat.kubespawner import NO_RIGHT
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.quantity import QuantityError, parse_quantity
 from gpuspawner.quoting import one_line
@@ -103,10 +104,6 @@ def _unnamed(pod: Manifest) -> Manifest:
     return {**pod, "metadata": {**rest, "generateName": f"{metadata['name']}-"}}
 
 
-_NO_RIGHT = ' cannot create resource "'
-"""What the API server says to a client that has no right to create the pod."""
-
-
 def _may_pass(rejection: Rejection) -> bool:
     """Whether the cause may be gone by the time the pod is created."""
     match rejection.cause:
@@ -115,7 +112,7 @@ def _may_pass(rejection: Rejection) -> bool:
         case WebhookFailed():
             return True
         case _:  # an API server that has just started knows no roles
-            return _NO_RIGHT in rejection.text
+            return NO_RIGHT in rejection.text
 
 
 def changes(sent: object, admitted: object) -> bool:

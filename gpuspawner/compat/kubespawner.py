@@ -33,6 +33,10 @@ _NOT_NOW = (429, 502, 503, 504)
 _FORBIDDEN = 403
 _NEW_SECONDS = 10.0
 """How long after a lost connection the API server may not know yet what the hub may do."""
+NO_RIGHT = ' cannot create resource "'
+"""What the API server says to a client that has no right to create an object."""
+_EPISODE_SECONDS = 60.0
+"""After how long such an answer may again be that of an API server that has just started."""
 
 # The hub's whole configuration, and the profiles, which KubeSpawner copies before it changes them.
 _NEVER_CHANGED = frozenset({"config", "profile_list"})
@@ -49,7 +53,7 @@ class Stock:
     def __init__(self, kubespawner: Any, spawner: Any) -> None:
         self.kubespawner = kubespawner
         self._spawner = spawner
-        self._lost_at = -math.inf
+        self._lost_at = self._denied_at = -math.inf
 
     def options_from_form(self) -> Any:
         """Return the function that reads a form of profiles."""
@@ -112,10 +116,18 @@ class Stock:
         except (aiohttp.ClientError, OSError):
             self._lost_at = time.monotonic()
         except ApiException as error:
-            is_new = time.monotonic() - self._lost_at < _NEW_SECONDS
-            if not (error.status in _NOT_NOW or (error.status == _FORBIDDEN and is_new)):
+            if not (error.status in _NOT_NOW or self._may_know_no_roles(error)):
                 raise
         return False
+
+    def _may_know_no_roles(self, error: ApiException) -> bool:
+        """Whether the API server may have just started: a connection was lost, maybe another's."""
+        now = time.monotonic()
+        if error.status != _FORBIDDEN:
+            return False
+        if NO_RIGHT in str(error.body) and now - self._denied_at > _EPISODE_SECONDS:
+            self._denied_at = now
+        return now - max(self._lost_at, self._denied_at) < _NEW_SECONDS
 
     def stops_pod(self) -> bool:
         """Whether KubeSpawner deletes the pod after a failed start, or shall keep it.

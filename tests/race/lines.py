@@ -164,7 +164,11 @@ def run(race: LineRace, stage: LineStage, people: int, seed: int) -> LineResult:
             _serve_all(stage, race, names, called, dice, result)
     result.seconds = time.monotonic() - began
     result.idle = timeline.longest_idle(stage.absent)
-    _judge(result, timeline, names, race)
+    # Without an answer, KubeSpawner sends a pod again, and deletes the one that is there already.
+    again = re.findall(
+        r"Found existing pod jupyter-(\S+), attempting to kill", stage.hub.log[before:]
+    )
+    _judge(result, timeline, names, race, set(again))
     for pod in stage.hub.pods.all():
         with unless_gone():
             stage.cluster.api.delete(f"{_PODS}/{pod['metadata']['name']}", 0)
@@ -214,18 +218,19 @@ def _servers(stage: LineStage) -> dict[str, dict[str, Any]]:
     return {it["name"]: it.get("servers", {}).get("", {}) for it in users}
 
 
-def _judge(result: LineResult, timeline: Timeline, names: list[str], race: LineRace) -> None:
+def _judge(
+    result: LineResult, timeline: Timeline, names: list[str], race: LineRace, again: set[str]
+) -> None:
     result.most = timeline.most
     result.wrong += timeline.errors
     created = [it for it in timeline.created if it not in result.cut]
     if result.most > GPUS:
         result.wrong.append(f"{result.most} GPUs were in use at once")
-    twice = {it for it in created if created.count(it) > 1}
-    if twice:
+    if twice := {it for it in created if created.count(it) > 1} - again:
         result.wrong.append(f"started twice: {sorted(twice)}")
     if set(created) != set(names) - set(result.cut):
         result.wrong.append("somebody never got a server")
-    here = [it for it in created if it not in race.closers(names)]
+    here = [it for it in dict.fromkeys(created) if it not in race.closers(names)]
     if late := _late(here, names):
         result.wrong.append(f"not in the promised order: {late}")
     if result.idle > race.idle:

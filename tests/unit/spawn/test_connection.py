@@ -217,6 +217,27 @@ async def test_an_api_server_that_comes_back_may_not_know_the_hub_s_rights_at_fi
         await spawner.stock.create_pod(pod, 3)
 
 
+async def test_an_api_server_without_roles_is_believed_only_after_ten_seconds(
+    make: Callable[..., GPUSpawner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other spawners' connections were lost, or the view's."""
+    spawner = make()
+    pod = V1Pod(metadata=V1ObjectMeta(name=spawner.pod_name))
+    denied = ApiException(status=403)
+    denied.body = 'pods is forbidden: User "hub" cannot create resource "pods" in API group ""'
+    spawner.api = SimpleNamespace(create_namespaced_pod=_failing(denied))
+    assert not await spawner.stock.create_pod(pod, 3)
+    assert not await spawner.stock.create_pod(pod, 3)
+
+    monkeypatch.setattr(kubespawner, "_NEW_SECONDS", 0.0)
+    with pytest.raises(ApiException):
+        await spawner.stock.create_pod(pod, 3)
+
+    monkeypatch.undo()
+    monkeypatch.setattr(kubespawner, "_EPISODE_SECONDS", 0.0)
+    assert not await spawner.stock.create_pod(pod, 3)
+
+
 def _failing(error: Exception) -> Callable[..., Awaitable[None]]:
     async def request(*_: object, **__: object) -> None:
         raise error
