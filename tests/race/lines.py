@@ -225,7 +225,7 @@ def _judge(
     result.wrong += timeline.errors
     created = [it for it in timeline.created if it not in result.cut]
     if result.most > GPUS:
-        result.wrong.append(f"{result.most} GPUs were in use at once")
+        result.wrong.append(f"{result.most} pods were there at once: {dict(timeline.they)}")
     if twice := {it for it in created if created.count(it) > 1} - again:
         result.wrong.append(f"started twice: {sorted(twice)}")
     if set(created) != set(names) - set(result.cut):

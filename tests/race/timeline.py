@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from typing import Any
 
 from localcluster import LocalCluster
 from tests.race.following import Event, Following
@@ -22,15 +23,17 @@ class Timeline:
     Attributes:
         created: Whose pods were created, in order.
         most: The most pods at once.
+        they: What these were: how many of each phase, with how many GPUs.
         idle: From when to when a GPU stayed free after its pod was gone, by the monotonic clock.
     """
 
     def __init__(self, cluster: LocalCluster, namespace: str, people: int) -> None:
         self.created: list[str] = []
         self.most = 0
+        self.they: Counter[str] = Counter()
         self.idle: list[tuple[float, float]] = []
         self._people = people
-        self._present: set[str] = set()
+        self._present: dict[str, Any] = {}
         self._freed: deque[float] = deque()
         self._following = Following(cluster, namespace, self._take)
 
@@ -51,14 +54,22 @@ class Timeline:
         metadata, now = event["object"]["metadata"], time.monotonic()
         if event["type"] == "ADDED":
             self.created.append(metadata["annotations"][_USER])
-            self._present.add(metadata["uid"])
             if self._freed:
                 self.idle.append((self._freed.popleft(), now))
-        elif event["type"] == "DELETED":
-            self._present.discard(metadata["uid"])
+        if event["type"] == "DELETED":
+            self._present.pop(metadata["uid"], None)
             if len(self.created) + len(self._freed) < self._people:
                 self._freed.append(now)
-        self.most = max(self.most, len(self._present))
+        elif event["type"] != "BOOKMARK":
+            self._present[metadata["uid"]] = event["object"]
+        if len(self._present) > self.most:
+            self.most = len(self._present)
+            self.they = Counter(map(_what, self._present.values()))
+
+
+def _what(pod: Any) -> str:
+    limits = pod["spec"]["containers"][0]["resources"].get("limits", {})
+    return f"{pod['status'].get('phase')} with {limits.get('nvidia.com/gpu', 'no')} GPU"
 
 
 def _without(begin: float, end: float, absent: Sequence[tuple[float, float]]) -> float:
