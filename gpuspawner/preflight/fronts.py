@@ -4,7 +4,14 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 
-from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
+from gpuspawner.preflight.decision import (
+    Decision,
+    Reason,
+    Refuse,
+    Start,
+    UnknownRules,
+    ViewNotLive,
+)
 from gpuspawner.queue.line import Line
 from gpuspawner.queue.ticket import Key, LaneKey, Ticket
 
@@ -12,6 +19,11 @@ log = logging.getLogger(__name__)
 
 STAYS = frozenset({Reason.BUSY, Reason.AWAY, Reason.TRY_AGAIN})
 """Why somebody stays in line."""
+UNSURE_SECONDS = 30.0
+"""How long they stay if nobody can tell any more whether they fit.
+
+After a restart of the API server, what a verdict needs is read again.
+"""
 _SECONDS = 0.005
 """After how much processor time the others have to wait for the next time."""
 
@@ -31,6 +43,8 @@ class Fronts:
         """When each lane had its last turn."""
         self._failed: dict[Key, bool] = {}
         """Those about whom deciding has failed, and whether it has gone well for others since."""
+        self._unsure: dict[LaneKey, float] = {}
+        """Since when nobody can tell whether the first of a lane fits."""
 
     def done(self, until: float) -> list[Ticket]:
         """Return those that need no place any more, of those who joined before a time."""
@@ -40,6 +54,7 @@ class Fronts:
         lanes = self._line.lanes
         self._turns = {key: turn for key, turn in self._turns.items() if key in lanes}
         self._failed = {key: it for key, it in self._failed.items() if self._line.find(key)}
+        self._unsure = {key: since for key, since in self._unsure.items() if key in lanes}
         fronts = [(key, lane.present[0]) for key, lane in lanes.items() if lane.present]
         end = time.thread_time() + _SECONDS
         for key, ticket in sorted(fronts, key=lambda it: self._turns.get(it[0], 0)):
@@ -58,6 +73,15 @@ class Fronts:
             # If others fare well, the fault is its own: its start shows what is wrong.
             return not self._failed.setdefault(ticket.key, False)
         self._failed = dict.fromkeys(self._failed, True)
+        if _is_unsure(decision):
+            since = self._unsure.setdefault(ticket.lane, time.monotonic())
+            return time.monotonic() - since < UNSURE_SECONDS
+        self._unsure.pop(ticket.lane, None)
         if isinstance(decision, Refuse):
             return decision.reason in STAYS
         return decision == Start(decision.grant)  # the line itself calls it
+
+
+def _is_unsure(decision: Decision) -> bool:
+    notes = decision.notes if isinstance(decision, Start) else ()
+    return any(isinstance(it, UnknownRules | ViewNotLive) for it in notes)

@@ -49,7 +49,24 @@ def test_those_stay_who_are_refused_as_busy_or_whom_the_line_calls_itself() -> N
     assert done(lambda key: decisions[key[1]], *decisions) == []
 
 
-def test_those_go_on_whom_no_place_helps() -> None:
+def test_who_fits_for_all_anybody_knows_goes_on_only_if_that_lasts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    unknown: Decision = Start(GRANT, (UnknownRules(("PriorityClasses are read again",)),))
+    decisions = {"ann": unknown, "bob": refused(Reason.BUSY)}
+    them = Fronts(line_of(*decisions), lambda key: decisions[key[1]])
+    assert them.done(math.inf) == []
+    decisions["ann"] = refused(Reason.BUSY)  # the API server has restarted
+    assert them.done(math.inf) == []
+
+    decisions["ann"] = unknown
+    assert them.done(math.inf) == []
+    monkeypatch.setattr(fronts, "UNSURE_SECONDS", 0.0)  # as if the time were over
+    assert [it.person for it in them.done(math.inf)] == ["ann"]
+
+
+def test_those_go_on_whom_no_place_helps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fronts, "UNSURE_SECONDS", 0.0)
     decisions: dict[str, Decision] = {
         "never": refused(Reason.IMPOSSIBLE),
         "busy": refused(Reason.BUSY),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gpuspawner.cluster.health import Reading
+from gpuspawner.preflight import fronts
 from gpuspawner.preflight.decision import Reason, Refuse, Start, UnknownRules
 from gpuspawner.queue.kept import KeptPlace, KeptPlaces, Wish
 from tests.unit.preflight.line_stage import FULL, Stage
@@ -138,7 +139,10 @@ async def test_who_is_kept_off_a_node_is_called_only_if_others_surely_leave_the_
         assert one.result() == ("large",)
 
 
-async def test_who_can_never_start_any_more_is_called_to_be_told_so(stage: Stage) -> None:
+async def test_who_can_never_start_any_more_is_called_to_be_told_so(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fronts, "UNSURE_SECONDS", 0.0)
     with stage.joining("ann") as ann:
         await settle()
         stage.view.state.remove("Node", "", "n")
@@ -230,6 +234,7 @@ async def test_who_takes_nothing_that_others_wait_for_isnt_refused_behind_them(
     stage = Stage(*FULL, kept=kept)
     unknown = Start(proposal("ann").grant, (UnknownRules(("a rule",)),))
     monkeypatch.setattr(stage.preflight._decider, "decide", lambda *_: unknown)
+    monkeypatch.setattr(fronts, "UNSURE_SECONDS", 0.0)
 
     with stage.joining("ann") as ann:
         assert ann.done()
