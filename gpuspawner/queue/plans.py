@@ -38,7 +38,7 @@ class _Plan:
 
 
 class Plans:
-    """Lets tickets hold nodes. Each lane goes on where it has stopped."""
+    """Lets tickets hold nodes. Each lane continues at the ticket where it stopped."""
 
     def __init__(self, line: Line, holds: Holds) -> None:
         self._line = line

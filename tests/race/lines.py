@@ -205,7 +205,7 @@ def _serve_all(
 
 
 def _called(stage: LineStage, before: int) -> set[str]:
-    """Return those whose turn it has been; the hub may have cut their starts since.
+    """Return who has been called; the hub may have cut some of their starts since.
 
     *before* is the length of the log when the race began: each race has the same people.
     """
