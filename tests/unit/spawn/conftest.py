@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 
+from gpuspawner.spawn import in_line
 from tests.unit.spawn.courses import NODES, Course
 from tests.unit.spawn.hubs import StillHub
+from tests.unit.spawn.waiters import FULL, Waiting
 
 
 @pytest.fixture
@@ -20,3 +23,19 @@ def hub_with(monkeypatch: pytest.MonkeyPatch) -> Callable[..., StillHub]:
 @pytest.fixture
 def course(hub_with: Callable[..., StillHub]) -> Course:
     return Course(hub_with(*NODES))
+
+
+@pytest.fixture
+async def waiting(
+    hub_with: Callable[..., StillHub], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Any]:
+    """Return a function that lets Alice join the line."""
+    monkeypatch.setattr(in_line, "_LOOK_SECONDS", 0.01)
+
+    async def begin(wish: object = True) -> Waiting:
+        made = Waiting(hub_with(*FULL), wish)
+        await made.begin()
+        assert made.place.is_on
+        return made
+
+    return begin

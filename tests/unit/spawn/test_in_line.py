@@ -16,55 +16,12 @@ from gpuspawner.messages import Message
 from gpuspawner.queue.kept import KeptPlace, Wish
 from gpuspawner.spawn import in_line
 from gpuspawner.spawn.refusal import Refusal
-from tests.unit.compat.hub_database import HubDatabase
 from tests.unit.preflight.worlds import node, pod, proposal, settle
-from tests.unit.spawn.hubs import A100, StillHub
+from tests.unit.spawn.hubs import StillHub
+from tests.unit.spawn.waiters import FULL, Waiting
 
-FULL = ("Node", node("a", 1)), ("Pod", pod("x", 1, on="a"))
 LONG = 1000.0
 """Seconds: longer than a place is kept."""
-
-
-class Waiting:
-    """Alice, who asks for an A100 while the only one is in use."""
-
-    def __init__(self, hub: StillHub, wish: object, of: type[GPUSpawner] = GPUSpawner) -> None:
-        self.hub = hub
-        self.spawner: Any = hub.spawner(of, accelerators={"a100": A100}, queue=True)
-        database = HubDatabase()
-        row, user = database.user("alice"), self.spawner.user
-        user.groups, user.roles, user.db = row.groups, row.roles, database.session
-        self.spawner.user_options = {"accelerator": "a100", "gpus": 1, "wait": wish}
-        self.start: asyncio.Task[object] | None = None
-
-    async def begin(self) -> None:
-        self.start = asyncio.ensure_future(self.spawner.run_pre_spawn_hook())
-        await settle()
-
-    @property
-    def place(self) -> Any:
-        return self.spawner.gates.in_line
-
-    async def refused(self) -> Refusal:
-        assert self.start is not None
-        with pytest.raises(Refusal) as refusal:
-            await asyncio.wait_for(self.start, 5)
-        return refusal.value
-
-
-@pytest.fixture
-async def waiting(
-    hub_with: Callable[..., StillHub], monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Any]:
-    monkeypatch.setattr(in_line, "_LOOK_SECONDS", 0.01)
-
-    async def begin(wish: object = True) -> Waiting:
-        made = Waiting(hub_with(*FULL), wish)
-        await made.begin()
-        assert made.place.is_on
-        return made
-
-    return begin
 
 
 async def test_a_start_waits_and_goes_on_with_its_options_alone(
@@ -117,85 +74,6 @@ async def test_who_leaves_is_refused_once_and_the_next_form_says_so(
     assert (await alice.refused()).slug == "left-line"
     assert "You have left the line." in await alice.spawner.get_options_form()
     assert len(alice.hub.runtime(alice.spawner).preflight.line) == 0
-
-
-async def test_who_is_called_cant_leave_any_more(waiting: Callable[..., Any]) -> None:
-    alice = await waiting()
-    alice.hub.view.remove_pod("x")
-    await asyncio.wait_for(alice.start, 5)
-    assert not alice.place.leave()
-
-
-class Gate:
-    """Holds a start between its call and its admission, as a dry run does."""
-
-    def __init__(self, alice: Waiting, monkeypatch: pytest.MonkeyPatch) -> None:
-        admitting = alice.place._admitting
-        self._admit, self._opens = admitting.admit, asyncio.Event()
-        self._alice, self._is_full, self._reached = alice, False, asyncio.Event()
-        monkeypatch.setattr(admitting, "admit", self._hold)
-
-    async def _hold(self, choice: Any) -> Any:
-        self._reached.set()
-        await self._opens.wait()
-        if self._is_full:
-            self._alice.hub.view.put("Pod", pod("x", 1, on="a"))
-            self._alice.hub.runtime(self._alice.spawner).preflight.reservations.release(
-                choice.proposal.key
-            )
-        return await self._admit(choice)
-
-    async def reach(self) -> None:
-        """Call the start."""
-        self._alice.hub.view.remove_pod("x")
-        await asyncio.wait_for(self._reached.wait(), 5)
-
-    def open(self, *, is_full: bool = False) -> None:
-        self._is_full = is_full
-        self._opens.set()
-
-
-async def test_a_page_opened_between_the_call_and_the_start_tells_of_both(
-    waiting: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alice = await waiting()
-    gate = Gate(alice, monkeypatch)
-    await gate.reach()
-
-    event = await asyncio.wait_for(anext(alice.spawner.progress()), 5)
-
-    assert "You are next in line." in event["message"]
-    assert alice.place._pages == 1
-    gate.open()
-    await asyncio.wait_for(alice.start, 5)
-
-
-async def test_who_leaves_after_the_call_does_not_join_again(
-    waiting: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alice = await waiting()
-    gate = Gate(alice, monkeypatch)
-    await gate.reach()
-
-    assert alice.place.leave()
-    gate.open(is_full=True)
-
-    assert (await alice.refused()).slug == "left-line"
-    assert "You have left the line." in await alice.spawner.get_options_form()
-
-
-async def test_who_leaves_after_the_call_starts_if_that_is_too_late(
-    waiting: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alice = await waiting()
-    gate = Gate(alice, monkeypatch)
-    await gate.reach()
-
-    assert alice.place.leave()
-    gate.open()
-
-    await asyncio.wait_for(alice.start, 5)
-    assert not alice.place.leave()
 
 
 async def test_who_is_away_for_too_long_loses_the_place(waiting: Callable[..., Any]) -> None:

@@ -1,0 +1,43 @@
+"""Somebody who waits in line for a start, without a hub."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from gpuspawner import GPUSpawner
+from gpuspawner.spawn.refusal import Refusal
+from tests.unit.compat.hub_database import HubDatabase
+from tests.unit.preflight.worlds import node, pod, settle
+from tests.unit.spawn.hubs import A100, StillHub
+
+FULL = ("Node", node("a", 1)), ("Pod", pod("x", 1, on="a"))
+
+
+class Waiting:
+    """Alice, who asks for an A100 while the only one is in use."""
+
+    def __init__(self, hub: StillHub, wish: object, of: type[GPUSpawner] = GPUSpawner) -> None:
+        self.hub = hub
+        self.spawner: Any = hub.spawner(of, accelerators={"a100": A100}, queue=True)
+        database = HubDatabase()
+        row, user = database.user("alice"), self.spawner.user
+        user.groups, user.roles, user.db = row.groups, row.roles, database.session
+        self.spawner.user_options = {"accelerator": "a100", "gpus": 1, "wait": wish}
+        self.start: asyncio.Task[object] | None = None
+
+    async def begin(self) -> None:
+        self.start = asyncio.ensure_future(self.spawner.run_pre_spawn_hook())
+        await settle()
+
+    @property
+    def place(self) -> Any:
+        return self.spawner.gates.in_line
+
+    async def refused(self) -> Refusal:
+        assert self.start is not None
+        with pytest.raises(Refusal) as refusal:
+            await asyncio.wait_for(self.start, 5)
+        return refusal.value
