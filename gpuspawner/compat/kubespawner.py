@@ -32,9 +32,9 @@ _NOT_NOW = (429, 502, 503, 504)
 
 _FORBIDDEN = 403
 _NEW_SECONDS = 10.0
-"""How long after a lost connection the API server may not know yet what the hub may do."""
-NO_RIGHT = ' cannot create resource "'
-"""What the API server says to a client that has no right to create an object."""
+"""How long after a lost request the API server may not know yet what the hub may do."""
+NO_RIGHT = " cannot create resource "
+"""What the API server says, before a quoted name, to a client that has no right to create it."""
 _EPISODE_SECONDS = 60.0
 """After how long such an answer may again be that of an API server that has just started."""
 
@@ -116,12 +116,14 @@ class Stock:
         except (aiohttp.ClientError, OSError):
             self._lost_at = time.monotonic()
         except ApiException as error:
-            if not (error.status in _NOT_NOW or self._may_know_no_roles(error)):
+            if error.status in _NOT_NOW:  # such as an API server that is about to end
+                self._lost_at = time.monotonic()
+            elif not self._may_know_no_roles(error):
                 raise
         return False
 
     def _may_know_no_roles(self, error: ApiException) -> bool:
-        """Whether the API server may have just started: a connection was lost, maybe another's."""
+        """Whether the API server may have just started: a request was lost, maybe another's."""
         now = time.monotonic()
         if error.status != _FORBIDDEN:
             return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -201,12 +202,13 @@ async def test_a_request_that_the_api_server_rejects_is_not_sent_again(
         await spawner.stock.create_pod(V1Pod(metadata=V1ObjectMeta(name="x")), 3)
 
 
+@pytest.mark.parametrize("error", LOST, ids=repr)
 async def test_an_api_server_that_comes_back_may_not_know_the_hub_s_rights_at_first(
-    make: Callable[..., GPUSpawner], monkeypatch: pytest.MonkeyPatch
+    make: Callable[..., GPUSpawner], monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     spawner = make()
     pod = V1Pod(metadata=V1ObjectMeta(name=spawner.pod_name))
-    spawner.api = SimpleNamespace(create_namespaced_pod=_failing(ServerDisconnectedError()))
+    spawner.api = SimpleNamespace(create_namespaced_pod=_failing(error))
     assert not await spawner.stock.create_pod(pod, 3)
 
     spawner.api.create_namespaced_pod = _failing(ApiException(status=403))
@@ -224,7 +226,8 @@ async def test_an_api_server_without_roles_is_believed_only_after_ten_seconds(
     spawner = make()
     pod = V1Pod(metadata=V1ObjectMeta(name=spawner.pod_name))
     denied = ApiException(status=403)
-    denied.body = 'pods is forbidden: User "hub" cannot create resource "pods" in API group ""'
+    why = 'pods is forbidden: User "hub" cannot create resource "pods" in API group ""'
+    denied.body = json.dumps({"kind": "Status", "message": why})
     spawner.api = SimpleNamespace(create_namespaced_pod=_failing(denied))
     assert not await spawner.stock.create_pod(pod, 3)
     assert not await spawner.stock.create_pod(pod, 3)
