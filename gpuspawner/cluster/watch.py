@@ -26,6 +26,10 @@ from gpuspawner.cluster.kinds import Kind
 from gpuspawner.cluster.pages import pages
 
 _FORBIDDEN, _ABSENT = 403, 404
+# Answers that say nothing about an API. While an API server starts, it forbids everything until it
+# has read RBAC's objects, and answers 503 until it has all paths (hasSyncedHandler of
+# k8s.io/apiserver).
+_SAYS_NOTHING = frozenset({_FORBIDDEN, 429, 503, 504})
 # A server that answers with an error so many times in a row may not know the version at all: its
 # data was restored from an older copy, say. A server that doesn't answer hasn't lost history.
 _MOST_FAILURES = 10
@@ -49,7 +53,7 @@ class Backoff:
         first_retry: The longest wait after a first failure; doubled with each further one.
         last_retry: The limit of that doubling.
         doubt: How long an API server may forbid what it has allowed, before the right counts as
-            withdrawn. One that starts forbids everything until it has read RBAC's objects.
+            withdrawn; and how long it may say nothing about an API that it lacked.
     """
 
     page: float = 30.0
@@ -101,7 +105,7 @@ class Confirmed:
 class Lost:
     """Contact was lost: `error` says how. The watcher tries again.
 
-    `gap`: the history is lost too, so the watcher lists again.
+    `gap`: what was known doesn't hold any more, so the watcher lists again.
     """
 
     error: RequestError
@@ -121,8 +125,10 @@ class Watcher:
         self._backoff = backoff or Backoff()
         # Where the next watch starts; None if a list must come first.
         self._version: str | None = None
+        self._is_absent = False
+        """Whether the server lacks this API, by the last answer that says anything about it."""
         self._failures = 0
-        self._forbidden_since: float | None = None
+        self._doubt_since: float | None = None
         self._opened = math.inf
         # Whether the server may not have sent all changes yet that happened while contact was lost.
         self._is_behind = False
@@ -163,27 +169,30 @@ class Watcher:
         self._failures += 1
         self._is_behind = True
         if self._has_lost_history(error):
-            self._version = None
-        return Lost(error.alone(), gap=self._version is None)
+            self._version, self._is_absent = None, error.status == _ABSENT
+            return Lost(error.alone(), gap=True)
+        return Lost(error.alone(), gap=self._version is None and not self._is_absent)
 
     def _has_lost_history(self, error: RequestError) -> bool:
-        if error.status == _FORBIDDEN:
+        if error.status == _FORBIDDEN or (self._is_absent and error.status in _SAYS_NOTHING):
             return self._is_withdrawn()
-        self._forbidden_since = None
+        self._doubt_since = None
+        if self._is_absent:
+            return error.status is not None
         # Only at every tenth failure: if lists work and watches don't, each list costs time again.
         in_vain = error.status is not None and self._failures % _MOST_FAILURES == 0
         return error.status in (_ABSENT, GONE) or in_vain
 
     def _is_withdrawn(self) -> bool:
-        """Whether the right is withdrawn, so that objects must be listed again if it is back."""
+        """Whether this lasts: the right is withdrawn, so objects must be listed if it is back."""
         now = time.monotonic()
-        if self._forbidden_since is None:
-            self._forbidden_since = now
+        if self._doubt_since is None:
+            self._doubt_since = now
             self._failures = 1  # it answers again, so it is asked again soon
-        return now - self._forbidden_since >= self._backoff.doubt
+        return now - self._doubt_since >= self._backoff.doubt
 
     def _succeed(self) -> None:
-        self._failures, self._forbidden_since = 0, None
+        self._failures, self._doubt_since = 0, None
 
     def _lasted(self) -> float:
         """Return for how many seconds the last watch was open; less than 0 if it wasn't."""
@@ -204,7 +213,7 @@ class Watcher:
                 del page  # the next one may take long
         if not version:
             raise RequestError("the list has no resourceVersion to watch from")
-        self._version, self._is_behind = version, False
+        self._version, self._is_absent, self._is_behind = version, False, False
         yield Listed()
 
     async def _watch(self, version: str) -> AsyncGenerator[Signal, None]:

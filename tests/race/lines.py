@@ -27,7 +27,11 @@ _RECOVERY_SECONDS = 4.0
 """The same if the hub or the API server has just come back: watches have to be opened again."""
 _HOLD_SECONDS = 1.5
 """How long a server runs, on average."""
+_LINES = 60
+"""How much of the hub's log is shown about those who never get a server."""
 
+_NAME = re.compile(r"p\d{3}")
+"""Who takes part; the hub has an administrator too."""
 _CLOSERS = 3
 """One in so many people closes the page now and then, in the race about that."""
 
@@ -131,7 +135,7 @@ def cutting(stage: LineStage, dice: random.Random) -> Iterator[None]:
 @contextmanager
 def closing_pages(stage: LineStage, dice: random.Random) -> Iterator[None]:
     """Let one person in three close the page now and then."""
-    names = sorted(_servers(stage))
+    names = sorted(name for name in _servers(stage) if _NAME.fullmatch(name))
     close = names[::_CLOSERS]
     stay = [name for name in names if name not in close]
     with open_pages(stage.hub.url, stay, close, dice):
@@ -187,7 +191,7 @@ def _serve_all(
     waiting, stops = set(names), dict[str, float]()
     deadline = time.monotonic() + 300
     while waiting or stops:
-        assert time.monotonic() < deadline, f"never served: {sorted(waiting)}"
+        assert time.monotonic() < deadline, _never_served(stage, waiting)
         now = time.monotonic()
         with suppress(requests.RequestException):
             for name, server in _servers(stage).items():
@@ -202,6 +206,14 @@ def _serve_all(
                 if stage.hub.api("DELETE", f"/users/{name}/server").status_code in (202, 204):
                     del stops[name]
         time.sleep(0.1)
+
+
+def _never_served(stage: LineStage, waiting: set[str]) -> str:
+    """Name those who never got a server, and quote what the hub's log says of them last."""
+    of_them = re.compile("|".join(sorted(waiting)))
+    lines = [it for it in stage.hub.log.splitlines() if of_them.search(it)]
+    said = [it for it in lines if " GET /hub/api/users" not in it]
+    return "\n".join((f"never served: {sorted(waiting)}", *said[-_LINES:]))
 
 
 def _called(stage: LineStage, before: int) -> set[str]:

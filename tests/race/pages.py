@@ -45,11 +45,11 @@ async def _pages(
         for name in close:
             times = dice.uniform(*_OPEN_SECONDS), dice.uniform(*_CLOSED_SECONDS)
             pages.append(_now_and_then(session, f"{users}/{name}", *times))
-        tasks = [asyncio.create_task(it) for it in pages]
-        await asyncio.to_thread(over.wait)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        async with asyncio.TaskGroup() as group:  # a page that fails must not just be gone
+            tasks = [group.create_task(it) for it in pages]
+            await asyncio.to_thread(over.wait)
+            for task in tasks:
+                task.cancel()
 
 
 async def _now_and_then(

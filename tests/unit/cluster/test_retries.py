@@ -6,7 +6,15 @@ from dataclasses import replace
 import pytest
 
 from gpuspawner.cluster.watch import Backoff, Lost
-from tests.unit.cluster.scripted import FAST, ScriptedServer, event, failure, obj, page, watch
+from tests.unit.cluster.scripted import (
+    FAST,
+    ScriptedServer,
+    event,
+    failure,
+    obj,
+    page,
+    watch,
+)
 from tests.unit.cluster.signals import names, signals_of
 
 
@@ -77,6 +85,43 @@ async def test_after_a_right_was_withdrawn_everything_is_listed_again() -> None:
     assert (lost.error.status, lost.gap) == (403, True)
     assert "no" in str(lost.error)
     assert names(again) == ["a"]
+
+
+@pytest.mark.parametrize("status", [403, 429, 503, 504])
+async def test_an_api_stays_absent_while_a_starting_server_says_nothing_about_it(
+    status: int,
+) -> None:
+    """Else, each restart of the API server would let nodes of an autoscaler come that isn't there.
+
+    The next answer may take more than a minute.
+    """
+    server = ScriptedServer(things=[failure(404), *[failure(status)] * 2, page(obj("a"))])
+
+    absent, *nothing, installed = await signals_of(server, 4)
+
+    assert isinstance(absent, Lost)
+    assert absent.gap
+    assert [it.gap for it in nothing if isinstance(it, Lost)] == [False] * 2
+    assert names(installed) == ["a"]
+
+
+async def test_an_api_stays_absent_while_the_server_is_away() -> None:
+    server = ScriptedServer(things=[failure(404), watch(hold=True), failure(404)])
+
+    signals = await signals_of(server, 3, replace(FAST, page=0.1))
+
+    assert [it.gap for it in signals if isinstance(it, Lost)] == [True, False, True]
+
+
+@pytest.mark.parametrize(("status", "doubt"), [(500, 10.0), (403, 0.0), (503, 0.0)])
+async def test_an_api_is_unknown_once_the_server_answers_otherwise_or_for_too_long(
+    status: int, doubt: float
+) -> None:
+    server = ScriptedServer(things=[failure(404), failure(status), failure(status)])
+
+    signals = await signals_of(server, 3, replace(FAST, doubt=doubt))
+
+    assert [it.gap for it in signals if isinstance(it, Lost)] == [True, True, True]
 
 
 async def test_a_watch_that_ends_at_once_without_an_event_is_a_failure() -> None:

@@ -147,6 +147,16 @@ async def test_a_kind_that_the_server_does_not_have_has_no_objects() -> None:
         assert view.state.known("DeviceClass")
 
 
+async def test_a_kind_that_the_server_does_not_have_stays_known_while_the_server_restarts() -> None:
+    classes = Kind("DeviceClass", "/api/v1/classes", required=False)
+    restart = [failure(404), *[failure(403), failure(503)] * 500]
+    async with viewing((NODES, PODS, classes), classes=restart) as (view, server):
+        await until(view, lambda: len(server.scripts["classes"]) < 990)
+
+        assert view.state.known("DeviceClass")
+        assert not view.forbidden()
+
+
 @pytest.mark.parametrize(("api", "is_known"), [(404, True), (403, False), (None, False)])
 async def test_a_forbidden_kind_has_no_objects_if_the_server_lacks_its_api(
     api: int | None, is_known: bool
