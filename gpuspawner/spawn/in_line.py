@@ -33,6 +33,8 @@ _TAKEN = frozenset({Reason.TAKEN, Reason.BUSY, Reason.TRY_AGAIN})
 """Why a start fails that others were faster than."""
 _PASSES = frozenset({UNREACHABLE, UNCOUNTED})
 """Why a start fails that says nothing about its server."""
+_PASSES_IN_LINE = frozenset({LIMIT, Reason.TRY_AGAIN})
+"""Why a start fails that may wait in line until this isn't so any more."""
 _LOOK_SECONDS = 2.0
 """How often the place is looked up."""
 _REST_SECONDS = 1.0
@@ -124,7 +126,7 @@ class InLine:
     async def _may_wait(self, asked: Choice, refusal: Refusal) -> bool:
         """Whether a refused start waits; who has a place keeps it for as long as in line."""
         is_busy = bool(refusal.on_form.place) or (self._has_place and refusal.slug in STAYS)
-        return (is_busy or refusal.slug == LIMIT) and await may_wait(self._spawner, asked)
+        return (is_busy or refusal.slug in _PASSES_IN_LINE) and await may_wait(self._spawner, asked)
 
     @contextmanager
     def kept_if_taken(self) -> Iterator[None]:

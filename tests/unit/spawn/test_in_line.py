@@ -13,9 +13,12 @@ from jupyterhub.utils import utcnow
 
 from gpuspawner import GPUSpawner
 from gpuspawner.messages import Message
+from gpuspawner.preflight.decision import Reason
 from gpuspawner.queue.kept import KeptPlace, Wish
 from gpuspawner.spawn import in_line
+from gpuspawner.spawn.admitting import Admitted, Admitting
 from gpuspawner.spawn.refusal import Refusal
+from gpuspawner.spawn.source import Choice
 from tests.unit.preflight.worlds import node, pod, proposal, settle
 from tests.unit.spawn.hubs import StillHub
 from tests.unit.spawn.waiters import FULL, Waiting
@@ -61,6 +64,26 @@ async def test_who_doesnt_wish_to_wait_is_refused(hub_with: Callable[..., StillH
 
     assert refusal.slug == "busy"
     assert refusal.on_form.place == 1
+
+
+async def test_who_wishes_to_wait_does_so_too_if_nobody_can_tell_in_time(
+    hub_with: Callable[..., StillHub], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many start together, say, and the API server is slow: who asks to wait isn't sent away."""
+    admit = Admitting.admit
+
+    async def too_busy(_self: Admitting, _choice: Choice) -> Admitted:
+        monkeypatch.setattr(Admitting, "admit", admit)
+        raise Refusal(Message.of("Please try again."), reason=Reason.TRY_AGAIN.value)
+
+    monkeypatch.setattr(Admitting, "admit", too_busy)
+    alice = Waiting(hub_with(*FULL), True)
+    await alice.begin()
+
+    assert alice.place.is_on
+    alice.hub.view.remove_pod("x")
+    assert alice.start is not None
+    await asyncio.wait_for(alice.start, 5)
 
 
 async def test_who_leaves_is_refused_once_and_the_next_form_says_so(
