@@ -19,6 +19,7 @@ from tests.race.beside import beside
 from tests.race.line_stage import GPUS, NAMESPACE, LineStage
 from tests.race.pages import open_pages
 from tests.race.timeline import Timeline
+from tests.waiting import wait_for
 
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _IDLE_SECONDS = 1.0
@@ -153,6 +154,7 @@ LINE_RACES = (
 
 def run(race: LineRace, stage: LineStage, people: int, seed: int) -> LineResult:
     """Let everybody join, in order; stop servers at random until all have had one."""
+    wait_for(lambda: _free(stage) == GPUS)  # the last race may have ended with a restart
     dice, result = random.Random(seed), LineResult()
     names = [f"p{number:03}" for number in range(people)]
     began, before = time.monotonic(), len(stage.hub.log)
@@ -191,7 +193,7 @@ def _serve_all(
     waiting, stops = set(names), dict[str, float]()
     deadline = time.monotonic() + 300
     while waiting or stops:
-        assert time.monotonic() < deadline, _never_served(stage, waiting)
+        assert time.monotonic() < deadline, _never_served(stage, waiting, result)
         now = time.monotonic()
         with suppress(requests.RequestException):
             for name, server in _servers(stage).items():
@@ -208,12 +210,12 @@ def _serve_all(
         time.sleep(0.1)
 
 
-def _never_served(stage: LineStage, waiting: set[str]) -> str:
+def _never_served(stage: LineStage, waiting: set[str], result: LineResult) -> str:
     """Name those who never got a server, and quote what the hub's log says of them last."""
     of_them = re.compile("|".join(sorted(waiting)))
     lines = [it for it in stage.hub.log.splitlines() if of_them.search(it)]
     said = [it for it in lines if " GET /hub/api/users" not in it]
-    return "\n".join((f"never served: {sorted(waiting)}", *said[-_LINES:]))
+    return "\n".join((f"never served: {sorted(waiting)}", *result.lines(), *said[-_LINES:]))
 
 
 def _called(stage: LineStage, before: int) -> set[str]:
@@ -222,6 +224,15 @@ def _called(stage: LineStage, before: int) -> set[str]:
     *before* is the length of the log when the race began: each race has the same people.
     """
     return set(re.findall(r"It is the turn of (\S+) in line", stage.hub.log[before:]))
+
+
+def _free(stage: LineStage) -> int | None:
+    """Return how many GPUs are free, as the hub's form has it; None if it doesn't know."""
+    answer = stage.hub.api("GET", "/../gpuspawner/states/admin/")
+    if not answer.ok:  # the hub limits questions
+        return None
+    (gpus,) = (it["gpus"] for it in answer.json()["accelerators"] if it["accelerator"])
+    return gpus["free"] if gpus else None
 
 
 def _servers(stage: LineStage) -> dict[str, dict[str, Any]]:
