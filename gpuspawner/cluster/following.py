@@ -17,17 +17,21 @@ log = logging.getLogger(__name__)
 
 
 async def follow(
-    reflector: Reflector, load: ConfigurationFactory, backoff: Backoff, wake: Callable[[], None]
+    reflector: Reflector,
+    load: ConfigurationFactory,
+    backoff: Backoff,
+    wake: Callable[[], None],
+    contact: Changes | None = None,
 ) -> None:
     """Follow one kind forever: an error of ours must not end it, let alone the hub.
 
-    *wake* is called after each such error.
+    *wake* is called after each such error; *contact* is as in `Watcher`.
     """
     client = Client(load)
     patience = backoff if reflector.kind.required else backoff.unhurried()
     try:
         while True:
-            watcher = Watcher(client, reflector.kind, patience)
+            watcher = Watcher(client, reflector.kind, patience, contact)
             try:
                 await reflector.run(watcher)
             except Exception:

@@ -77,7 +77,7 @@ class ClusterView:
         self._queues = Queues(queue_api, load, self._backoff, self.wake)
         self._tasks: list[asyncio.Task[None]] = []
         self._started = time.monotonic()
-        self._changes = Changes()
+        self._changes, self._contact = Changes(), Changes()
         self._listeners: list[Callable[[], None]] = []
         self._health_log = HealthLog(self._reflectors)
 
@@ -182,7 +182,7 @@ class ClusterView:
 
     async def _follow(self, reflector: Reflector, ruled: asyncio.Task[None]) -> None:
         await asyncio.wait([ruled])
-        await follow(reflector, self._load, self._backoff, self.wake)
+        await follow(reflector, self._load, self._backoff, self.wake, self._contact)
 
     async def _tell_health(self) -> None:
         """A view becomes stale by the passing of time alone."""

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from gpuspawner.cluster.changes import Changes
 from gpuspawner.cluster.client import GONE, Client, RequestError
 from gpuspawner.cluster.events import Change, Lines, read_event
 from gpuspawner.cluster.kinds import Kind
@@ -116,9 +117,20 @@ Signal = Page | Listed | Confirmed | Lost
 
 
 class Watcher:
-    """Follows all objects of one kind."""
+    """Follows all objects of one kind.
 
-    def __init__(self, client: Client, kind: Kind, backoff: Backoff | None = None) -> None:
+    Args:
+        contact: Is told when an API server that was out of reach answers again. All watchers that
+            share it ask again then, because the waits after a long outage are long.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        kind: Kind,
+        backoff: Backoff | None = None,
+        contact: Changes | None = None,
+    ) -> None:
         self._client = client
         self._kind = kind
         self._query = {"fieldSelector": kind.field_selector} if kind.field_selector else {}
@@ -130,6 +142,8 @@ class Watcher:
         self._failures = 0
         self._doubt_since: float | None = None
         self._opened = math.inf
+        self._contact = contact or Changes()
+        self._has_answered = self._is_out_of_reach = False
         # Whether the server may not have sent all changes yet that happened while contact was lost.
         self._is_behind = False
 
@@ -146,8 +160,21 @@ class Watcher:
                 lost = self._lost(await self._absent(error) or error)
             if lost is not None:
                 yield lost
-                wait = self._backoff.before_retry(self._failures)
-                await asyncio.sleep(max(lost.error.retry_after, wait))
+                await self._wait_after(lost.error)
+
+    async def _wait_after(self, error: RequestError) -> None:
+        wait = self._backoff.before_retry(self._failures)
+        if self._is_out_of_reach:
+            await self._contact.next(wait)
+        else:
+            await asyncio.sleep(max(error.retry_after, wait))
+
+    def _reach(self) -> None:
+        """Note that the server has answered, whatever it says."""
+        self._has_answered = True
+        if self._is_out_of_reach:
+            self._is_out_of_reach = False
+            self._contact.tell()
 
     async def _absent(self, error: RequestError) -> RequestError | None:
         """Return the 404 of an API that the server lacks, if the collection is forbidden.
@@ -164,8 +191,12 @@ class Watcher:
             return answer if answer.status == _ABSENT else None
 
     def _lost(self, error: RequestError) -> Lost:
-        if error.status is None and self._lasted() >= _SHORTEST_WATCH:
+        if error.status is not None:
+            self._reach()
+        elif self._lasted() >= _SHORTEST_WATCH:
             self._succeed()  # the connection worked until it broke
+        # Watches that end at once must not let each other ask again at once.
+        self._is_out_of_reach = not self._has_answered
         self._failures += 1
         self._is_behind = True
         if self._has_lost_history(error):
@@ -199,7 +230,7 @@ class Watcher:
         return time.monotonic() - self._opened
 
     def _list_or_watch(self) -> AsyncGenerator[Signal, None]:
-        self._opened = math.inf
+        self._opened, self._has_answered = math.inf, False
         return self._list() if self._version is None else self._watch(self._version)
 
     async def _list(self) -> AsyncGenerator[Signal, None]:
@@ -208,6 +239,7 @@ class Watcher:
             pages(self._client, self._kind.path, self._query, self._backoff.page)
         ) as parts:
             async for page in parts:
+                self._reach()
                 yield Page(page.items or [], first)
                 version, first = page.metadata.resource_version, False
                 del page  # the next one may take long
@@ -227,6 +259,7 @@ class Watcher:
         }
         async with self._client.get(self._kind.path, query, self._backoff.silence) as response:
             self._opened = time.monotonic()
+            self._reach()
             yield Confirmed([], not self._is_behind)
             arriving = Lines()
             async for chunk in response.content.iter_any():

@@ -93,6 +93,17 @@ def failure(status: int, message: str = "scripted", **headers: str) -> Step:
     return step
 
 
+def cut() -> Step:
+    """Close the connection without an answer; aiohttp asks once more on a new one."""
+
+    async def step(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        request.transport.close()
+        return web.Response()
+
+    return step
+
+
 def watch(*pieces: bytes, hold: bool = False) -> Step:
     """Answer a watch with the pieces; then end it, or with `hold` leave it open in silence."""
 

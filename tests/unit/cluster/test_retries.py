@@ -5,17 +5,30 @@ from dataclasses import replace
 
 import pytest
 
-from gpuspawner.cluster.watch import Backoff, Lost
+from gpuspawner.cluster.changes import Changes
+from gpuspawner.cluster.watch import Backoff, Lost, Watcher
 from tests.unit.cluster.scripted import (
     FAST,
     ScriptedServer,
+    cut,
     event,
     failure,
     obj,
     page,
     watch,
 )
-from tests.unit.cluster.signals import names, signals_of
+from tests.unit.cluster.signals import THINGS, first, names, signals_of
+from tests.waiting import PATIENCE
+
+
+class Contact(Changes):
+    """Counts how often it is told."""
+
+    told = 0
+
+    def tell(self) -> None:
+        self.told += 1
+        super().tell()
 
 
 @pytest.fixture
@@ -122,6 +135,42 @@ async def test_an_api_is_unknown_once_the_server_answers_otherwise_or_for_too_lo
     signals = await signals_of(server, 3, replace(FAST, doubt=doubt))
 
     assert [it.gap for it in signals if isinstance(it, Lost)] == [True, True, True]
+
+
+async def test_when_the_server_is_back_for_one_kind_all_ask_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After an outage of a minute, each of them would wait for seconds."""
+    monkeypatch.setattr(Backoff, "before_retry", lambda *_: PATIENCE * 10)
+    contact = Changes()
+    server = ScriptedServer(things=[cut(), cut(), page(obj("a"))])
+    async with server.serving() as client:
+        signals = Watcher(client, THINGS, FAST, contact).signals()
+        assert isinstance(await anext(signals), Lost)
+
+        again = asyncio.ensure_future(anext(signals))
+        told = asyncio.ensure_future(contact.next(PATIENCE))
+        while not again.done():
+            contact.tell()
+            await asyncio.sleep(0)
+
+        assert names(await again) == ["a"]
+        assert await told
+
+
+async def test_only_who_was_out_of_reach_tells_the_others_that_the_server_is_back() -> None:
+    """Else, watches that end at once would let each other ask again without a pause."""
+    contact = Contact()
+    ends_at_once = [page(), *[watch()] * 3, failure(500), watch(), cut(), cut(), failure(403)]
+    server = ScriptedServer(things=ends_at_once)
+
+    async with server.serving() as client:
+        signals = Watcher(client, THINGS, FAST, contact).signals()
+        await first(signals, 8)
+        assert contact.told == 0
+        await first(signals, 1)
+
+    assert contact.told == 1
 
 
 async def test_a_watch_that_ends_at_once_without_an_event_is_a_failure() -> None:
