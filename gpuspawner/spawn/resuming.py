@@ -15,6 +15,8 @@ from gpuspawner.spawn.endings import PLACE, place_of, without_place
 log = logging.getLogger(__name__)
 
 _AGAIN_SECONDS = 1.0
+_STARTING_SECONDS = 0.25
+"""How often a hub that is about to start is asked whether it answers."""
 _LOOK_SECONDS = 0.05
 _NEXT_SECONDS = 5.0
 
@@ -31,7 +33,7 @@ async def resume_all(runtime: Runtime) -> None:
 
 async def _resume_all(runtime: Runtime) -> None:
     while not await waiting.answers():  # noqa: ASYNC110, nothing tells when the hub has started
-        await asyncio.sleep(_AGAIN_SECONDS)
+        await asyncio.sleep(_STARTING_SECONDS)
     for server, state in waiting.stored_states(PLACE):
         if (place := place_of(state)) and not waiting.is_active(*server):
             runtime.kept_places.keep(server, place)
