@@ -27,6 +27,8 @@ ConfigurationFactory = Callable[[], Awaitable[Configuration]]
 _CONNECT_SECONDS = 10.0
 # A proxy's maintenance page may ask for an hour, and the API server is back long before.
 _LONGEST_WAIT = 60.0
+# Proxies answer so for a server that is away. An API server that does says when to ask again.
+_OF_PROXIES = frozenset({502, 503, 504})
 # An error's body is a Status object of a few hundred bytes; a proxy's error page may be anything.
 _ERROR_BYTES = 16 * 1024
 
@@ -37,16 +39,26 @@ class RequestError(Exception):
     Attributes:
         status: The HTTP status (for an ERROR event, its code); None if there was no answer.
         retry_after: Seconds that the server asked to wait, at most 60; 0 if it didn't ask.
+        is_away: Whether the server is out of reach: the connection failed before an answer began,
+            or the answer is that of a proxy in front of it.
     """
 
-    def __init__(self, text: str, status: int | None = None, retry_after: float = 0.0) -> None:
+    def __init__(
+        self,
+        text: str,
+        status: int | None = None,
+        retry_after: float = 0.0,
+        *,
+        is_away: bool = False,
+    ) -> None:
         super().__init__(one_line(text))
         self.status = status
         self.retry_after = retry_after
+        self.is_away = is_away
 
     def alone(self) -> "RequestError":
         """Return the error without cause and traceback, whose frames hold the data."""
-        return RequestError(str(self), self.status, self.retry_after)
+        return RequestError(str(self), self.status, self.retry_after, is_away=self.is_away)
 
 
 class Status(msgspec.Struct, gc=False):
@@ -119,8 +131,10 @@ class Client:
             RequestError: There was no contact or a status other than 2xx, or the connection broke
                 or fell silent while the caller read.
         """
+        has_answered = False
         try:
             response = await self._get(path, query, silence, encoding)
+            has_answered = True
             try:
                 if response.status >= 300:
                     raise await self._refusal(response)
@@ -130,7 +144,8 @@ class Client:
         except TimeoutError as error:
             raise RequestError(f"no answer within {silence:.0f} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise RequestError(str(error) or type(error).__name__) from error
+            text = str(error) or type(error).__name__
+            raise RequestError(text, is_away=not has_answered) from error
 
     async def serves(self, path: str, silence: float) -> bool:
         """Whether there is a successful response to a GET."""
@@ -208,10 +223,12 @@ class Client:
             text = ""
         if response.status == 401:
             await self.close()
+        seconds = _seconds(response.headers.get("Retry-After", ""))
         return RequestError(
             f"HTTP {response.status}: {text or response.reason}",
             response.status,
-            _seconds(response.headers.get("Retry-After", "")),
+            seconds,
+            is_away=response.status in _OF_PROXIES and not seconds,
         )
 
 

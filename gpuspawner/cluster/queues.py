@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from gpuspawner.cluster.changes import Changes
 from gpuspawner.cluster.client import Client, ConfigurationFactory, RequestError
 from gpuspawner.cluster.following import follow
 from gpuspawner.cluster.health import is_forbidden, is_open
@@ -32,16 +33,25 @@ class Queues:
     Attributes:
         api: The path of Kueue's API; "" if nobody follows it.
         objects: What is known of them.
+
+    Args:
+        contact: As in `Watcher`.
     """
 
     def __init__(
-        self, api: str, load: ConfigurationFactory, backoff: Backoff, notify: Callable[[], None]
+        self,
+        api: str,
+        load: ConfigurationFactory,
+        backoff: Backoff,
+        notify: Callable[[], None],
+        contact: Changes | None = None,
     ) -> None:
         self.api = api
         self.objects = KueueObjects()
         self._load = load
         self._backoff = backoff
         self._notify = notify
+        self._contact = contact
         self._reflectors: list[Reflector] = []
         self._is_asked = False
 
@@ -76,8 +86,8 @@ class Queues:
         kinds = kueue_kinds(version)
         self._reflectors = [Reflector(it, self.objects, self._notify) for it in kinds]
         self._is_asked = True
-        following = (follow(it, self._load, self._backoff, self._notify) for it in self._reflectors)
-        await asyncio.gather(*following)
+        how = self._load, self._backoff, self._notify, self._contact
+        await asyncio.gather(*(follow(it, *how) for it in self._reflectors))
 
     async def _other_than(self, version: str, client: Client) -> str:
         """Wait until the API server prefers another version; return it."""

@@ -46,7 +46,7 @@ class Reflector:
     `notify` is called after every change of the state or of its freshness.
 
     Attributes:
-        listed: Whether a list was ever complete; that of an API that the server lacks is.
+        listed: Whether a list was ever complete; a missing API counts as listed.
         gap: Whether history was lost since; the state may hold objects that no longer exist.
         gap_since: When it was lost last (``time.monotonic``).
         confirmed: When the API server last said that the state is current (``time.monotonic``).
@@ -149,7 +149,7 @@ class Reflector:
             if error.status == 404 and self.kind.absent_is_empty:
                 # An API that the server lacks (device classes before 1.34) has no objects.
                 self._state.mark_known(self.kind.name)
-                self.listed, self.gap = True, False
+                self.listed, self.gap, self.confirmed = True, False, time.monotonic()
 
     def _put(self, parsed: AnyObject | Undecodable) -> tuple[str, str]:
         if isinstance(parsed, Undecodable):

@@ -74,10 +74,10 @@ class ClusterView:
         self.events = PodEvents(load, self._backoff, self.wake)
         self._reflectors = [Reflector(kind, self.state, self.wake) for kind in kinds]
         self._scaling = [Reflector(it, self.autoscalers, self.wake) for it in scaling_kinds]
-        self._queues = Queues(queue_api, load, self._backoff, self.wake)
+        self._changes, self._contact = Changes(), Changes()
+        self._queues = Queues(queue_api, load, self._backoff, self.wake, self._contact)
         self._tasks: list[asyncio.Task[None]] = []
         self._started = time.monotonic()
-        self._changes, self._contact = Changes(), Changes()
         self._listeners: list[Callable[[], None]] = []
         self._health_log = HealthLog(self._reflectors)
 

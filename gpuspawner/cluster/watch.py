@@ -30,7 +30,7 @@ _FORBIDDEN, _ABSENT = 403, 404
 # Answers that say nothing about an API. While an API server starts, it forbids everything until it
 # has read RBAC's objects, and answers 503 until it has all paths (hasSyncedHandler of
 # k8s.io/apiserver).
-_SAYS_NOTHING = frozenset({_FORBIDDEN, 429, 503, 504})
+_SAYS_NOTHING = frozenset({401, _FORBIDDEN, 429, 502, 503, 504})
 # A server that answers with an error so many times in a row may not know the version at all: its
 # data was restored from an older copy, say. A server that doesn't answer hasn't lost history.
 _MOST_FAILURES = 10
@@ -143,7 +143,7 @@ class Watcher:
         self._doubt_since: float | None = None
         self._opened = math.inf
         self._contact = contact or Changes()
-        self._has_answered = self._is_out_of_reach = False
+        self._is_out_of_reach = False
         # Whether the server may not have sent all changes yet that happened while contact was lost.
         self._is_behind = False
 
@@ -171,9 +171,9 @@ class Watcher:
 
     def _reach(self) -> None:
         """Note that the server has answered, whatever it says."""
-        self._has_answered = True
         if self._is_out_of_reach:
             self._is_out_of_reach = False
+            self._failures = 0
             self._contact.tell()
 
     async def _absent(self, error: RequestError) -> RequestError | None:
@@ -186,17 +186,17 @@ class Watcher:
             return None
         try:
             async with self._client.get(self._kind.api, {}, self._backoff.page):
+                self._is_absent = False
                 return None
         except RequestError as answer:
             return answer if answer.status == _ABSENT else None
 
     def _lost(self, error: RequestError) -> Lost:
-        if error.status is not None:
-            self._reach()
-        elif self._lasted() >= _SHORTEST_WATCH:
+        if error.status is None and self._lasted() >= _SHORTEST_WATCH:
             self._succeed()  # the connection worked until it broke
-        # Watches that end at once must not let each other ask again at once.
-        self._is_out_of_reach = not self._has_answered
+        if not error.is_away:
+            self._reach()
+        self._is_out_of_reach = error.is_away
         self._failures += 1
         self._is_behind = True
         if self._has_lost_history(error):
@@ -205,11 +205,14 @@ class Watcher:
         return Lost(error.alone(), gap=self._version is None and not self._is_absent)
 
     def _has_lost_history(self, error: RequestError) -> bool:
+        if self._is_absent and error.status is None and error.is_away:
+            return False
         if error.status == _FORBIDDEN or (self._is_absent and error.status in _SAYS_NOTHING):
             return self._is_withdrawn()
         self._doubt_since = None
-        if self._is_absent:
-            return error.status is not None
+        if self._is_absent and error.status != _ABSENT:
+            self._failures = 1  # so that what the server has now is asked for soon
+            return True
         # Only at every tenth failure: if lists work and watches don't, each list costs time again.
         in_vain = error.status is not None and self._failures % _MOST_FAILURES == 0
         return error.status in (_ABSENT, GONE) or in_vain
@@ -230,7 +233,7 @@ class Watcher:
         return time.monotonic() - self._opened
 
     def _list_or_watch(self) -> AsyncGenerator[Signal, None]:
-        self._opened, self._has_answered = math.inf, False
+        self._opened = math.inf
         return self._list() if self._version is None else self._watch(self._version)
 
     async def _list(self) -> AsyncGenerator[Signal, None]:
@@ -240,12 +243,13 @@ class Watcher:
         ) as parts:
             async for page in parts:
                 self._reach()
+                self._is_absent = False
                 yield Page(page.items or [], first)
                 version, first = page.metadata.resource_version, False
                 del page  # the next one may take long
         if not version:
             raise RequestError("the list has no resourceVersion to watch from")
-        self._version, self._is_absent, self._is_behind = version, False, False
+        self._version, self._is_behind = version, False
         yield Listed()
 
     async def _watch(self, version: str) -> AsyncGenerator[Signal, None]:

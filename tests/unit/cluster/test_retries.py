@@ -6,19 +6,27 @@ from dataclasses import replace
 import pytest
 
 from gpuspawner.cluster.changes import Changes
-from gpuspawner.cluster.watch import Backoff, Lost, Watcher
+from gpuspawner.cluster.kinds import Kind
+from gpuspawner.cluster.watch import Backoff, Lost, Signal, Watcher
 from tests.unit.cluster.scripted import (
     FAST,
     ScriptedServer,
+    Step,
     cut,
     event,
     failure,
     obj,
     page,
+    raw,
     watch,
 )
 from tests.unit.cluster.signals import THINGS, first, names, signals_of
 from tests.waiting import PATIENCE
+
+
+def gaps(*signals: Signal) -> list[bool]:
+    """Return which of these losses of contact are gaps."""
+    return [it.gap for it in signals if isinstance(it, Lost)]
 
 
 class Contact(Changes):
@@ -100,7 +108,7 @@ async def test_after_a_right_was_withdrawn_everything_is_listed_again() -> None:
     assert names(again) == ["a"]
 
 
-@pytest.mark.parametrize("status", [403, 429, 503, 504])
+@pytest.mark.parametrize("status", [401, 403, 429, 502, 503, 504])
 async def test_an_api_stays_absent_while_a_starting_server_says_nothing_about_it(
     status: int,
 ) -> None:
@@ -112,29 +120,74 @@ async def test_an_api_stays_absent_while_a_starting_server_says_nothing_about_it
 
     absent, *nothing, installed = await signals_of(server, 4)
 
-    assert isinstance(absent, Lost)
-    assert absent.gap
-    assert [it.gap for it in nothing if isinstance(it, Lost)] == [False] * 2
+    assert gaps(absent, *nothing) == [True, False, False]
     assert names(installed) == ["a"]
 
 
 async def test_an_api_stays_absent_while_the_server_is_away() -> None:
-    server = ScriptedServer(things=[failure(404), watch(hold=True), failure(404)])
+    server = ScriptedServer(things=[failure(404), *[cut()] * 4, failure(404)])
 
-    signals = await signals_of(server, 3, replace(FAST, page=0.1))
+    signals = await signals_of(server, 4, replace(FAST, doubt=0.0))
 
-    assert [it.gap for it in signals if isinstance(it, Lost)] == [True, False, True]
+    assert gaps(*signals) == [True, False, False, True]
 
 
-@pytest.mark.parametrize(("status", "doubt"), [(500, 10.0), (403, 0.0), (503, 0.0)])
-async def test_an_api_is_unknown_once_the_server_answers_otherwise_or_for_too_long(
-    status: int, doubt: float
+@pytest.mark.parametrize(
+    "answer",
+    [failure(500), raw(b"no list"), page(version=""), watch(b"{", hold=True)],
+    ids=["an error", "unreadable", "no version", "silence"],
+)
+async def test_an_api_is_not_absent_any_more_once_the_server_answers_otherwise(
+    answer: Step,
 ) -> None:
+    """Karpenter may just have been installed, and work badly: its nodes may come."""
+    server = ScriptedServer(things=[failure(404), answer, *[cut()] * 2, *[failure(503)] * 9])
+
+    signals = await signals_of(server, 6, replace(FAST, page=0.1))
+
+    assert all(gaps(*signals))
+
+
+async def test_a_forbidden_api_is_not_absent_any_more_once_discovery_shows_it() -> None:
+    kind = Kind("Pod", "/apis/karpenter.sh/v1/nodepools")
+    scripts = {"nodepools": [failure(403)] * 9, "v1": [failure(404), *[raw(b"{}")] * 9]}
+    async with ScriptedServer(**scripts).serving() as client:
+        absent, forbidden = await first(Watcher(client, kind, FAST).signals(), 2)
+
+    assert gaps(absent, forbidden) == [True, True]
+    assert [it.error.status for it in (absent, forbidden) if isinstance(it, Lost)] == [404, 403]
+
+
+async def test_a_list_of_which_only_a_part_has_come_is_not_that_of_an_absent_api() -> None:
+    parts = [page(obj("a"), then="more"), cut(), cut()]
+    server = ScriptedServer(things=[failure(404), *parts])
+
+    *_, lost = await signals_of(server, 3)
+
+    assert gaps(lost) == [True]
+
+
+@pytest.mark.parametrize("status", [403, 503])
+async def test_an_api_is_unknown_if_the_server_says_nothing_for_too_long(status: int) -> None:
     server = ScriptedServer(things=[failure(404), failure(status), failure(status)])
 
-    signals = await signals_of(server, 3, replace(FAST, doubt=doubt))
+    signals = await signals_of(server, 3, replace(FAST, doubt=0.0))
 
-    assert [it.gap for it in signals if isinstance(it, Lost)] == [True, True, True]
+    assert gaps(*signals) == [True, True, True]
+
+
+async def test_an_absent_api_is_not_asked_for_all_the_time(waits: list[int]) -> None:
+    await signals_of(ScriptedServer(things=[failure(404)] * 5), 5)
+
+    assert waits[:4] == [1, 2, 3, 4]
+
+
+async def test_after_an_outage_the_first_answer_begins_the_waits_anew(waits: list[int]) -> None:
+    server = ScriptedServer(things=[*[cut()] * 6, *[failure(500)] * 2, page()])
+
+    await signals_of(server, 6)
+
+    assert waits[:5] == [1, 2, 3, 1, 2]
 
 
 async def test_when_the_server_is_back_for_one_kind_all_ask_again(
@@ -149,13 +202,11 @@ async def test_when_the_server_is_back_for_one_kind_all_ask_again(
         assert isinstance(await anext(signals), Lost)
 
         again = asyncio.ensure_future(anext(signals))
-        told = asyncio.ensure_future(contact.next(PATIENCE))
         while not again.done():
             contact.tell()
             await asyncio.sleep(0)
 
         assert names(await again) == ["a"]
-        assert await told
 
 
 async def test_only_who_was_out_of_reach_tells_the_others_that_the_server_is_back() -> None:
