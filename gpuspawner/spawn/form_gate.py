@@ -21,6 +21,7 @@ from gpuspawner.spawn.decisions import decide
 from gpuspawner.spawn.host import Host
 from gpuspawner.spawn.locale import set_locale
 from gpuspawner.spawn.policing import Policing
+from gpuspawner.spawn.reasons_to_wait import offers_line
 from gpuspawner.spawn.refusal import Refusal, reporting
 from gpuspawner.spawn.source import Choice
 from gpuspawner.spawn.sources import FORM_PATIENCE, Sources
@@ -87,5 +88,5 @@ class FormGate:
             await decide(self._spawner, choice, examine, admission)
         except Refusal as refusal:
             one_request.check(self._spawner)
-            if wish is Wish.NOT or not refusal.on_form.place:
+            if wish is Wish.NOT or not offers_line(refusal):
                 raise

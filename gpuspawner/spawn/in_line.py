@@ -11,8 +11,7 @@ from gpuspawner import messages
 from gpuspawner.compat import kubespawner, people, waiting
 from gpuspawner.form.addresses import line
 from gpuspawner.messages import Message, OnForm
-from gpuspawner.preflight.decision import Reason, Refuse
-from gpuspawner.preflight.fronts import STAYS
+from gpuspawner.preflight.decision import Refuse
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.waiting_line import Hostnames
 from gpuspawner.queue.kept import KeptPlace, Wish
@@ -23,18 +22,13 @@ from gpuspawner.spawn.admitting import Admitted, Admitting
 from gpuspawner.spawn.decisions import may_wait
 from gpuspawner.spawn.endings import Endings
 from gpuspawner.spawn.host import Host, log_name
-from gpuspawner.spawn.policing import LIMIT, UNCOUNTED, Policing
-from gpuspawner.spawn.refusal import UNREACHABLE, Refusal, left
+from gpuspawner.spawn.policing import LIMIT, Policing
+from gpuspawner.spawn.reasons_to_wait import PASSES, TAKEN, lets_join, lets_stay
+from gpuspawner.spawn.refusal import Refusal, left
 from gpuspawner.spawn.resuming import resume
 from gpuspawner.spawn.source import Choice
 from gpuspawner.spawn.story import Story
 
-_TAKEN = frozenset({Reason.TAKEN, Reason.BUSY, Reason.TRY_AGAIN})
-"""Why a start fails that others were faster than."""
-_PASSES = frozenset({UNREACHABLE, UNCOUNTED})
-"""Why a start fails that says nothing about its server."""
-_PASSES_IN_LINE = frozenset({LIMIT, Reason.TRY_AGAIN})
-"""Why a start fails that may wait in line until this isn't so any more."""
 _LOOK_SECONDS = 2.0
 """How often the place is looked up."""
 _REST_SECONDS = 1.0
@@ -96,7 +90,7 @@ class InLine:
         try:
             yield
         except (Exception, asyncio.CancelledError) as end:  # not what `at_once` begins anew
-            if not isinstance(end, Refusal) or end.slug not in _PASSES:
+            if not isinstance(end, Refusal) or end.slug not in PASSES:
                 self._kept.take(self._server)
             raise
         self._kept.take(self._server)
@@ -125,8 +119,9 @@ class InLine:
 
     async def _may_wait(self, asked: Choice, refusal: Refusal) -> bool:
         """Whether a refused start waits; who has a place keeps it for as long as in line."""
-        is_busy = bool(refusal.on_form.place) or (self._has_place and refusal.slug in STAYS)
-        return (is_busy or refusal.slug in _PASSES_IN_LINE) and await may_wait(self._spawner, asked)
+        decision = self._runtime.preflight.check(asked.proposal)
+        may = lets_stay(refusal) if self._has_place else lets_join(refusal, decision)
+        return may and await may_wait(self._spawner, asked)
 
     @contextmanager
     def kept_if_taken(self) -> Iterator[None]:
@@ -138,7 +133,7 @@ class InLine:
         try:
             yield
         except Refusal as refusal:
-            if self._place is None or refusal.slug not in _TAKEN:
+            if self._place is None or refusal.slug not in TAKEN:
                 raise
             self._kept.keep(self._server, self._place)
             self._runtime.run(resume(self._runtime, self._server))

@@ -1,0 +1,62 @@
+"""Which refusals let a start wait in line."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuspawner.messages import Message, OnForm
+from gpuspawner.policy import Grant
+from gpuspawner.preflight.decision import AfterPreemption, Decision, Reason, Refuse, Start
+from gpuspawner.spawn.policing import LIMIT
+from gpuspawner.spawn.reasons_to_wait import lets_join, lets_stay, offers_line
+from gpuspawner.spawn.refusal import Refusal
+
+GRANT = Grant()
+BUSY = Refuse(GRANT, Reason.BUSY)
+
+
+def refusal(slug: str, place: int = 0) -> Refusal:
+    text = Message.of("no")
+    return Refusal(text, reason=slug, on_form=OnForm(text, place=place))
+
+
+def test_who_finds_everything_in_use_may_wait() -> None:
+    busy = refusal("busy", place=3)
+
+    assert offers_line(busy)
+    assert lets_join(busy, BUSY)
+    assert lets_stay(busy)
+
+
+def test_who_has_used_up_a_limit_may_wait_for_it() -> None:
+    assert lets_join(refusal(LIMIT), Start(GRANT))
+    assert lets_stay(refusal(LIMIT))
+
+
+@pytest.mark.parametrize("slug", ["busy", "away", "try-again"])
+def test_who_has_a_place_keeps_it_while_that_may_pass(slug: str) -> None:
+    assert lets_stay(refusal(slug))
+
+
+@pytest.mark.parametrize("slug", ["busy", "away", "impossible", "quota"])
+def test_without_a_place_in_a_line_nobody_joins(slug: str) -> None:
+    assert not offers_line(refusal(slug))
+    assert not lets_join(refusal(slug), BUSY)
+
+
+@pytest.mark.parametrize(
+    ("decision", "may_wait"),
+    [
+        (BUSY, True),
+        (Start(GRANT), True),
+        (Refuse(GRANT, Reason.IMPOSSIBLE), False),
+        (Start(GRANT, (AfterPreemption(),)), False),
+    ],
+    ids=["busy", "room that others may take", "impossible", "after preemption"],
+)
+def test_if_nobody_can_tell_in_time_only_those_wait_whom_the_line_keeps(
+    decision: Decision, may_wait: bool
+) -> None:
+    """The line lets others go at once, and they would come back for ever."""
+    assert offers_line(refusal("try-again"))
+    assert lets_join(refusal("try-again"), decision) is may_wait
