@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 
 @contextmanager
 def beside(work: Callable[[], None], over: threading.Event) -> Iterator[None]:
-    """Do *work* beside the block, set *over* at its end, and wait until the work has ended."""
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    """Do *work* beside the block, set *over* at its end, and wait until the work has ended.
+
+    If the work fails, so does the block.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        done = thread.submit(work)
+        try:
+            yield
+        finally:
+            over.set()
+            done.result()
