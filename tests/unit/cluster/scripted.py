@@ -104,6 +104,20 @@ def cut() -> Step:
     return step
 
 
+def broken() -> Step:
+    """Close the connection in the middle of an answer."""
+
+    async def step(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"{")
+        assert request.transport is not None
+        request.transport.close()
+        return response
+
+    return step
+
+
 def watch(*pieces: bytes, hold: bool = False) -> Step:
     """Answer a watch with the pieces; then end it, or with `hold` leave it open in silence."""
 

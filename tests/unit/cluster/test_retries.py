@@ -12,6 +12,7 @@ from tests.unit.cluster.scripted import (
     FAST,
     ScriptedServer,
     Step,
+    broken,
     cut,
     event,
     failure,
@@ -134,8 +135,8 @@ async def test_an_api_stays_absent_while_the_server_is_away() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [failure(500), raw(b"no list"), page(version=""), watch(b"{", hold=True)],
-    ids=["an error", "unreadable", "no version", "silence"],
+    [failure(500), raw(b"no list"), page(version=""), broken(), watch(b"{", hold=True)],
+    ids=["an error", "unreadable", "no version", "broken", "silence"],
 )
 async def test_an_api_is_not_absent_any_more_once_the_server_answers_otherwise(
     answer: Step,
