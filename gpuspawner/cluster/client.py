@@ -27,7 +27,8 @@ ConfigurationFactory = Callable[[], Awaitable[Configuration]]
 _CONNECT_SECONDS = 10.0
 # A proxy's maintenance page may ask for an hour, and the API server is back long before.
 _LONGEST_WAIT = 60.0
-# Proxies answer so for a server that is away. An API server that does says when to ask again.
+# Without Retry-After, proxies answer so for a server that is away; so does an API server whose own
+# time for a request is up (504).
 _OF_PROXIES = frozenset({502, 503, 504})
 # An error's body is a Status object of a few hundred bytes; a proxy's error page may be anything.
 _ERROR_BYTES = 16 * 1024
@@ -40,7 +41,7 @@ class RequestError(Exception):
         status: The HTTP status (for an ERROR event, its code); None if there was no answer.
         retry_after: Seconds that the server asked to wait, at most 60; 0 if it didn't ask.
         is_away: Whether the server is out of reach: the connection failed before an answer began,
-            or the answer is that of a proxy in front of it.
+            other than by a time-out, or the answer is like that of a proxy in front of it.
     """
 
     def __init__(

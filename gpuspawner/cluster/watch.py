@@ -28,7 +28,7 @@ from gpuspawner.cluster.pages import pages
 
 _FORBIDDEN, _ABSENT = 403, 404
 # Answers that say nothing about an API. While an API server starts, it forbids everything until it
-# has read RBAC's objects, and answers 503 until it has all paths (hasSyncedHandler of
+# has read RBAC's objects, and answers 503 until it has all paths (pkg/util/notfoundhandler of
 # k8s.io/apiserver).
 _SAYS_NOTHING = frozenset({401, _FORBIDDEN, 429, 502, 503, 504})
 # A server that answers with an error so many times in a row may not know the version at all: its
@@ -120,8 +120,8 @@ class Watcher:
     """Follows all objects of one kind.
 
     Args:
-        contact: Is told when an API server that was out of reach answers again. All watchers that
-            share it ask again then, because the waits after a long outage are long.
+        contact: What watchers of one API server share. When the first of them has an answer after
+            an outage, the others ask again at once: their own waits may still be long.
     """
 
     def __init__(

@@ -77,9 +77,14 @@ class Fronts:
             since = self._unsure.setdefault(ticket.lane, time.monotonic())
             return time.monotonic() - since < UNSURE_SECONDS
         self._unsure.pop(ticket.lane, None)
-        if isinstance(decision, Refuse):
-            return decision.reason in STAYS
-        return decision == Start(decision.grant)  # the line itself calls it
+        return needs_a_place(decision)
+
+
+def needs_a_place(decision: Decision) -> bool:
+    """Whether a start stays in line by a decision about it; others are let go at once."""
+    if isinstance(decision, Refuse):
+        return decision.reason in STAYS
+    return decision == Start(decision.grant)  # the line itself calls it
 
 
 def _is_unsure(decision: Decision) -> bool:

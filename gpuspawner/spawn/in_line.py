@@ -119,8 +119,8 @@ class InLine:
 
     async def _may_wait(self, asked: Choice, refusal: Refusal) -> bool:
         """Whether a refused start waits; who has a place keeps it for as long as in line."""
-        decision = self._runtime.preflight.check(asked.proposal)
-        may = lets_stay(refusal) if self._has_place else lets_join(refusal, decision)
+        decide = partial(self._runtime.preflight.check, asked.proposal)
+        may = lets_stay(refusal) if self._has_place else lets_join(refusal, decide)
         return may and await may_wait(self._spawner, asked)
 
     @contextmanager

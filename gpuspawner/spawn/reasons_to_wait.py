@@ -1,7 +1,9 @@
 """Which refusals let a start wait in line, or keep its place there."""
 
-from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
-from gpuspawner.preflight.fronts import STAYS
+from collections.abc import Callable
+
+from gpuspawner.preflight.decision import Decision, Reason
+from gpuspawner.preflight.fronts import STAYS, needs_a_place
 from gpuspawner.spawn.policing import LIMIT, UNCOUNTED
 from gpuspawner.spawn.refusal import UNREACHABLE, Refusal
 
@@ -16,17 +18,16 @@ def offers_line(refusal: Refusal) -> bool:
     return bool(refusal.on_form.place) or refusal.slug == Reason.TRY_AGAIN
 
 
-def lets_join(refusal: Refusal, decision: Decision) -> bool:
-    """Whether a refused start may join the line; *decision* is about its pod alone.
+def lets_join(refusal: Refusal, decide: Callable[[], Decision]) -> bool:
+    """Whether a refused start may join the line.
 
-    If it isn't known whether there is room, only a start that would stay in line may: the line lets
-    others go at once, so they would come back again and again.
+    The line lets some starts go at once. If it isn't clear whether there is room for such a start,
+    it would come back again and again. So *decide*, which decides about its pod at this moment, is
+    asked then, and only then.
     """
-    if refusal.slug != Reason.TRY_AGAIN:
-        return bool(refusal.on_form.place) or refusal.slug == LIMIT
-    if isinstance(decision, Refuse):
-        return decision.reason in STAYS
-    return decision == Start(decision.grant)
+    if refusal.slug == Reason.TRY_AGAIN:
+        return needs_a_place(decide())
+    return bool(refusal.on_form.place) or refusal.slug == LIMIT
 
 
 def lets_stay(refusal: Refusal) -> bool:

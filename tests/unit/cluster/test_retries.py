@@ -31,7 +31,7 @@ def gaps(*signals: Signal) -> list[bool]:
 
 
 class Contact(Changes):
-    """Counts how often it is told."""
+    """Counts the calls of `tell`."""
 
     told = 0
 

@@ -20,16 +20,20 @@ def refusal(slug: str, place: int = 0) -> Refusal:
     return Refusal(text, reason=slug, on_form=OnForm(text, place=place))
 
 
+def nobody() -> Decision:
+    raise AssertionError("the refusal alone says it")
+
+
 def test_who_finds_everything_in_use_may_wait() -> None:
     busy = refusal("busy", place=3)
 
     assert offers_line(busy)
-    assert lets_join(busy, BUSY)
+    assert lets_join(busy, nobody)
     assert lets_stay(busy)
 
 
 def test_who_has_used_up_a_limit_may_wait_for_it() -> None:
-    assert lets_join(refusal(LIMIT), Start(GRANT))
+    assert lets_join(refusal(LIMIT), nobody)
     assert lets_stay(refusal(LIMIT))
 
 
@@ -41,7 +45,7 @@ def test_who_has_a_place_keeps_it_while_that_may_pass(slug: str) -> None:
 @pytest.mark.parametrize("slug", ["busy", "away", "impossible", "quota"])
 def test_without_a_place_in_a_line_nobody_joins(slug: str) -> None:
     assert not offers_line(refusal(slug))
-    assert not lets_join(refusal(slug), BUSY)
+    assert not lets_join(refusal(slug), nobody)
 
 
 @pytest.mark.parametrize(
@@ -59,4 +63,4 @@ def test_if_nobody_can_tell_in_time_only_those_wait_whom_the_line_keeps(
 ) -> None:
     """The line lets others go at once, and they would come back for ever."""
     assert offers_line(refusal("try-again"))
-    assert lets_join(refusal("try-again"), decision) is may_wait
+    assert lets_join(refusal("try-again"), lambda: decision) is may_wait
