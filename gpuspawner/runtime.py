@@ -106,7 +106,7 @@ class Runtime:
             read_weights(settings.gpu_weights), settings.memory_requested, settings.cpu_requested
         )
         namespace = "" if settings.enable_user_namespaces else settings.namespace
-        self.accounts = Accounts(load, namespace, self.meter)
+        self.accounts = Accounts(load, namespace, self.meter, self.view.contact)
         self.accounts.ledger.listen(self.durations.note_end)
         self._discovered = self._configured
         self._discovered_at = -1

@@ -40,8 +40,8 @@ class RequestError(Exception):
     Attributes:
         status: The HTTP status (for an ERROR event, its code); None if there was no answer.
         retry_after: Seconds that the server asked to wait, at most 60; 0 if it didn't ask.
-        is_away: Whether the server is out of reach: the connection failed before an answer began,
-            other than by a time-out, or the answer is like that of a proxy in front of it.
+        is_away: Whether the server is out of reach: no answer began, or it is like that of a proxy
+            in front of the server.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ async def load_configuration(
             await config.load_kube_config(client_configuration=configuration)
     except Exception as error:
         # The loaders raise what YAML, the file system, base64 and exec plugins raise.
-        raise RequestError(f"no usable Kubernetes configuration: {error}") from error
+        raise _unusable(error) from error
     if host:
         configuration.host = host
     if ssl_ca_cert:
@@ -143,7 +143,8 @@ class Client:
             finally:
                 response.close()
         except TimeoutError as error:
-            raise RequestError(f"no answer within {silence:.0f} s") from error
+            text = f"no answer within {silence:.0f} s"
+            raise RequestError(text, is_away=not has_answered) from error
         except (aiohttp.ClientError, OSError) as error:
             text = str(error) or type(error).__name__
             raise RequestError(text, is_away=not has_answered) from error
@@ -213,7 +214,7 @@ class Client:
                 ),
             )
         except ConfigException as error:  # the token's file has become unreadable
-            raise RequestError(str(error)) from error
+            raise RequestError(str(error), is_away=True) from error
         return answer
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> RequestError:
@@ -252,7 +253,11 @@ def _api_client(configuration: Configuration) -> ApiClient:
     try:
         return ApiClient(configuration)
     except OSError as error:  # an unreadable certificate, ssl.SSLError included
-        raise RequestError(f"no usable Kubernetes configuration: {error}") from error
+        raise _unusable(error) from error
+
+
+def _unusable(error: Exception) -> RequestError:
+    return RequestError(f"no usable Kubernetes configuration: {error}", is_away=True)
 
 
 def _seconds(text: str) -> float:

@@ -8,10 +8,12 @@ from contextlib import suppress
 
 from gpuspawner.cluster.changes import Changes
 from gpuspawner.cluster.client import Client, ConfigurationFactory
+from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.health import Health, Live, Reading, Stale, Unreachable, health_of
 from gpuspawner.cluster.kinds import Kind
 from gpuspawner.cluster.reflector import Reflector, Store
-from gpuspawner.cluster.watch import Backoff, Watcher
+from gpuspawner.cluster.retries import Backoff
+from gpuspawner.cluster.watch import Watcher
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +23,7 @@ async def follow(
     load: ConfigurationFactory,
     backoff: Backoff,
     wake: Callable[[], None],
-    contact: Changes | None = None,
+    contact: Contact | None = None,
 ) -> None:
     """Follow one kind forever: an error of ours must not end it, let alone the hub.
 
@@ -49,6 +51,7 @@ class Following:
     Args:
         load: Makes the client's configuration.
         notify: Called after every change of the store or of its freshness.
+        contact: As in `Watcher`.
     """
 
     def __init__(
@@ -58,11 +61,13 @@ class Following:
         load: ConfigurationFactory,
         notify: Callable[[], None] = lambda: None,
         backoff: Backoff | None = None,
+        contact: Contact | None = None,
     ) -> None:
         self._reflector = Reflector(kind, store, self.wake)
         self._load = load
         self._notify = notify
         self._backoff = backoff or Backoff()
+        self._contact = contact
         self._task: asyncio.Task[None] | None = None
         self._started = time.monotonic()
         self._changes = Changes()
@@ -76,7 +81,7 @@ class Following:
         if self._task is None:
             loop = asyncio.get_running_loop()
             self._started = time.monotonic()
-            following = follow(self._reflector, self._load, self._backoff, self.wake)
+            following = follow(self._reflector, self._load, self._backoff, self.wake, self._contact)
             self._task = loop.create_task(following)
 
     async def stop(self) -> None:

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import aclosing, contextmanager, suppress
 
 from gpuspawner.cluster.client import Client, ConfigurationFactory
+from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.kinds import pod_events
-from gpuspawner.cluster.watch import Backoff, Confirmed, Lost, Page, Watcher
+from gpuspawner.cluster.retries import Backoff
+from gpuspawner.cluster.watch import Confirmed, Lost, Page, Watcher
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.objects import AnyObject, Undecodable, decode
 
@@ -49,14 +51,20 @@ class PodEvents:
 
     Args:
         notify: Called after every event of a pod that waits.
+        contact: As in `Watcher`.
     """
 
     def __init__(
-        self, load: ConfigurationFactory, backoff: Backoff, notify: Callable[[], None]
+        self,
+        load: ConfigurationFactory,
+        backoff: Backoff,
+        notify: Callable[[], None],
+        contact: Contact | None = None,
     ) -> None:
         self._load = load
         self._backoff = backoff.unhurried()
         self._notify = notify
+        self._contact = contact
         self._heard: dict[str, dict[str, list[Heard]]] = {}
         self._watches: dict[str, asyncio.Task[None]] = {}
         self._is_heard: dict[str, bool] = {}
@@ -86,13 +94,12 @@ class PodEvents:
 
     async def _watch(self, namespace: str) -> None:
         """Hear events until cancelled; an error of ours must not look like silence."""
-        client = Client(self._load)
+        client, kind = Client(self._load), pod_events(namespace)
         try:
             while True:
+                watcher = Watcher(client, kind, self._backoff, self._contact)
                 try:
-                    await self._follow(
-                        namespace, Watcher(client, pod_events(namespace), self._backoff)
-                    )
+                    await self._follow(namespace, watcher)
                 except Exception:
                     log.exception("Reading events failed; starting again")
                 self._tell(namespace, is_heard=False)

@@ -5,13 +5,13 @@ from collections.abc import Callable
 
 import msgspec
 
-from gpuspawner.cluster.changes import Changes
 from gpuspawner.cluster.client import Client, ConfigurationFactory, RequestError
+from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.following import follow
 from gpuspawner.cluster.health import is_forbidden, is_open
 from gpuspawner.cluster.kinds import KUEUE_KINDS, kueue_kinds
 from gpuspawner.cluster.reflector import Reflector
-from gpuspawner.cluster.watch import Backoff
+from gpuspawner.cluster.retries import Backoff
 from gpuspawner.kueue.objects import KueueObjects
 
 AGAIN_SECONDS = 60.0
@@ -44,7 +44,7 @@ class Queues:
         load: ConfigurationFactory,
         backoff: Backoff,
         notify: Callable[[], None],
-        contact: Changes | None = None,
+        contact: Contact | None = None,
     ) -> None:
         self.api = api
         self.objects = KueueObjects()

@@ -18,6 +18,7 @@ from gpuspawner.cluster.client import (
     RequestError,
     load_configuration,
 )
+from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.following import follow
 from gpuspawner.cluster.health import (
     Health,
@@ -33,7 +34,7 @@ from gpuspawner.cluster.log import HealthLog
 from gpuspawner.cluster.pod_events import PodEvents
 from gpuspawner.cluster.queues import Queues
 from gpuspawner.cluster.reflector import Reflector
-from gpuspawner.cluster.watch import Backoff
+from gpuspawner.cluster.retries import Backoff
 from gpuspawner.kueue.objects import KueueObjects
 from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scheduling.rules import DEFAULT_RULES, Rules
@@ -71,11 +72,12 @@ class ClusterView:
         self._backoff = backoff or Backoff()
         self._load = load
         self.autoscalers = AutoscalerObjects()
-        self.events = PodEvents(load, self._backoff, self.wake)
+        self.contact = Contact()
+        self.events = PodEvents(load, self._backoff, self.wake, self.contact)
         self._reflectors = [Reflector(kind, self.state, self.wake) for kind in kinds]
         self._scaling = [Reflector(it, self.autoscalers, self.wake) for it in scaling_kinds]
-        self._changes, self._contact = Changes(), Changes()
-        self._queues = Queues(queue_api, load, self._backoff, self.wake, self._contact)
+        self._changes = Changes()
+        self._queues = Queues(queue_api, load, self._backoff, self.wake, self.contact)
         self._tasks: list[asyncio.Task[None]] = []
         self._started = time.monotonic()
         self._listeners: list[Callable[[], None]] = []
@@ -182,7 +184,7 @@ class ClusterView:
 
     async def _follow(self, reflector: Reflector, ruled: asyncio.Task[None]) -> None:
         await asyncio.wait([ruled])
-        await follow(reflector, self._load, self._backoff, self.wake, self._contact)
+        await follow(reflector, self._load, self._backoff, self.wake, self.contact)
 
     async def _tell_health(self) -> None:
         """A view becomes stale by the passing of time alone."""

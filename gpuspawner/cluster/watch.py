@@ -10,21 +10,20 @@ detection of changes, bookmarks, retrieving large results sets in chunks, 410 Go
   consumer of the signals then drops objects that the new list no longer has.
 """
 
-import asyncio
 import math
-import random
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 
-from gpuspawner.cluster.changes import Changes
 from gpuspawner.cluster.client import GONE, Client, RequestError
+from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.events import Change, Lines, read_event
 from gpuspawner.cluster.kinds import Kind
 from gpuspawner.cluster.pages import pages
+from gpuspawner.cluster.retries import Backoff, Retries
 
 _FORBIDDEN, _ABSENT = 403, 404
 # Answers that say nothing about an API. While an API server starts, it forbids everything until it
@@ -37,45 +36,6 @@ _MOST_FAILURES = 10
 # Seconds. A watch that ends sooner without an event is a failure: asking again at once would be a
 # tight loop.
 _SHORTEST_WATCH = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Backoff:
-    """Time-outs, and waits before a retry, in seconds.
-
-    Attributes:
-        page: Silence after which reading a page fails.
-        watch: When the server should end a watch. It is short, so that every connection proves that
-            it is alive at least that often; starting the next watch costs next to nothing.
-        catch_up: The same for the first watch after contact was lost. Its end means that the server
-            has sent all missed changes. So does a bookmark, which an API server that has seen a
-            change of this kind sends two seconds earlier.
-        silence: Silence after which a watch fails; longer than `watch`.
-        first_retry: The longest wait after a first failure; doubled with each further one.
-        last_retry: The limit of that doubling.
-        doubt: How long an API server may forbid what it has allowed, before the right counts as
-            withdrawn; and how long it may say nothing about an API that it lacked.
-    """
-
-    page: float = 30.0
-    watch: float = 60.0
-    catch_up: float = 3.0
-    silence: float = 75.0
-    first_retry: float = 0.5
-    last_retry: float = 8.0
-    doubt: float = 10.0
-
-    def unhurried(self) -> "Backoff":
-        """Return slower retries for what may be forbidden for good, to spare the server's logs."""
-        return replace(self, last_retry=10 * self.last_retry)
-
-    def before_retry(self, failures: int) -> float:
-        """Return the seconds to wait after so many failures in a row, with jitter.
-
-        Many hubs must not reach a restarting API server in step.
-        """
-        longest = min(self.last_retry, self.first_retry * 2.0 ** min(failures - 1, 16))
-        return random.uniform(longest / 4, longest)  # noqa: S311 - jitter is no secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +80,7 @@ class Watcher:
     """Follows all objects of one kind.
 
     Args:
-        contact: What watchers of one API server share. When the first of them has an answer after
-            an outage, the others ask again at once: their own waits may still be long.
+        contact: Shared with the other watchers of the same API server.
     """
 
     def __init__(
@@ -129,21 +88,19 @@ class Watcher:
         client: Client,
         kind: Kind,
         backoff: Backoff | None = None,
-        contact: Changes | None = None,
+        contact: Contact | None = None,
     ) -> None:
         self._client = client
         self._kind = kind
         self._query = {"fieldSelector": kind.field_selector} if kind.field_selector else {}
         self._backoff = backoff or Backoff()
+        self._retries = Retries(self._backoff, contact or Contact())
         # Where the next watch starts; None if a list must come first.
         self._version: str | None = None
         self._is_absent = False
         """Whether the server lacks this API, by the last answer that says anything about it."""
-        self._failures = 0
         self._doubt_since: float | None = None
         self._opened = math.inf
-        self._contact = contact or Changes()
-        self._is_out_of_reach = False
         # Whether the server may not have sent all changes yet that happened while contact was lost.
         self._is_behind = False
 
@@ -151,38 +108,27 @@ class Watcher:
         """Yield everything that happens, forever; every failure becomes a `Lost`."""
         while True:
             lost = None
+            self._retries.begin()
             try:
                 async with aclosing(self._list_or_watch()) as signals:
                     async for signal in signals:
                         yield signal
                         del signal  # it may be long until the next one
             except RequestError as error:
-                lost = self._lost(await self._absent(error) or error)
+                lost = self._lost(await self._discovered(error) or error)
             if lost is not None:
                 yield lost
-                await self._wait_after(lost.error)
+                await self._retries.wait(lost.error)
 
-    async def _wait_after(self, error: RequestError) -> None:
-        wait = self._backoff.before_retry(self._failures)
-        if self._is_out_of_reach:
-            await self._contact.next(wait)
-        else:
-            await asyncio.sleep(max(error.retry_after, wait))
+    async def _discovered(self, error: RequestError) -> RequestError | None:
+        """Return the 404 of an API that the server lacks, if an error doesn't say whether it does.
 
-    def _reach(self) -> None:
-        """Note that the server has answered, whatever it says."""
-        if self._is_out_of_reach:
-            self._is_out_of_reach = False
-            self._failures = 0
-            self._contact.tell()
-
-    async def _absent(self, error: RequestError) -> RequestError | None:
-        """Return the 404 of an API that the server lacks, if the collection is forbidden.
-
-        RBAC also forbids what doesn't exist. Discovery is open to everyone who has logged in
-        (ClusterRole system:discovery).
+        RBAC also forbids what doesn't exist, and a collection whose webhook hangs may never answer.
+        Discovery asks no webhook, and is open to everyone who has logged in (ClusterRole
+        system:discovery).
         """
-        if error.status != _FORBIDDEN or not self._kind.api:
+        says_nothing = error.status == _FORBIDDEN or (self._is_absent and error.is_away)
+        if not says_nothing or not self._kind.api:
             return None
         try:
             async with self._client.get(self._kind.api, {}, self._backoff.page):
@@ -194,10 +140,7 @@ class Watcher:
     def _lost(self, error: RequestError) -> Lost:
         if error.status is None and self._lasted() >= _SHORTEST_WATCH:
             self._succeed()  # the connection worked until it broke
-        if not error.is_away:
-            self._reach()
-        self._is_out_of_reach = error.is_away
-        self._failures += 1
+        self._retries.fail(error)
         self._is_behind = True
         if self._has_lost_history(error):
             self._version, self._is_absent = None, error.status == _ABSENT
@@ -205,28 +148,35 @@ class Watcher:
         return Lost(error.alone(), gap=self._version is None and not self._is_absent)
 
     def _has_lost_history(self, error: RequestError) -> bool:
-        if self._is_absent and error.status is None and error.is_away:
-            return False
-        if error.status == _FORBIDDEN or (self._is_absent and error.status in _SAYS_NOTHING):
+        if self._says_nothing(error):
             return self._is_withdrawn()
         self._doubt_since = None
+        if self._is_absent and error.is_away:
+            return False
         if self._is_absent and error.status != _ABSENT:
-            self._failures = 1  # so that what the server has now is asked for soon
+            self._retries.hurry()  # so that what the server has now is asked for soon
             return True
         # Only at every tenth failure: if lists work and watches don't, each list costs time again.
-        in_vain = error.status is not None and self._failures % _MOST_FAILURES == 0
+        in_vain = error.status is not None and self._retries.failures % _MOST_FAILURES == 0
         return error.status in (_ABSENT, GONE) or in_vain
+
+    def _says_nothing(self, error: RequestError) -> bool:
+        """Whether the server answers, but not what it has: that it has nothing, or no more."""
+        if error.is_away:
+            return False
+        return error.status == _FORBIDDEN or (self._is_absent and error.status in _SAYS_NOTHING)
 
     def _is_withdrawn(self) -> bool:
         """Whether this lasts: the right is withdrawn, so objects must be listed if it is back."""
         now = time.monotonic()
         if self._doubt_since is None:
             self._doubt_since = now
-            self._failures = 1  # it answers again, so it is asked again soon
+            self._retries.hurry()  # it answers again
         return now - self._doubt_since >= self._backoff.doubt
 
     def _succeed(self) -> None:
-        self._failures, self._doubt_since = 0, None
+        self._retries.succeed()
+        self._doubt_since = None
 
     def _lasted(self) -> float:
         """Return for how many seconds the last watch was open; less than 0 if it wasn't."""
@@ -242,7 +192,7 @@ class Watcher:
             pages(self._client, self._kind.path, self._query, self._backoff.page)
         ) as parts:
             async for page in parts:
-                self._reach()
+                self._retries.reach()
                 self._is_absent = False
                 yield Page(page.items or [], first)
                 version, first = page.metadata.resource_version, False
@@ -263,7 +213,7 @@ class Watcher:
         }
         async with self._client.get(self._kind.path, query, self._backoff.silence) as response:
             self._opened = time.monotonic()
-            self._reach()
+            self._retries.reach()
             yield Confirmed([], not self._is_behind)
             arriving = Lines()
             async for chunk in response.content.iter_any():

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from gpuspawner.cluster.client import ConfigurationFactory
+from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.following import Following
 from gpuspawner.cluster.health import Health, Live, Reading, Stale
 from gpuspawner.cluster.kinds import servers_of
@@ -22,6 +23,7 @@ class Accounts:
     Args:
         namespace: "" for all, if each user has one.
         meter: Returns the meter of this moment.
+        contact: As in `Watcher`.
 
     Attributes:
         namespace: As given.
@@ -30,7 +32,11 @@ class Accounts:
     """
 
     def __init__(
-        self, load: ConfigurationFactory, namespace: str, meter: Callable[[], Meter]
+        self,
+        load: ConfigurationFactory,
+        namespace: str,
+        meter: Callable[[], Meter],
+        contact: Contact | None = None,
     ) -> None:
         self.namespace = namespace
         self.usage = Usage()
@@ -38,7 +44,8 @@ class Accounts:
         self.pledges = Pledges(self.usage)
         self.memberships = Memberships()
         self.ledger = Ledger(self.usage, meter)
-        self.following = Following(servers_of(namespace), self.ledger, load, self.pledges.look)
+        kind = servers_of(namespace)
+        self.following = Following(kind, self.ledger, load, self.pledges.look, contact=contact)
 
     def trouble(self) -> str:
         """Why nothing can be counted at this moment, for administrators; "" if it can."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpuspawner.cluster.health import Forbidden, Live, Stale, Unreachable
-from gpuspawner.cluster.watch import Backoff
+from gpuspawner.cluster.retries import Backoff
 from localcluster import Fleet, LocalCluster, NodeGroup
 from localcluster import kubeconfig as kubeconfigs
 from tests.cluster.views import aside, until, until_current, viewing

@@ -14,8 +14,8 @@ from kubernetes_asyncio import config
 from kubernetes_asyncio.client import Configuration
 
 from gpuspawner.cluster.kinds import SCALING_KINDS, Kind
+from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.view import ClusterView
-from gpuspawner.cluster.watch import Backoff
 from gpuspawner.scheduling.state import ClusterState
 from localcluster import LocalCluster
 from tests.waiting import PATIENCE

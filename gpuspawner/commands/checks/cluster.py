@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from gpuspawner import messages
 from gpuspawner.cluster.health import Forbidden, Health, Live
 from gpuspawner.cluster.log import explain_health
+from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.view import server_version
-from gpuspawner.cluster.watch import Backoff
 from gpuspawner.commands.findings import Finding, error, fine, warning
 from gpuspawner.commands.hub import Hub
 from gpuspawner.commands.servers import Tried

@@ -9,7 +9,7 @@ from aiohttp import web
 from kubernetes_asyncio.client import Configuration
 
 from gpuspawner.cluster.client import Client
-from gpuspawner.cluster.watch import Backoff
+from gpuspawner.cluster.retries import Backoff
 
 Step = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -100,6 +100,16 @@ def cut() -> Step:
         assert request.transport is not None
         request.transport.close()
         return web.Response()
+
+    return step
+
+
+def silence() -> Step:
+    """Never begin an answer."""
+
+    async def step(_: web.Request) -> web.StreamResponse:
+        await asyncio.Event().wait()  # aiohttp cancels this when the client disconnects
+        raise AssertionError
 
     return step
 

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from gpuspawner.cluster.kinds import Kind
-from gpuspawner.cluster.watch import Backoff, Confirmed, Page, Signal, Watcher
+from gpuspawner.cluster.retries import Backoff
+from gpuspawner.cluster.watch import Confirmed, Page, Signal, Watcher
 from gpuspawner.kube.objects import AnyObject, Undecodable
 from tests.unit.cluster.scripted import FAST, ScriptedServer
 from tests.waiting import PATIENCE

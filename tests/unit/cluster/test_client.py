@@ -10,7 +10,7 @@ from kubernetes_asyncio.client import Configuration
 from kubernetes_asyncio.config import ConfigException
 
 from gpuspawner.cluster.client import Client, RequestError, load_configuration
-from tests.unit.cluster.scripted import ScriptedServer, failure, raw
+from tests.unit.cluster.scripted import ScriptedServer, broken, failure, raw, silence
 
 
 @pytest.fixture
@@ -102,6 +102,16 @@ async def test_a_token_file_that_has_become_unreadable_is_a_request_error() -> N
         async with client.get("/api", {}, 1):
             pass
     await client.close()
+
+
+async def test_a_server_that_never_begins_to_answer_is_away() -> None:
+    server = ScriptedServer(things=[silence(), broken()])
+    async with server.serving() as client:
+        for is_away in (True, False):
+            with pytest.raises(RequestError) as caught:
+                async with client.get("/things", {}, 0.1) as response:
+                    await response.read()
+            assert (caught.value.status, caught.value.is_away) == (None, is_away)
 
 
 async def test_no_contact_is_a_request_error_without_a_status() -> None:

@@ -7,12 +7,16 @@ from collections.abc import AsyncIterator
 
 import msgspec
 import pytest
+from aiohttp import web
 
 from gpuspawner.cluster import pod_events
+from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.pod_events import Heard, PodEvents
+from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.watch import Listed, Signal
 from gpuspawner.kube.autoscaling import Event
-from tests.unit.cluster.scripted import FAST, ScriptedServer, failure
+from tests.unit.cluster.scripted import FAST, ScriptedServer, failure, page, watch
+from tests.waiting import PATIENCE
 
 
 def event(name: str = "a", uid: str = "u", version: str = "1", namespace: str = "jhub") -> Event:
@@ -180,3 +184,24 @@ class Failing:
         self.calls += 1
         raise AssertionError("planted")
         yield Listed()
+
+
+async def test_events_are_heard_again_as_soon_as_the_server_is_back_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Backoff, "before_retry", lambda *_: PATIENCE * 10)
+    contact, again = Contact(), asyncio.Event()
+
+    async def fail(request: web.Request) -> web.StreamResponse:
+        contact.wake()
+        return await failure(503)(request)
+
+    async def hear(request: web.Request) -> web.StreamResponse:
+        again.set()
+        return await watch(hold=True)(request)
+
+    server = ScriptedServer(events=[fail, page(), hear])
+    async with server.serving():
+        events = PodEvents(server.configuration, FAST, Counted(), contact)
+        with events.of("jhub", "a"):
+            await asyncio.wait_for(again.wait(), PATIENCE)

@@ -4,40 +4,25 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from aiohttp import web
 
-from gpuspawner.cluster.changes import Changes
-from gpuspawner.cluster.kinds import Kind
-from gpuspawner.cluster.watch import Backoff, Lost, Signal, Watcher
+from gpuspawner.cluster.contact import Contact
+from gpuspawner.cluster.retries import Backoff
+from gpuspawner.cluster.watch import Lost, Watcher
 from tests.unit.cluster.scripted import (
     FAST,
     ScriptedServer,
     Step,
-    broken,
     cut,
     event,
     failure,
     obj,
     page,
-    raw,
+    silence,
     watch,
 )
 from tests.unit.cluster.signals import THINGS, first, names, signals_of
 from tests.waiting import PATIENCE
-
-
-def gaps(*signals: Signal) -> list[bool]:
-    """Return which of these losses of contact are gaps."""
-    return [it.gap for it in signals if isinstance(it, Lost)]
-
-
-class Contact(Changes):
-    """Counts the calls of `tell`."""
-
-    told = 0
-
-    def tell(self) -> None:
-        self.told += 1
-        super().tell()
 
 
 @pytest.fixture
@@ -109,74 +94,6 @@ async def test_after_a_right_was_withdrawn_everything_is_listed_again() -> None:
     assert names(again) == ["a"]
 
 
-@pytest.mark.parametrize("status", [401, 403, 429, 502, 503, 504])
-async def test_an_api_stays_absent_while_a_starting_server_says_nothing_about_it(
-    status: int,
-) -> None:
-    """Else, each restart of the API server would let nodes of an autoscaler come that isn't there.
-
-    The next answer may take more than a minute.
-    """
-    server = ScriptedServer(things=[failure(404), *[failure(status)] * 2, page(obj("a"))])
-
-    absent, *nothing, installed = await signals_of(server, 4)
-
-    assert gaps(absent, *nothing) == [True, False, False]
-    assert names(installed) == ["a"]
-
-
-async def test_an_api_stays_absent_while_the_server_is_away() -> None:
-    server = ScriptedServer(things=[failure(404), *[cut()] * 4, failure(404)])
-
-    signals = await signals_of(server, 4, replace(FAST, doubt=0.0))
-
-    assert gaps(*signals) == [True, False, False, True]
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [failure(500), raw(b"no list"), page(version=""), broken(), watch(b"{", hold=True)],
-    ids=["an error", "unreadable", "no version", "broken", "silence"],
-)
-async def test_an_api_is_not_absent_any_more_once_the_server_answers_otherwise(
-    answer: Step,
-) -> None:
-    """Karpenter may just have been installed, and work badly: its nodes may come."""
-    server = ScriptedServer(things=[failure(404), answer, *[cut()] * 2, *[failure(503)] * 9])
-
-    signals = await signals_of(server, 6, replace(FAST, page=0.1))
-
-    assert all(gaps(*signals))
-
-
-async def test_a_forbidden_api_is_not_absent_any_more_once_discovery_shows_it() -> None:
-    kind = Kind("Pod", "/apis/karpenter.sh/v1/nodepools")
-    scripts = {"nodepools": [failure(403)] * 9, "v1": [failure(404), *[raw(b"{}")] * 9]}
-    async with ScriptedServer(**scripts).serving() as client:
-        absent, forbidden = await first(Watcher(client, kind, FAST).signals(), 2)
-
-    assert gaps(absent, forbidden) == [True, True]
-    assert [it.error.status for it in (absent, forbidden) if isinstance(it, Lost)] == [404, 403]
-
-
-async def test_a_list_of_which_only_a_part_has_come_is_not_that_of_an_absent_api() -> None:
-    parts = [page(obj("a"), then="more"), cut(), cut()]
-    server = ScriptedServer(things=[failure(404), *parts])
-
-    *_, lost = await signals_of(server, 3)
-
-    assert gaps(lost) == [True]
-
-
-@pytest.mark.parametrize("status", [403, 503])
-async def test_an_api_is_unknown_if_the_server_says_nothing_for_too_long(status: int) -> None:
-    server = ScriptedServer(things=[failure(404), failure(status), failure(status)])
-
-    signals = await signals_of(server, 3, replace(FAST, doubt=0.0))
-
-    assert gaps(*signals) == [True, True, True]
-
-
 async def test_an_absent_api_is_not_asked_for_all_the_time(waits: list[int]) -> None:
     await signals_of(ScriptedServer(things=[failure(404)] * 5), 5)
 
@@ -191,23 +108,44 @@ async def test_after_an_outage_the_first_answer_begins_the_waits_anew(waits: lis
     assert waits[:5] == [1, 2, 3, 1, 2]
 
 
+@pytest.mark.parametrize(
+    "away", [[cut(), cut()], [silence()], [failure(503)]], ids=["cut", "silence", "a proxy's"]
+)
 async def test_when_the_server_is_back_for_one_kind_all_ask_again(
-    monkeypatch: pytest.MonkeyPatch,
+    away: list[Step], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After an outage of a minute, each of them would wait for seconds."""
     monkeypatch.setattr(Backoff, "before_retry", lambda *_: PATIENCE * 10)
-    contact = Changes()
-    server = ScriptedServer(things=[cut(), cut(), page(obj("a"))])
+    contact = Contact()
+    server = ScriptedServer(things=[*away, page(obj("a"))])
     async with server.serving() as client:
-        signals = Watcher(client, THINGS, FAST, contact).signals()
+        signals = Watcher(client, THINGS, replace(FAST, page=0.1), contact).signals()
         assert isinstance(await anext(signals), Lost)
 
         again = asyncio.ensure_future(anext(signals))
-        while not again.done():
-            contact.tell()
-            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        contact.wake()
 
-        assert names(await again) == ["a"]
+        async with asyncio.timeout(PATIENCE):
+            assert names(await again) == ["a"]
+
+
+async def test_who_has_failed_just_when_the_server_came_back_asks_again_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Backoff, "before_retry", lambda *_: PATIENCE * 10)
+    contact = Contact()
+
+    async def fail_late(request: web.Request) -> web.StreamResponse:
+        contact.wake()  # for another kind, the server is back
+        return await failure(503)(request)
+
+    server = ScriptedServer(things=[fail_late, page(obj("a"))])
+    async with server.serving() as client:
+        signals = Watcher(client, THINGS, FAST, contact).signals()
+        _, listed = await first(signals, 2)
+
+    assert names(listed) == ["a"]
 
 
 async def test_only_who_was_out_of_reach_tells_the_others_that_the_server_is_back() -> None:
@@ -219,10 +157,40 @@ async def test_only_who_was_out_of_reach_tells_the_others_that_the_server_is_bac
     async with server.serving() as client:
         signals = Watcher(client, THINGS, FAST, contact).signals()
         await first(signals, 8)
-        assert contact.told == 0
+        assert contact.wakes == 0
         await first(signals, 1)
 
-    assert contact.told == 1
+    assert contact.wakes == 1
+
+
+async def test_the_waits_get_longer_if_a_server_is_away_at_every_other_request(
+    waits: list[int],
+) -> None:
+    """As behind a load balancer with a backend that is away."""
+    contact = Contact()
+    server = ScriptedServer(things=[failure(503), failure(500)] * 4)
+
+    async with server.serving() as client:
+        await first(Watcher(client, THINGS, FAST, contact).signals(), 8)
+
+    assert waits == [1, 1, 2, 3, 4, 5, 6]
+    assert contact.wakes == 1
+
+
+async def test_the_waits_get_longer_if_an_api_comes_and_goes(waits: list[int]) -> None:
+    await signals_of(ScriptedServer(things=[failure(404), failure(500)] * 4), 8)
+
+    assert waits == [1, 1, 2, 3, 4, 5, 6]
+
+
+async def test_after_a_success_the_waits_may_begin_anew_once_more(waits: list[int]) -> None:
+    outage = [failure(503), failure(503), failure(500)]
+    works, goes_on = (watch(event("ADDED", obj("a", version))) for version in "23")
+    server = ScriptedServer(things=[*outage, page(), works, *outage, goes_on])
+
+    await signals_of(server, 10)
+
+    assert waits == [1, 2, 1, 1, 2, 1]
 
 
 async def test_a_watch_that_ends_at_once_without_an_event_is_a_failure() -> None:

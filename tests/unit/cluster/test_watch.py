@@ -2,7 +2,8 @@
 
 import pytest
 
-from gpuspawner.cluster.watch import Backoff, Confirmed, Listed, Lost, Page
+from gpuspawner.cluster.retries import Backoff
+from gpuspawner.cluster.watch import Confirmed, Listed, Lost, Page
 from gpuspawner.kube.objects import Undecodable
 from tests.unit.cluster.scripted import ScriptedServer, event, failure, obj, page, raw, watch
 from tests.unit.cluster.signals import names, signals_of

@@ -8,7 +8,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.health import Health, Reading, Stale
+from gpuspawner.cluster.retries import Backoff
 from gpuspawner.policy.accounts import Accounts
 from gpuspawner.policy.charges import Charge, Meter
 from gpuspawner.policy.pledges import LEFT_SECONDS
@@ -47,6 +49,27 @@ async def test_a_namespace_whose_pods_are_watched_can_be_counted() -> None:
     async with reading(page(plain()), watch(hold=True)) as accounts:
         assert accounts.trouble() == ""
         assert gpus(accounts) == 1
+
+
+async def test_pods_are_read_again_as_soon_as_the_server_is_back_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Backoff, "before_retry", lambda *_: PATIENCE * 10)
+    server = ScriptedServer(pods=[failure(503), page(plain()), watch(hold=True)])
+    async with server.serving():
+        contact = Contact()
+        accounts = Accounts(server.configuration, "jhub", lambda: METER, contact)
+        accounts.following.start()
+        try:
+            assert await accounts.following.changed(PATIENCE)
+            assert "503" in accounts.trouble()
+
+            contact.wake()
+
+            while accounts.trouble():
+                assert await accounts.following.changed(PATIENCE)
+        finally:
+            await accounts.following.stop()
 
 
 async def test_changes_that_the_watch_shows_count() -> None:

@@ -13,8 +13,8 @@ from kubernetes_asyncio.client import Configuration
 from gpuspawner.cluster.health import Health, Live
 from gpuspawner.cluster.kinds import SCALING_KINDS
 from gpuspawner.cluster.pod_events import PodEvents
+from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.view import ClusterView
-from gpuspawner.cluster.watch import Backoff
 from gpuspawner.kube.objects import convert
 from gpuspawner.offers import Accelerator, Offers, ScaleUp
 from gpuspawner.options import GPURequest

@@ -1,0 +1,105 @@
+"""When a watcher gives up an answer, and when it asks again."""
+
+import asyncio
+import math
+import random
+import time
+from dataclasses import dataclass, replace
+
+from gpuspawner.cluster.client import RequestError
+from gpuspawner.cluster.contact import Contact
+
+# Seconds. If a server keeps changing what it says, the waits must get longer even so.
+_BETWEEN_HURRIES = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Time-outs, and waits before a retry, in seconds.
+
+    Attributes:
+        page: Silence after which reading a page fails.
+        watch: When the server should end a watch. It is short, so that every connection proves that
+            it is alive at least that often; starting the next watch costs next to nothing.
+        catch_up: The same for the first watch after contact was lost. Its end means that the server
+            has sent all missed changes. So does a bookmark, which an API server that has seen a
+            change of this kind sends two seconds earlier.
+        silence: Silence after which a watch fails; longer than `watch`.
+        first_retry: The longest wait after a first failure; doubled with each further one.
+        last_retry: The limit of that doubling.
+        doubt: How long an API server may forbid what it has allowed, before the right counts as
+            withdrawn; and how long its answers may say nothing about an API that it lacked.
+    """
+
+    page: float = 30.0
+    watch: float = 60.0
+    catch_up: float = 3.0
+    silence: float = 75.0
+    first_retry: float = 0.5
+    last_retry: float = 8.0
+    doubt: float = 10.0
+
+    def unhurried(self) -> "Backoff":
+        """Return slower retries for what may be forbidden for good, to spare the server's logs."""
+        return replace(self, last_retry=10 * self.last_retry)
+
+    def before_retry(self, failures: int) -> float:
+        """Return the seconds to wait after so many failures in a row, with jitter.
+
+        Many hubs must not reach a restarting API server in step.
+        """
+        longest = min(self.last_retry, self.first_retry * 2.0 ** min(failures - 1, 16))
+        return random.uniform(longest / 4, longest)  # noqa: S311 - jitter is no secret
+
+
+class Retries:
+    """The waits of one watcher.
+
+    Attributes:
+        failures: How many requests in a row have failed.
+    """
+
+    def __init__(self, backoff: Backoff, contact: Contact) -> None:
+        self.failures = 0
+        self._backoff = backoff
+        self._contact = contact
+        self._wakes = contact.wakes
+        self._is_out_of_reach = False
+        self._hurried = -math.inf
+
+    def begin(self) -> None:
+        """Note that a request begins; it may fail only after others have been answered."""
+        self._wakes = self._contact.wakes
+
+    def reach(self) -> None:
+        """Note that the server has answered, whatever it says."""
+        if self._is_out_of_reach:
+            self._is_out_of_reach = False
+            self.hurry()
+            self._contact.wake()
+
+    def succeed(self) -> None:
+        """Note that the server has sent what was asked for."""
+        self.failures, self._hurried = 0, -math.inf
+
+    def fail(self, error: RequestError) -> None:
+        """Count a failure."""
+        self.failures += 1
+        if not error.is_away:
+            self.reach()
+        self._is_out_of_reach = error.is_away
+
+    def hurry(self) -> None:
+        """Begin the waits anew, because the server says something new; at most once a minute."""
+        now = time.monotonic()
+        if now - self._hurried >= _BETWEEN_HURRIES:
+            self._hurried = now
+            self.failures = min(self.failures, 1)
+
+    async def wait(self, error: RequestError) -> None:
+        """Wait after a failure; if the server was out of reach, only until another reaches it."""
+        seconds = self._backoff.before_retry(self.failures)
+        if self._is_out_of_reach:
+            await self._contact.wait(self._wakes, seconds)
+        else:
+            await asyncio.sleep(max(error.retry_after, seconds))
