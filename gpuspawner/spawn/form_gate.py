@@ -17,7 +17,7 @@ from gpuspawner.spawn import (
     request_options,
     wishes,
 )
-from gpuspawner.spawn.decisions import decide
+from gpuspawner.spawn.decisions import decide, may_wait
 from gpuspawner.spawn.host import Host
 from gpuspawner.spawn.locale import set_locale
 from gpuspawner.spawn.policing import Policing
@@ -88,5 +88,6 @@ class FormGate:
             await decide(self._spawner, choice, examine, admission)
         except Refusal as refusal:
             one_request.check(self._spawner)
-            if wish is Wish.NOT or not offers_line(refusal):
+            can_wait = partial(may_wait, self._spawner, choice)
+            if wish is Wish.NOT or not await offers_line(refusal, can_wait):
                 raise

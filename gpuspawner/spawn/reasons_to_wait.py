@@ -1,6 +1,6 @@
 """Which refusals let a start wait in line, or keep its place there."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from gpuspawner.preflight.decision import Decision, Reason
 from gpuspawner.preflight.fronts import STAYS, needs_a_place
@@ -13,9 +13,14 @@ PASSES = frozenset({UNREACHABLE, UNCOUNTED})
 """Why a start fails that says nothing about its server."""
 
 
-def offers_line(refusal: Refusal) -> bool:
-    """Whether there may be a line for a start that was refused before it began."""
-    return bool(refusal.on_form.place) or refusal.slug == Reason.TRY_AGAIN
+async def offers_line(refusal: Refusal, may_wait: Callable[[], Awaitable[bool]]) -> bool:
+    """Whether there may be a line for a start that was refused before it began.
+
+    A place in a line is offered only to those who *may_wait*.
+    """
+    if refusal.slug == Reason.TRY_AGAIN:
+        return await may_wait()
+    return bool(refusal.on_form.place)
 
 
 def lets_join(refusal: Refusal, decide: Callable[[], Decision]) -> bool:

@@ -13,20 +13,42 @@ from gpuspawner.spawn.refusal import Refusal
 from tests.unit.spawn.hubs import StillHub
 from tests.unit.spawn.waiters import FULL, Waiting
 
+FIELDS = {"accelerator": ["a100"], "gpus": ["1"]}
 
-async def test_a_form_lets_those_on_who_ask_to_wait_if_nobody_can_tell_in_time(
-    hub_with: Callable[..., StillHub], monkeypatch: pytest.MonkeyPatch
-) -> None:
+
+@pytest.fixture
+def try_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can tell in time."""
+
     async def examine(_: AdmittedPreflight, proposal: Proposal, **_more: object) -> Refuse:
         return Refuse(proposal.grant, Reason.TRY_AGAIN)
 
     monkeypatch.setattr(AdmittedPreflight, "examine", examine)
-    spawner = Waiting(hub_with(*FULL), None).spawner
-    fields = {"accelerator": ["a100"], "gpus": ["1"]}
 
-    stored = await spawner.run_options_from_form({**fields, "wait": ["1"]})
+
+@pytest.mark.usefixtures("try_again")
+async def test_a_form_lets_those_on_who_ask_to_wait_if_nobody_can_tell_in_time(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    spawner = Waiting(hub_with(*FULL), None).spawner
+
+    stored = await spawner.run_options_from_form({**FIELDS, "wait": ["1"]})
     with pytest.raises(Refusal) as refused:
-        await spawner.run_options_from_form(fields)
+        await spawner.run_options_from_form(FIELDS)
 
     assert stored["wait"] == "here"
+    assert refused.value.slug == "try-again"
+
+
+@pytest.mark.usefixtures("try_again")
+async def test_a_form_lets_nobody_on_whom_the_hub_has_no_line_for(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    """The next page could only say the same, and the form would be gone."""
+    only_t4 = {"accelerators": ["t4"]}
+    spawner = Waiting(hub_with(*FULL), None, queue=only_t4).spawner
+
+    with pytest.raises(Refusal) as refused:
+        await spawner.run_options_from_form({**FIELDS, "wait": ["1"]})
+
     assert refused.value.slug == "try-again"

@@ -13,7 +13,8 @@ from jupyterhub.utils import utcnow
 
 from gpuspawner import GPUSpawner
 from gpuspawner.messages import Message
-from gpuspawner.preflight.decision import Reason
+from gpuspawner.preflight.admitted import AdmittedPreflight
+from gpuspawner.preflight.decision import Decision, Reason
 from gpuspawner.queue.kept import KeptPlace, Wish
 from gpuspawner.spawn import in_line
 from gpuspawner.spawn.admitting import Admitted, Admitting
@@ -84,6 +85,24 @@ async def test_who_wishes_to_wait_does_so_too_if_nobody_can_tell_in_time(
     alice.hub.view.remove_pod("x")
     assert alice.start is not None
     await asyncio.wait_for(alice.start, 5)
+
+
+async def test_a_fault_of_ours_shows_who_wishes_to_wait_why_the_start_was_refused(
+    hub_with: Callable[..., StillHub], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def too_busy(_self: Admitting, _choice: Choice) -> Admitted:
+        raise Refusal(Message.of("Please try again."), reason=Reason.TRY_AGAIN.value)
+
+    def fail(*_: object) -> Decision:
+        raise LookupError("a fault of ours")
+
+    monkeypatch.setattr(Admitting, "admit", too_busy)
+    monkeypatch.setattr(AdmittedPreflight, "check", fail)
+    alice = Waiting(hub_with(*FULL), True)
+    with pytest.raises(Refusal) as refused:
+        await alice.begin()
+
+    assert refused.value.slug == "try-again"
 
 
 async def test_who_leaves_is_refused_once_and_the_next_form_says_so(

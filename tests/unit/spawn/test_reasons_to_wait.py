@@ -24,10 +24,18 @@ def nobody() -> Decision:
     raise AssertionError("the refusal alone says it")
 
 
-def test_who_finds_everything_in_use_may_wait() -> None:
+async def may() -> bool:
+    return True
+
+
+async def may_not() -> bool:
+    return False
+
+
+async def test_who_finds_everything_in_use_may_wait() -> None:
     busy = refusal("busy", place=3)
 
-    assert offers_line(busy)
+    assert await offers_line(busy, may_not)
     assert lets_join(busy, nobody)
     assert lets_stay(busy)
 
@@ -43,8 +51,8 @@ def test_who_has_a_place_keeps_it_while_that_may_pass(slug: str) -> None:
 
 
 @pytest.mark.parametrize("slug", ["busy", "away", "impossible", "quota"])
-def test_without_a_place_in_a_line_nobody_joins(slug: str) -> None:
-    assert not offers_line(refusal(slug))
+async def test_without_a_place_in_a_line_nobody_joins(slug: str) -> None:
+    assert not await offers_line(refusal(slug), may)
     assert not lets_join(refusal(slug), nobody)
 
 
@@ -62,5 +70,9 @@ def test_if_nobody_can_tell_in_time_only_those_wait_whom_the_line_keeps(
     decision: Decision, may_wait: bool
 ) -> None:
     """The line lets others go at once, and they would come back for ever."""
-    assert offers_line(refusal("try-again"))
     assert lets_join(refusal("try-again"), lambda: decision) is may_wait
+
+
+async def test_if_nobody_can_tell_in_time_only_who_may_wait_is_let_on_by_a_form() -> None:
+    assert await offers_line(refusal("try-again"), may)
+    assert not await offers_line(refusal("try-again"), may_not)

@@ -13,15 +13,22 @@ from tests.unit.compat.hub_database import HubDatabase
 from tests.unit.preflight.worlds import node, pod, settle
 from tests.unit.spawn.hubs import A100, StillHub
 
+T4 = {"display_name": "T4", "node_selector": {"gpu": "t4"}}
 FULL = ("Node", node("a", 1)), ("Pod", pod("x", 1, on="a"))
 
 
 class Waiting:
     """Alice, who asks for an A100 while the only one is in use."""
 
-    def __init__(self, hub: StillHub, wish: object, of: type[GPUSpawner] = GPUSpawner) -> None:
+    def __init__(
+        self,
+        hub: StillHub,
+        wish: object,
+        of: type[GPUSpawner] = GPUSpawner,
+        queue: object = True,
+    ) -> None:
         self.hub = hub
-        self.spawner: Any = hub.spawner(of, accelerators={"a100": A100}, queue=True)
+        self.spawner: Any = hub.spawner(of, accelerators={"a100": A100, "t4": T4}, queue=queue)
         database = HubDatabase()
         row, user = database.user("alice"), self.spawner.user
         user.groups, user.roles, user.db = row.groups, row.roles, database.session
