@@ -1,7 +1,7 @@
 """Wakes the watchers of one API server once it is back."""
 
+import asyncio
 import math
-import time
 
 from gpuspawner.cluster.changes import Changes
 
@@ -23,15 +23,22 @@ class Contact:
     def __init__(self) -> None:
         self.wakes = 0
         self._woken = -math.inf
+        self._next: asyncio.TimerHandle | None = None
         self._changes = Changes()
 
     def wake(self) -> None:
-        """Let all that wait ask again, unless they have just been woken."""
-        now = time.monotonic()
-        if now - self._woken >= _BETWEEN_WAKES:
-            self._woken = now
-            self.wakes += 1
-            self._changes.tell()
+        """Let all that wait ask again; if they have just been woken, some seconds later."""
+        loop = asyncio.get_running_loop()
+        at = self._woken + _BETWEEN_WAKES
+        if at <= loop.time():
+            self._wake()
+        elif self._next is None:
+            self._next = loop.call_at(at, self._wake)
+
+    def _wake(self) -> None:
+        self._woken, self._next = asyncio.get_running_loop().time(), None
+        self.wakes += 1
+        self._changes.tell()
 
     async def wait(self, wakes: int, seconds: float) -> None:
         """Wait for so many seconds, or until there have been more than so many wakes."""

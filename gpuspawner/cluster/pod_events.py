@@ -59,7 +59,7 @@ class PodEvents:
         load: ConfigurationFactory,
         backoff: Backoff,
         notify: Callable[[], None],
-        contact: Contact | None = None,
+        contact: Contact,
     ) -> None:
         self._load = load
         self._backoff = backoff.unhurried()

@@ -44,7 +44,7 @@ class Queues:
         load: ConfigurationFactory,
         backoff: Backoff,
         notify: Callable[[], None],
-        contact: Contact | None = None,
+        contact: Contact,
     ) -> None:
         self.api = api
         self.objects = KueueObjects()
@@ -92,13 +92,16 @@ class Queues:
     async def _other_than(self, version: str, client: Client) -> str:
         """Wait until the API server prefers another version; return it."""
         if version:
-            await asyncio.sleep(AGAIN_SECONDS)
-        while (found := await self._ask(client)) in ("", version):
+            await self._contact.wait(self._contact.wakes, AGAIN_SECONDS)
+        while True:
+            wakes = self._contact.wakes
+            found = await self._ask(client)
+            if found not in ("", version):
+                return found
             if not version:
                 self._is_asked = True
                 self._notify()
-            await asyncio.sleep(AGAIN_SECONDS)
-        return found
+            await self._contact.wait(wakes, AGAIN_SECONDS)
 
     async def _ask(self, client: Client) -> str:
         """Return the preferred version; "" if there is none, or no answer."""

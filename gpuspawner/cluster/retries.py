@@ -53,40 +53,41 @@ class Backoff:
 
 
 class Retries:
-    """The waits of one watcher.
+    """The waits of one watcher, longer with each failure in a row.
 
-    Attributes:
-        failures: How many requests in a row have failed.
+    They begin anew whenever all watchers of the server are woken: it may be back.
     """
 
     def __init__(self, backoff: Backoff, contact: Contact) -> None:
-        self.failures = 0
         self._backoff = backoff
         self._contact = contact
+        self._failures = 0
         self._wakes = contact.wakes
+        """The wakes before the last request: one that comes during a request counts after it."""
         self._is_out_of_reach = False
         self._hurried = -math.inf
 
     def begin(self) -> None:
-        """Note that a request begins; it may fail only after others have been answered."""
-        self._wakes = self._contact.wakes
+        """Note that a request begins."""
+        if self._wakes != self._contact.wakes:
+            self._wakes, self._failures = self._contact.wakes, 0
 
     def reach(self) -> None:
         """Note that the server has answered, whatever it says."""
         if self._is_out_of_reach:
             self._is_out_of_reach = False
-            self.hurry()
             self._contact.wake()
+            self.begin()
 
     def succeed(self) -> None:
         """Note that the server has sent what was asked for."""
-        self.failures, self._hurried = 0, -math.inf
+        self._failures, self._hurried = 0, -math.inf
 
     def fail(self, error: RequestError) -> None:
         """Count a failure."""
-        self.failures += 1
         if not error.is_away:
             self.reach()
+        self._failures += 1
         self._is_out_of_reach = error.is_away
 
     def hurry(self) -> None:
@@ -94,12 +95,12 @@ class Retries:
         now = time.monotonic()
         if now - self._hurried >= _BETWEEN_HURRIES:
             self._hurried = now
-            self.failures = min(self.failures, 1)
+            self._failures = min(self._failures, 1)
 
     async def wait(self, error: RequestError) -> None:
-        """Wait after a failure; if the server was out of reach, only until another reaches it."""
-        seconds = self._backoff.before_retry(self.failures)
-        if self._is_out_of_reach:
-            await self._contact.wait(self._wakes, seconds)
-        else:
+        """Wait after a failure; only a wait that the server has asked for isn't cut short."""
+        seconds = self._backoff.before_retry(self._failures)
+        if error.retry_after:
             await asyncio.sleep(max(error.retry_after, seconds))
+        else:
+            await self._contact.wait(self._wakes, seconds)

@@ -32,7 +32,7 @@ _FORBIDDEN, _ABSENT = 403, 404
 _SAYS_NOTHING = frozenset({401, _FORBIDDEN, 429, 502, 503, 504})
 # A server that answers with an error so many times in a row may not know the version at all: its
 # data was restored from an older copy, say. A server that doesn't answer hasn't lost history.
-_MOST_FAILURES = 10
+_MOST_ERRORS = 10
 # Seconds. A watch that ends sooner without an event is a failure: asking again at once would be a
 # tight loop.
 _SHORTEST_WATCH = 1.0
@@ -100,6 +100,7 @@ class Watcher:
         self._is_absent = False
         """Whether the server lacks this API, by the last answer that says anything about it."""
         self._doubt_since: float | None = None
+        self._errors = 0
         self._opened = math.inf
         # Whether the server may not have sent all changes yet that happened while contact was lost.
         self._is_behind = False
@@ -121,11 +122,11 @@ class Watcher:
                 await self._retries.wait(lost.error)
 
     async def _discovered(self, error: RequestError) -> RequestError | None:
-        """Return the 404 of an API that the server lacks, if an error doesn't say whether it does.
+        """Return what discovery says, if an error leaves open whether the server lacks the API.
 
-        RBAC also forbids what doesn't exist, and a collection whose webhook hangs may never answer.
-        Discovery asks no webhook, and is open to everyone who has logged in (ClusterRole
-        system:discovery).
+        It answers 404 if so. RBAC also forbids what doesn't exist, and a collection whose webhook
+        hangs may never answer. Discovery asks no webhook, and is open to everyone who has logged in
+        (ClusterRole system:discovery).
         """
         says_nothing = error.status == _FORBIDDEN or (self._is_absent and error.is_away)
         if not says_nothing or not self._kind.api:
@@ -134,8 +135,9 @@ class Watcher:
             async with self._client.get(self._kind.api, {}, self._backoff.page):
                 self._is_absent = False
                 return None
-        except RequestError as answer:
-            return answer if answer.status == _ABSENT else None
+        except RequestError as found:
+            says_more = found.status == _ABSENT or (error.is_away and not found.is_away)
+            return found if says_more else None
 
     def _lost(self, error: RequestError) -> Lost:
         if error.status is None and self._lasted() >= _SHORTEST_WATCH:
@@ -156,12 +158,20 @@ class Watcher:
         if self._is_absent and error.status != _ABSENT:
             self._retries.hurry()  # so that what the server has now is asked for soon
             return True
-        # Only at every tenth failure: if lists work and watches don't, each list costs time again.
-        in_vain = error.status is not None and self._retries.failures % _MOST_FAILURES == 0
-        return error.status in (_ABSENT, GONE) or in_vain
+        return error.status in (_ABSENT, GONE) or self._asks_in_vain(error)
+
+    def _asks_in_vain(self, error: RequestError) -> bool:
+        """Whether the server has answered with an error again and again.
+
+        Only at every tenth: if lists work and watches don't, each list costs time again.
+        """
+        if error.status is None or error.is_away:
+            return False
+        self._errors += 1
+        return self._errors % _MOST_ERRORS == 0
 
     def _says_nothing(self, error: RequestError) -> bool:
-        """Whether the server answers, but not what it has: that it has nothing, or no more."""
+        """Whether the server answers, but neither that it has such objects nor that it doesn't."""
         if error.is_away:
             return False
         return error.status == _FORBIDDEN or (self._is_absent and error.status in _SAYS_NOTHING)
@@ -176,7 +186,7 @@ class Watcher:
 
     def _succeed(self) -> None:
         self._retries.succeed()
-        self._doubt_since = None
+        self._doubt_since, self._errors = None, 0
 
     def _lasted(self) -> float:
         """Return for how many seconds the last watch was open; less than 0 if it wasn't."""

@@ -36,7 +36,7 @@ class Accounts:
         load: ConfigurationFactory,
         namespace: str,
         meter: Callable[[], Meter],
-        contact: Contact | None = None,
+        contact: Contact,
     ) -> None:
         self.namespace = namespace
         self.usage = Usage()

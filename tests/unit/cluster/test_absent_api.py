@@ -1,8 +1,11 @@
 """When an API counts as absent, under scripted faults."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
+from aiohttp import web
 
 from gpuspawner.cluster.kinds import Kind
 from gpuspawner.cluster.watch import Lost, Signal, Watcher
@@ -12,6 +15,7 @@ from tests.unit.cluster.scripted import (
     Step,
     broken,
     cut,
+    event,
     failure,
     obj,
     page,
@@ -59,14 +63,43 @@ async def test_an_api_stays_absent_while_the_server_is_away(away: list[Step]) ->
     assert gaps(*signals) == [True, False, False, True]
 
 
-async def test_an_outage_is_no_doubt_about_an_api() -> None:
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float, Step], Step]:
+    """Return a function that lets a step of a script come so many seconds later."""
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr("gpuspawner.cluster.watch.time", clock)
+
+    def coming(seconds: float, step: Step) -> Step:
+        async def come(request: web.Request) -> web.StreamResponse:
+            clock.now += seconds
+            return await step(request)
+
+        return come
+
+    return coming
+
+
+async def test_an_outage_is_no_doubt_about_an_api(
+    later: Callable[[float, Step], Step],
+) -> None:
     """The answers before and after it say nothing, but for a moment only."""
-    outage = [failure(429), *[silence()] * 3, failure(403)]
-    server = ScriptedServer(things=[failure(404), *outage])
+    outage = [failure(429), later(60, failure(503)), later(60, failure(403))]
+    server = ScriptedServer(things=[failure(404), *outage, later(11, failure(403))])
 
-    signals = await signals_of(server, 6, replace(FAST, page=0.1, doubt=0.25))
+    signals = await signals_of(server, 5)
 
-    assert gaps(*signals) == [True, *[False] * 5]
+    assert gaps(*signals) == [True, False, False, False, True]
+
+
+async def test_what_was_forbidden_before_a_watch_worked_is_no_doubt(
+    later: Callable[[float, Step], Step],
+) -> None:
+    works = watch(event("ADDED", obj("a", "2")))
+    forbidden = [failure(403), works, later(60, failure(403)), later(11, failure(403))]
+
+    signals = await signals_of(ScriptedServer(things=[page(), *forbidden]), 6)
+
+    assert gaps(*signals) == [False, False, True]
 
 
 @pytest.mark.parametrize("away", [silence(), failure(503)], ids=["silence", "a proxy's"])
@@ -84,6 +117,24 @@ async def test_an_api_whose_collection_never_answers_is_not_absent_once_discover
     assert still_absent.error.status == 404
     assert there.gap
     assert there.error.status != 404
+
+
+async def test_an_api_that_is_there_is_not_looked_for_in_discovery_during_an_outage() -> None:
+    scripts = {"nodepools": [page(), *[failure(503)] * 3], "v1": [raw(b"{}")]}
+    server = ScriptedServer(**scripts)
+    async with server.serving() as client:
+        await first(Watcher(client, NODE_POOLS, FAST).signals(), 5)
+
+    assert len(server.scripts["v1"]) == 1
+
+
+async def test_an_api_whose_collection_never_answers_is_unknown_if_discovery_fails() -> None:
+    scripts = {"nodepools": [failure(404), silence()], "v1": [failure(500)]}
+    async with ScriptedServer(**scripts).serving() as client:
+        watcher = Watcher(client, NODE_POOLS, replace(FAST, page=0.1))
+        _, unknown = await first(watcher.signals(), 2)
+
+    assert gaps(unknown) == [True]
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ class Counted:
 async def test_only_the_events_of_a_waiting_pod_are_kept() -> None:
     server, told = ScriptedServer(), Counted()
     async with server.serving():
-        events = PodEvents(server.configuration, FAST, told)
+        events = PodEvents(server.configuration, FAST, told, Contact())
         with events.of("jhub", "a") as heard:
             events.hear(event("a"))
             events.hear(event("b"))
@@ -53,7 +53,7 @@ async def test_only_the_events_of_a_waiting_pod_are_kept() -> None:
 async def test_all_who_hear_a_pod_hear_each_event() -> None:
     server, told = ScriptedServer(), Counted()
     async with server.serving():
-        events = PodEvents(server.configuration, FAST, told)
+        events = PodEvents(server.configuration, FAST, told, Contact())
         with events.of("jhub", "a") as first:
             with events.of("jhub", "a") as second:
                 events.hear(event())
@@ -68,7 +68,7 @@ async def test_all_who_hear_a_pod_hear_each_event() -> None:
 async def test_who_hears_a_pod_later_hears_what_others_have_heard_of_it() -> None:
     server, told = ScriptedServer(), Counted()
     async with server.serving():
-        events = PodEvents(server.configuration, FAST, told)
+        events = PodEvents(server.configuration, FAST, told, Contact())
         with events.of("jhub", "a") as first:
             events.hear(event(version="1"))
             events.hear(event(version="2"))
@@ -83,7 +83,7 @@ async def test_who_hears_a_pod_later_hears_what_others_have_heard_of_it() -> Non
 async def test_an_older_pods_events_are_kept_apart() -> None:
     server = ScriptedServer()
     async with server.serving():
-        events = PodEvents(server.configuration, FAST, lambda: None)
+        events = PodEvents(server.configuration, FAST, lambda: None, Contact())
         with events.of("jhub", "a") as heard:
             events.hear(event(uid="older"))
 
@@ -93,7 +93,7 @@ async def test_an_older_pods_events_are_kept_apart() -> None:
 async def test_an_event_that_a_new_list_repeats_is_kept_once() -> None:
     server = ScriptedServer()
     async with server.serving():
-        events = PodEvents(server.configuration, FAST, lambda: None)
+        events = PodEvents(server.configuration, FAST, lambda: None, Contact())
         with events.of("jhub", "a") as heard:
             events.hear(event())
             assert heard.take("u") == [event()]
@@ -106,7 +106,7 @@ async def test_an_event_that_a_new_list_repeats_is_kept_once() -> None:
 async def test_namespaces_in_which_nobody_waits_any_more_are_forgotten() -> None:
     server = ScriptedServer()
     async with server.serving():
-        events = PodEvents(server.configuration, FAST, lambda: None)
+        events = PodEvents(server.configuration, FAST, lambda: None, Contact())
         for number in range(3):
             with events.of(f"user-{number}", "a"), events.of(f"user-{number}", "b"):
                 pass
@@ -117,7 +117,7 @@ async def test_namespaces_in_which_nobody_waits_any_more_are_forgotten() -> None
 async def test_a_hub_that_may_not_read_events_knows_it() -> None:
     server = ScriptedServer(events=[failure(403)])
     async with server.serving():
-        events = PodEvents(server.configuration, FAST, lambda: None)
+        events = PodEvents(server.configuration, FAST, lambda: None, Contact())
         with events.of("jhub", "a") as heard:
             assert heard.is_heard
             async with asyncio.timeout(5):
@@ -129,7 +129,7 @@ async def test_the_watch_ends_with_the_last_pod_that_waits() -> None:
     server = ScriptedServer()
     async with server.serving():
         before = asyncio.all_tasks()
-        events = PodEvents(server.configuration, FAST, lambda: None)
+        events = PodEvents(server.configuration, FAST, lambda: None, Contact())
         with events.of("jhub", "a"), events.of("jhub", "b"):
             watch = asyncio.all_tasks() - before
             assert len(watch) == 1
@@ -147,7 +147,7 @@ async def _until_silent(heard: Heard) -> None:
 async def test_the_next_pod_that_waits_knows_it_too() -> None:
     server = ScriptedServer(events=[failure(403)])
     async with server.serving():
-        events = PodEvents(server.configuration, FAST, lambda: None)
+        events = PodEvents(server.configuration, FAST, lambda: None, Contact())
         with events.of("jhub", "a") as heard:
             await _until_silent(heard)
             with events.of("jhub", "b") as other:
@@ -163,7 +163,7 @@ async def test_an_error_of_ours_is_no_silence_of_autoscalers(
     monkeypatch.setattr(pod_events, "Watcher", broken)
     server = ScriptedServer()
     async with server.serving():
-        events = PodEvents(server.configuration, FAST, lambda: None)
+        events = PodEvents(server.configuration, FAST, lambda: None, Contact())
         with events.of("jhub", "a") as heard:
             await _until_silent(heard)
             async with asyncio.timeout(5):

@@ -51,6 +51,17 @@ async def test_after_ten_failures_the_watcher_lists_again() -> None:
     assert names(signals[12]) == ["a"]
 
 
+async def test_a_proxy_in_front_of_a_server_that_is_away_leads_to_no_new_list() -> None:
+    change = watch(event("ADDED", obj("a", "8")), hold=True)
+    away, few_errors = [failure(503)] * 12, [failure(500)] * 2
+    server = ScriptedServer(things=[page(version="7"), *away, *few_errors, change])
+
+    *_, added = await signals_of(server, 17)
+
+    assert names(added) == ["ADDED a"]
+    assert server.queries[-1]["resourceVersion"] == "7"
+
+
 async def test_what_is_forbidden_for_a_moment_is_watched_on() -> None:
     """An API server that has just started forbids everything until it has read RBAC's objects."""
     change = watch(event("ADDED", obj("a", "8")), hold=True)
@@ -148,6 +159,47 @@ async def test_who_has_failed_just_when_the_server_came_back_asks_again_at_once(
     assert names(listed) == ["a"]
 
 
+async def test_who_was_woken_once_waits_after_further_failures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else, it would ask a server that is away again and again without a pause."""
+    monkeypatch.setattr(Backoff, "before_retry", lambda *_: PATIENCE * 10)
+    contact = Contact()
+    server = ScriptedServer(things=[page(), failure(503), failure(503), page()])
+    async with server.serving() as client:
+        contact.wake()
+        signals = Watcher(client, THINGS, FAST, contact).signals()
+        await first(signals, 3)
+        contact._wake()
+        await first(signals, 1)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(anext(signals), 0.1)
+
+    assert len(server.queries) == 3
+
+
+@pytest.mark.parametrize(
+    "back",
+    [[failure(503), page()], [page(), failure(503), watch(hold=True)]],
+    ids=["list", "watch"],
+)
+async def test_a_success_after_an_outage_wakes_the_others(back: list[Step]) -> None:
+    contact, server = Contact(), ScriptedServer(things=list(back))
+    async with server.serving() as client:
+        watcher = Watcher(client, THINGS, replace(FAST, silence=PATIENCE * 10), contact)
+
+        async def follow() -> None:
+            async for _ in watcher.signals():
+                pass
+
+        following = asyncio.ensure_future(follow())
+        await contact.wait(0, PATIENCE)
+        following.cancel()
+        await asyncio.wait({following})
+
+    assert contact.wakes == 1
+
+
 async def test_only_who_was_out_of_reach_tells_the_others_that_the_server_is_back() -> None:
     """Else, watches that end at once would let each other ask again without a pause."""
     contact = Contact()
@@ -184,7 +236,7 @@ async def test_the_waits_get_longer_if_an_api_comes_and_goes(waits: list[int]) -
 
 
 async def test_after_a_success_the_waits_may_begin_anew_once_more(waits: list[int]) -> None:
-    outage = [failure(503), failure(503), failure(500)]
+    outage = [failure(500), failure(500), failure(403)]
     works, goes_on = (watch(event("ADDED", obj("a", version))) for version in "23")
     server = ScriptedServer(things=[*outage, page(), works, *outage, goes_on])
 

@@ -31,7 +31,7 @@ async def reading(*script: Step, namespace: str = "jhub") -> AsyncIterator[Accou
     """Accounts that read the servers of a scripted API server."""
     server = ScriptedServer(pods=list(script))
     async with server.serving():
-        accounts = Accounts(server.configuration, namespace, lambda: METER)
+        accounts = Accounts(server.configuration, namespace, lambda: METER, Contact())
         accounts.following.start()
         try:
             await accounts.following.live(PATIENCE)
@@ -149,7 +149,7 @@ async def test_pods_that_cannot_be_read_cannot_be_counted(script: list[Step], wh
     ],
 )
 def test_pods_that_may_have_changed_cannot_be_counted(health: Health, why: str) -> None:
-    accounts = Accounts(ScriptedServer().configuration, "jhub", lambda: METER)
+    accounts = Accounts(ScriptedServer().configuration, "jhub", lambda: METER, Contact())
     accounts.following.health = lambda: health  # type: ignore[method-assign]
 
     assert accounts.trouble() == f"the servers' pods can't be read: {why}"
@@ -157,7 +157,7 @@ def test_pods_that_may_have_changed_cannot_be_counted(health: Health, why: str) 
 
 async def test_nothing_can_be_counted_before_reading_begins() -> None:
     server = ScriptedServer()
-    accounts = Accounts(server.configuration, "jhub", lambda: METER)
+    accounts = Accounts(server.configuration, "jhub", lambda: METER, Contact())
 
     assert "nothing is read yet" in accounts.trouble()
 
@@ -176,6 +176,6 @@ async def test_one_pod_that_cannot_be_understood_is_named(broken: dict[str, obje
 def test_only_the_hub_s_namespace_is_read_unless_each_user_has_one(
     namespace: str, path: str
 ) -> None:
-    accounts = Accounts(ScriptedServer().configuration, namespace, lambda: METER)
+    accounts = Accounts(ScriptedServer().configuration, namespace, lambda: METER, Contact())
 
     assert accounts.following._reflector.kind.path == path

@@ -48,7 +48,7 @@ class StillView(ClusterView):
         super().__init__(kinds=())
         for scaling in SCALING_KINDS:
             self.autoscalers.mark_known(scaling.name)
-        self.events = FedEvents(_no_server, Backoff(), self.wake)
+        self.events = FedEvents(_no_server, Backoff(), self.wake, self.contact)
         self.now: Health = Live(0.5)
         self.touch = True
         self.state.mark_known("Node")
