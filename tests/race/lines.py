@@ -30,9 +30,6 @@ _HOLD_SECONDS = 1.5
 """How long a server runs, on average."""
 _LINES = 60
 """How much of the hub's log is shown about those who never get a server."""
-
-_NAME = re.compile(r"p\d{3}")
-"""Who takes part; the hub has an administrator too."""
 _CLOSERS = 3
 """One in so many people closes the page now and then, in the race about that."""
 
@@ -65,6 +62,14 @@ class LineRace:
     def closers(self, names: Sequence[str]) -> Sequence[str]:
         """Those whose pages are closed now and then; others may go ahead of them meanwhile."""
         return names[::_CLOSERS] if self.wish == "here" else ()
+
+    def pages(
+        self, stage: LineStage, names: Sequence[str], dice: random.Random
+    ) -> AbstractContextManager[Callable[[str], object]]:
+        """Return what opens the page of somebody who has joined, as a browser does."""
+        if self.wish != "here":
+            return nullcontext(lambda _name: None)
+        return open_pages(stage.hub.url, self.closers(names), dice)
 
 
 @dataclass
@@ -133,22 +138,12 @@ def cutting(stage: LineStage, dice: random.Random) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def closing_pages(stage: LineStage, dice: random.Random) -> Iterator[None]:
-    """Let one person in three close the page now and then."""
-    names = sorted(name for name in _servers(stage) if _NAME.fullmatch(name))
-    close = names[::_CLOSERS]
-    stay = [name for name in names if name not in close]
-    with open_pages(stage.hub.url, stay, close, dice):
-        yield
-
-
 LINE_RACES = (
     LineRace("in line, undisturbed"),
     LineRace("in line, watches cut", cutting),
     LineRace("in line, API server restarted", without_the_api_server, idle=_RECOVERY_SECONDS),
     LineRace("in line, hub restarted", restarting, loses=True, idle=_RECOVERY_SECONDS),
-    LineRace("in line, pages closed", closing_pages, wish="here"),
+    LineRace("in line, pages closed", wish="here"),
 )
 
 
@@ -161,11 +156,12 @@ def run(race: LineRace, stage: LineStage, people: int, seed: int) -> LineResult:
     called = partial(_called, stage, before)
     here = [name for name in names if name not in race.closers(names)]
     timeline = Timeline(stage.cluster, NAMESPACE, len(here))
-    with timeline.following():
+    with timeline.following(), race.pages(stage, names, dice) as open_page:
         for name in names:
             answer = stage.hub.start(name, race.options)
             if answer.status_code not in (201, 202):
                 result.wrong.append(f"{name} was answered {answer.status_code}: {answer.text}")
+            open_page(name)
         with race.trouble(stage, dice):
             _serve_all(stage, race, names, called, dice, result)
     result.seconds = time.monotonic() - began

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
+from queue import SimpleQueue
 
 import aiohttp
 
@@ -20,46 +22,48 @@ _RECONNECT_SECONDS = 0.2
 
 @contextmanager
 def open_pages(
-    hub_url: str, stay: Sequence[str], close: Sequence[str], dice: random.Random
-) -> Iterator[None]:
-    """Keep everybody's page open while the block lasts; some people *close* it now and then."""
-    over = threading.Event()
-    with beside(lambda: asyncio.run(_pages(hub_url, stay, close, dice, over)), over):
-        yield
+    hub_url: str, closers: Container[str], dice: random.Random
+) -> Iterator[Callable[[str], None]]:
+    """Yield what opens somebody's page, for as long as the block lasts.
+
+    The *closers* close it now and then.
+    """
+    opened = SimpleQueue[str | None]()
+    with beside(lambda: asyncio.run(_pages(hub_url, opened, closers, dice)), threading.Event()):
+        try:
+            yield opened.put
+        finally:
+            opened.put(None)
 
 
 async def _pages(
-    hub_url: str,
-    stay: Sequence[str],
-    close: Sequence[str],
-    dice: random.Random,
-    over: threading.Event,
+    hub_url: str, opened: SimpleQueue[str | None], closers: Container[str], dice: random.Random
 ) -> None:
     headers = {"Authorization": f"token {API_TOKEN}", "Accept": "text/event-stream"}
     connector, never = aiohttp.TCPConnector(limit=0), aiohttp.ClientTimeout(total=None)
-    async with aiohttp.ClientSession(
-        headers=headers, connector=connector, timeout=never
-    ) as session:
-        users = f"{hub_url}/hub/api/users"
-        pages = [_page(session, f"{users}/{name}") for name in stay]
-        for name in close:
-            times = dice.uniform(*_OPEN_SECONDS), dice.uniform(*_CLOSED_SECONDS)
-            pages.append(_now_and_then(session, f"{users}/{name}", *times))
-        async with asyncio.TaskGroup() as group:  # a page that fails must not just be gone
-            tasks = [group.create_task(it) for it in pages]
-            await asyncio.to_thread(over.wait)
-            for task in tasks:
-                task.cancel()
+    async with (
+        aiohttp.ClientSession(headers=headers, connector=connector, timeout=never) as session,
+        asyncio.TaskGroup() as group,  # a page that fails must not just be gone
+    ):
+        tasks = []
+        while name := await asyncio.to_thread(opened.get):
+            page = partial(_page, session, f"{hub_url}/hub/api/users/{name}")
+            if name in closers:
+                times = dice.uniform(*_OPEN_SECONDS), dice.uniform(*_CLOSED_SECONDS)
+                page = partial(_now_and_then, page, *times)
+            tasks.append(group.create_task(page()))
+        for task in tasks:
+            task.cancel()
 
 
 async def _now_and_then(
-    session: aiohttp.ClientSession, user: str, is_open: float, is_closed: float
+    page: Callable[[], Awaitable[None]], is_open: float, is_closed: float
 ) -> None:
     """Have a page open for some seconds, and closed for some, again and again."""
     while True:
         with suppress(TimeoutError):
             async with asyncio.timeout(is_open):
-                await _page(session, user)
+                await page()
         await asyncio.sleep(is_closed)
 
 
