@@ -87,7 +87,8 @@ class FormGate:
         try:
             await decide(self._spawner, choice, examine, admission)
         except Refusal as refusal:
-            one_request.check(self._spawner)
             can_wait = partial(may_wait, self._spawner, choice)
-            if wish is Wish.NOT or not await offers_line(refusal, can_wait):
+            goes_on = wish is not Wish.NOT and await offers_line(refusal, can_wait)
+            one_request.check(self._spawner)
+            if not goes_on:
                 raise

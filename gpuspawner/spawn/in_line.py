@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from functools import partial
 from math import inf
 
+from tornado import web
+
 from gpuspawner import messages
 from gpuspawner.compat import kubespawner, people, waiting
 from gpuspawner.form.addresses import line
@@ -119,12 +121,12 @@ class InLine:
 
     async def _may_wait(self, asked: Choice, refusal: Refusal) -> bool:
         """Whether a refused start waits; who has a place keeps it for as long as in line."""
-        may = lets_stay(refusal) if self._has_place else self._may_join(asked, refusal)
-        return may and await may_wait(self._spawner, asked)
-
-    def _may_join(self, asked: Choice, refusal: Refusal) -> bool:
+        decide = partial(self._runtime.preflight.check, asked.proposal)
         try:
-            return lets_join(refusal, partial(self._runtime.preflight.check, asked.proposal))
+            may = lets_stay(refusal) if self._has_place else lets_join(refusal, decide)
+            return may and await may_wait(self._spawner, asked)
+        except (Refusal, web.HTTPError):
+            raise
         except Exception:  # the refusal is right even so
             name = log_name(self._spawner)
             self._spawner.log.exception("No decision whether %s may wait in line", name)
@@ -219,9 +221,9 @@ class InLine:
                 if self._leaves and not called.done():  # since the last call
                     called.set_exception(left())
                 while not called.done():
-                    if place.wish is Wish.HERE:
-                        self._mind(ticket)
                     self._tell(ticket, choice, place, limited)
+                    if place.wish is Wish.HERE:
+                        self._mind(ticket)  # who is back may be called in this moment
                     await asyncio.wait({called}, timeout=_LOOK_SECONDS)
                 called.result()
                 waiting.begin_now(self._spawner)

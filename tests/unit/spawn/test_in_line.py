@@ -16,6 +16,7 @@ from gpuspawner.messages import Message
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import Decision, Reason
 from gpuspawner.queue.kept import KeptPlace, Wish
+from gpuspawner.queue.ticket import Ticket
 from gpuspawner.spawn import in_line
 from gpuspawner.spawn.admitting import Admitted, Admitting
 from gpuspawner.spawn.refusal import Refusal
@@ -139,6 +140,29 @@ async def test_an_open_page_keeps_the_place_and_a_visit_begins_the_time_anew(
     await asyncio.sleep(0.02)
     assert alice.place.is_on
     alice.start.cancel()
+
+
+async def test_who_comes_back_when_there_is_room_is_served(
+    waiting: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice, aside = await waiting("here"), asyncio.Event()
+    line = alice.hub.runtime(alice.spawner).preflight.line
+    step_aside = line.step_aside
+
+    def note(ticket: Ticket) -> None:
+        step_aside(ticket)
+        aside.set()
+
+    monkeypatch.setattr(line, "step_aside", note)
+    alice.place._seen -= in_line.RELOAD_SECONDS + 1
+    await asyncio.wait_for(aside.wait(), 5)
+    alice.hub.view.remove_pod("x")
+    await settle()
+    assert alice.place.is_on
+
+    alice.place.see()
+
+    await asyncio.wait_for(alice.start, 5)
 
 
 async def test_a_server_that_needs_no_page_waits_without_one(waiting: Callable[..., Any]) -> None:
