@@ -1,6 +1,7 @@
 """The first gate, for a form or a query: the hub shows its refusal on the form."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 
 from jupyterhub.utils import maybe_future
@@ -20,7 +21,7 @@ from gpuspawner.spawn import (
 from gpuspawner.spawn.decisions import decide, may_wait
 from gpuspawner.spawn.host import Host
 from gpuspawner.spawn.locale import set_locale
-from gpuspawner.spawn.policing import Policing
+from gpuspawner.spawn.policing import LIMIT, Policing
 from gpuspawner.spawn.reasons_to_wait import offers_line
 from gpuspawner.spawn.refusal import Refusal, reporting
 from gpuspawner.spawn.source import Choice
@@ -70,12 +71,24 @@ class FormGate:
             one_request.check(self._spawner)
             choice = await self._sources.resolve(wishes.without(raw, self._runtime.queue))
             one_request.check(self._spawner)
-            await self._policing.examine(choice)
             wish = wish if self._runtime.queue.is_on else Wish.NOT
+            await self._ask_policies(choice, wish)
             if self._spawner.preflight == ENFORCE:
                 await self._examine(choice, wish)
             one_request.go_on(self._spawner)
             return choice.options if wish is Wish.NOT else {**choice.options, OPTION: wish.value}
+
+    async def _ask_policies(self, choice: Choice, wish: Wish) -> None:
+        """Refuse what policies deny; who wants to wait in line may wait for a limit."""
+        try:
+            await self._policing.examine(choice)
+        except Refusal as refusal:
+            if refusal.slug != LIMIT or not await may_wait(self._spawner, choice):
+                raise
+            if wish is Wish.NOT:
+                ahead = self._runtime.preflight.line.ahead_of(choice.proposal)
+                refusal.on_form = replace(refusal.on_form, place=ahead + 1)
+                raise
 
     async def _examine(self, choice: Choice, wish: Wish) -> None:
         """Refuse a choice that can't start, unless another request has started the server.

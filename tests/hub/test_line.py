@@ -97,13 +97,36 @@ def test_without_a_line_there_is_no_such_option(
         assert "wait" in answer.json()["message"]
 
 
+ONE_GPU_FOR_ALL = """
+c.GPUSpawner.policies = {"course": {"groups": ["course"], "gpus_per_group": 1}}
+c.JupyterHub.load_groups = {"course": {"users": ["ann", "ben"]}}
+"""
+
+
+def test_a_form_offers_to_wait_for_a_limit_that_others_use_up(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(t4_nodes(2, 1))
+    with start_gpu_hub(WITH_A_LINE + ONE_GPU_FOR_ALL) as hub:
+        hub.start_until_ready("ann")
+        ben = hub.person("ben")
+        refused = ben.submit({"accelerator": "t4"})
+        assert refused.status == 409
+        assert refused.buttons("wait") == ["1"]
+        assert "You would be the first in line." in refused.text
+
+        assert ben.submit({"accelerator": "t4", "wait": "1"}, redirects=False).status == 302
+        assert "Your place in line is kept until then." in told(hub, "ben")
+
+        hub.stop("ann")
+        hub.until_ready("ben")
+
+
 def test_a_limit_that_others_use_up_is_waited_for_in_line(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
-    policies = 'c.GPUSpawner.policies = {"course": {"groups": ["course"], "gpus_per_group": 1}}\n'
-    groups = 'c.JupyterHub.load_groups = {"course": {"users": ["ann", "ben"]}}\n'
     add_nodes(t4_nodes(2, 1))
-    with start_gpu_hub(WITH_A_LINE + policies + groups) as hub:
+    with start_gpu_hub(WITH_A_LINE + ONE_GPU_FOR_ALL) as hub:
         hub.start_until_ready("ann")
         assert hub.start("ben", WAITING).status_code == 202
         assert "Your place in line is kept until then." in told(hub, "ben")
