@@ -40,8 +40,8 @@ class RequestError(Exception):
     Attributes:
         status: The HTTP status (for an ERROR event, its code); None if there was no answer.
         retry_after: Seconds that the server asked to wait, at most 60; 0 if it didn't ask.
-        is_away: Whether the server is out of reach: no answer began, or it is like that of a proxy
-            in front of the server.
+        is_away: Whether the server is out of reach: no answer began, for whatever reason, or the
+            answer is like that of a proxy in front of the server.
     """
 
     def __init__(

@@ -55,7 +55,7 @@ class Backoff:
 class Retries:
     """The waits of one watcher, longer with each failure in a row.
 
-    They begin anew whenever all watchers of the server are woken: it may be back.
+    If the server was out of reach, they begin anew when all its watchers are woken.
     """
 
     def __init__(self, backoff: Backoff, contact: Contact) -> None:
@@ -70,18 +70,22 @@ class Retries:
     def begin(self) -> None:
         """Note that a request begins."""
         if self._wakes != self._contact.wakes:
-            self._wakes, self._failures = self._contact.wakes, 0
+            self._wakes = self._contact.wakes
+            if self._is_out_of_reach:
+                self._is_out_of_reach, self._failures = False, 0
 
     def reach(self) -> None:
         """Note that the server has answered, whatever it says."""
         if self._is_out_of_reach:
-            self._is_out_of_reach = False
-            self._contact.wake()
+            if self._wakes == self._contact.wakes:  # else, another has been faster
+                self._contact.wake()
             self.begin()
+            self._is_out_of_reach = False
 
     def succeed(self) -> None:
         """Note that the server has sent what was asked for."""
         self._failures, self._hurried = 0, -math.inf
+        self._wakes = self._contact.wakes
 
     def fail(self, error: RequestError) -> None:
         """Count a failure."""
@@ -98,9 +102,7 @@ class Retries:
             self._failures = min(self._failures, 1)
 
     async def wait(self, error: RequestError) -> None:
-        """Wait after a failure; only a wait that the server has asked for isn't cut short."""
+        """Wait after a failure: as long as the server asks, and then for the rest or a wake."""
         seconds = self._backoff.before_retry(self._failures)
-        if error.retry_after:
-            await asyncio.sleep(max(error.retry_after, seconds))
-        else:
-            await self._contact.wait(self._wakes, seconds)
+        await asyncio.sleep(error.retry_after)
+        await self._contact.wait(self._wakes, seconds - error.retry_after)

@@ -30,7 +30,7 @@ _FORBIDDEN, _ABSENT = 403, 404
 # has read RBAC's objects, and answers 503 until it has all paths (pkg/util/notfoundhandler of
 # k8s.io/apiserver).
 _SAYS_NOTHING = frozenset({401, _FORBIDDEN, 429, 502, 503, 504})
-# A server that answers with an error so many times in a row may not know the version at all: its
+# A server that answers with so many errors, and no success, may not know the version at all: its
 # data was restored from an older copy, say. A server that doesn't answer hasn't lost history.
 _MOST_ERRORS = 10
 # Seconds. A watch that ends sooner without an event is a failure: asking again at once would be a
@@ -161,9 +161,10 @@ class Watcher:
         return error.status in (_ABSENT, GONE) or self._asks_in_vain(error)
 
     def _asks_in_vain(self, error: RequestError) -> bool:
-        """Whether the server has answered with an error again and again.
+        """Whether the server has answered with an error again and again since a success.
 
-        Only at every tenth: if lists work and watches don't, each list costs time again.
+        This is true of every tenth error only: if lists work and watches don't, each list costs
+        time again.
         """
         if error.status is None or error.is_away:
             return False

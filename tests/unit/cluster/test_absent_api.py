@@ -58,7 +58,7 @@ async def test_an_api_stays_absent_while_the_server_is_away(away: list[Step]) ->
     """A proxy answers for a server that is away; a host that is off answers nothing."""
     server = ScriptedServer(things=[failure(404), *away, failure(404)])
 
-    signals = await signals_of(server, 4, replace(FAST, page=0.1, doubt=0.0))
+    signals = await signals_of(server, 4, replace(FAST, page=0.5, doubt=0.0))
 
     assert gaps(*signals) == [True, False, False, True]
 
@@ -109,7 +109,7 @@ async def test_an_api_whose_collection_never_answers_is_not_absent_once_discover
     """A webhook of its own may hang; discovery asks none."""
     scripts = {"nodepools": [failure(404), away, away], "v1": [failure(404), raw(b"{}")]}
     async with ScriptedServer(**scripts).serving() as client:
-        watcher = Watcher(client, NODE_POOLS, replace(FAST, page=0.1))
+        watcher = Watcher(client, NODE_POOLS, replace(FAST, page=0.5))
         _, still_absent, there = await first(watcher.signals(), 3)
 
     assert isinstance(still_absent, Lost)
@@ -131,7 +131,7 @@ async def test_an_api_that_is_there_is_not_looked_for_in_discovery_during_an_out
 async def test_an_api_whose_collection_never_answers_is_unknown_if_discovery_fails() -> None:
     scripts = {"nodepools": [failure(404), silence()], "v1": [failure(500)]}
     async with ScriptedServer(**scripts).serving() as client:
-        watcher = Watcher(client, NODE_POOLS, replace(FAST, page=0.1))
+        watcher = Watcher(client, NODE_POOLS, replace(FAST, page=0.5))
         _, unknown = await first(watcher.signals(), 2)
 
     assert gaps(unknown) == [True]
@@ -148,7 +148,7 @@ async def test_an_api_is_not_absent_any_more_once_the_server_answers_otherwise(
     """Karpenter may just have been installed, and work badly: its nodes may come."""
     server = ScriptedServer(things=[failure(404), answer, *[cut()] * 2, *[failure(503)] * 9])
 
-    signals = await signals_of(server, 6, replace(FAST, page=0.1))
+    signals = await signals_of(server, 6, replace(FAST, page=0.5))
 
     assert all(gaps(*signals))
 

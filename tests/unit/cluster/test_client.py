@@ -109,7 +109,7 @@ async def test_a_server_that_never_begins_to_answer_is_away() -> None:
     async with server.serving() as client:
         for is_away in (True, False):
             with pytest.raises(RequestError) as caught:
-                async with client.get("/things", {}, 0.1) as response:
+                async with client.get("/things", {}, 0.5) as response:
                     await response.read()
             assert (caught.value.status, caught.value.is_away) == (None, is_away)
 

@@ -7,6 +7,7 @@ import pytest
 from aiohttp import web
 
 from gpuspawner.cluster.contact import Contact
+from gpuspawner.cluster.kinds import Kind
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.watch import Lost, Watcher
 from tests.unit.cluster.scripted import (
@@ -130,7 +131,7 @@ async def test_when_the_server_is_back_for_one_kind_all_ask_again(
     contact = Contact()
     server = ScriptedServer(things=[*away, page(obj("a"))])
     async with server.serving() as client:
-        signals = Watcher(client, THINGS, replace(FAST, page=0.1), contact).signals()
+        signals = Watcher(client, THINGS, replace(FAST, page=0.5), contact).signals()
         assert isinstance(await anext(signals), Lost)
 
         again = asyncio.ensure_future(anext(signals))
@@ -176,6 +177,90 @@ async def test_who_was_woken_once_waits_after_further_failures(
             await asyncio.wait_for(anext(signals), 0.1)
 
     assert len(server.queries) == 3
+
+
+async def test_one_outage_wakes_all_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second wake would let those ask again that are forbidden or absent for good."""
+    monkeypatch.setattr("gpuspawner.cluster.contact._BETWEEN_WAKES", 0.0)
+    contact, back = Contact(), [failure(503), page(), watch(hold=True)]
+    server = ScriptedServer(things=list(back), others=list(back))
+    patient = replace(FAST, first_retry=PATIENCE, last_retry=PATIENCE, silence=PATIENCE)
+    async with server.serving() as client:
+        things, others = (
+            Watcher(client, Kind("Pod", path), patient, contact).signals()
+            for path in ("/things", "/others")
+        )
+        await first(things, 1)
+        await first(others, 1)
+        contact.wake()
+        await first(things, 2)
+        await first(others, 2)
+
+    assert contact.wakes == 1
+
+
+async def test_who_is_answered_after_another_wakes_nobody_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gpuspawner.cluster.contact._BETWEEN_WAKES", 0.0)
+    contact = Contact()
+
+    async def answer_second(request: web.Request) -> web.StreamResponse:
+        contact.wake()  # another was answered while this request was on its way
+        return await page()(request)
+
+    server = ScriptedServer(things=[failure(503), answer_second])
+    async with server.serving() as client:
+        await first(Watcher(client, THINGS, FAST, contact).signals(), 3)
+
+    assert contact.wakes == 1
+
+
+async def test_a_wake_shortens_no_waits_for_what_is_forbidden(waits: list[int]) -> None:
+    """It is asked for once more, and then as seldom as before."""
+    contact = Contact()
+    server = ScriptedServer(things=[failure(403)] * 6)
+    async with server.serving() as client:
+        signals = Watcher(client, THINGS, FAST, contact).signals()
+        await first(signals, 3)
+        contact.wake()
+        await first(signals, 2)
+
+    assert waits == [1, 2, 3, 4]
+
+
+async def test_a_watch_that_breaks_is_not_opened_again_at_once_because_of_an_old_wake(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Many hubs must not reach a restarting API server in step."""
+    monkeypatch.setattr(Backoff, "before_retry", lambda *_: PATIENCE * 10)
+    contact = Contact()
+
+    async def wake(request: web.Request) -> web.StreamResponse:
+        contact.wake()
+        return await watch(event("ADDED", obj("a", "2")), hold=True)(request)
+
+    server = ScriptedServer(things=[page(), wake])
+    async with server.serving() as client:
+        signals = Watcher(client, THINGS, replace(FAST, silence=0.2), contact).signals()
+        await first(signals, 4)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(anext(signals), 0.2)
+
+
+async def test_a_wait_that_the_server_asks_for_is_cut_short_only_beyond_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Backoff, "before_retry", lambda *_: PATIENCE * 10)
+    contact, began = Contact(), asyncio.get_running_loop().time()
+    server = ScriptedServer(things=[failure(429, **{"Retry-After": "1"}), page()])
+    async with server.serving() as client:
+        signals = Watcher(client, THINGS, FAST, contact).signals()
+        await first(signals, 1)
+        contact.wake()
+        await first(signals, 1)
+
+    assert asyncio.get_running_loop().time() - began >= 1
 
 
 @pytest.mark.parametrize(
