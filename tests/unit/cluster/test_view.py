@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from aiohttp import web
 
 from gpuspawner.cluster.health import Live, Reading
 from gpuspawner.cluster.kinds import NODES, PODS, Kind
@@ -206,9 +207,16 @@ async def test_an_optional_kind_is_unknown_while_its_changes_may_have_been_misse
 ) -> None:
     monkeypatch.setattr("gpuspawner.cluster.health.REREAD_SECONDS", 0.2)
     claims = Kind("PersistentVolumeClaim", "/api/v1/claims", required=False)
-    script = [page(obj("claim", namespace="jhub")), failure(410), *[failure(500)] * 1000]
+    is_read = asyncio.Event()
+
+    async def forget(request: web.Request) -> web.StreamResponse:
+        await is_read.wait()
+        return await failure(410)(request)
+
+    script = [page(obj("claim", namespace="jhub")), forget, *[failure(500)] * 1000]
     async with viewing((NODES, PODS, claims), claims=script) as (view, _):
         assert await view.first_list(PATIENCE)
+        is_read.set()
         await until(view, lambda: not view.state.known("PersistentVolumeClaim"))
 
         await until(view, lambda: isinstance(view.health(), Live))
