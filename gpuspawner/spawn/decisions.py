@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from kubernetes_asyncio.client.rest import ApiException
+from tornado import web
 
 from gpuspawner import messages, runtime
 from gpuspawner.admission.dry_run import Admission
@@ -114,7 +115,22 @@ async def _refusal(spawner: Host, choice: Choice, refuse: Refuse, admission: Adm
 
 
 async def may_wait(spawner: Host, choice: Choice) -> bool:
-    """Whether the owner of a server may wait in line for it."""
+    """Whether the owner of a server may wait in line for it.
+
+    Raises:
+        Refusal: The administrator's function of policies fails.
+    """
+    try:
+        return await _may_wait(spawner, choice)
+    except (Refusal, web.HTTPError):
+        raise
+    except Exception:  # a refusal is right even without a line
+        name = log_name(spawner)
+        spawner.log.exception("Finding out whether %s may wait in line failed", name)
+        return False
+
+
+async def _may_wait(spawner: Host, choice: Choice) -> bool:
     current = runtime.current(spawner)
     accelerator, rules = choice.proposal.grant.accelerator, current.queue
     if choice.proposal.queue:  # Kueue's line is enough

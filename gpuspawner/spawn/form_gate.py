@@ -83,7 +83,9 @@ class FormGate:
         try:
             await self._policing.examine(choice)
         except Refusal as refusal:
-            if refusal.slug != LIMIT or not await may_wait(self._spawner, choice):
+            may = refusal.slug == LIMIT and await may_wait(self._spawner, choice)
+            one_request.check(self._spawner)
+            if not may:
                 raise
             if wish is Wish.NOT:
                 ahead = self._runtime.preflight.line.ahead_of(choice.proposal)

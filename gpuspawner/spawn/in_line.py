@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from functools import partial
 from math import inf
 
-from tornado import web
-
 from gpuspawner import messages
 from gpuspawner.compat import kubespawner, people, waiting
 from gpuspawner.form.addresses import line
@@ -121,12 +119,12 @@ class InLine:
 
     async def _may_wait(self, asked: Choice, refusal: Refusal) -> bool:
         """Whether a refused start waits; who has a place keeps it for as long as in line."""
-        decide = partial(self._runtime.preflight.check, asked.proposal)
+        may = lets_stay(refusal) if self._has_place else self._may_join(asked, refusal)
+        return may and await may_wait(self._spawner, asked)
+
+    def _may_join(self, asked: Choice, refusal: Refusal) -> bool:
         try:
-            may = lets_stay(refusal) if self._has_place else lets_join(refusal, decide)
-            return may and await may_wait(self._spawner, asked)
-        except (Refusal, web.HTTPError):
-            raise
+            return lets_join(refusal, partial(self._runtime.preflight.check, asked.proposal))
         except Exception:  # the refusal is right even so
             name = log_name(self._spawner)
             self._spawner.log.exception("No decision whether %s may wait in line", name)

@@ -69,7 +69,7 @@ class LineRace:
         """Return what opens the page of somebody who has joined, as a browser does."""
         if self.wish != "here":
             return nullcontext(lambda _name: None)
-        return open_pages(stage.hub.url, self.closers(names), dice)
+        return open_pages(stage.hub.url, self.closers(names), random.Random(dice.random()))
 
 
 @dataclass
