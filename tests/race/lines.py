@@ -158,7 +158,7 @@ def run(race: LineRace, stage: LineStage, people: int, seed: int) -> LineResult:
     timeline = Timeline(stage.cluster, NAMESPACE, len(here))
     with timeline.following(), race.pages(stage, names, dice) as open_page:
         for name in names:
-            answer = stage.hub.start(name, race.options)
+            answer = wait_for(partial(_asked, stage, name, race))
             if answer.status_code not in (201, 202):
                 result.wrong.append(f"{name} was answered {answer.status_code}: {answer.text}")
             open_page(name)
@@ -175,6 +175,15 @@ def run(race: LineRace, stage: LineStage, people: int, seed: int) -> LineResult:
         with unless_gone():
             stage.cluster.api.delete(f"{_PODS}/{pod['metadata']['name']}", 0)
     return result
+
+
+def _asked(stage: LineStage, name: str, race: LineRace) -> requests.Response | None:
+    """Ask for a server; None if the hub lets no more people start right now.
+
+    While contact with the cluster is lost, those who ask wait at the gate, not in line.
+    """
+    answer = stage.hub.start(name, race.options)
+    return None if answer.status_code == requests.codes.too_many_requests else answer
 
 
 def _serve_all(
