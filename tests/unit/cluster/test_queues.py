@@ -59,6 +59,20 @@ async def test_without_kueue_there_are_no_queues_until_it_is_installed(
         await view.stop()
 
 
+async def test_a_hub_that_starts_during_an_outage_learns_of_kueue_once_the_server_is_back() -> None:
+    """Else, it would ask again only a minute later."""
+    server = ScriptedServer(**kueue(**{"kueue.x-k8s.io": [failure(503), preferring("v1beta2")]}))
+    async with server.serving():
+        view = ClusterView(server.configuration, kinds=(), backoff=FAST, queue_api=KUEUE_API)
+        view.start()
+        await until(view, lambda: view._queues._is_asked)
+
+        view.contact.wake()
+
+        await until(view, lambda: view.queues.knows_quotas)
+        await view.stop()
+
+
 async def test_after_an_update_that_takes_the_old_version_away_the_new_one_is_followed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
