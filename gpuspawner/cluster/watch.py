@@ -128,8 +128,8 @@ class Watcher:
         hangs may never answer. Discovery asks no webhook, and is open to everyone who has logged in
         (ClusterRole system:discovery).
         """
-        says_nothing = error.status == _FORBIDDEN or (self._is_absent and error.is_away)
-        if not says_nothing or not self._kind.api:
+        leaves_open = error.status == _FORBIDDEN or (self._is_absent and error.is_away)
+        if not leaves_open or not self._kind.api:
             return None
         try:
             async with self._client.get(self._kind.api, {}, self._backoff.page):
@@ -161,9 +161,9 @@ class Watcher:
         return error.status in (_ABSENT, GONE) or self._asks_in_vain(error)
 
     def _asks_in_vain(self, error: RequestError) -> bool:
-        """Whether the server has answered with an error again and again since a success.
+        """Count an error, and return whether the server has answered with many since a success.
 
-        This is true of every tenth error only: if lists work and watches don't, each list costs
+        This is so at every tenth error only: if lists work and watches don't, each list costs
         time again.
         """
         if error.status is None or error.is_away:
