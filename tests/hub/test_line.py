@@ -103,37 +103,36 @@ c.JupyterHub.load_groups = {"course": {"users": ["ann", "ben"]}}
 """
 
 
-def test_a_form_offers_to_wait_for_a_limit_that_others_use_up(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
-) -> None:
+@pytest.fixture
+def course(start_gpu_hub: StartGPUHub, add_nodes: AddNodes) -> Iterator[RunningHub]:
+    """A hub with two GPUs, on which Ann has the only one that her course may have."""
     add_nodes(t4_nodes(2, 1))
-    with start_gpu_hub(WITH_A_LINE + ONE_GPU_FOR_ALL) as hub:
-        hub.start_until_ready("ann")
-        ben = hub.person("ben")
-        refused = ben.submit({"accelerator": "t4"})
-        assert refused.status == 409
-        assert refused.buttons("wait") == ["1"]
-        assert "You would be the first in line." in refused.text
-
-        assert ben.submit({"accelerator": "t4", "wait": "1"}, redirects=False).status == 302
-        assert "Your place in line is kept until then." in told(hub, "ben")
-
-        hub.stop("ann")
-        hub.until_ready("ben")
+    with start_gpu_hub(WITH_A_LINE + ONE_GPU_FOR_ALL) as running:
+        running.start_until_ready("ann")
+        yield running
 
 
-def test_a_limit_that_others_use_up_is_waited_for_in_line(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
-) -> None:
-    add_nodes(t4_nodes(2, 1))
-    with start_gpu_hub(WITH_A_LINE + ONE_GPU_FOR_ALL) as hub:
-        hub.start_until_ready("ann")
-        assert hub.start("ben", WAITING).status_code == 202
-        assert "Your place in line is kept until then." in told(hub, "ben")
-        hub.start_until_ready("carol")
+def test_a_form_offers_to_wait_for_a_limit_that_others_use_up(course: RunningHub) -> None:
+    ben = course.person("ben")
+    refused = ben.submit({"accelerator": "t4"})
+    assert refused.status == 409
+    assert refused.buttons("wait") == ["1"]
+    assert "You would be the first in line." in refused.text
 
-        hub.stop("ann")
-        hub.until_ready("ben")
+    assert ben.submit({"accelerator": "t4", "wait": "1"}, redirects=False).status == 302
+    assert "Your place in line is kept until then." in told(course, "ben")
+
+    course.stop("ann")
+    course.until_ready("ben")
+
+
+def test_a_limit_that_others_use_up_is_waited_for_in_line(course: RunningHub) -> None:
+    assert course.start("ben", WAITING).status_code == 202
+    assert "Your place in line is kept until then." in told(course, "ben")
+    course.start_until_ready("carol")
+
+    course.stop("ann")
+    course.until_ready("ben")
 
 
 def test_who_loses_the_room_to_another_hub_is_back_at_the_old_place(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -11,22 +11,16 @@ import pytest
 from jupyterhub import orm
 from jupyterhub.utils import utcnow
 
-from gpuspawner import GPUSpawner
 from gpuspawner.messages import Message
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import Decision, Reason
 from gpuspawner.queue.kept import KeptPlace, Wish
-from gpuspawner.queue.ticket import Ticket
-from gpuspawner.spawn import in_line
 from gpuspawner.spawn.admitting import Admitted, Admitting
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.source import Choice
 from tests.unit.preflight.worlds import node, pod, proposal, settle
 from tests.unit.spawn.hubs import StillHub
 from tests.unit.spawn.waiters import FULL, Waiting
-
-LONG = 1000.0
-"""Seconds: longer than a place is kept."""
 
 
 async def test_a_start_waits_and_goes_on_with_its_options_alone(
@@ -117,72 +111,6 @@ async def test_who_leaves_is_refused_once_and_the_next_form_says_so(
     assert (await alice.refused()).slug == "left-line"
     assert "You have left the line." in await alice.spawner.get_options_form()
     assert len(alice.hub.runtime(alice.spawner).preflight.line) == 0
-
-
-async def test_who_is_away_for_too_long_loses_the_place(waiting: Callable[..., Any]) -> None:
-    alice = await waiting("here")
-    alice.place._seen -= LONG
-    assert (await alice.refused()).slug == "away-from-line"
-
-
-async def test_an_open_page_keeps_the_place_and_a_visit_begins_the_time_anew(
-    waiting: Callable[..., Any],
-) -> None:
-    alice = await waiting("here")
-    with alice.place.watched():
-        alice.place._seen -= LONG
-        for _ in range(3):
-            await asyncio.sleep(0.02)
-        assert alice.place.is_on
-    assert alice.place.is_on  # closing the page is the last visit
-    alice.place._seen -= LONG
-    alice.place.see()
-    await asyncio.sleep(0.02)
-    assert alice.place.is_on
-    alice.start.cancel()
-
-
-async def test_who_comes_back_when_there_is_room_is_served(
-    waiting: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alice, aside = await waiting("here"), asyncio.Event()
-    line = alice.hub.runtime(alice.spawner).preflight.line
-    step_aside = line.step_aside
-
-    def note(ticket: Ticket) -> None:
-        step_aside(ticket)
-        aside.set()
-
-    monkeypatch.setattr(line, "step_aside", note)
-    alice.place._seen -= in_line.RELOAD_SECONDS + 1
-    await asyncio.wait_for(aside.wait(), 5)
-    alice.hub.view.remove_pod("x")
-    await settle()
-    assert alice.place.is_on
-
-    alice.place.see()
-
-    await asyncio.wait_for(alice.start, 5)
-
-
-async def test_a_server_that_needs_no_page_waits_without_one(waiting: Callable[..., Any]) -> None:
-    alice = await waiting(True)
-    alice.place._seen -= LONG
-    await asyncio.sleep(0.02)
-    assert alice.place.is_on
-    alice.start.cancel()
-
-
-async def test_the_page_says_whether_it_has_to_stay_open(
-    waiting: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(in_line, "line", lambda _: "/hub/line")
-    for wish, says in (("here", "while this page is open"), (True, "You can close this page")):
-        alice = await waiting(wish)
-        event = await anext(alice.spawner.progress())
-        assert says in event["html_message"]
-        assert says not in event["message"]
-        alice.start.cancel()
 
 
 async def test_one_can_leave_even_if_nothing_can_be_found_instead(
@@ -336,29 +264,6 @@ async def test_who_has_a_place_keeps_it_if_a_node_goes_away_in_the_moment_of_the
     assert not alice.start.done()
     assert len(reservations) == 0
     alice.hub.view.put("Node", node("a", 1))
-    await asyncio.wait_for(alice.start, 5)
-
-
-class TellingItself(GPUSpawner):
-    """An administrator's class that tells how far a start is."""
-
-    async def progress(self) -> AsyncIterator[dict[str, Any]]:
-        yield {"progress": 50, "message": "Half-way."}
-
-
-async def test_a_server_whose_pages_nobody_can_see_needs_none(
-    hub_with: Callable[..., StillHub], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(in_line, "_LOOK_SECONDS", 0.01)
-    alice = Waiting(hub_with(*FULL), "here", TellingItself)
-    await alice.begin()
-    alice.place._seen -= LONG
-    await asyncio.sleep(0.02)
-    assert alice.place.is_on
-
-    alice.hub.view.remove_pod("x")
-
-    assert alice.start is not None
     await asyncio.wait_for(alice.start, 5)
 
 
