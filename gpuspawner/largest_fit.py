@@ -60,7 +60,7 @@ def largest_fits(
         return None
     try:
         filters = Filters(state, pod)
-        screen, wanted = filters.screen(), pod_requests(huge, state.rules)
+        screen, wanted = filters.screened(), pod_requests(huge, state.rules)
     except (QuantityError, SelectorError):
         return None
     if any(node.doubtful for node in screen.passing):

@@ -22,7 +22,7 @@ def candidates(state: ClusterState, pod: Pod | None) -> tuple[NodeInfo, ...]:
     if pod is None:
         return ()
     try:
-        return Filters(state, pod).screen().passing
+        return Filters(state, pod).screened().passing
     except (QuantityError, SelectorError):
         return ()
 

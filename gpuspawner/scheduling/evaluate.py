@@ -18,7 +18,8 @@ from .node_resources_fit import fits
 from .outcome import CouldHold, could_hold
 from .preemption import Preemption, preempt
 from .state import ClusterState
-from .static_filters import Screen, Unfit
+from .static_filters import Screened
+from .unfit_nodes import Unfit
 from .verdict import Outcome, Unknown, Verdict, Why
 
 _FEW = 0.25
@@ -111,7 +112,7 @@ def fits_on(
 
 class _Found(msgspec.Struct, frozen=True):
     nodes: int
-    screen: Screen | None
+    screen: Screened | None
     """None if one reason rejects the pod on every node."""
     feasible: tuple[str, ...] = ()
     uncertain: tuple[Unknown, ...] = ()
@@ -152,7 +153,7 @@ def _search(filters: Filters) -> _Found:
     state = filters.state
     if filters.rejected is not None:
         return _Found(len(state.nodes), None)
-    screen = filters.screen()
+    screen = filters.screened()
     doubtful: list[Unknown] = []
     feasible: list[str] = []
     for node in _candidates(filters):
@@ -179,7 +180,7 @@ def _candidates(filters: Filters) -> list[NodeInfo]:
 
 def _with_spare_devices(filters: Filters) -> Iterable[NodeInfo]:
     """Return the nodes that pass the static rules; not all of those that have no device left."""
-    screen, spare = filters.screen(), filters.state.spare.for_pod(filters.asked)
+    screen, spare = filters.screened(), filters.state.spare.for_pod(filters.asked)
     if spare is None or len(spare) >= len(screen.able) * _FEW:
         return screen.able
     return screen.passing_of(spare)
@@ -200,7 +201,7 @@ def _everywhere(filters: Filters) -> Mapping[str, Failures]:
     return dict.fromkeys(filters.state.nodes, rejected)
 
 
-def _unfit(filters: Filters, screen: Screen) -> Unfit:
+def _unfit(filters: Filters, screen: Screened) -> Unfit:
     simple = filters.simple and not filters.state.has_nominations
     if simple and filters.names is None:
         return screen.lacking(filters.asked)
@@ -211,7 +212,7 @@ def _unfit(filters: Filters, screen: Screen) -> Unfit:
     return unfit
 
 
-def _joined(filters: Filters, screen: Screen, unfit: Unfit) -> Mapping[str, Failures]:
+def _joined(filters: Filters, screen: Screened, unfit: Unfit) -> Mapping[str, Failures]:
     found = {**screen.failing, **unfit.failures}
     if filters.names is None:
         return found
@@ -247,7 +248,7 @@ def _refused(filters: Filters, found: _Found, unknown: tuple[Unknown, ...]) -> V
         unfit = _unfit(filters, screen)
         failures = _joined(filters, screen, unfit)
         if filters.names is None:
-            counts = unfit.reasons + Counter(screen.reasons)
+            counts = unfit.reasons + screen.reasons
         else:
             counts = Counter(fact.reason for facts in failures.values() for fact in facts)
         preemption, could = preempt(filters, unfit.freeable), could_hold(filters, screen)

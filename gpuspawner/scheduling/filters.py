@@ -33,7 +33,7 @@ from .priority import priority_of
 from .requests import PODS, Amounts, pod_requests
 from .rules import DEFAULT_SCHEDULER
 from .state import ClusterState
-from .static_filters import Judge, Screen
+from .static_filters import Screened, StaticRules
 from .taint_toleration import UNSCHEDULABLE, any_tolerates, untolerated
 from .volume_binding import Binding
 
@@ -80,7 +80,9 @@ class Filters:
         self.pods = pod_choice(pod, state.storage)
         """The pod's required affinity and anti-affinity."""
         self.binding = Binding(self.claims, state.storage, state.screening)
-        self._volumes_decide = bool(self.disks or self.claims.all or self.limits.needed)
+        self.places_volumes = bool(self.claims.all or self.limits.needed)
+        """Whether not every node can reach or attach the pod's volumes."""
+        self._volumes_decide = bool(self.disks or self.places_volumes)
         self.spread = self._spread()
         self.nearness = self._nearness()
         self.simple = not (self.ports or self._volumes_decide or self.spread or self.nearness)
@@ -99,19 +101,18 @@ class Filters:
         """Whether further pods on other nodes could make the pod fit."""
         return self.spread is not None or bool(self.pods.near)
 
-    def screen(self) -> Screen:
+    def screened(self) -> Screened:
         """Return the nodes, sorted by the static rules."""
         spec = self.pod.spec
-        devices = tuple(item for item in self.asked if "/" in item[0])
         affinity = spec.affinity.node_affinity if spec.affinity else None
         signature = msgspec.msgpack.encode(
-            (spec.node_name, spec.node_selector, affinity, spec.tolerations, devices)
+            (spec.node_name, spec.node_selector, affinity, spec.tolerations, self._devices)
         )
-        return self.state.screening.screen(signature, self.state.nodes, self._judge, devices)
+        return self.state.screening.screened(signature, self.state.kinds, self._static_rules)
 
     def fixed_failure(self, node: NodeInfo) -> Failure | None:
         """Return why the static rules exclude a node; None if they don't."""
-        return self._judge()(node)
+        return self._static_rules().judge(node)
 
     def admits(self, node: NodeInfo) -> bool:
         """Return whether the pod fits on a node that passes the screen and has the resources."""
@@ -218,7 +219,11 @@ class Filters:
             and pod.key != mine
         )
 
-    def _judge(self) -> Judge:
+    @property
+    def _devices(self) -> node_resources_fit.Asked:
+        return tuple(item for item in self.asked if "/" in item[0])
+
+    def _static_rules(self) -> StaticRules:
         """Return the static rules: the first four plugins."""
         spec, choice = self.pod.spec, self.choice
         tolerations = tuple(spec.tolerations or ())
@@ -234,7 +239,10 @@ class Filters:
                 return taint
             return None if choice.matches(node.labels, node.name) else Unselected()
 
-        return judge
+        reads = choice.reads
+        if spec.node_name:
+            reads = reads._replace(names=reads.names | {spec.node_name})
+        return StaticRules(judge, reads, self._devices)
 
     def _spread(self) -> Spread | None:
         constraints = compile_constraints(self.pod)
@@ -245,7 +253,7 @@ class Filters:
         shape = tuple((c.topology_key, c.honor_affinity, c.honor_taints) for c in constraints)
         found = state.screening.kept(
             msgspec.msgpack.encode((shape, spec.node_selector, affinity, spec.tolerations)),
-            lambda: domains(constraints, self.pod, self.choice, state.nodes.values()),
+            lambda: domains(constraints, self.pod, self.choice, state.kinds),
         )
         namespace = self.pod.metadata.namespace
         return Spread(constraints, namespace, found, state.bound, self._assumed)

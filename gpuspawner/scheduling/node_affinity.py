@@ -1,12 +1,16 @@
 """Node affinity and nodeSelector: plugin NodeAffinity (v1.36.2)."""
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from gpuspawner.kube.meta import NodeSelector
 from gpuspawner.kube.pods import PodSpec
 
 from .labels import Labels, NodeTerm, compile_node_selector
+from .node_kinds import Reads
+
+_NO_VALUES: frozenset[str] = frozenset()
 
 CONFLICT = "pod affinity terms conflict"
 
@@ -26,6 +30,22 @@ class NodeChoice(NamedTuple):
         if self.terms is None:
             return True
         return any(term.matches(labels, name) for term in self.terms)
+
+    @property
+    def reads(self) -> Reads:
+        """What `matches` reads of a node."""
+        labels: dict[str, frozenset[str] | None] = {
+            key: frozenset((value,)) for key, value in self.labels.items()
+        }
+        terms = self.terms or ()
+        for requirement in chain.from_iterable(term.labels.requirements for term in terms):
+            known = labels.get(requirement.key, _NO_VALUES)
+            counts = requirement.operator in ("Gt", "Lt")
+            labels[requirement.key] = (
+                None if counts or known is None else known | requirement.values
+            )
+        names = frozenset(value for term in terms for _, _, value in term.fields)
+        return Reads(labels, names)
 
 
 def node_choice(spec: PodSpec) -> NodeChoice:

@@ -13,7 +13,7 @@ from .failures import Cordoned, Untolerated
 from .filters import Filters
 from .node_info import NodeInfo, PodInfo
 from .requests import PODS, Amounts, is_extended
-from .static_filters import Screen
+from .static_filters import Screened
 from .taint_toleration import untolerated
 
 AWAY_TAINTS = frozenset(
@@ -47,7 +47,7 @@ class CouldHold:
     """Nodes that also need to come back: uncordoned, ready, their devices healthy."""
 
 
-def could_hold(filters: Filters, screen: Screen) -> CouldHold:
+def could_hold(filters: Filters, screen: Screened) -> CouldHold:
     """Find the nodes that could hold the pod after a change."""
     busy = [n.name for n in screen.able if would_hold(filters, n, n.allocatable)]
     gone = [*screen.weak, *away(filters, screen)]
@@ -55,16 +55,14 @@ def could_hold(filters: Filters, screen: Screen) -> CouldHold:
     return CouldHold(tuple(busy), tuple(sorted(back)))
 
 
-def away(filters: Filters, screen: Screen) -> list[NodeInfo]:
+def away(filters: Filters, screen: Screened) -> list[NodeInfo]:
     """Find the nodes that pass the screen except for a cordon or a temporary taint."""
-    temporary = {facts for facts in screen.facts if _is_temporary(facts[0])}
-    if not temporary:
-        return []
-    nodes = filters.state.nodes
     return [
-        nodes[name]
-        for name, facts in screen.failing.items()
-        if facts in temporary and _selected(filters, nodes[name])
+        node
+        for (failure,), nodes in screen.excluded.items()
+        if _is_temporary(failure)
+        for node in nodes
+        if _selected(filters, node)
     ]
 
 
@@ -83,7 +81,7 @@ def would_hold(filters: Filters, node: NodeInfo, allocatable: Amounts) -> bool:
         and volume_restrictions.in_use(filters.disks, _staying(node.claimants)) is not None
     ):
         return False
-    if filters.pod.spec.volumes and _never_reaches(filters, node):
+    if filters.places_volumes and _never_reaches(filters, node):
         return False
     if filters.spread is not None and filters.spread.missing_label(node):
         return False

@@ -13,6 +13,7 @@ from .failures import Failure, NoTopology, Uneven
 from .labels import NOTHING, Labels, Requirement, Selector, compile_selector
 from .node_affinity import NodeChoice
 from .node_info import NodeInfo, PodInfo
+from .node_kinds import NodeKinds
 from .pod_index import Meant, PodIndex, Tally
 from .taint_toleration import untolerated
 
@@ -53,21 +54,21 @@ def domains(
     constraints: tuple[Constraint, ...],
     pod: Pod,
     choice: NodeChoice,
-    nodes: Iterable[NodeInfo],
+    kinds: NodeKinds,
 ) -> Domains:
     """Return the domains of the nodes; `choice` are the pod's selector and affinity."""
     tolerations = tuple(pod.spec.tolerations or ())
     keys = {constraint.topology_key for constraint in constraints}
     result: Domains = tuple({} for _ in constraints)
-    for node in nodes:
-        labels = node.labels
-        if not keys <= labels.keys():
-            continue
-        chosen = choice.matches(labels, node.name)
-        borne = not node.taints or untolerated(node.taints, tolerations) is None
+    for _, nodes in kinds.alike(choice.reads):
+        one = nodes[0]
+        chosen = choice.matches(one.labels, one.name)
+        borne = not one.taints or untolerated(one.taints, tolerations) is None
+        labelled = [node for node in nodes if keys <= node.labels.keys()]
         for constraint, found in zip(constraints, result, strict=True):
             if (chosen or not constraint.honor_affinity) and (borne or not constraint.honor_taints):
-                found[node.name] = labels[constraint.topology_key]
+                key = constraint.topology_key
+                found.update((node.name, node.labels[key]) for node in labelled)
     return result
 
 

@@ -20,7 +20,9 @@ from gpuspawner.kube.objects import (
 from gpuspawner.kube.pods import Pod
 
 from .node_images import NodeImages
+from .node_index import NodeIndex
 from .node_info import NodeInfo, Nominated, PodInfo, pod_info, pod_key
+from .node_kinds import NodeKinds
 from .pod_index import PodIndex
 from .rules import DEFAULT_RULES, Rules
 from .spare_devices import SpareDevices
@@ -46,14 +48,9 @@ class ClusterState:
         self._passing = 0
         """How many of these changes were those of pods that will end."""
         self.bound = PodIndex()
-        self.spare = SpareDevices()
         self.storage = StorageIndex()
-        self.images = NodeImages()
-        """What the nodes have of images; has a version of its own."""
         self._known: set[str] = set()
-        self._nodes: dict[str, NodeInfo] = {}
-        self._homeless: dict[str, NodeInfo] = {}
-        """Pods of unknown nodes, by the name of the node."""
+        self._places = NodeIndex()
         self._unbound: dict[str, Pod] = {}
         self._undecodable = UndecodableObjects()
         self.screening = Screening()
@@ -119,7 +116,22 @@ class ClusterState:
     @property
     def nodes(self) -> Mapping[str, NodeInfo]:
         """All nodes by name."""
-        return MappingProxyType(self._nodes)
+        return MappingProxyType(self._places.nodes)
+
+    @property
+    def kinds(self) -> NodeKinds:
+        """All nodes, grouped."""
+        return self._places.kinds
+
+    @property
+    def spare(self) -> SpareDevices:
+        """Which nodes have devices left."""
+        return self._places.spare
+
+    @property
+    def images(self) -> NodeImages:
+        """What the nodes have of images; has a version of its own."""
+        return self._places.images
 
     @property
     def pods(self) -> Mapping[str, PodInfo]:
@@ -169,7 +181,7 @@ class ClusterState:
 
     def _decoded(self, kind: str) -> Iterable[str]:
         if kind == "Node":
-            return self._nodes
+            return self._places.nodes
         if kind == "Pod":
             return chain(self.bound, self._unbound)
         return self.storage.of_kind(kind)
@@ -238,9 +250,7 @@ class ClusterState:
         self._drop_pod(key)
         self._count_change(info)
         self.bound.add(info)
-        home = self._home(info.node)
-        home.add(info)
-        self.spare.note_pod(home, info)
+        self._places.add(info)
 
     def _put_unbound(self, key: str, pod: Pod) -> None:
         self._drop_pod(key)
@@ -260,11 +270,7 @@ class ClusterState:
         if info is None:
             return
         self._count_change(info)
-        home = self._home(info.node)
-        home.discard(key)
-        self.spare.note_pod(home, info)
-        if not home.pods:
-            self._homeless.pop(info.node, None)
+        self._places.discard(info)
 
     def _count_change(self, pod: PodInfo | None) -> None:
         """Count the change of a pod; None if it has no node."""
@@ -279,38 +285,18 @@ class ClusterState:
             if not nominated:
                 del self._nominated[node]
 
-    def _home(self, node: str) -> NodeInfo:
-        info = self._nodes.get(node) or self._homeless.get(node)
-        if info is None:
-            info = self._homeless[node] = NodeInfo(node)
-        return info
-
     def _put_node(self, node: Node) -> None:
-        name = node.metadata.name
-        self._drop_undecodable("Node", name)
-        self.images.put(name, node.status.images or ())
-        info = self._nodes.get(name)
-        if info is None:
-            info = self._homeless.pop(name) if name in self._homeless else NodeInfo(name)
-            self._nodes[name] = info
-        if info.set_node(node.without_images()):
-            self.spare.note(info)
-            self._changed(name)
+        self._drop_undecodable("Node", node.metadata.name)
+        if self._places.put(node):
+            self._node_changed()
 
     def _drop_node(self, name: str) -> None:
-        info = self._nodes.pop(name, None)
-        if info is None:
-            return
-        self.images.drop(name)
-        self.spare.drop(name)
-        if info.pods:
-            info.node = None
-            self._homeless[name] = info
-        self._changed(name)
+        if self._places.drop(name):
+            self._node_changed()
 
-    def _changed(self, node: str) -> None:
+    def _node_changed(self) -> None:
         self.version += 1
-        self.screening.node_changed(node)
+        self.screening.node_changed()
 
 
 def _split(kind: str, key: str) -> tuple[str, str]:

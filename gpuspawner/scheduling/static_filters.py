@@ -1,22 +1,25 @@
 """Static filters: rules about nodes whose results are kept until a node changes.
 
 Cordons, taints, labels and devices of nodes rarely change, and most pods of a hub share a few
-combinations of requirements. So this module keeps the result of each combination, and judges only
-the changed nodes again.
+combinations of requirements. So this module keeps the result of each combination. It judges each
+kind of nodes once, not each node.
 """
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar, cast
+from functools import cached_property
+from itertools import chain
+from operator import attrgetter
+from typing import NamedTuple, TypeVar, cast
 
-from .failures import Failure, Failures, resolvable
+from .failures import Failure, Failures
 from .node_info import NodeInfo
-from .node_resources_fit import Asked, lacking
+from .node_kinds import Alike, NodeKinds, Reads
+from .node_resources_fit import Asked
 from .requests import Amounts
+from .unfit_nodes import Lacking, Unfit
 
 _T = TypeVar("_T")
-
-Judge = Callable[[NodeInfo], Failure | None]
 
 _KEPT = 64
 """Number of combinations kept. A hub offers fewer. Each takes a few hundred bytes per node."""
@@ -24,58 +27,83 @@ _KEPT = 64
 _SHAPES = 8
 """Number of request sizes per combination whose lacking resources are kept."""
 
-
-class Unfit:
-    """Nodes that pass the static rules but fail a later rule."""
-
-    def __init__(self) -> None:
-        self.failures: dict[str, Failures] = {}
-        self.reasons: Counter[str] = Counter()
-        self.freeable: dict[str, Failures] = {}
-        """Nodes where removing pods could resolve all failures."""
-        self.generations: dict[str, int] = {}
-        """The generation of each node when it was judged."""
-        self._facts: dict[Failures, Failures] = {}
-
-    def put(self, name: str, facts: Failures) -> None:
-        """Store the newest failures of a node; empty if it fits."""
-        for fact in self.failures.pop(name, ()):
-            self.reasons[fact.reason] -= 1
-        self.freeable.pop(name, None)
-        if not facts:
-            return
-        facts = self._facts.setdefault(facts, facts)  # thousands of nodes fail alike
-        self.failures[name] = facts
-        for fact in facts:
-            self.reasons[fact.reason] += 1
-        if resolvable(facts):
-            self.freeable[name] = facts
+_NAME = attrgetter("name")
 
 
-class Screen:
-    """The nodes that pass the static rules, and the failures of the others."""
+class StaticRules(NamedTuple):
+    """The static rules of one pod."""
 
-    def __init__(self, judge: Judge, devices: Asked, stale: set[str]) -> None:
-        """Start with no node judged; callers add to `stale` the names of nodes to judge again."""
-        self._judge = judge
-        self._devices = devices
-        self.stale = stale
-        self._judged: dict[str, tuple[NodeInfo, Failure | None]] = {}
-        self.failing: Mapping[str, Failures] = {}
-        """Nodes that don't pass; removing pods doesn't help there. Verdicts keep it, so it is
-        replaced and never changed."""
-        self.reasons: Mapping[str, int] = {}
-        self.passing: tuple[NodeInfo, ...] = ()
+    judge: Callable[[NodeInfo], Failure | None]
+    """Returns why they exclude a node; None if they don't."""
+    reads: Reads
+    """What `judge` reads of a node."""
+    devices: Asked
+    """The extended resources that the pod requests."""
+
+    def enough(self, amounts: Amounts) -> bool:
+        """Return whether amounts contain all the devices."""
+        for name, amount in self.devices:  # noqa: SIM110 (all() costs twice the time)
+            if amounts.get(name, 0) < amount:
+                return False
+        return True
+
+
+class Screened:
+    """The nodes at one moment, sorted by the static rules."""
+
+    def __init__(self, rules: StaticRules, judged: Iterable[tuple[Alike, Failure | None]]) -> None:
+        self._rules = rules
+        passing: list[tuple[NodeInfo, ...]] = []
+        excluded: dict[Failure, list[tuple[NodeInfo, ...]]] = {}
+        for (_, nodes), failure in judged:
+            if failure is None:
+                passing.append(nodes)
+            else:
+                excluded.setdefault(failure, []).append(nodes)
+        self._passing = passing
+        self.excluded = {
+            (failure,): tuple(chain.from_iterable(groups)) for failure, groups in excluded.items()
+        }
+        """Nodes that don't pass, by their failures."""
+        self._lacking: dict[Asked, Lacking] = {}
+
+    @cached_property
+    def failing(self) -> Mapping[str, Failures]:
+        """The failures of the nodes that don't pass; removing pods doesn't help there."""
+        failing: dict[str, Failures] = {}
+        for facts, nodes in self.excluded.items():
+            failing.update(dict.fromkeys(map(_NAME, nodes), facts))
+        return failing
+
+    @cached_property
+    def reasons(self) -> Counter[str]:
+        """The number of nodes for each reason in `failing`."""
+        reasons: Counter[str] = Counter()
+        for (failure,), nodes in self.excluded.items():
+            reasons[failure.reason] += len(nodes)
+        return reasons
+
+    @cached_property
+    def passing(self) -> tuple[NodeInfo, ...]:
         """Nodes that pass, sorted by name."""
-        self.able: tuple[NodeInfo, ...] = ()
-        """Passing nodes with enough of the requested devices, free or not, or with unknown ones."""
-        self.weak: tuple[NodeInfo, ...] = ()
-        """Passing nodes that have enough of the requested devices only if all are healthy."""
-        self.facts: frozenset[Failures] = frozenset()
-        """The distinct failures in `failing`."""
-        self._lacking: dict[Asked, Unfit] = {}
+        return _by_name(self._passing)
 
-    def lacking(self, asked: Asked) -> "Unfit":
+    @cached_property
+    def able(self) -> tuple[NodeInfo, ...]:
+        """Passing nodes with enough of the requested devices, free or not, or with unknown ones."""
+        return _by_name(nodes for nodes in self._passing if self._is_able(nodes[0]))
+
+    @cached_property
+    def weak(self) -> tuple[NodeInfo, ...]:
+        """Passing nodes that have enough of the requested devices only if all are healthy."""
+        enough = self._rules.enough
+        return _by_name(
+            nodes
+            for nodes in self._passing
+            if not enough(nodes[0].allocatable) and enough(nodes[0].capacity)
+        )
+
+    def lacking(self, asked: Asked) -> Unfit:
         """Return the passing nodes that lack resources. Use it immediately, and don't change it.
 
         The result of a node is kept until its pods change.
@@ -84,54 +112,45 @@ class Screen:
         if kept is None:
             if len(self._lacking) >= _SHAPES:
                 self._lacking.clear()
-            kept = self._lacking[asked] = Unfit()
-        generations = kept.generations
-        for node in self.passing:
-            if generations.get(node.name) != node.generation:
-                generations[node.name] = node.generation
-                kept.put(node.name, lacking(asked, node.free, node.allocatable))
+            kept = self._lacking[asked] = Lacking(asked)
+        kept.refresh(self.passing)
         return kept
 
     def passing_of(self, names: Iterable[str]) -> list[NodeInfo]:
         """Return those of these nodes that pass, sorted by name."""
-        known = (self._judged[name] for name in sorted(names) if name in self._judged)
-        return [node for node, failure in known if failure is None]
+        known = self._by_name
+        return [known[name] for name in sorted(names) if name in known]
 
-    def refresh(self, nodes: Mapping[str, NodeInfo]) -> None:
-        """Judge the stale nodes."""
-        if not self.stale:
-            return
-        for name in self.stale:
-            node = nodes.get(name)
-            if node is None:
-                self._judged.pop(name, None)
-            else:
-                self._judged[name] = (node, self._judge(node))
-        self.stale.clear()
-        self._sort()
+    @cached_property
+    def _by_name(self) -> dict[str, NodeInfo]:
+        return {node.name: node for nodes in self._passing for node in nodes}
 
-    def _sort(self) -> None:
-        failing: dict[str, Failures] = {}
-        passing: list[NodeInfo] = []
-        facts: dict[Failure, Failures] = {}
-        for name in sorted(self._judged):
-            node, failure = self._judged[name]
-            if failure is None:
-                passing.append(node)
-            else:
-                failing[name] = facts.setdefault(failure, (failure,))
-        self.failing = failing
-        self.facts = frozenset(facts.values())
-        self.reasons = Counter(facts[0].reason for facts in failing.values())
-        self._lacking.clear()  # some of its nodes may be gone
-        self.passing = tuple(passing)
-        self.able = tuple(node for node in passing if node.problem or self._has(node.allocatable))
-        self.weak = tuple(
-            node for node in passing if not self._has(node.allocatable) and self._has(node.capacity)
-        )
+    def _is_able(self, node: NodeInfo) -> bool:
+        return bool(node.problem) or self._rules.enough(node.allocatable)
 
-    def _has(self, amounts: Amounts) -> bool:
-        return all(amounts.get(name, 0) >= amount for name, amount in self._devices)
+
+class Screen:
+    """The newest result of the static rules of some pods."""
+
+    def __init__(self, rules: StaticRules) -> None:
+        self._rules = rules
+        self._stamp: tuple[bool, int] | None = None
+        self._judged: dict[tuple[object, ...], Failure | None] = {}
+        self._screened = Screened(rules, ())
+
+    def screened(self, kinds: NodeKinds) -> Screened:
+        """Sort the nodes; judge only what has changed."""
+        reads, judge, known = self._rules.reads, self._rules.judge, self._judged
+        stamp = kinds.stamp(reads)
+        if stamp != self._stamp:
+            judged = [
+                (it, known[it.key] if it.key in known else judge(it.nodes[0]))
+                for it in kinds.alike(reads)
+            ]
+            self._judged = {alike.key: failure for alike, failure in judged}
+            self._screened = Screened(self._rules, judged)
+            self._stamp = stamp
+        return self._screened
 
 
 class Screening:
@@ -141,26 +160,20 @@ class Screening:
         self._screens: OrderedDict[bytes, Screen] = OrderedDict()
         self._kept: OrderedDict[bytes, object] = OrderedDict()
 
-    def screen(
-        self,
-        signature: bytes,
-        nodes: Mapping[str, NodeInfo],
-        make_judge: Callable[[], Judge],
-        devices: Asked,
-    ) -> Screen:
-        """Return the up-to-date screen of a signature; `make_judge` is called only for a new one.
+    def screened(
+        self, signature: bytes, kinds: NodeKinds, make_rules: Callable[[], StaticRules]
+    ) -> Screened:
+        """Sort the nodes by the rules of a signature; `make_rules` is called only for a new one.
 
-        Pods with equal static rules and equal `devices`, the requested extended resources, have
-        equal signatures.
+        Pods with equal static rules, and equal `devices` in them, have equal signatures.
         """
         screen = self._screens.get(signature)
         if screen is None:
-            screen = self._screens[signature] = Screen(make_judge(), devices, set(nodes))
+            screen = self._screens[signature] = Screen(make_rules())
             if len(self._screens) > _KEPT:
                 self._screens.popitem(last=False)
         self._screens.move_to_end(signature)
-        screen.refresh(nodes)
-        return screen
+        return screen.screened(kinds)
 
     def kept(self, signature: bytes, make: Callable[[], _T]) -> _T:
         """Return the value kept for a signature; make it again after any change of a node."""
@@ -171,8 +184,10 @@ class Screening:
         self._kept.move_to_end(signature)
         return cast("_T", self._kept[signature])
 
-    def node_changed(self, name: str) -> None:
-        """Mark a node for judging again."""
+    def node_changed(self) -> None:
+        """Drop what was made from the nodes."""
         self._kept.clear()
-        for screen in self._screens.values():
-            screen.stale.add(name)
+
+
+def _by_name(groups: Iterable[tuple[NodeInfo, ...]]) -> tuple[NodeInfo, ...]:
+    return tuple(sorted(chain.from_iterable(groups), key=_NAME))

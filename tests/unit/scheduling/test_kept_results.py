@@ -7,8 +7,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from gpuspawner.kube.objects import convert
 from gpuspawner.scheduling import ClusterState, explain
+from gpuspawner.scheduling.node_kinds import NodeKinds
 from tests.unit.scheduling.objects import KINDS, node, pod
 from tests.unit.scheduling.storage import claim, uses, volume
+from tests.unit.scheduling.test_node_affinity import named, required
 
 NAMES = st.sampled_from(["a", "b", "c"])
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -30,6 +32,8 @@ ASKS = (
         ],
     ),
     pod(**uses("home")),
+    pod(requests={"gpu": "1"}, nodeSelector={"kubernetes.io/hostname": "a"}),
+    pod(requests={"gpu": "1"}, **required(named("a"), named("b"))),
     pod(priority=1, affinity={"podAntiAffinity": {REQUIRED: [{**TERM, "namespaceSelector": {}}]}}),
 )
 
@@ -47,6 +51,8 @@ class KeptResults(RuleBasedStateMachine):
     def start(self):
         self.nodes, self.pods = {}, {}
         self.state = ClusterState.from_objects(**{**dict.fromkeys(KINDS, ()), **HOME, "nodes": ()})
+        # Of three nodes, host names are already individual.
+        self.state._places.kinds = NodeKinds(most_values=2)
 
     @rule(
         name=NAMES,

@@ -76,6 +76,12 @@ def test_in_tree_disks_count_for_their_csi_driver():
     assert not judge(pod(volumes=disks[1:]), node(), pods=[old], **given).feasible
 
 
+def test_an_in_tree_disk_beyond_the_limit_of_an_empty_node_never_fits():
+    disk = pod(volumes=[{"name": "d", "awsElasticBlockStore": {"volumeID": "d"}}])
+    full = judge(disk, node(), csiNodes=[csi_node(0, "ebs.csi.aws.com")])
+    assert full.outcome is Outcome.IMPOSSIBLE
+
+
 def test_without_csi_nodes_a_fit_is_unknown():
     made = verdict(1, csiNodes=None)
     assert made.outcome is Outcome.UNKNOWN

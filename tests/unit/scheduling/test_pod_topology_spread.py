@@ -38,6 +38,13 @@ def test_a_node_without_the_topology_label_is_excluded():
     assert verdict.failures["c"] == (NoTopology("zone"),)
 
 
+def test_a_node_that_lacks_the_label_of_one_constraint_counts_for_none():
+    both = [constraint(), constraint(topologyKey="rack", maxSkew=9)]
+    request = pod(labels=APP, topologySpreadConstraints=both)
+    racked = [node("a", labels={"zone": "a", "rack": "1"}), node("b", labels={"zone": "b"})]
+    assert judge(request, *racked, pods=[old("1", "a")]).feasible == ("a",)
+
+
 @pytest.mark.parametrize(
     "other",
     [

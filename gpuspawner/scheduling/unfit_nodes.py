@@ -1,0 +1,127 @@
+"""Nodes that pass the static rules but fail a later rule, most of them because they are in use."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from .failures import Failures, resolvable
+from .node_info import NodeInfo
+from .node_resources_fit import Asked, lacking
+from .requests import PODS
+
+_MOST_SHARED = 4096
+"""Number of failures kept for one size of requests; nodes in use may all lack different amounts."""
+
+_NOTHING: Asked = (("", 0),)
+
+
+class _Shared:
+    """Failures that many nodes share."""
+
+    __slots__ = ("count", "facts", "resolvable")
+
+    def __init__(self, facts: Failures, count: "_Count") -> None:
+        self.facts = facts
+        self.count = count
+        self.resolvable = resolvable(facts)
+
+
+class _Count:
+    """How many nodes fail for the same reasons."""
+
+    __slots__ = ("nodes",)
+
+    def __init__(self) -> None:
+        self.nodes = 0
+
+
+class Unfit:
+    """The nodes, with their failures."""
+
+    def __init__(self) -> None:
+        self.failures: dict[str, Failures] = {}
+        self.freeable: dict[str, Failures] = {}
+        """Nodes where removing pods could resolve all failures."""
+        self._shared: dict[Failures, _Shared] = {}
+        self._counts: dict[tuple[str, ...], _Count] = {}
+
+    @property
+    def reasons(self) -> Counter[str]:
+        """The number of nodes for each reason."""
+        found: Counter[str] = Counter()
+        for reasons, count in self._counts.items():
+            for reason in reasons:
+                found[reason] += count.nodes
+        return found
+
+    def put(self, name: str, facts: Failures) -> None:
+        """Store the failures of a node that has none yet; empty if it fits."""
+        if facts:
+            shared = self._shared.get(facts)
+            if shared is None:
+                shared = self._shared[facts] = self._share(facts)
+            self._add(name, shared)
+
+    def _share(self, facts: Failures) -> _Shared:
+        return _Shared(facts, self._count(facts))
+
+    def _count(self, facts: Failures) -> _Count:
+        return self._counts.setdefault(tuple(fact.reason for fact in facts), _Count())
+
+    def _drop(self, name: str) -> None:
+        self._count(self.failures.pop(name)).nodes -= 1
+        self.freeable.pop(name, None)
+
+    def _add(self, name: str, shared: _Shared) -> None:
+        self.failures[name] = shared.facts
+        shared.count.nodes += 1
+        if shared.resolvable:
+            self.freeable[name] = shared.facts
+
+
+class Lacking(Unfit):
+    """The nodes that lack resources for one size of requests."""
+
+    def __init__(self, asked: Asked) -> None:
+        super().__init__()
+        self._asked = asked
+        self._first, self._others = (asked or _NOTHING)[0], asked[1:]
+        self._generations: dict[str, int] = {}
+        """The generation of each node when it was judged."""
+        self._lacks_first: dict[tuple[int, int], _Shared] = {}
+        """The failures of nodes that lack only the first resource: by what is free and allocatable.
+
+        Thousands of nodes lack the same, and to build their failures costs most of the time.
+        """
+
+    def refresh(self, nodes: Iterable[NodeInfo]) -> None:
+        """Judge those nodes again whose resources have changed."""
+        generations, failures = self._generations, self.failures
+        for node in nodes:
+            name, generation = node.name, node.generation
+            if generations.get(name) != generation:
+                generations[name] = generation
+                if name in failures:
+                    self._drop(name)
+                shared = self._judged(node)
+                if shared is not None:
+                    self._add(name, shared)
+
+    def _judged(self, node: NodeInfo) -> _Shared | None:
+        """Return what a node lacks; None if it has enough."""
+        free, allocatable = node.free, node.allocatable
+        for resource, amount in self._others:
+            if free.get(resource, 0) < amount:
+                return self._share(lacking(self._asked, free, allocatable))
+        if free.get(PODS, 0) < 1:
+            return self._share(lacking(self._asked, free, allocatable))
+        resource, amount = self._first
+        has = free.get(resource, 0)
+        if has >= amount:
+            return None
+        key = has, allocatable.get(resource, 0)
+        shared = self._lacks_first.get(key)
+        if shared is None:
+            if len(self._lacks_first) >= _MOST_SHARED:
+                self._lacks_first.clear()
+            shared = self._lacks_first[key] = self._share(lacking(self._asked, free, allocatable))
+        return shared

@@ -1,0 +1,71 @@
+"""Nodes that fail after the static rules."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuspawner.kube.objects import convert
+from gpuspawner.scheduling.failures import Insufficient, TooNear, resolvable
+from gpuspawner.scheduling.node_resources_fit import lacking, wanted
+from gpuspawner.scheduling.state import ClusterState
+from gpuspawner.scheduling.unfit_nodes import Lacking, Unfit
+from tests.unit.scheduling.objects import node, pod
+
+BUSY, FULL = Insufficient("nvidia.com/gpu", 1, 0, 8), Insufficient("pods", 1, 0, 10)
+
+
+def test_each_reason_counts_its_nodes():
+    unfit = Unfit()
+    unfit.put("a", (BUSY,))
+    unfit.put("b", (BUSY, FULL))
+    unfit.put("c", (TooNear(),))
+    unfit.put("d", ())
+    assert unfit.reasons == {BUSY.reason: 2, FULL.reason: 1, TooNear.reason: 1}
+    assert set(unfit.failures) == {"a", "b", "c"}
+
+
+def test_only_nodes_where_all_failures_are_resolvable_can_be_freed():
+    unfit = Unfit()
+    unfit.put("a", (BUSY,))
+    unfit.put("b", (BUSY, Insufficient("cpu", 9, 0, 8)))
+    assert unfit.freeable == {"a": (BUSY,)}
+
+
+changes = st.lists(
+    st.tuples(
+        st.sampled_from("abc"),
+        st.sampled_from("pqrst"),
+        st.sampled_from(["0", "1", "2"]),
+        st.sampled_from(["0", "3", "7"]),
+        st.booleans(),
+    ),
+    max_size=25,
+)
+asks = st.dictionaries(
+    st.sampled_from(["cpu", "nvidia.com/gpu", "memory"]), st.sampled_from([1, 2, 2000, 2**34])
+)
+
+
+@given(changes, asks)
+def test_what_is_kept_equals_what_each_node_lacks_now(made_changes, requests):
+    state = ClusterState()
+    for name, gpus in (("a", "1"), ("b", "2"), ("c", "0")):
+        state.put(convert("Node", node(name, gpu=gpus, pods="2")))
+    asked = wanted(requests)
+    kept = Lacking(asked)
+    for name, other, gpus, cpu, goes in made_changes:
+        if goes:
+            state.remove("Pod", "hub", other)
+        else:
+            plain = pod(other, node=name, requests={"gpu": gpus, "cpu": cpu})
+            state.put(convert("Pod", plain))
+        kept.refresh(state.nodes.values())
+        _equals_each_node(kept, asked, state.nodes)
+
+
+def _equals_each_node(kept, asked, nodes):
+    now = {name: lacking(asked, it.free, it.allocatable) for name, it in nodes.items()}
+    assert kept.failures == {name: facts for name, facts in now.items() if facts}
+    assert +kept.reasons == Counter(fact.reason for facts in now.values() for fact in facts)
+    assert set(kept.freeable) == {name for name, it in now.items() if it and resolvable(it)}
