@@ -235,7 +235,7 @@ def soak(session: nox.Session) -> None:
 @nox.session
 def bench(session: nox.Session) -> None:
     """Run the benchmarks, next to a baseline measured in the same run."""
-    session.install("-e", ".[test]", *NEWEST_HUB)
+    session.install("-e", ".[test,plot]", *NEWEST_HUB)
     _build_control_plane(session)
     session.run("python", "-m", "tests.benchmarks", *session.posargs)
 

@@ -17,6 +17,7 @@ PARTS = (
     "looks",
     "spawning",
     "failing_starts",
+    "growth",
 )
 
 
