@@ -60,16 +60,16 @@ def largest_fits(
         return None
     try:
         filters = Filters(state, pod)
-        screen, wanted = filters.screened(), pod_requests(huge, state.rules)
+        screened, wanted = filters.screened(), pod_requests(huge, state.rules)
     except (QuantityError, SelectorError):
         return None
-    if any(node.doubtful for node in screen.passing):
+    if any(node.doubtful for node in screened.passing):
         return None
     scale = _Scale(accelerator, wanted, trials.rules)
-    whole = {scale.sizes(node.allocatable, node.staying_requested) for node in screen.able}
-    for node in (*screen.weak, *away(filters, screen)):
+    whole = {scale.sizes(node.allocatable, node.staying_requested) for node in screened.able}
+    for node in (*screened.weak, *away(filters, screened)):
         whole.add(scale.sizes(healthy(node), node.staying_requested))
-    free = {scale.sizes(node.free) for node in screen.able}
+    free = {scale.sizes(node.free) for node in screened.able}
     return LargestFits(free=scale.largest(free), whole=scale.largest(whole))
 
 

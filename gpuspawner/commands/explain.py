@@ -228,5 +228,5 @@ def _plain(verdict: Verdict) -> dict[str, object]:
         "busy": list(verdict.busy),
         "away": list(verdict.away),
         "unknown": [{"why": it.why.value, "detail": it.detail} for it in verdict.unknown],
-        "nodes": verdict.reasons,
+        "nodes": dict(sorted(verdict.reasons.items())),
     }

@@ -112,7 +112,7 @@ def fits_on(
 
 class _Found(msgspec.Struct, frozen=True):
     nodes: int
-    screen: Screened | None
+    screened: Screened | None
     """None if one reason rejects the pod on every node."""
     feasible: tuple[str, ...] = ()
     uncertain: tuple[Unknown, ...] = ()
@@ -153,7 +153,7 @@ def _search(filters: Filters) -> _Found:
     state = filters.state
     if filters.rejected is not None:
         return _Found(len(state.nodes), None)
-    screen = filters.screened()
+    screened = filters.screened()
     doubtful: list[Unknown] = []
     feasible: list[str] = []
     for node in _candidates(filters):
@@ -163,7 +163,7 @@ def _search(filters: Filters) -> _Found:
                 doubtful.append(doubt)
                 continue
         feasible.append(node.name)
-    return _Found(len(state.nodes), screen, tuple(feasible), tuple(doubtful))
+    return _Found(len(state.nodes), screened, tuple(feasible), tuple(doubtful))
 
 
 def _candidates(filters: Filters) -> list[NodeInfo]:
@@ -180,10 +180,10 @@ def _candidates(filters: Filters) -> list[NodeInfo]:
 
 def _with_spare_devices(filters: Filters) -> Iterable[NodeInfo]:
     """Return the nodes that pass the static rules; not all of those that have no device left."""
-    screen, spare = filters.screened(), filters.state.spare.for_pod(filters.asked)
-    if spare is None or len(spare) >= len(screen.able) * _FEW:
-        return screen.able
-    return screen.passing_of(spare)
+    screened, spare = filters.screened(), filters.state.spare.for_pod(filters.asked)
+    if spare is None or len(spare) >= len(screened.able) * _FEW:
+        return screened.able
+    return screened.passing_of(spare)
 
 
 def _no_failures(_filters: Filters, _found: _Found) -> dict[str, Failures]:
@@ -191,9 +191,9 @@ def _no_failures(_filters: Filters, _found: _Found) -> dict[str, Failures]:
 
 
 def _all_failures(filters: Filters, found: _Found) -> Mapping[str, Failures]:
-    if found.screen is None:
+    if found.screened is None:
         return _everywhere(filters)
-    return _joined(filters, found.screen, _unfit(filters, found.screen))
+    return _joined(filters, found.screened, _unfit(filters, found.screened))
 
 
 def _everywhere(filters: Filters) -> Mapping[str, Failures]:
@@ -201,19 +201,19 @@ def _everywhere(filters: Filters) -> Mapping[str, Failures]:
     return dict.fromkeys(filters.state.nodes, rejected)
 
 
-def _unfit(filters: Filters, screen: Screened) -> Unfit:
+def _unfit(filters: Filters, screened: Screened) -> Unfit:
     simple = filters.simple and not filters.state.has_nominations
     if simple and filters.names is None:
-        return screen.lacking(filters.asked)
+        return screened.lacking(filters.asked)
     unfit = Unfit()
-    for node in screen.passing:
+    for node in screened.passing:
         if filters.names is None or node.name in filters.names:
             unfit.put(node.name, filters.failures(node))
     return unfit
 
 
-def _joined(filters: Filters, screen: Screened, unfit: Unfit) -> Mapping[str, Failures]:
-    found = {**screen.failing, **unfit.failures}
+def _joined(filters: Filters, screened: Screened, unfit: Unfit) -> Mapping[str, Failures]:
+    found = {**screened.failing, **unfit.failures}
     if filters.names is None:
         return found
     excluded = (Excluded(),)
@@ -237,21 +237,21 @@ def _fits(found: _Found, unknown: tuple[Unknown, ...], failures: Mapping[str, Fa
 
 def _refused(filters: Filters, found: _Found, unknown: tuple[Unknown, ...]) -> Verdict:
     doubtful = found.uncertain + tuple(doubt for doubt in unknown if doubt.may_admit)
-    screen, rejected = found.screen, filters.rejected
-    if screen is None:
+    screened, rejected = found.screened, filters.rejected
+    if screened is None:
         failures = _everywhere(filters)
         counts: Mapping[str, int] = {}
         preemption, could = Preemption(None, ""), CouldHold((), ())
         if rejected is not None and rejected.passing:
             doubtful += (Unknown(Why.NEW_VOLUME, rejected.claim, may_admit=True),)
     else:
-        unfit = _unfit(filters, screen)
-        failures = _joined(filters, screen, unfit)
+        unfit = _unfit(filters, screened)
+        failures = _joined(filters, screened, unfit)
         if filters.names is None:
-            counts = unfit.reasons + screen.reasons
+            counts = unfit.reasons + screened.reasons
         else:
             counts = Counter(fact.reason for facts in failures.values() for fact in facts)
-        preemption, could = preempt(filters, unfit.freeable), could_hold(filters, screen)
+        preemption, could = preempt(filters, unfit.freeable), could_hold(filters, screened)
     if preemption.doubt is not None:
         doubtful += (preemption.doubt,)
     if preemption.node is not None:

@@ -86,7 +86,7 @@ class Filters:
         self.spread = self._spread()
         self.nearness = self._nearness()
         self.simple = not (self.ports or self._volumes_decide or self.spread or self.nearness)
-        """Whether only resources decide on nodes that pass the screen."""
+        """Whether only resources decide on nodes that pass the static rules."""
 
     @property
     def by_namespace_label(self) -> bool:
@@ -115,13 +115,13 @@ class Filters:
         return self._static_rules().judge(node)
 
     def admits(self, node: NodeInfo) -> bool:
-        """Return whether the pod fits on a node that passes the screen and has the resources."""
+        """Return whether the pod fits on a node that the static rules pass and that has room."""
         if self.ports or self._assumed or self.state.has_nominations:
             return not self.failures(node)
         return not self._later_failures(node, (), ())
 
     def failures(self, node: NodeInfo) -> Failures:
-        """Return why the pod doesn't fit on a node that passes the screen; empty if it fits.
+        """Return why the pod doesn't fit on a node that passes the static rules; empty if it fits.
 
         It must fit with and without the pods nominated to the node
         (`RunFilterPluginsWithNominatedPods`).

@@ -210,6 +210,10 @@ class NodeInfo:
         """Whether the node's resources or the requests of its pods are unknown."""
         return bool(self.problem or self.unreadable)
 
+    def has_below(self, priority: int) -> bool:
+        """Return whether it has a pod of a lower priority."""
+        return self.lowest is not None and self.lowest < priority
+
     def add(self, pod: PodInfo) -> None:
         """Count a pod that isn't counted yet."""
         key = pod.key

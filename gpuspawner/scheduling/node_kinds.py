@@ -1,30 +1,34 @@
-"""Groups nodes that no static rule can tell apart, so that each rule is asked once for all of them.
+"""Groups nodes that static rules can't tell apart, so that each rule is asked once for all of them.
 
 A cluster of 5,000 nodes has few kinds of nodes: those of a pool share their labels, taints and
-devices. What differs on each node, such as its host name, belongs to no kind. A pod that asks for
-that divides each kind: into the nodes that have the values that it names, and the rest.
+devices. Labels that differ on nearly each node, such as its host name, belong to no kind. A pod
+that asks for one of them divides each kind: into the nodes that have the values that it names, and
+the rest.
 """
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
+from collections.abc import Iterator, Mapping
 from operator import attrgetter
 from typing import NamedTuple
 
+from .label_values import MOST_VALUES, LabelValues
 from .node_info import NodeInfo
 from .requests import Amounts
 
-_MOST_VALUES = 64
-"""A label with more values than this, since the state began, is taken as different on each node."""
+Alike = tuple[NodeInfo, ...]
+"""Nodes that are alike in all that some rules read: at least one, sorted by name."""
 
 _NUMBERS = itertools.count(1)
 
 _NAME = attrgetter("name")
 
-_Traits = tuple[object, ...]
-
 _OTHER = True
 """Any value that isn't named."""
+
+_MOVED_AT_ONCE = 20
+"""How many nodes a change moves to coarser kinds, so that no change takes long."""
+
+_Traits = tuple[object, ...]
 
 
 class Reads(NamedTuple):
@@ -36,143 +40,143 @@ class Reads(NamedTuple):
     """The names that make a difference."""
 
 
-class Alike(NamedTuple):
-    """Nodes that are alike in all that some rules read."""
+class NodeKind:
+    """Nodes with the same cordon, taints, devices and labels, except for individual labels.
 
-    key: tuple[object, ...]
-    """Equal for nodes about which these rules say the same."""
-    nodes: tuple[NodeInfo, ...]
-    """At least one, sorted by name."""
+    Attributes:
+        revision: Unique to these nodes with these labels; changes with them.
+    """
 
-
-class _Kind:
-    """The nodes of one kind."""
-
-    __slots__ = ("_alike", "nodes", "number", "traits")
+    __slots__ = ("_nodes", "_sorted", "revision", "traits")
 
     def __init__(self, traits: _Traits) -> None:
         self.traits = traits
-        self.number = next(_NUMBERS)
-        self.nodes: dict[str, NodeInfo] = {}
-        self._alike: Alike | None = None
+        self.revision = 0
+        self._nodes: dict[str, NodeInfo] = {}
+        self._sorted: Alike | None = None
+
+    def __len__(self) -> int:
+        return len(self._nodes)
 
     def put(self, node: NodeInfo) -> None:
-        self.nodes[node.name] = node
-        self._alike = None
+        """Add a node, or note that its labels have changed."""
+        self._nodes[node.name] = node
+        self._note_change()
 
     def drop(self, name: str) -> None:
-        del self.nodes[name]
-        self._alike = None
+        """Remove a node."""
+        del self._nodes[name]
+        self._note_change()
+
+    def _note_change(self) -> None:
+        self._sorted = None
+        self.revision = next(_NUMBERS)
 
     @property
-    def alike(self) -> Alike:
-        if self._alike is None:
-            nodes = tuple(sorted(self.nodes.values(), key=_NAME))
-            self._alike = Alike((self.number,), nodes)
-        return self._alike
+    def nodes(self) -> Alike:
+        """All of them."""
+        if self._sorted is None:
+            self._sorted = tuple(sorted(self._nodes.values(), key=_NAME))
+        return self._sorted
 
-    def divided(self, reads: Reads) -> Iterator[Alike]:
-        """Divide the nodes by these labels and names."""
+    def divided(
+        self, labels: Mapping[str, frozenset[str] | None], names: frozenset[str]
+    ) -> list[Alike]:
+        """Divide the nodes by their names, and by labels (as in `Reads`)."""
+        nodes = self.nodes
+        if len(nodes) == 1 or not (labels or names):
+            return [nodes]
         groups: dict[tuple[object, ...], list[NodeInfo]] = {}
-        read, names = tuple(reads.labels.items()), reads.names
-        for node in self.alike.nodes:
-            labels = node.labels
+        read = tuple(labels.items())
+        for node in nodes:
+            has = node.labels
             seen = [
                 value
-                if (value := labels.get(key)) is None or values is None or value in values
+                if (value := has.get(key)) is None or values is None or value in values
                 else _OTHER
                 for key, values in read
             ]
             name = node.name if node.name in names else _OTHER
-            groups.setdefault((self.number, name, *seen), []).append(node)
-        for key, nodes in groups.items():
-            yield Alike(key, tuple(nodes))
+            groups.setdefault((name, *seen), []).append(node)
+        return [tuple(group) for group in groups.values()]
 
 
 class NodeKinds:
-    """The kinds of the known nodes. A change of a node costs some microseconds."""
+    """The kinds of the known nodes.
 
-    def __init__(self, most_values: int = _MOST_VALUES) -> None:
+    Attributes:
+        version: Increases whenever a kind or a label of a node changes.
+    """
+
+    def __init__(self, most_values: int = MOST_VALUES) -> None:
         """`most_values` is how many values a label may have before it belongs to no kind."""
-        self._most_values = most_values
-        self._kinds: dict[_Traits, _Kind] = {}
-        self._kind_of: dict[str, _Kind] = {}
-        self._values: dict[str, set[str]] = {}
-        """The values of each label key, while they are few."""
-        self._individual: set[str] = set()
-        """Label keys that have had too many values."""
-        self._version = 0
-        """Increases when a kind gets or loses a node."""
-        self._revision = 0
-        """Increases with every change of a node."""
+        self.version = 0
+        self._labels = LabelValues(most_values)
+        self._kinds: dict[_Traits, NodeKind] = {}
+        self._placed: dict[str, tuple[NodeInfo, Mapping[str, str], NodeKind]] = {}
+        """Each node by name, with its labels and its kind."""
+        self._to_move: list[str] = []
+        """Nodes whose kinds may still depend on a label that has become individual."""
+
+    def __iter__(self) -> Iterator[NodeKind]:
+        return iter(self._kinds.values())
 
     def put(self, node: NodeInfo) -> None:
-        """Take in a new or changed node; a known name must come with the same object."""
-        self._revision += 1
-        if self._learn(node.labels):
-            for other in [it for kind in self._kinds.values() for it in kind.nodes.values()]:
-                self._place(other)
+        """Take in a new or changed node."""
+        known = self._placed.get(node.name)
+        if known is None or known[1] != node.labels:
+            if known is not None:
+                self._labels.discard(known[1])
+            if self._labels.add(node.labels):
+                self._to_move = list(self._placed)
         self._place(node)
+        self._move_some()
 
     def drop(self, name: str) -> None:
         """Forget a node, if it is known."""
-        self._revision += 1
-        self._leave(name)
+        known = self._placed.pop(name, None)
+        if known is not None:
+            self._labels.discard(known[1])
+            self._leave(name, known[2])
 
-    def stamp(self, reads: Reads) -> tuple[bool, int]:
-        """Return a value that changes whenever `alike` may return other groups."""
-        if self._divides(reads):
-            return True, self._revision
-        return False, self._version
+    def alike(self, kind: NodeKind, reads: Reads) -> list[Alike]:
+        """Divide a kind into groups that are alike in what is read.
 
-    def alike(self, reads: Reads) -> Iterable[Alike]:
-        """Group all nodes so that those of a group are alike in what is read."""
-        if not self._divides(reads):
-            return [kind.alike for kind in self._kinds.values()]
-        individual = {key: reads.labels[key] for key in self._individual & reads.labels.keys()}
-        divisive = reads._replace(labels=individual)
-        return chain.from_iterable(kind.divided(divisive) for kind in self._kinds.values())
+        The groups stay the same until the kind's revision changes.
+        """
+        labels = {key: it for key, it in reads.labels.items() if key in self._labels.individual}
+        return kind.divided(labels, reads.names)
 
-    def _divides(self, reads: Reads) -> bool:
-        return bool(reads.names) or not self._individual.isdisjoint(reads.labels)
-
-    def _learn(self, labels: Mapping[str, str]) -> bool:
-        """Note the values of labels; return whether a key has got too many."""
-        grown = False
-        for key, value in labels.items():
-            if key not in self._individual:
-                values = self._values.setdefault(key, set())
-                values.add(value)
-                if len(values) > self._most_values:
-                    self._individual.add(key)
-                    del self._values[key]
-                    grown = True
-        return grown
+    def _move_some(self) -> None:
+        for _ in range(min(_MOVED_AT_ONCE, len(self._to_move))):
+            known = self._placed.get(self._to_move.pop())
+            if known is not None:
+                self._place(known[0])
 
     def _place(self, node: NodeInfo) -> None:
-        traits = self._traits(node)
-        now = self._kind_of.get(node.name)
+        """Put a node into its kind. A finer kind than necessary does no harm."""
+        traits, labels = self._traits(node), node.labels
+        there, had, now = self._placed.get(node.name, (None, None, None))
         if now is not None and now.traits == traits:
-            return
-        self._leave(node.name)
-        kind = self._kinds.get(traits)
-        if kind is None:
-            kind = self._kinds[traits] = _Kind(traits)
+            if there is node and had == labels:
+                return
+            kind = now
+        else:
+            if now is not None:
+                self._leave(node.name, now)
+            kind = self._kinds.setdefault(traits, NodeKind(traits))
         kind.put(node)
-        self._kind_of[node.name] = kind
-        self._version += 1
+        self._placed[node.name] = node, labels, kind
+        self.version += 1
 
-    def _leave(self, name: str) -> None:
-        kind = self._kind_of.pop(name, None)
-        if kind is None:
-            return
+    def _leave(self, name: str, kind: NodeKind) -> None:
         kind.drop(name)
-        if not kind.nodes:
+        if not len(kind):
             del self._kinds[kind.traits]
-        self._version += 1
+        self.version += 1
 
     def _traits(self, node: NodeInfo) -> _Traits:
-        known, individual = node.node, self._individual
+        known, individual = node.node, self._labels.individual
         return (
             known is not None and known.spec.unschedulable,
             node.taints,

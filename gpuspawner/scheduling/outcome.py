@@ -47,19 +47,19 @@ class CouldHold:
     """Nodes that also need to come back: uncordoned, ready, their devices healthy."""
 
 
-def could_hold(filters: Filters, screen: Screened) -> CouldHold:
+def could_hold(filters: Filters, screened: Screened) -> CouldHold:
     """Find the nodes that could hold the pod after a change."""
-    busy = [n.name for n in screen.able if would_hold(filters, n, n.allocatable)]
-    gone = [*screen.weak, *away(filters, screen)]
+    busy = [n.name for n in screened.able if would_hold(filters, n, n.allocatable)]
+    gone = [*screened.weak, *away(filters, screened)]
     back = [node.name for node in gone if would_hold(filters, node, healthy(node))]
     return CouldHold(tuple(busy), tuple(sorted(back)))
 
 
-def away(filters: Filters, screen: Screened) -> list[NodeInfo]:
-    """Find the nodes that pass the screen except for a cordon or a temporary taint."""
+def away(filters: Filters, screened: Screened) -> list[NodeInfo]:
+    """Find the nodes that pass the static rules except for a cordon or a temporary taint."""
     return [
         node
-        for (failure,), nodes in screen.excluded.items()
+        for (failure,), nodes in screened.excluded.items()
         if _is_temporary(failure)
         for node in nodes
         if _selected(filters, node)

@@ -5,6 +5,7 @@ more or less from these counts.
 """
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import NamedTuple
 
 from gpuspawner.kube.pods import Pod, TopologySpreadConstraint
@@ -60,7 +61,8 @@ def domains(
     tolerations = tuple(pod.spec.tolerations or ())
     keys = {constraint.topology_key for constraint in constraints}
     result: Domains = tuple({} for _ in constraints)
-    for _, nodes in kinds.alike(choice.reads):
+    reads = choice.reads
+    for nodes in chain.from_iterable(kinds.alike(kind, reads) for kind in kinds):
         one = nodes[0]
         chosen = choice.matches(one.labels, one.name)
         borne = not one.taints or untolerated(one.taints, tolerations) is None

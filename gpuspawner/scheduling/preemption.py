@@ -40,13 +40,12 @@ def preempt(filters: Filters, freeable: Collection[str]) -> Preemption:
         return Preemption(None, "not eligible due to preemptionPolicy=Never.")
     if _victims_are_ending(filters, freeable):
         return Preemption(None, "not eligible due to a terminating pod on the nominated node.")
-    reasons: Counter[str] = Counter()
+    nodes = state.nodes
+    promising = sorted(name for name in freeable if nodes[name].has_below(priority))
+    reasons = Counter({NO_VICTIMS: len(freeable) - len(promising)})
     perhaps: Preemption | None = None
-    for name in freeable:
-        node = state.nodes[name]
-        if node.lowest is None or node.lowest >= priority:
-            reasons[NO_VICTIMS] += 1
-            continue
+    for name in promising:
+        node = nodes[name]
         victims = lower(node, priority)
         left = filters.failures_without(node, victims)
         if not left:
@@ -57,8 +56,7 @@ def preempt(filters: Filters, freeable: Collection[str]) -> Preemption:
         reasons.update(fact.reason for fact in left)
     if perhaps is not None:
         return perhaps
-    nodes = len(state.nodes)
-    text = histogram(nodes, {**reasons, NOT_HELPFUL: nodes - len(freeable)})
+    text = histogram(len(nodes), {**reasons, NOT_HELPFUL: len(nodes) - len(freeable)})
     return Preemption(None, text, _unknown_priority(filters, freeable))
 
 

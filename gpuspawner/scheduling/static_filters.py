@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar, cast
 
 from .failures import Failure, Failures
 from .node_info import NodeInfo
-from .node_kinds import Alike, NodeKinds, Reads
+from .node_kinds import Alike, NodeKind, NodeKinds, Reads
 from .node_resources_fit import Asked
 from .requests import Amounts
 from .unfit_nodes import Lacking, Unfit
@@ -28,6 +28,9 @@ _SHAPES = 8
 """Number of request sizes per combination whose lacking resources are kept."""
 
 _NAME = attrgetter("name")
+
+_Judged = tuple[Alike, Failure | None]
+"""Nodes that are alike, and why the rules exclude them; None if they don't."""
 
 
 class StaticRules(NamedTuple):
@@ -51,11 +54,11 @@ class StaticRules(NamedTuple):
 class Screened:
     """The nodes at one moment, sorted by the static rules."""
 
-    def __init__(self, rules: StaticRules, judged: Iterable[tuple[Alike, Failure | None]]) -> None:
+    def __init__(self, rules: StaticRules, judged: Iterable[_Judged]) -> None:
         self._rules = rules
-        passing: list[tuple[NodeInfo, ...]] = []
-        excluded: dict[Failure, list[tuple[NodeInfo, ...]]] = {}
-        for (_, nodes), failure in judged:
+        passing: list[Alike] = []
+        excluded: dict[Failure, list[Alike]] = {}
+        for nodes, failure in judged:
             if failure is None:
                 passing.append(nodes)
             else:
@@ -134,23 +137,25 @@ class Screen:
 
     def __init__(self, rules: StaticRules) -> None:
         self._rules = rules
-        self._stamp: tuple[bool, int] | None = None
-        self._judged: dict[tuple[object, ...], Failure | None] = {}
+        self._version = -1
+        self._judged: dict[int, list[_Judged]] = {}
+        """The results of each kind, by its revision."""
         self._screened = Screened(rules, ())
 
     def screened(self, kinds: NodeKinds) -> Screened:
-        """Sort the nodes; judge only what has changed."""
-        reads, judge, known = self._rules.reads, self._rules.judge, self._judged
-        stamp = kinds.stamp(reads)
-        if stamp != self._stamp:
-            judged = [
-                (it, known[it.key] if it.key in known else judge(it.nodes[0]))
-                for it in kinds.alike(reads)
-            ]
-            self._judged = {alike.key: failure for alike, failure in judged}
-            self._screened = Screened(self._rules, judged)
-            self._stamp = stamp
+        """Sort the nodes; judge only the kinds that have changed."""
+        if kinds.version != self._version:
+            known = self._judged
+            self._judged = {
+                it.revision: known.get(it.revision) or self._judge(kinds, it) for it in kinds
+            }
+            self._screened = Screened(self._rules, chain.from_iterable(self._judged.values()))
+            self._version = kinds.version
         return self._screened
+
+    def _judge(self, kinds: NodeKinds, kind: NodeKind) -> list[_Judged]:
+        judge = self._rules.judge
+        return [(nodes, judge(nodes[0])) for nodes in kinds.alike(kind, self._rules.reads)]
 
 
 class Screening:
@@ -189,5 +194,5 @@ class Screening:
         self._kept.clear()
 
 
-def _by_name(groups: Iterable[tuple[NodeInfo, ...]]) -> tuple[NodeInfo, ...]:
+def _by_name(groups: Iterable[Alike]) -> tuple[NodeInfo, ...]:
     return tuple(sorted(chain.from_iterable(groups), key=_NAME))

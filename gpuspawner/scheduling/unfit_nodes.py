@@ -12,6 +12,7 @@ _MOST_SHARED = 4096
 """Number of failures kept for one size of requests; nodes in use may all lack different amounts."""
 
 _NOTHING: Asked = (("", 0),)
+"""What a pod without requests asks for: nothing of a resource that doesn't exist."""
 
 
 class _Shared:
@@ -56,13 +57,15 @@ class Unfit:
     def put(self, name: str, facts: Failures) -> None:
         """Store the failures of a node that has none yet; empty if it fits."""
         if facts:
-            shared = self._shared.get(facts)
-            if shared is None:
-                shared = self._shared[facts] = self._share(facts)
-            self._add(name, shared)
+            self._add(name, self._share(facts))
 
     def _share(self, facts: Failures) -> _Shared:
-        return _Shared(facts, self._count(facts))
+        shared = self._shared.get(facts)
+        if shared is None:
+            if len(self._shared) >= _MOST_SHARED:
+                self._shared.clear()
+            shared = self._shared[facts] = _Shared(facts, self._count(facts))
+        return shared
 
     def _count(self, facts: Failures) -> _Count:
         return self._counts.setdefault(tuple(fact.reason for fact in facts), _Count())

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.kube.objects import convert
+from gpuspawner.scheduling import node_kinds
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.node_kinds import NodeKinds, Reads
 from tests.unit.scheduling.objects import node
@@ -30,8 +31,12 @@ def kinds(*nodes):
     return made
 
 
+def groups(made, reads=NOTHING):
+    return [nodes for kind in made for nodes in made.alike(kind, reads)]
+
+
 def names(made, reads=NOTHING):
-    return sorted([it.name for it in alike.nodes] for alike in made.alike(reads))
+    return sorted([it.name for it in nodes] for nodes in groups(made, reads))
 
 
 FOUR = [node(name, labels={"zone": "x" if name < "c" else "y"}) for name in "abcd"]
@@ -46,6 +51,14 @@ def test_a_label_that_gets_too_many_values_stops_dividing_the_nodes():
     assert names(made) == [["a"], ["b"]]
     made.put(info(FOUR[2]))
     assert names(made) == [["a", "b"], ["c"]]
+
+
+def test_no_change_moves_more_than_a_few_nodes_to_coarser_kinds(monkeypatch):
+    monkeypatch.setattr(node_kinds, "_MOVED_AT_ONCE", 1)
+    made = kinds(*(node(name) for name in "abc"))
+    assert len(names(made)) == 3 - 1
+    made.put(info(node("d")))
+    assert names(made) == [["a", "b", "c", "d"]]
 
 
 @pytest.mark.parametrize(
@@ -97,54 +110,87 @@ def test_a_node_that_is_gone_is_in_no_group():
     assert names(made) == [["c", "d"]]
 
 
+def test_a_kind_has_a_new_revision_exactly_if_its_nodes_or_their_labels_change():
+    made = kinds(*(node(name) for name in "abcd"))
+    [kind] = made
+    first = kind.revision
+    made.put(info(node("a")))
+    made.put(info(node("e", gpu="1")))
+    last = info(node("a", memory="1Gi"))
+    made.put(last)
+    before = kind.revision
+    last.set_node(convert("Node", node("a", memory="2Gi")))
+    made.put(last)
+    assert kind.revision == before != first
+    made.put(info({**node("a"), "metadata": {"name": "a", "labels": {HOST: "other"}}}))
+    assert kind.revision != before
+    relabelled = kind.revision
+    made.drop("a")
+    assert kind.revision != relabelled
+
+
+templates = st.sampled_from(
+    [
+        {"zone": "x"},
+        {"zone": "y"},
+        {"zone": "x", "rack": "1"},
+        {"zone": "x", "rack": "2"},
+        {"zone": "x", "rack": "3"},
+        {"serial": "1", "zone": "y"},
+        {"serial": "2", "zone": "y"},
+        {"serial": "3", "zone": "y"},
+    ]
+)
 changes = st.lists(
     st.tuples(
-        st.sampled_from("abcdef"),
-        st.sampled_from("xyz"),
-        st.booleans(),
-        st.sampled_from(["0", "1"]),
-        st.booleans(),
+        st.sampled_from("abcdefgh"),
+        templates,
+        st.integers(0, 9).map(bool),
+        st.sampled_from(["0", "0", "1"]),
+        st.integers(0, 7).map(bool),
     ),
+    min_size=10,
     max_size=40,
 )
+few = st.none() | st.frozensets(st.sampled_from(["a", "b", "x", "1", "2"]))
 reading = st.builds(
     Reads,
-    st.dictionaries(
-        st.sampled_from(["zone", HOST, "none"]), st.none() | st.frozensets(st.sampled_from("abx"))
-    ),
+    st.dictionaries(st.sampled_from(["zone", HOST, "rack", "serial", "none"]), few),
     st.frozensets(st.sampled_from("abc")),
 )
 
 
 @given(changes, reading)
 def test_each_node_is_in_one_group_with_nodes_that_are_read_alike(made_changes, reads):
-    made, known = NodeKinds(FEW), {}
-    for name, zone, cordoned, gpus, goes in made_changes:
-        before, stamp = list(made.alike(reads)), made.stamp(reads)
-        if goes:
-            known.pop(name, None)
-            made.drop(name)
-        else:
-            plain = node(name, labels={"zone": zone}, unschedulable=cordoned, gpu=gpus)
+    made, known, seen = NodeKinds(FEW), {}, {}
+    for name, labels, schedulable, gpus, stays in made_changes:
+        before, version = groups(made, reads), made.version
+        if stays:
+            plain = node(name, labels=labels, unschedulable=not schedulable, gpu=gpus)
             there = known.setdefault(name, NodeInfo(name))
             there.set_node(convert("Node", plain))
             made.put(there)
-        groups = list(made.alike(reads))
-        assert stamp != made.stamp(reads) or before == groups
-        assert sorted(it.name for alike in groups for it in alike.nodes) == sorted(known)
-        for alike in groups:
-            assert len({_read(it, reads) for it in alike.nodes}) == 1
-            assert list(alike.nodes) == sorted(alike.nodes, key=lambda it: it.name)
-        assert len({alike.key for alike in groups}) == len(groups)
+        else:
+            known.pop(name, None)
+            made.drop(name)
+        assert version != made.version or before == groups(made, reads)
+        assert sorted(it.name for nodes in groups(made, reads) for it in nodes) == sorted(known)
+        for kind in made:
+            now = [
+                [(it.name, _read(it, reads)) for it in nodes] for nodes in made.alike(kind, reads)
+            ]
+            assert seen.setdefault(kind.revision, now) == now
+            for nodes in now:
+                assert len({read for _, read in nodes}) == 1
+                assert nodes == sorted(nodes)
 
 
 def _read(there, reads):
     """Return what static rules read of a node."""
     return (
         there.node.spec.unschedulable,
-        there.taints,
         there.allocatable.get("nvidia.com/gpu"),
-        there.name if there.name in reads.names else None,
+        there.name if there.name in reads.names else "",
         tuple(
             (value := there.labels.get(key)) is not None
             and (value if values is None or value in values else "other")

@@ -1,5 +1,6 @@
 import pytest
 
+from gpuspawner.kube.objects import convert
 from gpuspawner.scheduling import Outcome, evaluate
 from tests.unit.scheduling.objects import answer, cluster, node, pod
 
@@ -48,6 +49,14 @@ def test_the_message_says_why_preemption_does_not_free_enough():
     verdict = answer(pod(requests={"gpu": "2"}, priority=1), node(gpu="2"), pods=there)
     assert verdict.outcome is Outcome.BUSY
     assert verdict.preemption == "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
+
+
+def test_the_first_node_by_name_is_chosen_whichever_has_changed_last():
+    asks = pod(requests=ONE, priority=1)
+    state = cluster(node("b", gpu="1"), node("a", gpu="1"), pods=[old("p", "a"), old("q", "b")])
+    assert evaluate(state, asks).preemption_node == "a"
+    state.put(convert("Node", node("a", gpu="1", cpu="9")))
+    assert evaluate(state, asks).preemption_node == "a"
 
 
 def test_without_priority_classes_the_verdict_is_unknown_if_preemption_could_help():

@@ -32,6 +32,19 @@ def test_only_nodes_where_all_failures_are_resolvable_can_be_freed():
     assert unfit.freeable == {"a": (BUSY,)}
 
 
+def test_nodes_that_lack_the_same_share_their_failures():
+    state = ClusterState()
+    for name in "abcd":
+        state.put(
+            convert("Node", node(name, gpu="1", memory="1Gi", pods="0" if name > "b" else "1"))
+        )
+    for asked in ({"memory": 2**34}, {"nvidia.com/gpu": 2, "memory": 2**34, "cpu": 9000}):
+        kept = Lacking(wanted(asked))
+        kept.refresh(state.nodes.values())
+        assert kept.failures["a"] is kept.failures["b"]
+        assert kept.failures["c"] is kept.failures["d"]
+
+
 changes = st.lists(
     st.tuples(
         st.sampled_from("abc"),
