@@ -29,6 +29,7 @@ from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle
 from gpuspawner.scheduling import ClusterState, Outcome, evaluate
 from gpuspawner.scheduling.evaluate import fits_somewhere, fitting_nodes
+from gpuspawner.until_changed import UntilChanged
 
 _RUNTIME_ONLY = ("args", "command", "env", "lifecycle", "securityContext")
 """Fields of a container that don't affect scheduling."""
@@ -108,7 +109,7 @@ class Availability:
 
         If no node can hold a server with it anyway, this remains what the user has to know.
         """
-        found = replace(self, left=remaining.gpus)
+        found = self if self.left == remaining.gpus else replace(self, left=remaining.gpus)
         if remaining.reached is None or self.state in (State.AWAY, State.ABSENT):
             return found
         return replace(found, state=State.LIMITED, denial=remaining.reached)
@@ -136,28 +137,34 @@ def survey(
 
 
 class Surveys:
-    """A cache of surveys, cleared when the state of the cluster changes."""
+    """Surveys that hold until the cluster changes.
+
+    Attributes:
+        kept: By the offers, and by the pod or what it has in common with others.
+    """
 
     def __init__(self, state: ClusterState, to_come: NodesToCome) -> None:
         self._state = state
         self._to_come = to_come
-        self._version: object = None
-        self._kept: dict[bytes, tuple[Availability, ...]] = {}
+        self.kept = UntilChanged[tuple[Availability, ...]](_MOST_KEPT)
+
+    @property
+    def version(self) -> object:
+        """The version of what a survey depends on besides the offers and the pod."""
+        return self._state.version, self._to_come.version, self._state.images.version
 
     def survey(
         self, health: Health, offers: Offers, pod: Mapping[str, Any] | None, rules: PodRules
     ) -> tuple[Availability, ...]:
-        """Return the result of `survey`. Offers and rules change only together with the state."""
+        """Return the result of `survey`. Rules change only together with the state."""
         if pod is None or not isinstance(health, Live):
             return survey(self._state, self._to_come, health, offers, pod, rules)
-        version = self._state.version, self._to_come.version, self._state.images.version
-        if self._version != version or len(self._kept) >= _MOST_KEPT:
-            self._version = version
-            self._kept.clear()
-        key = msgspec.msgpack.encode(pod)
-        if key not in self._kept:
-            self._kept[key] = survey(self._state, self._to_come, health, offers, pod, rules)
-        return self._kept[key]
+        version, key = self.version, (msgspec.msgpack.encode(pod), offers)
+        found = self.kept.find(version, key)
+        if found is None:
+            made = survey(self._state, self._to_come, health, offers, pod, rules)
+            found = self.kept.keep(version, key, made)
+        return found
 
 
 class Trials:

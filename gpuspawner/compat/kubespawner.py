@@ -8,6 +8,7 @@ import inspect
 import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from traceback import walk_tb
 from typing import Any, TypeVar
 
@@ -229,12 +230,12 @@ def makes_its_pods(spawner: Any) -> bool:
 
     A class of others may treat users differently.
     """
-    return not _others_have(spawner, _MAKING)
+    return not others_have(spawner, _MAKING)
 
 
 def has_own_progress(spawner: Any) -> bool:
     """Whether a class of others tells how far a start is."""
-    return _others_have(spawner, ("progress",))
+    return others_have(spawner, ("progress",))
 
 
 def form_template(spawner: Any) -> object:
@@ -242,19 +243,24 @@ def form_template(spawner: Any) -> object:
 
     None if a class of others draws it, perhaps each time in another way.
     """
-    if _others_have(spawner, _DRAWING):
+    if others_have(spawner, _DRAWING):
         return None
     return spawner.profile_form_template, tuple(spawner.additional_profile_form_template_paths)
 
 
-def _others_have(spawner: Any, names: Iterable[str]) -> bool:
+def others_have(spawner: Any, names: Iterable[str]) -> bool:
     """Whether a class that is neither KubeSpawner's nor ours has one of these methods."""
+    return not _names_of_others(type(spawner)).isdisjoint(names)  # type: ignore[arg-type]
+
+
+@lru_cache(64)
+def _names_of_others(kind: type) -> frozenset[str]:
     theirs = [
         cls
-        for cls in type(spawner).__mro__
+        for cls in kind.__mro__
         if cls not in KubeSpawner.__mro__ and cls.__module__.partition(".")[0] != _OURS
     ]
-    return any(name in vars(cls) for cls in theirs for name in names)
+    return frozenset(name for cls in theirs for name in vars(cls))
 
 
 def connect(spawner: Any) -> bool:

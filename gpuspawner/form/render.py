@@ -54,13 +54,9 @@ def render(
         view=view,
         cards=cards,
         sizes=sizes,
-        style=_style(),
+        words=_words(language_tag()),
+        style=_style(live),
         language_tag=language_tag,
-        not_free=not_free,
-        never=never,
-        no_download=no_download,
-        over_limit=over_limit,
-        stale=stale,
     )
 
 
@@ -69,13 +65,13 @@ def render_refusal(told: OnForm, live: Live | None) -> str:
     template = _environment().get_template("refusal.html")
     wait = would_be(told.place) if told.place else ""
     view = RefusedView(told.message.html, _of_profiles(told), wait, live)
-    return template.render(view=view, style=_style(), language_tag=language_tag)
+    return template.render(view=view, style=_style(live), language_tag=language_tag)
 
 
 def render_line(view: LineView) -> str:
     """Render the page of somebody who waits in line."""
     template = _environment().get_template("line.html")
-    return template.render(view=view, style=_style(), language_tag=language_tag)
+    return template.render(view=view, style=_style(view.live), language_tag=language_tag)
 
 
 def buttons_instead(told: OnForm, offers: Offers) -> tuple[Button, ...]:
@@ -92,7 +88,7 @@ def render_usage(usage: Usage, live: Live | None) -> str:
     """Render what policies leave to the user, above a form of others."""
     template = _environment().get_template("usage_alone.html")
     view = UsageView(usage, live)
-    return template.render(view=view, style=_style(), language_tag=language_tag)
+    return template.render(view=view, style=_style(live), language_tag=language_tag)
 
 
 @lru_cache(64)
@@ -111,6 +107,23 @@ def _drawn(view: View) -> tuple[Markup, Markup]:
     return Markup(cards), Markup(sizes)  # noqa: S704, they are escaped
 
 
+@lru_cache(64)
+def _words(_language: str) -> Markup:
+    """Render what the script may have to say in the language of the current request."""
+    words = (
+        _environment()
+        .get_template("words.html")
+        .render(
+            not_free=not_free,
+            never=never,
+            no_download=no_download,
+            over_limit=over_limit,
+            stale=stale,
+        )
+    )
+    return Markup(words)  # noqa: S704, they are escaped
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -126,7 +139,13 @@ def _environment() -> Environment:
     return environment
 
 
+def _style(live: Live | None) -> Markup:
+    return _style_at(live.style if live else None)
+
+
 @cache
-def _style() -> Markup:
-    loader = PackageLoader("gpuspawner.form", "static")
-    return Markup(loader.get_source(_environment(), "form.css")[0])  # noqa: S704, it is ours
+def _style_at(address: str | None) -> Markup:
+    """Return the element that brings the style; None has no address."""
+    style, _, _ = PackageLoader("gpuspawner.form", "static").get_source(_environment(), "form.css")
+    element = _environment().get_template("style.html")
+    return Markup(element.render(address=address, style=Markup(style)))  # noqa: S704, it is ours

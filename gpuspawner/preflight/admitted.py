@@ -58,6 +58,11 @@ class AdmittedPreflight:
         """The accelerators for which only samples were tried."""
         self._verifying: set[asyncio.Task[object]] = set()
 
+    @property
+    def learned(self) -> object:
+        """Changes with what is known of admission, which decides whether it is asked."""
+        return frozenset(self._changes.items())
+
     def check(self, proposal: Proposal) -> Decision:
         """As `Preflight.check`, without admission."""
         return self._preflight.check(proposal)
@@ -69,6 +74,10 @@ class AdmittedPreflight:
     def shape(self, proposal: Proposal) -> Shape | None:
         """As `Preflight.shape`."""
         return self._preflight.shape(proposal)
+
+    def depends_on_labels(self, proposal: Proposal) -> bool:
+        """As `Preflight.depends_on_labels`."""
+        return self._preflight.depends_on_labels(proposal)
 
     def room(self, proposal: Proposal) -> Room | None:
         """As `Preflight.room`."""

@@ -128,6 +128,11 @@ class Preflight:
         subject = proposal.subject
         return self._verdicts.shape(subject) if isinstance(subject, Subject) else None
 
+    def depends_on_labels(self, proposal: Proposal) -> bool:
+        """Whether the answer depends on the labels and the name of the pod at this moment."""
+        pod = proposal.decoded
+        return pod is None or self._verdicts.depends_on_labels(pod)
+
     def fits(self, proposal: Proposal) -> bool:
         """Whether a node has room for the pod at this moment."""
         return self._decider.fits(proposal)

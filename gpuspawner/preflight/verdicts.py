@@ -113,14 +113,18 @@ class Verdicts:
         Labels count only if pods select each other by them. Volumes of kinds that we don't read
         have generated names (service account tokens, say) and never decide.
         """
-        self._forget_if_changed()
         pod = subject.pod
         volumes = [volume for volume in pod.spec.volumes or () if volume != Volume(volume.name)]
         spec = _encode(structs.replace(pod.spec, volumes=volumes))
         shape = (pod.metadata.namespace, spec, _encode(subject.new_claims))
-        if is_simple(pod) and not self._repelling:
+        if not self.depends_on_labels(pod):
             return shape
         return *shape, _encode(pod.metadata.labels), pod.metadata.name
+
+    def depends_on_labels(self, pod: Pod) -> bool:
+        """Whether the verdict depends on the pod's labels and name: pods select each other."""
+        self._forget_if_changed()
+        return self._repelling or not is_simple(pod)
 
     def shape_of_needs(self, subject: Subject) -> bytes:
         """Return what a new node must have for the pod; equal for two users' servers.

@@ -10,6 +10,7 @@ from gpuspawner.availability import Availability
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat.code import names_used
 from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.compat.likeness import likeness
 from gpuspawner.form.addresses import live
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.manifest import ManifestError
@@ -28,7 +29,7 @@ from gpuspawner.spawn.host import Host, log_name
 from gpuspawner.spawn.own_servers import usage
 from gpuspawner.spawn.pod_builder import PodBuilder, home_of
 from gpuspawner.spawn.policing import Policing
-from gpuspawner.spawn.queueing import in_queue
+from gpuspawner.spawn.queueing import in_queue, queue_for
 from gpuspawner.spawn.refusal import Refusal, invalid, misconfigured
 from gpuspawner.spawn.source import Choice, FormReader, Options, Source, Stored
 
@@ -79,8 +80,11 @@ class Accelerators(Source):
 
     async def stored(self) -> Stored:
         """As `Source.stored`."""
+        return self._stored((await self.policing.entitlement()).offers)
+
+    def _stored(self, offers: Offers) -> Stored:
         ours, theirs = self.split(stored_options.stored(self.spawner))
-        kept, gone = options.fall_back(ours, (await self.policing.entitlement()).offers)
+        kept, gone = options.fall_back(ours, offers)
         return Stored({**theirs, **options.user_options(kept)}, gone)
 
     async def resolve(self, raw: object) -> AcceleratorChoice:
@@ -120,6 +124,8 @@ class Accelerators(Source):
 
     def split(self, raw: object) -> tuple[object, Options]:
         """Split options into ours and those that an administrator's own hooks read."""
+        if not raw or not isinstance(raw, Mapping):
+            return raw, {}
         spawner = self.spawner
         ours_alone = (
             spawner.apply_user_options is apply_nothing
@@ -127,7 +133,7 @@ class Accelerators(Source):
             and not spawner.has_own_options
             and not any("user_options" in names_used(it) for it in _hooks(spawner))
         )
-        if ours_alone or not isinstance(raw, Mapping):
+        if ours_alone:
             return raw, {}
         theirs = {name: value for name, value in raw.items() if name not in options.NAMES}
         return {name: value for name, value in raw.items() if name not in theirs}, theirs
@@ -147,34 +153,56 @@ class Accelerators(Source):
 
     async def survey(self) -> tuple[PodBuilder, tuple[Availability, ...]]:
         """Return the builder and each accelerator's availability to this server's owner."""
-        return await self._survey(await self.policing.entitlement())
-
-    async def _survey(
-        self, entitlement: Entitlement
-    ) -> tuple[PodBuilder, tuple[Availability, ...]]:
+        entitlement = await self.policing.entitlement()
         builder = await self._builder(entitlement)
-        health, surveys = self.runtime.view.health(), self.runtime.surveys
-        rows = surveys.survey(health, builder.offers, builder.stock, builder.rules)
+        return builder, self._to_owner(self._survey(builder), entitlement)
+
+    def _survey(self, builder: PodBuilder) -> tuple[Availability, ...]:
+        health = self.runtime.view.health()
+        return self.runtime.surveys.survey(health, builder.offers, builder.stock, builder.rules)
+
+    async def _survey_for_form(self, entitlement: Entitlement) -> tuple[Availability, ...]:
+        """As `survey`, without making a pod if one that is alike has been surveyed."""
+        alike, surveys = likeness(self.spawner), self.runtime.surveys
+        if alike is None or not isinstance(self.runtime.view.health(), Live):
+            return self._survey(await self._builder(entitlement))
+        others = entitlement.offers, queue_for(self.spawner, self.runtime)
+        alone, shared = (alike.alone, *others), (alike.but_for_claims, *others)
+        if (found := surveys.kept.find(surveys.version, alone, shared)) is not None:
+            return found
+        builder = await self._builder(entitlement)
+        found = self._survey(builder)
+        if builder.stock is None:
+            return found
+        pod = self.propose(Grant(), builder.stock)
+        key = alone if self.runtime.preflight.depends_on_labels(pod) else shared
+        return surveys.kept.keep(surveys.version, key, found)
+
+    def _to_owner(
+        self, rows: tuple[Availability, ...], entitlement: Entitlement
+    ) -> tuple[Availability, ...]:
         waiting = self.runtime.preflight.line.waiting()
+        if not waiting and not entitlement.applying.policies:
+            return rows
 
         def to_owner(row: Availability) -> Availability:
             found = row.within(entitlement.remaining(row.accelerator))
             in_line = waiting[row.accelerator.key] if row.accelerator else 0
             return replace(found, in_line=in_line) if in_line else found
 
-        return builder, tuple(map(to_owner, rows))
+        return tuple(map(to_owner, rows))
 
     async def form(self) -> str:
         """As `Source.form`, with the choices from this request, or else from the last start."""
         entitlement = await self.policing.entitlement()
-        builder, rows = await self._survey(entitlement)
-        draft = drafts.current() or await self._untouched()
+        rows = self._to_owner(await self._survey_for_form(entitlement), entitlement)
+        draft = drafts.current() or self._untouched(entitlement)
         served = live(self.spawner)
         left = usage(self.spawner, self.runtime, entitlement)
-        return form.render(builder.offers, rows, draft.options, draft.refused, served, left)
+        return form.render(entitlement.offers, rows, draft.options, draft.refused, served, left)
 
-    async def _untouched(self) -> Draft:
-        gone = (await self.stored()).gone
+    def _untouched(self, entitlement: Entitlement) -> Draft:
+        gone = self._stored(entitlement.offers).gone
         # Without a live view, models that the hub discovers only look as if they were gone.
         known = isinstance(self.runtime.view.health(), Live)
         shown = OnForm(messages.gone_from_form(gone)) if gone and known else None

@@ -1,10 +1,11 @@
 """What policies leave to a server's owner, as the form shows it."""
 
+from collections.abc import Sequence
+
 from gpuspawner import messages
 from gpuspawner.form import OwnServer, Usage, WithheldCard
 from gpuspawner.form.addresses import stop
 from gpuspawner.language import gettext as _
-from gpuspawner.policy.allowance import Allowance
 from gpuspawner.runtime import Runtime
 from gpuspawner.spawn import failures
 from gpuspawner.spawn.announcements import told_on_form
@@ -20,11 +21,12 @@ def usage(spawner: Host, runtime: Runtime, entitlement: Entitlement) -> Usage | 
         WithheldCard(it.display_name, it.description, policy.explanation)
         for it, policy in entitlement.withheld
     )
-    if allowance is None:
-        allowance = Allowance()
-    said = messages.allowance_lines(allowance, runtime.display_names)
+    said: Sequence[str] = ()
+    servers: tuple[OwnServer, ...] = ()
+    if allowance is not None:
+        said = messages.allowance_lines(allowance, runtime.display_names)
+        servers = tuple(_own(spawner, name) for name in allowance.servers)
     lines = tuple(filter(None, [failed, ended, *said]))
-    servers = tuple(_own(spawner, name) for name in allowance.servers)
     return Usage(lines, servers, withheld) if lines or withheld else None
 
 

@@ -12,17 +12,18 @@ from gpuspawner.spawn.host import Host
 
 def in_queue(spawner: Host, runtime: Runtime, pod: Manifest) -> Manifest:
     """Return the pod with the queue in which it waits; unchanged without one."""
-    return queued(pod, _queue(spawner, runtime), spawner.kueue_priority_class)
+    return queued(pod, queue_for(spawner, runtime), spawner.kueue_priority_class)
 
 
 def model_in_queue(spawner: Host, runtime: Runtime, pod: Any) -> Any:
     """Return KubeSpawner's pod with the queue in which it waits; itself if there is none."""
-    if not (_queue(spawner, runtime) or spawner.kueue_priority_class):
+    if not (queue_for(spawner, runtime) or spawner.kueue_priority_class):
         return pod
     return pods.model(in_queue(spawner, runtime, pods.plain(pod)))
 
 
-def _queue(spawner: Host, runtime: Runtime) -> str:
+def queue_for(spawner: Host, runtime: Runtime) -> str:
+    """Return the name of the LocalQueue for a server's pod; "" for none."""
     if spawner.kueue_queue is not None:
         return spawner.kueue_queue
     default = runtime.view.queues.local_queue(spawner.namespace, DEFAULT_QUEUE)

@@ -15,8 +15,9 @@ class Drawn:
 
     def form(self, shows: object, draw: Callable[[], str]) -> str:
         """Return the form that shows exactly this; draw it if none is kept."""
-        for kept, drawn in self._kept:
+        for place, (kept, drawn) in enumerate(self._kept):
             if kept == shows:
+                self._kept[place] = shows, drawn  # the next comparison finds the same objects
                 return drawn
         drawn = draw()
         self._kept.appendleft((shows, drawn))

@@ -30,6 +30,7 @@ from gpuspawner.spawn.profiles.choosing import Chosen, of_profile
 from gpuspawner.spawn.profiles.drawn import Drawn
 from gpuspawner.spawn.profiles.listing import Listed, Lists
 from gpuspawner.spawn.profiles.samples import Key, Pattern, Patterns, Samples, sample
+from gpuspawner.spawn.profiles.sharing import SharedRows
 from gpuspawner.spawn.profiles.trial import try_out, unknown
 from gpuspawner.token_bucket import Clock
 from gpuspawner.turn import Turn
@@ -79,6 +80,7 @@ class Known:
     lists: Lists = field(default_factory=Lists)
     drawn: Drawn = field(default_factory=Drawn)
     samples: Samples = field(default_factory=Samples)
+    rows: SharedRows = field(default_factory=SharedRows)
 
 
 _known: WeakKeyDictionary[Runtime, Known] = WeakKeyDictionary()
@@ -98,6 +100,10 @@ class Looking:
         spawner: The server; it isn't changed.
         entitlement: What the policies leave to its owner.
         turn: How long it may hold the hub's event loop.
+
+    Attributes:
+        is_general: Whether what it has found holds for all servers whose pods are alike.
+        depends_on_labels: Whether it does only if their labels and names are, too.
     """
 
     def __init__(
@@ -110,6 +116,8 @@ class Looking:
         self._preflight = runtime.preflight
         self._known = known(runtime)
         self._turn = turn
+        self.is_general = True
+        self.depends_on_labels = False
         self._renew: Callable[[], Host] | None = None
         self._base: Proposal | None = None
         self._judged: dict[int, availability.Judged] = {}
@@ -173,7 +181,10 @@ class Looking:
     ) -> availability.Judged:
         shape = self._preflight.shape(proposal)
         decision = self._check(proposal)
+        self.is_general = self.is_general and shape is not None and not proposal.queue
+        self.depends_on_labels |= self._preflight.depends_on_labels(proposal)
         if self._preflight.may_become_yes(proposal, decision):
+            self.is_general = False
             decision, proposal = await self._admitted(chosen, proposal, decision, admission)
         if proposal.grant.accelerator is None and isinstance(decision, Start):
             return availability.Judged(shape, None)  # a quiet page as long as all is well

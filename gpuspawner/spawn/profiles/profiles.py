@@ -29,7 +29,7 @@ from gpuspawner.spawn.host import Host
 from gpuspawner.spawn.own_servers import usage
 from gpuspawner.spawn.policing import Policing
 from gpuspawner.spawn.profiles import availability, page
-from gpuspawner.spawn.profiles.availability import Other, ProfileAvailability
+from gpuspawner.spawn.profiles.availability import Other
 from gpuspawner.spawn.profiles.choosing import PROFILE, Chosen, choose, keep
 from gpuspawner.spawn.profiles.giving_up import GivingUp
 from gpuspawner.spawn.profiles.listing import Listed
@@ -39,6 +39,7 @@ from gpuspawner.spawn.profiles.looking import (
     Looking,
     known,
 )
+from gpuspawner.spawn.profiles.sharing import Page, Rows
 from gpuspawner.spawn.profiles.trial import try_out
 from gpuspawner.spawn.refusal import invalid, misconfigured
 from gpuspawner.spawn.source import Choice, Source, Stored
@@ -150,20 +151,25 @@ class Profiles(Source):
 
     async def rows(
         self, spawner: Host, listed: Listed, entitlement: Entitlement, admission: Admission
-    ) -> tuple[Listed, list[ProfileAvailability]]:
+    ) -> tuple[Listed, Rows]:
         """Return the profiles that are shown to the owner, and the availability of each."""
+        shared, page = known(self._runtime).rows, Page(spawner, listed, self._runtime, entitlement)
+        version = page.version()
+        if (found := shared.find(page, version)) is not None:
+            return listed, found
         turn = Turn(PAGE_TURN_SECONDS)
         looking = Looking(spawner, listed, self._runtime, entitlement, turn)
         look = partial(looking.look, admission=GivingUp(IfConnected(spawner, admission), PATIENCE))
-        rows = [
-            await availability.look_at(profile, look, looking.at_hand)
-            for profile in listed.profiles
-        ]
+        at_hand = looking.at_hand
+        rows = tuple([await availability.look_at(it, look, at_hand) for it in listed.profiles])
+        if looking.is_general:
+            key = page.alone if looking.depends_on_labels else page.shared
+            shared.keep(page, key, version, rows)
         kept = [number for number, row in enumerate(rows) if not row.is_hidden]
         if not kept or len(kept) == len(rows):  # without any, the reasons are better than nothing
             return listed, rows
         shown = known(self._runtime).lists.read(spawner, [listed.complete[it] for it in kept])
-        return shown, [rows[it] for it in kept]
+        return shown, tuple(rows[it] for it in kept)
 
     async def states(self) -> list[dict[str, Any]]:
         """Return the availability of each profile and choice as plain data, for an open form.
@@ -206,7 +212,7 @@ class Profiles(Source):
         self,
         spawner: Host,
         listed: Listed,
-        rows: list[ProfileAvailability],
+        rows: Rows,
         options: Mapping[str, object],
         chosen: Mapping[str, object],
     ) -> str:

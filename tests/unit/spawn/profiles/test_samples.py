@@ -23,6 +23,8 @@ VOLUMES = {
     "storage_pvc_ensure": True,
     "storage_capacity": "1Gi",
 }
+OWN = {"extra_pod_config": {"hostname": "{username}"}}
+"""Pods that nobody can take for another user's before one is made."""
 CHOICES = 4
 """The default profile, and the GPU profile with its defaults and two other choices."""
 
@@ -59,13 +61,15 @@ async def read(hub: StillHub, spawner: GPUSpawner, chosen: dict[str, object]) ->
     return await found.proposal(Chosen(profile, chosen))
 
 
-async def test_later_users_cost_one_pod_each(hub_with: HubWith, tried: list[str]) -> None:
+async def test_later_users_whose_names_are_in_their_pods_cost_one_pod_each(
+    hub_with: HubWith, tried: list[str]
+) -> None:
     hub = hub_with(TWO_GPUS)
 
-    first = await profiles_of(of(hub, "ann")).form()
+    first = await profiles_of(of(hub, "ann", **OWN)).form()
     assert len(tried) > 3
     tried.clear()
-    second = await profiles_of(of(hub, "bob")).form()
+    second = await profiles_of(of(hub, "bob", **OWN)).form()
 
     assert tried == ["bob"]
     assert first.count("2 of 2 free") == second.count("2 of 2 free") == 3
@@ -84,7 +88,7 @@ async def test_choices_with_equal_pods_are_judged_once_on_later_pages_too(
     monkeypatch.setattr(looking.Looking, "_judge", counted)
     hub = hub_with(TWO_GPUS)
     for name in ("ann", "bob"):
-        spawner = named(hub.spawner(profile_list=[GPU]), name)
+        spawner = named(hub.spawner(profile_list=[GPU], **OWN), name)
         await profiles_of(spawner).form()
 
     assert judged == ["ann", "ann", "bob", "bob"]  # with one GPU and with two

@@ -1,0 +1,200 @@
+"""What one page has found out, shown on the next pages of users whose pods are alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpuspawner import GPUSpawner
+from gpuspawner.cluster.health import Stale
+from gpuspawner.preflight.reservations import Reservations
+from gpuspawner.spawn.profiles import looking
+from gpuspawner.spawn.profiles.trial import try_out
+from tests.unit.preflight.worlds import NAMESPACE, node, pod
+from tests.unit.spawn.courses import Course
+from tests.unit.spawn.hubs import StillHub
+from tests.unit.spawn.profiles.clusters import (
+    ONE_TAKEN,
+    TAINTED,
+    TWO_GPUS,
+    HubWith,
+    profiles_of,
+    tolerating,
+)
+from tests.unit.spawn.profiles.lists import CPU, GPU
+from tests.unit.spawn.profiles.test_samples import named
+
+AWAY_FROM_BOB = {
+    "requiredDuringSchedulingIgnoredDuringExecution": [
+        {
+            "topologyKey": "gpu",
+            "labelSelector": {"matchLabels": {"hub.jupyter.org/username": "bob"}},
+        }
+    ]
+}
+FREE = ">Free<"
+REPELLING = ("Pod", pod("guard", 0, on="a", affinity={"podAntiAffinity": AWAY_FROM_BOB}))
+
+
+@pytest.fixture
+def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Collects the owner of each pod that KubeSpawner makes for a page."""
+    owners: list[str] = []
+
+    async def counted(spawner: Any, *rest: Any) -> Any:
+        owners.append(spawner.user.name)
+        return await try_out(spawner, *rest)
+
+    monkeypatch.setattr(looking, "try_out", counted)
+    return owners
+
+
+def of(hub: StillHub, name: str, **traits: Any) -> GPUSpawner:
+    return named(hub.spawner(profile_list=[CPU, GPU], **traits), name)
+
+
+async def form(hub: StillHub, name: str, **traits: Any) -> str:
+    return await profiles_of(of(hub, name, **traits)).form()
+
+
+async def test_a_user_whose_pods_are_alike_costs_no_pod(
+    hub_with: HubWith, tried: list[str]
+) -> None:
+    hub = hub_with(TWO_GPUS)
+
+    first = await form(hub, "ann")
+    assert set(tried) == {"ann"}
+    second = await form(hub, "bob")
+
+    assert "bob" not in tried
+    assert first.count("2 of 2 free") == second.count("2 of 2 free") == 3
+
+
+async def test_a_page_shows_what_has_changed_in_the_cluster(hub_with: HubWith) -> None:
+    hub = hub_with(TWO_GPUS)
+    await form(hub, "ann")
+
+    hub.view.put(*ONE_TAKEN)
+
+    assert "1 of 2 free" in await form(hub, "bob")
+
+
+async def test_a_page_shows_that_the_view_is_no_longer_live(hub_with: HubWith) -> None:
+    hub = hub_with(TWO_GPUS)
+    await form(hub, "ann")
+
+    hub.view.now = Stale(60, "no answer")
+
+    assert "2 of 2 free" not in await form(hub, "bob")
+
+
+@pytest.mark.parametrize(
+    "traits",
+    [
+        {"node_selector": {"room": "b"}},
+        {"mem_guarantee": "100T"},
+        {"extra_pod_config": {"nodeSelector": {"owner": "{username}"}}},
+    ],
+    ids=str,
+)
+async def test_users_whose_pods_differ_share_no_state(
+    hub_with: HubWith, traits: dict[str, Any]
+) -> None:
+    of_ann = {"metadata": {"name": "a", "labels": {"gpu": "a100", "owner": "ann"}}}
+    hub = hub_with(("Node", {**node("a", 2), **of_ann}))
+
+    assert "2 of 2 free" in await form(
+        hub, "ann", **(traits if "extra_pod_config" in traits else {})
+    )
+    assert "2 of 2 free" not in await form(hub, "bob", **traits)
+
+
+async def test_users_share_nothing_if_pods_select_each_other_by_labels(hub_with: HubWith) -> None:
+    hub = hub_with(TWO_GPUS, REPELLING)
+
+    assert FREE in await form(hub, "ann", namespace=NAMESPACE)
+    assert FREE not in await form(hub, "bob", namespace=NAMESPACE)
+
+
+async def test_what_admission_did_to_one_user_s_pod_is_nobody_else_s(hub_with: HubWith) -> None:
+    hub = hub_with(TAINTED)
+    hub.admission.answer = lambda sent: (
+        tolerating(sent) if sent["metadata"]["name"] == "jupyter-ann" else sent
+    )
+
+    for _ in range(2):  # the first page learns that admission changes pods
+        assert "2 of 2 free" in await form(hub, "ann")
+    assert "2 of 2 free" not in await form(hub, "bob")
+
+
+async def test_a_claim_counts_only_for_its_owner(hub_with: HubWith) -> None:
+    bound = {"volumeName": "v", "accessModes": ["ReadWriteMany"], "storageClassName": ""}
+    to_ann = {"name": "claim-ann", "namespace": NAMESPACE}
+    hub = hub_with(
+        TWO_GPUS,
+        ("PersistentVolume", {"metadata": {"name": "v"}, "spec": {"claimRef": to_ann}}),
+        (
+            "PersistentVolumeClaim",
+            {
+                "metadata": {
+                    **to_ann,
+                    "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+                },
+                "spec": bound,
+            },
+        ),
+    )
+    home = {"name": "h", "persistentVolumeClaim": {"claimName": "claim-{username}"}}
+
+    assert FREE in await form(hub, "ann", volumes=[home], namespace=NAMESPACE)
+    assert FREE not in await form(hub, "bob", volumes=[home], namespace=NAMESPACE)
+    assert FREE in await form(hub, "ann", volumes=[home], namespace=NAMESPACE)
+
+
+async def test_policies_are_asked_for_each_page(course: Course) -> None:
+    current: dict[str, Any] = {}
+    spawner = course.spawner(lambda _: current, profile_list=[CPU, GPU])
+    assert (await profiles_of(spawner).form()).count(FREE) == 1
+
+    current = {"none": {"gpus_per_server": 0, "show_withheld": True}}
+
+    assert FREE not in await profiles_of(spawner).form()
+
+
+async def test_an_older_pod_of_the_name_counts_only_for_its_owner(hub_with: HubWith) -> None:
+    hub = hub_with(TWO_GPUS, ("Pod", pod("jupyter-bob", 2, on="a")))
+
+    async def state(name: str) -> str:
+        gpu = (await profiles_of(of(hub, name, namespace=NAMESPACE)).states())[1]
+        return str(gpu["state"])
+
+    # What takes the GPUs is bob's last server, which ends before the next one.
+    assert await state("ann") == "busy"
+    assert await state("bob") == "unknown"
+    assert await state("ann") == "busy"
+
+
+async def test_a_reservation_counts_only_for_its_owner(
+    hub_with: HubWith, tried: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = hub_with(TWO_GPUS)
+    await form(hub, "ann")
+    find = Reservations.find
+
+    def found(self: Reservations, key: tuple[str, str]) -> Any:
+        return object() if key[1] == "jupyter-bob" else find(self, key)
+
+    monkeypatch.setattr(Reservations, "find", found)
+    await form(hub, "bob")
+
+    assert "bob" in tried
+
+
+async def test_only_so_many_pages_are_kept(hub_with: HubWith) -> None:
+    hub = hub_with(TWO_GPUS)
+    for number in range(300):
+        await form(hub, "ann", priority_class_name=f"p-{number}")
+
+    kept = looking.known(hub.runtime(of(hub, "ann"))).rows._kept
+    assert len(kept._kept) <= 256
