@@ -149,6 +149,7 @@ class Runtime:
             await asyncio.Event().wait()
         finally:
             await self.client.close()
+            await self.view.events.close()
             await self.accounts.following.stop()
 
     @property

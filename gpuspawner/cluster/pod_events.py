@@ -61,7 +61,7 @@ class PodEvents:
         notify: Callable[[], None],
         contact: Contact,
     ) -> None:
-        self._load = load
+        self._client = Client(load)  # the configuration and its certificates take milliseconds
         self._backoff = backoff.unhurried()
         self._notify = notify
         self._contact = contact
@@ -94,19 +94,20 @@ class PodEvents:
 
     async def _watch(self, namespace: str) -> None:
         """Hear events until cancelled; an error of ours must not look like silence."""
-        client, kind = Client(self._load), pod_events(namespace)
-        try:
-            while True:
-                watcher = Watcher(client, kind, self._backoff, self._contact)
-                try:
-                    await self._follow(namespace, watcher)
-                except Exception:
-                    log.exception("Reading events failed; starting again")
-                self._tell(namespace, is_heard=False)
-                await asyncio.sleep(self._backoff.last_retry)
-        finally:
-            with suppress(Exception):
-                await client.close()
+        kind = pod_events(namespace)
+        while True:
+            watcher = Watcher(self._client, kind, self._backoff, self._contact)
+            try:
+                await self._follow(namespace, watcher)
+            except Exception:
+                log.exception("Reading events failed; starting again")
+            self._tell(namespace, is_heard=False)
+            await asyncio.sleep(self._backoff.last_retry)
+
+    async def close(self) -> None:
+        """Close the connections, which the watches of all starts share."""
+        with suppress(Exception):
+            await self._client.close()
 
     async def _follow(self, namespace: str, watcher: Watcher) -> None:
         async with aclosing(watcher.signals()) as signals:

@@ -110,6 +110,7 @@ class ClusterView:
         for task in tasks:
             with suppress(asyncio.CancelledError):
                 await task
+        await self.events.close()
         self.wake()
 
     @property

@@ -59,8 +59,8 @@ def when_options_are_set(call: Callable[[Any, object], object]) -> Callable[[Any
 def store_options(spawner: Spawner, options: object) -> None:
     """Store a server's options, for its next start and for the hub's answers about it."""
     spawner.user_options = options or {}  # as JupyterHub reads it
-    if spawner.orm_spawner is None:
-        return
+    if spawner.orm_spawner is None or spawner.orm_spawner.user_options == options:
+        return  # a commit takes as long as a pod, and a form's options are stored already
     spawner.orm_spawner.user_options = options
     # All requests share one session, and the next one to end rolls back its open changes. So the
     # hub commits before it waits for anything, and has no open changes here.

@@ -66,8 +66,10 @@ async def start_reflector(
     """
     before = stock.reflector(kind)
     try:
-        made = telling(reflector_class, gone) if kind == "pods" else reflector_class
-        return await asyncio.shield(stock.start_reflector(kind, made, **kwargs))
+        is_made = before is None or kwargs.get("replace")
+        if kind == "pods" and is_made:  # each start asks for it
+            reflector_class = telling(reflector_class, gone)
+        return await asyncio.shield(stock.start_reflector(kind, reflector_class, **kwargs))
     except Exception:
         stock.drop_reflector(kind, before)
         raise

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import msgspec
 import pytest
 from aiohttp import web
+from kubernetes_asyncio.client import Configuration
 
 from gpuspawner.cluster import pod_events
 from gpuspawner.cluster.contact import Contact
@@ -34,6 +36,22 @@ class Counted:
 
     def __call__(self) -> None:
         self.calls += 1
+
+
+@pytest.fixture(autouse=True)
+async def closed(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """Close the connections of all events of a test."""
+    made: list[PodEvents] = []
+    make = PodEvents.__init__
+
+    def kept(self: PodEvents, *given: Any) -> None:
+        made.append(self)
+        make(self, *given)
+
+    monkeypatch.setattr(PodEvents, "__init__", kept)
+    yield
+    for events in made:
+        await events.close()
 
 
 async def test_only_the_events_of_a_waiting_pod_are_kept() -> None:
@@ -136,6 +154,27 @@ async def test_the_watch_ends_with_the_last_pod_that_waits() -> None:
         await asyncio.gather(*watch, return_exceptions=True)
 
         assert all(task.cancelled() for task in watch)
+
+
+async def test_waits_one_after_the_other_share_the_connections() -> None:
+    server = ScriptedServer()
+    loaded = Counted()
+
+    async def load() -> Configuration:
+        loaded()
+        return await server.configuration()
+
+    async with server.serving():
+        events = PodEvents(load, FAST, lambda: None, Contact())
+        for name in ("a", "b"):
+            with events.of("jhub", name):
+                async with asyncio.timeout(PATIENCE):
+                    while not events._client._api:  # noqa: ASYNC110 - nothing tells of it
+                        await asyncio.sleep(0)
+        assert loaded.calls == 1
+
+        await events.close()
+        assert events._client._api is None
 
 
 async def _until_silent(heard: Heard) -> None:

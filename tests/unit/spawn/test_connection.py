@@ -14,10 +14,13 @@ from aiohttp import ServerDisconnectedError
 from kubernetes_asyncio.client import ApiException, V1ObjectMeta, V1Pod
 from kubespawner import KubeSpawner
 from kubespawner.clients import load_config
+from kubespawner.spawner import PodReflector
 from traitlets import TraitError
 
 from gpuspawner import GPUSpawner
 from gpuspawner.compat import kubespawner
+from gpuspawner.compat.reflecting import telling
+from gpuspawner.spawn import connection
 from gpuspawner.spawn.connection import IfConnected
 from tests.unit.spawn.hubs import Script, StillHub
 
@@ -165,6 +168,44 @@ async def test_cancelling_a_start_during_the_first_list_cancels_no_other(
     reflector.first_load_future.set_result(None)
 
     assert await starts[0] is reflector
+
+
+class Quick(PodReflector):  # type: ignore[misc]
+    """A reflector whose first list is read at once."""
+
+    def __init__(self, **_: object) -> None:
+        self.first_load_future: asyncio.Future[None] = asyncio.Future()
+        self.first_load_future.set_result(None)
+
+    async def start(self) -> None:
+        """Start the first list."""
+
+    async def stop(self) -> None:
+        """Stop the watch."""
+
+
+async def test_only_a_new_reflector_gets_a_class_that_tells_what_is_gone(
+    write: Callable[[str], object],
+    make: Callable[..., GPUSpawner],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write(TOKEN)
+    monkeypatch.setattr(KubeSpawner, "reflectors", {})
+    told: list[object] = []
+
+    def counted(reflector: object, gone: object) -> object:
+        told.append(gone)
+        return telling(reflector, gone)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(connection, "telling", counted)
+    spawner = make()
+
+    first = await spawner._start_reflector("pods", Quick)
+    assert await spawner._start_reflector("pods", Quick) is first
+    assert len(told) == 1
+    assert await spawner._start_reflector("pods", Quick, replace=True) is not first
+    assert len(told) == 2
+    assert all(type(it) is not Quick for it in KubeSpawner.reflectors.values())
 
 
 LOST = [

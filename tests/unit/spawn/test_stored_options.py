@@ -9,7 +9,7 @@ from contextvars import copy_context
 
 import pytest
 from jupyterhub import orm
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from gpuspawner.compat import jupyterhub
 from gpuspawner.messages import Message
@@ -127,3 +127,16 @@ def test_options_too_large_to_store_are_logged_in_one_line(
         "Not storing the options sent for alice:lab Fake line: "
         "more than 100 levels deep, or more than 10,000 values"
     )
+
+
+def test_options_that_are_stored_already_cost_no_commit(server: Server) -> None:
+    commits: list[object] = []
+    event.listen(server.session, "after_commit", commits.append)
+    server.patch({"image": "granted"})
+    commits.clear()
+
+    copy_context().run(jupyterhub.store_options, server.spawner, {"image": "granted"})
+    assert commits == []
+    copy_context().run(jupyterhub.store_options, server.spawner, {"image": "other"})
+
+    assert len(commits) == 1
