@@ -12,14 +12,14 @@ def names_used(owner: object) -> set[str]:
     return {name for code in _codes(owner) for name in code.co_names}
 
 
-def attributes_set(owner: object) -> set[str]:
-    """The attributes that a function or the methods of a class set on any object."""
-    return {
-        step.argval
+def sets_attribute(owner: object, name: str) -> bool:
+    """Whether a function or a method of a class sets this attribute on any object."""
+    return any(
+        step.opname == "STORE_ATTR" and step.argval == name
         for code in _codes(owner)
+        if name in code.co_names  # most don't; to list the steps of all takes long
         for step in dis.get_instructions(code)
-        if step.opname == "STORE_ATTR"
-    }
+    )
 
 
 def where(function: object) -> str:

@@ -19,7 +19,7 @@ from kubespawner import clients
 from kubespawner.spawner import KubeSpawner
 from traitlets import HasTraits
 
-from gpuspawner.compat.code import attributes_set, names_used
+from gpuspawner.compat.code import names_used, sets_attribute
 
 
 class IncompatibleError(Exception):
@@ -65,7 +65,7 @@ class Requirement:
         absent = object()
         if inspect.getattr_static(self.owner, self.name, absent) is not absent:
             return True
-        return isinstance(self.owner, type) and self.name in attributes_set(self.owner)
+        return isinstance(self.owner, type) and sets_attribute(self.owner, self.name)
 
     def _can_be_called(self) -> bool:
         if not self.takes and not self.named:

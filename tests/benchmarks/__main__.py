@@ -11,6 +11,7 @@ PARTS = (
     "evaluation",
     "kube_scheduler",
     "first_list",
+    "startup",
     "form",
     "policies",
     "line",
