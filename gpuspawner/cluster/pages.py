@@ -63,6 +63,7 @@ async def pages(
             limit = _fitting(limit, len(body))
             coming = asyncio.ensure_future(_fetch(client, path, dict(asked), limit, silence))
             del body
+            await asyncio.sleep(0)  # decoding was a turn of its own
             yield page
             del page  # the next one may take long
     finally:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from gpuspawner.background import Background
 from gpuspawner.cluster.client import Client, ConfigurationFactory, RequestError
 from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.following import follow
@@ -36,6 +37,7 @@ class Queues:
 
     Args:
         contact: As in `Watcher`.
+        background: As in `Reflector`.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Queues:
         backoff: Backoff,
         notify: Callable[[], None],
         contact: Contact,
+        background: Background,
     ) -> None:
         self.api = api
         self.objects = KueueObjects()
@@ -52,6 +55,7 @@ class Queues:
         self._backoff = backoff
         self._notify = notify
         self._contact = contact
+        self._background = background
         self._reflectors: list[Reflector] = []
         self._is_asked = False
 
@@ -84,10 +88,11 @@ class Queues:
 
     async def _follow(self, version: str) -> None:
         kinds = kueue_kinds(version)
-        self._reflectors = [Reflector(it, self.objects, self._notify) for it in kinds]
+        how = self.objects, self._notify, self._background
+        self._reflectors = [Reflector(kind, *how) for kind in kinds]
         self._is_asked = True
-        how = self._load, self._backoff, self._notify, self._contact
-        await asyncio.gather(*(follow(it, *how) for it in self._reflectors))
+        where = self._load, self._backoff, self._notify, self._contact
+        await asyncio.gather(*(follow(it, *where) for it in self._reflectors))
 
     async def _other_than(self, version: str, client: Client) -> str:
         """Wait until the API server prefers another version; return it."""

@@ -8,17 +8,14 @@ from typing import Any, Protocol
 
 import msgspec
 
+from gpuspawner.background import Background
 from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.events import Change
 from gpuspawner.cluster.kinds import Kind
 from gpuspawner.cluster.watch import Confirmed, Listed, Lost, Page, Signal, Watcher
 from gpuspawner.kube.objects import AnyObject, Undecodable, decode
-from gpuspawner.turn import Turn
 
 log = logging.getLogger(__name__)
-
-# The longest that processing a list or a burst of changes may hold the hub's event loop.
-_TURN_SECONDS = 0.002
 
 
 class Store(Protocol):
@@ -43,7 +40,12 @@ class Store(Protocol):
 class Reflector:
     """Writes one kind of object into the cluster state; nobody else writes that kind.
 
-    `notify` is called after every change of the state or of its freshness.
+    Args:
+        kind: What it keeps.
+        state: Where it writes.
+        notify: Called after every change of the state or of its freshness.
+        background: Shared with other reflectors, so that together they hold the event loop no
+            longer than one.
 
     Attributes:
         listed: Whether a list was ever complete; a missing API counts as listed.
@@ -54,7 +56,13 @@ class Reflector:
         undecodable: How many objects could not be decoded since the start.
     """
 
-    def __init__(self, kind: Kind, state: Store, notify: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        kind: Kind,
+        state: Store,
+        notify: Callable[[], None],
+        background: Background | None = None,
+    ) -> None:
         self.kind = kind
         self.listed = False
         self.gap = False
@@ -64,13 +72,15 @@ class Reflector:
         self.undecodable = 0
         self._state = state
         self._notify = notify
+        self._background = background or Background()
         self._unconfirmed: set[tuple[str, str]] = set()
 
     async def run(self, watcher: Watcher) -> None:
         """Follow the watcher forever."""
         async with aclosing(watcher.signals()) as signals:
             async for signal in signals:
-                await self._take(signal)
+                async with self._background:
+                    await self._take(signal)
                 del signal  # it may be long until the next one
                 self._notify()
 
@@ -102,10 +112,9 @@ class Reflector:
             # An object that no page of the new list shows no longer exists. The very first list
             # starts with an empty state, so it has no keys to confirm.
             self._unconfirmed = await self._keys()
-        turn = Turn(_TURN_SECONDS)
         for item in items:
             self._unconfirmed.discard(self._put(decode(self.kind.name, item)))
-            await turn.end_if_long()
+            await self._background.end_turn_if_long()
 
     async def _finish_list(self) -> None:
         gone, self._unconfirmed = self._unconfirmed, set()
@@ -117,26 +126,24 @@ class Reflector:
 
     async def _keys(self) -> set[tuple[str, str]]:
         keys: set[tuple[str, str]] = set()
-        turn = Turn(_TURN_SECONDS)
         for key in self._state.keys(self.kind.name):
             keys.add(key)
-            await turn.end_if_long()
+            await self._background.end_turn_if_long()
         return keys
 
-    async def _drop(self, keys: Iterable[tuple[str, str]]) -> None:
-        turn = Turn(_TURN_SECONDS)
-        for namespace, name in keys:
-            self._state.remove(self.kind.name, namespace, name)
-            await turn.end_if_long()
+    async def _drop(self, keys: set[tuple[str, str]]) -> None:
+        """Drop objects, and empty the set meanwhile: freeing a large one takes long too."""
+        while keys:
+            self._state.remove(self.kind.name, *keys.pop())
+            await self._background.end_turn_if_long()
 
     async def _take_changes(self, changes: Iterable[Change]) -> None:
-        turn = Turn(_TURN_SECONDS)
         for change in changes:
             if change.type == "DELETED":
                 self._state.remove(self.kind.name, *_key(change.object))
             else:
                 self._put(change.object)
-            await turn.end_if_long()
+            await self._background.end_turn_if_long()
         self.confirmed = time.monotonic()
 
     async def _lose(self, error: RequestError, *, gap: bool) -> None:

@@ -11,6 +11,7 @@ from contextlib import suppress
 
 import msgspec
 
+from gpuspawner.background import Background
 from gpuspawner.cluster.changes import Changes
 from gpuspawner.cluster.client import (
     Client,
@@ -74,10 +75,13 @@ class ClusterView:
         self.autoscalers = AutoscalerObjects()
         self.contact = Contact()
         self.events = PodEvents(load, self._backoff, self.wake, self.contact)
-        self._reflectors = [Reflector(kind, self.state, self.wake) for kind in kinds]
-        self._scaling = [Reflector(it, self.autoscalers, self.wake) for it in scaling_kinds]
+        background = Background()
+        self._reflectors = [Reflector(it, self.state, self.wake, background) for it in kinds]
+        self._scaling = [
+            Reflector(it, self.autoscalers, self.wake, background) for it in scaling_kinds
+        ]
         self._changes = Changes()
-        self._queues = Queues(queue_api, load, self._backoff, self.wake, self.contact)
+        self._queues = Queues(queue_api, load, self._backoff, self.wake, self.contact, background)
         self._tasks: list[asyncio.Task[None]] = []
         self._started = time.monotonic()
         self._listeners: list[Callable[[], None]] = []

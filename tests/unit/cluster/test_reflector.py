@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import msgspec
 import pytest
 
+from gpuspawner.background import Background
 from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.events import Change
 from gpuspawner.cluster.kinds import PODS
@@ -44,7 +46,7 @@ def pods(count: int) -> list[msgspec.Raw]:
 async def test_other_work_goes_on_while_many_objects_are_processed(
     signals: list[Signal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpuspawner.cluster.reflector._TURN_SECONDS", 0.0)
+    monkeypatch.setattr("gpuspawner.background._TURN", 0.0)
     state = ClusterState()
     turns = 0
 
@@ -65,7 +67,7 @@ async def test_other_work_goes_on_while_many_objects_are_processed(
 async def test_other_work_goes_on_while_a_new_list_replaces_many_objects(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("gpuspawner.cluster.reflector._TURN_SECONDS", 0.0)
+    monkeypatch.setattr("gpuspawner.background._TURN", 0.0)
     state = ClusterState()
     reflector = Reflector(PODS, state, lambda: None)
     await reflector.run(Scripted(Page(pods(200), first=True), Listed()))  # type: ignore[arg-type]
@@ -83,6 +85,39 @@ async def test_other_work_goes_on_while_a_new_list_replaces_many_objects(
 
     assert len(state.unbound_pods) == 1
     assert turns > 350  # it copies 200 keys and drops 199 objects
+
+
+async def test_the_objects_of_two_kinds_are_not_processed_in_the_same_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gpuspawner.background._TURN", 0.0)
+    shared, order = Background(), []
+
+    class Recorded(ClusterState):
+        def put(self, thing: Any) -> None:
+            order.append(rounds)
+            super().put(thing)
+
+    rounds = 0
+
+    async def other_work() -> None:
+        nonlocal rounds
+        while True:
+            await asyncio.sleep(0)
+            rounds += 1
+
+    other = asyncio.create_task(other_work())
+    await asyncio.gather(
+        *(
+            Reflector(PODS, Recorded(), lambda: None, shared).run(
+                Scripted(Page(pods(20), first=True), Listed())  # type: ignore[arg-type]
+            )
+            for _ in range(2)
+        )
+    )
+    other.cancel()
+
+    assert len(order) == len(set(order)) == 40
 
 
 async def test_a_reflector_notifies_once_a_signal_not_once_an_object() -> None:
