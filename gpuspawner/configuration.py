@@ -20,7 +20,7 @@ from traitlets.config import Config, Configurable, LoggingConfigurable
 from traitlets.config.loader import PyFileConfigLoader
 from traitlets.log import get_logger
 
-from gpuspawner import manifest, runtime, startup_report
+from gpuspawner import garbage, manifest, runtime, startup_report
 from gpuspawner.compat import kubespawner
 from gpuspawner.compat.required_names import IncompatibleError
 from gpuspawner.manifest import ManifestError
@@ -89,6 +89,8 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
             running.run(resume_all(running))
         tornado_settings = c.JupyterHub.get("tornado_settings")
         startup_report.begin(running, settings, _schedulers(settings), tornado_settings)
+        if settings.gc_freeze:
+            garbage.freeze()
     except (ConfigurationError, IncompatibleError, OfferError) as error:
         get_logger().critical("%s", error)
         raise SystemExit(1) from None

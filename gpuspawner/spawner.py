@@ -48,6 +48,7 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
     language = traits.language
     scheduler_version = traits.scheduler_version
     default_filter_schedulers = traits.default_filter_schedulers
+    gc_freeze = traits.gc_freeze
 
     has_own_options = False
     """Whether the administrator's class reads ``user_options``, as BinderHub's does.

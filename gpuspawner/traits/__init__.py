@@ -23,6 +23,7 @@ from gpuspawner.traits.offers import (
     unlisted_memory,
 )
 from gpuspawner.traits.policies import gpu_weights, policies
+from gpuspawner.traits.process import gc_freeze
 from gpuspawner.traits.queue import queue
 from gpuspawner.traits.servers import (
     cpu_environment,
@@ -44,6 +45,7 @@ __all__ = [
     "cpu_requested",
     "default_accelerator",
     "default_filter_schedulers",
+    "gc_freeze",
     "gpu_weights",
     "images",
     "keep_cpu_servers_off_accelerators",

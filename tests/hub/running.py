@@ -62,6 +62,8 @@ class RunningHub:
         pods: The pods of its namespace, if it has one.
 
     Attributes:
+        url: As above.
+        direct: As above.
         pods: The pods of its namespace; missing if it has none.
     """
 
@@ -79,7 +81,7 @@ class RunningHub:
         if pods is not None:
             self.pods = pods
         self._folder = folder
-        self._direct = direct
+        self.direct = direct
         self._environment = environment
         self._api = requests.Session()
         # A proxy may close an idle connection at the moment when a request reuses it.
@@ -100,7 +102,7 @@ class RunningHub:
         Raises:
             AssertionError: The hub has ended; the message ends as its log does.
         """
-        for address in (self._direct, self.url):
+        for address in (self.direct, self.url):
             self._until(partial(_serves, address))
 
     def until_it_sees_the_cluster(self) -> None:
