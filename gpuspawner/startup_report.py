@@ -143,11 +143,16 @@ async def _cluster(runtime: Runtime, settings: HubSettings) -> Report:
         if settings.profile_list
         else inventory.of_accelerators(runtime.offers.accelerators.values(), everywhere)
     )
-    stocks = inventory.take_stock(state, selections)
+    stocks = []
+    for stock in inventory.take_stock(state, selections):
+        stocks.append(messages.explain_stock(stock))
+        await asyncio.sleep(0)  # a hub may have a hundred choices with GPUs
+    with_gpus = inventory.nodes_with_gpus(state)
+    await asyncio.sleep(0)
     return Report(
         [
-            f"nodes: {len(state.nodes)}, {inventory.nodes_with_gpus(state)} with GPUs",
-            *map(messages.explain_stock, stocks),
+            f"nodes: {len(state.nodes)}, {with_gpus} with GPUs",
+            *stocks,
             *([messages.explain_function()] if callable(settings.profile_list) else []),
             *([messages.explain_gpus_for_all()] if runtime.gpus_for_all else []),
             *growth(runtime),

@@ -30,14 +30,14 @@ def cluster(*pods: dict[str, Any]) -> ClusterState:
 
 
 def of(profiles: object, **everywhere: object) -> tuple[Stock, ...]:
-    return take_stock(cluster(pod("x", "a", 3)), of_profiles(profiles, everywhere))
+    return tuple(take_stock(cluster(pod("x", "a", 3)), of_profiles(profiles, everywhere)))
 
 
 def test_gpus_of_an_accelerator_are_counted_on_its_nodes() -> None:
     accelerators = Offers.parse(accelerators={"t4": T4, "h100": {"node_selector": {"gpu": "h100"}}})
     selections = of_accelerators(accelerators.accelerators.values(), {})
 
-    assert take_stock(cluster(pod("x", "a", 3)), selections) == (
+    assert tuple(take_stock(cluster(pod("x", "a", 3)), selections)) == (
         Stock("t4", nodes=2, gpus=8, free=5),
         Stock("h100", nodes=0, gpus=0, free=0),
     )
@@ -49,7 +49,7 @@ def test_settings_for_every_pod_narrow_the_nodes() -> None:
 
     for everywhere in ({"node_selector": {"pool": "b"}}, {"node_affinity_required": terms}):
         selections = of_accelerators(accelerators, everywhere)
-        assert take_stock(cluster(), selections) == (Stock("t4", nodes=0, gpus=0, free=0),)
+        assert tuple(take_stock(cluster(), selections)) == (Stock("t4", nodes=0, gpus=0, free=0),)
 
 
 def test_a_profile_that_sets_its_gpus_to_zero_is_not_counted() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from traitlets.config import Config
 
-from gpuspawner import startup_report
+from gpuspawner import inventory, startup_report
 from gpuspawner.cluster.client import Client
 from gpuspawner.cluster.kinds import NODES, PODS, SCALING_KINDS, Kind
 from gpuspawner.cluster.view import ClusterView
@@ -166,6 +166,31 @@ async def test_profiles_of_a_function_are_named_as_not_counted(
         [(_, block)] = await report.ended()
 
     assert "profiles: a function lists them for each user, so they aren't counted here" in block
+
+
+async def test_other_work_goes_on_after_each_profile_that_is_counted(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds, counted_in = 0, []
+    take_stock = inventory._stock
+
+    def counted(*given: Any) -> inventory.Stock:
+        counted_in.append(rounds)
+        return take_stock(*given)
+
+    async def other_work() -> None:
+        nonlocal rounds
+        while True:
+            await asyncio.sleep(0)
+            rounds += 1
+
+    monkeypatch.setattr(inventory, "_stock", counted)
+    other = asyncio.create_task(other_work())
+    async with reporting(caplog, traits={"profile_list": [PROFILE] * 5}) as report:
+        await report.ended()
+    other.cancel()
+
+    assert len(counted_in) == len(set(counted_in)) == 5
 
 
 async def test_an_unknown_scheduler_is_a_warning_before_the_cluster_is_read(
