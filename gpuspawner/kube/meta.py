@@ -47,27 +47,27 @@ class LabelSelectorRequirement(KubeStruct, frozen=True):
 
     key: str = ""
     operator: str = ""
-    values: list[str] | None = None
+    values: tuple[str, ...] | None = None
 
 
 class LabelSelector(KubeStruct, frozen=True):
     """Labels and expressions that must all match; an empty selector matches everything."""
 
     match_labels: dict[str, str] | None = None
-    match_expressions: list[LabelSelectorRequirement] | None = None
+    match_expressions: tuple[LabelSelectorRequirement, ...] | None = None
 
 
 class NodeSelectorTerm(KubeStruct, frozen=True):
     """Expressions and fields that must all match; an empty term matches nothing."""
 
-    match_expressions: list[LabelSelectorRequirement] | None = None
-    match_fields: list[LabelSelectorRequirement] | None = None
+    match_expressions: tuple[LabelSelectorRequirement, ...] | None = None
+    match_fields: tuple[LabelSelectorRequirement, ...] | None = None
 
 
 class NodeSelector(KubeStruct, frozen=True):
     """Terms; at least one must match."""
 
-    node_selector_terms: list[NodeSelectorTerm] | None = None
+    node_selector_terms: tuple[NodeSelectorTerm, ...] | None = None
 
 
 class Condition(KubeStruct, frozen=True):

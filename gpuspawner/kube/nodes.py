@@ -26,7 +26,7 @@ class NodeSpec(KubeStruct, frozen=True):
 
     provider_id: str = msgspec.field(default="", name="providerID")
     unschedulable: bool = False
-    taints: list[Taint] | None = None
+    taints: tuple[Taint, ...] | None = None
 
 
 class NodeImage(KubeStruct, frozen=True):

@@ -28,7 +28,7 @@ class ClaimReference(KubeStruct, frozen=True):
 class ClaimSpec(KubeStruct, frozen=True):
     """The specification of a claim."""
 
-    access_modes: list[str] | None = None
+    access_modes: tuple[str, ...] | None = None
     storage_class_name: str | None = None
     volume_name: str = ""
     volume_mode: str | None = None
@@ -60,7 +60,7 @@ class VolumeNodeAffinity(KubeStruct, frozen=True):
 class VolumeSpec(KubeStruct, frozen=True):
     """The specification of a volume."""
 
-    access_modes: list[str] | None = None
+    access_modes: tuple[str, ...] | None = None
     capacity: Quantities | None = None
     claim_ref: ClaimReference | None = None
     storage_class_name: str = ""
@@ -113,7 +113,7 @@ class CSINodeDriver(KubeStruct, frozen=True):
 class CSINodeSpec(KubeStruct, frozen=True):
     """The CSI drivers of a node."""
 
-    drivers: list[CSINodeDriver] | None = None
+    drivers: tuple[CSINodeDriver, ...] | None = None
 
 
 class CSINode(KubeStruct, frozen=True):

@@ -47,10 +47,10 @@ def _choice(spec: PodSpec, keys: set[str]) -> NodeChoice:
     selector = {key: value for key, value in (spec.node_selector or {}).items() if key in keys}
     node = spec.affinity.node_affinity if spec.affinity else None
     terms = node.required.node_selector_terms if node and node.required else None
-    told = [
-        NodeSelectorTerm([it for it in term.match_expressions or () if it.key in keys])
+    told = tuple(
+        NodeSelectorTerm(tuple(it for it in term.match_expressions or () if it.key in keys))
         for term in terms or ()
-    ]
+    )
     affinity = None
     if node and told and all(it.match_expressions for it in told):
         required = msgspec.structs.replace(node, required=NodeSelector(told))

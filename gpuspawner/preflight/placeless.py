@@ -55,8 +55,9 @@ def _required(required: NodeSelector | None) -> NodeSelector | None:
         return required
     terms = []
     for term in required.node_selector_terms:
-        kept = [it for it in term.match_expressions or () if not it.key.endswith(_PLACES)]
+        expressions = term.match_expressions or ()
+        kept = tuple(it for it in expressions if not it.key.endswith(_PLACES))
         if not kept and term.match_expressions and not term.match_fields:
             return None  # the term is about zones alone, so any node of the right zone matches
         terms.append(NodeSelectorTerm(kept or None, term.match_fields))
-    return NodeSelector(terms)
+    return NodeSelector(tuple(terms))

@@ -43,7 +43,7 @@ class PoolRequirements:
         if untolerated(_lasting(self.taints), spec.tolerations or ()) is not None:
             return False
         selected = [
-            LabelSelectorRequirement(key, "In", [value])
+            LabelSelectorRequirement(key, "In", (value,))
             for key, value in (spec.node_selector or {}).items()
         ]
         return all(map(self._may_match, selected)) and self._may_match_a_term(spec)
@@ -56,7 +56,7 @@ class PoolRequirements:
         affinity = spec.affinity.node_affinity if spec.affinity else None
         if affinity is None or affinity.required is None:
             return True
-        terms = affinity.required.node_selector_terms or []
+        terms = affinity.required.node_selector_terms or ()
         return any(map(self._may_match_all, terms))
 
     def _may_match_all(self, term: NodeSelectorTerm) -> bool:
@@ -67,7 +67,7 @@ class PoolRequirements:
     def _may_match(self, wanted: LabelSelectorRequirement) -> bool:
         known = [it for it in self.expressions if it.key == wanted.key]
         if wanted.key in self.labels:
-            known.append(LabelSelectorRequirement(wanted.key, "In", [self.labels[wanted.key]]))
+            known.append(LabelSelectorRequirement(wanted.key, "In", (self.labels[wanted.key],)))
         values = _values(known)
         if values is not None:
             return any(_holds(wanted, value) for value in values)
@@ -93,7 +93,7 @@ def _values(known: Iterable[LabelSelectorRequirement]) -> list[str] | None:
 
 
 def _holds(wanted: LabelSelectorRequirement, value: str) -> bool:
-    values = wanted.values or []
+    values = wanted.values or ()
     match wanted.operator:
         case "In":
             return value in values

@@ -6,6 +6,7 @@ in volumebinding/binder.go (v1.36.2), csi-translation-lib plugins/in_tree_volume
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -49,7 +50,13 @@ def plugin_of(disk: Volume | VolumeSpec) -> str | None:
 
 def migrated_plugins(annotations: Mapping[str, str] | None) -> frozenset[str]:
     """Return the plugins that a node serves through CSI, by its CSINode's annotations."""
-    return frozenset((annotations or {}).get(MIGRATED_PLUGINS, "").split(",")) - {""}
+    return _plugins((annotations or {}).get(MIGRATED_PLUGINS, ""))
+
+
+@lru_cache(maxsize=256)
+def _plugins(listed: str) -> frozenset[str]:
+    """Return plugins as one set for all nodes: Python's garbage collector tracks each set."""
+    return frozenset(listed.split(",")) - {""}
 
 
 def translated(volume: PersistentVolume) -> PersistentVolume:
@@ -67,7 +74,7 @@ def translated(volume: PersistentVolume) -> PersistentVolume:
     else:
         zones = {part.strip() for part in labels.get(zone, "").split("__")} - {""}
         if zones:
-            near = LabelSelectorRequirement(key=csi_zone, operator="In", values=sorted(zones))
+            near = LabelSelectorRequirement(csi_zone, "In", tuple(sorted(zones)))
             terms = [_with(term, near) for term in terms or [NodeSelectorTerm()]]
     if region == BETA_REGION and _has_values(terms, region):
         terms = _renamed(terms, region, REGION)
@@ -75,7 +82,7 @@ def translated(volume: PersistentVolume) -> PersistentVolume:
         return volume
     spec = msgspec.structs.replace(
         volume.spec,
-        node_affinity=VolumeNodeAffinity(required=NodeSelector(node_selector_terms=terms)),
+        node_affinity=VolumeNodeAffinity(required=NodeSelector(node_selector_terms=tuple(terms))),
     )
     return msgspec.structs.replace(volume, spec=spec)
 
@@ -115,15 +122,15 @@ def _renamed(terms: Iterable[NodeSelectorTerm], old: str, new: str) -> list[Node
     return [
         msgspec.structs.replace(
             term,
-            match_expressions=[
+            match_expressions=tuple(
                 msgspec.structs.replace(e, key=new) if e.key == old else e
                 for e in term.match_expressions or ()
-            ],
+            ),
         )
         for term in terms
     ]
 
 
 def _with(term: NodeSelectorTerm, more: LabelSelectorRequirement) -> NodeSelectorTerm:
-    expressions = [*(term.match_expressions or ()), more]
+    expressions = (*(term.match_expressions or ()), more)
     return msgspec.structs.replace(term, match_expressions=expressions)

@@ -91,7 +91,7 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
     if selector is None:
         return NOTHING
     requirements = [
-        _requirement(key, "In", [value]) for key, value in (selector.match_labels or {}).items()
+        _requirement(key, "In", (value,)) for key, value in (selector.match_labels or {}).items()
     ]
     return Selector((*requirements, *_compiled("label", selector.match_expressions, *_OPERATORS)))
 
@@ -139,7 +139,7 @@ def _node_term(term: NodeSelectorTerm) -> NodeTerm:
     requirements = _compiled("node", term.match_expressions, *_OPERATORS, "Gt", "Lt")
     fields = []
     for field in term.match_fields or ():
-        values = field.values or []
+        values = field.values or ()
         if field.operator not in ("In", "NotIn") or len(values) != 1:
             raise SelectorError("matchFields takes In or NotIn with one value")
         fields.append((field.key, field.operator == "In", values[0]))
@@ -153,11 +153,11 @@ def _compiled(
     for it in expressions or ():
         if it.operator not in operators:
             raise SelectorError(f"{it.operator!r} is no operator of a {kind} selector")
-        requirements.append(_requirement(it.key, it.operator, it.values or []))
+        requirements.append(_requirement(it.key, it.operator, it.values or ()))
     return tuple(requirements)
 
 
-def _requirement(key: str, operator: str, values: list[str]) -> Requirement:
+def _requirement(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
     if not _KEY.fullmatch(key):
         raise SelectorError(f"{key[:80]!r} is no label key")
     if operator in ("In", "NotIn") and not values:

@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -289,9 +290,15 @@ def _anti_affinity(pod: Pod) -> tuple[PodTerm, ...]:
     if affinity is None:
         return ()
     try:
-        return required_terms(affinity, pod.metadata.namespace)
+        return _shared(required_terms(affinity, pod.metadata.namespace))
     except SelectorError:
         return ()  # if one term is invalid, the scheduler drops all terms of the pod
+
+
+@lru_cache(maxsize=4096)
+def _shared(terms: tuple[PodTerm, ...]) -> tuple[PodTerm, ...]:
+    """Return equal terms that were given before: a Deployment's pods all have the same ones."""
+    return terms
 
 
 def _preempted(pod: Pod) -> bool:

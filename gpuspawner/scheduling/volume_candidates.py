@@ -153,10 +153,10 @@ def topology_terms(terms: Iterable[TopologySelectorTerm] | None) -> tuple[Select
     for term in terms:
         if not term.match_label_expressions:
             continue
-        expressions = [
+        expressions = tuple(
             type(expression)(key=expression.key, operator="In", values=expression.values)
             for expression in term.match_label_expressions
-        ]
+        )
         try:
             compiled.append(compile_selector(LabelSelector(match_expressions=expressions)))
         except SelectorError:

@@ -1,7 +1,7 @@
 """Which label of a selector no node has, and what the administrator may have meant."""
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gpuspawner.kube.pods import PodSpec
@@ -40,33 +40,33 @@ def wrong(state: ClusterState, spec: PodSpec) -> Wrong | None:
     return None
 
 
-def _wanted(spec: PodSpec) -> Iterator[tuple[str, list[str]]]:
+def _wanted(spec: PodSpec) -> Iterator[tuple[str, Sequence[str]]]:
     for key, value in (spec.node_selector or {}).items():
         yield key, [value]
     affinity = spec.affinity.node_affinity if spec.affinity else None
     terms = (
         affinity.required.node_selector_terms if affinity and affinity.required else None
-    ) or []
+    ) or ()
     if len(terms) == 1:  # with several terms, a node needs to match only one
         for expression in terms[0].match_expressions or ():
             if expression.operator == "In":
-                yield expression.key, expression.values or []
+                yield expression.key, expression.values or ()
 
 
-def _other_value(nodes: list[NodeInfo], key: str, values: list[str]) -> tuple[str, str] | None:
+def _other_value(nodes: list[NodeInfo], key: str, values: Sequence[str]) -> tuple[str, str] | None:
     there = {node.labels[key] for node in nodes if key in node.labels}
     near = _nearest(values, there)
     return (key, near) if near else None
 
 
-def _other_key(nodes: list[NodeInfo], key: str, values: list[str]) -> tuple[str, str] | None:
+def _other_key(nodes: list[NodeInfo], key: str, values: Sequence[str]) -> tuple[str, str] | None:
     """Find a similar key that has the wanted value on some node, or one of any key."""
     having = [(k, v) for node in nodes for k, v in node.labels.items() if v in values]
     near = _nearest([key], {k for k, _ in having})
     return next(((k, v) for k, v in having if k == near), None)
 
 
-def _nearest(words: list[str], known: set[str]) -> str | None:
+def _nearest(words: Sequence[str], known: set[str]) -> str | None:
     """Compare without regard to case; the names of models differ in few letters."""
     lower = {word.lower(): word for word in sorted(known)}
     for word in words:

@@ -78,7 +78,7 @@ def terms(labels=None, source=EBS, **spec):
     if made.spec.node_affinity is None:
         return []
     return [
-        [(e.key, e.values) for e in term.match_expressions or ()]
+        [(e.key, list(e.values or ())) for e in term.match_expressions or ()]
         for term in made.spec.node_affinity.required.node_selector_terms
     ]
 

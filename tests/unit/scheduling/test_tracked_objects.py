@@ -1,0 +1,125 @@
+"""What the state keeps of an object isn't looked through again and again by Python's collector."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from gpuspawner.kube.objects import decode
+from gpuspawner.scheduling.state import ClusterState
+
+
+def _pod(name: str, gpus: str = "1", **spec: object) -> dict[str, object]:
+    requests = {"cpu": "500m", "nvidia.com/gpu": gpus}
+    return {
+        "metadata": {"name": name, "namespace": "hub", "labels": {"app": "jupyterhub"}},
+        "spec": {
+            "nodeName": "gpu-1",
+            "containers": [{"name": "c", "resources": {"requests": requests}}],
+            "tolerations": [{"operator": "Exists"}],
+            **spec,
+        },
+    }
+
+
+def _anti_affinity() -> dict[str, object]:
+    term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "zone"}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+TRACKED = {
+    "a pod": ("Pod", lambda n: _pod(f"p{n}"), 0),
+    "a pod with requests of its own": ("Pod", lambda n: _pod(f"p{n}", gpus=str(n + 1)), 0),
+    "a pod with a host port": (
+        "Pod",
+        lambda n: _pod(f"p{n}", containers=[{"ports": [{"hostPort": n + 1, "protocol": "UDP"}]}]),
+        0,
+    ),
+    "a pod with a claim": (
+        "Pod",
+        lambda n: _pod(f"p{n}", volumes=[{"persistentVolumeClaim": {"claimName": f"home-{n}"}}]),
+        0,
+    ),
+    "a pod with an inline volume": (
+        "Pod",
+        lambda n: _pod(f"p{n}", volumes=[{"csi": {"driver": f"d{n}"}}]),
+        0,
+    ),
+    "a pod with the anti-affinity of its Deployment": (
+        "Pod",
+        lambda n: _pod(f"p{n}", affinity=_anti_affinity()),
+        0,
+    ),
+    "a node": (
+        "Node",
+        lambda n: {
+            "metadata": {"name": f"n{n}", "labels": {"host": f"n{n}"}},
+            "spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]},
+            "status": {"allocatable": {"cpu": "8", "pods": "110"}, "capacity": {"cpu": "8"}},
+        },
+        1,
+    ),
+    "a node's drivers": (
+        "CSINode",
+        lambda n: {
+            "metadata": {"name": f"n{n}"},
+            "spec": {"drivers": [{"name": "ebs", "nodeID": f"n{n}", "allocatable": {"count": 25}}]},
+        },
+        0,
+    ),
+    "a claim": (
+        "PersistentVolumeClaim",
+        lambda n: {
+            "metadata": {"name": f"c{n}", "namespace": "hub", "annotations": {"by": f"u{n}"}},
+            "spec": {"accessModes": ["ReadWriteOnce"], "volumeName": f"v{n}"},
+        },
+        0,
+    ),
+    "a volume": (
+        "PersistentVolume",
+        lambda n: {
+            "metadata": {"name": f"v{n}"},
+            "spec": {
+                "capacity": {"storage": "10Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "claimRef": {"namespace": "hub", "name": f"c{n}"},
+                "csi": {"driver": "ebs", "volumeHandle": f"h{n}"},
+                "nodeAffinity": {
+                    "required": {
+                        "nodeSelectorTerms": [
+                            {
+                                "matchExpressions": [
+                                    {"key": "zone", "operator": "In", "values": ["a"]}
+                                ]
+                            }
+                        ]
+                    }
+                },
+            },
+        },
+        0,
+    ),
+}
+"""Kinds of objects, and how many objects for each the garbage collector may look through."""
+
+
+@pytest.mark.parametrize(("kind", "plain", "most"), TRACKED.values(), ids=TRACKED)
+def test_the_garbage_collector_has_next_to_nothing_to_look_through(
+    kind: str, plain: Callable[[int], dict[str, Any]], most: int
+) -> None:
+    """A full collection holds the hub's event loop for half a microsecond for each object."""
+    count, state = 1_000, ClusterState()
+    encoded = [msgspec.json.encode(plain(number)) for number in range(count)]
+    gc.collect()
+    before = len(gc.get_objects())
+    for one in encoded:
+        state.put(decode(kind, one))
+    for _ in range(2):  # each stops tracking tuples of what isn't tracked
+        gc.collect()
+
+    assert not list(state.undecodable)
+    assert (len(gc.get_objects()) - before) / count <= most + 0.1
