@@ -47,25 +47,22 @@ class NodeKind:
         revision: Unique to these nodes with these labels; changes with them.
     """
 
-    __slots__ = ("_nodes", "_sorted", "revision", "traits")
+    __slots__ = ("_sorted", "by_name", "revision", "traits")
 
     def __init__(self, traits: _Traits) -> None:
         self.traits = traits
         self.revision = 0
-        self._nodes: dict[str, NodeInfo] = {}
+        self.by_name: dict[str, NodeInfo] = {}
         self._sorted: Alike | None = None
-
-    def __len__(self) -> int:
-        return len(self._nodes)
 
     def put(self, node: NodeInfo) -> None:
         """Add a node, or note that its labels have changed."""
-        self._nodes[node.name] = node
+        self.by_name[node.name] = node
         self._note_change()
 
     def drop(self, name: str) -> None:
         """Remove a node."""
-        del self._nodes[name]
+        del self.by_name[name]
         self._note_change()
 
     def _note_change(self) -> None:
@@ -76,7 +73,7 @@ class NodeKind:
     def nodes(self) -> Alike:
         """All of them."""
         if self._sorted is None:
-            self._sorted = tuple(sorted(self._nodes.values(), key=_NAME))
+            self._sorted = tuple(sorted(self.by_name.values(), key=_NAME))
         return self._sorted
 
     def divided(
@@ -113,8 +110,9 @@ class NodeKinds:
         self.version = 0
         self._labels = LabelValues(most_values)
         self._kinds: dict[_Traits, NodeKind] = {}
-        self._placed: dict[str, tuple[NodeInfo, Mapping[str, str], NodeKind]] = {}
-        """Each node by name, with its labels and its kind."""
+        self._kind_of: dict[str, NodeKind] = {}
+        self._labels_of: dict[str, Mapping[str, str]] = {}
+        """The labels with which each node is in its kind."""
         self._to_move: list[str] = []
         """Nodes whose kinds may still depend on a label that has become individual."""
 
@@ -122,22 +120,22 @@ class NodeKinds:
         return iter(self._kinds.values())
 
     def put(self, node: NodeInfo) -> None:
-        """Take in a new or changed node."""
-        known = self._placed.get(node.name)
-        if known is None or known[1] != node.labels:
-            if known is not None:
-                self._labels.discard(known[1])
+        """Take in a new or changed node; a known name comes with the same object."""
+        had = self._labels_of.get(node.name)
+        if had != node.labels:
+            if had is not None:
+                self._labels.discard(had)
             if self._labels.add(node.labels):
-                self._to_move = list(self._placed)
+                self._to_move = list(self._kind_of)
         self._place(node)
         self._move_some()
 
     def drop(self, name: str) -> None:
         """Forget a node, if it is known."""
-        known = self._placed.pop(name, None)
-        if known is not None:
-            self._labels.discard(known[1])
-            self._leave(name, known[2])
+        had = self._labels_of.pop(name, None)
+        if had is not None:
+            self._labels.discard(had)
+            self._leave(name, self._kind_of.pop(name))
 
     def alike(self, kind: NodeKind, reads: Reads) -> list[Alike]:
         """Divide a kind into groups that are alike in what is read.
@@ -149,29 +147,27 @@ class NodeKinds:
 
     def _move_some(self) -> None:
         for _ in range(min(_MOVED_AT_ONCE, len(self._to_move))):
-            known = self._placed.get(self._to_move.pop())
-            if known is not None:
-                self._place(known[0])
+            name = self._to_move.pop()
+            if name in self._kind_of:
+                self._place(self._kind_of[name].by_name[name])
 
     def _place(self, node: NodeInfo) -> None:
         """Put a node into its kind. A finer kind than necessary does no harm."""
-        traits, labels = self._traits(node), node.labels
-        there, had, now = self._placed.get(node.name, (None, None, None))
-        if now is not None and now.traits == traits:
-            if there is node and had == labels:
-                return
-            kind = now
-        else:
-            if now is not None:
-                self._leave(node.name, now)
-            kind = self._kinds.setdefault(traits, NodeKind(traits))
+        name, traits, labels = node.name, self._traits(node), node.labels
+        kind = self._kind_of.get(name)
+        if kind is None or kind.traits != traits:
+            if kind is not None:
+                self._leave(name, kind)
+            kind = self._kind_of[name] = self._kinds.setdefault(traits, NodeKind(traits))
+        elif self._labels_of[name] == labels:
+            return
         kind.put(node)
-        self._placed[node.name] = node, labels, kind
+        self._labels_of[name] = labels
         self.version += 1
 
     def _leave(self, name: str, kind: NodeKind) -> None:
         kind.drop(name)
-        if not len(kind):
+        if not kind.by_name:
             del self._kinds[kind.traits]
         self.version += 1
 

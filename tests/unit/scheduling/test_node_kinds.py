@@ -111,22 +111,27 @@ def test_a_node_that_is_gone_is_in_no_group():
 
 
 def test_a_kind_has_a_new_revision_exactly_if_its_nodes_or_their_labels_change():
-    made = kinds(*(node(name) for name in "abcd"))
-    [kind] = made
-    first = kind.revision
-    made.put(info(node("a")))
-    made.put(info(node("e", gpu="1")))
-    last = info(node("a", memory="1Gi"))
-    made.put(last)
-    before = kind.revision
-    last.set_node(convert("Node", node("a", memory="2Gi")))
-    made.put(last)
-    assert kind.revision == before != first
-    made.put(info({**node("a"), "metadata": {"name": "a", "labels": {HOST: "other"}}}))
-    assert kind.revision != before
-    relabelled = kind.revision
-    made.drop("a")
-    assert kind.revision != relabelled
+    made, first = NodeKinds(FEW), info(node("a"))
+    for it in (first, *(info(node(name)) for name in "bcd")):
+        made.put(it)
+
+    def revision_after(change):
+        change()
+        [kind] = (it for it in made if "b" in it.by_name)
+        return kind.revision
+
+    def changes(**to):
+        first.set_node(convert("Node", {**node("a", **to)}))
+        made.put(first)
+
+    begin = revision_after(lambda: None)
+    assert revision_after(lambda: changes(memory="1Gi")) == begin
+    assert revision_after(lambda: made.put(info(node("e", gpu="1")))) == begin
+    relabelled = revision_after(lambda: changes(labels={HOST: "other"}))
+    assert relabelled != begin
+    gone = revision_after(lambda: changes(gpu="1"))
+    assert gone != relabelled
+    assert revision_after(lambda: made.drop("c")) != gone
 
 
 templates = st.sampled_from(
