@@ -79,6 +79,13 @@ def test_what_static_rules_read_divides_the_nodes(changed):
     assert names(made) == [["a", "c", "d"], ["b"]]
 
 
+def test_broken_devices_divide_the_nodes():
+    made = kinds(*(node(name, gpu="2") for name in "abcd"))
+    made.put(info(node("e", gpu="1", capacity={"nvidia.com/gpu": "2"})))
+    made.put(info(node("f", gpu="2", capacity={"nvidia.com/gpu": "3"})))
+    assert names(made) == [["a", "b", "c", "d"], ["e"], ["f"]]
+
+
 def test_amounts_of_cpu_and_memory_divide_no_nodes():
     made = kinds(*(node(name, memory=f"{256 + at}Gi") for at, name in enumerate("abcd")))
     assert names(made) == [["a", "b", "c", "d"]]

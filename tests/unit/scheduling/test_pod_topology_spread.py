@@ -3,6 +3,7 @@ import pytest
 from gpuspawner.scheduling import Outcome
 from gpuspawner.scheduling.failures import NoTopology, Uneven
 from tests.unit.scheduling.objects import judge, node, pod
+from tests.unit.scheduling.test_node_affinity import required
 
 APP = {"app": "x"}
 NODES = [node(name, labels={"zone": name[0]}) for name in ("a1", "a2", "b1")]
@@ -36,6 +37,16 @@ def test_a_node_without_the_topology_label_is_excluded():
     bare = node("c")
     verdict = judge(asks(), *NODES, bare)
     assert verdict.failures["c"] == (NoTopology("zone"),)
+
+
+def test_of_two_like_nodes_the_one_that_the_pod_excludes_does_not_count():
+    nodes = [node(name, labels={"zone": name[0]}) for name in ("a1", "a2", "b1")]
+    for plain in nodes:
+        del plain["metadata"]["labels"]["kubernetes.io/hostname"]
+    other = {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["a2"]}]}
+    request = {**asks(), "spec": {**asks()["spec"], **required(other)}}
+    verdict = judge(request, *nodes, pods=[old("1", "a2"), old("2", "a2")])
+    assert verdict.feasible == ("a1", "b1")
 
 
 def test_a_node_that_lacks_the_label_of_one_constraint_counts_for_none():

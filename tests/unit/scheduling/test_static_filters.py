@@ -40,7 +40,7 @@ PODS = [
                 {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["b"]}]}
             )
         ),
-        pod(nodeSelector={"rank": "1"}, **selecting("rank", "In", "1", "2")),
+        pod(nodeSelector={"rank": "1"}, **selecting("rank", "NotIn", "2")),
     )
 ]
 
