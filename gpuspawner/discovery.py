@@ -7,6 +7,7 @@ label names the model (as on AKS and in EKS node groups), it distinguishes nodes
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, count
 from types import MappingProxyType
 
@@ -84,12 +85,12 @@ def discover(state: ClusterState) -> Discovery:
 def gpus(node: NodeInfo) -> Iterator[str]:
     """Yield the resources of a node that are GPUs, also if none of them is allocatable."""
     # If all GPUs of a node are unhealthy, they still count in its capacity.
-    for resource in node.capacity.keys() | node.allocatable.keys():
-        amount = node.capacity.get(resource, 0) + node.allocatable.get(resource, 0)
-        if is_gpu(resource) and amount > 0:
+    for resource in filter(is_gpu, node.capacity.keys() | node.allocatable.keys()):
+        if node.capacity.get(resource, 0) + node.allocatable.get(resource, 0) > 0:
             yield resource
 
 
+@lru_cache(maxsize=1024)
 def is_gpu(resource: str) -> bool:
     """Whether a resource is one of those that are discovered."""
     return resource in RESOURCES or resource.startswith(MIG)

@@ -127,6 +127,7 @@ def _configured(
 
 async def _cluster(runtime: Runtime, settings: HubSettings) -> Report:
     """Report what the cluster has, and try samples of servers on it. The view is live."""
+    await asyncio.sleep(0)  # in this round, the hub discovers its accelerators
     await sample_pods.try_all(runtime, settings)
     state = runtime.view.state
     everywhere = {
