@@ -138,46 +138,37 @@ def host_ports(pod: Pod, rules: Rules) -> tuple[HostPort, ...]:
     )
 
 
-class NodeInfo:
-    """A node, its resources, and its pods."""
+class NodeInfo(msgspec.Struct, gc=False, eq=False):
+    """A node, its resources, and its pods. None of these refers to it, so there are no cycles."""
 
-    __slots__ = (
-        "allocatable", "capacity", "claimants", "claims", "free", "generation",
-        "labels", "lowest",
-        "name", "node", "pods",
-        "ported", "priorities", "problem", "repelling", "requested", "staying",
-        "staying_requested", "taints", "unreadable",
-    )  # fmt: skip
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.node: Node | None = None
-        self.generation = 0
-        """Increases with every change of the free resources; unique across all nodes."""
-        self.labels: dict[str, str] = {}
-        self.taints: tuple[Taint, ...] = ()
-        """Taints that keep pods away: NoSchedule and NoExecute."""
-        self.allocatable: Amounts = {}
-        self.capacity: Amounts = {}
-        self.requested: Amounts = {}
-        self.free: Amounts = {}
-        """allocatable - requested; negative if the node is over-committed."""
-        self.problem = ""
-        self.pods: dict[str, PodInfo] = {}
-        self.staying = 0
-        """The number of pods that never end by themselves."""
-        self.staying_requested: Amounts = {}
-        self.priorities: dict[int, int] = {}
-        """The number of pods for each priority."""
-        self.lowest: int | None = None
-        self.ported: dict[str, PodInfo] = {}
-        self.repelling: dict[str, PodInfo] = {}
-        self.claimants: dict[str, PodInfo] = {}
-        """Pods with claims or other volumes that decide."""
-        self.claims = 0
-        """The number of volumes that they have at most."""
-        self.unreadable: dict[str, str] = {}
-        """Pods whose requests are unknown, each with the reason."""
+    name: str
+    node: Node | None = None
+    generation: int = 0
+    """Increases with every change of the free resources; unique across all nodes."""
+    labels: dict[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+    """Taints that keep pods away: NoSchedule and NoExecute."""
+    allocatable: Amounts = {}
+    capacity: Amounts = {}
+    requested: Amounts = {}
+    free: Amounts = {}
+    """allocatable - requested; negative if the node is over-committed."""
+    problem: str = ""
+    pods: dict[str, PodInfo] = {}
+    staying: int = 0
+    """The number of pods that never end by themselves."""
+    staying_requested: Amounts = {}
+    priorities: dict[int, int] = {}
+    """The number of pods for each priority."""
+    lowest: int | None = None
+    ported: dict[str, PodInfo] = {}
+    repelling: dict[str, PodInfo] = {}
+    claimants: dict[str, PodInfo] = {}
+    """Pods with claims or other volumes that decide."""
+    claims: int = 0
+    """The number of volumes that they have at most."""
+    unreadable: dict[str, str] = {}
+    """Pods whose requests are unknown, each with the reason."""
 
     def set_node(self, node: Node) -> bool:
         """Store the node's newest version; return whether a field that decides has changed."""

@@ -61,7 +61,7 @@ TRACKED = {
             "spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]},
             "status": {"allocatable": {"cpu": "8", "pods": "110"}, "capacity": {"cpu": "8"}},
         },
-        1,
+        0,
     ),
     "a node's drivers": (
         "CSINode",
