@@ -12,6 +12,7 @@ PARTS = (
     "kube_scheduler",
     "first_list",
     "startup",
+    "stalls",
     "form",
     "policies",
     "line",

@@ -7,16 +7,18 @@ import asyncio
 import secrets
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from gpuspawner.cluster.client import Client
 from gpuspawner.cluster.kinds import NODES, PODS
 from gpuspawner.cluster.view import ClusterView
+from gpuspawner.cluster.watch import Listed, Signal, Watcher
 from localcluster import bulk
 from localcluster.client import Object
 from tests.benchmarks.readers import Load, Ticker, loading
@@ -65,10 +67,7 @@ async def measured(load: Load, etcd_url: str, nodes: int) -> Figures:
     alone = await _spent(etcd_url, nodes, ALONE, 1, shows)
     ticker = Ticker()
     async with ticker.ticking():
-        await view.stop()
-        view.start()
-        async with asyncio.timeout(600):
-            await _listed_again(view)
+        await list_again(view)
     await view.stop()
     return Figures(*plain, burst, alone, ticker.stall, ticker.held)
 
@@ -165,12 +164,30 @@ def _changed(number: int, nodes: int) -> Object:
     return pod
 
 
-async def _listed_again(view: ClusterView) -> None:
-    """Wait until a restarted view has listed all pods."""
-    [reflector] = [reflector for reflector in view._reflectors if reflector.kind is PODS]
-    before = reflector.confirmed
-    while reflector.confirmed == before:
-        await view.changed(1)
+async def list_again(view: ClusterView) -> None:
+    """Let a view that runs list its nodes and pods again, as after it has lost their history."""
+    client = Client(view._load)
+    try:
+        for reflector in view._reflectors:
+            if reflector.kind in (NODES, PODS):
+                watcher: Any = _Once(Watcher(client, reflector.kind))
+                await reflector.run(watcher)
+    finally:
+        await client.close()
+
+
+class _Once:
+    """A watcher that ends after its first list."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+
+    async def signals(self) -> AsyncIterator[Signal]:
+        async with aclosing(self._watcher.signals()) as signals:
+            async for signal in signals:
+                yield signal
+                if isinstance(signal, Listed):
+                    return
 
 
 def main() -> None:

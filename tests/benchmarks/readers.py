@@ -51,11 +51,19 @@ class Figures:
 
 
 class Ticker:
-    """A task on the same event loop that measures how long it is kept waiting."""
+    """A task on the same event loop that measures how long it is kept waiting.
+
+    Attributes:
+        stall: The longest, in ms by the clock.
+        held: The longest, in ms of processor time.
+        holds: All of them, in ms of processor time.
+        peak: The most memory that the process has had meanwhile, in bytes.
+    """
 
     def __init__(self) -> None:
         self.stall = 0.0
         self.held = 0.0
+        self.holds: list[float] = []
         self.peak = resident()
 
     @asynccontextmanager
@@ -76,7 +84,8 @@ class Ticker:
             clock, held = time.perf_counter(), time.thread_time()
             await asyncio.sleep(0.001)
             self.stall = max(self.stall, (time.perf_counter() - clock - 0.001) * 1000)
-            self.held = max(self.held, (time.thread_time() - held) * 1000)
+            self.holds.append((time.thread_time() - held) * 1000)
+            self.held = max(self.held, self.holds[-1])
             ticks += 1
             if ticks % 20 == 0:
                 self.peak = max(self.peak, resident())
