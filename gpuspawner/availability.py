@@ -172,7 +172,7 @@ class Trials:
 
     def __init__(self, offers: Offers, pod: Mapping[str, Any], rules: PodRules) -> None:
         self._offers = offers
-        self._base = _what_decides(pod)
+        self._base = what_decides(pod)
         self.rules = rules
 
     def smallest(self, accelerator: Accelerator | None) -> Grant:
@@ -241,8 +241,11 @@ def _look(
     return Availability(accelerator, word, gpus, obstacles=outlook.obstacles)
 
 
-def _what_decides(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop the fields that no rule reads, and the claims, which may not exist yet."""
+def what_decides(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a pod without the fields that no rule reads, and without claims that may not exist.
+
+    What is left holds no tokens.
+    """
     spec = pod["spec"]
     volumes = [
         {"name": volume["name"], "emptyDir": {}} if "persistentVolumeClaim" in volume else volume

@@ -17,12 +17,13 @@ _PREFIX = "gpuspawner"
 
 _SERVER = r"(?P<user_name>[^/]+)/(?P<server_name>[^/]*)"
 STATES = rf"/{_PREFIX}/states/{_SERVER}"
+STREAM = rf"/{_PREFIX}/stream/{_SERVER}"
 DECISION = rf"/{_PREFIX}/decision/{_SERVER}"
 SCHEMA = rf"/{_PREFIX}/schema/{_SERVER}"
 STOP = rf"/{_PREFIX}/stop/{_SERVER}"
 LINE = rf"/{_PREFIX}/line/{_SERVER}"
 WAITING = rf"/{_PREFIX}/line"
-FILES = rf"/{_PREFIX}/static/(form\.css|form\.js|profiles\.js|line\.js)"
+FILES = rf"/{_PREFIX}/static/(form\.css|follow\.js|form\.js|profiles\.js|line\.js)"
 
 USAGE = "gpuspawner-usage"
 """The id of the part of the form that says what policies leave."""
@@ -48,6 +49,8 @@ def live(spawner: Any, script: str = "form.js") -> Live | None:
         script=f"{base}/static/{script}?v={version(script)}",
         states=f"{base}/states/{server}",
         decision=f"{base}/decision/{server}",
+        stream=f"{base}/stream/{server}",
+        follow=f"{base}/static/follow.js?v={version('follow.js')}",
     )
 
 

@@ -156,12 +156,16 @@ class Live:
     Attributes:
         states: The availability of each accelerator, as JSON.
         decision: Whether choices could start now, as JSON.
+        stream: The availability whenever it changes.
+        follow: The script that follows the stream, for those of forms.
     """
 
     style: str
     script: str
     states: str
     decision: str
+    stream: str = ""
+    follow: str = ""
 
 
 @dataclass(frozen=True, slots=True)

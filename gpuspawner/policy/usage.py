@@ -41,9 +41,14 @@ class _Index:
 
 
 class Usage:
-    """What each server takes at this moment."""
+    """What each server takes at this moment.
+
+    Attributes:
+        version: Increases with every change.
+    """
 
     def __init__(self) -> None:
+        self.version = 0
         self._pods: dict[Key, Charge] = {}
         self._reserved: dict[Key, Charge] = {}
         self._by_owner = _Index(lambda charge: charge.owners)
@@ -96,6 +101,7 @@ class Usage:
         after = self._charges(key)
         if before == after:
             return
+        self.version += 1
         self._by_owner.change(key, before, after)
         self._by_group.change(key, before, after)
         for call in self._listeners:

@@ -19,6 +19,7 @@ from gpuspawner.admission.rejection import (
     Rejection,
     WebhookFailed,
 )
+from gpuspawner.kube.pods import Pod
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.alternatives import Variants, request_for
 from gpuspawner.preflight.decision import (
@@ -75,9 +76,13 @@ class AdmittedPreflight:
         """As `Preflight.shape`."""
         return self._preflight.shape(proposal)
 
-    def depends_on_labels(self, proposal: Proposal) -> bool:
+    def depends_on_labels(self, pod: Pod | None) -> bool:
         """As `Preflight.depends_on_labels`."""
-        return self._preflight.depends_on_labels(proposal)
+        return self._preflight.depends_on_labels(pod)
+
+    def places(self, proposal: Proposal) -> bytes:
+        """As `Preflight.places`."""
+        return self._preflight.places(proposal)
 
     def room(self, proposal: Proposal) -> Room | None:
         """As `Preflight.room`."""

@@ -13,6 +13,7 @@ from dataclasses import replace
 from gpuspawner.cluster.health import Live, Stale
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.objects import Undecodable
+from gpuspawner.kube.pods import Pod
 from gpuspawner.policy import Grant
 from gpuspawner.preflight import facts
 from gpuspawner.preflight.alternatives import Variants
@@ -128,10 +129,17 @@ class Preflight:
         subject = proposal.subject
         return self._verdicts.shape(subject) if isinstance(subject, Subject) else None
 
-    def depends_on_labels(self, proposal: Proposal) -> bool:
-        """Whether the answer depends on the labels and the name of the pod at this moment."""
-        pod = proposal.decoded
+    def depends_on_labels(self, pod: Pod | None) -> bool:
+        """Whether the answer depends on the labels and the name of the pod at this moment.
+
+        *pod* is None if it can't be read.
+        """
         return pod is None or self._verdicts.depends_on_labels(pod)
+
+    def places(self, proposal: Proposal) -> bytes:
+        """Return from where the pod's volumes can be reached; empty if the pod can't be read."""
+        subject = proposal.subject
+        return self._verdicts.places(subject) if isinstance(subject, Subject) else b""
 
     def fits(self, proposal: Proposal) -> bool:
         """Whether a node has room for the pod at this moment."""

@@ -126,6 +126,17 @@ class Verdicts:
         self._forget_if_changed()
         return self._repelling or not is_simple(pod)
 
+    def places(self, subject: Subject) -> bytes:
+        """Return from where a new node can reach the pod's volumes; equal for most users' homes.
+
+        It changes only with `ClusterState.lasting_version`.
+        """
+        return _encode(self._all_places(subject))
+
+    def _all_places(self, subject: Subject) -> list[object]:
+        volumes = subject.pod.spec.volumes or ()
+        return [self._places(subject, it) for it in volumes if it != Volume(it.name)]
+
     def shape_of_needs(self, subject: Subject) -> bytes:
         """Return what a new node must have for the pod; equal for two users' servers.
 
@@ -142,7 +153,7 @@ class Verdicts:
                 spec.topology_spread_constraints,
                 spec.scheduler_name,
                 host_ports(subject.pod, rules),
-                [self._places(subject, it) for it in spec.volumes or () if it != Volume(it.name)],
+                self._all_places(subject),
             )
         )
 

@@ -140,11 +140,11 @@ class Accelerators(Source):
 
     async def builder(self) -> PodBuilder:
         """Return the builder of the owner's pods, with what is on offer to the owner."""
-        return await self._builder(await self.policing.entitlement())
+        return self._builder(await self.policing.entitlement(), await self.stock_pod())
 
-    async def _builder(self, entitlement: Entitlement) -> PodBuilder:
+    def _builder(self, entitlement: Entitlement, stock: Manifest | None) -> PodBuilder:
         rules = self.runtime.pod_rules(self.runtime.offers)
-        return PodBuilder(entitlement.offers, rules, await self._stock_pod())
+        return PodBuilder(entitlement.offers, rules, stock)
 
     def propose(self, grant: Grant, pod: Manifest) -> Proposal:
         """Propose a pod for this server."""
@@ -153,11 +153,21 @@ class Accelerators(Source):
 
     async def survey(self) -> tuple[PodBuilder, tuple[Availability, ...]]:
         """Return the builder and each accelerator's availability to this server's owner."""
-        entitlement = await self.policing.entitlement()
-        builder = await self._builder(entitlement)
-        return builder, self._to_owner(self._survey(builder), entitlement)
+        return await self._survey(await self.policing.entitlement())
 
-    def _survey(self, builder: PodBuilder) -> tuple[Availability, ...]:
+    async def _survey(
+        self, entitlement: Entitlement
+    ) -> tuple[PodBuilder, tuple[Availability, ...]]:
+        return self.survey_of(entitlement, await self.stock_pod())
+
+    def survey_of(
+        self, entitlement: Entitlement, stock: Manifest | None
+    ) -> tuple[PodBuilder, tuple[Availability, ...]]:
+        """As `survey`, with a pod that `stock_pod` has returned; `what_decides` of it is enough."""
+        builder = self._builder(entitlement, stock)
+        return builder, self._to_owner(self._surveyed(builder), entitlement)
+
+    def _surveyed(self, builder: PodBuilder) -> tuple[Availability, ...]:
         health = self.runtime.view.health()
         return self.runtime.surveys.survey(health, builder.offers, builder.stock, builder.rules)
 
@@ -165,17 +175,17 @@ class Accelerators(Source):
         """As `survey`, without making a pod if one that is alike has been surveyed."""
         alike, surveys = likeness(self.spawner), self.runtime.surveys
         if alike is None or not isinstance(self.runtime.view.health(), Live):
-            return self._survey(await self._builder(entitlement))
+            return self._surveyed(self._builder(entitlement, await self.stock_pod()))
         others = entitlement.offers, queue_for(self.spawner, self.runtime)
         alone, shared = (alike.alone, *others), (alike.but_for_claims, *others)
         if (found := surveys.kept.find(surveys.version, alone, shared)) is not None:
             return found
-        builder = await self._builder(entitlement)
-        found = self._survey(builder)
+        builder = self._builder(entitlement, await self.stock_pod())
+        found = self._surveyed(builder)
         if builder.stock is None:
             return found
         pod = self.propose(Grant(), builder.stock)
-        key = alone if self.runtime.preflight.depends_on_labels(pod) else shared
+        key = alone if self.runtime.preflight.depends_on_labels(pod.decoded) else shared
         return surveys.kept.keep(surveys.version, key, found)
 
     def _to_owner(
@@ -208,8 +218,8 @@ class Accelerators(Source):
         shown = OnForm(messages.gone_from_form(gone)) if gone and known else None
         return Draft(self.spawner.user_options, shown)
 
-    async def _stock_pod(self) -> Manifest | None:
-        """KubeSpawner's pod; None if it needs values that ``pre_spawn_hook`` hasn't set yet."""
+    async def stock_pod(self) -> Manifest | None:
+        """Return KubeSpawner's pod; None if it needs values that ``pre_spawn_hook`` sets later."""
         making = self._stock.kubespawner.get_pod_manifest()
         try:
             pod = await making

@@ -52,6 +52,11 @@ class Policing:
         """Return the same for another server of the owner, which needn't exist yet."""
         return Policing(self._spawner, self._runtime, server)
 
+    @property
+    def has_policies(self) -> bool:
+        """Whether the administrator has set policies, whomever they are for."""
+        return bool(self._runtime.policies)
+
     async def examine(self, choice: Choice) -> Granted | None:
         """Return what the pod will say of its grant; take nothing yet.
 

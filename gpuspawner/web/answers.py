@@ -4,6 +4,7 @@ from dataclasses import asdict
 
 from gpuspawner import messages
 from gpuspawner.availability import Availability, State, Trials
+from gpuspawner.kube.objects import Manifest
 from gpuspawner.largest_fit import largest_fits
 from gpuspawner.messages.starts import preview
 from gpuspawner.offers import Offers
@@ -13,6 +14,7 @@ from gpuspawner.preflight.alternatives import request_for
 from gpuspawner.preflight.decision import Alternative, Decision, Refuse, Start, Wait
 from gpuspawner.scheduling import ClusterState
 from gpuspawner.spawn.accelerators import Accelerators
+from gpuspawner.spawn.entitlement import Entitlement
 from gpuspawner.spawn.preview import Found
 from gpuspawner.spawn.profiles.profiles import Profiles
 from gpuspawner.spawn.refusal import Refusal
@@ -22,8 +24,15 @@ JSON = dict[str, object]
 
 async def states(accelerators: Accelerators) -> JSON:
     """Return the availability of each accelerator, and last that of servers without one."""
+    return states_of(
+        accelerators, await accelerators.policing.entitlement(), await accelerators.stock_pod()
+    )
+
+
+def states_of(accelerators: Accelerators, entitlement: Entitlement, stock: Manifest | None) -> JSON:
+    """As `states`, for what policies leave and for KubeSpawner's pod, both known already."""
     state = accelerators.runtime.view.state
-    builder, rows = await accelerators.survey()
+    builder, rows = accelerators.survey_of(entitlement, stock)
     trials = Trials(builder.offers, builder.stock, builder.rules) if builder.stock else None
     return {"accelerators": [_row(row, state, trials) for row in rows]}
 

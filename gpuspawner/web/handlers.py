@@ -4,19 +4,12 @@ Like the hub's own REST API, they accept a token, or a login cookie together wit
 They require the scope ``servers`` for the user, and change nothing.
 """
 
-import asyncio
-import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
-from jupyterhub.apihandlers import APIHandler
 from jupyterhub.scopes import needs_scope
-from jupyterhub.user import User
 from tornado import web
 
 from gpuspawner import options
-from gpuspawner.admission.dry_runs import TooManyDryRunsError
 from gpuspawner.compat.jupyterhub import add_handlers
 from gpuspawner.form import STATIC
 from gpuspawner.form.addresses import (
@@ -26,78 +19,28 @@ from gpuspawner.form.addresses import (
     SCHEMA,
     STATES,
     STOP,
+    STREAM,
     WAITING,
     is_served,
     version,
 )
 from gpuspawner.spawn.accelerators import Accelerators
-from gpuspawner.spawn.locale import set_locale
 from gpuspawner.spawn.preview import preview
 from gpuspawner.spawn.profiles.profiles import Profiles
 from gpuspawner.spawn.refusal import Refusal
-from gpuspawner.spawn.sources import Sources
 from gpuspawner.spawn.wishes import in_schema
+from gpuspawner.web.about_a_server import AboutAServer, counted
 from gpuspawner.web.answers import decision, profile_states, states
 from gpuspawner.web.line import LineHandler, WaitingHandler
-from gpuspawner.web.request_limits import Questions, TooManyQuestionsError
+from gpuspawner.web.request_limits import Questions
 from gpuspawner.web.stopping import StopHandler
+from gpuspawner.web.stream.handler import StreamHandler
 
 MOST_BYTES = 64 * 1024
 """The largest question, in bytes; a form's options take some hundred."""
 
-RETRY_AFTER = 10
-"""Seconds to wait after a 429 before asking again; an open form waits as long."""
-PAUSE = 8.0
-"""Seconds before the hub sends a 429, to slow down programs that ask again at once."""
 
-
-class _TooManyQuestions(web.HTTPError):
-    """HTTP 429 with the header ``Retry-After``; the hub sends an error's headers."""
-
-    def __init__(self) -> None:
-        super().__init__(429, "Too many requests right now")
-        self.headers = {"Retry-After": str(RETRY_AFTER)}
-
-
-@asynccontextmanager
-async def _counted(questions: Questions, owner: str) -> AsyncIterator[None]:
-    """Count a question about this owner's servers, or answer 429 if there are too many."""
-    try:
-        with questions.counted(owner):
-            yield
-    except (TooManyQuestionsError, TooManyDryRunsError):
-        await asyncio.sleep(PAUSE)
-        raise _TooManyQuestions from None
-
-
-class _AboutAServer(APIHandler):  # type: ignore[misc]
-    def sources(self, user_name: str, server_name: str) -> Sources:
-        """Return a server's sources, or those of the default server if it doesn't exist yet.
-
-        Raises:
-            HTTPError: 404: there is no such user.
-        """
-        user = self._owner(user_name)
-        if user is None:
-            raise web.HTTPError(404, "No such user")
-        spawner = user.spawners.get(server_name) or user.spawner
-        set_locale(spawner, self)
-        sources: Sources = spawner.gates.sources
-        return sources
-
-    def _owner(self, user_name: str) -> User | None:
-        """Find a user; most ask about their own servers, and are already loaded."""
-        asks = self.current_user
-        is_owner = isinstance(asks, User) and asks.name == user_name
-        return asks if is_owner else self.find_user(user_name)
-
-    def answer(self, found: dict[str, object]) -> None:
-        """Send an answer, which is only valid now."""
-        self.set_header("Cache-Control", "no-store")
-        self.finish(json.dumps(found))
-
-
-class StatesHandler(_AboutAServer):
+class StatesHandler(AboutAServer):
     """Serves the availability of each accelerator or profile."""
 
     _questions = Questions()
@@ -105,7 +48,7 @@ class StatesHandler(_AboutAServer):
     @needs_scope("servers")  # type: ignore[untyped-decorator, unused-ignore]
     async def get(self, user_name: str, server_name: str) -> None:
         """Send the availability for the server's owner."""
-        async with _counted(self._questions, user_name):
+        async with counted(self._questions, user_name):
             match await self.sources(user_name, server_name).offered():
                 case Accelerators() as accelerators:
                     self.answer(await states(accelerators.of(server_name)))
@@ -127,7 +70,7 @@ async def _of_profiles(profiles: Profiles) -> dict[str, object]:
         raise web.HTTPError(409, "%s", refusal.text) from None
 
 
-class DecisionHandler(_AboutAServer):
+class DecisionHandler(AboutAServer):
     """Serves the decision on whether options could start now."""
 
     _questions = Questions()
@@ -137,7 +80,7 @@ class DecisionHandler(_AboutAServer):
         """Send the decision for the server's owner about the options in the body."""
         if len(self.request.body) > MOST_BYTES:
             raise web.HTTPError(413, "The options are too long")
-        async with _counted(self._questions, user_name):
+        async with counted(self._questions, user_name):
             accelerators, sent = self.sources(user_name, server_name).accelerators, self._options()
             if accelerators is None:
                 raise web.HTTPError(404, "This hub offers profiles, not accelerators")
@@ -151,7 +94,7 @@ class DecisionHandler(_AboutAServer):
             raise web.HTTPError(400, "Invalid JSON in body of request") from None
 
 
-class SchemaHandler(_AboutAServer):
+class SchemaHandler(AboutAServer):
     """Serves the options that are on offer to a server's owner, as a JSON Schema."""
 
     @needs_scope("servers")  # type: ignore[untyped-decorator, unused-ignore]
@@ -177,6 +120,7 @@ class StaticHandler(web.StaticFileHandler):
 
 _HANDLERS = (
     (STATES, StatesHandler),
+    (STREAM, StreamHandler),
     (DECISION, DecisionHandler),
     (SCHEMA, SchemaHandler),
     (STOP, StopHandler),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import ElementHandle, Page, expect
@@ -73,6 +74,25 @@ def hide(page: Page, clicked: ElementHandle | None = None) -> None:
         }""",
         clicked,
     )
+
+
+def seconds_until_shown(page: Page, key: str, state: str, change: Callable[[], None]) -> float:
+    """Change the cluster; return how long it took until the page showed the state."""
+    page.evaluate(
+        """([key, state]) => {
+          const card = document.querySelector(`[data-accelerator="${key}"]`);
+          window.shown = new Promise((done) => {
+            new MutationObserver(() => {
+              if (card.dataset.state === state) done(Date.now());
+            }).observe(card, { attributes: true });
+          });
+        }""",
+        [key, state],
+    )
+    began = time.time()
+    change()
+    shown: float = page.evaluate("window.shown")
+    return shown / 1000 - began
 
 
 @SCRIPT
@@ -147,3 +167,79 @@ def test_a_choice_on_a_hidden_page_is_checked_when_the_page_is_visible_again(
     with page.expect_request("**/decision/**"):
         page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     assert page.evaluate("window.asked.length") > 0
+
+
+def test_an_open_form_changes_within_a_second_of_the_cluster_without_a_reload(
+    visit: Visit, hub: RunningHub, scene: Scene
+) -> None:
+    page = visit(hub, "ida")
+    live(page)
+    choose(page, BY_KEY["t4"])
+    t4 = card(page, BY_KEY["t4"])
+    expect(page.get_by_role("status")).not_to_be_empty()
+    page.evaluate("window.notReloaded = true")
+
+    try:
+        took = seconds_until_shown(page, "t4", "free", lambda: scene.let_go(BY_KEY["t4"], 0))
+        expect(t4).to_contain_text("1 of 1 free")
+        expect(page.get_by_role("status")).to_contain_text("There is room")
+    finally:
+        took += seconds_until_shown(page, "t4", "busy", lambda: scene.hold(BY_KEY["t4"], 0, 1))
+    assert page.evaluate("window.notReloaded")
+    # A poll of every ten seconds would take as long on average for one of them.
+    assert took < 5
+
+
+def test_an_open_form_asks_for_the_states_only_by_its_stream(
+    visit: Visit, hub: RunningHub, scene: Scene
+) -> None:
+    page = visit(hub, "jo")
+    live(page)
+    expect(page.get_by_role("status")).to_contain_text("There is room")
+    with page.expect_response("**/decision/**"):
+        choose(page, BY_KEY["a100"])
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+
+    try:
+        seconds_until_shown(page, "t4", "free", lambda: scene.let_go(BY_KEY["t4"], 0))
+    finally:
+        scene.hold(BY_KEY["t4"], 0, 1)
+    expect(card(page, BY_KEY["t4"])).to_have_attribute("data-state", "busy")
+    assert asked == []  # the answer about the A100 still stands
+
+
+def test_a_hidden_page_has_no_stream_and_opens_one_when_it_is_visible_again(
+    visit: Visit, hub: RunningHub
+) -> None:
+    page = visit(hub, "kim")
+    streams: list[str] = []
+    page.on("requestfailed", lambda request: streams.append(request.url))
+    live(page)
+
+    with page.expect_event("requestfailed", lambda request: "/stream/" in request.url):
+        hide(page)
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    page.evaluate(AFTER_THE_FORMS_TIMER)
+    assert page.evaluate("window.asked") == []
+
+    with page.expect_response("**/stream/**") as again:
+        page.evaluate("delete document.hidden")
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    assert again.value.ok
+
+
+def test_a_form_whose_stream_fails_asks_instead(visit: Visit, hub: RunningHub) -> None:
+    page = visit(hub, "lea")
+    page.route("**/gpuspawner/stream/**", lambda route: route.abort())
+    with page.expect_response("**/gpuspawner/states/**"):
+        page.reload()
+    live(page)
+
+
+def test_a_form_whose_stream_a_proxy_holds_back_asks_instead(visit: Visit, hub: RunningHub) -> None:
+    page = visit(hub, "max")
+    page.route("**/gpuspawner/stream/**", lambda _: None)  # no answer at all
+    with page.expect_response("**/gpuspawner/states/**"):
+        page.reload()
+    live(page)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,26 @@ def test_the_states_of_profiles_follow_the_cluster(
     page.get_by_text("Free 2 of 4 free", exact=True).wait_for(timeout=60_000)
     assert four.inner_text() == "4 (In use: 2 of 4 free)"
     assert page.locator(".gpuspawner-answer").inner_text() == ""
+
+
+def test_the_states_of_profiles_come_within_a_second_by_a_stream(
+    hub: RunningHub, scene: Scene, visit: Visit
+) -> None:
+    page = visit(hub, "eve", shown="#kubespawner-profiles-list")
+    live(page)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+
+    began = time.monotonic()
+    scene.let_go(A100, 0)
+    page.get_by_text("4 of 4 free").first.wait_for()
+    scene.hold(A100, 0, 2)
+    page.get_by_text("Free 2 of 4 free", exact=True).wait_for()
+    took = time.monotonic() - began
+
+    assert asked == []
+    # A poll of every ten seconds would take as long on average for one of them.
+    assert took < 5
 
 
 @pytest.mark.parametrize(("theme", "script"), [("light", True), ("dark", True), ("light", False)])

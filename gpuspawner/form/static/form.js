@@ -8,6 +8,7 @@
   const said = root.querySelector(".gpuspawner-answer");
   const REFRESH = 10_000;
   const PAUSE = 300;
+  const OLD = 2_000; /* for how many milliseconds an answer may stand that may have changed */
   /* The hub's own script may be blocked, but the form's address has the token as well. */
   const xsrf = new URL(form.action).searchParams.get("_xsrf") ?? "";
   let known = new Map();
@@ -27,7 +28,7 @@
   const chosenCard = () => cards().find((card) => card.querySelector("input[type=radio]").checked);
 
   /* The fields of the chosen accelerator, and the fields below the cards. */
-  function asked() {
+  function chosenFields() {
     const card = chosenCard();
     return [...root.querySelectorAll("select[data-option]")].filter((select) => {
       const own = select.closest("[data-accelerator]");
@@ -64,20 +65,26 @@
     radio.disabled = row.state === "absent" && !radio.checked;
   }
 
-  const holds = (machine, wanted) =>
-    machine.gpus >= wanted.gpus && machine.memory >= wanted.memory && machine.cpu >= wanted.cpu;
+  const holds = (machine, size) =>
+    machine.gpus >= size.gpus && machine.memory >= size.memory && machine.cpu >= size.cpu;
+
+  /* The size that is chosen; a field whose choices aren't numbers counts as 0. */
+  function wanted() {
+    const size = { gpus: 0, memory: 0, cpu: 0 };
+    for (const select of chosenFields()) {
+      const amount = select.selectedOptions[0]?.dataset.amount;
+      if (amount !== undefined) size[select.dataset.option] = Number(amount);
+    }
+    return size;
+  }
 
   /* Disable choices that no machine has together with the other choices. */
   function mark() {
     const card = chosenCard();
     const row = card && known.get(card.dataset.accelerator);
-    const fields = asked();
-    const wanted = { gpus: 0, memory: 0, cpu: 0 };
-    for (const select of fields) {
-      const amount = select.selectedOptions[0]?.dataset.amount;
-      if (amount !== undefined) wanted[select.dataset.option] = Number(amount);
-    }
-    for (const select of fields) markField(select, wanted, row);
+    const fields = chosenFields();
+    const size = wanted();
+    for (const select of fields) markField(select, size, row);
     const images = fields.find((select) => select.dataset.option === "image");
     if (images && row) markImages(images, row.images);
   }
@@ -93,13 +100,13 @@
     write(select.parentElement.querySelector(".gpuspawner-hint"), hint);
   }
 
-  function markField(select, wanted, row) {
+  function markField(select, size, row) {
     const name = select.dataset.option;
     const machines = row?.machines;
     const left = (name === "gpus" ? row?.left : null) ?? Infinity;
     const all = [...select.options];
     if (all.some((option) => option.dataset.amount === undefined)) return;
-    const fits = (some, amount) => some.some((it) => holds(it, { ...wanted, [name]: amount }));
+    const fits = (some, amount) => some.some((it) => holds(it, { ...size, [name]: amount }));
     const isFree = (amount) => !machines || fits(machines.free, amount);
     const amounts = all.map((option) => Number(option.dataset.amount));
     /* If no choice of this field is free, another field is the problem. */
@@ -120,7 +127,7 @@
   function options() {
     const card = chosenCard();
     const chosen = { accelerator: card?.dataset.accelerator || null };
-    for (const select of asked()) {
+    for (const select of chosenFields()) {
       const numeric = ["gpus", "cpu"].includes(select.dataset.option);
       chosen[select.dataset.option] = numeric ? Number(select.value) : select.value;
     }
@@ -135,32 +142,63 @@
   let question = 0;
   let refused = root.querySelector(".gpuspawner-message");
   let answered = "";
+  let asked = "";
+  let spread = 0;
+  let later;
   async function decide() {
+    clearTimeout(later);
+    later = undefined;
     if (document.hidden) return;
     const mine = ++question;
     const asking = options();
+    const outlooks = { start: outlook("start"), other: outlook("other") };
+    asked = outlook();
     try {
       const answer = await ask(root.dataset.decision, asking);
       if (mine !== question) return;
       answered = JSON.stringify(asking);
+      asked = outlooks[answer.decision] ?? outlooks.other;
       said.dataset.decision = answer.decision;
       write(said, refused && answer.decision === "refuse" ? "" : answer.message);
+      decideAgain(); /* the states may have changed since the question */
     } catch (error) {
       /* If too many users ask, the last answer about the same options stays. */
       const stands = error.message === "429" && answered === JSON.stringify(asking);
       if (mine === question && !stands) write(said, "");
+      if (mine === question) later ??= setTimeout(decide, REFRESH * (1 + Math.random()));
     }
+  }
+
+  /* What an answer depends on: the choices, and what is known of them. A refusal may tell figures. */
+  function outlook(decision = said.dataset.decision) {
+    const row = known.get(chosenCard()?.dataset.accelerator);
+    const { state, left, machines, gpus } = row ?? {};
+    const size = wanted();
+    const fits = machines && [machines.free, machines.whole].map((some) => some.some((it) => holds(it, size)));
+    return JSON.stringify([options(), state, left, fits, decision === "start" || [gpus, machines]]);
+  }
+
+  /* Ask if the answer may have changed, within `spread` milliseconds: other pages ask too. */
+  function decideAgain() {
+    if (asked === outlook()) return;
+    if (spread > OLD) write(said, "");
+    later ??= setTimeout(decide, spread * Math.random());
   }
 
   async function refresh() {
     if (document.hidden) return;
     try {
-      const { accelerators } = await ask(root.dataset.states);
-      known = new Map(accelerators.map((row) => [row.accelerator ?? "", row]));
+      const states = await ask(root.dataset.states);
+      asked = "";
+      show(states, 0);
     } catch {
       write(said, root.dataset.stale);
-      return;
     }
+  }
+
+  function show({ accelerators }, within) {
+    spread = within;
+    known = new Map(accelerators.map((row) => [row.accelerator ?? "", row]));
     const drawn = cards();
     for (const card of drawn) {
       const row = known.get(card.dataset.accelerator);
@@ -168,7 +206,7 @@
     }
     mark();
     if (drawn.length === known.size && drawn.every((card) => known.has(card.dataset.accelerator))) {
-      await decide();
+      decideAgain();
     } else {
       write(said, root.dataset.changed);
     }
@@ -182,10 +220,10 @@
     clearTimeout(waiting);
     waiting = setTimeout(decide, PAUSE);
   });
-  document.addEventListener("visibilitychange", refresh);
-  /* Forms that were opened together ask at different times, so that each gets an answer. */
-  const again = () => setTimeout(() => refresh().finally(again), REFRESH * (0.9 + 0.2 * Math.random()));
-  again();
-  refresh();
+  /* What was answered before the page was hidden is old. */
+  document.addEventListener("visibilitychange", () => {
+    asked = "";
+  });
+  gpuspawnerFollow(root.dataset.stream, xsrf, show, refresh);
   refused?.focus();
 })();

@@ -46,20 +46,24 @@
     }
   }
 
+  const isShown = () => document.querySelector(SHOWN) !== null;
+
   async function refresh() {
-    if (document.hidden || !document.querySelector(SHOWN)) return;
-    let profiles;
+    if (document.hidden || !isShown()) return;
     try {
       const answer = await fetch(root.dataset.states, {
         headers: { Accept: "application/json", "X-XSRFToken": xsrf },
         signal: AbortSignal.timeout(REFRESH),
       });
       if (!answer.ok) throw new Error(`${answer.status}`);
-      ({ profiles } = await answer.json());
+      show(await answer.json());
     } catch {
       write(said, root.dataset.stale);
-      return;
     }
+  }
+
+  function show({ profiles }) {
+    if (!isShown()) return;
     profiles.forEach(draw);
     const slugs = [...document.querySelectorAll("input[type=radio][name=profile]")].map((it) => it.value);
     const changed = slugs.length > 0 &&
@@ -68,9 +72,5 @@
     root.dataset.live = "true";
   }
 
-  document.addEventListener("visibilitychange", refresh);
-  /* Forms that were opened together ask at different times, so that each gets an answer. */
-  const again = () => setTimeout(() => refresh().finally(again), REFRESH * (0.9 + 0.2 * Math.random()));
-  again();
-  refresh();
+  gpuspawnerFollow(root.dataset.stream, xsrf, show, refresh);
 })();

@@ -122,6 +122,24 @@ class Looking:
         self._base: Proposal | None = None
         self._judged: dict[int, availability.Judged] = {}
         self._patterns: Patterns | None = None
+        self._asked_admission = False
+        self._are_alike = False
+
+    async def base(self) -> Proposal | None:
+        """Return a sample of the default profile's pod; None if nobody can make or read it."""
+        if self._patterns is None and self._listed.profiles:
+            await self._begin()
+        return self._base
+
+    @property
+    def holds_for_others(self) -> bool:
+        """Whether what has been found holds for all owners whose samples of `base` are alike.
+
+        Not if a choice has a claim that the default hasn't, or if admission was asked about a pod.
+        """
+        if not self._are_alike or self._asked_admission or self._patterns is None:
+            return False
+        return None not in self._patterns.values()
 
     async def shape(self, chosen: Chosen) -> object:
         """As `availability.ShapeOf`."""
@@ -182,7 +200,7 @@ class Looking:
         shape = self._preflight.shape(proposal)
         decision = self._check(proposal)
         self.is_general = self.is_general and shape is not None and not proposal.queue
-        self.depends_on_labels |= self._preflight.depends_on_labels(proposal)
+        self.depends_on_labels |= self._preflight.depends_on_labels(proposal.decoded)
         if self._preflight.may_become_yes(proposal, decision):
             self.is_general = False
             decision, proposal = await self._admitted(chosen, proposal, decision, admission)
@@ -236,8 +254,9 @@ class Looking:
         self._base = sample(whole)
         if self._base is None:
             return
-        alike = kubespawner.makes_its_pods(self._spawner) and not self._listed.has_functions
-        alone = None if alike else "/".join((self._base.namespace, self._base.name))
+        makes_them = kubespawner.makes_its_pods(self._spawner)
+        self._are_alike = makes_them and not self._listed.has_functions
+        alone = None if self._are_alike else "/".join((self._base.namespace, self._base.name))
         self._patterns = self._known.samples.patterns(self._listed, self._base, alone)
         self._patterns.images[_key(of_profile(default))] = settled_images(whole.pod)
         # Not in the place of an equal one, with which other choices share it.
@@ -247,6 +266,7 @@ class Looking:
         self, chosen: Chosen, proposal: Proposal, decision: Decision, admission: Admission
     ) -> tuple[Decision, Proposal]:
         """Decide about a refused pod as admission changes it."""
+        self._asked_admission = True
         key = (proposal.key, self._listed, _key(chosen))
         kept = self._known.admitted.find(key)
         if kept is None:

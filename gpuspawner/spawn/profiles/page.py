@@ -43,8 +43,9 @@ _STATE = Markup(
 _NOTICE = Markup('<div class="gpuspawner-message alert alert-info" role="status">{text}</div>\n')
 
 _LIVE = """
-<div class="gpuspawner-profiles" data-states="%s" %s>
+<div class="gpuspawner-profiles" data-states="%s" data-stream="%s" %s>
   <p class="gpuspawner-answer" role="status"></p>
+  <script src="%s" defer></script>
   <script src="%s" defer></script>
 </div>
 """
@@ -190,8 +191,10 @@ def states(listed: Complete, availabilities: Sequence[ProfileAvailability]) -> l
 def live(addresses: Live) -> Markup:
     """Return what keeps an open form current: the script, and a line for its messages."""
     # `Markup.format` takes ten times as long, for each page.
-    states, said = escape(addresses.states), _said_by_script(language_tag())
-    return Markup(_LIVE % (states, said, escape(addresses.script)))  # noqa: S704, it is escaped
+    states, stream = escape(addresses.states), escape(addresses.stream)
+    scripts = escape(addresses.follow), escape(addresses.script)
+    written = (states, stream, _said_by_script(language_tag()), *scripts)
+    return Markup(_LIVE % written)  # noqa: S704, all of it is escaped
 
 
 @lru_cache(64)

@@ -96,13 +96,13 @@ class Profiles(Source):
     def __init__(self, spawner: Host, stock: Stock, runtime: Runtime, policing: Policing) -> None:
         self._spawner = spawner
         self._stock = stock
-        self._runtime = runtime
-        self._policing = policing
+        self.runtime = runtime
+        self.policing = policing
         self._unloaded: Host | None = None
 
     def of(self, server: str) -> "Profiles":
         """Return the same for another server of the owner, which needn't exist yet."""
-        other = Profiles(self._spawner, self._stock, self._runtime, self._policing.of(server))
+        other = Profiles(self._spawner, self._stock, self.runtime, self.policing.of(server))
         other._unloaded = self._unloaded
         return other
 
@@ -114,6 +114,11 @@ class Profiles(Source):
         """As `Source.end`; the hub redraws the form only after a start that failed."""
         if not started.cancelled() and started.exception() is None:
             self._unloaded = None
+
+    @property
+    def _shown(self) -> Host:
+        """The spawner that a page shows: without the profile that a start has loaded."""
+        return self._unloaded or self._spawner
 
     @property
     def reads_form(self) -> Callable[..., Any]:
@@ -138,38 +143,59 @@ class Profiles(Source):
         offered = await self._offered(self._spawner, listed)
         chosen = self._choose(raw, offered, listed)
         proposal = await try_out(
-            self._spawner.copied(), listed.complete, chosen, self._runtime.view.state.rules
+            self._spawner.copied(), listed.complete, chosen, self.runtime.view.state.rules
         )
         options = dict(chosen.options)
         return ProfileChoice(proposal, options, chosen=chosen, source=self, listed=offered)
 
     async def looking(self, listed: Listed) -> Looking:
         """Find out what other choices would get, for a refusal."""
-        entitlement = await self._policing.entitlement()
+        entitlement = await self.policing.entitlement()
         turn = Turn(REFUSAL_TURN_SECONDS)
-        return Looking(self._spawner, listed, self._runtime, entitlement, turn)
+        return Looking(self._spawner, listed, self.runtime, entitlement, turn)
 
     async def rows(
-        self, spawner: Host, listed: Listed, entitlement: Entitlement, admission: Admission
+        self, looking: Looking, listed: Listed, admission: Admission
     ) -> tuple[Listed, Rows]:
         """Return the profiles that are shown to the owner, and the availability of each."""
-        shared, page = known(self._runtime).rows, Page(spawner, listed, self._runtime, entitlement)
-        version = page.version()
-        if (found := shared.find(page, version)) is not None:
-            return listed, found
-        turn = Turn(PAGE_TURN_SECONDS)
-        looking = Looking(spawner, listed, self._runtime, entitlement, turn)
+        spawner = self._shown
         look = partial(looking.look, admission=GivingUp(IfConnected(spawner, admission), PATIENCE))
         at_hand = looking.at_hand
         rows = tuple([await availability.look_at(it, look, at_hand) for it in listed.profiles])
-        if looking.is_general:
-            key = page.alone if looking.depends_on_labels else page.shared
-            shared.keep(page, key, version, rows)
         kept = [number for number, row in enumerate(rows) if not row.is_hidden]
         if not kept or len(kept) == len(rows):  # without any, the reasons are better than nothing
             return listed, rows
-        shown = known(self._runtime).lists.read(spawner, [listed.complete[it] for it in kept])
+        shown = known(self.runtime).lists.read(spawner, [listed.complete[it] for it in kept])
         return shown, tuple(rows[it] for it in kept)
+
+    async def _shared_rows(
+        self, listed: Listed, entitlement: Entitlement, admission: Admission
+    ) -> tuple[Listed, Rows]:
+        """As `rows`, from what a page of an owner whose pods are alike has found out, if any."""
+        shared = known(self.runtime).rows
+        asking = Page(self._shown, listed, self.runtime, entitlement)
+        version = asking.version()
+        if (found := shared.find(asking, version)) is not None:
+            return listed, found
+        looking = self.look_at(listed, entitlement)
+        shown, rows = await self.rows(looking, listed, admission)
+        if looking.is_general and shown is listed:
+            key = asking.alone if looking.depends_on_labels else asking.shared
+            shared.keep(asking, key, version, rows)
+        return shown, rows
+
+    @property
+    def are_computed(self) -> bool:
+        """Whether an administrator's function returns the profiles."""
+        return callable(self._shown.profile_list)
+
+    async def listed(self) -> Listed:
+        """Return the profiles that an open form shows.
+
+        Raises:
+            HTTPError, Refusal: As `resolve`.
+        """
+        return await self._list(self._shown)
 
     async def states(self) -> list[dict[str, Any]]:
         """Return the availability of each profile and choice as plain data, for an open form.
@@ -177,18 +203,28 @@ class Profiles(Source):
         Raises:
             HTTPError, Refusal: As `resolve`.
         """
-        spawner = self._unloaded or self._spawner
-        admission = self._runtime.dry_runs.for_form(spawner.user.name)
-        entitlement = await self._policing.entitlement()
-        listed, rows = await self.rows(spawner, await self._list(spawner), entitlement, admission)
-        return page.states(listed.complete, rows)
+        admission = self.runtime.dry_runs.for_form(self._shown.user.name)
+        entitlement, listed = await self.policing.entitlement(), await self.listed()
+        shown, rows = await self._shared_rows(listed, entitlement, admission)
+        return page.states(shown.complete, rows)
+
+    def look_at(self, listed: Listed, entitlement: Entitlement) -> Looking:
+        """Begin to find out what choices would get, for a page."""
+        turn = Turn(PAGE_TURN_SECONDS)
+        return Looking(self._shown, listed, self.runtime, entitlement, turn)
+
+    async def states_of(self, listed: Listed, looking: Looking) -> list[dict[str, Any]]:
+        """Return the same as `states`, for profiles that `listed` has returned."""
+        admission = self.runtime.dry_runs.for_form(self._shown.user.name)
+        shown, rows = await self.rows(looking, listed, admission)
+        return page.states(shown.complete, rows)
 
     async def form(self) -> str:
         """As `Source.form`: KubeSpawner's form, with the availability of each profile."""
-        spawner = self._unloaded or self._spawner
-        admission = self._runtime.dry_runs.for_page(spawner.user.name)
-        entitlement = await self._policing.entitlement()
-        listed, rows = await self.rows(spawner, await self._list(spawner), entitlement, admission)
+        spawner = self._shown
+        admission = self.runtime.dry_runs.for_page(spawner.user.name)
+        entitlement, listed = await self.policing.entitlement(), await self.listed()
+        listed, rows = await self._shared_rows(listed, entitlement, admission)
         draft, stored = drafts.current(), self._spawner.user_options
         raw = stored if draft is None else draft.options
         kept = keep(raw, listed.profiles)
@@ -200,7 +236,7 @@ class Profiles(Source):
         served = live(self._spawner, "profiles.js")
         told = draft.refused if draft is not None else None
         above = form.render_refusal(told, served) if told and told.profiles else ""
-        left = usage(spawner, self._runtime, entitlement)
+        left = usage(spawner, self.runtime, entitlement)
         if left and left.lines:
             above += form.render_usage(left, served)
         is_quiet = all(it.is_quiet for it in rows)
@@ -228,7 +264,7 @@ class Profiles(Source):
         if template is None:
             return draw()
         shows = (listed, rows, options, chosen, spawner.language, template)
-        return known(self._runtime).drawn.form(shows, draw)
+        return known(self.runtime).drawn.form(shows, draw)
 
     async def _list(self, spawner: Host) -> Listed:
         """Return the current profiles.
@@ -242,7 +278,7 @@ class Profiles(Source):
             listed = given(spawner) if callable(given) else given
             if inspect.isawaitable(listed):
                 await asyncio.sleep(0)  # see `at_once`: our code does this before it waits
-            return known(self._runtime).lists.read(spawner, await maybe_future(listed))
+            return known(self.runtime).lists.read(spawner, await maybe_future(listed))
         except web.HTTPError:
             raise
         except Exception as error:
@@ -251,10 +287,10 @@ class Profiles(Source):
 
     async def _offered(self, spawner: Host, listed: Listed) -> Listed:
         """Return the profiles that policies leave to the owner."""
-        if not listed.profiles or (left := (await self._policing.entitlement()).profiles) is None:
+        if not listed.profiles or (left := (await self.policing.entitlement()).profiles) is None:
             return listed
         complete = [it for it in listed.complete if it["slug"] in left]
-        return known(self._runtime).lists.read(spawner, complete)
+        return known(self.runtime).lists.read(spawner, complete)
 
     def _choose(self, raw: object, offered: Listed, listed: Listed) -> Chosen:
         """Read options by the profiles on offer; then by all, of which policies deny the others."""

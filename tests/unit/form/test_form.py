@@ -243,15 +243,20 @@ def test_what_is_withheld_is_below_the_accelerators_and_above_the_sizes():
     assert order == sorted(order)
 
 
-LIVE = Live("/s.css?v=1", "/s.js?v=1", "/states/ann/", "/decision/ann/")
+LIVE = Live(
+    "/s.css?v=1", "/s.js?v=1", "/states/ann/", "/decision/ann/", "/stream/ann/", "/f.js?v=1"
+)
 
 
 def test_a_live_form_has_nothing_inline():
     page = drawn(live=LIVE)
 
     assert page.one("link", rel="stylesheet")["href"] == LIVE.style
-    script = page.one("script")
-    assert (script["src"], script.text.strip()) == (LIVE.script, "")
+    scripts = page.all("script")
+    assert [(it["src"], it.text.strip()) for it in scripts] == [
+        (LIVE.follow, ""),
+        (LIVE.script, ""),
+    ]
     assert not page.all("style")
     for element in page.elements:
         assert not any(name == "style" or name.startswith("on") for name in element.attributes)

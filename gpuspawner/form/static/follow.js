@@ -1,0 +1,109 @@
+/* Keeps an open form current for its script: by a stream of the hub's, or else by asking again and
+   again. A hidden page has no stream and asks nothing. */
+"use strict";
+
+/* Calls `show` with the states whenever they change, and with the milliseconds over which all open
+   pages spread what they ask next. Calls `ask` if the page has to ask for the states itself. */
+window.gpuspawnerFollow = (address, xsrf, show, ask) => {
+  const EVERY = 10_000; /* how often a page without a stream asks */
+  const FIRST = 3_000; /* the hub answers at once, but a proxy may hold the answer back */
+  const HELD = 30_000; /* after which it does */
+  const SILENT = 45_000; /* the hub says something every 20 to 25 seconds */
+  const LATER = 300_000;
+  const SPREAD = 5_000; /* so that the pages of a hub that was restarted don't all come at once */
+  let spread = SPREAD;
+  let stream; /* aborts the open one */
+  let silence;
+  let next;
+  let heard = false;
+
+  const random = (most) => most * Math.random();
+  const follows = () => stream !== undefined && heard;
+
+  function close() {
+    clearTimeout(silence);
+    clearTimeout(next);
+    stream?.abort();
+    stream = undefined;
+    heard = false;
+  }
+
+  /* Whatever was wrong, the page asks until it hears something; not at once if it has just heard
+     something: after a restart of the hub, all pages would. */
+  function lose(again) {
+    const asks = !heard;
+    close();
+    if (document.hidden) return;
+    next = setTimeout(open, again);
+    if (asks) ask();
+  }
+
+  function listen(patience) {
+    clearTimeout(silence);
+    silence = setTimeout(() => lose(LATER), patience);
+  }
+
+  function askUnlessHeard(mine) {
+    if (mine === stream && !heard) ask();
+  }
+
+  async function open() {
+    close();
+    if (document.hidden) return;
+    const mine = (stream = new AbortController());
+    listen(HELD);
+    setTimeout(askUnlessHeard, FIRST, mine);
+    let again = SPREAD + random(spread);
+    try {
+      const answer = await fetch(address, {
+        headers: { Accept: "text/event-stream", "X-XSRFToken": xsrf },
+        cache: "no-store",
+        signal: mine.signal,
+      });
+      if (!answer.ok) throw new Error(`${answer.status}`);
+      again = random(spread);
+      await read(answer.body.pipeThrough(new TextDecoderStream()).getReader(), mine);
+    } catch (error) {
+      if (error.message === "429") again = EVERY + random(LATER);
+    }
+    if (mine === stream) lose(again);
+  }
+
+  /* Reads events (WHATWG HTML, 9.2.6), as far as the hub uses them, until the stream ends. */
+  async function read(chunks, mine) {
+    let text = "";
+    for (;;) {
+      const { value, done } = await chunks.read();
+      if (done || mine !== stream) return;
+      listen(SILENT);
+      const events = (text + value).split("\n\n");
+      text = events.pop();
+      for (const event of events) take(fields(event));
+      if (mine !== stream) return;
+    }
+  }
+
+  function fields(event) {
+    const lines = event.split("\n").map((line) => line.split(/: ?(.*)/s, 2));
+    return Object.fromEntries(lines);
+  }
+
+  function take({ event, data, retry }) {
+    if (retry) spread = Number(retry);
+    if (event === "again") open();
+    else if (event === "full") lose(LATER);
+    else if (data) {
+      heard = true;
+      show(JSON.parse(data), spread);
+    }
+  }
+
+  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+  /* Forms that were opened together ask at different times, so that each gets an answer. */
+  const tick = () => setTimeout(() => {
+    if (!document.hidden && !follows()) ask();
+    tick();
+  }, EVERY * (0.9 + random(0.2)));
+  tick();
+  open();
+};

@@ -1,0 +1,68 @@
+"""What the handlers share that answer questions about one server."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from jupyterhub.apihandlers import APIHandler
+from jupyterhub.user import User
+from tornado import web
+
+from gpuspawner.admission.dry_runs import TooManyDryRunsError
+from gpuspawner.spawn.locale import set_locale
+from gpuspawner.spawn.sources import Sources
+from gpuspawner.web.request_limits import Questions, TooManyQuestionsError
+
+RETRY_AFTER = 10
+"""Seconds to wait after a 429 before asking again; an open form waits as long."""
+PAUSE = 8.0
+"""Seconds before the hub sends a 429, to slow down programs that ask again at once."""
+
+
+class TooManyQuestions(web.HTTPError):
+    """HTTP 429 with the header ``Retry-After``; the hub sends an error's headers."""
+
+    def __init__(self) -> None:
+        super().__init__(429, "Too many requests right now")
+        self.headers = {"Retry-After": str(RETRY_AFTER)}
+
+
+@asynccontextmanager
+async def counted(questions: Questions, owner: str) -> AsyncIterator[None]:
+    """Count a question about this owner's servers, or answer 429 if there are too many."""
+    try:
+        with questions.counted(owner):
+            yield
+    except (TooManyQuestionsError, TooManyDryRunsError):
+        await asyncio.sleep(PAUSE)
+        raise TooManyQuestions from None
+
+
+class AboutAServer(APIHandler):  # type: ignore[misc]
+    """Finds the server, and sends the answer."""
+
+    def sources(self, user_name: str, server_name: str) -> Sources:
+        """Return a server's sources, or those of the default server if it doesn't exist yet.
+
+        Raises:
+            HTTPError: 404: there is no such user.
+        """
+        user = self._owner(user_name)
+        if user is None:
+            raise web.HTTPError(404, "No such user")
+        spawner = user.spawners.get(server_name) or user.spawner
+        set_locale(spawner, self)
+        sources: Sources = spawner.gates.sources
+        return sources
+
+    def _owner(self, user_name: str) -> User | None:
+        """Find a user; most ask about their own servers, and are already loaded."""
+        asks = self.current_user
+        is_owner = isinstance(asks, User) and asks.name == user_name
+        return asks if is_owner else self.find_user(user_name)
+
+    def answer(self, found: dict[str, object]) -> None:
+        """Send an answer, which is only valid now."""
+        self.set_header("Cache-Control", "no-store")
+        self.finish(json.dumps(found))

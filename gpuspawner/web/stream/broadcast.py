@@ -1,0 +1,175 @@
+"""Sends each open form what it shows, whenever that has changed.
+
+However many forms show the same, the hub finds it out once, and keeps the bytes. Nothing runs while
+no form is open.
+"""
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Hashable, Iterable
+from contextlib import suppress
+
+from tornado import web
+
+from gpuspawner.runtime import Runtime
+from gpuspawner.spawn.refusal import Refusal
+from gpuspawner.turn import Turn
+from gpuspawner.web.stream.open_form import OpenForm
+from gpuspawner.web.stream.rhythm import MOST_REST, Rhythm
+from gpuspawner.web.stream.stream import Stream
+
+log = logging.getLogger(__name__)
+
+_TURN_SECONDS = 0.002
+_TEND_SECONDS = 5.0
+_RENEWAL_SECONDS = 5.0
+"""How long an administrator's function may take until the form stays as it is."""
+_ALONE_MOST = 10.0
+"""The longest rest between two looks for one form alone, in seconds."""
+_ALONE_SHARE = 1 / 10
+"""How much of a core all looks for single forms may take, as long as their rest isn't longest."""
+_SPREAD_EACH, _SPREAD_LEAST, _SPREAD_MOST = 20, 300, 20_000
+"""Milliseconds over which forms spread what they ask next: for each open form, and the bounds."""
+
+
+class Broadcast:
+    """All open streams of a hub."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._streams: dict[Stream, None] = {}
+        self._newcomers: list[Stream] = []
+        self._events: dict[Hashable, bytes] = {}
+        self._rhythm = Rhythm()
+        self._woken = asyncio.Event()
+        self._tasks: tuple[asyncio.Task[None], ...] = ()
+        runtime.view.listen(self._note)
+        runtime.accounts.usage.listen(lambda *_: self._note())
+
+    def __len__(self) -> int:
+        return len(self._streams)
+
+    async def follow(self, stream: Stream) -> bytes | None:
+        """Send a stream its events until it ends; return its last message."""
+        self._streams[stream] = None
+        self._newcomers.append(stream)
+        self._woken.set()
+        if not any(not it.done() for it in self._tasks):
+            self._begin()
+        try:
+            return await stream.ended
+        finally:
+            stream.lose()
+            del self._streams[stream]
+            if not self._streams:
+                self._stop()
+
+    def _begin(self) -> None:
+        self._events.clear()
+        self._note()
+        loop = asyncio.get_running_loop()
+        self._tasks = loop.create_task(self._run()), loop.create_task(self._tend())
+
+    def _stop(self) -> None:
+        tasks, self._tasks = self._tasks, ()
+        for task in tasks:
+            task.cancel()
+        self._events.clear()
+
+    def _note(self) -> None:
+        """Note that something has changed; called for each change of the cluster."""
+        if self._rhythm.note():
+            self._woken.set()
+
+    async def _run(self) -> None:
+        while True:
+            await self._until_due()
+            newcomers, self._newcomers = self._newcomers, []
+            try:
+                await (self._show(newcomers) if self._rhythm.due() else self._look())
+            except Exception:
+                log.exception("Showing the cluster on open forms failed")
+                await asyncio.sleep(MOST_REST)
+
+    async def _until_due(self) -> None:
+        while not self._newcomers and (due := self._rhythm.due()):
+            self._woken.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(due):
+                    await self._woken.wait()
+
+    async def _look(self) -> None:
+        """Find out anew what is shown, and send it to those that show something else."""
+        self._rhythm.begin()
+        self._events = {}
+        began = time.thread_time()
+        try:
+            await self._show(tuple(self._streams))
+        finally:
+            self._rhythm.end(time.thread_time() - began)
+
+    async def _show(self, streams: Iterable[Stream]) -> None:
+        before = _spread(len(self._streams))
+        turn = Turn(_TURN_SECONDS)
+        for stream in streams:
+            await turn.end_if_long()
+            if stream.ended.done():
+                continue
+            try:
+                event = await self._event(stream)
+            except (web.HTTPError, Refusal):
+                stream.end()  # its next request is answered with the reason
+            except Exception:
+                log.exception("An open form can't be kept current")
+                stream.end()
+            else:
+                if event is not None:
+                    stream.show(event, before)
+
+    async def _event(self, stream: Stream) -> bytes | None:
+        """Return what a form shows; None if that isn't to be found out again yet."""
+        question: object = stream.form.question()
+        event = self._events.get(question)
+        if event is not None:
+            return event
+        now, began = time.monotonic(), time.thread_time()
+        if now < stream.rests_until:
+            self._note()
+            return None
+        answer = await stream.form.answer()
+        event = b"data: " + json.dumps(answer.found).encode() + b"\n\n"
+        if answer.for_all and question is not stream.form:
+            self._events[question] = event
+        else:
+            took = (time.thread_time() - began) * len(self._streams) / _ALONE_SHARE
+            stream.rests_until = now + min(_ALONE_MOST, took)
+        return event
+
+    async def _tend(self) -> None:
+        while True:
+            await asyncio.sleep(_TEND_SECONDS)
+            turn = Turn(_TURN_SECONDS)
+            for stream in tuple(self._streams):
+                await turn.end_if_long()
+                stream.tend()
+                if stream.is_to_renew():
+                    await self._renew(stream, stream.form)
+
+    async def _renew(self, stream: Stream, form: OpenForm) -> None:
+        try:
+            async with asyncio.timeout(_RENEWAL_SECONDS):
+                await form.renew()
+        except TimeoutError:
+            return
+        except (web.HTTPError, Refusal):
+            stream.end()
+        except Exception:
+            log.exception("An open form can't be read anew")
+            stream.end()
+        self._note()
+
+
+def _spread(streams: int) -> bytes:
+    """Return the time over which clients spread their next requests, as SSE's `retry`."""
+    return b"retry: %d\n" % min(_SPREAD_MOST, max(_SPREAD_LEAST, _SPREAD_EACH * streams))

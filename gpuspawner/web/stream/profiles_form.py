@@ -1,0 +1,99 @@
+"""An open form of KubeSpawner's profiles."""
+
+from collections.abc import Hashable
+
+from msgspec import msgpack
+
+from gpuspawner import language
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.spawn.profiles.listing import Listed
+from gpuspawner.spawn.profiles.profiles import Profiles
+from gpuspawner.web.answers import JSON
+from gpuspawner.web.stream.allowed import Allowed
+from gpuspawner.web.stream.open_form import Answer
+
+
+class ProfilesForm:
+    """As `OpenForm`.
+
+    Two users' profiles show the same if the pods of their default profiles differ only in what is
+    named after them, and if their volumes can be reached from the same places.
+    """
+
+    def __init__(self, source: Profiles, allowed: Allowed, listed: Listed) -> None:
+        self._source = source
+        self._allowed = allowed
+        self._listed = listed
+        self._language = language.language_tag()
+        self._base: Proposal | None = None
+        self._spec = b""
+        self._places: tuple[int, bytes] = -1, b""
+
+    @classmethod
+    async def opened(cls, source: Profiles) -> "ProfilesForm":
+        """Open the form.
+
+        Raises:
+            HTTPError, Refusal: The profiles can't be read, or a function of policies fails.
+        """
+        form = cls(source, await Allowed.of(source.policing), await source.listed())
+        await form._sample()
+        return form
+
+    @property
+    def may_change(self) -> bool:
+        """As `OpenForm.may_change`."""
+        return self._allowed.may_change or self._source.are_computed
+
+    async def renew(self) -> None:
+        """As `OpenForm.renew`."""
+        await self._allowed.renew()
+        listed = await self._source.listed()
+        if listed is not self._listed:
+            self._listed = listed
+            await self._sample()
+
+    def question(self) -> Hashable:
+        """As `OpenForm.question`."""
+        if self._base is None or self._is_alone(self._base):
+            return self
+        places = self._from(self._base)
+        alike = self._spec, places, self._base.queue
+        return self._language, id(self._listed), alike, self._allowed.token()
+
+    async def answer(self) -> Answer:
+        """As `OpenForm.answer`."""
+        language.set_locale(self._language)
+        looking = self._source.look_at(self._listed, self._allowed.entitlement)
+        found: JSON = {"profiles": await self._source.states_of(self._listed, looking)}
+        return Answer(found, looking.holds_for_others)
+
+    async def _sample(self) -> None:
+        """Find out what the owner's pod of the default profile has of its own."""
+        self._base = await self._source.look_at(self._listed, self._allowed.entitlement).base()
+        self._places = -1, b""
+        self._spec = _unnamed(self._base) if self._base else b""
+
+    def _is_alone(self, base: Proposal) -> bool:
+        """Whether the pod's name or labels count at this moment: an older pod may be there."""
+        runtime = self._source.runtime
+        if "/".join(base.key) in runtime.view.state.pods or base.decoded is None:
+            return True
+        return runtime.preflight.depends_on_labels(base.decoded)
+
+    def _from(self, base: Proposal) -> bytes:
+        runtime = self._source.runtime
+        version = runtime.view.state.lasting_version
+        if self._places[0] != version:
+            self._places = version, runtime.preflight.places(base)
+        return self._places[1]
+
+
+def _unnamed(base: Proposal) -> bytes:
+    """Return what the scheduler reads of a sample, without the names of its owner's volumes.
+
+    `Verdicts.places` says what these are, in the same order.
+    """
+    volumes = base.pod["spec"].get("volumes") or ()
+    shared = [None if "persistentVolumeClaim" in it else it for it in volumes]
+    return msgpack.encode((base.namespace, {**base.pod["spec"], "volumes": shared}))

@@ -1,0 +1,198 @@
+"""Streams that keep open forms current, through the real proxy."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+import requests
+
+from gpuspawner.web.stream.crowd import MOST_OF_ONE
+from localcluster import Fleet, LocalCluster, NodeGroup
+from tests.hub.conftest import StartGPUHub
+from tests.hub.people import Person
+from tests.hub.running import RunningHub
+from tests.hub.streams import following, following_at, state_of
+from tests.waiting import wait_for
+
+WITHIN = 1.0
+"""Seconds from the watch event to the form."""
+OFFERED = """
+c.JupyterHub.allow_named_servers = True
+c.GPUSpawner.accelerators = {"t4": {
+    "display_name": "Tesla T4", "counts": [1, 2], "node_selector": {"gpu": "stream-t4"}}}
+"""
+T4 = NodeGroup(
+    "stream-t4",
+    1,
+    {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "2"},
+    labels={"gpu": "stream-t4"},
+)
+
+
+@pytest.fixture(scope="module")
+def nodes(running_cluster: LocalCluster) -> Iterator[None]:
+    names = running_cluster.add_nodes(Fleet((T4,)))
+    yield
+    running_cluster.remove_nodes(names)
+
+
+@pytest.fixture(scope="module")
+def hub(start_gpu_hub: StartGPUHub, nodes: None) -> Iterator[RunningHub]:  # noqa: ARG001
+    with start_gpu_hub(OFFERED) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def ann(hub: RunningHub) -> Person:
+    return hub.person("ann")
+
+
+class Holder:
+    """A pod of somebody else that holds both GPUs.
+
+    Attributes:
+        changed_at: When the API server had changed it last, by the monotonic clock.
+    """
+
+    def __init__(self, hub: RunningHub, cluster: LocalCluster) -> None:
+        self._api = cluster.api
+        self._path = hub.pods.path
+        self.changed_at = 0.0
+
+    def hold(self) -> None:
+        limits = {"nvidia.com/gpu": "2"}
+        container = {"name": "c", "image": "x", "resources": {"limits": limits}}
+        spec: dict[str, Any] = {
+            "nodeName": "stream-t4-0",
+            "terminationGracePeriodSeconds": 0,
+            "containers": [container],
+        }
+        self.changed_at = time.monotonic()
+        self._api.create(self._path, {"metadata": {"name": "holds-both"}, "spec": spec})
+
+    def let_go(self) -> None:
+        self.changed_at = time.monotonic()
+        self._api.delete(f"{self._path}/holds-both", grace=0)
+
+
+@pytest.fixture
+def holder(hub: RunningHub, running_cluster: LocalCluster) -> Holder:
+    return Holder(hub, running_cluster)
+
+
+def test_a_gpu_that_is_taken_or_freed_reaches_an_open_form_within_a_second(
+    ann: Person, holder: Holder
+) -> None:
+    late = []
+    with following(ann) as form:
+        form.until(lambda states: state_of(states, "t4") == "free")
+        for _ in range(5):
+            holder.hold()
+            late.append(form.until(lambda it: state_of(it, "t4") == "busy") - holder.changed_at)
+            holder.let_go()
+            late.append(form.until(lambda it: state_of(it, "t4") == "free") - holder.changed_at)
+    print("seconds from the change to the form:", [round(it, 3) for it in late])
+    # A busy machine may stand still for a moment, but not half of the time.
+    assert sorted(late)[len(late) // 2] < WITHIN, late
+
+
+def test_a_form_gets_no_event_for_what_it_does_not_show(
+    ann: Person, hub: RunningHub, running_cluster: LocalCluster, holder: Holder
+) -> None:
+    with following(ann) as form:
+        form.until(lambda states: state_of(states, "t4") == "free")
+        metadata, spec = {"name": "pending"}, {"containers": [{"name": "c", "image": "x"}]}
+        running_cluster.api.create(hub.pods.path, {"metadata": metadata, "spec": spec})
+        running_cluster.api.delete(f"{hub.pods.path}/pending", grace=0)
+        holder.hold()
+        form.until(lambda states: state_of(states, "t4") == "busy")
+        shown = [state_of(states, "t4") for _, states in form.events]
+        holder.let_go()
+    assert shown == ["free", "busy"]
+
+
+def test_it_says_the_same_as_the_states_and_is_not_kept_or_buffered(ann: Person) -> None:
+    with following(ann) as form:
+        form.until(lambda states: bool(states["accelerators"]))
+        headers = {"Sec-Fetch-Mode": "cors", "X-XSRFToken": ann.xsrf}
+        asked = ann.session.get(f"{ann.hub.url}/hub/gpuspawner/states/ann/", headers=headers)
+        assert form.events[0][1] == asked.json()
+        told = form.answer.headers
+        assert told["Content-Type"] == "text/event-stream"
+        assert told["Cache-Control"] == "no-store"
+        assert told["X-Accel-Buffering"] == "no"
+
+
+def test_only_users_who_may_start_a_server_may_follow_its_form(
+    hub: RunningHub, ann: Person
+) -> None:
+    hub.person("bob")
+    url = f"{hub.url}/hub/gpuspawner/stream"
+
+    def status(person: Person, of: str, **headers: str) -> int:
+        person.open("/hub/home")
+        sent = {"Sec-Fetch-Mode": "cors", "X-XSRFToken": person.xsrf, **headers}
+        with person.session.get(f"{url}/{of}/", headers=sent, stream=True) as answer:
+            return answer.status_code
+
+    assert status(ann, "bob") in {403, 404}
+    assert status(ann, "ann", **{"X-XSRFToken": "forged"}) == 403
+    assert status(hub.person("admin"), "ann") == 200
+    assert status(hub.person("admin"), "nobody") == 404
+    anonymous = requests.Session()
+    anonymous.trust_env = False
+    assert anonymous.get(f"{url}/ann/").status_code == 403
+
+
+def test_a_script_may_follow_until_its_token_expires(hub: RunningHub, ann: Person) -> None:
+    ann.open("/hub/home")
+    asking = {"X-XSRFToken": ann.xsrf, "Sec-Fetch-Mode": "cors"}
+    tokens = f"{hub.url}/hub/api/users/ann/tokens"
+    made = ann.session.post(tokens, json={"expires_in": 8}, headers=asking)
+    token = made.json()["token"]
+    session = requests.Session()
+    session.trust_env = False
+    headers = {"Authorization": f"token {token}"}
+    url = f"{hub.url}/hub/gpuspawner/stream/ann/"
+    with following_at(url, session, headers) as form:
+        form.until(lambda states: bool(states["accelerators"]))
+        wait_for(lambda: form.is_over)
+        assert form.last == "again"
+        assert session.get(url, headers=headers).status_code == 403
+
+
+def test_another_stream_of_the_same_client_ends_the_oldest(ann: Person) -> None:
+    with ExitStack() as stack:
+        forms = [stack.enter_context(following(ann)) for _ in range(MOST_OF_ONE + 1)]
+        wait_for(lambda: forms[0].is_over)
+        assert forms[0].last == "full"
+        assert not any(form.is_over for form in forms[1:])
+
+
+def test_a_form_in_another_language_gets_its_own_words(
+    hub: RunningHub, ann: Person, holder: Holder
+) -> None:
+    bob = hub.person("bob")
+    with following(ann) as ours, following(bob, **{"Accept-Language": "de"}) as theirs:
+        holder.hold()
+        for form in (ours, theirs):
+            form.until(lambda states: state_of(states, "t4") == "busy")
+        holder.let_go()
+
+
+def test_the_hub_ends_at_once_although_forms_are_open(start_gpu_hub: StartGPUHub) -> None:
+    with start_gpu_hub(OFFERED) as hub:
+        cat = hub.person("cat")
+        with following(cat) as one, following(cat) as other:
+            for form in (one, other):
+                form.until(lambda states: bool(states["accelerators"]))
+            began = time.monotonic()
+            hub.end()
+            assert time.monotonic() - began < 15
+            wait_for(lambda: one.is_over and other.is_over)
+        assert "Traceback" not in hub.log
+        assert "was destroyed but it is pending" not in hub.log

@@ -1,0 +1,230 @@
+"""What many open forms show is found out once, and sent only to those that show something else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpuspawner.policy.usage import Usage
+from gpuspawner.spawn.refusal import misconfigured
+from gpuspawner.web.stream import broadcast, rhythm
+from gpuspawner.web.stream.broadcast import Broadcast
+from gpuspawner.web.stream.open_form import Answer
+from gpuspawner.web.stream.stream import AGAIN, Stream
+from tests.unit.preflight.worlds import StillView
+
+MOMENT = 0.02
+"""The rest between two looks in these tests, in seconds."""
+
+
+class Form:
+    """A form that shows what the test sets.
+
+    Attributes:
+        shows: What all forms show, by the question.
+        asked: The questions that were answered.
+    """
+
+    shows: dict[str, object]
+    asked: list[str]
+    may_change = False
+
+    def __init__(self, question: str, for_all: bool = True) -> None:
+        self._question = question
+        self._for_all = for_all
+
+    async def renew(self) -> None:
+        raise AssertionError("nothing may change")
+
+    def question(self) -> Hashable:
+        return self._question
+
+    async def answer(self) -> Answer:
+        self.asked.append(self._question)
+        found = self.shows[self._question]
+        if isinstance(found, Exception):
+            raise found
+        return Answer({"accelerators": found}, self._for_all)
+
+
+class Client:
+    """What a stream has sent."""
+
+    def __init__(self, form: Form, lasts: float = 1e9) -> None:
+        self.got: list[bytes] = []
+        self._sent = asyncio.Event()
+        self.stream = Stream(form, self._send, asyncio.get_running_loop().time() + lasts)
+
+    def _send(self, sent: bytes) -> asyncio.Future[None]:
+        self.got.append(sent)
+        self._sent.set()
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done.set_result(None)
+        return done
+
+    @property
+    def shown(self) -> list[str]:
+        return [it.decode().partition('accelerators": ')[2].rstrip("}\n") for it in self.got]
+
+    async def until(self, *shown: str) -> None:
+        async with asyncio.timeout(30):
+            while self.shown != list(shown):
+                self._sent.clear()
+                await self._sent.wait()
+
+
+class Hub:
+    """A hub's view, and its streams."""
+
+    def __init__(self) -> None:
+        self.view = StillView()
+        self.usage = Usage()
+        runtime: Any = SimpleNamespace(view=self.view, accounts=SimpleNamespace(usage=self.usage))
+        self.broadcast = Broadcast(runtime)
+
+    @asynccontextmanager
+    async def following(self, *clients: Client) -> AsyncIterator[None]:
+        tasks = [asyncio.create_task(self.broadcast.follow(it.stream)) for it in clients]
+        try:
+            yield
+        finally:
+            for client in clients:
+                client.stream.end()
+            await asyncio.gather(*tasks)
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rhythm, "LEAST_REST", MOMENT)
+    monkeypatch.setattr(rhythm, "MOST_REST", MOMENT)
+    monkeypatch.setattr(Form, "shows", {"": 0, "other": 0}, raising=False)
+    monkeypatch.setattr(Form, "asked", [], raising=False)
+
+
+async def test_a_change_reaches_each_form_and_is_found_out_once() -> None:
+    hub, clients = Hub(), [Client(Form("")) for _ in range(100)]
+    async with hub.following(*clients):
+        for client in clients:
+            await client.until("0")
+        Form.asked.clear()
+
+        Form.shows[""] = 1
+        hub.view.wake()
+        for client in clients:
+            await client.until("0", "1")
+
+    assert Form.asked == [""]
+
+
+async def test_changes_that_no_form_shows_send_nothing() -> None:
+    hub, one, other = Hub(), Client(Form("")), Client(Form("other"))
+    async with hub.following(one, other):
+        await one.until("0")
+        await other.until("0")
+        for _ in range(20):
+            hub.view.wake()
+            await asyncio.sleep(MOMENT / 4)
+        Form.shows["other"] = 1
+        hub.view.wake()
+        await other.until("0", "1")
+
+        assert one.shown == ["0"]
+
+
+async def test_a_hundred_changes_in_a_row_cost_a_few_looks() -> None:
+    hub, client = Hub(), Client(Form(""))
+    async with hub.following(client):
+        await client.until("0")
+        Form.asked.clear()
+        for number in range(1, 101):
+            Form.shows[""] = number
+            hub.view.wake()
+        await client.until("0", "100")
+
+    assert len(Form.asked) <= 2
+
+
+async def test_an_answer_for_one_form_is_sent_to_no_other() -> None:
+    hub, forms = Hub(), [Form("", for_all=False), Form("", for_all=False)]
+    one, other = map(Client, forms)
+    async with hub.following(one, other):
+        await one.until("0")
+        await other.until("0")
+
+    assert Form.asked.count("") >= 2
+
+
+async def test_a_form_that_cannot_be_answered_ends_and_the_others_go_on() -> None:
+    hub, broken, other = Hub(), Client(Form("")), Client(Form("other"))
+    Form.shows[""] = misconfigured("no profile_list")
+    async with hub.following(broken, other):
+        await other.until("0")
+        assert await broken.stream.ended == b""
+        Form.shows["other"] = 1
+        hub.view.wake()
+        await other.until("0", "1")
+
+
+async def test_an_error_of_ours_ends_one_form_and_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    hub, broken, other = Hub(), Client(Form("")), Client(Form("other"))
+    Form.shows[""] = ZeroDivisionError()
+    async with hub.following(broken, other):
+        await other.until("0")
+        await broken.stream.ended
+
+    assert "An open form can't be kept current" in caplog.text
+
+
+async def test_nothing_runs_and_nothing_is_kept_while_no_form_is_open() -> None:
+    hub, before = Hub(), asyncio.all_tasks()
+    listeners = len(hub.view._listeners)
+    for _ in range(3):
+        clients = [Client(Form("")) for _ in range(10)]
+        async with hub.following(*clients):
+            for client in clients:
+                await client.until("0")
+    await asyncio.sleep(0)
+
+    assert asyncio.all_tasks() == before
+    assert len(hub.view._listeners) == listeners
+    assert len(hub.broadcast) == 0
+    assert not hub.broadcast._events
+    assert not hub.broadcast._newcomers
+    hub.view.wake()
+
+
+async def test_a_form_that_is_opened_after_a_quiet_time_shows_what_is_true_now() -> None:
+    hub = Hub()
+    async with hub.following(first := Client(Form(""))):
+        await first.until("0")
+    Form.shows[""] = 1
+    hub.view.wake()
+
+    async with hub.following(second := Client(Form(""))):
+        await second.until("1")
+
+
+async def test_a_form_whose_time_is_over_is_asked_to_come_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(broadcast, "_TEND_SECONDS", MOMENT)
+    hub, client = Hub(), Client(Form(""), lasts=MOMENT)
+    async with hub.following(client):
+        assert await client.stream.ended == AGAIN
+
+
+async def test_a_client_that_does_not_read_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broadcast, "_TEND_SECONDS", MOMENT)
+    monkeypatch.setattr("gpuspawner.web.stream.stream.STUCK_SECONDS", MOMENT)
+    hub = Hub()
+    never = asyncio.get_running_loop().create_future()
+    stuck: Any = SimpleNamespace(stream=Stream(Form(""), lambda _: never, 1e9))
+    async with hub.following(stuck):
+        assert await stuck.stream.ended is None

@@ -1,0 +1,220 @@
+"""Which open forms share an answer: those that surely show the same, and no others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpuspawner import language
+from gpuspawner.web.stream.allowed import Allowed
+from gpuspawner.web.stream.open_form import OpenForm, opened
+from tests.unit.policy.pods import GPU
+from tests.unit.preflight.worlds import node, pod
+from tests.unit.spawn.courses import NODES, Course
+from tests.unit.spawn.hubs import A100, StillHub
+from tests.unit.spawn.profiles.clusters import ONE_TAKEN, TAKEN_TOO, TWO_GPUS
+from tests.unit.spawn.profiles.lists import CPU
+from tests.unit.spawn.profiles.lists import GPU as GPU_PROFILE
+
+HOME = {
+    "volumes": [{"name": "home-{username}", "persistentVolumeClaim": {"claimName": "{username}"}}],
+    "extra_labels": {"owner": "{username}"},
+    "storage_pvc_ensure": True,
+    "storage_capacity": "1Gi",
+}
+ACCELERATORS: dict[str, Any] = {"accelerators": {"a100": A100}}
+PROFILES: dict[str, Any] = {"profile_list": [CPU, GPU_PROFILE]}
+EACH = pytest.mark.parametrize("offers", [ACCELERATORS, PROFILES], ids=["accelerators", "profiles"])
+
+
+async def form_of(spawner: Any, name: str = "", server: str = "") -> OpenForm:
+    if name:
+        spawner.user.name, spawner.pod_name = name, f"jupyter-{name}"
+    form = await opened(spawner.gates.sources, server)
+    assert form is not None
+    return form
+
+
+@pytest.fixture
+def course(monkeypatch: pytest.MonkeyPatch) -> Course:
+    return Course(hub_with(monkeypatch, *NODES))
+
+
+def hub_with(monkeypatch: pytest.MonkeyPatch, *objects: tuple[str, Any]) -> StillHub:
+    hub = StillHub(monkeypatch, *objects)
+    for kind in ("PersistentVolumeClaim", "PersistentVolume", "StorageClass"):
+        hub.view.state.mark_known(kind)
+    return hub
+
+
+@EACH
+async def test_users_whose_pods_differ_only_in_names_ask_the_same(
+    monkeypatch: pytest.MonkeyPatch, offers: dict[str, Any]
+) -> None:
+    hub = hub_with(monkeypatch, TWO_GPUS)
+    ann, bob = [await form_of(hub.spawner(**offers, **HOME), name) for name in ("ann", "bob")]
+
+    assert ann.question() == bob.question()
+    answers = [await form.answer() for form in (ann, bob)]
+    assert answers[0].found == answers[1].found
+    assert answers[0].for_all
+
+
+@EACH
+async def test_users_whose_pods_go_to_other_nodes_do_not(
+    monkeypatch: pytest.MonkeyPatch, offers: dict[str, Any]
+) -> None:
+    hub = hub_with(monkeypatch, TWO_GPUS)
+    ann = await form_of(hub.spawner(**offers), "ann")
+    bob = await form_of(hub.spawner(**offers, node_selector={"zone": "b"}), "bob")
+
+    assert ann.question() != bob.question()
+
+
+@EACH
+async def test_users_do_not_ask_the_same_while_pods_select_each_other_by_labels(
+    monkeypatch: pytest.MonkeyPatch, offers: dict[str, Any]
+) -> None:
+    hub = hub_with(monkeypatch, TWO_GPUS)
+    ann, bob = [await form_of(hub.spawner(**offers, **HOME), name) for name in ("ann", "bob")]
+    selector = {"matchLabels": {"owner": "ann"}}
+    term = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    hub.view.put("Pod", pod("lonely", 0, on="a", affinity=apart))
+
+    assert ann.question() != bob.question()
+    hub.view.remove_pod("lonely")
+    assert ann.question() == bob.question()
+
+
+@EACH
+async def test_a_form_in_another_language_does_not_share_its_words(
+    monkeypatch: pytest.MonkeyPatch, offers: dict[str, Any]
+) -> None:
+    hub = hub_with(monkeypatch, TWO_GPUS)
+    ann = await form_of(hub.spawner(**offers), "ann")
+    monkeypatch.setattr(language, "_known", lambda: ("de",))
+    monkeypatch.setattr(language, "_catalogue", lambda tag: (tag, language.NullTranslations()))
+    language.set_locale("de")
+    bob = await form_of(hub.spawner(**offers), "bob")
+    language.set_locale("en")
+
+    assert ann.question() != bob.question()
+
+
+async def test_a_form_of_profiles_whose_home_can_be_reached_from_elsewhere_is_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hub = hub_with(monkeypatch, TWO_GPUS)
+    ann, bob = [await form_of(hub.spawner(**PROFILES, **HOME), name) for name in ("ann", "bob")]
+    assert ann.question() == bob.question()
+    namespace = hub.spawner(**PROFILES).namespace
+    volume = {"accessModes": ["ReadWriteOnce"], "volumeName": "disk"}
+    claim = {"metadata": {"name": "claim-ann", "namespace": namespace}, "spec": volume}
+    term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["far"]}]}
+    affinity = {"required": {"nodeSelectorTerms": [term]}}
+    hub.view.put(
+        "PersistentVolume", {"metadata": {"name": "disk"}, "spec": {"nodeAffinity": affinity}}
+    )
+    claim["metadata"]["name"] = "ann"  # type: ignore[index]
+    hub.view.put("PersistentVolumeClaim", claim)
+
+    assert ann.question() != bob.question()
+
+
+async def test_a_form_of_profiles_whose_user_has_an_older_pod_is_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hub = hub_with(monkeypatch, TWO_GPUS)
+    ann, bob = [await form_of(hub.spawner(**PROFILES), name) for name in ("ann", "bob")]
+    older = pod("jupyter-ann", 1, on="a")
+    older["metadata"]["namespace"] = hub.spawner(**PROFILES).namespace
+    hub.view.put("Pod", older)
+
+    assert ann.question() != bob.question()
+
+
+async def test_what_a_function_in_the_list_gives_one_user_is_shown_to_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gpu = {**GPU_PROFILE, "kubespawner_override": {"node_selector": lambda _: {"gpu": "a100"}}}
+    hub = hub_with(monkeypatch, TWO_GPUS)
+    form = await form_of(hub.spawner(profile_list=[CPU, gpu]), "ann")
+
+    assert not (await form.answer()).for_all
+
+
+async def test_what_admission_does_to_one_user_s_pod_is_shown_to_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hub = hub_with(monkeypatch, TWO_GPUS, ONE_TAKEN, TAKEN_TOO)
+    hub.admission.answer = lambda sent: sent
+    form = await form_of(hub.spawner(**PROFILES), "ann")
+
+    answer = await form.answer()
+
+    assert hub.admission.asked
+    assert not answer.for_all
+
+
+async def test_what_limits_leave_to_one_user_is_shown_to_no_other(course: Course) -> None:
+    spawner = course.spawner({"two": {"gpus_per_user": {GPU: 2}}})
+    own = await form_of(spawner)
+    before = own.question()
+    other = await form_of(spawner, server="other")
+    assert own.question() == other.question()
+
+    course.put(spawner, "alice", "train", 1)
+    assert own.question() != before
+    assert (await own.answer()).found["accelerators"][0]["left"] == 1  # type: ignore[index]
+    course.put(spawner, "alice", "demo", 1)
+    own.question()
+    assert (await own.answer()).found["accelerators"][0]["state"] == "limited"  # type: ignore[index]
+
+
+async def test_another_user_s_servers_do_not_change_the_question_of_a_user(course: Course) -> None:
+    spawner = course.spawner({"two": {"gpus_per_user": {GPU: 2}}})
+    form = await form_of(spawner)
+    before = form.question()
+
+    course.put(spawner, "bob", "train", 1)
+
+    assert form.question() == before
+
+
+async def test_another_user_s_servers_change_what_a_group_s_limit_leaves(course: Course) -> None:
+    course.database.user("bob", "course")
+    spawner = course.spawner({"ours": {"groups": ["course"], "gpus_per_group": {GPU: 2}}})
+    form = await form_of(spawner)
+
+    course.put(spawner, "bob", "train", 1)
+
+    form.question()
+    assert (await form.answer()).found["accelerators"][0]["left"] == 1  # type: ignore[index]
+
+
+async def test_other_policies_are_found_out_when_the_form_is_renewed(course: Course) -> None:
+    given: list[dict[str, Any]] = [{}]
+    spawner = course.spawner(lambda _: given[0])
+    form = await form_of(spawner)
+    before = form.question()
+    given[0] = {"none": {"gpus_per_user": {GPU: 1}}}
+
+    assert form.question() == before
+    assert form.may_change
+    await form.renew()
+    assert form.question() != before
+
+
+async def test_nothing_of_policies_is_read_again_as_long_as_nothing_changes(
+    course: Course,
+) -> None:
+    spawner = course.spawner({"two": {"gpus_per_user": {GPU: 2}}})
+    allowed = await Allowed.of(spawner.gates.sources.accelerators.policing)
+    token, entitlement = allowed.token(), allowed.entitlement
+
+    course.hub.view.put("Node", node("c", 1))
+
+    assert allowed.token() is token
+    assert allowed.entitlement is entitlement

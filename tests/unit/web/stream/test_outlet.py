@@ -1,0 +1,112 @@
+"""A client gets the latest, once, however slowly it reads."""
+
+from __future__ import annotations
+
+import asyncio
+
+from gpuspawner.web.stream.outlet import KEEP_ALIVE, Outlet
+from tests.unit.admission.test_slots import Clock
+
+
+class Client:
+    """Takes what is sent, and reads it if the test says so.
+
+    Attributes:
+        got: What it was sent.
+        is_lost: Whether the outlet has given it up.
+    """
+
+    def __init__(self, reads: bool = True) -> None:
+        self.got: list[bytes] = []
+        self.is_lost = False
+        self.clock = Clock()
+        self._reads = reads
+        self._unread: list[asyncio.Future[None]] = []
+        self.outlet = Outlet(self._send, self._lose, self.clock)
+
+    def _send(self, sent: bytes) -> asyncio.Future[None]:
+        self.got.append(sent)
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self._reads:
+            future.set_result(None)
+        else:
+            self._unread.append(future)
+        return future
+
+    def _lose(self) -> None:
+        self.is_lost = True
+
+    async def read(self) -> None:
+        """Read all that was sent until now."""
+        unread, self._unread = self._unread, []
+        for future in unread:
+            future.set_result(None)
+        await asyncio.sleep(0)
+
+    async def break_off(self) -> None:
+        """Close the connection."""
+        self._unread.pop().set_exception(OSError("gone"))
+        await asyncio.sleep(0)
+
+
+async def test_what_the_client_has_got_is_not_sent_again() -> None:
+    client = Client()
+
+    for message in (b"a", b"a", b"b", b"b", b"a"):
+        client.outlet.show(message)
+
+    assert client.got == [b"a", b"b", b"a"]
+
+
+async def test_what_goes_ahead_of_a_message_does_not_make_it_another() -> None:
+    client = Client()
+
+    client.outlet.show(b"a", b"retry: 1\n")
+    client.outlet.show(b"a", b"retry: 2\n")
+
+    assert client.got == [b"retry: 1\na"]
+
+
+async def test_a_client_that_does_not_read_gets_only_the_latest_later() -> None:
+    client = Client(reads=False)
+
+    for number in range(1000):
+        client.outlet.show(b"%d" % number)
+    assert client.got == [b"0"]
+
+    await client.read()
+    assert client.got == [b"0", b"999"]
+    await client.read()
+    assert client.got == [b"0", b"999"]
+
+
+async def test_a_client_that_does_not_read_gets_no_comment() -> None:
+    client = Client(reads=False)
+    client.outlet.show(b"a")
+
+    client.clock.now = 100
+    client.outlet.keep_alive(20)
+
+    assert client.got == [b"a"]
+    assert client.outlet.waited() == 100
+
+
+async def test_a_comment_is_sent_only_after_silence() -> None:
+    client = Client()
+    client.outlet.show(b"a")
+
+    for now in (19, 21, 40, 42):
+        client.clock.now = now
+        client.outlet.keep_alive(20)
+
+    assert client.got == [b"a", KEEP_ALIVE, KEEP_ALIVE]
+    assert client.outlet.waited() == 0
+
+
+async def test_a_client_that_is_gone_is_lost() -> None:
+    client = Client(reads=False)
+    client.outlet.show(b"a")
+
+    await client.break_off()
+
+    assert client.is_lost
