@@ -61,7 +61,9 @@ class PodEvents:
         notify: Callable[[], None],
         contact: Contact,
     ) -> None:
-        self._client = Client(load)  # the configuration and its certificates take milliseconds
+        # One for all watches: the configuration and its certificates take milliseconds. Each
+        # namespace has a watch, so the number of connections is not limited.
+        self._client = Client(load, connections=0)
         self._backoff = backoff.unhurried()
         self._notify = notify
         self._contact = contact

@@ -48,10 +48,12 @@ _NO_SCHEDULER_READS = frozenset(
         "working_dir",
     )
 )
-"""Some of them may be functions, or differ from user to user, and it doesn't matter."""
+"""Some of them may differ from user to user, and it doesn't matter. One that is a function may fail
+for one user alone, or set others."""
 
 _LABELS = ("common_labels", "extra_labels")
-_NAME = b"{"
+_BRACE = "{"
+_NAME = _BRACE.encode()
 """Where braces are, KubeSpawner may write a name of the owner's."""
 _CLAIM = "persistentVolumeClaim"
 
@@ -98,16 +100,17 @@ def likeness(spawner: Any) -> Likeness | None:
     if others_have(spawner, _MAKING):
         return None
     claims, volumes = _split(spawner.volumes)
+    unread = (getattr(spawner, name, None) for name in _NO_SCHEDULER_READS)
     try:
-        settings = _encode([volumes, *_values(spawner)])
+        settings = _encode([volumes, _mounts(spawner.volume_mounts), *_values(spawner)])
         labels = _encode([getattr(spawner, name) for name in _LABELS])
         named = _encode(claims)
-    except TypeError:  # a function, or an object of a Kubernetes client
-        return None
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return None  # a function, an object of a Kubernetes client, or what no pod can have
     return Likeness(
         b"\0".join((settings, labels, named)),
         (spawner.user.name, spawner.user.id, spawner.name, spawner.pod_name, spawner.pvc_name),
-        has_names=_NAME in settings,
+        has_names=_NAME in settings or any(map(callable, unread)),
         has_claims=_NAME in named or spawner.storage_pvc_ensure,
     )
 
@@ -127,14 +130,26 @@ def _split(volumes: Any) -> tuple[list[object], list[object]]:
         if isinstance(volume, Mapping) and _CLAIM in volume:
             claims.append((key, volume))
         else:
-            others.append((key, _unnamed(volume)))
+            others.append((key, _without_owner(volume)))
     return claims, others
 
 
-def _unnamed(volume: object) -> object:
-    if not isinstance(volume, Mapping):
+def _mounts(mounts: Any) -> list[object]:
+    """Return what accelerators could clash with: the volumes that are mounted, and where."""
+    listed = mounts.values() if isinstance(mounts, Mapping) else mounts
+    return [
+        _without_owner({"name": it.get("name"), "mountPath": it.get("mountPath")})
+        if isinstance(it, Mapping)
+        else it
+        for it in listed
+    ]
+
+
+def _without_owner(volume: object) -> object:
+    """Return a volume or a mount without a name that is the owner's: it means nothing."""
+    if not isinstance(volume, Mapping) or _BRACE not in str(volume.get("name")):
         return volume
-    return {name: it for name, it in volume.items() if name != "name"}
+    return {**volume, "name": None}
 
 
 @cache

@@ -104,6 +104,7 @@ class Reservations:
     @property
     def version(self) -> object:
         """Changes with the starts that wait for a node."""
+        self.look()
         return frozenset(it.key for it in self._reservations.values() if it.waits)
 
     def __len__(self) -> int:

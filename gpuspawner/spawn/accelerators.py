@@ -184,6 +184,8 @@ class Accelerators(Source):
         found = self._surveyed(builder)
         if builder.stock is None:
             return found
+        if likeness(self.spawner) != alike:  # somebody has changed the settings meanwhile
+            return found
         pod = self.propose(Grant(), builder.stock)
         key = alone if self.runtime.preflight.depends_on_labels(pod.decoded) else shared
         return surveys.kept.keep(surveys.version, key, found)

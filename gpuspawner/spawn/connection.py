@@ -65,11 +65,18 @@ async def start_reflector(
     starts wait for one future, so it is shielded: one cancelled start must not cancel the others.
     """
     before = stock.reflector(kind)
-    try:
-        is_made = before is None or kwargs.get("replace")
-        if kind == "pods" and is_made:  # each start asks for it
+    try:  # each start asks; only the first one makes a reflector
+        if kind == "pods" and not (_works(before) and not kwargs.get("replace")):
             reflector_class = telling(reflector_class, gone)
         return await asyncio.shield(stock.start_reflector(kind, reflector_class, **kwargs))
     except Exception:
         stock.drop_reflector(kind, before)
         raise
+
+
+def _works(reflector: Any) -> bool:
+    """Whether KubeSpawner will not replace a reflector: it has listed, or is about to."""
+    if reflector is None:
+        return False
+    first: asyncio.Future[object] = reflector.first_load_future
+    return not first.done() or (not first.cancelled() and first.exception() is None)

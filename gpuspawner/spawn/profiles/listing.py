@@ -2,7 +2,7 @@
 
 import copy
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ class Listed:
     complete: Complete
     profiles: tuple[Profile, ...]
     has_functions: bool
+    has_names: bool
 
 
 class Lists:
@@ -42,7 +43,8 @@ class Lists:
             if kept == given:
                 return listed
         complete = kubespawner.complete_profiles(spawner, given)
-        listed = Listed(complete, read(complete), _has_functions(complete))
+        has_names = any(map(_has_braces, _overrides(complete)))
+        listed = Listed(complete, read(complete), _has_functions(complete), has_names)
         self._kept.append((copy.deepcopy(given), listed))
         return listed
 
@@ -53,3 +55,20 @@ def _has_functions(value: object) -> bool:
     if isinstance(value, list | tuple):
         return any(map(_has_functions, value))
     return callable(value)
+
+
+def _overrides(complete: Complete) -> Iterator[object]:
+    """Yield what profiles and listed choices set; pages try no written-in value."""
+    for profile in complete:
+        yield profile.get("kubespawner_override")
+        for option in (profile.get("profile_options") or {}).values():
+            for choice in (option.get("choices") or {}).values():
+                yield choice.get("kubespawner_override")
+
+
+def _has_braces(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_has_braces, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_has_braces, value))
+    return isinstance(value, str) and "{" in value

@@ -255,7 +255,7 @@ class Looking:
         if self._base is None:
             return
         makes_them = kubespawner.makes_its_pods(self._spawner)
-        self._are_alike = makes_them and not self._listed.has_functions
+        self._are_alike = makes_them and not (self._listed.has_functions or self._listed.has_names)
         alone = None if self._are_alike else "/".join((self._base.namespace, self._base.name))
         self._patterns = self._known.samples.patterns(self._listed, self._base, alone)
         self._patterns.images[_key(of_profile(default))] = settled_images(whole.pod)

@@ -179,7 +179,8 @@ class Profiles(Source):
             return listed, found
         looking = self.look_at(listed, entitlement)
         shown, rows = await self.rows(looking, listed, admission)
-        if looking.is_general and shown is listed:
+        now = Page(self._shown, listed, self.runtime, entitlement)
+        if looking.is_general and shown is listed and now.alone == asking.alone:
             key = asking.alone if looking.depends_on_labels else asking.shared
             shared.keep(asking, key, version, rows)
         return shown, rows

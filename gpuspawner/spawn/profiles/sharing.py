@@ -7,6 +7,7 @@ on, the next page needs only to know that its owner's pods would be the same but
 from collections.abc import Hashable
 
 from gpuspawner.cluster.health import Live
+from gpuspawner.compat.kubespawner import makes_its_pods
 from gpuspawner.compat.likeness import likeness
 from gpuspawner.runtime import Runtime
 from gpuspawner.spawn.entitlement import Entitlement
@@ -57,11 +58,12 @@ class Page:
         self._runtime = runtime
         self._key = spawner.namespace, spawner.pod_name
         self._has_policies = bool(entitlement.applying.policies)
-        found = None if listed.has_functions else likeness(spawner)
+        found = likeness(spawner) if makes_its_pods(spawner) and not listed.has_functions else None
         queue = queue_for(spawner, runtime)
         self._is_known = found is not None and not queue
         self.alone = (listed, found.alone) if found else None
-        self.shared = (listed, found.but_for_names) if found else None
+        common = found and (found.alone if listed.has_names else found.but_for_names)
+        self.shared = (listed, common) if found else None
 
     def version(self) -> object:
         """Return the version of everything that isn't in the keys."""

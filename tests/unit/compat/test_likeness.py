@@ -62,16 +62,24 @@ NAMING: list[dict[str, Any]] = [
     {"extra_containers": [NAMED_SIDECAR]},
     {"init_containers": [NAMED_SIDECAR]},
     {"extra_pod_config": {"topologySpreadConstraints": [SPREAD]}},
+    {"uid": id},
+    {"fs_gid": id},
 ]
-"""Each writes the owner's name into the pod."""
+"""Each writes the owner's name into the pod, or may fail for one owner alone."""
+
+HOME = {"name": "volume-{username}", "mountPath": "/home", "subPath": "{username}"}
+MOUNTING: list[dict[str, Any]] = [
+    {"volume_mounts": [HOME]},
+    {"volume_mounts": {"home": HOME}},
+    {"volumes": [{"name": "volume-{username}", "emptyDir": {}}]},
+]
+"""What is mounted may be named after the owner."""
 
 IDLE: list[dict[str, Any]] = [
     {"environment": {"TOKEN": "x"}},
     {"environment": {"TOKEN": str}},
     {"cmd": ["start"]},
     {"uid": 1000},
-    {"uid": id},
-    {"volume_mounts": [{"name": "home", "mountPath": "/home", "subPath": "{username}"}]},
     {"default_url": "/lab"},
 ]
 """None of them is anything that a scheduler reads."""
@@ -109,7 +117,7 @@ def unnamed(pod: Pod) -> object:
     return structs.replace(pod.spec, volumes=volumes)
 
 
-@pytest.mark.parametrize("traits", [{}, *DECIDING, *IDLE], ids=str)
+@pytest.mark.parametrize("traits", [{}, *DECIDING, *IDLE, *MOUNTING], ids=str)
 async def test_the_pods_of_two_users_with_equal_settings_are_alike(
     of: Callable[..., GPUSpawner], traits: dict[str, Any]
 ) -> None:
@@ -119,7 +127,8 @@ async def test_the_pods_of_two_users_with_equal_settings_are_alike(
     assert found(ann).but_for_names == found(bob).but_for_names
     assert found(ann).but_for_claims == found(bob).but_for_claims
     assert found(ann).alone != found(bob).alone
-    assert unnamed(await read(ann)) == unnamed(await read(bob))
+    if traits not in MOUNTING:
+        assert unnamed(await read(ann)) == unnamed(await read(bob))
 
 
 @pytest.mark.parametrize("traits", DECIDING, ids=str)
@@ -159,6 +168,20 @@ def test_what_no_scheduler_reads_makes_no_difference(
     assert found(of("ann", **traits)).but_for_names == found(of("bob")).but_for_names
 
 
+@pytest.mark.parametrize(
+    "traits",
+    [
+        {"volume_mounts": [{"name": "shm", "mountPath": "/dev/shm"}]},
+        {"volumes": [{"name": "data", "emptyDir": {}}]},
+    ],
+    ids=str,
+)
+def test_what_an_accelerator_could_clash_with_makes_a_difference(
+    of: Callable[..., GPUSpawner], traits: dict[str, Any]
+) -> None:
+    assert found(of("ann", **traits)).but_for_claims != found(of("ann")).but_for_claims
+
+
 class Theirs(GPUSpawner):
     async def get_pod_manifest(self) -> Any:
         return await super().get_pod_manifest()
@@ -170,8 +193,13 @@ def test_nobody_can_tell_if_a_class_of_others_makes_the_pods(
     assert likeness(StillHub(monkeypatch).spawner(Theirs)) is None
 
 
-def test_nobody_can_tell_if_a_setting_is_no_plain_data(of: Callable[..., GPUSpawner]) -> None:
+@pytest.mark.parametrize(
+    "value", [object(), str, 2**70, "\ud800"], ids=["object", "function", "number", "surrogate"]
+)
+def test_nobody_can_tell_if_a_setting_is_no_plain_data(
+    of: Callable[..., GPUSpawner], value: object
+) -> None:
     spawner = of("ann")
-    spawner.extra_pod_config = {"nodeSelector": object()}
+    spawner.extra_pod_config = {"nodeSelector": value}
 
     assert likeness(spawner) is None

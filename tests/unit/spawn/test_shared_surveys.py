@@ -33,13 +33,13 @@ REPELLING = ("Pod", pod("guard", 0, on="a", affinity={"podAntiAffinity": AWAY_FR
 def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Collects the owner of each pod that is made for a page."""
     owners: list[str] = []
-    make = Accelerators._stock_pod
+    make = Accelerators.stock_pod
 
     async def counted(self: Any) -> Any:
         owners.append(self.spawner.user.name)
         return await make(self)
 
-    monkeypatch.setattr(Accelerators, "_stock_pod", counted)
+    monkeypatch.setattr(Accelerators, "stock_pod", counted)
     return owners
 
 
@@ -139,12 +139,12 @@ async def test_a_pod_that_cannot_be_made_yet_is_nobody_else_s(
     hub_with: HubWith, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub = hub_with(*NODES)
-    make = Accelerators._stock_pod
+    make = Accelerators.stock_pod
 
     async def failing(self: Any) -> Any:
         return None if self.spawner.user.name == "ann" else await make(self)
 
-    monkeypatch.setattr(Accelerators, "_stock_pod", failing)
+    monkeypatch.setattr(Accelerators, "stock_pod", failing)
 
     assert 'data-state="free"' not in await form(hub, "ann")
     assert 'data-state="free"' in await form(hub, "bob")

@@ -110,6 +110,41 @@ async def test_users_whose_pods_differ_share_no_state(
     assert "2 of 2 free" not in await form(hub, "bob", **traits)
 
 
+@pytest.mark.parametrize("of_default", [True, False])
+async def test_users_share_no_state_if_a_profile_has_the_owners_name(
+    hub_with: HubWith, *, of_default: bool
+) -> None:
+    own = {"kubespawner_override": {"extra_pod_config": {"nodeSelector": {"owner": "{username}"}}}}
+    profiles = [{**CPU, **own}, GPU] if of_default else [CPU, {**GPU, **own}]
+    of_ann = {"metadata": {"name": "a", "labels": {"gpu": "a100", "owner": "ann"}}}
+    hub = hub_with(("Node", {**node("a", 2), **of_ann}))
+
+    async def states(name: str) -> object:
+        spawner = named(hub.spawner(profile_list=profiles), name)
+        return [it["state"] for it in await profiles_of(spawner).states()]
+
+    alone = await states("bob")
+    of_ann_s = await states("ann")
+    assert alone != of_ann_s
+    assert await states("bob") == alone
+
+
+async def test_a_class_of_others_that_loads_profiles_shares_nothing(hub_with: HubWith) -> None:
+    class Theirs(GPUSpawner):
+        async def load_user_options(self) -> None:
+            await super().load_user_options()
+            if self.user.name == "bob":
+                self.node_selector = {"room": "b"}
+
+    hub = hub_with(TWO_GPUS)
+
+    async def shown(name: str) -> str:
+        return await profiles_of(named(hub.spawner(Theirs, profile_list=[CPU, GPU]), name)).form()
+
+    assert FREE in await shown("ann")
+    assert FREE not in await shown("bob")
+
+
 async def test_users_share_nothing_if_pods_select_each_other_by_labels(hub_with: HubWith) -> None:
     hub = hub_with(TWO_GPUS, REPELLING)
 
