@@ -3,14 +3,16 @@
 import asyncio
 import time
 
-# Seconds by the clock. A request that arrives during a turn waits for its end.
-_TURN = 0.001
+# Seconds by the clock. A request that arrives during a turn waits for its end. If others have long
+# turns themselves, ours get longer, so that the work takes a sixth of a busy hub's time.
+_TURN, _LONGEST_TURN = 0.001, 0.01
 # Seconds of processor time. A round of the loop that takes less had nothing else to do: it costs
 # some 50 µs by itself.
 _FREE_ROUND = 0.0002
 # What others get between two turns, if the loop is never free: five times as much as we, so the
 # work also ends in a hub that has always something to do.
-_OTHERS_SHARE = 5 * _TURN
+_OTHERS_PARTS = 5
+_OTHERS_SHARE = _OTHERS_PARTS * _TURN
 # The same for others that need little in each round, as a request does while it is read.
 _OTHERS_ROUNDS = 20
 
@@ -18,32 +20,51 @@ _OTHERS_ROUNDS = 20
 class Background:
     """Work of several tasks that takes turns: only one of them works between two rounds.
 
-    A task works inside of ``async with``, from one call of `end_turn_if_long` to the next; the
-    others wait until it leaves the block. After a turn it waits for a round of the loop in which
-    nothing else had to be done. So a request that is being answered meets one turn at most each
-    time it waits for something outside of the loop, and not one in each of its own steps.
+    A task works inside of ``async with``, from one call of `end_turn_if_long` to the next. After a
+    turn it waits for a round of the loop in which nothing else had to be done, and then until the
+    tasks that have waited longer have had a turn. So a request that is being answered meets one
+    turn at most each time it waits for something outside of the loop, and not one in each of its
+    own steps; and an event of one kind doesn't wait for a whole list of another.
+
+    It works in one event loop.
     """
 
     def __init__(self) -> None:
         self._working = asyncio.Lock()
+        self._worker: asyncio.Task[object] | None = None
         self._began = 0.0
+        self._turn = _TURN
 
     async def __aenter__(self) -> None:
-        await self._working.acquire()
-        self._began = time.perf_counter()
+        await self._begin()
 
     async def __aexit__(self, *_: object) -> None:
-        self._working.release()
+        if self._worker is asyncio.current_task():  # not if cancelled while another one works
+            self._end()
 
     async def end_turn_if_long(self) -> None:
         """Let others run if the turn has been long, and begin the next one."""
-        if time.perf_counter() - self._began > _TURN:
-            await _give_way()
-            self._began = time.perf_counter()
+        if time.perf_counter() - self._began > self._turn:
+            given = await _give_way()
+            self._turn = min(max(_TURN, given / _OTHERS_PARTS), _LONGEST_TURN)
+            self._end()
+            await self._begin()
+
+    async def _begin(self) -> None:
+        await self._working.acquire()
+        self._worker = asyncio.current_task()
+        self._began = time.perf_counter()
+
+    def _end(self) -> None:
+        self._worker = None
+        self._working.release()
 
 
-async def _give_way() -> None:
-    """Wait for a round of the loop without other work, or until others have had their share."""
+async def _give_way() -> float:
+    """Wait for a round of the loop without other work, or until others have had their share.
+
+    Return how much processor time they have taken, in seconds.
+    """
     given = 0.0
     for _ in range(_OTHERS_ROUNDS):
         before = time.thread_time()
@@ -51,4 +72,5 @@ async def _give_way() -> None:
         taken = time.thread_time() - before
         given += taken
         if taken < _FREE_ROUND or given > _OTHERS_SHARE:
-            return
+            break
+    return given

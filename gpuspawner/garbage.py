@@ -7,16 +7,20 @@ this is 300,000 objects, almost all of them modules, classes and functions.
 
 import gc
 
+_is_done = False
+
 
 def freeze() -> None:
     """Exempt all objects that exist now from later collections, if Python collects at all.
 
     It collects everything first, so that nothing is kept that is garbage now. An exempt object is
     still freed when the last reference to it goes. Only if it is part of a cycle, it then stays in
-    memory. So this may be called once, when a program has started, and not again and again.
+    memory. So only the first call in a process does something: the first hub's start.
     """
-    if not gc.isenabled():
+    global _is_done  # noqa: PLW0603, there is one garbage collector per process
+    if _is_done or not gc.isenabled() or not gc.get_threshold()[0]:
         return
+    _is_done = True
     gc.collect()
     gc.freeze()
     # Python takes the number of objects that the last full collection left as the measure for the

@@ -126,6 +126,12 @@ def decode(kind: str, raw: bytes | bytearray | memoryview | msgspec.Raw) -> AnyO
     return _undecodable(kind, plain, problem)
 
 
+def manifest_of(thing: AnyObject) -> Manifest:
+    """Return what we read of an object, as the API writes it: with lists, not with tuples."""
+    plain: Manifest = msgspec.json.decode(msgspec.json.encode(thing))
+    return plain
+
+
 def convert(kind: str, plain: object) -> KubeObject | Undecodable:
     """Convert a plain API dict; return an `Undecodable` if it can't be read. Never raises."""
     try:

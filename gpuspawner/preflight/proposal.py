@@ -4,9 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from msgspec import to_builtins
-
-from gpuspawner.kube.objects import Manifest, Undecodable, convert
+from gpuspawner.kube.objects import Manifest, Undecodable, convert, manifest_of
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kueue.pods import is_gated, queue_of, without_gates
 from gpuspawner.manifest.elsewhere import off
@@ -48,7 +46,7 @@ class Proposal:
 
     def created(self, pod: Pod) -> "Proposal":
         """Return the proposal of the pod that exists now, which admission may have changed."""
-        return replace(self, pod=to_builtins(pod), is_admitted=True)
+        return replace(self, pod=manifest_of(pod), is_admitted=True)
 
     def admitted(self, pod: Manifest) -> "Proposal":
         """Return the proposal of the pod that admission would make."""

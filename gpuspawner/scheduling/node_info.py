@@ -24,6 +24,9 @@ HostPort = tuple[str, str, int]
 """IP (`ANY_IP` for all), protocol, port."""
 
 
+_MOST_SHARED = 32
+"""The largest anti-affinity that is shared, in texts: what is shared outlives its pods."""
+
 GRACE_SECONDS = 30
 """The API server's default of a pod's ``terminationGracePeriodSeconds``."""
 
@@ -281,15 +284,22 @@ def _anti_affinity(pod: Pod) -> tuple[PodTerm, ...]:
     if affinity is None:
         return ()
     try:
-        return _shared(required_terms(affinity, pod.metadata.namespace))
+        terms = required_terms(affinity, pod.metadata.namespace)
     except SelectorError:
         return ()  # if one term is invalid, the scheduler drops all terms of the pod
+    return _shared(terms) if sum(map(_size, terms)) <= _MOST_SHARED else terms
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _shared(terms: tuple[PodTerm, ...]) -> tuple[PodTerm, ...]:
     """Return equal terms that were given before: a Deployment's pods all have the same ones."""
     return terms
+
+
+def _size(term: PodTerm) -> int:
+    """Return roughly how many texts a term keeps."""
+    selectors = (*term.selector.requirements, *term.namespace_selector.requirements)
+    return 1 + len(term.namespaces) + sum(1 + len(it.values) for it in selectors)
 
 
 def _preempted(pod: Pod) -> bool:

@@ -24,6 +24,9 @@ Amounts = dict[str, int]
 """Resource name to amount: millicores for `cpu`, whole units (bytes, devices) for all others. Pods
 with the same requests share one dict: never change it."""
 
+_MOST_SHARED = 32
+"""The most resources in amounts that pods share: what is shared outlives its pods."""
+
 _Nanos = dict[str, int]
 
 _QUALIFIED = re.compile(
@@ -259,11 +262,16 @@ def _maximum(parts: Iterable[_Nanos]) -> _Nanos:
 
 
 def _rounded(nanos: _Nanos) -> Amounts:
-    return _shared(tuple(nanos.items()))
+    items = tuple(nanos.items())
+    return _shared(items) if len(items) <= _MOST_SHARED else _amounts(items)
 
 
 @lru_cache(maxsize=8192)
 def _shared(items: tuple[tuple[str, int], ...]) -> Amounts:
+    return _amounts(items)
+
+
+def _amounts(items: tuple[tuple[str, int], ...]) -> Amounts:
     amounts: Amounts = {}
     for name, nanos in items:
         if name == CPU:

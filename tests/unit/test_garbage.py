@@ -47,6 +47,18 @@ garbage.freeze()
 del it
 assert frozen() is None
 """,
+    "what a second hub of the process leaves behind is collected": """
+garbage.freeze()
+second = cycle()
+garbage.freeze()
+gc.collect()
+assert second() is None
+""",
+    "if the administrator has set the collector's threshold to zero, nothing happens": """
+gc.set_threshold(0)
+garbage.freeze()
+assert gc.get_freeze_count() == 0
+""",
     "if the administrator has disabled the collector, nothing happens": """
 gc.disable()
 before = gc.get_freeze_count()

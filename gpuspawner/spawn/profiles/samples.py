@@ -12,9 +12,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from msgspec import msgpack, to_builtins
+from msgspec import msgpack
 
-from gpuspawner.kube.objects import Manifest
+from gpuspawner.kube.objects import Manifest, manifest_of
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.scaling.declared import DeclaredPool
@@ -36,7 +36,7 @@ def sample(made: Proposal) -> Proposal | None:
 
     KubeSpawner's pod also holds tokens, which must not be kept.
     """
-    return replace(made, pod=to_builtins(made.decoded)) if made.decoded else None
+    return replace(made, pod=manifest_of(made.decoded)) if made.decoded else None
 
 
 @dataclass(frozen=True, slots=True)

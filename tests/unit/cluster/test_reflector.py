@@ -46,7 +46,8 @@ def pods(count: int) -> list[msgspec.Raw]:
 async def test_other_work_goes_on_while_many_objects_are_processed(
     signals: list[Signal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpuspawner.background._TURN", 0.0)
+    for longest in ("_TURN", "_LONGEST_TURN"):
+        monkeypatch.setattr(f"gpuspawner.background.{longest}", 0.0)
     state = ClusterState()
     turns = 0
 
@@ -67,7 +68,8 @@ async def test_other_work_goes_on_while_many_objects_are_processed(
 async def test_other_work_goes_on_while_a_new_list_replaces_many_objects(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("gpuspawner.background._TURN", 0.0)
+    for longest in ("_TURN", "_LONGEST_TURN"):
+        monkeypatch.setattr(f"gpuspawner.background.{longest}", 0.0)
     state = ClusterState()
     reflector = Reflector(PODS, state, lambda: None)
     await reflector.run(Scripted(Page(pods(200), first=True), Listed()))  # type: ignore[arg-type]
@@ -90,7 +92,8 @@ async def test_other_work_goes_on_while_a_new_list_replaces_many_objects(
 async def test_the_objects_of_two_kinds_are_not_processed_in_the_same_round(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("gpuspawner.background._TURN", 0.0)
+    for longest in ("_TURN", "_LONGEST_TURN"):
+        monkeypatch.setattr(f"gpuspawner.background.{longest}", 0.0)
     shared, order = Background(), []
 
     class Recorded(ClusterState):

@@ -9,7 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpuspawner.kube.objects import decode
+from gpuspawner.kube.objects import convert, decode
+from gpuspawner.kube.pods import Pod
+from gpuspawner.scheduling.node_info import pod_info
+from gpuspawner.scheduling.rules import DEFAULT_RULES
 from gpuspawner.scheduling.state import ClusterState
 
 
@@ -123,3 +126,29 @@ def test_the_garbage_collector_has_next_to_nothing_to_look_through(
 
     assert not list(state.undecodable)
     assert (len(gc.get_objects()) - before) / count <= most + 0.1
+
+
+@pytest.mark.parametrize(("values", "is_shared"), [(1, True), (1_000, False)])
+def test_only_small_anti_affinity_outlives_its_pods(values: int, is_shared: bool) -> None:
+    def terms(name: str) -> object:
+        expression = {"key": "app", "operator": "In", "values": [f"v{n}" for n in range(values)]}
+        term = {"labelSelector": {"matchExpressions": [expression]}, "topologyKey": "zone"}
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        pod = convert("Pod", _pod(name, affinity={"podAntiAffinity": required}))
+        assert isinstance(pod, Pod)
+        return pod_info(pod, DEFAULT_RULES).anti_affinity
+
+    assert terms("a") == terms("b") != ()
+    assert (terms("a") is terms("b")) is is_shared
+
+
+@pytest.mark.parametrize(("resources", "is_shared"), [(2, True), (1_000, False)])
+def test_only_few_amounts_outlive_their_pods(resources: int, is_shared: bool) -> None:
+    def requested(name: str) -> object:
+        requests = {f"example.com/r{n}": "1" for n in range(resources)}
+        pod = convert("Pod", _pod(name, containers=[{"resources": {"requests": requests}}]))
+        assert isinstance(pod, Pod)
+        return pod_info(pod, DEFAULT_RULES).requested
+
+    assert requested("a") == requested("b") != {}
+    assert (requested("a") is requested("b")) is is_shared
