@@ -40,7 +40,9 @@ window.gpuspawnerFollow = (address, xsrf, show, ask) => {
 
   function listen(patience) {
     clearTimeout(silence);
-    silence = setTimeout(() => lose(LATER), patience);
+    const due = Date.now() + patience;
+    /* After a sleep the connection is gone, and no proxy holds anything back. */
+    silence = setTimeout(() => lose(Date.now() > due + SPREAD ? random(spread) : LATER), patience);
   }
 
   function askUnlessHeard(mine) {
@@ -51,9 +53,10 @@ window.gpuspawnerFollow = (address, xsrf, show, ask) => {
     close();
     if (document.hidden) return;
     const mine = (stream = new AbortController());
+    const opened = Date.now();
     listen(HELD);
     setTimeout(askUnlessHeard, FIRST, mine);
-    let again = SPREAD + random(spread);
+    let again;
     try {
       const answer = await fetch(address, {
         headers: { Accept: "text/event-stream", "X-XSRFToken": xsrf },
@@ -61,12 +64,13 @@ window.gpuspawnerFollow = (address, xsrf, show, ask) => {
         signal: mine.signal,
       });
       if (!answer.ok) throw new Error(`${answer.status}`);
-      again = random(spread);
       await read(answer.body.pipeThrough(new TextDecoderStream()).getReader(), mine);
     } catch (error) {
       if (error.message === "429") again = EVERY + random(LATER);
+      else if (/^4/.test(error.message)) again = LATER; /* logged out, say */
     }
-    if (mine === stream) lose(again);
+    const lasted = heard && Date.now() - opened > SPREAD;
+    if (mine === stream) lose(again ?? (lasted ? 0 : SPREAD) + random(spread));
   }
 
   /* Reads events (WHATWG HTML, 9.2.6), as far as the hub uses them, until the stream ends. */
@@ -93,8 +97,8 @@ window.gpuspawnerFollow = (address, xsrf, show, ask) => {
     if (event === "again") open();
     else if (event === "full") lose(LATER);
     else if (data) {
+      show(JSON.parse(data), spread); /* raises if the page is of another version of the hub */
       heard = true;
-      show(JSON.parse(data), spread);
     }
   }
 

@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Hashable, Iterable
 from contextlib import suppress
+from functools import partial
 
 from tornado import web
 
@@ -24,6 +25,12 @@ log = logging.getLogger(__name__)
 
 _TURN_SECONDS = 0.002
 _TEND_SECONDS = 5.0
+_PATIENCE = 0.02
+"""How long, in seconds, the first slow answer of a look may hold the other forms."""
+_ANSWER_SECONDS = 10.0
+"""How long an answer may take until the form had better ask by itself."""
+_ANSWERS_AT_ONCE = 4
+_RENEWALS_AT_ONCE = 16
 _RENEWAL_SECONDS = 5.0
 """How long an administrator's function may take until the form stays as it is."""
 _ALONE_MOST = 10.0
@@ -44,6 +51,10 @@ class Broadcast:
         self._rhythm = Rhythm()
         self._woken = asyncio.Event()
         self._tasks: tuple[asyncio.Task[None], ...] = ()
+        self._answering: dict[Stream, asyncio.Task[None]] = {}
+        self._slots = asyncio.Semaphore(_ANSWERS_AT_ONCE)
+        self._renewals: set[asyncio.Task[None]] = set()
+        self._renewing = asyncio.Semaphore(_RENEWALS_AT_ONCE)
         runtime.view.listen(self._note)
         runtime.accounts.usage.listen(lambda *_: self._note())
 
@@ -62,6 +73,8 @@ class Broadcast:
         finally:
             stream.lose()
             del self._streams[stream]
+            if task := self._answering.get(stream):
+                task.cancel()
             if not self._streams:
                 self._stop()
 
@@ -73,7 +86,7 @@ class Broadcast:
 
     def _stop(self) -> None:
         tasks, self._tasks = self._tasks, ()
-        for task in tasks:
+        for task in (*tasks, *self._answering.values(), *self._renewals):
             task.cancel()
         self._events.clear()
 
@@ -111,21 +124,45 @@ class Broadcast:
 
     async def _show(self, streams: Iterable[Stream]) -> None:
         before = _spread(len(self._streams))
-        turn = Turn(_TURN_SECONDS)
+        turn, patience = Turn(_TURN_SECONDS), _PATIENCE
         for stream in streams:
             await turn.end_if_long()
-            if stream.ended.done():
+            if stream.ended.done() or stream in self._answering:
                 continue
-            try:
+            if (event := self._known(stream)) is not None:
+                stream.show(event, before)
+                continue
+            task = asyncio.create_task(self._show_one(stream, before))
+            self._answering[stream] = task
+            task.add_done_callback(partial(self._answered, stream))
+            await asyncio.wait((task,), timeout=patience)
+            if not task.done():
+                patience = 0.0  # the others don't wait for many
+
+    def _answered(self, stream: Stream, _: object) -> None:
+        self._answering.pop(stream, None)
+
+    def _known(self, stream: Stream) -> bytes | None:
+        try:
+            return self._events.get(stream.form.question())
+        except Exception:  # noqa: BLE001, `_show_one` ends the stream
+            return None
+
+    async def _show_one(self, stream: Stream, before: bytes) -> None:
+        """Show one form what nobody knows yet; an administrator's function may take its time."""
+        try:
+            async with self._slots, asyncio.timeout(_ANSWER_SECONDS):
                 event = await self._event(stream)
-            except (web.HTTPError, Refusal):
-                stream.end()  # its next request is answered with the reason
-            except Exception:
-                log.exception("An open form can't be kept current")
-                stream.end()
-            else:
-                if event is not None:
-                    stream.show(event, before)
+        except TimeoutError:
+            stream.leave()
+        except (web.HTTPError, Refusal):
+            stream.end()  # its next request is answered with the reason
+        except Exception:
+            log.exception("An open form can't be kept current")
+            stream.end()
+        else:
+            if event is not None:
+                stream.show(event, before)
 
     async def _event(self, stream: Stream) -> bytes | None:
         """Return what a form shows; None if that isn't to be found out again yet."""
@@ -133,14 +170,14 @@ class Broadcast:
         event = self._events.get(question)
         if event is not None:
             return event
-        now, began = time.monotonic(), time.thread_time()
+        now, began, events = time.monotonic(), time.thread_time(), self._events
         if now < stream.rests_until:
             self._note()
             return None
         answer = await stream.form.answer()
         event = b"data: " + json.dumps(answer.found).encode() + b"\n\n"
         if answer.for_all and question is not stream.form:
-            self._events[question] = event
+            events[question] = event  # of the look that asked
         else:
             took = (time.thread_time() - began) * len(self._streams) / _ALONE_SHARE
             stream.rests_until = now + min(_ALONE_MOST, took)
@@ -154,12 +191,15 @@ class Broadcast:
                 await turn.end_if_long()
                 stream.tend()
                 if stream.is_to_renew():
-                    await self._renew(stream, stream.form)
+                    task = asyncio.create_task(self._renew(stream, stream.form))
+                    self._renewals.add(task)
+                    task.add_done_callback(self._renewals.discard)
 
     async def _renew(self, stream: Stream, form: OpenForm) -> None:
         try:
-            async with asyncio.timeout(_RENEWAL_SECONDS):
-                await form.renew()
+            async with self._renewing, asyncio.timeout(_RENEWAL_SECONDS):
+                if not stream.ended.done():
+                    await form.renew()
         except TimeoutError:
             return
         except (web.HTTPError, Refusal):

@@ -4,8 +4,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-MOST_OF_ONE = 8
-"""Streams for one client. A browser opens fewer: six connections to a host (HTTP/1.1)."""
+MOST_OF_ONE = 4
+"""Streams for one client. Over HTTP/1.1 a browser has six connections to a host for all its
+windows: some must stay free for pages and questions."""
 MOST = 5_000
 """Streams in all. Each takes about 60 kB of the hub's memory."""
 

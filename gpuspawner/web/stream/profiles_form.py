@@ -59,14 +59,16 @@ class ProfilesForm:
             return self
         places = self._from(self._base)
         alike = self._spec, places, self._base.queue
-        return self._language, id(self._listed), alike, self._allowed.token()
+        return self._language, self._listed, alike, self._allowed.token()
 
     async def answer(self) -> Answer:
         """As `OpenForm.answer`."""
         language.set_locale(self._language)
         looking = self._source.look_at(self._listed, self._allowed.entitlement)
         found: JSON = {"profiles": await self._source.states_of(self._listed, looking)}
-        return Answer(found, looking.holds_for_others)
+        # A start may have loaded a profile into the spawner since the question.
+        is_asked = await looking.base() == self._base
+        return Answer(found, looking.holds_for_others and is_asked)
 
     async def _sample(self) -> None:
         """Find out what the owner's pod of the default profile has of its own."""

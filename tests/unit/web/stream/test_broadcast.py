@@ -15,7 +15,7 @@ from gpuspawner.spawn.refusal import misconfigured
 from gpuspawner.web.stream import broadcast, rhythm
 from gpuspawner.web.stream.broadcast import Broadcast
 from gpuspawner.web.stream.open_form import Answer
-from gpuspawner.web.stream.stream import AGAIN, Stream
+from gpuspawner.web.stream.stream import AGAIN, FULL, Stream
 from tests.unit.preflight.worlds import StillView
 
 MOMENT = 0.02
@@ -218,6 +218,59 @@ async def test_a_form_whose_time_is_over_is_asked_to_come_again(
     hub, client = Hub(), Client(Form(""), lasts=MOMENT)
     async with hub.following(client):
         assert await client.stream.ended == AGAIN
+
+
+class Hanging(Form):
+    async def answer(self) -> Answer:
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError("never")
+
+
+class Cancelled(Form):
+    async def answer(self) -> Answer:
+        raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize("kind", [Hanging, Cancelled])
+async def test_an_answer_that_never_comes_keeps_no_other_form_waiting(kind: type[Form]) -> None:
+    hub, good, bad = Hub(), Client(Form("")), Client(kind("other"))
+    async with hub.following(bad, good):
+        await good.until("0")
+        Form.shows[""] = 1
+        hub.view.wake()
+        await good.until("0", "1")
+        bad.stream.lose()
+        Form.shows[""] = 2
+        hub.view.wake()
+        await good.until("0", "1", "2")
+    assert not hub.broadcast._answering
+
+
+async def test_a_form_whose_answer_takes_too_long_asks_by_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(broadcast, "_ANSWER_SECONDS", MOMENT)
+    hub, slow = Hub(), Client(Hanging(""))
+    async with hub.following(slow):
+        assert await slow.stream.ended == FULL
+
+
+class SlowlyRenewed(Form):
+    may_change = True
+
+    async def renew(self) -> None:
+        await asyncio.get_running_loop().create_future()
+
+
+async def test_administrators_functions_that_hang_keep_no_stream_beyond_its_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(broadcast, "_TEND_SECONDS", MOMENT)
+    monkeypatch.setattr("gpuspawner.web.stream.stream.RENEW_SECONDS", 0.0)
+    hub, slow = Hub(), [Client(SlowlyRenewed("")) for _ in range(10)]
+    short = Client(Form(""), lasts=5 * MOMENT)
+    async with hub.following(*slow, short):
+        assert await asyncio.wait_for(short.stream.ended, 4) == AGAIN
 
 
 async def test_a_client_that_does_not_read_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -218,3 +218,32 @@ async def test_nothing_of_policies_is_read_again_as_long_as_nothing_changes(
 
     assert allowed.token() is token
     assert allowed.entitlement is entitlement
+
+
+async def test_lists_of_functions_are_never_taken_for_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each owner's function returns a list of its own; the lists of closed forms are freed."""
+    hub, questions = hub_with(monkeypatch, TWO_GPUS), []
+    for number in range(100):
+        own = [{**CPU, "display_name": f"of {number}"}, GPU_PROFILE]
+        form = await form_of(hub.spawner(profile_list=lambda _, own=own: own), f"user-{number}")
+        questions.append(form.question())
+
+    assert len(set(questions)) == 100
+
+
+async def test_what_a_start_loads_into_a_spawner_is_not_shown_to_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hub = hub_with(monkeypatch, TWO_GPUS)
+    starting = hub.spawner(**PROFILES)
+    ann, bob = await form_of(starting, "ann"), await form_of(hub.spawner(**PROFILES), "bob")
+    assert ann.question() == bob.question()
+
+    starting.node_selector = {"gpu": "another"}
+
+    answers = [await form.answer() for form in (ann, bob)]
+    assert answers[0].found != answers[1].found
+    assert not answers[0].for_all
+    assert answers[1].for_all
