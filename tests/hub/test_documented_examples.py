@@ -67,13 +67,16 @@ def test_the_examples_ask_for_the_availability_a_decision_and_the_line(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
-    states, decision, line = examples("reference/http.md", "bash")
+    states, stream, decision, line = examples("reference/http.md", "bash")
     with start_gpu_hub(T4) as hub:
         [t4, none] = json.loads(run("bash", states, hub, "alice").stdout)["accelerators"]
+        followed = run("bash", stream.replace("curl", "curl --max-time 3"), hub, "alice").stdout
         asked = json.loads(run("bash", decision, hub, "alice").stdout)
         waiting = json.loads(run("bash", line, hub, "alice").stdout)
 
         assert set(t4) == set(none)
+        [data] = [it for it in followed.splitlines() if it.startswith("data: ")]
+        assert json.loads(data.removeprefix("data: "))["accelerators"] == [t4, none]
         assert (t4["accelerator"], t4["gpus"]["total"]) == ("t4", 1)
         assert (asked["decision"], asked["reason"]) == ("refuse", "impossible")
         assert asked["alternatives"][0]["label"] == "Start with 1 × Tesla T4"
