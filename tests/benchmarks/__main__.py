@@ -14,6 +14,7 @@ PARTS = (
     "startup",
     "stalls",
     "form",
+    "open_forms",
     "policies",
     "line",
     "looks",
