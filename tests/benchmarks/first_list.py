@@ -13,8 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from localcluster import LocalCluster, Pods, bulk
+from localcluster import LocalCluster, Pods
 from tests.benchmarks import events, readers
+from tests.benchmarks.filled import fill
 from tests.benchmarks.running_pods import objects
 
 SIZE = (5_000, 150_000)
@@ -91,13 +92,7 @@ def main() -> None:
         LocalCluster(Path(folder) / "cluster", pods=Pods.LEAVE, controllers=()) as cluster,
     ):
         began = time.monotonic()
-        # Without the API server, which would process every change.
-        cluster.plane.stop_apiserver()
-        bulk.put(cluster.plane.etcd_url, objects(nodes, pods), nodes + pods)
-        cluster.plane.start_apiserver()
-        for process in cluster.plane.processes():
-            if process.name == "kube-scheduler":  # it would read the whole cluster too
-                process.stop()
+        fill(cluster, objects(nodes, pods), nodes + pods)
         seconds = time.monotonic() - began
         print(f"{nodes} nodes and {pods} pods, put in {seconds:.0f} s\n", flush=True)
         _print_lists(cluster.kubeconfig)

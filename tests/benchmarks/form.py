@@ -19,6 +19,7 @@ from pathlib import Path
 
 from localcluster import LocalCluster, Pods, bulk
 from tests.benchmarks.clusters import MODELS
+from tests.benchmarks.filled import stop_scheduler
 from tests.benchmarks.running_pods import objects
 from tests.hub.people import Person
 from tests.hub.running import RunningHub, running_hub
@@ -109,9 +110,7 @@ def main() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         cluster = LocalCluster(folder / "cluster", pods=Pods.LEAVE, controllers=())
         stack.enter_context(cluster)
-        for process in cluster.plane.processes():
-            if process.name == "kube-scheduler":  # it would read the whole cluster too
-                process.stop()
+        stop_scheduler(cluster)
         bulk.put(cluster.plane.etcd_url, objects(nodes, pods), nodes + pods)
         print(f"{nodes} nodes, {pods} pods", flush=True)
         _compare(folder / "accelerators", cluster, STOCK, OURS)

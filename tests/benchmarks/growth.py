@@ -25,7 +25,7 @@ from gpuspawner.cluster.kinds import NODES, PODS
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.objects import convert
 from gpuspawner.scheduling import ClusterState
-from localcluster import LocalCluster, Pods, bulk
+from localcluster import LocalCluster, Pods
 from tests.benchmarks.clusters import (
     HOME,
     OTHER_KINDS,
@@ -36,6 +36,7 @@ from tests.benchmarks.clusters import (
     worst_request,
 )
 from tests.benchmarks.evaluation import churn, first_time, measure, resident, whole_answer
+from tests.benchmarks.filled import fill
 from tests.benchmarks.growth_plot import draw
 from tests.benchmarks.readers import loading, transfer
 
@@ -158,12 +159,7 @@ def measured(nodes: int) -> Costs:
         tempfile.TemporaryDirectory() as folder,
         LocalCluster(Path(folder) / "cluster", pods=Pods.LEAVE, controllers=()) as cluster,
     ):
-        cluster.plane.stop_apiserver()  # it would process every change
-        bulk.put(cluster.plane.etcd_url, objects(nodes), nodes * (1 + PODS_EACH))
-        cluster.plane.start_apiserver()
-        for process in cluster.plane.processes():
-            if process.name == "kube-scheduler":  # it would read the whole cluster too
-                process.stop()
+        fill(cluster, objects(nodes), nodes * (1 + PODS_EACH))
         command = [sys.executable, "-m", __spec__.name, "--read", cluster.kubeconfig, str(nodes)]
         done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     return msgspec.json.decode(done.stdout, type=dict[str, Cost])

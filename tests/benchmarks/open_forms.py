@@ -30,6 +30,7 @@ from urllib.parse import urlsplit
 from gpuspawner.web.stream.stream import LIFE_SECONDS
 from localcluster import LocalCluster, Pods, bulk
 from tests.benchmarks.clusters import MODELS
+from tests.benchmarks.filled import stop_scheduler
 from tests.benchmarks.running_pods import objects
 from tests.hub.running import API_TOKEN, RunningHub, running_hub
 
@@ -331,9 +332,7 @@ def main() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         cluster = LocalCluster(folder / "cluster", pods=Pods.LEAVE, controllers=())
         stack.enter_context(cluster)
-        for process in cluster.plane.processes():
-            if process.name == "kube-scheduler":  # it would read the whole cluster too
-                process.stop()
+        stop_scheduler(cluster)
         bulk.put(cluster.plane.etcd_url, objects(nodes, pods), nodes + pods)
         print(f"{forms} forms, {nodes} nodes, {pods} pods", flush=True)
         (folder / "hub").mkdir()

@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 import requests
 
 from localcluster import LocalCluster, Pods, bulk
+from tests.benchmarks.filled import fill
 from tests.benchmarks.first_list import SIZE
 from tests.benchmarks.running_pods import objects, whole_pod
 from tests.hub.running import RunningHub, running_hub
@@ -184,13 +185,7 @@ def main() -> None:
         tempfile.TemporaryDirectory() as name,
         LocalCluster(Path(name) / "cluster", pods=Pods.LEAVE, controllers=()) as cluster,
     ):
-        # Without the API server, which would process every change.
-        cluster.plane.stop_apiserver()
-        bulk.put(cluster.plane.etcd_url, objects(nodes, pods), nodes + pods)
-        cluster.plane.start_apiserver()
-        for process in cluster.plane.processes():
-            if process.name == "kube-scheduler":  # it would read the whole cluster too
-                process.stop()
+        fill(cluster, objects(nodes, pods), nodes + pods)
         print(f"{nodes} nodes and {pods} pods\n", flush=True)
         measure(Path(name), cluster.kubeconfig, cluster.plane.etcd_url, nodes)
 
