@@ -42,7 +42,7 @@ class Reflector:
 
     Args:
         kind: What it keeps.
-        state: Where it writes.
+        state: The state that it writes.
         notify: Called after every change of the state or of its freshness.
         background: Shared with other reflectors, so that together they hold the event loop no
             longer than one.

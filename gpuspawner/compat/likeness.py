@@ -21,7 +21,7 @@ _READING = ("get_pod_manifest", "get_pvc_manifest", "_build_pod_labels", "_build
 """The methods whose traits make a pod, and the claim of its home directory."""
 _MAKING = (*_READING, "_expand_all", "_expand_user_properties", "_sorted_dict_values")
 _ALSO = ("namespace", "slug_scheme", "storage_pvc_ensure", "kueue_queue", "kueue_priority_class")
-"""More traits that matter: they say where the pod goes, how it is named, and what waits for it."""
+"""More traits that decide: the namespace, the names, the claim, and the queue of the pod."""
 
 _NO_SCHEDULER_READS = frozenset(
     (

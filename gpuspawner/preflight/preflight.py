@@ -137,7 +137,7 @@ class Preflight:
         return pod is None or self._verdicts.depends_on_labels(pod)
 
     def places(self, proposal: Proposal) -> bytes:
-        """Return from where the pod's volumes can be reached; empty if the pod can't be read."""
+        """As `Verdicts.places`; empty if the pod can't be read."""
         subject = proposal.subject
         return self._verdicts.places(subject) if isinstance(subject, Subject) else b""
 

@@ -127,8 +127,9 @@ class Verdicts:
         return self._repelling or not is_simple(pod)
 
     def places(self, subject: Subject) -> bytes:
-        """Return from where a new node can reach the pod's volumes; equal for most users' homes.
+        """Return a key of the places where a new node reaches the pod's volumes.
 
+        Most users' homes have the same key.
         It changes only with `ClusterState.lasting_version`.
         """
         return _encode(self._all_places(subject))

@@ -151,19 +151,13 @@ class Accelerators(Source):
         spawner = self.spawner
         return Proposal(spawner.namespace, spawner.pod_name, pod, grant, home_of(spawner))
 
-    async def survey(self) -> tuple[PodBuilder, tuple[Availability, ...]]:
-        """Return the builder and each accelerator's availability to this server's owner."""
-        return await self._survey(await self.policing.entitlement())
-
-    async def _survey(
-        self, entitlement: Entitlement
-    ) -> tuple[PodBuilder, tuple[Availability, ...]]:
-        return self.survey_of(entitlement, await self.stock_pod())
-
-    def survey_of(
+    def survey(
         self, entitlement: Entitlement, stock: Manifest | None
     ) -> tuple[PodBuilder, tuple[Availability, ...]]:
-        """As `survey`, with a pod that `stock_pod` has returned; `what_decides` of it is enough."""
+        """Return the builder and each accelerator's availability to this server's owner.
+
+        *stock* is what `stock_pod` has returned; `what_decides` of it is enough.
+        """
         builder = self._builder(entitlement, stock)
         return builder, self._to_owner(self._surveyed(builder), entitlement)
 
@@ -172,7 +166,7 @@ class Accelerators(Source):
         return self.runtime.surveys.survey(health, builder.offers, builder.stock, builder.rules)
 
     async def _survey_for_form(self, entitlement: Entitlement) -> tuple[Availability, ...]:
-        """As `survey`, without making a pod if one that is alike has been surveyed."""
+        """Return each accelerator's availability, without making a pod if a like one is known."""
         alike, surveys = likeness(self.spawner), self.runtime.surveys
         if alike is None or not isinstance(self.runtime.view.health(), Live):
             return self._surveyed(self._builder(entitlement, await self.stock_pod()))

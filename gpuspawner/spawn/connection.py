@@ -66,7 +66,7 @@ async def start_reflector(
     """
     before = stock.reflector(kind)
     try:  # each start asks; only the first one makes a reflector
-        if kind == "pods" and not (_works(before) and not kwargs.get("replace")):
+        if kind == "pods" and (kwargs.get("replace") or not _works(before)):
             reflector_class = telling(reflector_class, gone)
         return await asyncio.shield(stock.start_reflector(kind, reflector_class, **kwargs))
     except Exception:

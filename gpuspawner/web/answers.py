@@ -32,7 +32,7 @@ async def states(accelerators: Accelerators) -> JSON:
 def states_of(accelerators: Accelerators, entitlement: Entitlement, stock: Manifest | None) -> JSON:
     """As `states`, for what policies leave and for KubeSpawner's pod, both known already."""
     state = accelerators.runtime.view.state
-    builder, rows = accelerators.survey_of(entitlement, stock)
+    builder, rows = accelerators.survey(entitlement, stock)
     trials = Trials(builder.offers, builder.stock, builder.rules) if builder.stock else None
     return {"accelerators": [_row(row, state, trials) for row in rows]}
 

@@ -172,7 +172,8 @@ class Broadcast:
             return event
         now, began, events = time.monotonic(), time.thread_time(), self._events
         if now < stream.rests_until:
-            self._note()
+            self._rhythm.wish(stream.rests_until)
+            self._woken.set()
             return None
         answer = await stream.form.answer()
         event = b"data: " + json.dumps(answer.found).encode() + b"\n\n"

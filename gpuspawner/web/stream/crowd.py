@@ -8,7 +8,7 @@ MOST_OF_ONE = 4
 """Streams for one client. Over HTTP/1.1 a browser has six connections to a host for all its
 windows: some must stay free for pages and questions."""
 MOST = 5_000
-"""Streams in all. Each takes about 60 kB of the hub's memory."""
+"""Streams in all. Each takes about 35 kB of the hub's memory."""
 
 
 class TooManyStreamsError(Exception):

@@ -1,5 +1,6 @@
 """When the hub looks at the cluster for open forms: at once after a quiet time, then seldom."""
 
+import math
 import time
 
 from gpuspawner.token_bucket import Clock
@@ -20,6 +21,7 @@ class Rhythm:
         self._clock = clock
         self._rested_at = self._again_at = clock()
         self._is_noted = False
+        self._wished_at = math.inf
 
     def note(self) -> bool:
         """Note a change; return whether it is the first one since the last look."""
@@ -29,6 +31,11 @@ class Rhythm:
     def begin(self) -> None:
         """Note that a look begins: it sees all changes until now."""
         self._is_noted = False
+        self._wished_at = math.inf
+
+    def wish(self, at: float) -> None:
+        """Ask for a look at a time of the clock, if none comes before."""
+        self._wished_at = min(self._wished_at, at)
 
     def end(self, seconds: float) -> None:
         """Note that a look has ended, which took so much processor time."""
@@ -38,5 +45,6 @@ class Rhythm:
 
     def due(self) -> float:
         """Return in how many seconds the next look is due; 0 for now."""
-        at = self._rested_at if self._is_noted else self._again_at
+        wished = max(self._rested_at, self._wished_at)
+        at = self._rested_at if self._is_noted else min(self._again_at, wished)
         return max(0.0, at - self._clock())

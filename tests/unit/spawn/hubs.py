@@ -14,7 +14,7 @@ from traitlets.config import Config
 from gpuspawner import GPUSpawner, runtime
 from gpuspawner.admission.dry_run import Answer, DryRun
 from gpuspawner.admission.dry_runs import DryRuns
-from gpuspawner.availability import Surveys
+from gpuspawner.availability import Availability, Surveys
 from gpuspawner.cluster.client import Client
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.preflight.admitted import AdmittedPreflight
@@ -22,6 +22,7 @@ from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.runtime import Runtime
 from gpuspawner.scaling.pools import Pools
 from gpuspawner.settings import Settings
+from gpuspawner.spawn.accelerators import Accelerators
 from tests.unit.preflight.worlds import StillView
 
 A100 = {"display_name": "A100", "node_selector": {"gpu": "a100"}, "counts": [1, 2]}
@@ -109,3 +110,9 @@ class StillHub:
 def _of_its_hub(settings: Any) -> Runtime:
     hub: StillHub = settings.hub
     return hub.runtime(settings)
+
+
+async def rows_of(accelerators: Accelerators) -> tuple[Availability, ...]:
+    """Return each accelerator's availability to a server's owner, as an open form asks for it."""
+    entitlement = await accelerators.policing.entitlement()
+    return accelerators.survey(entitlement, await accelerators.stock_pod())[1]

@@ -10,11 +10,12 @@ from gpuspawner.cluster.health import Stale
 from gpuspawner.spawn.preview import preview
 from tests.unit.policy.pods import GPU, container, plain, read, server_pod
 from tests.unit.spawn.courses import Course
+from tests.unit.spawn.hubs import rows_of
 
 
 async def surveyed(spawner: Any) -> dict[str, tuple[str, int | None]]:
     """Return the state and what is left of each accelerator, as the form shows it."""
-    _, rows = await spawner.gates.sources.accelerators.survey()
+    rows = await rows_of(spawner.gates.sources.accelerators)
     keys = [row.accelerator.key if row.accelerator else "" for row in rows]
     return {key: (row.state.value, row.left) for key, row in zip(keys, rows, strict=True)}
 
@@ -58,7 +59,7 @@ async def test_a_server_that_does_not_exist_yet_has_what_policies_leave_to_its_n
 ) -> None:
     spawner = course.spawner({"default": {"servers": [""], "accelerators": []}})
     accelerators = spawner.gates.sources.accelerators
-    _, rows = await accelerators.of("train").survey()
+    rows = await rows_of(accelerators.of("train"))
 
     found, _ = await preview(accelerators, {}, "train")
     of_default, _ = await preview(accelerators, {}, "")
@@ -78,7 +79,7 @@ async def test_the_default_server_counts_for_a_server_that_does_not_exist_yet(
     )
     accelerators = spawner.gates.sources.accelerators
 
-    _, own = await accelerators.survey()
-    _, others = await accelerators.of("train").survey()
+    own = await rows_of(accelerators)
+    others = await rows_of(accelerators.of("train"))
 
     assert (own[0].state.value, others[0].state.value) == ("free", "limited")

@@ -12,7 +12,7 @@ from gpuspawner.cluster.health import Stale
 from gpuspawner.spawn.accelerators import Accelerators
 from tests.unit.preflight.worlds import node, pod
 from tests.unit.spawn.courses import NODES, OFFERS, Course
-from tests.unit.spawn.hubs import A100, StillHub
+from tests.unit.spawn.hubs import A100, StillHub, rows_of
 
 HubWith = Callable[..., StillHub]
 
@@ -131,7 +131,7 @@ async def test_what_policies_withhold_is_missing_at_once(course: Course) -> None
     current = {"t4-alone": {"accelerators": ["t4"]}}
 
     assert 'data-accelerator="v100"' not in await accelerators.form()
-    _, rows = await accelerators.survey()
+    rows = await rows_of(accelerators)
     assert [it.accelerator.key for it in rows if it.accelerator] == ["t4"]
 
 

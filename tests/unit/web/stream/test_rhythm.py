@@ -86,3 +86,23 @@ def test_without_a_change_there_is_a_look_now_and_then() -> None:
     assert rhythm.due() == AT_LEAST_EVERY
     clock.now = AT_LEAST_EVERY
     assert rhythm.due() == 0
+
+
+def test_a_wished_look_comes_at_its_time_and_once() -> None:
+    clock, rhythm = looked()
+    rhythm.wish(3)
+    rhythm.wish(2)
+
+    assert rhythm.due() == 2
+    clock.now = 2
+    assert rhythm.due() == 0
+    rhythm.begin()
+    rhythm.end(0)
+    assert rhythm.due() == AT_LEAST_EVERY
+
+
+def test_a_wished_look_waits_for_the_end_of_the_rest() -> None:
+    _, rhythm = looked()
+    rhythm.wish(0)
+
+    assert rhythm.due() == LEAST_REST
