@@ -15,6 +15,9 @@ from gpuspawner.kube.objects import AnyObject, Undecodable, decode
 
 log = logging.getLogger(__name__)
 
+_REST_SECONDS = 60.0
+"""How long a watch goes on without a pod that waits."""
+
 
 class Heard:
     """The events of one pod, by its unique id; an older pod of its name has had others.
@@ -47,7 +50,10 @@ class Heard:
 
 
 class PodEvents:
-    """Watches the events of a namespace while a pod in it waits.
+    """Watches the events of a namespace while a pod in it waits, and a while longer.
+
+    A list, a watch and their connection cost as much as a whole small start; often, the next start
+    comes soon.
 
     Args:
         notify: Called after every event of a pod that waits.
@@ -70,6 +76,7 @@ class PodEvents:
         self._heard: dict[str, dict[str, list[Heard]]] = {}
         self._watches: dict[str, asyncio.Task[None]] = {}
         self._is_heard: dict[str, bool] = {}
+        self._ends: dict[str, asyncio.TimerHandle] = {}
 
     @contextmanager
     def of(self, namespace: str, name: str) -> Iterator[Heard]:
@@ -80,9 +87,7 @@ class PodEvents:
             heard.put(event)
         all_of_pod.append(heard)
         heard.is_heard = self._is_heard.get(namespace, True)
-        if namespace not in self._watches:
-            watch = asyncio.get_running_loop().create_task(self._watch(namespace))
-            self._watches[namespace] = watch
+        self._watch_on(namespace)
         try:
             yield heard
         finally:
@@ -90,9 +95,23 @@ class PodEvents:
             if not all_of_pod and pods.get(name) is all_of_pod:
                 del pods[name]
             if not pods and self._heard.get(namespace) is pods:
-                del self._heard[namespace]
-                self._is_heard.pop(namespace, None)
-                self._watches.pop(namespace).cancel()
+                loop = asyncio.get_running_loop()
+                self._ends[namespace] = loop.call_later(_REST_SECONDS, self._end, namespace)
+
+    def _watch_on(self, namespace: str) -> None:
+        """Begin to watch a namespace, or go on."""
+        if end := self._ends.pop(namespace, None):
+            end.cancel()
+        if namespace not in self._watches:
+            watch = asyncio.get_running_loop().create_task(self._watch(namespace))
+            self._watches[namespace] = watch
+
+    def _end(self, namespace: str) -> None:
+        """Forget a namespace in which no pod waits."""
+        self._ends.pop(namespace).cancel()
+        del self._heard[namespace]
+        self._is_heard.pop(namespace, None)
+        self._watches.pop(namespace).cancel()
 
     async def _watch(self, namespace: str) -> None:
         """Hear events until cancelled; an error of ours must not look like silence."""
@@ -107,7 +126,9 @@ class PodEvents:
             await asyncio.sleep(self._backoff.last_retry)
 
     async def close(self) -> None:
-        """Close the connections, which the watches of all starts share."""
+        """End the watches that rest, and close the connections, which all of them share."""
+        for namespace in tuple(self._ends):
+            self._end(namespace)
         with suppress(Exception):
             await self._client.close()
 

@@ -40,7 +40,8 @@ class Counted:
 
 @pytest.fixture(autouse=True)
 async def closed(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    """Close the connections of all events of a test."""
+    """Close the connections of all events of a test, and let no watch rest before its server."""
+    monkeypatch.setattr(pod_events, "_REST_SECONDS", 0)
     made: list[PodEvents] = []
     make = PodEvents.__init__
 
@@ -121,15 +122,43 @@ async def test_an_event_that_a_new_list_repeats_is_kept_once() -> None:
             assert heard.take("u") == [event(version="2")]
 
 
-async def test_namespaces_in_which_nobody_waits_any_more_are_forgotten() -> None:
+async def test_namespaces_in_which_nobody_waits_any_more_are_forgotten_after_a_while() -> None:
     server = ScriptedServer()
     async with server.serving():
         events = PodEvents(server.configuration, FAST, lambda: None, Contact())
         for number in range(3):
             with events.of(f"user-{number}", "a"), events.of(f"user-{number}", "b"):
                 pass
+        await asyncio.wait(tuple(events._watches.values()), timeout=PATIENCE)
 
         assert (events._heard, events._watches, events._is_heard) == ({}, {}, {})
+
+
+async def test_the_next_start_goes_on_with_the_watch_of_the_last_one() -> None:
+    server = ScriptedServer()
+    async with server.serving():
+        events = PodEvents(server.configuration, FAST, lambda: None, Contact())
+        with events.of("jhub", "a"):
+            first = events._watches["jhub"]
+        with events.of("jhub", "b") as heard:
+            events.hear(event("b"))
+
+            assert events._watches["jhub"] is first
+            assert not events._ends
+            assert heard.take("u") == [event("b")]
+
+
+async def test_a_view_that_ends_leaves_no_watch_that_rests() -> None:
+    server = ScriptedServer()
+    async with server.serving():
+        events = PodEvents(server.configuration, FAST, lambda: None, Contact())
+        with events.of("jhub", "a"):
+            watch = events._watches["jhub"]
+        await events.close()
+        with pytest.raises(asyncio.CancelledError):
+            await watch
+
+        assert (events._heard, events._watches, events._ends) == ({}, {}, {})
 
 
 async def test_a_hub_that_may_not_read_events_knows_it() -> None:
