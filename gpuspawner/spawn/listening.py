@@ -12,7 +12,9 @@ from gpuspawner.launch.limits import Phase, late
 from gpuspawner.launch.trouble import Trouble
 from gpuspawner.spawn.launching import refused
 
-_AGAIN_SECONDS = 0.2
+# A small server listens some 50 ms after its container runs, and the hub's page waits for it.
+_FIRST_SECONDS, _LONGEST_SECONDS = 0.02, 0.2
+_GROWTH = 1.5
 _CONNECT_SECONDS = 5.0
 
 
@@ -32,10 +34,12 @@ async def until_it_listens(
     address = _address(url)
     if address is None:
         return
+    pause = _FIRST_SECONDS
     try:
         async with asyncio.timeout(patience):
-            while not await _accepts(*address):  # noqa: ASYNC110, nothing tells when it does
-                await asyncio.sleep(_AGAIN_SECONDS)
+            while not await _accepts(*address):
+                await asyncio.sleep(pause)
+                pause = min(pause * _GROWTH, _LONGEST_SECONDS)
     except TimeoutError:
         raise refused(late(troubles(), Phase.ANSWERED)) from None
 
