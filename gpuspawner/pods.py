@@ -5,6 +5,8 @@ use the classes of kubernetes_asyncio.
 """
 
 import re
+from collections.abc import Mapping
+from functools import cache
 from typing import Any, cast
 
 from kubernetes_asyncio import client
@@ -47,18 +49,25 @@ def model(pod: Manifest) -> Any:
 
 
 def _model(value: Any, kind: str) -> Any:
-    if of := _LIST.fullmatch(kind):
-        return [_model(item, of[1]) for item in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        of = _LIST.fullmatch(kind)
+        return [_model(item, of[1]) for item in value] if of else value
+    if not isinstance(value, dict):
+        return value
     if of := _DICT.fullmatch(kind):
-        if not isinstance(value, dict):
-            return value
         return {name: _model(item, of[1]) for name, item in value.items()}
     cls = getattr(client, kind, None)
-    if cls is None or not isinstance(value, dict):
+    if cls is None:
         return value
-    attributes = {written: name for name, written in cls.attribute_map.items()}
+    attributes = _attributes(cls)
     if not value.keys() <= attributes.keys():
         return value
     fields = {attributes[name]: item for name, item in value.items()}
     converted = {name: _model(item, cls.openapi_types[name]) for name, item in fields.items()}
     return cls(local_vars_configuration=_UNCHECKED, **converted)
+
+
+@cache
+def _attributes(cls: Any) -> Mapping[str, str]:
+    """Return the names of a class's attributes, by the names that the API writes."""
+    return {written: name for name, written in cls.attribute_map.items()}

@@ -7,6 +7,7 @@ facts arrive, and keeps all their texts.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.moments import moment
@@ -68,13 +69,19 @@ class _Look:
     events: list[Event]
     bound: Mapping[str, str]
     containers: dict[str, Container] = field(init=False)
-    reached: dict[Place, datetime | None] = field(init=False)
-    claims: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
         self.containers = {it.name: it for it in containers(self.pod)}
-        self.reached = {it.place: it.since for it in stages(self.pod, self.events)}
-        self.claims = {
+
+    # Most pods have no troubles that these matter to.
+
+    @cached_property
+    def reached(self) -> dict[Place, datetime | None]:
+        return {it.place: it.since for it in stages(self.pod, self.events)}
+
+    @cached_property
+    def claims(self) -> dict[str, str]:
+        return {
             it.name: it.persistent_volume_claim.claim_name
             for it in self.pod.spec.volumes or ()
             if it.persistent_volume_claim

@@ -42,10 +42,9 @@ class AcceleratorChoice(Choice):
     preflight: AdmittedPreflight = field(repr=False)
     policing: Policing = field(repr=False)
 
-    def complete(self, pod: Any) -> Any:
+    def complete(self, pod: Manifest) -> Manifest:
         """As `Choice.complete`."""
-        builder = replace(self.builder, stock=pods.plain(pod))
-        return pods.model(_built(builder, self.proposal.grant))
+        return _built(replace(self.builder, stock=pod), self.proposal.grant)
 
     async def explain(self, refusal: Refuse, admission: Admission) -> tuple[Message, OnForm]:
         """As `Choice.explain`."""

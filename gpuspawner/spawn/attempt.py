@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from gpuspawner import messages, pods
+from gpuspawner.kube.objects import Manifest
 from gpuspawner.manifest.elsewhere import off
 from gpuspawner.manifest.last_words import with_last_words
 from gpuspawner.manifest.lifetime import mark
@@ -52,13 +53,13 @@ class Attempt:
     ends: float = math.inf
     starting: float = 0.0
 
-    def complete(self, pod: Any, change: Callable[[dict[str, Any]], Any] = dict) -> Any:
+    def complete(self, pod: Any, change: Callable[[Manifest], Manifest] = dict) -> Any:
         """Write into KubeSpawner's pod what was granted, and then *change* it.
 
         Raises:
             Refusal: The grant contradicts KubeSpawner's configuration.
         """
-        completed = pods.plain(self.choice.complete(pod))
+        completed = self.choice.complete(pods.plain(pod))
         if self.choice.kept_off:
             completed = off(completed, self.choice.kept_off)
         made = with_last_words(change(completed))

@@ -1,22 +1,22 @@
 """Lets a server start only if its container sees the GPUs that it was granted."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from gpuspawner.kube.objects import Manifest
 from gpuspawner.manifest.gpu_check import gpus, with_gpu_check
 from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.spawn.host import Host
 
 
-def checked(spawner: Host, runtime: Runtime, pod: dict[str, Any]) -> dict[str, Any]:
+def checked(spawner: Host, runtime: Runtime, pod: Manifest) -> Manifest:
     """Return a pod with the check, if ``GPUSpawner.check_gpus`` is set and it has NVIDIA GPUs."""
     if not spawner.check_gpus:
         return pod
     return with_gpu_check(pod, frozenset(_shared(runtime, pod)))
 
 
-def _shared(runtime: Runtime, pod: Mapping[str, Any]) -> Iterator[str]:
+def _shared(runtime: Runtime, pod: Manifest) -> Iterator[str]:
     """Yield the resources that may count one GPU several times; all if the hub sees no nodes.
 
     GPU Feature Discovery labels a node with the shares of each GPU.

@@ -59,8 +59,8 @@ class Choice:
         """Return the same choice with a pod that exists, for which no queue is asked any more."""
         return replace(self, proposal=replace(self.proposal, is_admitted=True))
 
-    def complete(self, pod: Any) -> Any:
-        """Apply the grant to KubeSpawner's pod before it is sent.
+    def complete(self, pod: Manifest) -> Manifest:
+        """Return KubeSpawner's pod, as the API writes it, with the grant.
 
         Raises:
             Refusal: The grant contradicts KubeSpawner's configuration.
