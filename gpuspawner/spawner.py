@@ -117,6 +117,11 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
         """Run gate 1 for a query."""
         return self.gates.form.check_query(query_data)
 
+    async def run_auth_state_hook(self, auth_state: Any) -> None:
+        """Run the administrator's hook, and note it if a start begins."""
+        await super().run_auth_state_hook(auth_state)
+        self.gates.endings.begin()
+
     def run_pre_spawn_hook(self) -> Any:
         """Run gate 2, then the administrator's hook."""
         return self.gates.begin()

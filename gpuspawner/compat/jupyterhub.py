@@ -72,9 +72,24 @@ def store_state(spawner: Spawner) -> None:
     """Store a server's state now; the hub itself does so only after a start and after a stop."""
     if spawner.orm_spawner is None:
         return
-    spawner.orm_spawner.state = spawner.get_state()
+    note_state(spawner)
     if session := object_session(spawner.orm_spawner):  # as in `store_options`
         session.commit()
+
+
+def note_state(spawner: Spawner) -> None:
+    """Let the hub store a server's state with its own next commit."""
+    if spawner.orm_spawner is not None:
+        spawner.orm_spawner.state = spawner.get_state()
+
+
+def begins_start(spawner: Spawner) -> bool:
+    """Whether the hub begins a start when it calls the ``auth_state_hook``; the form has one too.
+
+    Between the hook of a start and the hub's next commit, it waits for nothing (``user.py``,
+    ``User.spawn``).
+    """
+    return bool(spawner._start_pending)
 
 
 def forget_server(spawner: Spawner) -> None:

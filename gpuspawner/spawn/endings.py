@@ -2,7 +2,7 @@
 
 The hub's database keeps it, in the state that the hub stores for each server. So it survives the
 hub, needs no room in memory, and goes when the server's row goes. The same state says that a start
-sends its pod: if a restarted hub finds that, its restart has cut the start.
+has begun: if a restarted hub finds that, its restart has cut the start.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,6 +25,8 @@ _STATE = "gpuspawner"
 """The key of our part of a server's state."""
 PLACE = "place"
 """The key of a place in line, in our part."""
+_BEGAN = "began"
+"""The key of when a start began."""
 
 
 class Endings:
@@ -35,7 +37,7 @@ class Endings:
         self._stock = stock
         self._runtime = runtime
         self._last: Ending | None = None
-        self._sent: datetime | None = None
+        self._began: datetime | None = None
         self._place: KeptPlace | None = None
         self._is_up = False
         self._is_cut = False
@@ -47,8 +49,8 @@ class Endings:
         ours: dict[str, object] = {}
         if self._last is not None:
             ours["ending"] = written(self._last)
-        if self._sent is not None:
-            ours["sent"] = self._sent.isoformat()
+        if self._began is not None:
+            ours[_BEGAN] = self._began.isoformat()
         if self._place is not None:
             ours[PLACE] = self._place.written()
         return {**state, _STATE: ours} if ours else dict(state)
@@ -58,10 +60,10 @@ class Endings:
         ours = _ours(state)
         self._last = read(ours.get("ending"))
         runs = jupyterhub.has_server(self._spawner)
-        sent = ours.get("sent")
-        if runs and isinstance(sent, str):
+        began = ours.get(_BEGAN)
+        if runs and isinstance(began, str):
             self._is_cut = True
-            self._last = Ending(Kind.HUB_RESTARTED, moment(sent) or utc_now())
+            self._last = Ending(Kind.HUB_RESTARTED, moment(began) or utc_now())
         # If there is no line any more, nobody else may have to wait for who was in it.
         place = KeptPlace.read(ours.get(PLACE)) if self._runtime.queue.is_on else None
         if runs and place is not None:
@@ -77,18 +79,25 @@ class Endings:
 
     def wait(self, place: KeptPlace) -> None:
         """Note that a start waits in line; its place is stored until the server is up."""
-        self._place = place
+        self._place, self._began = place, None  # a restarted hub goes on with it
         jupyterhub.store_state(self._spawner)
 
+    def begin(self) -> None:
+        """Note a start that begins; the hub commits this at once, with the time of the start."""
+        if jupyterhub.begins_start(self._spawner):
+            self._began = utc_now()
+            jupyterhub.note_state(self._spawner)
+
     def send(self) -> None:
-        """Note that a start is about to send its pod."""
-        self._sent = utc_now()
-        jupyterhub.store_state(self._spawner)
+        """Note that a start is about to send its pod, unless it was noted when it began."""
+        if _BEGAN not in _ours(jupyterhub.stored_state(self._spawner)):
+            self._began = utc_now()
+            jupyterhub.store_state(self._spawner)
 
     def answers(self) -> None:
         """Note that the hub takes the server as up: after its start, or after the hub's own."""
         was_noted = self._is_cut or self._place is not None
-        self._last, self._sent, self._is_up, self._is_cut = None, None, True, False
+        self._last, self._began, self._is_up, self._is_cut = None, None, True, False
         self._place = None
         self._runtime.kept_places.take(self._server)
         self._runtime.farewells.forget(self._key)
@@ -97,7 +106,7 @@ class Endings:
 
     def clear(self) -> None:
         """Note that the server has stopped, or that a start is about to begin."""
-        self._sent, self._is_up, self._is_cut = None, False, False
+        self._began, self._is_up, self._is_cut = None, False, False
         if self._runtime.kept_places.find(self._server) is None:  # else, it joins the line again
             self._place = None
 

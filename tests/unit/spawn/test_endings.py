@@ -235,6 +235,58 @@ def test_a_start_whose_pod_was_sent_is_cut_by_a_restart_of_the_hub(
     assert kind(restarted) is Kind.HUB_RESTARTED
 
 
+async def test_a_start_that_has_begun_is_cut_by_a_restart_of_the_hub(
+    make: Callable[..., GPUSpawner],
+) -> None:
+    spawner = make(runs=True)
+    spawner._start_pending = True
+    await spawner.run_auth_state_hook(None)
+
+    stop(restarted := make(runs=True))
+
+    assert kind(restarted) is Kind.HUB_RESTARTED
+
+
+async def test_a_form_begins_no_start(make: Callable[..., GPUSpawner]) -> None:
+    spawner = make(runs=False)
+
+    await spawner.run_auth_state_hook(None)
+
+    assert "gpuspawner" not in spawner.get_state()
+
+
+async def test_a_start_that_was_noted_when_it_began_needs_no_commit_to_send_its_pod(
+    make: Callable[..., GPUSpawner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spawner, commits = make(runs=True), []
+    monkeypatch.setattr("gpuspawner.compat.jupyterhub.store_state", commits.append)
+    spawner._start_pending = True
+    await spawner.run_auth_state_hook(None)
+
+    spawner.gates.endings.send()
+
+    assert not commits
+
+
+def test_a_start_that_waits_in_line_is_not_cut_until_it_sends_its_pod(
+    make: Callable[..., GPUSpawner],
+) -> None:
+    spawner = make(runs=True)
+    spawner._start_pending = True
+    place = KeptPlace(1.0, Wish.ANYWAY)
+    spawner.gates.endings.begin()
+    spawner.gates.endings.wait(place)
+    stop(restarted := make(runs=True))
+    assert kind(restarted) is None
+
+    spawner.gates.endings.begin()
+    spawner.gates.endings.wait(place)
+    spawner.gates.endings.send()
+    stop(restarted := make(runs=True))
+
+    assert kind(restarted) is Kind.HUB_RESTARTED
+
+
 def test_a_start_that_a_restarted_hub_finds_up_is_not_cut(
     make: Callable[..., GPUSpawner],
 ) -> None:
@@ -262,7 +314,7 @@ def test_a_start_that_ended_before_the_restart_is_not_cut(
 
 
 @pytest.mark.parametrize(
-    "ours", [None, 3, [], {"ending": 3}, {"ending": {"kind": "?"}, "sent": 3}, {"sent": None}]
+    "ours", [None, 3, [], {"ending": 3}, {"ending": {"kind": "?"}, "began": 3}, {"began": None}]
 )
 def test_a_state_that_nobody_can_read_tells_nothing(
     make: Callable[..., GPUSpawner], ours: object
