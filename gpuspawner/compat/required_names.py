@@ -9,7 +9,7 @@ from types import ModuleType
 
 import jupyterhub
 import kubespawner
-from jupyterhub import orm, spawner
+from jupyterhub import objects, orm, scopes, spawner
 from jupyterhub.app import JupyterHub
 from jupyterhub.handlers.base import BaseHandler
 from jupyterhub.handlers.pages import SpawnHandler
@@ -133,6 +133,17 @@ REQUIREMENTS = (
     Requirement(orm.Spawner, "started"),
     Requirement(orm.Spawner, "last_activity"),
     Requirement(orm, "user_group_map"),
+    # The check whether the caller of an open request keeps its rights; `BaseHandler` does the same.
+    Requirement(BaseHandler, "db"),
+    Requirement(BaseHandler, "hub"),
+    Requirement(BaseHandler, "cookie_max_age_days", (), BaseHandler),
+    Requirement(BaseHandler, "get_token", ("self",), BaseHandler),
+    Requirement(objects.Hub, "cookie_name", (), BaseHandler),
+    Requirement(orm.APIToken, "hashed"),
+    Requirement(orm.User, "name"),
+    Requirement(orm.User, "cookie_id", (), BaseHandler),
+    Requirement(scopes, "get_scopes_for", ("orm_object",), BaseHandler),
+    Requirement(scopes, "has_scope", ("scope", "have_scopes"), BaseHandler, ("db",)),
     Requirement(JupyterHub, "extra_handlers"),
     Requirement(JupyterHub, "tornado_application"),
     Requirement(HasTraits, "_trait_values"),

@@ -54,6 +54,7 @@ class Broadcast:
         self._answering: dict[Stream, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(_ANSWERS_AT_ONCE)
         self._renewals: set[asyncio.Task[None]] = set()
+        self._checks_fail = False
         self._renewing = asyncio.Semaphore(_RENEWALS_AT_ONCE)
         runtime.view.listen(self._note)
         runtime.accounts.usage.listen(lambda *_: self._note())
@@ -191,10 +192,23 @@ class Broadcast:
             for stream in tuple(self._streams):
                 await turn.end_if_long()
                 stream.tend()
+                if stream.is_to_check():
+                    self._check(stream)
                 if stream.is_to_renew():
                     task = asyncio.create_task(self._renew(stream, stream.form))
                     self._renewals.add(task)
                     task.add_done_callback(self._renewals.discard)
+
+    def _check(self, stream: Stream) -> None:
+        """End a stream whose client has lost its rights, or whose rights can't be read."""
+        try:
+            stream.check()
+            self._checks_fail = False
+        except Exception:
+            if not self._checks_fail:
+                log.exception("The rights of open forms can't be checked")
+            self._checks_fail = True
+            stream.end()
 
     async def _renew(self, stream: Stream, form: OpenForm) -> None:
         try:

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from jupyterhub.scopes import needs_scope
 from tornado import web
 
+from gpuspawner.compat.rights import Rights
 from gpuspawner.runtime import Runtime, running
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.web.about_a_server import AboutAServer, TooManyQuestions, counted
@@ -19,6 +20,7 @@ from gpuspawner.web.stream.crowd import Crowd, TooManyStreamsError
 from gpuspawner.web.stream.open_form import OpenForm, opened
 from gpuspawner.web.stream.stream import Stream
 
+_SCOPE = "servers"
 _broadcasts: WeakKeyDictionary[Runtime, Broadcast] = WeakKeyDictionary()
 
 
@@ -41,12 +43,13 @@ class StreamHandler(AboutAServer):
         """As the hub has it."""
         return "text/event-stream"
 
-    @needs_scope("servers")  # type: ignore[untyped-decorator, unused-ignore]
+    @needs_scope(_SCOPE)  # type: ignore[untyped-decorator, unused-ignore]
     async def get(self, user_name: str, server_name: str) -> None:
         """Send events until the client goes, or its time is over."""
         async with counted(self._questions, user_name):
             form = await self._form(user_name, server_name)
-        self._stream = stream = Stream(form, self._send, self._until())
+        rights = Rights(self, _SCOPE, user_name, server_name)
+        self._stream = stream = Stream(form, self._send, self._until(), rights.hold)
         try:
             with self._crowd.place(self._client(), stream.leave):
                 self.set_header("Cache-Control", "no-store")

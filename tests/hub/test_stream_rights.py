@@ -1,0 +1,105 @@
+"""A stream ends soon after its caller has lost the right to it, and not before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import requests
+
+from localcluster import LocalCluster
+from tests.hub.conftest import StartGPUHub
+from tests.hub.people import Person
+from tests.hub.running import RunningHub
+from tests.hub.streams import OpenForm, following, following_at
+from tests.waiting import wait_for
+
+# Often, so that the tests needn't take minutes; a stream's time isn't over before.
+CONFIGURATION = """
+from gpuspawner.web.stream import broadcast, stream
+broadcast._TEND_SECONDS, stream.CHECK_SECONDS = 0.2, 0.2
+c.GPUSpawner.accelerators = {"t4": {"display_name": "Tesla T4", "node_selector": {"gpu": "t4"}}}
+c.JupyterHub.load_groups = {"teachers": ["teacher"]}
+c.JupyterHub.load_roles = [
+    *c.JupyterHub.load_roles,
+    {"name": "teaching", "groups": ["teachers"], "scopes": ["servers"]},
+]
+"""
+
+
+@pytest.fixture(scope="module")
+def hub(start_gpu_hub: StartGPUHub, running_cluster: LocalCluster) -> Iterator[RunningHub]:  # noqa: ARG001
+    with start_gpu_hub(CONFIGURATION) as running:
+        yield running
+
+
+@pytest.fixture
+def bystander(hub: RunningHub) -> Iterator[OpenForm]:
+    """A form of somebody who keeps her rights; it is still open in the end."""
+    with following(hub.person("ann")) as form:
+        until_it_shows(form)
+        yield form
+        assert not form.is_over
+
+
+def until_it_shows(form: OpenForm) -> None:
+    form.until(lambda states: bool(states["accelerators"]))
+
+
+def status(person: Person, of: str) -> int:
+    """The status of the next request of the person's page."""
+    sent = {"Sec-Fetch-Mode": "cors", "X-XSRFToken": person.xsrf}
+    url = f"{person.hub.url}/hub/gpuspawner/stream/{of}/"
+    with person.session.get(url, headers=sent, stream=True) as answer:
+        return answer.status_code
+
+
+@pytest.mark.usefixtures("bystander")
+def test_the_stream_of_a_revoked_token_ends(hub: RunningHub) -> None:
+    bob = hub.person("bob")
+    bob.open("/hub/home")
+    asking = {"X-XSRFToken": bob.xsrf, "Sec-Fetch-Mode": "cors"}
+    tokens = f"{hub.url}/hub/api/users/bob/tokens"
+    made = bob.session.post(tokens, json={}, headers=asking).json()
+    session = requests.Session()
+    session.trust_env = False
+    headers = {"Authorization": f"token {made['token']}"}
+    url = f"{hub.url}/hub/gpuspawner/stream/bob/"
+    with following_at(url, session, headers) as form:
+        until_it_shows(form)
+        assert bob.session.delete(f"{tokens}/{made['id']}", headers=asking).ok
+        wait_for(lambda: form.is_over)
+    assert form.last == "again"
+    assert session.get(url, headers=headers).status_code == 403
+
+
+@pytest.mark.usefixtures("bystander")
+def test_the_streams_of_a_deleted_user_end_also_the_administrators(hub: RunningHub) -> None:
+    cat, admin = hub.person("cat"), hub.person("admin")
+    url = f"{hub.url}/hub/gpuspawner/stream/cat/"
+    admin.open("/hub/home")
+    headers = {"Sec-Fetch-Mode": "cors", "X-XSRFToken": admin.xsrf}
+    with following(cat) as own, following_at(url, admin.session, headers) as others:
+        until_it_shows(own)
+        until_it_shows(others)
+        hub.api("DELETE", "/users/cat")
+        wait_for(lambda: own.is_over and others.is_over)
+    assert (own.last, others.last) == ("again", "again")
+    assert status(cat, "cat") == 403
+    assert status(admin, "cat") == 404
+
+
+@pytest.mark.usefixtures("bystander")
+def test_the_stream_of_somebody_who_has_lost_a_role_ends(hub: RunningHub) -> None:
+    teacher = hub.person("teacher")
+    teacher.open("/hub/home")
+    headers = {"Sec-Fetch-Mode": "cors", "X-XSRFToken": teacher.xsrf}
+    url = f"{hub.url}/hub/gpuspawner/stream/ann/"
+    with following_at(url, teacher.session, headers) as anns, following(teacher) as own:
+        until_it_shows(anns)
+        until_it_shows(own)
+        hub.api("DELETE", "/groups/teachers/users", {"users": ["teacher"]})
+        wait_for(lambda: anns.is_over)
+        assert anns.last == "again"
+        assert status(teacher, "ann") == 404
+        assert not own.is_over
