@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import Any
+from weakref import WeakSet
 
 from jupyterhub.utils import maybe_future
 from markupsafe import Markup
@@ -90,7 +91,7 @@ class Profiles(Source):
     """The administrator's profiles, offered to one server's owner.
 
     KubeSpawner loads a profile into the spawner. If the start fails and the hub redraws the form,
-    it shows the spawner as it was before.
+    it shows the spawner as it was before, and so do forms that were open when the start began.
     """
 
     def __init__(self, spawner: Host, stock: Stock, runtime: Runtime, policing: Policing) -> None:
@@ -99,16 +100,24 @@ class Profiles(Source):
         self.runtime = runtime
         self.policing = policing
         self._unloaded: Host | None = None
+        self._others: WeakSet[Profiles] = WeakSet()
 
     def of(self, server: str) -> "Profiles":
         """Return the same for another server of the owner, which needn't exist yet."""
         other = Profiles(self._spawner, self._stock, self.runtime, self.policing.of(server))
         other._unloaded = self._unloaded
+        self._others.add(other)
         return other
 
     def begin(self) -> None:
         """As `Source.begin`."""
-        self._unloaded = self._spawner.copied()
+        self._unloaded = before = self._spawner.copied()
+        for other in self._others:
+            other.keep_showing(before)
+
+    def keep_showing(self, before: Host) -> None:
+        """Go on showing the spawner as it was before a start, even after it has succeeded."""
+        self._unloaded = self._unloaded or before
 
     def end(self, started: Future[object]) -> None:
         """As `Source.end`; the hub redraws the form only after a start that failed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -247,3 +248,23 @@ async def test_what_a_start_loads_into_a_spawner_is_not_shown_to_others(
     assert answers[0].found != answers[1].found
     assert not answers[0].for_all
     assert answers[1].for_all
+
+
+async def test_a_start_that_loads_a_profile_changes_nothing_on_forms_that_are_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spawner: Any = hub_with(monkeypatch, TWO_GPUS).spawner(**PROFILES)
+    form = await form_of(spawner)
+    before = (await form.answer()).found
+    started: asyncio.Future[object] = asyncio.Future()
+    source = spawner.gates.sources.current
+
+    source.begin()
+    spawner.user_options = {"profile": "gpu"}
+    await spawner.load_user_options()
+    assert spawner.extra_resource_limits == {"nvidia.com/gpu": "1"}
+    during = (await form.answer()).found
+    started.set_result(None)
+    source.end(started)
+
+    assert during == (await form.answer()).found == before
