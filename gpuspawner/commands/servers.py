@@ -16,9 +16,9 @@ from gpuspawner.preflight.admitted import rejected
 from gpuspawner.preflight.decision import Decision
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.quoting import one_line
+from gpuspawner.spawn.profiles.choice import ProfileChoice
 from gpuspawner.spawn.profiles.choosing import PROFILE
 from gpuspawner.spawn.profiles.profile_list import Profile
-from gpuspawner.spawn.profiles.profiles import ProfileChoice
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.source import Choice
 

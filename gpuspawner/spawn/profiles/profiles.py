@@ -4,10 +4,8 @@ import asyncio
 import inspect
 import re
 from asyncio import Future
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import islice
 from typing import Any
 from weakref import WeakSet
 
@@ -20,8 +18,6 @@ from gpuspawner.admission.dry_run import Admission
 from gpuspawner.compat import kubespawner
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.form.addresses import live
-from gpuspawner.messages import Message, OnForm, ProfileButton
-from gpuspawner.preflight.decision import Refuse
 from gpuspawner.runtime import Runtime
 from gpuspawner.spawn import drafts, stored_options
 from gpuspawner.spawn.connection import IfConnected
@@ -30,7 +26,7 @@ from gpuspawner.spawn.host import Host
 from gpuspawner.spawn.own_servers import usage
 from gpuspawner.spawn.policing import Policing
 from gpuspawner.spawn.profiles import availability, page
-from gpuspawner.spawn.profiles.availability import Other
+from gpuspawner.spawn.profiles.choice import ProfileChoice
 from gpuspawner.spawn.profiles.choosing import PROFILE, Chosen, choose, keep
 from gpuspawner.spawn.profiles.giving_up import GivingUp
 from gpuspawner.spawn.profiles.listing import Listed
@@ -43,48 +39,11 @@ from gpuspawner.spawn.profiles.looking import (
 from gpuspawner.spawn.profiles.sharing import Page, Rows
 from gpuspawner.spawn.profiles.trial import try_out
 from gpuspawner.spawn.refusal import invalid, misconfigured
-from gpuspawner.spawn.source import Choice, Source, Stored
+from gpuspawner.spawn.source import Source, Stored
 from gpuspawner.turn import Turn
 
-MOST_INSTEAD = 3
 # How long a page waits for dry runs, in seconds. States that are unknown then come by refresh.
 PATIENCE = 1.0
-# The refusal shouldn't take long, and each try asks the API server once.
-_MOST_TRIED = 12
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProfileChoice(Choice):
-    """A profile and the choices within it, which KubeSpawner itself loads into the pod."""
-
-    chosen: Chosen
-    source: "Profiles" = field(repr=False)
-    listed: Listed = field(repr=False)
-
-    @property
-    def profile(self) -> str:
-        """As `Choice.profile`."""
-        return self.chosen.slug
-
-    async def explain(self, refusal: Refuse, admission: Admission) -> tuple[Message, OnForm]:
-        """As `Choice.explain`."""
-        profile = self.chosen.profile
-        if profile is None:
-            message = messages.profile_refused(refusal, "", ())
-            return message, OnForm(message)
-        looking = await self.source.looking(self.listed)
-        deciding = await availability.deciding(profile, looking.shape)
-        choices = availability.chosen_names(self.chosen, deciding)
-        name = messages.profile_named(profile.name, *choices)
-        others = availability.others(self.chosen, deciding, self.listed.profiles)
-        fits = partial(looking.fits_instead, refusal, GivingUp(admission))
-        instead = await _instead(self.chosen, others, fits)
-        message = messages.profile_refused(refusal, name, [it.name for it in instead])
-        buttons = [ProfileButton.of(it.name, it.chosen.options) for it in instead]
-        if not buttons:
-            return message, OnForm(message)
-        above = messages.profile_refused_above_buttons(refusal, name)
-        return message, OnForm(above, profiles=tuple(buttons))
 
 
 class Profiles(Source):
@@ -155,7 +114,7 @@ class Profiles(Source):
             self._spawner.copied(), listed.complete, chosen, self.runtime.view.state.rules
         )
         options = dict(chosen.options)
-        return ProfileChoice(proposal, options, chosen=chosen, source=self, listed=offered)
+        return ProfileChoice(proposal, options, chosen=chosen, listed=offered, looking=self.looking)
 
     async def looking(self, listed: Listed) -> Looking:
         """Find out what other choices would get, for a refusal."""
@@ -319,17 +278,3 @@ class Profiles(Source):
         if isinstance(others, Chosen):
             return others
         raise invalid(others if chosen is None or isinstance(chosen, Chosen) else chosen)
-
-
-async def _instead(
-    chosen: Chosen, others: Iterable[Other], fits: Callable[[Chosen], Awaitable[bool]]
-) -> list[Other]:
-    """Return alternatives that fit now, nearest first; at most one of the same profile."""
-    found: list[Other] = []
-    for other in islice(others, _MOST_TRIED):
-        if len(found) == MOST_INSTEAD:
-            break
-        is_one_too_many = other.chosen.profile == chosen.profile and found
-        if not is_one_too_many and await fits(other.chosen):
-            found.append(other)
-    return found
