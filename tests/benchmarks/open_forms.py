@@ -29,6 +29,7 @@ from urllib.parse import urlsplit
 
 from gpuspawner.web.stream.stream import LIFE_SECONDS
 from localcluster import LocalCluster, Pods, bulk
+from tests.benchmarks.changing_pods import ChangingPods
 from tests.benchmarks.clusters import MODELS
 from tests.benchmarks.filled import stop_scheduler
 from tests.benchmarks.running_pods import objects
@@ -43,7 +44,6 @@ CHANGES_A_SECOND = 10
 SECONDS = 20.0
 """How long each row is measured."""
 SHOWN_EVERY = 4.0
-PATH = "/api/v1/namespaces/default/pods"
 CONFIGURATION = f"""
 import gpuspawner
 c.KubeSpawner.namespace = "default"
@@ -133,7 +133,7 @@ class Bench:
         self.people = people
         self._names = [f"user-{number}" for number in range(people)]
         self._address = urlsplit(hub.url)
-        self._changes = self._own = 0
+        self._pods = ChangingPods(cluster)
         self.forms: list[Form] = []
         self.answers = Counter[str]()
 
@@ -163,30 +163,30 @@ class Bench:
 
     async def measure(self, name: str, *beside: Coroutine[Any, Any, None]) -> Row:
         """Change pods, and do something else beside it; return what it has cost."""
-        before, own, began = self._counts(), self._own, time.monotonic()
-        await asyncio.gather(self._change_pods(), *beside)
+        before, own, began = self._counts(), self._pods.requests, time.monotonic()
+        await asyncio.gather(self._pods.change(SECONDS, CHANGES_A_SECOND), *beside)
         took = time.monotonic() - began
         spent = [(after - at) / took for after, at in zip(self._counts(), before, strict=True)]
         row = Row(name, *spent)
-        row.requests -= (self._own - own) / took
+        row.requests -= (self._pods.requests - own) / took
         return row
 
     async def show(self, late: list[float]) -> None:
         """Take and free a GPU in turn; note how long it took until each form had it."""
         for number in range(round(SECONDS / SHOWN_EVERY) // 2 * 2):
             began = time.monotonic()
-            await self._shown(self._let_go if number % 2 else self._hold, late)
+            await self._shown(self._pods.let_go if number % 2 else self._pods.hold, late)
             await asyncio.sleep(max(0.0, SHOWN_EVERY - (time.monotonic() - began)))
 
     async def flip(self, late: list[float]) -> None:
         """Take a GPU that everybody has chosen; each form then asks whether its choice fits."""
-        await self._shown(self._hold, late)
+        await self._shown(self._pods.hold, late)
         asked = [
             self._ask("decision", name, form.spread * random.random())
             for name, form in zip(self._names, self.forms, strict=True)
         ]
         await asyncio.gather(*asked)
-        await asyncio.to_thread(self._let_go)
+        await asyncio.to_thread(self._pods.let_go)
 
     async def _shown(self, change: Callable[[], None], late: list[float]) -> None:
         """Change what forms show, and wait until each has it."""
@@ -228,37 +228,6 @@ class Bench:
             f"Authorization: token {API_TOKEN}\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(body)}\r\n\r\n"
         ).encode() + body
-
-    async def _change_pods(self) -> None:
-        """Create and delete pods that no form shows, at a steady pace."""
-        began = time.monotonic()
-        for number in range(round(SECONDS * CHANGES_A_SECOND)):
-            await asyncio.to_thread(self._change_one)
-            await asyncio.sleep(max(0.0, began + number / CHANGES_A_SECOND - time.monotonic()))
-
-    def _change_one(self) -> None:
-        name = f"passing-{self._changes // 2}"
-        if self._changes % 2:
-            self._delete(name)
-        else:
-            self._create(name, "node-499", {"cpu": "1"})
-        self._changes += 1
-
-    def _hold(self) -> None:
-        self._create("holds-one", "node-0", {"nvidia.com/gpu": "1"})
-
-    def _let_go(self) -> None:
-        self._delete("holds-one")
-
-    def _delete(self, name: str) -> None:
-        self._own += 1
-        self._cluster.api.delete(f"{PATH}/{name}", grace=0)
-
-    def _create(self, name: str, node: str, limits: dict[str, str]) -> None:
-        container = {"name": "c", "image": "x", "resources": {"limits": limits}}
-        spec = {"nodeName": node, "terminationGracePeriodSeconds": 0, "containers": [container]}
-        self._own += 1
-        self._cluster.api.create(PATH, {"metadata": {"name": name}, "spec": spec})
 
     def _counts(self) -> tuple[float, float, float]:
         """Return the hub's processor seconds, and the API server's requests and dry runs."""
