@@ -26,3 +26,14 @@ def freeze() -> None:
     # Python takes the number of objects that the last full collection left as the measure for the
     # next one. Without this, it would come so late that it has 75,000 new objects to look through.
     gc.collect()
+
+
+def collect_young() -> None:
+    """Collect what is garbage among new objects, if Python collects at all.
+
+    Python does this itself as soon as many more objects were made than freed. Work that replaces
+    old objects frees as many as it makes, so the garbage of everything else grows meanwhile, until
+    one collection holds the event loop for long.
+    """
+    if gc.isenabled() and gc.get_threshold()[0]:
+        gc.collect(0)

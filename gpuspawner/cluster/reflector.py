@@ -13,6 +13,7 @@ from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.events import Change
 from gpuspawner.cluster.kinds import Kind
 from gpuspawner.cluster.watch import Confirmed, Listed, Lost, Page, Signal, Watcher
+from gpuspawner.garbage import collect_young
 from gpuspawner.kube.objects import AnyObject, Undecodable, decode
 
 log = logging.getLogger(__name__)
@@ -108,6 +109,7 @@ class Reflector:
 
     async def _take_page(self, items: Iterable[msgspec.Raw], *, first: bool) -> None:
         self.error = None
+        collect_young()
         if first:
             # An object that no page of the new list shows no longer exists. The very first list
             # starts with an empty state, so it has no keys to confirm.

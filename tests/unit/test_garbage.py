@@ -54,11 +54,25 @@ garbage.freeze()
 gc.collect()
 assert second() is None
 """,
+    "what has become garbage since the last collection is collected early": """
+gc.set_threshold(10**9)
+new = cycle()
+garbage.collect_young()
+assert new() is None
+""",
+    "if the administrator has disabled the collector, nothing is collected early": """
+gc.disable()
+new = cycle()
+garbage.collect_young()
+assert new() is not None
+""",
     "if the administrator has set the collector's threshold to zero, nothing happens": """
 gc.set_threshold(0)
-before = gc.get_freeze_count()
+before, new = gc.get_freeze_count(), cycle()
 garbage.freeze()
+garbage.collect_young()
 assert gc.get_freeze_count() == before
+assert new() is not None
 """,
     "if the administrator has disabled the collector, nothing happens": """
 gc.disable()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import weakref
 from typing import Any
 
 import msgspec
@@ -143,3 +145,22 @@ async def test_a_gap_ends_with_the_list_that_follows_it() -> None:
     await reflector.run(Scripted(*listing))  # type: ignore[arg-type]
     assert not reflector.gap
     assert reflector.error is None
+
+
+async def test_garbage_of_others_does_not_grow_while_pages_replace_objects() -> None:
+    """Python doesn't collect then: it compares how many objects are made and freed."""
+
+    class Request:
+        def __init__(self) -> None:
+            self.itself = self
+
+    threshold = gc.get_threshold()
+    gc.set_threshold(10**9)
+    try:
+        garbage = weakref.ref(Request())
+        page = Page(pods(1), first=True)
+        await Reflector(PODS, ClusterState(), lambda: None).run(Scripted(page))  # type: ignore[arg-type]
+    finally:
+        gc.set_threshold(*threshold)
+
+    assert garbage() is None
