@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from gpuspawner.cluster.client import GONE, RequestError, Status
-from gpuspawner.cluster.pages import ListMeta
+from gpuspawner.cluster.list_page import ListMeta
 from gpuspawner.kube.objects import (
     READ,
     UNDECODABLE,

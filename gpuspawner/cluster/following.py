@@ -33,7 +33,7 @@ async def follow(
     patience = backoff if reflector.kind.required else backoff.unhurried()
     try:
         while True:
-            watcher = Watcher(client, reflector.kind, patience, contact)
+            watcher = Watcher(client, reflector.kind, patience, contact, reflector.background)
             try:
                 await reflector.run(watcher)
             except Exception:

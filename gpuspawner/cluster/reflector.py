@@ -55,6 +55,7 @@ class Reflector:
         confirmed: When the API server last said that the state is current (``time.monotonic``).
         error: What is wrong now, if anything.
         undecodable: How many objects could not be decoded since the start.
+        background: Whose turns it takes.
     """
 
     def __init__(
@@ -73,14 +74,14 @@ class Reflector:
         self.undecodable = 0
         self._state = state
         self._notify = notify
-        self._background = background or Background()
+        self.background = background or Background()
         self._unconfirmed: set[tuple[str, str]] = set()
 
     async def run(self, watcher: Watcher) -> None:
         """Follow the watcher forever."""
         async with aclosing(watcher.signals()) as signals:
             async for signal in signals:
-                async with self._background:
+                async with self.background:
                     await self._take(signal)
                 del signal  # it may be long until the next one
                 self._notify()
@@ -116,7 +117,7 @@ class Reflector:
             self._unconfirmed = await self._keys()
         for item in items:
             self._unconfirmed.discard(self._put(decode(self.kind.name, item)))
-            await self._background.end_turn_if_long()
+            await self.background.end_turn_if_long()
 
     async def _finish_list(self) -> None:
         gone, self._unconfirmed = self._unconfirmed, set()
@@ -130,14 +131,14 @@ class Reflector:
         keys: set[tuple[str, str]] = set()
         for key in self._state.keys(self.kind.name):
             keys.add(key)
-            await self._background.end_turn_if_long()
+            await self.background.end_turn_if_long()
         return keys
 
     async def _drop(self, keys: set[tuple[str, str]]) -> None:
         """Drop objects, and empty the set meanwhile: freeing a large one takes long too."""
         while keys:
             self._state.remove(self.kind.name, *keys.pop())
-            await self._background.end_turn_if_long()
+            await self.background.end_turn_if_long()
 
     async def _take_changes(self, changes: Iterable[Change]) -> None:
         for change in changes:
@@ -145,7 +146,7 @@ class Reflector:
                 self._state.remove(self.kind.name, *_key(change.object))
             else:
                 self._put(change.object)
-            await self._background.end_turn_if_long()
+            await self.background.end_turn_if_long()
         self.confirmed = time.monotonic()
 
     async def _lose(self, error: RequestError, *, gap: bool) -> None:

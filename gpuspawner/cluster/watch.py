@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from gpuspawner.background import Background
 from gpuspawner.cluster.client import GONE, Client, RequestError
 from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.events import Change, Lines, read_event
@@ -81,6 +82,7 @@ class Watcher:
 
     Args:
         contact: Shared with the other watchers of the same API server.
+        background: Shared with whoever takes the signals, and with other watchers.
     """
 
     def __init__(
@@ -89,12 +91,14 @@ class Watcher:
         kind: Kind,
         backoff: Backoff | None = None,
         contact: Contact | None = None,
+        background: Background | None = None,
     ) -> None:
         self._client = client
         self._kind = kind
         self._query = {"fieldSelector": kind.field_selector} if kind.field_selector else {}
         self._backoff = backoff or Backoff()
         self._retries = Retries(self._backoff, contact or Contact())
+        self._background = background or Background()
         # Where the next watch starts; None if a list must come first.
         self._version: str | None = None
         self._is_absent = False
@@ -199,8 +203,9 @@ class Watcher:
 
     async def _list(self) -> AsyncGenerator[Signal, None]:
         version, first = "", True
+        query, silence = self._query, self._backoff.page
         async with aclosing(
-            pages(self._client, self._kind.path, self._query, self._backoff.page)
+            pages(self._client, self._kind.path, query, silence, self._background)
         ) as parts:
             async for page in parts:
                 self._retries.reach()

@@ -91,7 +91,7 @@ _MANAGED_FIELDS = b',"managedFields":['
 _THEIR_END = re.compile(rb'\]\},"[a-z]')
 
 
-def decode_deep(decoder: msgspec.json.Decoder[_T], encoded: bytes) -> _T:
+def decode_deep(decoder: msgspec.json.Decoder[_T], encoded: bytes | bytearray) -> _T:
     """Decode objects even if their `managedFields`, which anyone can write, are nested too deeply.
 
     Removing these takes about a millisecond per megabyte.
@@ -102,7 +102,7 @@ def decode_deep(decoder: msgspec.json.Decoder[_T], encoded: bytes) -> _T:
         return decoder.decode(_without_managed_fields(encoded))
 
 
-def _without_managed_fields(encoded: bytes) -> bytes:
+def _without_managed_fields(encoded: bytes | bytearray) -> bytes:
     kept, at = [], 0
     while (begin := encoded.find(_MANAGED_FIELDS, at)) >= 0:
         end = _THEIR_END.search(encoded, begin + len(_MANAGED_FIELDS) - 1)

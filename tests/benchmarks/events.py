@@ -170,7 +170,9 @@ async def list_again(view: ClusterView) -> None:
     try:
         for reflector in view._reflectors:
             if reflector.kind in (NODES, PODS):
-                watcher: Any = _Once(Watcher(client, reflector.kind))
+                watcher: Any = _Once(
+                    Watcher(client, reflector.kind, background=reflector.background)
+                )
                 await reflector.run(watcher)
     finally:
         await client.close()

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from gpuspawner.background import Background
 from gpuspawner.cluster.client import Client, RequestError
 from gpuspawner.cluster.pages import pages
 from tests.unit.cluster.scripted import ScriptedServer, Step, failure, obj, page
@@ -26,7 +27,7 @@ async def read(client: Client) -> list[str]:
     """The names of all objects on all pages."""
     return [
         msgspec.json.decode(item)["metadata"]["name"]
-        async for part in pages(client, "/things", {}, 5)
+        async for part in pages(client, "/things", {}, 5, Background())
         for item in part.items or ()
     ]
 
@@ -54,7 +55,10 @@ async def test_all_pages_come_in_order_compressed_or_not() -> None:
 async def test_the_next_page_is_requested_before_this_one_is_processed() -> None:
     ahead, further = Announced(page(obj("b"), then="2")), Announced(page())
     server = ScriptedServer(things=[page(obj("a"), then="1"), ahead, further])
-    async with server.serving() as client, aclosing(pages(client, "/things", {}, 5)) as parts:
+    async with (
+        server.serving() as client,
+        aclosing(pages(client, "/things", {}, 5, Background())) as parts,
+    ):
         await anext(parts)
         async with asyncio.timeout(PATIENCE):
             await ahead.asked.wait()
@@ -107,7 +111,7 @@ async def test_a_reader_that_stops_leaves_no_request_behind() -> None:
     server = ScriptedServer(things=[page(obj("a"), then="1"), ahead])
     async with server.serving() as client:
         before = asyncio.all_tasks()
-        async with aclosing(pages(client, "/things", {}, 5)) as parts:
+        async with aclosing(pages(client, "/things", {}, 5, Background())) as parts:
             await anext(parts)
             async with asyncio.timeout(PATIENCE):
                 await ahead.asked.wait()
@@ -117,7 +121,10 @@ async def test_a_reader_that_stops_leaves_no_request_behind() -> None:
 
 async def test_an_error_of_the_next_page_is_raised_after_this_page() -> None:
     server = ScriptedServer(things=[page(obj("a"), then="1"), failure(500, "etcd is gone")])
-    async with server.serving() as client, aclosing(pages(client, "/things", {}, 5)) as parts:
+    async with (
+        server.serving() as client,
+        aclosing(pages(client, "/things", {}, 5, Background())) as parts,
+    ):
         assert len((await anext(parts)).items or ()) == 1
         with pytest.raises(RequestError, match="etcd is gone"):
             await anext(parts)

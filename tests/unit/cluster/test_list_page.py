@@ -1,0 +1,173 @@
+"""A page is decoded in pieces, with the same result as in one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from gpuspawner.background import Background
+from gpuspawner.cluster import list_page
+from gpuspawner.cluster.list_page import ListPage, decode_page
+from gpuspawner.kube.objects import UNDECODABLE, decode_deep
+
+Json = Any
+WHOLE = msgspec.json.Decoder(ListPage)
+SMALL = 64
+"""Bytes of a piece in these tests; large ones would make large examples."""
+OWN = {"kind": "NodePool", "apiVersion": "karpenter.sh/v1"}
+
+# Names of fields and marks of JSON, wherever a cut might trip over them.
+texts = st.text(
+    st.sampled_from('{}[]",:\\/ aé\N{GRINNING FACE}\x00\n'), max_size=6
+) | st.sampled_from(['},{"metadata":{', '"items":[', "metadata"])
+keys = st.sampled_from(["metadata", "items", "kind", "apiVersion", "spec"]) | texts
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(-1e9, 1e9) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
+    max_leaves=6,
+)
+metadata = st.fixed_dictionaries({"name": texts}, optional={"labels": values, "x": values})
+plain = st.fixed_dictionaries({"metadata": metadata, "spec": values})
+custom = st.fixed_dictionaries({**{k: st.just(v) for k, v in OWN.items()}, "metadata": metadata})
+odd = st.fixed_dictionaries({"spec": values, "metadata": metadata}) | values
+objects = st.none() | st.lists(plain, max_size=12) | st.lists(custom, max_size=12) | st.lists(odd)
+envelopes = st.permutations(["kind", "apiVersion", "metadata", "items"])
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> bytes:
+    """Pages as an API server writes them, or a proxy may write them anew."""
+    meta = {"resourceVersion": draw(texts), "continue": draw(texts), "left": draw(values)}
+    fields = {
+        "kind": "PodList",
+        "apiVersion": draw(texts),
+        "metadata": meta if draw(st.booleans()) else {"resourceVersion": "1"},
+        "items": draw(objects),
+    }
+    ordered = {name: fields[name] for name in draw(envelopes)}
+    written = json.dumps(
+        ordered,
+        ensure_ascii=draw(st.booleans()),
+        separators=draw(st.sampled_from([(",", ":"), (", ", ": "), (" ,\n", "\t:")])),
+        indent=draw(st.sampled_from([None, None, None, 1])),
+    )
+    return written.encode("utf-8", "surrogatepass") + draw(st.sampled_from([b"", b"\n"]))
+
+
+class Counting(Background):
+    """Counts how often a turn might end."""
+
+    ends = 0
+
+    async def end_turn_if_long(self) -> None:
+        self.ends += 1
+
+
+def outcome(decode: Callable[[], ListPage]) -> object:
+    """What comes out: the page, or the error's type and text."""
+    try:
+        page = decode()
+    except UNDECODABLE as error:
+        return type(error), str(error)
+    return page.metadata, [bytes(item) for item in page.items or ()]
+
+
+def in_pieces(body: bytes, size: int = SMALL, background: Background | None = None) -> ListPage:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(list_page, "_PIECE", size)
+        return asyncio.run(decode_page(bytearray(body), background or Background()))
+
+
+def written(items: object, **first: object) -> bytes:
+    """A page without white space."""
+    page = {**first, "metadata": {"resourceVersion": "7", "continue": "on"}, "items": items}
+    return json.dumps(page, separators=(",", ":")).encode() + b"\n"
+
+
+def pieces(body: bytes, size: int = SMALL) -> int:
+    """How many pieces a page was tried to be decoded in, besides what is left."""
+    background = Counting()
+    page = in_pieces(body, size, background)
+
+    assert outcome(lambda: page) == outcome(lambda: WHOLE.decode(body))
+    return background.ends
+
+
+@given(bodies(), st.integers(0, 200))
+@example(written([{"metadata": {"name": '},{"metadata":{"'}, "spec": "x" * 70}] * 3), SMALL)
+def test_pieces_have_the_objects_of_the_whole_page(body: bytes, size: int) -> None:
+    assert outcome(lambda: in_pieces(body, size)) == outcome(lambda: WHOLE.decode(body))
+
+
+@given(bodies(), st.data())
+def test_a_broken_page_has_the_same_error_as_if_decoded_as_a_whole(
+    body: bytes, data: st.DataObject
+) -> None:
+    begin = data.draw(st.integers(0, len(body)))
+    end = data.draw(st.integers(begin, min(begin + 3, len(body))))
+    instead = data.draw(st.sampled_from([b"", b'"', b"}", b"{", b",", b"]", b"\\", b"\xff"]))
+    broken = body[:begin] + instead + body[end:]
+
+    assert outcome(lambda: in_pieces(broken)) == outcome(lambda: decode_deep(WHOLE, broken))
+
+
+def test_a_page_is_cut_as_the_api_server_writes_it() -> None:
+    pods = [{"metadata": {"name": f"p{n}"}, "spec": {"containers": [{}, {}]}} for n in range(100)]
+    body = written(pods, kind="PodList", apiVersion="v1")
+
+    assert pieces(body, size=1000) == len(body) // 1000
+
+
+def test_a_page_of_custom_resources_is_cut_between_them_and_not_between_managed_fields() -> None:
+    fields = [{"apiVersion": OWN["apiVersion"], "manager": name} for name in "abc"]
+    pools = [{**OWN, "metadata": {"name": f"n{n}", "managedFields": fields}} for n in range(100)]
+    plain = {"apiVersion": "karpenter.sh/v1", "items": pools, "kind": "NodePoolList"}
+    page = {**plain, "metadata": {"resourceVersion": "7", "continue": ""}}
+    body = json.dumps(page, separators=(",", ":")).encode()
+
+    assert 0 < pieces(body, size=2000) <= len(body) // 2000
+
+
+def test_an_object_full_of_what_looks_like_borders_is_tried_only_a_few_times() -> None:
+    templates = [{"metadata": {"name": f"t{n}"}} for n in range(2000)]
+    body = written([{"metadata": {"name": "a"}, "spec": templates}, {"metadata": {"name": "b"}}])
+
+    assert 0 < pieces(body) < 15
+
+
+def test_a_page_whose_managed_fields_are_too_deep_is_read_without_them() -> None:
+    fields = b'{"f:x":' * 2000 + b"1" + b"}" * 2000
+    deep = b'{"metadata":{"name":"deep","managedFields":[{"fieldsV1":%b}]},"spec":1}' % fields
+    other = b'{"metadata":{"name":"other"}}'
+    head = b'{"metadata":{"resourceVersion":"7"},"items":['
+    body = head + b",".join([other, deep, other]) + b"]}"
+
+    items = in_pieces(body).items or []
+
+    assert [json.loads(bytes(it))["metadata"]["name"] for it in items] == ["other", "deep", "other"]
+
+
+async def test_the_event_loop_is_free_between_two_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(list_page, "_PIECE", SMALL)
+    monkeypatch.setattr("gpuspawner.background._TURN", 0.0)
+    rounds = 0
+
+    async def others() -> None:
+        nonlocal rounds
+        while True:
+            await asyncio.sleep(0)
+            rounds += 1
+
+    task = asyncio.create_task(others())
+    body = written([{"metadata": {"name": f"p{n}"}} for n in range(100)])
+    await decode_page(bytearray(body), Background())
+    task.cancel()
+
+    assert rounds > 10
