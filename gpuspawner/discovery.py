@@ -6,10 +6,11 @@ label names the model (as on AKS and in EKS node groups), it distinguishes nodes
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, count
 from types import MappingProxyType
+
+import msgspec
 
 from gpuspawner.offers import Accelerator
 from gpuspawner.offers.shapes import Frozen, freeze
@@ -49,16 +50,14 @@ _MOST = 64
 """The largest GPU count to offer, so that a wrong number on a node can't fill the form."""
 
 
-@dataclass(frozen=True, slots=True)
-class Discovery:
+class Discovery(msgspec.Struct, frozen=True):
     """The accelerators, sorted by key, and a note for the administrator in one line."""
 
     accelerators: tuple[Accelerator, ...]
     note: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Model:
+class _Model(msgspec.Struct, frozen=True):
     """A group of nodes; `label` is empty if no label names the model."""
 
     label: str

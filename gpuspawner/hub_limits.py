@@ -5,8 +5,9 @@ Read in JupyterHub 5.5.0 and 6.1.1 (`user.py`, `handlers/base.py`) and in `_star
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 # Pulling an image with CUDA to a new node takes minutes.
 _SHORT_PREPARING = 120
@@ -36,8 +37,7 @@ class Settings(Protocol):
     k8s_api_request_retry_timeout: int
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """The limits, in seconds.
 
     Attributes:
@@ -75,30 +75,26 @@ class Limits:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ShortPreparing:
+class ShortPreparing(msgspec.Struct, frozen=True):
     """A start may end before its image is pulled."""
 
     preparing: float
 
 
-@dataclass(frozen=True, slots=True)
-class LateProgress:
+class LateProgress(msgspec.Struct, frozen=True):
     """Users see no progress page before a proxy gives up."""
 
     slow_spawn: float
 
 
-@dataclass(frozen=True, slots=True)
-class LongRetries:
+class LongRetries(msgspec.Struct, frozen=True):
     """Repeating one request to the API server can take the whole start."""
 
     retries: float
     start: float
 
 
-@dataclass(frozen=True, slots=True)
-class ShortRequest:
+class ShortRequest(msgspec.Struct, frozen=True):
     """KubeSpawner repeats a slow creation, finds the first one's pod, and deletes it.
 
     A pod whose dry run passes in time may be created too slowly.

@@ -4,8 +4,9 @@ It counts by the selectors alone. Whether a server fits is the scheduler's quest
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
@@ -16,8 +17,7 @@ from gpuspawner.scheduling.requests import is_extended
 from gpuspawner.scheduling.state import ClusterState
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(msgspec.Struct, frozen=True):
     """The nodes of an accelerator, or of a profile or choice with GPUs.
 
     Attributes:
@@ -31,8 +31,7 @@ class Selection:
     choices: tuple[NodeChoice, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Stock:
+class Stock(msgspec.Struct, frozen=True):
     """What the cluster has of a selection now."""
 
     name: str

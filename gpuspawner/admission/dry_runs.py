@@ -8,7 +8,6 @@ import hashlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from weakref import WeakValueDictionary
 
@@ -106,8 +105,7 @@ class Budget:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(msgspec.Struct, frozen=True):
     answer: Answer
     at: float
 
@@ -187,8 +185,7 @@ class DryRuns:
         self._known[key] = _Known(answer, now)
 
 
-@dataclass(frozen=True, slots=True)
-class _Turn:
+class _Turn(msgspec.Struct, frozen=True):
     """The `Admission` of one user for one purpose."""
 
     ask: Callable[[str, Manifest], Awaitable[Answer]]

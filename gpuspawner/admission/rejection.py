@@ -4,14 +4,14 @@ Units: millicores for CPU, bytes for memory, disk and storage, else whole number
 the names that the rule uses: ``requests.nvidia.com/gpu``, ``limits.memory``, ``pods``.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 _IN_BYTES = ("memory", "storage", "ephemeral-storage")
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(msgspec.Struct, frozen=True):
     """The use of one resource of a quota, as the quota names it.
 
     Attributes:
@@ -26,22 +26,19 @@ class Use:
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class OverQuota:
+class OverQuota(msgspec.Struct, frozen=True):
     """A ResourceQuota leaves too little of these resources, at least one."""
 
     uses: tuple[Use, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaDemands:
+class QuotaDemands(msgspec.Struct, frozen=True):
     """A ResourceQuota requires the object to specify these resources, at least one."""
 
     resources: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaUncounted:
+class QuotaUncounted(msgspec.Struct, frozen=True):
     """A ResourceQuota is so new that its use has not been counted yet."""
 
 
@@ -52,8 +49,7 @@ class Bound(StrEnum):
     MINIMUM = "minimum"
 
 
-@dataclass(frozen=True, slots=True)
-class Breach:
+class Breach(msgspec.Struct, frozen=True):
     """One bound of a LimitRange that an object violates.
 
     `resource` is ``memory``, ``cpu``, ``nvidia.com/gpu`` or ``storage``; `asked` is None if the
@@ -66,30 +62,26 @@ class Breach:
     asked: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class OutOfRange:
+class OutOfRange(msgspec.Struct, frozen=True):
     """A LimitRange doesn't allow so much or so little; at least one breach."""
 
     breaches: tuple[Breach, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Insecure:
+class Insecure(msgspec.Struct, frozen=True):
     """The pod violates its namespace's Pod Security level, ``baseline`` or ``restricted``."""
 
     level: str
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(msgspec.Struct, frozen=True):
     """A RuntimeClass, PriorityClass, ServiceAccount or Namespace of this name doesn't exist."""
 
     kind: str
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Denied:
+class Denied(msgspec.Struct, frozen=True):
     """A webhook or a ValidatingAdmissionPolicy denied the object.
 
     `said` is the reason that it gave: short, printable, perhaps empty.
@@ -98,15 +90,13 @@ class Denied:
     said: str
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookFailed:
+class WebhookFailed(msgspec.Struct, frozen=True):
     """A required webhook of this name doesn't answer."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unexplained:
+class Unexplained(msgspec.Struct, frozen=True):
     """Any other cause: an invalid field, a right that the hub lacks, an unknown plugin."""
 
 
@@ -131,8 +121,7 @@ class Of(StrEnum):
     """The PersistentVolumeClaim of a user's home directory."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
+class Rejection(msgspec.Struct, frozen=True):
     """The API server rejected an object.
 
     `text` is what it said, for administrators: one printable line, cut if very long.

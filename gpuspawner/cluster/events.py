@@ -5,7 +5,6 @@ environment variables, outlives the line.
 """
 
 import re
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import msgspec
@@ -37,8 +36,7 @@ _HEAD = re.compile(
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """One event of a watch.
 
     Attributes:

@@ -6,20 +6,19 @@ starts unchecked; policy still applies.
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from gpuspawner.cluster.reflector import Reflector
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """The first list isn't complete yet after some seconds, so nothing is known to be absent."""
 
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Live:
+class Live(msgspec.Struct, frozen=True):
     """Everything is listed and watched.
 
     Attributes:
@@ -29,8 +28,7 @@ class Live:
     age: float
 
 
-@dataclass(frozen=True, slots=True)
-class Stale:
+class Stale(msgspec.Struct, frozen=True):
     """The view was live, but it may be out of date now.
 
     Attributes:
@@ -42,8 +40,7 @@ class Stale:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Forbidden:
+class Forbidden(msgspec.Struct, frozen=True):
     """The API server doesn't allow the hub to list or watch something.
 
     Attributes:
@@ -55,8 +52,7 @@ class Forbidden:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unreachable:
+class Unreachable(msgspec.Struct, frozen=True):
     """No list has ever succeeded: no configuration, no contact or no valid credentials.
 
     `text` is the last error, on one line.

@@ -1,12 +1,11 @@
 """The kinds of objects that the view follows."""
 
-from dataclasses import dataclass
+import msgspec
 
 from gpuspawner.scaling.objects import STATUS
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(msgspec.Struct, frozen=True):
     """A kind of object, and its collection in the API.
 
     Attributes:

@@ -4,7 +4,9 @@ import asyncio
 import math
 import random
 import time
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.contact import Contact
@@ -13,8 +15,7 @@ from gpuspawner.cluster.contact import Contact
 _BETWEEN_HURRIES = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Backoff:
+class Backoff(msgspec.Struct, frozen=True):
     """Time-outs, and waits before a retry, in seconds.
 
     Attributes:

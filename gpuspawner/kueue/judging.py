@@ -7,10 +7,11 @@ no reason for a no.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice, product
 from math import prod
+
+import msgspec
 
 from gpuspawner.kube.kueue import ClusterQueue, ResourceFlavor, ResourceGroup
 from gpuspawner.kube.pods import Pod
@@ -42,8 +43,7 @@ class Why(StrEnum):
     """Kueue says that the ClusterQueue admits nobody."""
 
 
-@dataclass(frozen=True, slots=True)
-class Free:
+class Free(msgspec.Struct, frozen=True):
     """There is quota, and nobody is ahead.
 
     Attributes:
@@ -55,8 +55,7 @@ class Free:
     doubt: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Full:
+class Full(msgspec.Struct, frozen=True):
     """The pod would wait for quota.
 
     Attributes:
@@ -69,8 +68,7 @@ class Full:
     doubt: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Never:
+class Never(msgspec.Struct, frozen=True):
     """The pod asks for more than its queue could ever give.
 
     Attributes:
@@ -84,8 +82,7 @@ class Never:
     most: int
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(msgspec.Struct, frozen=True):
     """The queue takes nobody.
 
     Attributes:
@@ -97,8 +94,7 @@ class Closed:
     details: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Unsure:
+class Unsure(msgspec.Struct, frozen=True):
     """Nobody can tell, for a reason for people who know Kubernetes."""
 
     why: str
@@ -143,8 +139,7 @@ def quota_of(objects: KueueObjects, queue: str, namespace: str) -> ClusterQueue 
     return pool
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
+class _Question(msgspec.Struct, frozen=True):
     queue: str
     pool: ClusterQueue
     node: Node

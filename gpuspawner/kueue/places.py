@@ -1,7 +1,8 @@
 """The place of a workload in its queue, and what the queue's servers and jobs use."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from gpuspawner.kube.kueue import ClusterQueue, LocalQueue, Workload
 from gpuspawner.kube.pods import PodSpec
@@ -12,8 +13,7 @@ from gpuspawner.kueue.workloads import order
 from gpuspawner.scheduling.labels import SelectorError
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """What one who waits in a queue may want to know.
 
     Attributes:

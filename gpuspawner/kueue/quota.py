@@ -7,7 +7,8 @@ borrows more than the own limit.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from gpuspawner.kube.kueue import ClusterQueue, Cohort, FlavorUsage, ResourceGroup
 from gpuspawner.kube.meta import Quantity
@@ -22,8 +23,7 @@ class QuotaError(ValueError):
     """Quotas can't be read; Kueue admits nothing if a cohort is its own ancestor."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Quota:
+class _Quota(msgspec.Struct, frozen=True):
     """What a node of the tree has by itself; None without a limit."""
 
     nominal: int
@@ -31,17 +31,16 @@ class _Quota:
     lending: int | None
 
 
-@dataclass(eq=False)
-class Node:
+class Node(msgspec.Struct, eq=False):
     """A ClusterQueue or a cohort, and what is reserved in it.
 
     Amounts are millicores of CPU, and whole units of everything else.
     """
 
     parent: "Node | None" = None
-    quotas: dict[Key, _Quota] = field(default_factory=dict)
-    subtree: dict[Key, int] = field(default_factory=lambda: defaultdict(int))
-    usage: dict[Key, int] = field(default_factory=lambda: defaultdict(int))
+    quotas: dict[Key, _Quota] = msgspec.field(default_factory=dict)
+    subtree: dict[Key, int] = msgspec.field(default_factory=lambda: defaultdict(int))
+    usage: dict[Key, int] = msgspec.field(default_factory=lambda: defaultdict(int))
 
     def available(self, key: Key) -> int:
         """Return what is left; it may be negative, if quota was taken away."""

@@ -8,7 +8,8 @@ Sources: Cluster Autoscaler's ``processors/status/eventing_scale_up_processor.go
 """
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.scaling.outlook import Obstacle, Source, Why
@@ -37,8 +38,7 @@ _PHRASES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Coming:
+class Coming(msgspec.Struct, frozen=True):
     """A node is on its way for the pod.
 
     Attributes:
@@ -52,8 +52,7 @@ class Coming:
     claim: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(msgspec.Struct, frozen=True):
     """An autoscaler adds no node for the pod; another one still may."""
 
     source: Source

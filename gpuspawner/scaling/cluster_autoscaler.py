@@ -7,9 +7,10 @@ clouds give to groups and nodes.
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
+
+import msgspec
 
 from gpuspawner.kube.nodes import Node
 from gpuspawner.scaling.growth import Growth, Machine, arriving, devices, kind, like, machine_type
@@ -45,8 +46,7 @@ _MOST_POOLS = 1024
 _MOST_JOINING = 300
 
 
-@dataclass(slots=True)
-class _Members:
+class _Members(msgspec.Struct):
     """The nodes of one group.
 
     Attributes:
@@ -55,8 +55,8 @@ class _Members:
     """
 
     count: int = 0
-    settled: dict[object, NodeInfo] = field(default_factory=dict)
-    young: list[NodeInfo] = field(default_factory=list)
+    settled: dict[object, NodeInfo] = msgspec.field(default_factory=dict)
+    young: list[NodeInfo] = msgspec.field(default_factory=list)
 
 
 class ClusterAutoscaler:
@@ -222,8 +222,7 @@ class _GroupNames:
         return self._by_pool[pool]
 
 
-@dataclass(frozen=True, slots=True)
-class _OfPool:
+class _OfPool(msgspec.Struct, frozen=True):
     """What the name of a group tells, if nobody has seen its nodes."""
 
     names: _GroupNames

@@ -6,7 +6,8 @@ the spawner must therefore create the pod, and tell the user how long that usual
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
@@ -23,8 +24,7 @@ from gpuspawner.scheduling.requests import PODS
 from gpuspawner.scheduling.state import ClusterState
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredPool:
+class DeclaredPool(msgspec.Struct, frozen=True):
     """The pool of a ``scale_up``: the nodes that these labels and terms select.
 
     Attributes:
@@ -33,7 +33,7 @@ class DeclaredPool:
     """
 
     scale_up: ScaleUp
-    node_selector: Mapping[str, str] = field(default_factory=dict)
+    node_selector: Mapping[str, str] = msgspec.field(default_factory=dict)
     node_affinity: tuple[Frozen, ...] = ()
     resource: str = ""
 

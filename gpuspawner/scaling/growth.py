@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import msgspec
+
 from gpuspawner.kube.nodes import Taint
 from gpuspawner.scaling.outlook import Obstacle, Source
 from gpuspawner.scaling.starting import INSTANCE_TYPE, STARTUP_TAINTS
@@ -18,8 +20,7 @@ _OF_ONE_NODE = (HOSTNAME, "alpha.eksctl.io/instance-id", "nvidia.com/gfd.timesta
 _VARIES = (MEMORY, EPHEMERAL_STORAGE)
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(msgspec.Struct, frozen=True):
     """A kind of node that a pool makes.
 
     Attributes:

@@ -5,7 +5,8 @@ In a cluster of thousands of nodes, reading all of them for each pool and each p
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from gpuspawner.kube.autoscaling import NodeClaim
 from gpuspawner.kube.quantity import QuantityError
@@ -19,8 +20,7 @@ from gpuspawner.scheduling.state import ClusterState
 POOL = "karpenter.sh/nodepool"
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     """A kind of node that a pool has made: as it will be, and what counts against its limits."""
 
     node: NodeInfo
@@ -37,8 +37,7 @@ class Seen:
         return self.node.labels.get(INSTANCE_TYPE, "")
 
 
-@dataclass(slots=True)
-class PoolNodes:
+class PoolNodes(msgspec.Struct):
     """The nodes of one pool.
 
     Attributes:
@@ -50,11 +49,11 @@ class PoolNodes:
             the NodeClaim and, if it is there, of the node.
     """
 
-    settled: dict[str, NodeInfo] = field(default_factory=dict)
-    young: list[NodeInfo] = field(default_factory=list)
+    settled: dict[str, NodeInfo] = msgspec.field(default_factory=dict)
+    young: list[NodeInfo] = msgspec.field(default_factory=list)
     claims: int = 0
-    made: dict[str, Seen] = field(default_factory=dict)
-    open: list[tuple[str, Seen]] = field(default_factory=list)
+    made: dict[str, Seen] = msgspec.field(default_factory=dict)
+    open: list[tuple[str, Seen]] = msgspec.field(default_factory=list)
 
 
 class KarpenterNodes:

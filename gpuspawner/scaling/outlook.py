@@ -1,7 +1,8 @@
 """Whether a node that would hold a pod can still come: known, known not, or not known."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 
 class Source(StrEnum):
@@ -39,8 +40,7 @@ class Why(StrEnum):
     """A node was on its way, but didn't come in time, or doesn't hold the pod."""
 
 
-@dataclass(frozen=True, slots=True)
-class Obstacle:
+class Obstacle(msgspec.Struct, frozen=True):
     """Why one pool, or all of them, add no node for a pod.
 
     Attributes:
@@ -55,8 +55,7 @@ class Obstacle:
     nodes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CanScaleUp:
+class CanScaleUp(msgspec.Struct, frozen=True):
     """A node that would hold the pod can come, and isn't needed for a server that waits already.
 
     Attributes:
@@ -73,8 +72,7 @@ class CanScaleUp:
     pool: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class MayScaleUp:
+class MayScaleUp(msgspec.Struct, frozen=True):
     """A node may come, but nobody knows; only a pod shows it.
 
     Attributes:
@@ -88,8 +86,7 @@ class MayScaleUp:
     on_its_way: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CannotScaleUp:
+class CannotScaleUp(msgspec.Struct, frozen=True):
     """No node can come; without obstacles, because there is no autoscaler."""
 
     obstacles: tuple[Obstacle, ...] = ()

@@ -6,7 +6,8 @@ pool doesn't define matches only if the provider gives it to every node.
 
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from gpuspawner.kube.meta import LabelSelectorRequirement, NodeSelectorTerm
 from gpuspawner.kube.nodes import Taint
@@ -25,8 +26,7 @@ _COMPARE: Mapping[str, Callable[[int, int], bool]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PoolRequirements:
+class PoolRequirements(msgspec.Struct, frozen=True):
     """The labels, expressions and taints of a pool's nodes.
 
     Attributes:

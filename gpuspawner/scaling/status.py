@@ -7,7 +7,6 @@ their resources.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
@@ -31,8 +30,7 @@ _WRITTEN = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NodeGroup:
+class NodeGroup(msgspec.Struct, frozen=True):
     """One node group.
 
     Attributes:

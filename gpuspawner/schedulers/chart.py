@@ -6,7 +6,8 @@ values come, they change scores only; an administrator may change more.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from gpuspawner.scheduling.rules import minor_version
 
@@ -38,8 +39,7 @@ _OF_EVERY_ARGUMENTS = frozenset({"apiVersion", "kind"})
 _POD_KEYS = ("containers", "initContainers", "volumes")
 
 
-@dataclass(frozen=True, slots=True)
-class ChartScheduler:
+class ChartScheduler(msgspec.Struct, frozen=True):
     """The chart's user-scheduler.
 
     Attributes:

@@ -1,28 +1,26 @@
 """How the hub judges the schedulers that its pods name. Pure."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from gpuspawner.schedulers.chart import ChartScheduler
 from gpuspawner.scheduling.rules import DEFAULT_SCHEDULER
 
 
-@dataclass(frozen=True, slots=True)
-class Default:
+class Default(msgspec.Struct, frozen=True):
     """Kubernetes' own scheduler."""
 
     name: str = DEFAULT_SCHEDULER
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(msgspec.Struct, frozen=True):
     """The administrator declares that it filters as the default profile does."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class OfChart:
+class OfChart(msgspec.Struct, frozen=True):
     """The chart's values show that it filters as the default profile does.
 
     Attributes:
@@ -33,8 +31,7 @@ class OfChart:
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(msgspec.Struct, frozen=True):
     """Nothing shows how it filters, so every verdict about its pods is unknown.
 
     Attributes:
@@ -48,8 +45,7 @@ class Unknown:
 Judgement = Default | Declared | OfChart | Unknown
 
 
-@dataclass(frozen=True, slots=True)
-class Schedulers:
+class Schedulers(msgspec.Struct, frozen=True):
     """What the hub knows about schedulers.
 
     Attributes:

@@ -5,7 +5,8 @@ that a node doesn't list may be on it nevertheless.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from gpuspawner.kube.images import canonical
 from gpuspawner.kube.nodes import NodeImage
@@ -14,8 +15,7 @@ _MOST_FOLLOWED = 1024
 """Users may enter images of their own."""
 
 
-@dataclass(slots=True)
-class _Listed:
+class _Listed(msgspec.Struct):
     """An image by one of its names.
 
     Attributes:

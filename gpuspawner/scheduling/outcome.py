@@ -4,7 +4,7 @@ Sources of the taints: `well_known_taints.go` of k8s.io/api and k8s.io/cloud-pro
 cluster-autoscaler's `utils/taints/taints.go`, and Karpenter's `pkg/apis/v1/taints.go` (v1.15.0).
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from gpuspawner.kube.nodes import Taint
 
@@ -37,8 +37,7 @@ AWAY_TAINTS = frozenset(
 """Temporary taints: they depend on the node's health, or on maintenance."""
 
 
-@dataclass(frozen=True, slots=True)
-class CouldHold:
+class CouldHold(msgspec.Struct, frozen=True):
     """The names of nodes that could hold the pod after a change."""
 
     busy: tuple[str, ...]

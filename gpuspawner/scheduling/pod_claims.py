@@ -5,7 +5,6 @@ their order. A claim that is missing, lost, terminating or not bound yet exclude
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
@@ -28,8 +27,7 @@ _IS_DEFAULT = (
 """Either annotation marks a default class."""
 
 
-@dataclass(frozen=True, slots=True)
-class BoundClaim:
+class BoundClaim(msgspec.Struct, frozen=True):
     """A claim with its volume; None if the volume doesn't exist."""
 
     claim: PersistentVolumeClaim
@@ -38,8 +36,7 @@ class BoundClaim:
     """Whether the claim was created for the pod; VolumeZone ignores these claims."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodClaims:
+class PodClaims(msgspec.Struct, frozen=True):
     """The claims of a pod, sorted by what the scheduler does with them."""
 
     bound: tuple[BoundClaim, ...] = ()

@@ -5,7 +5,8 @@ It doesn't predict the victims: they depend on disruption budgets and on chance.
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
+
+import msgspec
 
 from .certainty import uncertain
 from .filters import Filters, Pods
@@ -17,8 +18,7 @@ HIGHEST = 1_000_000_000
 """The highest value of a PriorityClass that a user can create (`HighestUserDefinablePriority`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Preemption:
+class Preemption(msgspec.Struct, frozen=True):
     """A node where preemption helps, or the text why it doesn't help."""
 
     node: str | None

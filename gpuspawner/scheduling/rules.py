@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 DEFAULT_SCHEDULER = "default-scheduler"
 
@@ -24,8 +25,7 @@ class Resize(Enum):
     MAX_OF_SUMS = "the most of the sums of spec, status and allocation"
 
 
-@dataclass(frozen=True)
-class Rules:
+class Rules(msgspec.Struct, frozen=True):
     """Rules that differ between versions of kube-scheduler."""
 
     resize: Resize

@@ -1,9 +1,10 @@
 """The verdict of an evaluation: the outcome, and the reasons on each node."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+
+import msgspec
 
 from . import fit_error
 from .failures import Excluded, Failures, Rejected
@@ -23,8 +24,7 @@ class Why(StrEnum):
     NEW_VOLUME = "a volume has yet to be created, and nobody knows where"
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(msgspec.Struct, frozen=True):
     """One cause of uncertainty."""
 
     why: Why
@@ -51,18 +51,17 @@ class Outcome(StrEnum):
     """The known objects aren't enough to decide, or another scheduler decides."""
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True, dict=True):
     """The nodes where a pod fits now, and why it doesn't fit on the others."""
 
     outcome: Outcome
     feasible: tuple[str, ...] = ()
     """Names of the nodes where the pod fits now, sorted."""
-    failures: Mapping[str, Failures] = field(default_factory=dict)
+    failures: Mapping[str, Failures] = msgspec.field(default_factory=dict)
     """Node to the failures of the first rule that failed there. `evaluate` sets it only for a
     refusal, `explain` always."""
     nodes: int = 0
-    reason_counts: Mapping[str, int] = field(default_factory=dict)
+    reason_counts: Mapping[str, int] = msgspec.field(default_factory=dict)
     """The number of nodes for each of the scheduler's texts; only for a refusal."""
     unknown: tuple[Unknown, ...] = ()
     """Everything unknown that could change the outcome."""

@@ -4,7 +4,6 @@ Sources: volumebinding/binder.go, volumezone/volume_zone.go (v1.36.2).
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 
 import msgspec
@@ -52,8 +51,7 @@ _Places = tuple[tuple[Selector, ...] | None, tuple[Selector, ...] | None]
 """The topologies that a class allows, and those with enough space; None for any."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Zone:
+class _Zone(msgspec.Struct, frozen=True):
     volume: str
     label: str
     zones: frozenset[str]

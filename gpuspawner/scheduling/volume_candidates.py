@@ -6,7 +6,8 @@ pkg/apis/core/v1/helper (v1.36.2).
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from gpuspawner.kube.meta import LabelSelector, Quantities
 from gpuspawner.kube.quantity import NANOS, QuantityError, parse_nanos
@@ -31,8 +32,7 @@ from .labels import (
 from .storage_index import StorageIndex, class_of_claim, class_of_volume
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(msgspec.Struct, frozen=True):
     """The nodes that can reach a volume."""
 
     volume: PersistentVolume
@@ -52,8 +52,7 @@ def reach_of(volume: PersistentVolume) -> Reach:
     return Reach(volume, compile_node_selector(required) if required is not None else None)
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
+class Candidates(msgspec.Struct, frozen=True):
     """The volumes that could serve a claim."""
 
     reserved: tuple[Reach, ...]

@@ -1,11 +1,11 @@
 """When an API counts as absent, under scripted faults."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 from aiohttp import web
+from msgspec.structs import replace
 
 from gpuspawner.cluster.kinds import Kind
 from gpuspawner.cluster.watch import Lost, Signal, Watcher

@@ -1,9 +1,9 @@
 """When a watcher asks again, and from where, under scripted faults."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.retries import Backoff

@@ -1,10 +1,10 @@
 """When watches wake each other after an outage, under scripted faults."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 from aiohttp import web
+from msgspec.structs import replace
 
 from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.kinds import Kind

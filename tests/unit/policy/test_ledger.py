@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -173,7 +174,9 @@ def test_an_equal_meter_counts_nothing_again() -> None:
 def test_a_pod_that_newer_rules_cannot_read_becomes_unread_and_the_others_count() -> None:
     """Kubernetes 1.32 ignores the resources of whole pods; later versions read them."""
     meters = Meters()
-    meters.meter = replace(METER, rules=replace(METER.rules, pod_level_resources=False))
+    meters.meter = replace(
+        METER, rules=msgspec.structs.replace(METER.rules, pod_level_resources=False)
+    )
     ledger = new(meters)
     huge = {"limits": {"memory": "1e40"}}
     ledger.put(server_pod(name="a", resources=huge))
