@@ -1,6 +1,5 @@
 """Why a server that was up has ended, read from the last that is known of its pod."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -37,8 +36,7 @@ _OVERDUE = timedelta(seconds=10)
 """How long after its grace period a pod's end is only late."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(msgspec.Struct, frozen=True):
     """How a server ended; the hub's database keeps it until the next start.
 
     Attributes:

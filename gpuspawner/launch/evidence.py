@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.startup import (
@@ -50,8 +51,7 @@ def by_container(events: Iterable[Event]) -> dict[str, list[Event]]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
+class Container(msgspec.Struct, frozen=True):
     """A container or an init container, and how far it is.
 
     Attributes:

@@ -1,8 +1,9 @@
 """When a start is given up: a trouble that can't pass, or a phase that takes too long."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 from gpuspawner.launch.steps import Stage, Step
 from gpuspawner.launch.trouble import Kind, Trouble
@@ -57,8 +58,7 @@ _SECONDS = {
 """How long something may last that somebody may still create, or that a new node may still get."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """Why a start is given up.
 
     Attributes:

@@ -1,8 +1,9 @@
 """What has happened to a server that the hub still takes as up."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from gpuspawner.discovery import is_gpu
 from gpuspawner.kube.startup import StartingPod
@@ -16,8 +17,7 @@ UNREACHABLE = frozenset({"node.kubernetes.io/unreachable", "node.kubernetes.io/n
 """Taints of a node that doesn't answer any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mishap:
+class Mishap(msgspec.Struct, frozen=True):
     """Something that has happened to a server.
 
     Attributes:

@@ -5,20 +5,19 @@ pulls came in 1.27, the size in 1.30, and the words on access in 1.34.
 """
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from gpuspawner.launch.durations import DURATION, seconds
 
 
-@dataclass(frozen=True, slots=True)
-class Pulling:
+class Pulling(msgspec.Struct, frozen=True):
     """An image is being pulled."""
 
     image: str
 
 
-@dataclass(frozen=True, slots=True)
-class Pulled:
+class Pulled(msgspec.Struct, frozen=True):
     """An image is on the node.
 
     Attributes:

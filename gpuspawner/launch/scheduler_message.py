@@ -6,8 +6,9 @@ reads it must not take a reason's count for its share: a node with two reasons c
 """
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 
 class Kind(StrEnum):
@@ -56,8 +57,7 @@ class Kind(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(msgspec.Struct, frozen=True):
     """Why nodes, or all of them, don't hold the pod.
 
     Attributes:
@@ -72,8 +72,7 @@ class Reason:
     subject: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerMessage:
+class SchedulerMessage(msgspec.Struct, frozen=True):
     """What kube-scheduler says of a pod.
 
     Attributes:

@@ -6,10 +6,12 @@ in whatever order the facts arrive, and more facts never lead back to an earlier
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from itertools import pairwise
+
+import msgspec
+from msgspec.structs import replace
 
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.moments import moment
@@ -63,8 +65,7 @@ _BEFORE_CONTAINERS = {
 _LAST: Place = (2**31, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(msgspec.Struct, frozen=True):
     """A step that a start has reached.
 
     Attributes:

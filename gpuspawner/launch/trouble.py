@@ -1,8 +1,9 @@
 """What can go wrong between a pod's creation and its server's start, as facts."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+import msgspec
 
 
 class Kind(StrEnum):
@@ -145,8 +146,7 @@ IMAGE = frozenset(it for it in Kind if it.value.startswith(("image-", "registry-
 """Kinds that are about an image."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class About:
+class About(msgspec.Struct, frozen=True, order=True):
     """What a trouble is about; each part is "" if it isn't said.
 
     Attributes:
@@ -166,8 +166,7 @@ class About:
     visible: int = 0
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Exit:
+class Exit(msgspec.Struct, frozen=True, order=True):
     """How a container ended.
 
     Attributes:
@@ -183,8 +182,7 @@ class Exit:
     last_words: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(msgspec.Struct, frozen=True):
     """One thing that goes wrong.
 
     Attributes:
@@ -213,8 +211,7 @@ class Trouble:
         return self.texts[-1] if self.texts else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(msgspec.Struct, frozen=True):
     """What one text says: a part of a `Trouble`."""
 
     kind: Kind

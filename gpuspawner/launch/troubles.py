@@ -5,9 +5,12 @@ facts arrive, and keeps all their texts.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+
+import msgspec
+from msgspec.structs import replace
 
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.moments import moment
@@ -23,8 +26,7 @@ from gpuspawner.launch.trouble import IMAGE, VAGUE, About, Exit, Fault, Kind, Tr
 _ENDED = frozenset({"Failed", "Succeeded"})
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(msgspec.Struct, frozen=True):
     """One fact.
 
     Attributes:

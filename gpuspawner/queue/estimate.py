@@ -3,9 +3,10 @@
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from math import erf, sqrt
+
+import msgspec
 
 from gpuspawner.queue.survival import Survival
 
@@ -34,8 +35,7 @@ _SAME_SECONDS = 60.0
 """Among so many, servers whose ages differ by less count as equal."""
 
 
-@dataclass(frozen=True, slots=True)
-class Occupant:
+class Occupant(msgspec.Struct, frozen=True):
     """A server that has what others wait for.
 
     Attributes:
@@ -49,8 +49,7 @@ class Occupant:
     left: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(msgspec.Struct, frozen=True):
     """Between how many seconds something takes, usually."""
 
     low: float

@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
+
+import msgspec
 
 PATIENCE_SECONDS = 60.0
 """How long a hub that has just started waits for those who were in line."""
@@ -24,8 +25,7 @@ class Wish(StrEnum):
     """It starts as soon as there is room."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeptPlace:
+class KeptPlace(msgspec.Struct, frozen=True):
     """A place in line; *since* is when it was taken, in seconds since the epoch."""
 
     since: float

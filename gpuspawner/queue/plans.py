@@ -3,8 +3,9 @@
 import heapq
 from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import dataclass
 from operator import attrgetter
+
+import msgspec
 
 from gpuspawner.queue.holds import Holds, in_order
 from gpuspawner.queue.line import Line
@@ -19,8 +20,7 @@ _Heads = list[tuple[Precedence, LaneKey, int]]
 """The next ticket of each lane, by its place in the lane."""
 
 
-@dataclass
-class _Plan:
+class _Plan(msgspec.Struct):
     """How far the tickets of a lane hold nodes.
 
     Attributes:

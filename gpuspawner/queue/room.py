@@ -1,8 +1,9 @@
 """What the line asks about nodes."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from gpuspawner.queue.ticket import Ticket
 
@@ -10,8 +11,7 @@ Amounts = Mapping[str, int]
 """Amounts by resource, in the units of `gpuspawner.kube.quantity`."""
 
 
-@dataclass(frozen=True, slots=True)
-class KnownEnd:
+class KnownEnd(msgspec.Struct, frozen=True):
     """The end of a pod that has a deadline: after how many seconds, and what it gives back."""
 
     seconds: float

@@ -1,10 +1,10 @@
 """Who may wait in line, from the trait `queue`, read strictly."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta
 
 from gpuspawner.offers import Offers
@@ -31,8 +31,7 @@ class WrittenQueue(Shape, frozen=True):
     minutes_idle: _Minutes = 30
 
 
-@dataclass(frozen=True, slots=True)
-class QueueRules:
+class QueueRules(msgspec.Struct, frozen=True):
     """The rules of the line.
 
     Attributes:
@@ -51,7 +50,7 @@ class QueueRules:
     accelerators: frozenset[str] | None = None
     profiles: frozenset[str] | None = None
     policies: frozenset[str] | None = None
-    weights: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[str, float] = msgspec.field(default_factory=dict)
     places: int = PLACES
     places_per_user: int = 1
     seconds_away: float = 15 * 60.0

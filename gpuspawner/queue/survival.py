@@ -10,12 +10,12 @@ would know of it.
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import exp
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Survival:
+
+class Survival(msgspec.Struct, frozen=True):
     """The share of servers that last longer than each time at which one has ended.
 
     Attributes:

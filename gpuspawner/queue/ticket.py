@@ -1,8 +1,9 @@
 """A place in line."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 Key = tuple[str, str]
 """Namespace and name of the pod of a server."""
@@ -24,8 +25,7 @@ class LaneKey(NamedTuple):
     lifetime: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Ticket:
+class Ticket(msgspec.Struct, frozen=True):
     """One server that waits for room.
 
     Attributes:

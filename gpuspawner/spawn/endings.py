@@ -6,9 +6,10 @@ has begun: if a restarted hub finds that, its restart has cut the start.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
+
+from msgspec.structs import replace
 
 from gpuspawner.compat import jupyterhub
 from gpuspawner.compat.kubespawner import Stock

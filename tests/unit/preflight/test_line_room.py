@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gpuspawner.preflight.durations import Durations
 from gpuspawner.preflight.line_room import LineRoom
