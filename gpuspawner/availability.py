@@ -5,12 +5,12 @@ memory.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from typing import Any, Self
 
 import msgspec
+from msgspec.structs import replace
 
 from gpuspawner.cluster.health import Health, Live, Reading
 from gpuspawner.kube.objects import convert
@@ -65,8 +65,7 @@ class State(StrEnum):
     """The availability is unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Availability:
+class Availability(msgspec.Struct, frozen=True):
     """The availability of one accelerator, or of servers without one (None).
 
     Attributes:

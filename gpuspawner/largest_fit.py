@@ -5,9 +5,11 @@ A server runs on one node, so that node needs enough GPUs, memory and CPU at the
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from gpuspawner.availability import Trials
 from gpuspawner.kube.quantity import QuantityError
@@ -27,8 +29,7 @@ _HUGE = 2**50
 """More bytes of memory, and more millicores of CPU, than any other request of a pod."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(msgspec.Struct, frozen=True):
     """The largest choice that fits on one node: GPUs, memory in bytes, CPU in millicores."""
 
     gpus: int
@@ -36,8 +37,7 @@ class Fit:
     cpu: int
 
 
-@dataclass(frozen=True, slots=True)
-class LargestFits:
+class LargestFits(msgspec.Struct, frozen=True):
     """The largest choices.
 
     Attributes:

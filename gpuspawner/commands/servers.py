@@ -1,8 +1,9 @@
 """The servers that users can choose, and what the hub would say to each of them now."""
 
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+import msgspec
 from tornado import web
 
 from gpuspawner import options
@@ -25,8 +26,7 @@ from gpuspawner.spawn.source import Choice
 NO_GPU = "a server without a GPU"
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
+class Server(msgspec.Struct, frozen=True):
     """One choice that users have.
 
     Attributes:
@@ -52,8 +52,7 @@ class Server:
         return not self.more
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
+class Tried(msgspec.Struct, frozen=True):
     """A server, and what the hub would say.
 
     Attributes:
@@ -155,13 +154,13 @@ def _of_accelerator(offers: Offers, accelerator: Accelerator | None) -> Iterator
     yield server(smallest)
     if len(set(choices.counts)) > 1:
         most = max(choices.counts)
-        yield server(replace(smallest, gpus=most), f"{most} GPUs")
+        yield server(msgspec.structs.replace(smallest, gpus=most), f"{most} GPUs")
     if len(memory) > 1:
         text = memory[-1].text
-        yield server(replace(smallest, memory=text), f"{text} of memory")
+        yield server(msgspec.structs.replace(smallest, memory=text), f"{text} of memory")
     if len(set(choices.cpu)) > 1:
         cores = options.in_cores(max(choices.cpu))
-        yield server(replace(smallest, cpu=cores), f"{cores} cores")
+        yield server(msgspec.structs.replace(smallest, cpu=cores), f"{cores} cores")
 
 
 def _of_profile(profile: Profile) -> Iterator[Server]:

@@ -1,8 +1,10 @@
 """The form's questions: an option, its label, and its choices in words."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Generic, TypeAlias, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from gpuspawner.availability import Availability, State
 from gpuspawner.form.view_model import Choice
@@ -15,8 +17,7 @@ from gpuspawner.options.wording import label
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Question(Generic[T]):
+class Question(msgspec.Struct, Generic[T], frozen=True):
     """A question of the form.
 
     Attributes:

@@ -1,11 +1,11 @@
 """Renders the form as HTML."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache, lru_cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from msgspec.structs import replace
 
 from gpuspawner.availability import Availability
 from gpuspawner.form.alternative_button import INSTEAD, profile_value

@@ -1,8 +1,8 @@
 """The data that the templates draw: plain texts, with nothing left to decide or compute."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 from markupsafe import Markup
 
 STATIC = Path(__file__).parent / "static"
@@ -12,8 +12,7 @@ MOST_LAMPS = 16
 """With more GPUs than this, a row of lamps is hard to read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """One line of a select.
 
     Attributes:
@@ -30,8 +29,7 @@ class Choice:
     amount: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """A select.
 
     Attributes:
@@ -46,8 +44,7 @@ class Field:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(msgspec.Struct, frozen=True):
     """A text field beside a select, for values that aren't listed there.
 
     Attributes:
@@ -63,8 +60,7 @@ class Text:
     error: str
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(msgspec.Struct, frozen=True):
     """An accelerator to choose, or no accelerator.
 
     Attributes:
@@ -94,8 +90,7 @@ class Card:
     error: str
 
 
-@dataclass(frozen=True, slots=True)
-class Button:
+class Button(msgspec.Struct, frozen=True):
     """A button that starts an alternative to the choices in the fields.
 
     Attributes:
@@ -109,8 +104,7 @@ class Button:
     details: str
 
 
-@dataclass(frozen=True, slots=True)
-class OwnServer:
+class OwnServer(msgspec.Struct, frozen=True):
     """A running server of the user's own.
 
     Attributes:
@@ -121,8 +115,7 @@ class OwnServer:
     stop: str
 
 
-@dataclass(frozen=True, slots=True)
-class WithheldCard:
+class WithheldCard(msgspec.Struct, frozen=True):
     """An accelerator that policies withhold from the user.
 
     Attributes:
@@ -134,8 +127,7 @@ class WithheldCard:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """What policies leave to the user.
 
     Attributes:
@@ -149,8 +141,7 @@ class Usage:
     withheld: tuple[WithheldCard, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Live:
+class Live(msgspec.Struct, frozen=True):
     """The addresses for a live form, without a host.
 
     Attributes:
@@ -168,8 +159,7 @@ class Live:
     follow: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedView:
+class RefusedView(msgspec.Struct, frozen=True):
     """A refusal above a form that isn't ours; the attributes are those of `View`."""
 
     message: Markup
@@ -178,8 +168,7 @@ class RefusedView:
     live: Live | None
 
 
-@dataclass(frozen=True, slots=True)
-class LineView:
+class LineView(msgspec.Struct, frozen=True):
     """The page of somebody who waits in line.
 
     Attributes:
@@ -197,16 +186,14 @@ class LineView:
     live: Live | None
 
 
-@dataclass(frozen=True, slots=True)
-class UsageView:
+class UsageView(msgspec.Struct, frozen=True):
     """What policies leave, above a form that isn't ours; the attributes are those of `View`."""
 
     usage: Usage
     live: Live | None
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(msgspec.Struct, frozen=True):
     """The whole form.
 
     Attributes:

@@ -7,16 +7,16 @@ nothing, NotIn and DoesNotExist match if the label is absent, Gt and Lt need an 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import product
 from typing import Any, TypeAlias
+
+import msgspec
 
 _LISTS = ("matchExpressions", "matchFields")
 _OPPOSITE = {"In": "NotIn", "NotIn": "In", "Exists": "DoesNotExist", "DoesNotExist": "Exists"}
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(msgspec.Struct, frozen=True):
     """One requirement of a term.
 
     `among` is the list that contains it, `matchExpressions` or `matchFields`; `key` is the key of a

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from gpuspawner.availability import Availability, State
 from gpuspawner.language import gettext as _
@@ -17,8 +18,7 @@ _MIG = re.compile(r"nvidia\.com/mig-[0-9]+g\.([0-9]+)gb(?:\.[a-z.]+)?")
 """The resource of a MIG slice in NVIDIA's device plugin: ``nvidia.com/mig-1g.10gb``."""
 
 
-@dataclass(frozen=True, slots=True)
-class StateText:
+class StateText(msgspec.Struct, frozen=True):
     """An accelerator's availability: the state in a word or two, and the figures, if any."""
 
     word: str

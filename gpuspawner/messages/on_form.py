@@ -1,7 +1,8 @@
 """Texts on a form that is drawn again: its message, its errors, and its buttons."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from gpuspawner.language import gettext as _
 from gpuspawner.messages import words
@@ -14,8 +15,7 @@ from gpuspawner.policy import Grant
 from gpuspawner.preflight.decision import Alternative, Reason, Refuse, Room
 
 
-@dataclass(frozen=True, slots=True)
-class OnForm:
+class OnForm(msgspec.Struct, frozen=True):
     """The texts on a form whose options didn't start a server.
 
     Attributes:
@@ -46,8 +46,7 @@ class OnForm:
         return cls(message(decision), errors, decision.alternatives)
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileButton:
+class ProfileButton(msgspec.Struct, frozen=True):
     """The text of an alternative's button, and the options that it starts."""
 
     label: str
@@ -59,8 +58,7 @@ class ProfileButton:
         return cls(_("Start {profile}").format(profile=named), options)
 
 
-@dataclass(frozen=True, slots=True)
-class Button:
+class Button(msgspec.Struct, frozen=True):
     """The server that an alternative's button starts, and the other choices that come with it."""
 
     label: str

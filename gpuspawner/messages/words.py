@@ -1,7 +1,6 @@
 """The parts of sentences: amounts, devices and profiles in words, and the message they make."""
 
-from dataclasses import dataclass
-
+import msgspec
 from markupsafe import Markup, escape
 
 from gpuspawner.kube.quantity import format_bytes
@@ -11,8 +10,7 @@ from gpuspawner.policy import Grant
 from gpuspawner.quoting import one_line
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(msgspec.Struct, frozen=True):
     """A message for users: as text for pages that show no HTML, and as safe, inline HTML."""
 
     text: str

@@ -10,7 +10,6 @@ may change them: `freeze` makes a read-only copy, and `thaw` makes a plain copy.
 import re
 import string
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Annotated, Any, TypeAlias, TypeVar
@@ -115,8 +114,7 @@ class OfferError(ValueError):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(msgspec.Struct, frozen=True):
     """A memory size on offer.
 
     Attributes:

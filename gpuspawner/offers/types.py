@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta
 
 from gpuspawner import patterns
@@ -30,8 +31,7 @@ class ScaleUp(Shape, frozen=True):
     minutes: Annotated[int, Meta(ge=1, lt=10**6)] | Annotated[float, Meta(gt=0, lt=10**6)]
 
 
-@dataclass(frozen=True, slots=True)
-class Default:
+class Default(msgspec.Struct, frozen=True):
     """The choices if a user makes none; None: the first one offered. CPU is in millicores."""
 
     gpus: int | None = None
@@ -73,7 +73,7 @@ class Accelerator:
     shared_memory: int | None = None
     memory_choices: tuple[Memory, ...] | None = None
     cpu_choices: tuple[int, ...] | None = None
-    default: Default = Default()
+    default: Default = field(default_factory=Default)
     scale_up: ScaleUp | None = None
     discovered: bool = False
 
@@ -89,8 +89,7 @@ class Accelerator:
         return self.resource.startswith("nvidia.com/mig-")
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(msgspec.Struct, frozen=True):
     """A container image on offer.
 
     Attributes:
@@ -111,8 +110,7 @@ class Image:
         return (accelerator.key if accelerator else None) in self.accelerators
 
 
-@dataclass(frozen=True, slots=True)
-class UnlistedImage:
+class UnlistedImage(msgspec.Struct, frozen=True):
     """Images that aren't listed, but that users can enter.
 
     Attributes:
@@ -139,8 +137,7 @@ class UnlistedImage:
             return False
 
 
-@dataclass(frozen=True, slots=True)
-class UnlistedMemory:
+class UnlistedMemory(msgspec.Struct, frozen=True):
     """Memory sizes that aren't listed, but that users can enter.
 
     Attributes:
@@ -152,8 +149,7 @@ class UnlistedMemory:
     step: str
 
 
-@dataclass(frozen=True, slots=True)
-class Choices:
+class Choices(msgspec.Struct, frozen=True):
     """The choices with one accelerator, or without a GPU; an empty tuple means no choice.
 
     Attributes:

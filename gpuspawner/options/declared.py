@@ -5,8 +5,9 @@ people's forms. It accepts exactly the options that `gpuspawner.options.parse` r
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Generic, Literal, TypeAlias, TypeVar
+
+import msgspec
 
 from gpuspawner.offers import Accelerator, Choices, Image, Memory, Offers
 from gpuspawner.offers.texts import LONGEST, REFERENCE, whole
@@ -23,8 +24,7 @@ Written: TypeAlias = str | int | float | None
 """A choice as `user_options` holds it."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldError:
+class FieldError(msgspec.Struct, frozen=True):
     """An error at an option.
 
     Attributes:
@@ -37,8 +37,7 @@ class FieldError:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenIn(Generic[T]):
+class WrittenIn(msgspec.Struct, Generic[T], frozen=True):
     """Choices that aren't listed, but can be entered.
 
     Attributes:
@@ -52,8 +51,7 @@ class WrittenIn(Generic[T]):
     hint: str
 
 
-@dataclass(frozen=True, slots=True)
-class Option(Generic[T]):
+class Option(msgspec.Struct, Generic[T], frozen=True):
     """An option whose choices depend on the accelerator.
 
     Attributes:

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from functools import lru_cache
 
+import msgspec
 from msgspec import convert
+from msgspec.structs import asdict
 
 from gpuspawner.offers import Accelerator, Offers
 from gpuspawner.offers.shapes import same_key
@@ -25,8 +26,7 @@ _DECIMAL = re.compile(r"[0-9]{1,9}\.[0-9]{1,3}")
 _NUMBERS = frozenset(option.name for option in OPTIONS if option.type == "number")
 
 
-@dataclass(frozen=True, slots=True)
-class GPURequest:
+class GPURequest(msgspec.Struct, frozen=True):
     """A request of a user, in which every value is offered. None: users can't choose it.
 
     Attributes:
@@ -44,8 +44,7 @@ class GPURequest:
     cpu: int | float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Gone:
+class Gone(msgspec.Struct, frozen=True):
     """An earlier choice that is no longer offered.
 
     Attributes:

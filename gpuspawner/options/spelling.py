@@ -1,10 +1,11 @@
 """The values that stand for a choice, as a check and as a JSON Schema."""
 
 import re
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias
+
+import msgspec
 
 from gpuspawner.offers import Memory
 from gpuspawner.offers.texts import whole
@@ -19,8 +20,7 @@ _UNITS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(msgspec.Struct, frozen=True):
     """A number, written with or without a decimal point."""
 
     value: int | float
@@ -34,8 +34,7 @@ class Number:
         return {"const": self.value}
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(msgspec.Struct, frozen=True):
     """An administrator's key, in upper or lower case, with `_` for `-` or the reverse."""
 
     key: str
@@ -56,8 +55,7 @@ class Key:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+class Size(msgspec.Struct, frozen=True):
     """A memory size, as the administrator wrote it or as a whole number of any unit."""
 
     memory: Memory

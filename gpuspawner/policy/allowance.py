@@ -1,14 +1,14 @@
 """What is left to one user: the tightest of all limits on the same thing."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from gpuspawner.policy.judging import Standing
 from gpuspawner.policy.policies import Measure, Per
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
+class Allowance(msgspec.Struct, frozen=True):
     """What a user and the user's groups may still take.
 
     Attributes:

@@ -1,8 +1,9 @@
 """Why a policy denies a server, as facts; `gpuspawner.messages` makes the sentences."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 from gpuspawner.policy.charges import Charge
 from gpuspawner.policy.judging import Counts, Standing, broken
@@ -18,8 +19,7 @@ class Choice(StrEnum):
     PROFILE = "profile"
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """What a server has of the offers; None: nothing of this kind, which every policy allows."""
 
     accelerator: str | None = None
@@ -27,8 +27,7 @@ class Wanted:
     profile: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Withheld:
+class Withheld(msgspec.Struct, frozen=True):
     """The policy doesn't leave this on offer.
 
     Attributes:
@@ -40,8 +39,7 @@ class Withheld:
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class OverLimit:
+class OverLimit(msgspec.Struct, frozen=True):
     """The server would break a limit.
 
     Attributes:
@@ -62,8 +60,7 @@ class OverLimit:
         return self.asked <= self.standing.limit.most
 
 
-@dataclass(frozen=True, slots=True)
-class Uncounted:
+class Uncounted(msgspec.Struct, frozen=True):
     """The hub can't count right now what the limits are about, so it allows nothing.
 
     Attributes:

@@ -1,14 +1,14 @@
 """What a server gets of what is on offer."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 from gpuspawner.offers import Accelerator, Image, Offers
 from gpuspawner.options import GPURequest
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(msgspec.Struct, frozen=True):
     """What a server gets, resolved to the administrator's own entries.
 
     Attributes:
@@ -32,8 +32,7 @@ class DenialReason(StrEnum):
     NOT_OFFERED = "not-offered"
 
 
-@dataclass(frozen=True, slots=True)
-class Denial:
+class Denial(msgspec.Struct, frozen=True):
     """A denied request."""
 
     reason: DenialReason

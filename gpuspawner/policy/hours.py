@@ -1,9 +1,10 @@
 """The hours of the week in which a policy holds, such as ``Mon-Fri 08:00-18:00``."""
 
 import re
-from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
+
+import msgspec
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DAY = "|".join(DAYS)
@@ -15,8 +16,7 @@ _WRITTEN = re.compile(
 _NIGHT = timedelta(days=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Hours:
+class Hours(msgspec.Struct, frozen=True):
     """The same hours on some days of the week.
 
     Attributes:

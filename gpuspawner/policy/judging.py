@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import msgspec
+
 from gpuspawner.policy.charges import Charge
 from gpuspawner.policy.owner import Owner
 from gpuspawner.policy.policies import Amount, Limit, Per, Policy
@@ -65,8 +67,7 @@ class Counts:
         return share.used(limit.measure, self.besides)
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True):
     """One limit of one policy, and what counts toward it.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from gpuspawner.compat import people
 from gpuspawner.policy.charges import owner_names
@@ -53,8 +54,7 @@ def _members(database: Any, policy: Policy, group: str) -> Iterator[str]:
             yield person.name
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(msgspec.Struct, frozen=True):
     policy: Policy
     until: float
     names: frozenset[str]

@@ -2,17 +2,18 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
+
+import msgspec
 
 from gpuspawner.offers import Accelerator, Memory, Offers
 from gpuspawner.offers.types import Default
 from gpuspawner.policy.policies import Amount, Measure, Policy, What
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
+class Sizes(msgspec.Struct, frozen=True):
     """How amounts on offer become requests, in which policies count.
 
     Attributes:

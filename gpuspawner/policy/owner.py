@@ -1,14 +1,14 @@
 """Whom a policy judges: the owner of a server, no matter who starts it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+
+import msgspec
 
 _MAGIC = frozenset("*?[")
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(msgspec.Struct, frozen=True):
     """The owner of one server, as JupyterHub knows them at this moment.
 
     Attributes:
@@ -22,8 +22,7 @@ class Owner:
     server: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(msgspec.Struct, frozen=True):
     """Some names, and patterns as in a shell, with ``*``, ``?`` and ``[…]``.
 
     Attributes:
@@ -63,8 +62,7 @@ class Names:
 NO_NAMES = Names()
 
 
-@dataclass(frozen=True, slots=True)
-class People:
+class People(msgspec.Struct, frozen=True):
     """Some users: by name, or by a group or a role that they are in."""
 
     users: Names = NO_NAMES

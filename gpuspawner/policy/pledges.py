@@ -7,8 +7,10 @@ the view of the cluster can be trusted; a pledge counts toward limits in each ca
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
 from enum import Enum, auto
+
+import msgspec
+from msgspec.structs import replace
 
 from gpuspawner.policy.charges import Charge
 from gpuspawner.policy.usage import Key, Usage
@@ -32,8 +34,7 @@ class Phase(Enum):
     """The start is over, but what became of its pod isn't known."""
 
 
-@dataclass(slots=True)
-class _Pledge:
+class _Pledge(msgspec.Struct):
     """A pledge.
 
     Attributes:

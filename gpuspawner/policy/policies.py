@@ -13,6 +13,8 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
+import msgspec
+
 from gpuspawner.policy.hours import Hours
 from gpuspawner.policy.owner import NO_NAMES, NOBODY, Names, Owner, People
 
@@ -48,8 +50,7 @@ class Per(StrEnum):
     GROUP = "group"
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(msgspec.Struct, frozen=True):
     """At most so much, together.
 
     Attributes:
@@ -72,8 +73,7 @@ class Limit:
         return self.per is not Per.SERVER
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(msgspec.Struct, frozen=True):
     """One policy.
 
     Attributes:

@@ -1,8 +1,10 @@
 """What limits leave of an accelerator to one more server of an owner, beside those that run."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from types import MappingProxyType
+
+import msgspec
+from msgspec.structs import replace
 
 from gpuspawner.offers import Accelerator, Offers
 from gpuspawner.policy.charges import Charge
@@ -13,8 +15,7 @@ from gpuspawner.policy.owner import Owner
 from gpuspawner.policy.policies import Amount, Limit, Measure, Policy, What
 
 
-@dataclass(frozen=True, slots=True)
-class Remaining:
+class Remaining(msgspec.Struct, frozen=True):
     """What one more server can have of an accelerator, or without one.
 
     Attributes:

@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
+import msgspec
+
 from gpuspawner.admission.dry_run import Admission, Answer, changes
 from gpuspawner.admission.dry_runs import TooManyDryRunsError
 from gpuspawner.admission.rejection import (
@@ -191,9 +193,11 @@ class AdmittedPreflight:
         if refusal.reason in (Reason.TRY_AGAIN, Reason.DELETED) or _fails_for_all(refusal):
             return refusal
         if not refusal.after_admission:
-            return replace(refusal, alternatives=self._preflight.alternatives(proposal, variants))
+            return msgspec.structs.replace(
+                refusal, alternatives=self._preflight.alternatives(proposal, variants)
+            )
         found = await self._admitted_alternatives(proposal, variants, admission)
-        return replace(refusal, alternatives=found)
+        return msgspec.structs.replace(refusal, alternatives=found)
 
     async def examine_instead(
         self, refusal: Refuse, proposal: Proposal, admission: Admission
@@ -265,7 +269,9 @@ class AdmittedPreflight:
             return rejected(proposal.grant, admitted)
         self._learn(proposal, admitted)
         decision = await question(proposal.admitted(admitted))
-        return replace(decision, after_admission=True) if isinstance(decision, Refuse) else decision
+        if isinstance(decision, Refuse):
+            return msgspec.structs.replace(decision, after_admission=True)
+        return decision
 
     def _learn(self, proposal: Proposal, admitted: object) -> None:
         model = _model(proposal.grant)

@@ -1,9 +1,11 @@
 """Finds alternatives to a refused request; each is judged just as the request was."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import Protocol
+
+import msgspec
+from msgspec.structs import replace
 
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.offers import Accelerator, Offers
@@ -18,8 +20,7 @@ _MOST_JUDGED = 32
 _MOST_EQUAL = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(msgspec.Struct, frozen=True):
     """Another request, and how it differs from the one that doesn't fit."""
 
     request: GPURequest

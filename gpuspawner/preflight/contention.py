@@ -5,14 +5,14 @@ known here. So a promise is made only if a node is left after the worst placemen
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.requests import PODS, Amounts
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
+class Demand(msgspec.Struct, frozen=True):
     """The room that an unbound pod may take at any moment.
 
     Attributes:

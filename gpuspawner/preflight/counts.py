@@ -4,9 +4,9 @@ A page asks about hundreds of pods. Most of them want the same devices and selec
 """
 
 from collections import Counter
-from dataclasses import replace
 
 from msgspec import msgpack
+from msgspec.structs import replace
 
 from gpuspawner.kube.nodes import PriorityClass, Taint
 from gpuspawner.kube.pods import Pod

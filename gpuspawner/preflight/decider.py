@@ -3,6 +3,8 @@
 from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 
+import msgspec
+
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kueue.judging import Closed, Flavors, Free, Full, Never, Unsure
 from gpuspawner.kueue.pods import placed
@@ -96,7 +98,7 @@ class Decider:
     def behind(self, proposal: Proposal, in_line: int, age: float) -> Refuse:
         """Refuse a pod that fits now, because it would delay others who are in line."""
         refusal = self._though_it_fits(proposal, Reason.BUSY, age)
-        return replace(refusal, in_line=in_line)
+        return msgspec.structs.replace(refusal, in_line=in_line)
 
     def _though_it_fits(self, proposal: Proposal, reason: Reason, age: float) -> Refuse:
         nodes = self._counts.candidates(proposal.decoded)
@@ -216,7 +218,7 @@ class Decider:
 
 
 def _placed(subject: Subject, flavors: Flavors) -> Subject:
-    return replace(subject, pod=placed(subject.pod, flavors))
+    return msgspec.structs.replace(subject, pod=placed(subject.pod, flavors))
 
 
 def _reason(verdict: Verdict) -> Reason:

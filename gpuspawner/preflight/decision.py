@@ -3,8 +3,9 @@
 A `Decision` is a `Start`, a `Wait` or a `Refuse`. No fact names another user or another user's pod.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 from gpuspawner.admission.rejection import Rejection
 from gpuspawner.cluster.health import Health
@@ -47,8 +48,7 @@ class Difference(StrEnum):
     NO_GPU = "no_gpu"
 
 
-@dataclass(frozen=True, slots=True)
-class AfterPreemption:
+class AfterPreemption(msgspec.Struct, frozen=True):
     """The scheduler ends pods of lower priority first (placeholders, say).
 
     Attributes:
@@ -58,8 +58,7 @@ class AfterPreemption:
     seconds: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownRules:
+class UnknownRules(msgspec.Struct, frozen=True):
     """The evaluation doesn't know rules that decide about this pod.
 
     Attributes:
@@ -69,8 +68,7 @@ class UnknownRules:
     facts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ViewNotLive:
+class ViewNotLive(msgspec.Struct, frozen=True):
     """The view of the cluster couldn't be trusted, so nothing was judged.
 
     Attributes:
@@ -80,15 +78,13 @@ class ViewNotLive:
     health: Health
 
 
-@dataclass(frozen=True, slots=True)
-class Overruled:
+class Overruled(msgspec.Struct, frozen=True):
     """The preflight refused the pod, but the administrator has set refusals to warnings only."""
 
     refusal: "Refuse"
 
 
-@dataclass(frozen=True, slots=True)
-class InQueue:
+class InQueue(msgspec.Struct, frozen=True):
     """The pod waits in a queue of Kueue until it gets quota, and only then for a node."""
 
     line: Line
@@ -97,8 +93,7 @@ class InQueue:
 Note = AfterPreemption | UnknownRules | ViewNotLive | Overruled | InQueue
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(msgspec.Struct, frozen=True):
     """How much of one resource a set of nodes has for a pod.
 
     Units: millicores for ``cpu``, bytes for ``memory`` and ``ephemeral-storage``, else whole
@@ -120,8 +115,7 @@ class Room:
     total: int
 
 
-@dataclass(frozen=True, slots=True)
-class TaintedNodes:
+class TaintedNodes(msgspec.Struct, frozen=True):
     """A taint that keeps the pod off nodes that its selectors allow.
 
     Attributes:
@@ -135,8 +129,7 @@ class TaintedNodes:
     nodes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Alternative:
+class Alternative(msgspec.Struct, frozen=True):
     """A choice near to the request that fits now.
 
     Attributes:
@@ -151,8 +144,7 @@ class Alternative:
     is_at_hand: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(msgspec.Struct, frozen=True):
     """The hub may create the pod.
 
     Attributes:
@@ -175,8 +167,7 @@ class Start:
         return next((it.line for it in self.notes if isinstance(it, InQueue)), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(msgspec.Struct, frozen=True):
     """The hub may create the pod; it stays Pending until a new node has joined.
 
     Attributes:
@@ -188,8 +179,7 @@ class Wait:
     scale_up: CanScaleUp | MayScaleUp
 
 
-@dataclass(frozen=True, slots=True)
-class Refuse:
+class Refuse(msgspec.Struct, frozen=True):
     """The server doesn't start: its pod would stay Pending, or the API server would reject it.
 
     Usually the hub hasn't created the pod yet. If it waits already, the hub deletes it.

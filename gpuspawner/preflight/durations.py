@@ -8,8 +8,9 @@ began before counts only from then on.
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+import msgspec
 
 from gpuspawner.kube.moments import moment
 from gpuspawner.kube.servers import ServerPod
@@ -25,8 +26,7 @@ _SURE_SECONDS = 60.0
 """For how long an estimate of survival is used again."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(msgspec.Struct, frozen=True):
     """A server from its beginning until its end, or until now."""
 
     began: datetime

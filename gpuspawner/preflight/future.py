@@ -1,8 +1,9 @@
 """The nodes that one pool can still bring, as one pod sees them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
+
+import msgspec
 
 from gpuspawner.kube.objects import strict_convert
 from gpuspawner.kube.pods import Pod
@@ -24,16 +25,14 @@ from gpuspawner.scheduling.state import ClusterState
 _UNLIMITED = 10**6
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(msgspec.Struct, frozen=True):
     """A node that can come, and whether only the administrator's word is known of it."""
 
     node: NodeInfo
     is_trusted: bool = False
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(msgspec.Struct, frozen=True, dict=True):
     """A pod, prepared to be judged on nodes that don't exist yet.
 
     Attributes:
@@ -100,8 +99,7 @@ def _holds(filters: Filters, node: NodeInfo) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Future:
+class Future(msgspec.Struct, frozen=True):
     """What one pool can still bring for one pod.
 
     Attributes:

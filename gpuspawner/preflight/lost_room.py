@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.preflight.decision import Decision, Reason, Refuse

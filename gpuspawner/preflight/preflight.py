@@ -8,7 +8,8 @@ JupyterHub 6.1 after a failed start.
 
 import time
 from collections.abc import Callable, Container
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from gpuspawner.cluster.health import Live, Stale
 from gpuspawner.cluster.view import ClusterView

@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from heapq import nlargest
+
+import msgspec
 
 from gpuspawner.preflight.durations import Durations
 from gpuspawner.queue.estimate import Forecast, Range
@@ -17,8 +18,7 @@ _ASKED = 20
 """On how many nodes a server with several devices is looked for: each costs about 1 ms."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Prospect:
+class _Prospect(msgspec.Struct, frozen=True):
     """What is known of the servers on some nodes that have a device."""
 
     made: float

@@ -10,8 +10,9 @@ says that there is none.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, auto
+
+import msgspec
 
 from gpuspawner.preflight.contention import Demand, is_certain
 from gpuspawner.preflight.pending_pods import Key, PendingPods
@@ -50,8 +51,7 @@ _LIFETIMES = {Phase.LEFT: LEFT_SECONDS, Phase.GONE: GONE_SECONDS}
 _OVER = frozenset(_LIFETIMES)
 
 
-@dataclass(slots=True)
-class Reservation:
+class Reservation(msgspec.Struct):
     """A promise to one pod.
 
     Attributes:

@@ -3,8 +3,7 @@
 A class that starts together sends many equal pods.
 """
 
-from dataclasses import dataclass
-
+import msgspec
 from msgspec import msgpack, structs
 
 from gpuspawner.kube.objects import Manifest, strict_convert
@@ -27,8 +26,7 @@ Shape = tuple[object, ...]
 """Equal for pods with equal verdicts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(msgspec.Struct, frozen=True):
     """The pod to evaluate, and PersistentVolumeClaims that will exist before it."""
 
     pod: Pod

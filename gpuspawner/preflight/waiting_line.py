@@ -10,8 +10,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from math import inf
+
+import msgspec
 
 from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.view import ClusterView
@@ -43,16 +44,14 @@ Hostnames = tuple[str, ...]
 """The nodes that a pod must be kept off, by their labels."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiter:
+class _Waiter(msgspec.Struct, frozen=True):
     """One who waits; *called* gets the nodes that its pod must be kept off."""
 
     proposal: Proposal
     called: asyncio.Future[Hostnames]
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True):
     """Where somebody stands in line.
 
     Attributes:

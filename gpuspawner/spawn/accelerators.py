@@ -1,8 +1,10 @@
 """The source of servers if the administrator offers accelerators."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from gpuspawner import form, messages, options, pods, policy
 from gpuspawner.admission.dry_run import Admission

@@ -3,9 +3,9 @@
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 from kubernetes_asyncio.client.rest import ApiException
+from msgspec.structs import replace
 from tornado import web
 
 from gpuspawner import messages, runtime

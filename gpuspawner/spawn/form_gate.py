@@ -1,10 +1,10 @@
 """The first gate, for a form or a query: the hub shows its refusal on the form."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from functools import partial
 
 from jupyterhub.utils import maybe_future
+from msgspec.structs import replace
 
 from gpuspawner import form, options
 from gpuspawner.compat.kubespawner import Stock

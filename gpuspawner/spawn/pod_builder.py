@@ -1,6 +1,6 @@
 """Build the pod for a grant."""
 
-from dataclasses import dataclass
+import msgspec
 
 from gpuspawner import manifest, pods, policy
 from gpuspawner.kube.objects import Manifest
@@ -11,8 +11,7 @@ from gpuspawner.policy import Grant
 from gpuspawner.spawn.host import Host
 
 
-@dataclass(frozen=True, slots=True)
-class PodBuilder:
+class PodBuilder(msgspec.Struct, frozen=True):
     """Builds the pods of a server's owner, one for each grant.
 
     Attributes:

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from functools import partial
 
+import msgspec
+
 from gpuspawner import policy
 from gpuspawner.manifest import ManifestError
 from gpuspawner.offers import Offers
@@ -69,7 +71,7 @@ async def _found(accelerators: Accelerators, builder: PodBuilder, raw: object) -
         return decision
     try:
         entitlement = await accelerators.policing.entitlement()
-        left = replace(builder, offers=entitlement.offers_left)
+        left = msgspec.structs.replace(builder, offers=entitlement.offers_left)
         return await runtime.preflight.with_alternatives(decision, proposal, left, admission)
     except Exception:
         # The refusal is right even without alternatives.

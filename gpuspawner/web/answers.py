@@ -1,6 +1,7 @@
 """The endpoints' answers, as plain data for JSON."""
 
-from dataclasses import asdict
+import msgspec
+from msgspec.structs import asdict
 
 from gpuspawner import messages
 from gpuspawner.availability import Availability, State, Trials
@@ -55,7 +56,7 @@ def _row(row: Availability, state: ClusterState, trials: Trials | None) -> JSON:
         "gpus": asdict(row.gpus) if row.gpus else None,
         "left": row.left,
         "images": sorted(row.at_hand),
-        "machines": asdict(largest) if largest else None,
+        "machines": msgspec.to_builtins(largest) if largest else None,
     }
 
 

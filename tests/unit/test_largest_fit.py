@@ -1,10 +1,9 @@
 """The largest choices that fit on one node, compared with evaluations."""
 
-from dataclasses import astuple, replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import astuple, replace
 
 from gpuspawner.availability import Trials
 from gpuspawner.largest_fit import Fit, largest, largest_fits

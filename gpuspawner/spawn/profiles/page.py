@@ -6,12 +6,12 @@ template shows, even an administrator's own or that of jupyterhub-fancy-profiles
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup, escape
+from msgspec.structs import asdict
 
 from gpuspawner.availability import Availability, State
 from gpuspawner.form import Live

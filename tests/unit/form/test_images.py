@@ -1,6 +1,6 @@
 """What the form says of images that the machines have already."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from gpuspawner.availability import Availability, State
 from gpuspawner.form import Live

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gpuspawner.policy.charges import Charge
 from gpuspawner.policy.denial import Choice, OverLimit, Wanted, Withheld, over_limits, withheld

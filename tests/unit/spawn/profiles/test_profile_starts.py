@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import kubespawner
 import pytest
 from jupyterhub.utils import maybe_future
+from msgspec.structs import replace
 from tornado import web
 
 from gpuspawner.preflight.decision import Refuse, Wait
