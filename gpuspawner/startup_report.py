@@ -7,8 +7,9 @@ hub waiting.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+import msgspec
 
 from gpuspawner import hub_limits, inventory, messages, sample_pods
 from gpuspawner.cluster import autoscalers
@@ -37,8 +38,7 @@ class HubSettings(Settings, hub_limits.Settings, Protocol):
     node_affinity_required: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(msgspec.Struct, frozen=True):
     """The lines of the block.
 
     Attributes:
@@ -46,8 +46,8 @@ class Report:
         wrong: What an administrator may want to change.
     """
 
-    found: list[str] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
+    found: list[str] = msgspec.field(default_factory=list)
+    wrong: list[str] = msgspec.field(default_factory=list)
 
     def log(self) -> None:
         """Log the block: as a warning if something is wrong."""

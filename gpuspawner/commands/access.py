@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 
 import msgspec
@@ -12,8 +11,7 @@ from gpuspawner.cluster.client import Client, RequestError
 _PATIENCE = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Right:
+class Right(msgspec.Struct, frozen=True):
     """A right, as RBAC names it; without a namespace or a name it holds for all of them."""
 
     verb: str

@@ -1,7 +1,9 @@
 """`gpuspawner capacity`: which GPUs are free, by accelerator or profile and by node."""
 
-from dataclasses import asdict, dataclass
 from inspect import cleandoc
+
+import msgspec
+from msgspec.structs import asdict
 
 from gpuspawner.commands import terminal
 from gpuspawner.commands.command import FromFiles
@@ -19,8 +21,7 @@ _MOST_GROUPS = 30
 """How many groups of nodes fit on a screen."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """One accelerator or profile, and the nodes that can take its smallest server."""
 
     offer: str

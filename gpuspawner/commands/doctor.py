@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import asdict
 from inspect import cleandoc
+
+from msgspec.structs import asdict
 
 from gpuspawner.commands import terminal
 from gpuspawner.commands.checks import examine

@@ -1,10 +1,10 @@
 """`gpuspawner explain`: why a user can't have a server, or why it has no room, node by node."""
 
 import json
-from dataclasses import dataclass
 from inspect import cleandoc
 from typing import Any
 
+import msgspec
 from traitlets import List, Unicode
 
 from gpuspawner import messages
@@ -151,8 +151,7 @@ class Explain(FromFiles):
         return _STATUS.get(verdict.outcome, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """A question, and what the hub would say to it.
 
     Attributes:

@@ -6,12 +6,12 @@ of their own: no hub has to run.
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 from traitlets.config import Config
 
 from gpuspawner import runtime
@@ -36,8 +36,7 @@ FIRST_LIST_PATIENCE = 60.0
 """How long a command waits for the first list, in seconds."""
 
 
-@dataclass(frozen=True)
-class Hub:
+class Hub(msgspec.Struct, frozen=True):
     """What the commands ask.
 
     Attributes:

@@ -1,6 +1,6 @@
 """What the policies say to one user about one server, and how far each limit is used."""
 
-from dataclasses import dataclass
+import msgspec
 
 from gpuspawner import messages
 from gpuspawner.commands import terminal
@@ -19,8 +19,7 @@ UNCOUNTED = "uncounted"
 """The slug of the hub's refusal if it can't count."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(msgspec.Struct, frozen=True):
     """What the policies say.
 
     Attributes:

@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from gpuspawner.commands.servers import Tried
 from gpuspawner.discovery import gpus, model_label
@@ -44,8 +45,7 @@ def away(node: NodeInfo) -> str:
     return taint.rpartition("/")[2]
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(msgspec.Struct, frozen=True):
     """How much of a resource nodes have; millicores, bytes or devices."""
 
     total: int
@@ -74,8 +74,7 @@ def free_on_each(nodes: Iterable[NodeInfo], resource: str) -> str:
     return ", ".join([*texts, "…"] if len(listed) > _MOST_AMOUNTS else texts)
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """Nodes that are equal but for their pods.
 
     Attributes:

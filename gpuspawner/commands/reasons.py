@@ -1,7 +1,8 @@
 """Groups nodes by the reason why they can't hold a pod, with details for administrators."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from gpuspawner.kube.pods import Pod
 from gpuspawner.messages.words import figure
@@ -20,8 +21,7 @@ from gpuspawner.scheduling import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(msgspec.Struct, frozen=True):
     """Nodes that share a reason.
 
     Attributes:

@@ -1,7 +1,8 @@
 """Admits one start: its part of its owner's limits, and its reservation."""
 
-from dataclasses import dataclass
 from functools import partial
+
+import msgspec
 
 from gpuspawner.policy.granted import Granted
 from gpuspawner.preflight.decision import Start, Wait
@@ -14,8 +15,7 @@ from gpuspawner.spawn.promises import Promises
 from gpuspawner.spawn.source import Choice
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
+class Admitted(msgspec.Struct, frozen=True):
     """A start that has its reservation, and its part of its owner's limits."""
 
     choice: Choice

@@ -1,7 +1,9 @@
 """The policies that apply to one server at one moment: what its pod takes, and what they deny."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+import msgspec
 
 from gpuspawner.kube.objects import strict_convert
 from gpuspawner.kube.servers import ServerPod
@@ -16,8 +18,7 @@ from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.runtime import Runtime
 
 
-@dataclass(frozen=True)
-class Applying:
+class Applying(msgspec.Struct, frozen=True):
     """The policies that apply to a server at this moment.
 
     Attributes:

@@ -3,9 +3,11 @@
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from gpuspawner import messages, pods
 from gpuspawner.kube.objects import Manifest
@@ -33,8 +35,7 @@ class Phase(StrEnum):
     """The pod is being sent, or has been."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True):
     """A start in progress; its repr shows everything known about it.
 
     Attributes:

@@ -11,11 +11,11 @@ different spawners.
 import asyncio
 from asyncio import Future
 from collections.abc import AsyncIterator, Awaitable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from jupyterhub.utils import maybe_future
+from msgspec.structs import replace
 from tornado import web
 
 from gpuspawner import messages, runtime

@@ -6,14 +6,14 @@ request, so they share a context.
 
 import asyncio
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from gpuspawner.messages import OnForm
 
 
-@dataclass
-class Draft:
+class Draft(msgspec.Struct):
     """The form or query of one request.
 
     Attributes:

@@ -4,7 +4,7 @@ A pod must never wait for a node that it could have had. So it is kept off these
 surely has room elsewhere; otherwise the scheduler is asked to prefer others.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from gpuspawner.admission.dry_run import Admission
 from gpuspawner.manifest.elsewhere import HOSTNAME, off, rather_off
@@ -15,8 +15,7 @@ from gpuspawner.spawn.source import Choice
 from gpuspawner.traits import OFF
 
 
-@dataclass(frozen=True, slots=True)
-class Avoiding:
+class Avoiding(msgspec.Struct, frozen=True):
     """A choice whose pod avoids nodes; *is_sure* if it can't get one of them."""
 
     choice: Choice

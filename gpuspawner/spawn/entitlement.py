@@ -1,7 +1,8 @@
 """What policies leave to a server's owner, as pages and answers show it."""
 
-from dataclasses import dataclass
 from functools import cached_property
+
+import msgspec
 
 from gpuspawner.kube.objects import UNDECODABLE
 from gpuspawner.offers import Accelerator, Offers
@@ -16,8 +17,7 @@ from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.spawn.applying import Applying
 
 
-@dataclass(frozen=True)
-class Entitlement:
+class Entitlement(msgspec.Struct, frozen=True, dict=True):
     """What policies leave at one moment. A start judges anew.
 
     Attributes:

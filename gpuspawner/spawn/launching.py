@@ -3,8 +3,9 @@
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import NoReturn
+
+from msgspec.structs import replace
 
 from gpuspawner import messages
 from gpuspawner.cluster.pod_events import Heard

@@ -1,6 +1,6 @@
 """What the hub sees of a pod that Kueue holds back: its place, and why it may wait in vain."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from gpuspawner.kube.pods import PodSpec
 from gpuspawner.kube.quantity import QuantityError

@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.compat.kubespawner import Stock
@@ -21,8 +22,7 @@ _GONE_SECONDS = 5.0
 _NEVER_SHOWN = (Stage(Step.SCHEDULING, (-1, 0)),)
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     """How far a start is, and what goes wrong.
 
     Attributes:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
+import msgspec
+
 from gpuspawner import messages
 from gpuspawner.admission.dry_run import Admission
 from gpuspawner.kube.objects import Manifest
@@ -20,8 +22,7 @@ Options = dict[str, object]
 """Options as the hub stores them: ours, and those that an administrator's hooks read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True):
     """The options of an earlier start, with defaults for those that are no longer on offer."""
 
     options: object
@@ -72,8 +73,7 @@ class Choice:
         return messages.refusal(refusal), OnForm.of_refusal(refusal)
 
 
-@dataclass(frozen=True, slots=True)
-class FormReader:
+class FormReader(msgspec.Struct, frozen=True):
     """Reads a sent form as the source at that moment does: a function may set profiles until then.
 
     The default of JupyterHub's ``options_from_form``.

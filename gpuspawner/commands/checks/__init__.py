@@ -1,8 +1,8 @@
 """What the doctor checks; each module has one concern, and its sentences."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
+from msgspec.structs import replace
 from traitlets.config import Config
 
 from gpuspawner.cluster.health import Live

@@ -1,7 +1,8 @@
 """Whether the device plugins report the GPUs that the nodes have."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from gpuspawner.commands.findings import Finding, error, warning
 from gpuspawner.commands.nodes import count, names, selected
@@ -18,8 +19,7 @@ _LABELS = (
 """Labels that only nodes with GPUs have, the most exact first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ill:
+class Ill(msgspec.Struct, frozen=True):
     """The nodes whose label says that they have GPUs, but that have none to give.
 
     Attributes:

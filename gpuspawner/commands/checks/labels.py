@@ -2,7 +2,8 @@
 
 import difflib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from gpuspawner.kube.pods import PodSpec
 from gpuspawner.scheduling import ClusterState, NodeInfo
@@ -10,8 +11,7 @@ from gpuspawner.scheduling import ClusterState, NodeInfo
 _ALIKE = 0.75
 
 
-@dataclass(frozen=True, slots=True)
-class Wrong:
+class Wrong(msgspec.Struct, frozen=True):
     """A label that no node has.
 
     Attributes:

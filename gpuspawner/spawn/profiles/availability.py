@@ -1,7 +1,8 @@
 """The availability of profiles and their choices, from the gates' own decisions."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from gpuspawner.availability import Availability, State
 from gpuspawner.cluster.health import Reading
@@ -24,8 +25,7 @@ _REASONS = {Reason.AWAY: State.AWAY, Reason.IMPOSSIBLE: State.ABSENT}
 """The state for a refusal's reason; for all other reasons it is `State.BUSY`."""
 
 
-@dataclass(frozen=True)
-class ProfileAvailability:
+class ProfileAvailability(msgspec.Struct, frozen=True):
     """The availability of one profile.
 
     Attributes:
@@ -38,7 +38,7 @@ class ProfileAvailability:
 
     row: Availability | None
     choices: Mapping[tuple[str, object], Availability | None]
-    images: Mapping[tuple[str, object], bool] = field(default_factory=dict)
+    images: Mapping[tuple[str, object], bool] = msgspec.field(default_factory=dict)
 
     @property
     def is_hidden(self) -> bool:
@@ -51,8 +51,7 @@ class ProfileAvailability:
         return not (self.row or any(self.choices.values()) or any(self.images.values()))
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(msgspec.Struct, frozen=True):
     """What the scheduler reads of the pod of a choice, and the availability, if there is any."""
 
     shape: object
@@ -132,8 +131,7 @@ def fits_now(decision: Decision) -> bool:
     return isinstance(decision, Start) and not decision.notes
 
 
-@dataclass(frozen=True)
-class Other:
+class Other(msgspec.Struct, frozen=True):
     """An alternative to a choice.
 
     Attributes:

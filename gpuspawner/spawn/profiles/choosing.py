@@ -5,7 +5,8 @@ KubeSpawner itself reads options only when the server starts, and answers HTTP 5
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from gpuspawner import patterns
 from gpuspawner.language import gettext as _
@@ -24,8 +25,7 @@ from gpuspawner.spawn.profiles.profile_list import (
 PROFILE = "profile"
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(msgspec.Struct, frozen=True):
     """Options that KubeSpawner can load.
 
     Attributes:

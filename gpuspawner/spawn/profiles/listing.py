@@ -3,8 +3,9 @@
 import copy
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from gpuspawner.compat import kubespawner
 from gpuspawner.spawn.profiles.profile_list import Complete, Profile, read
@@ -13,8 +14,7 @@ _MOST_KEPT = 16
 """Lists; a function may return another one for each group of users."""
 
 
-@dataclass(frozen=True, eq=False)
-class Listed:
+class Listed(msgspec.Struct, frozen=True, eq=False):
     """The profiles at one moment, as KubeSpawner uses them and as this package does.
 
     Attributes:

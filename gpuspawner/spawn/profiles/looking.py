@@ -4,10 +4,10 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from weakref import WeakKeyDictionary
 
+import msgspec
 from tornado import web
 
 from gpuspawner.admission.dry_run import Admission
@@ -72,15 +72,14 @@ class Admitted:
             self._kept.popitem(last=False)
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(msgspec.Struct, frozen=True):
     """What pages have found out for later pages. One for the whole hub."""
 
-    admitted: Admitted = field(default_factory=Admitted)
-    lists: Lists = field(default_factory=Lists)
-    drawn: Drawn = field(default_factory=Drawn)
-    samples: Samples = field(default_factory=Samples)
-    rows: SharedRows = field(default_factory=SharedRows)
+    admitted: Admitted = msgspec.field(default_factory=Admitted)
+    lists: Lists = msgspec.field(default_factory=Lists)
+    drawn: Drawn = msgspec.field(default_factory=Drawn)
+    samples: Samples = msgspec.field(default_factory=Samples)
+    rows: SharedRows = msgspec.field(default_factory=SharedRows)
 
 
 _known: WeakKeyDictionary[Runtime, Known] = WeakKeyDictionary()

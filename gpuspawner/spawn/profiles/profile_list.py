@@ -6,10 +6,11 @@ Values are the administrator's: display names may be HTML, overrides may be func
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 from markupsafe import Markup
+from msgspec.structs import replace
 
 from gpuspawner.offers.shapes import read as read_shape
 from gpuspawner.offers.types import ScaleUp
@@ -21,8 +22,7 @@ WRITTEN_IN = "--unlisted-choice"
 """KubeSpawner's suffix to an option's name if its value is written in instead of chosen."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListedChoice:
+class ListedChoice(msgspec.Struct, frozen=True):
     """One of an option's choices.
 
     Attributes:
@@ -37,8 +37,7 @@ class ListedChoice:
     scale_up: ScaleUp | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WriteIn:
+class WriteIn(msgspec.Struct, frozen=True):
     """A field for a value that is not among the choices.
 
     Attributes:
@@ -50,8 +49,7 @@ class WriteIn:
     advice: str
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(msgspec.Struct, frozen=True):
     """An option of a profile.
 
     Attributes:
@@ -66,8 +64,7 @@ class Option:
     write_in: WriteIn | None
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(msgspec.Struct, frozen=True):
     """One profile.
 
     Attributes:

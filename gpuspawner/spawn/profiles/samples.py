@@ -10,8 +10,9 @@ one server alone, and only for a moment.
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+import msgspec
 from msgspec import msgpack
 
 from gpuspawner.kube.objects import Manifest, manifest_of
@@ -39,8 +40,7 @@ def sample(made: Proposal) -> Proposal | None:
     return replace(made, pod=manifest_of(made.decoded)) if made.decoded else None
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(msgspec.Struct, frozen=True):
     """A pod without what KubeSpawner names after its owner."""
 
     spec: Manifest
@@ -100,8 +100,7 @@ class Patterns(dict[Key, Pattern | None]):
         return self._at_hand[keys]
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(msgspec.Struct, frozen=True):
     listed: Listed  # keeps its id from being used again
     until: float
     patterns: Patterns

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from gpuspawner.offers import Accelerator, ScaleUp
@@ -48,7 +49,7 @@ async def test_the_repr_shows_options_grant_decision_and_phase(
     attempt = await _begun(hub, options, accelerators={"a100": OFFERED})
     assert attempt.phase is Phase.ADMITTED
 
-    text = str(replace(attempt, phase=phase))
+    text = str(msgspec.structs.replace(attempt, phase=phase))
 
     grant = f"Grant(accelerator={attempt.choice.proposal.grant.accelerator}, gpus=2"
     assert "Accelerator(key='a100'" in grant

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from gpuspawner.kueue.objects import KueueObjects
 from gpuspawner.kueue.places import Line
@@ -55,7 +56,7 @@ def test_the_place_is_that_of_the_pod_s_own_workload() -> None:
 
 
 def test_a_pod_that_no_one_holds_back_has_no_place() -> None:
-    seen = replace(WAITING, stages=(QUEUED, SCHEDULING))
+    seen = structs.replace(WAITING, stages=(QUEUED, SCHEDULING))
 
     assert look(known(*TEAM, workload("w")), seen) == seen
 
@@ -93,7 +94,7 @@ def tell(page: Page, *looks: tuple[float, Seen]) -> None:
 
 def test_a_page_tells_each_place_once_and_nothing_of_a_wait_that_takes_no_time() -> None:
     def at(ahead: int) -> Seen:
-        return replace(WAITING, line=Line("gpus", "team-a", ahead))
+        return structs.replace(WAITING, line=Line("gpus", "team-a", ahead))
 
     page = Page()
     tell(page, (0.0, at(2)), (0.5, at(2)), (1.5, at(2)), (2.0, at(2)), (3.0, at(0)))
@@ -106,8 +107,10 @@ def test_a_page_tells_each_place_once_and_nothing_of_a_wait_that_takes_no_time()
 
 def test_after_the_queue_the_page_goes_on_as_for_any_server() -> None:
     page = Page()
-    line = replace(WAITING, line=Line("gpus", "team-a", 0))
-    tell(page, (0.0, line), (2.0, line), (3.0, replace(WAITING, stages=(QUEUED, SCHEDULING))))
+    line = structs.replace(WAITING, line=Line("gpus", "team-a", 0))
+    tell(
+        page, (0.0, line), (2.0, line), (3.0, structs.replace(WAITING, stages=(QUEUED, SCHEDULING)))
+    )
 
     assert page.texts[-1] == "Looking for a machine for your server."
 
@@ -123,7 +126,7 @@ def test_without_rights_a_page_still_says_that_the_server_waits_in_a_queue() -> 
 def test_nothing_limits_the_wait_in_a_queue_but_only_there(pod: Any, waits: bool) -> None:
     attempt = of(Start(Grant()))
     choice = replace(attempt.choice, proposal=replace(PROPOSAL, pod=pod))
-    found = limits(SPAWNER, replace(attempt, choice=choice))
+    found = limits(SPAWNER, structs.replace(attempt, choice=choice))
 
     assert (found[Phase.QUEUED] >= 10**8) is waits
     assert (total(found) >= 10**8) is waits

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from gpuspawner import GPUSpawner
@@ -194,7 +195,7 @@ async def test_functions_are_asked_for_each_user_and_once_a_minute(hub_with: Hub
 
     async def form(name: str) -> str:
         spawner = named(hub.spawner(profile_list=[CPU, gpu]), name)
-        object.__setattr__(looking.known(hub.runtime(spawner)), "samples", kept)
+        msgspec.structs.force_setattr(looking.known(hub.runtime(spawner)), "samples", kept)
         return await profiles_of(spawner).form()
 
     hub.admission.answer = lambda pod: pod
