@@ -7,7 +7,8 @@ import asyncio
 import math
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+
+import msgspec
 
 from gpuspawner.background import Background
 from gpuspawner.cluster.client import Client, RequestError
@@ -56,8 +57,7 @@ async def pages(
             await coming
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
+class _Source(msgspec.Struct, frozen=True):
     """Where pages come from."""
 
     client: Client

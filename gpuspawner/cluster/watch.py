@@ -14,7 +14,6 @@ import math
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
 
 import msgspec
 
@@ -39,21 +38,18 @@ _MOST_ERRORS = 10
 _SHORTEST_WATCH = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(msgspec.Struct, frozen=True):
     """Some objects of a list, still encoded; `first` for the first page of a list."""
 
     items: list[msgspec.Raw]
     first: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(msgspec.Struct, frozen=True):
     """The list is complete: an object that was on none of its pages doesn't exist."""
 
 
-@dataclass(frozen=True, slots=True)
-class Confirmed:
+class Confirmed(msgspec.Struct, frozen=True):
     """The API server has sent these changes.
 
     `caught_up`: it has sent all changes that happened while contact was lost.
@@ -63,8 +59,7 @@ class Confirmed:
     caught_up: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(msgspec.Struct, frozen=True):
     """Contact was lost: `error` says how. The watcher tries again.
 
     `gap`: what was known doesn't hold any more, so the watcher lists again.

@@ -7,10 +7,10 @@ for names. The traits are read from KubeSpawner's code, so that one more of a la
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import msgspec
 from kubespawner import KubeSpawner
 from msgspec import msgpack
 
@@ -60,8 +60,7 @@ _CLAIM = "persistentVolumeClaim"
 _encode = msgpack.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class Likeness:
+class Likeness(msgspec.Struct, frozen=True):
     """What one server's pods have in common with others'; equal keys are of like pods.
 
     Attributes:

@@ -5,10 +5,10 @@ Read in ``jupyterhub/orm.py`` and ``jupyterhub/roles.py`` of 5.4.6, 5.5.0 and 6.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import msgspec
 from jupyterhub import orm
 from kubespawner.slugs import escape_slug, is_valid_label, safe_slug
 from sqlalchemy import select
@@ -17,8 +17,7 @@ from sqlalchemy.orm import aliased
 _MEMBERS = orm.user_group_map.c
 
 
-@dataclass(frozen=True, slots=True)
-class Person:
+class Person(msgspec.Struct, frozen=True):
     """A user of the hub.
 
     Attributes:

@@ -4,11 +4,11 @@ Otherwise they might silently stop calling a gate.
 """
 
 import inspect
-from dataclasses import dataclass
 from types import ModuleType
 
 import jupyterhub
 import kubespawner
+import msgspec
 from jupyterhub import objects, orm, scopes, spawner
 from jupyterhub.app import JupyterHub
 from jupyterhub.handlers.base import BaseHandler
@@ -26,8 +26,7 @@ class IncompatibleError(Exception):
     """The installed JupyterHub or KubeSpawner lacks something that gpuspawner uses."""
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(msgspec.Struct, frozen=True):
     """One name that gpuspawner overrides or uses.
 
     Attributes:

@@ -1,6 +1,6 @@
 """What policies leave to the owner of an open form, read again only if it may have changed."""
 
-from dataclasses import dataclass
+import msgspec
 
 from gpuspawner.policy.judging import Standing
 from gpuspawner.policy.policies import Policy
@@ -10,8 +10,7 @@ from gpuspawner.spawn.policing import Policing
 _MOST_KEPT = 4096
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Token:
+class Token(msgspec.Struct, eq=False):
     """Stands for equal policies of which equal parts are used; a policy's own hash takes long."""
 
 

@@ -1,15 +1,15 @@
 """What one open form shows, and which forms show the same."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from gpuspawner.spawn.sources import Sources
 from gpuspawner.web.answers import JSON
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """What a form shows.
 
     Attributes:
