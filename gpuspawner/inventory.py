@@ -43,7 +43,7 @@ class Stock(msgspec.Struct, frozen=True):
 def take_stock(state: ClusterState, selections: Iterable[Selection]) -> Iterator[Stock]:
     """Count nodes and GPUs of each selection, in this order, when the next one is asked for.
 
-    In a cluster of 5,000 nodes, each takes 6 ms.
+    In a cluster of 5,000 nodes, a fifth of them with GPUs, each takes a millisecond or two.
     """
     for selection in selections:
         yield _stock(state, selection)
@@ -143,15 +143,16 @@ def _choice(settings: Mapping[str, Any]) -> NodeChoice:
 
 
 def _stock(state: ClusterState, selection: Selection) -> Stock:
+    resource = selection.resource
     nodes = [
         node
         for node in state.nodes.values()
-        if all(choice.matches(node.labels, node.name) for choice in selection.choices)
+        if node.capacity.get(resource, 0) > 0  # most nodes have no GPU, and their labels take long
+        and all(choice.matches(node.labels, node.name) for choice in selection.choices)
     ]
-    gpus = [node.allocatable.get(selection.resource, 0) for node in nodes]
-    free = [max(0, node.free.get(selection.resource, 0)) for node in nodes]
-    having = [node for node in nodes if node.capacity.get(selection.resource, 0) > 0]
-    return Stock(selection.name, len(having), sum(gpus), sum(free))
+    gpus = sum(node.allocatable.get(resource, 0) for node in nodes)
+    free = sum(max(0, node.free.get(resource, 0)) for node in nodes)
+    return Stock(selection.name, len(nodes), gpus, free)
 
 
 def _mapping(value: object) -> Mapping[Any, Any]:

@@ -16,6 +16,7 @@ from gpuspawner.cluster.changes import Changes
 from gpuspawner.cluster.client import (
     Client,
     ConfigurationFactory,
+    InTurn,
     RequestError,
     load_configuration,
 )
@@ -71,7 +72,7 @@ class ClusterView:
         self.state = ClusterState(rules if isinstance(rules, Rules) else DEFAULT_RULES)
         self._rules = rules
         self._backoff = backoff or Backoff()
-        self._load = load
+        self._load = load = InTurn(load)
         self.autoscalers = AutoscalerObjects()
         self.contact = Contact()
         self.events = PodEvents(load, self._backoff, self.wake, self.contact)

@@ -9,7 +9,7 @@ from aiohttp import web
 from kubernetes_asyncio.client import Configuration
 from kubernetes_asyncio.config import ConfigException
 
-from gpuspawner.cluster.client import Client, RequestError, load_configuration
+from gpuspawner.cluster.client import Client, InTurn, RequestError, load_configuration
 from tests.unit.cluster.scripted import ScriptedServer, broken, failure, raw, silence
 
 
@@ -208,3 +208,36 @@ async def test_a_post_without_contact_is_a_request_error() -> None:
     with pytest.raises(RequestError):
         await client.post("/pods", {}, {})
     await client.close()
+
+
+async def test_no_two_configurations_are_made_in_one_round_of_the_event_loop() -> None:
+    rounds, made_in = [0], []
+
+    async def load() -> Configuration:
+        made_in.append(rounds[0])
+        return Configuration()
+
+    async def count() -> None:
+        while len(made_in) < 5:
+            rounds[0] += 1
+            await asyncio.sleep(0)
+
+    in_turn = InTurn(load)
+    await asyncio.gather(count(), *(in_turn() for _ in range(5)))
+
+    assert len(set(made_in)) == 5
+
+
+async def test_after_a_configuration_that_cannot_be_made_the_next_one_is_tried() -> None:
+    asked = iter([RequestError("no kubeconfig"), None])
+
+    async def load() -> Configuration:
+        if error := next(asked):
+            raise error
+        return Configuration()
+
+    in_turn = InTurn(load)
+    with pytest.raises(RequestError):
+        await in_turn()
+
+    assert isinstance(await in_turn(), Configuration)
