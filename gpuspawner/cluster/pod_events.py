@@ -77,6 +77,7 @@ class PodEvents:
         self._watches: dict[str, asyncio.Task[None]] = {}
         self._is_heard: dict[str, bool] = {}
         self._ends: dict[str, asyncio.TimerHandle] = {}
+        self._is_closed = False
 
     @contextmanager
     def of(self, namespace: str, name: str) -> Iterator[Heard]:
@@ -86,8 +87,8 @@ class PodEvents:
         for event in all_of_pod[0].all() if all_of_pod else ():
             heard.put(event)
         all_of_pod.append(heard)
-        heard.is_heard = self._is_heard.get(namespace, True)
         self._watch_on(namespace)
+        heard.is_heard = self._is_heard.get(namespace, True)
         try:
             yield heard
         finally:
@@ -95,20 +96,30 @@ class PodEvents:
             if not all_of_pod and pods.get(name) is all_of_pod:
                 del pods[name]
             if not pods and self._heard.get(namespace) is pods:
-                loop = asyncio.get_running_loop()
-                self._ends[namespace] = loop.call_later(_REST_SECONDS, self._end, namespace)
+                self._rest(namespace)
+
+    def _rest(self, namespace: str) -> None:
+        if self._is_closed:
+            self._end(namespace)
+        else:
+            loop = asyncio.get_running_loop()
+            self._ends[namespace] = loop.call_later(_REST_SECONDS, self._end, namespace)
 
     def _watch_on(self, namespace: str) -> None:
         """Begin to watch a namespace, or go on."""
         if end := self._ends.pop(namespace, None):
             end.cancel()
+            if not self._is_heard.get(namespace, True):  # it may wait long before it asks again
+                self._is_heard.pop(namespace)
+                self._watches.pop(namespace).cancel()
         if namespace not in self._watches:
             watch = asyncio.get_running_loop().create_task(self._watch(namespace))
             self._watches[namespace] = watch
 
     def _end(self, namespace: str) -> None:
         """Forget a namespace in which no pod waits."""
-        self._ends.pop(namespace).cancel()
+        if end := self._ends.pop(namespace, None):
+            end.cancel()
         del self._heard[namespace]
         self._is_heard.pop(namespace, None)
         self._watches.pop(namespace).cancel()
@@ -127,6 +138,7 @@ class PodEvents:
 
     async def close(self) -> None:
         """End the watches that rest, and close the connections, which all of them share."""
+        self._is_closed = True
         for namespace in tuple(self._ends):
             self._end(namespace)
         with suppress(Exception):

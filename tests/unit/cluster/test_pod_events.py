@@ -148,6 +148,28 @@ async def test_the_next_start_goes_on_with_the_watch_of_the_last_one() -> None:
             assert heard.take("u") == [event("b")]
 
 
+async def test_the_next_start_asks_at_once_if_the_watch_that_rests_is_deaf() -> None:
+    server = ScriptedServer()
+    async with server.serving():
+        events = PodEvents(server.configuration, FAST, lambda: None, Contact())
+        with events.of("jhub", "a"):
+            first = events._watches["jhub"]
+            events._tell("jhub", is_heard=False)
+        with events.of("jhub", "b") as heard:
+            assert events._watches["jhub"] is not first
+            assert heard.is_heard
+
+
+async def test_after_the_views_end_no_watch_rests() -> None:
+    server = ScriptedServer()
+    async with server.serving():
+        events = PodEvents(server.configuration, FAST, lambda: None, Contact())
+        with events.of("jhub", "a"):
+            await events.close()
+
+        assert (events._heard, events._watches, events._ends) == ({}, {}, {})
+
+
 async def test_a_view_that_ends_leaves_no_watch_that_rests() -> None:
     server = ScriptedServer()
     async with server.serving():
