@@ -13,6 +13,7 @@ from traitlets import Bunch, default, validate
 
 from gpuspawner import traits
 from gpuspawner.compat.kubespawner import Stock, copy_of
+from gpuspawner.compat.old_homes import until_looked_for
 from gpuspawner.spawn import administrators_form, connection, request_options
 from gpuspawner.spawn.accelerators import apply_nothing
 from gpuspawner.spawn.administrators_form import NONE_YET, PLACE
@@ -186,7 +187,7 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
 
     def get_state(self) -> dict[str, Any]:
         """Return what the hub stores: KubeSpawner's state, and how the last server ended."""
-        return self.gates.endings.stored(super().get_state())
+        return self.gates.endings.stored(until_looked_for(self, super().get_state()))
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Load what the hub has stored."""
