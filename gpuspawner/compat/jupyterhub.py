@@ -4,7 +4,7 @@ Read in ``jupyterhub/handlers/base.py`` (``spawn_single_user``), ``handlers/page
 and ``app.py`` of 5.5.0 and 6.1.1, and checked by running both.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jupyterhub import orm
@@ -72,24 +72,26 @@ def store_state(spawner: Spawner) -> None:
     """Store a server's state now; the hub itself does so only after a start and after a stop."""
     if spawner.orm_spawner is None:
         return
-    note_state(spawner)
+    note_state(spawner, spawner.get_state())
     if session := object_session(spawner.orm_spawner):  # as in `store_options`
         session.commit()
 
 
-def note_state(spawner: Spawner) -> None:
+def note_state(spawner: Spawner, state: Mapping[str, Any]) -> None:
     """Let the hub store a server's state with its own next commit."""
     if spawner.orm_spawner is not None:
-        spawner.orm_spawner.state = spawner.get_state()
+        spawner.orm_spawner.state = state
 
 
 def begins_start(spawner: Spawner) -> bool:
-    """Whether the hub begins a start when it calls the ``auth_state_hook``; the form has one too.
+    """Whether the hub begins a start when it calls the ``auth_state_hook``.
 
-    Between the hook of a start and the hub's next commit, it waits for nothing (``user.py``,
-    ``User.spawn``).
+    A form has the hook too, perhaps while a start in another tab goes on. Right after the hook of a
+    start, the hub sets when the server started, and commits, without waiting for anything
+    (``user.py``, ``User.spawn``).
     """
-    return bool(spawner._start_pending)
+    row = spawner.orm_spawner
+    return bool(spawner._start_pending) and row is not None and row.started is None
 
 
 def forget_server(spawner: Spawner) -> None:

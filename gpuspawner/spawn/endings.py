@@ -84,15 +84,28 @@ class Endings:
         jupyterhub.store_state(self._spawner)
 
     def begin(self) -> None:
-        """Note a start that begins; the hub commits this at once, with the time of the start."""
-        if jupyterhub.begins_start(self._spawner):
+        """Note a start that begins; the hub commits this at once, with the time of the start.
+
+        A server that has a place in line goes on after a restart, until it sends its pod. Of
+        KubeSpawner's part, what is stored stays: by an old one, KubeSpawner still has to look for
+        the claim of an old home directory.
+        """
+        if self._place is None and jupyterhub.begins_start(self._spawner):
             self._began = utc_now()
-            jupyterhub.note_state(self._spawner)
+            before = jupyterhub.stored_state(self._spawner)
+            if isinstance(before, Mapping) and before:
+                jupyterhub.note_state(self._spawner, self.stored(before))
+            else:
+                jupyterhub.note_state(self._spawner, self._spawner.get_state())
 
     def send(self) -> None:
-        """Note that a start is about to send its pod, unless it was noted when it began."""
-        if _BEGAN not in _ours(jupyterhub.stored_state(self._spawner)):
-            self._began = utc_now()
+        """Note that a start is about to send its pod, and the pod's name.
+
+        Usually, both are stored since it began, and a commit takes longer than a verdict. But a
+        hook or a profile may have changed the names since.
+        """
+        self._began = self._began or utc_now()
+        if jupyterhub.stored_state(self._spawner) != self._spawner.get_state():
             jupyterhub.store_state(self._spawner)
 
     def answers(self) -> None:

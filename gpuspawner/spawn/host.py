@@ -58,6 +58,9 @@ class Host(Settings, Protocol):
     def set_trait(self, name: str, value: object) -> None:
         """Set a trait, read-only or not."""
 
+    def get_state(self) -> dict[str, Any]:
+        """What the hub stores of its server."""
+
     def copied(self) -> "Host":
         """Return a copy whose traits can change without changing this spawner's."""
 

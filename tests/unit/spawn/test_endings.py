@@ -268,6 +268,62 @@ async def test_a_start_that_was_noted_when_it_began_needs_no_commit_to_send_its_
     assert not commits
 
 
+async def test_a_start_that_begins_leaves_what_kubespawner_has_stored(
+    make: Callable[..., GPUSpawner],
+) -> None:
+    spawner = make(runs=True)
+    row: Any = spawner.orm_spawner
+    row.state = {"pod_name": "jupyter-alice-of-6"}  # KubeSpawner 6 wrote no version
+    spawner._start_pending = True
+
+    await spawner.run_auth_state_hook(None)
+
+    assert row.state.keys() == {"pod_name", "gpuspawner"}
+    assert row.state["pod_name"] == "jupyter-alice-of-6"
+
+
+async def test_where_a_pod_is_sent_is_stored_if_a_hook_has_changed_it(
+    make: Callable[..., GPUSpawner],
+) -> None:
+    spawner = make(runs=True)
+    row: Any = spawner.orm_spawner
+    spawner._start_pending = True
+    await spawner.run_auth_state_hook(None)
+    spawner.namespace = "of-a-hook"
+
+    spawner.gates.endings.send()
+
+    assert row.state["namespace"] == "of-a-hook"
+    assert row.state["gpuspawner"].keys() == {"began"}
+
+
+async def test_a_form_that_is_opened_while_a_server_starts_or_runs_begins_no_start(
+    make: Callable[..., GPUSpawner],
+) -> None:
+    spawner = make(runs=True)
+    row: Any = spawner.orm_spawner
+    spawner._start_pending, row.started = True, datetime(2026, 11, 25)  # noqa: DTZ001, as the hub
+
+    await spawner.run_auth_state_hook(None)
+
+    assert "gpuspawner" not in spawner.get_state()
+
+
+async def test_a_start_that_goes_on_in_line_after_a_restart_is_not_cut_by_another_one(
+    make: Callable[..., GPUSpawner],
+) -> None:
+    first = make(runs=True)
+    first.gates._runtime.queue = QueueRules(is_on=True)
+    first.gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
+    resumed = make(runs=True)
+    resumed._start_pending = True
+
+    await resumed.run_auth_state_hook(None)
+    stop(again := make(runs=True))
+
+    assert kind(again) is None
+
+
 def test_a_start_that_waits_in_line_is_not_cut_until_it_sends_its_pod(
     make: Callable[..., GPUSpawner],
 ) -> None:
