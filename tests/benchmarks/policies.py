@@ -15,6 +15,8 @@ from typing import Any
 
 from jupyterhub import orm, roles
 
+from gpuspawner.cluster.client import load_configuration
+from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat.people import person
 from gpuspawner.kube.objects import strict_convert
@@ -93,7 +95,7 @@ def put(accounts: Accounts, number: int, gpus: int) -> None:
 async def measure() -> tuple[list[float], list[float]]:
     """Return the seconds of each gate, and of each count of all pods."""
     meter = Meter(DEFAULT_RULES)
-    accounts = Accounts(lambda: None, NAMESPACE, lambda: meter)  # type: ignore[arg-type,return-value]
+    accounts = Accounts(load_configuration, NAMESPACE, lambda: meter, Contact())
     accounts.following.health = lambda: Live(0.0)  # type: ignore[method-assign]
     for number in range(PODS):
         put(accounts, number, 1)
