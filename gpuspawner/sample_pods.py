@@ -35,8 +35,10 @@ async def try_all(runtime: Runtime, settings: Any) -> None:
         return
     admission, preflight = runtime.dry_runs.for_start(_PERSON), runtime.preflight
     try:
-        made = samples(runtime, settings)
-        await asyncio.gather(*(preflight.try_sample(it, admission) for it in made))
+        async with asyncio.TaskGroup() as trying:
+            for sample in samples(runtime, settings):
+                trying.create_task(preflight.try_sample(sample, admission))
+                await asyncio.sleep(0)  # making and judging one takes a millisecond or two
     except Exception as error:  # noqa: BLE001, the first refusals just make their own dry runs
         log.info("No sample of a server's pod was tried: %r", error)
 
