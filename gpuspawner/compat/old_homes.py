@@ -15,7 +15,9 @@ _VERSION = "kubespawner_version"
 
 def until_looked_for(spawner: Any, state: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what to store of a server: no version before KubeSpawner has looked for its home."""
-    is_of_old_version = spawner._state_kubespawner_version == "unknown"
-    if not (is_of_old_version and spawner.storage_pvc_ensure) or spawner._pvc_exists:
+    # A later KubeSpawner may no longer look, and lack these names.
+    is_of_old_version = getattr(spawner, "_state_kubespawner_version", None) == "unknown"
+    is_found = getattr(spawner, "_pvc_exists", True)
+    if not (is_of_old_version and spawner.storage_pvc_ensure) or is_found:
         return state
     return {name: value for name, value in state.items() if name != _VERSION}

@@ -112,8 +112,6 @@ REQUIREMENTS = (
         ("self", "pod_name", "delete_options", "grace_seconds", "request_timeout"),
     ),
     Requirement(KubeSpawner, "_namespace_default"),
-    Requirement(KubeSpawner, "_state_kubespawner_version"),
-    Requirement(KubeSpawner, "_pvc_exists"),
     Requirement(KubeSpawner, "_options_from_form_default"),
     Requirement(KubeSpawner, "_options_form_default"),
     Requirement(KubeSpawner, "_render_options_form", ("self", "profile_list"), KubeSpawner),
