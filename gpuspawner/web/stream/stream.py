@@ -9,7 +9,7 @@ from gpuspawner.token_bucket import Clock
 from gpuspawner.web.stream.open_form import OpenForm
 from gpuspawner.web.stream.outlet import Outlet, Send
 
-LIFE_SECONDS = 300.0
+LIFE_SECONDS = 600.0
 """After this time at most, the client has to open another one. Its request does what no check does:
 the hub notes that the user is active, and may ask its authenticator; it fails if the browser has
 logged out; and the form learns of what never changes by itself."""
