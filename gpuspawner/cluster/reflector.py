@@ -55,7 +55,7 @@ class Reflector:
         confirmed: When the API server last said that the state is current (``time.monotonic``).
         error: What is wrong now, if anything.
         undecodable: How many objects could not be decoded since the start.
-        background: Whose turns it takes.
+        background: It works in turns with everything else there.
     """
 
     def __init__(

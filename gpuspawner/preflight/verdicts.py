@@ -125,10 +125,9 @@ class Verdicts:
         return self._repelling or not is_simple(pod)
 
     def places(self, subject: Subject) -> bytes:
-        """Return a key of the places where a new node reaches the pod's volumes.
+        """Return a key that is equal for pods whose volumes new nodes reach in the same places.
 
-        Most users' homes have the same key.
-        It changes only with `ClusterState.lasting_version`.
+        Most users' homes have the same key. It changes only with `ClusterState.lasting_version`.
         """
         return _encode(self._all_places(subject))
 

@@ -92,11 +92,10 @@ class Endings:
         """
         if self._place is None and jupyterhub.begins_start(self._spawner):
             self._began = utc_now()
-            before = jupyterhub.stored_state(self._spawner)
-            if isinstance(before, Mapping) and before:
-                jupyterhub.note_state(self._spawner, self.stored(before))
-            else:
-                jupyterhub.note_state(self._spawner, self._spawner.get_state())
+            kept = jupyterhub.stored_state(self._spawner)
+            if not isinstance(kept, Mapping) or not kept:
+                kept = self._spawner.get_state()
+            jupyterhub.note_state(self._spawner, self.stored(kept))
 
     def send(self) -> None:
         """Note that a start is about to send its pod, and the pod's name.
