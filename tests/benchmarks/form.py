@@ -17,10 +17,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from localcluster import LocalCluster, Pods, bulk
+from localcluster import LocalCluster
 from tests.benchmarks.clusters import MODELS
-from tests.benchmarks.filled import stop_scheduler
-from tests.benchmarks.running_pods import objects
+from tests.benchmarks.filled import filled_cluster
 from tests.hub.people import Person
 from tests.hub.running import RunningHub, running_hub
 from tests.waiting import wait_for
@@ -108,11 +107,7 @@ def main() -> None:
     nodes, pods = map(int, sys.argv[1:3]) if len(sys.argv) > 2 else SIZE
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        cluster = LocalCluster(folder / "cluster", pods=Pods.LEAVE, controllers=())
-        stack.enter_context(cluster)
-        stop_scheduler(cluster)
-        bulk.put(cluster.plane.etcd_url, objects(nodes, pods), nodes + pods)
-        print(f"{nodes} nodes, {pods} pods", flush=True)
+        cluster = stack.enter_context(filled_cluster(folder, nodes, pods))
         _compare(folder / "accelerators", cluster, STOCK, OURS)
         _compare(folder / "profiles", cluster, STOCK_PROFILES, OUR_PROFILES)
 

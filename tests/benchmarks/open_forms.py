@@ -28,11 +28,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from gpuspawner.web.stream.stream import LIFE_SECONDS
-from localcluster import LocalCluster, Pods, bulk
+from localcluster import LocalCluster
 from tests.benchmarks.changing_pods import ChangingPods
 from tests.benchmarks.clusters import MODELS
-from tests.benchmarks.filled import stop_scheduler
-from tests.benchmarks.running_pods import objects
+from tests.benchmarks.filled import filled_cluster
 from tests.hub.running import API_TOKEN, RunningHub, running_hub
 
 FORMS, NODES, PODS = 1_000, 500, 4_000
@@ -299,11 +298,8 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        cluster = LocalCluster(folder / "cluster", pods=Pods.LEAVE, controllers=())
-        stack.enter_context(cluster)
-        stop_scheduler(cluster)
-        bulk.put(cluster.plane.etcd_url, objects(nodes, pods), nodes + pods)
-        print(f"{forms} forms, {nodes} nodes, {pods} pods", flush=True)
+        print(f"{forms} forms", flush=True)
+        cluster = stack.enter_context(filled_cluster(folder, nodes, pods))
         (folder / "hub").mkdir()
         environment = {"KUBECONFIG": str(cluster.kubeconfig)}
         hub = stack.enter_context(
