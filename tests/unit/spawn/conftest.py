@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from gpuspawner import GPUSpawner
 from gpuspawner.spawn import in_line
 from tests.unit.spawn.courses import NODES, Course
 from tests.unit.spawn.hubs import StillHub
+from tests.unit.spawn.restarts import NODE, restarting
 from tests.unit.spawn.waiters import FULL, Waiting
 
 
@@ -18,6 +20,12 @@ from tests.unit.spawn.waiters import FULL, Waiting
 def hub_with(monkeypatch: pytest.MonkeyPatch) -> Callable[..., StillHub]:
     """Return a function that makes a hub on a cluster with the given objects."""
     return partial(StillHub, monkeypatch)
+
+
+@pytest.fixture
+def after_restart(hub_with: Callable[..., StillHub]) -> Callable[..., GPUSpawner]:
+    """As `restarting`."""
+    return restarting(hub_with(NODE))
 
 
 @pytest.fixture

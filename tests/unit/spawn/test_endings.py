@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
-from jupyterhub import orm
 
 from gpuspawner import GPUSpawner
 from gpuspawner.launch.ending import Ending, written
@@ -15,68 +13,18 @@ from gpuspawner.launch.trouble import Kind
 from gpuspawner.queue.kept import KeptPlace, Wish
 from gpuspawner.queue.rules import QueueRules
 from gpuspawner.spawn.endings import last_of, place_of, without_place
-from tests.unit.compat.hub_database import HubDatabase
 from tests.unit.spawn.hubs import StillHub
+from tests.unit.spawn.restarts import NODE, kind, pod, set_pod, stop
 
-NODE = ("Node", {"metadata": {"name": "gpu-0"}, "status": {"allocatable": {"cpu": "8"}}})
 EVICTED = Ending(Kind.EVICTED, datetime(2026, 11, 21, 20, 30, tzinfo=UTC))
 
 
 @pytest.fixture
-def make(hub_with: Callable[..., StillHub]) -> Callable[..., GPUSpawner]:
-    """Return a function that makes alice's spawner, as the hub does after its own restart."""
-    row = orm.Spawner(name="", user=(database := HubDatabase()).user("alice"))
-    database.session.add(row)
-    database.session.commit()
-    hub = hub_with(NODE)
-
-    def made(*, runs: bool = False) -> GPUSpawner:
-        row.server = orm.Server() if runs else None
-        database.session.commit()
-        spawner = hub.spawner()
-        spawner.orm_spawner = row
-        spawner.load_state(row.state or {})
-        set_pod(spawner, None)
-        return spawner
-
-    return made
-
-
-@pytest.fixture
-def up(make: Callable[..., GPUSpawner]) -> GPUSpawner:
+def up(after_restart: Callable[..., GPUSpawner]) -> GPUSpawner:
     """A spawner whose server is up."""
-    spawner = make(runs=True)
+    spawner = after_restart(runs=True)
     spawner.gates.endings.answers()
     return spawner
-
-
-def set_pod(spawner: GPUSpawner, pod: dict[str, Any] | None) -> None:
-    stock: Any = spawner.stock
-    stock.known_pod = lambda: pod
-
-
-def pod(reason: str = "", **metadata: object) -> dict[str, Any]:
-    """Return alice's pod; with a reason, Kubernetes is about to delete it."""
-    disrupted = {"type": "DisruptionTarget", "status": "True", "reason": reason}
-    return {
-        "metadata": {"name": "jupyter-alice", "namespace": "default", "uid": "1", **metadata},
-        "spec": {"nodeName": "gpu-0"},
-        "status": {"phase": "Running", "conditions": [disrupted] if reason else []},
-    }
-
-
-def stop(spawner: GPUSpawner) -> None:
-    """Do what the hub does at the end of a stop."""
-    spawner.clear_state()
-    row: Any = spawner.orm_spawner
-    row.state, row.server = spawner.get_state(), None
-
-
-def kind(spawner: GPUSpawner) -> Kind | None:
-    """Return how the server ended by what the hub has stored."""
-    row: Any = spawner.orm_spawner
-    ending = last_of(row.state)
-    return ending.kind if ending else None
 
 
 def test_the_hub_stores_how_a_server_ended_that_was_up(up: GPUSpawner) -> None:
@@ -162,8 +110,8 @@ def test_a_server_that_the_hub_stops_has_no_ending(up: GPUSpawner) -> None:
     assert "gpuspawner" not in up.get_state()
 
 
-def test_a_start_that_fails_is_no_ending(make: Callable[..., GPUSpawner]) -> None:
-    spawner = make()
+def test_a_start_that_fails_is_no_ending(after_restart: Callable[..., GPUSpawner]) -> None:
+    spawner = after_restart()
     spawner.gates.endings.send()
 
     assert spawner.gates.endings.polled(1, None) == 1
@@ -209,11 +157,11 @@ def test_a_node_that_is_lost_is_told_from_one_that_is_drained(
 
 
 def test_an_ending_is_kept_over_a_restart_and_until_a_start_is_allowed(
-    make: Callable[..., GPUSpawner], up: GPUSpawner
+    after_restart: Callable[..., GPUSpawner], up: GPUSpawner
 ) -> None:
     up.gates.endings.polled(1, pod("EvictionByEvictionAPI"))
     stop(up)
-    spawner = make()
+    spawner = after_restart()
 
     stop(spawner)  # a start that the hub has refused
     assert kind(spawner) is Kind.EVICTED
@@ -223,159 +171,13 @@ def test_an_ending_is_kept_over_a_restart_and_until_a_start_is_allowed(
     assert kind(spawner) is None
 
 
-def test_a_start_whose_pod_was_sent_is_cut_by_a_restart_of_the_hub(
-    make: Callable[..., GPUSpawner],
-) -> None:
-    make(runs=True).gates.endings.send()
-    restarted = make(runs=True)
-
-    assert restarted.gates.endings.polled(1, None) == 1
-    stop(restarted)
-
-    assert kind(restarted) is Kind.HUB_RESTARTED
-
-
-async def test_a_start_that_has_begun_is_cut_by_a_restart_of_the_hub(
-    make: Callable[..., GPUSpawner],
-) -> None:
-    spawner = make(runs=True)
-    spawner._start_pending = True
-    await spawner.run_auth_state_hook(None)
-
-    stop(restarted := make(runs=True))
-
-    assert kind(restarted) is Kind.HUB_RESTARTED
-
-
-async def test_a_form_begins_no_start(make: Callable[..., GPUSpawner]) -> None:
-    spawner = make(runs=False)
-
-    await spawner.run_auth_state_hook(None)
-
-    assert "gpuspawner" not in spawner.get_state()
-
-
-async def test_a_start_that_was_noted_when_it_began_needs_no_commit_to_send_its_pod(
-    make: Callable[..., GPUSpawner], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spawner, commits = make(runs=True), []
-    monkeypatch.setattr("gpuspawner.compat.jupyterhub.store_state", commits.append)
-    spawner._start_pending = True
-    await spawner.run_auth_state_hook(None)
-
-    spawner.gates.endings.send()
-
-    assert not commits
-
-
-async def test_a_start_that_begins_leaves_what_kubespawner_has_stored(
-    make: Callable[..., GPUSpawner],
-) -> None:
-    spawner = make(runs=True)
-    row: Any = spawner.orm_spawner
-    row.state = {"pod_name": "jupyter-alice-of-6"}  # KubeSpawner 6 wrote no version
-    spawner._start_pending = True
-
-    await spawner.run_auth_state_hook(None)
-
-    assert row.state.keys() == {"pod_name", "gpuspawner"}
-    assert row.state["pod_name"] == "jupyter-alice-of-6"
-
-
-async def test_where_a_pod_is_sent_is_stored_if_a_hook_has_changed_it(
-    make: Callable[..., GPUSpawner],
-) -> None:
-    spawner = make(runs=True)
-    row: Any = spawner.orm_spawner
-    spawner._start_pending = True
-    await spawner.run_auth_state_hook(None)
-    spawner.namespace = "of-a-hook"
-
-    spawner.gates.endings.send()
-
-    assert row.state["namespace"] == "of-a-hook"
-    assert row.state["gpuspawner"].keys() == {"began"}
-
-
-async def test_a_form_that_is_opened_while_a_server_starts_or_runs_begins_no_start(
-    make: Callable[..., GPUSpawner],
-) -> None:
-    spawner = make(runs=True)
-    row: Any = spawner.orm_spawner
-    spawner._start_pending, row.started = True, datetime(2026, 11, 25)  # noqa: DTZ001, as the hub
-
-    await spawner.run_auth_state_hook(None)
-
-    assert "gpuspawner" not in spawner.get_state()
-
-
-async def test_a_start_that_goes_on_in_line_after_a_restart_is_not_cut_by_another_one(
-    make: Callable[..., GPUSpawner],
-) -> None:
-    first = make(runs=True)
-    first.gates._runtime.queue = QueueRules(is_on=True)
-    first.gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
-    resumed = make(runs=True)
-    resumed._start_pending = True
-
-    await resumed.run_auth_state_hook(None)
-    stop(again := make(runs=True))
-
-    assert kind(again) is None
-
-
-def test_a_start_that_waits_in_line_is_not_cut_until_it_sends_its_pod(
-    make: Callable[..., GPUSpawner],
-) -> None:
-    spawner = make(runs=True)
-    spawner._start_pending = True
-    place = KeptPlace(1.0, Wish.ANYWAY)
-    spawner.gates.endings.begin()
-    spawner.gates.endings.wait(place)
-    stop(restarted := make(runs=True))
-    assert kind(restarted) is None
-
-    spawner.gates.endings.begin()
-    spawner.gates.endings.wait(place)
-    spawner.gates.endings.send()
-    stop(restarted := make(runs=True))
-
-    assert kind(restarted) is Kind.HUB_RESTARTED
-
-
-def test_a_start_that_a_restarted_hub_finds_up_is_not_cut(
-    make: Callable[..., GPUSpawner],
-) -> None:
-    make(runs=True).gates.endings.send()
-    restarted = make(runs=True)
-    restarted.gates.endings.answers()
-    assert kind(restarted) is None
-
-    again = make(runs=True)
-    again.gates.endings.polled(1, pod("EvictionByEvictionAPI"))
-    stop(again)
-
-    assert kind(again) is Kind.EVICTED
-
-
-def test_a_start_that_ended_before_the_restart_is_not_cut(
-    make: Callable[..., GPUSpawner],
-) -> None:
-    spawner = make(runs=True)
-    spawner.gates.endings.send()
-
-    stop(make(runs=False))
-
-    assert kind(spawner) is None
-
-
 @pytest.mark.parametrize(
     "ours", [None, 3, [], {"ending": 3}, {"ending": {"kind": "?"}, "began": 3}, {"began": None}]
 )
 def test_a_state_that_nobody_can_read_tells_nothing(
-    make: Callable[..., GPUSpawner], ours: object
+    after_restart: Callable[..., GPUSpawner], ours: object
 ) -> None:
-    spawner = make(runs=True)
+    spawner = after_restart(runs=True)
     spawner.load_state({"pod_name": "jupyter-alice", "gpuspawner": ours})
 
     stop(spawner)
@@ -385,9 +187,9 @@ def test_a_state_that_nobody_can_read_tells_nothing(
 
 
 def test_an_ending_is_stored_beside_what_kubespawner_stores(
-    make: Callable[..., GPUSpawner],
+    after_restart: Callable[..., GPUSpawner],
 ) -> None:
-    spawner = make()
+    spawner = after_restart()
     spawner.load_state({"gpuspawner": {"ending": written(EVICTED)}, "pod_name": "other"})
 
     state = spawner.get_state()
@@ -410,9 +212,9 @@ def test_a_spawner_without_a_row_loads_and_sends_all_the_same(
 
 @pytest.mark.parametrize("queue", [False, True])
 def test_a_stored_place_is_awaited_only_if_there_is_a_line(
-    make: Callable[..., GPUSpawner], queue: bool
+    after_restart: Callable[..., GPUSpawner], queue: bool
 ) -> None:
-    spawner = make(runs=True)
+    spawner = after_restart(runs=True)
     running = spawner.gates._runtime
     running.queue = QueueRules(is_on=queue)
 

@@ -3,115 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Callable, Hashable
-from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from gpuspawner.policy.usage import Usage
 from gpuspawner.spawn.refusal import misconfigured
-from gpuspawner.web.stream import broadcast, rhythm
-from gpuspawner.web.stream.broadcast import Broadcast
+from gpuspawner.web.stream import broadcast
 from gpuspawner.web.stream.open_form import Answer
 from gpuspawner.web.stream.stream import AGAIN, FULL, Stream
-from tests.unit.preflight.worlds import StillView
+from tests.unit.web.stream.following import MOMENT, Client, Form, Hub, always
 
-MOMENT = 0.02
-"""The rest between two looks in these tests, in seconds."""
-
-
-class Form:
-    """A form that shows what the test sets.
-
-    Attributes:
-        shows: What all forms show, by the question.
-        asked: The questions that were answered.
-    """
-
-    shows: dict[str, object]
-    asked: list[str]
-    may_change = False
-
-    def __init__(self, question: str, for_all: bool = True) -> None:
-        self._question = question
-        self._for_all = for_all
-
-    async def renew(self) -> None:
-        raise AssertionError("nothing may change")
-
-    def question(self) -> Hashable:
-        return self._question
-
-    async def answer(self) -> Answer:
-        self.asked.append(self._question)
-        found = self.shows[self._question]
-        if isinstance(found, Exception):
-            raise found
-        return Answer({"accelerators": found}, self._for_all)
-
-
-def always() -> bool:
-    return True
-
-
-class Client:
-    """What a stream has sent."""
-
-    def __init__(
-        self, form: Form, lasts: float = 1e9, may_stay: Callable[[], bool] = always
-    ) -> None:
-        self.got: list[bytes] = []
-        self._sent = asyncio.Event()
-        until = asyncio.get_running_loop().time() + lasts
-        self.stream = Stream(form, self._send, until, may_stay)
-
-    def _send(self, sent: bytes) -> asyncio.Future[None]:
-        self.got.append(sent)
-        self._sent.set()
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        done.set_result(None)
-        return done
-
-    @property
-    def shown(self) -> list[str]:
-        return [it.decode().partition('accelerators": ')[2].rstrip("}\n") for it in self.got]
-
-    async def until(self, *shown: str) -> None:
-        async with asyncio.timeout(30):
-            while self.shown != list(shown):
-                self._sent.clear()
-                await self._sent.wait()
-
-
-class Hub:
-    """A hub's view, and its streams."""
-
-    def __init__(self) -> None:
-        self.view = StillView()
-        self.usage = Usage()
-        runtime: Any = SimpleNamespace(view=self.view, accounts=SimpleNamespace(usage=self.usage))
-        self.broadcast = Broadcast(runtime)
-
-    @asynccontextmanager
-    async def following(self, *clients: Client) -> AsyncIterator[None]:
-        tasks = [asyncio.create_task(self.broadcast.follow(it.stream)) for it in clients]
-        try:
-            yield
-        finally:
-            for client in clients:
-                client.stream.end()
-            await asyncio.gather(*tasks)
-
-
-@pytest.fixture(autouse=True)
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rhythm, "LEAST_REST", MOMENT)
-    monkeypatch.setattr(rhythm, "MOST_REST", MOMENT)
-    monkeypatch.setattr(Form, "shows", {"": 0, "other": 0}, raising=False)
-    monkeypatch.setattr(Form, "asked", [], raising=False)
+pytestmark = pytest.mark.usefixtures("hasty")
 
 
 async def test_a_change_reaches_each_form_and_is_found_out_once() -> None:
@@ -289,66 +192,3 @@ async def test_a_client_that_does_not_read_is_given_up(monkeypatch: pytest.Monke
     stuck: Any = SimpleNamespace(stream=Stream(Form(""), lambda _: never, 1e9, always))
     async with hub.following(stuck):
         assert await stuck.stream.ended is None
-
-
-@pytest.fixture
-def checks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broadcast, "_TEND_SECONDS", MOMENT)
-    monkeypatch.setattr("gpuspawner.web.stream.stream.CHECK_SECONDS", MOMENT)
-
-
-@pytest.mark.usefixtures("checks_often")
-async def test_a_client_that_loses_its_rights_has_to_open_another_stream_and_others_stay() -> None:
-    rights, checked = {"good", "bad"}, asyncio.Event()
-
-    def good() -> bool:
-        checked.set()
-        return "good" in rights
-
-    hub = Hub()
-    stays = Client(Form(""), may_stay=good)
-    goes = Client(Form(""), may_stay=lambda: "bad" in rights)
-    async with hub.following(stays, goes):
-        await asyncio.wait_for(checked.wait(), 4)
-        rights.remove("bad")
-        assert await asyncio.wait_for(goes.stream.ended, 4) == AGAIN
-        checked.clear()
-        await asyncio.wait_for(checked.wait(), 4)
-        assert not stays.stream.ended.done()
-
-
-@pytest.mark.usefixtures("checks_often")
-async def test_if_rights_cannot_be_read_the_streams_end_and_the_log_says_it_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    def fails() -> bool:
-        raise OSError("the database is away")
-
-    hub, unreadable = Hub(), [Client(Form(""), may_stay=fails) for _ in range(3)]
-    good = Client(Form("other"))
-    with caplog.at_level(logging.ERROR):
-        async with hub.following(*unreadable, good):
-            for client in unreadable:
-                assert await asyncio.wait_for(client.stream.ended, 4) == b""
-            Form.shows["other"] = 1
-            hub.view.wake()
-            await good.until("0", "1")
-    assert [it.message for it in caplog.records] == ["The rights of open forms can't be checked"]
-
-
-async def test_streams_that_were_opened_together_are_checked_at_different_times(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("gpuspawner.web.stream.stream.CHECK_SECONDS", 60.0)
-    now = 0.0
-    streams: list[Any] = [
-        Stream(Form(""), lambda _: None, 1e9, always, lambda: now)  # type: ignore[arg-type, return-value]
-        for _ in range(1000)
-    ]
-    due = []
-    for second in range(5, 125, 5):
-        now = float(second)
-        due.append(sum(it.is_to_check() for it in streams))
-
-    assert sum(due) == 2 * len(streams)
-    assert max(due) < 2 * len(streams) / 12

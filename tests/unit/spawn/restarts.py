@@ -1,0 +1,63 @@
+"""A spawner whose state the hub stores, and makes anew after its own restart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from jupyterhub import orm
+
+from gpuspawner import GPUSpawner
+from gpuspawner.launch.trouble import Kind
+from gpuspawner.spawn.endings import last_of
+from tests.unit.compat.hub_database import HubDatabase
+from tests.unit.spawn.hubs import StillHub
+
+NODE = ("Node", {"metadata": {"name": "gpu-0"}, "status": {"allocatable": {"cpu": "8"}}})
+
+
+def restarting(hub: StillHub) -> Callable[..., GPUSpawner]:
+    """Return a function that makes alice's spawner, as the hub does after its own restart."""
+    row = orm.Spawner(name="", user=(database := HubDatabase()).user("alice"))
+    database.session.add(row)
+    database.session.commit()
+
+    def made(*, runs: bool = False) -> GPUSpawner:
+        row.server = orm.Server() if runs else None
+        database.session.commit()
+        spawner = hub.spawner()
+        spawner.orm_spawner = row
+        spawner.load_state(row.state or {})
+        set_pod(spawner, None)
+        return spawner
+
+    return made
+
+
+def set_pod(spawner: GPUSpawner, pod: dict[str, Any] | None) -> None:
+    stock: Any = spawner.stock
+    stock.known_pod = lambda: pod
+
+
+def pod(reason: str = "", **metadata: object) -> dict[str, Any]:
+    """Return alice's pod; with a reason, Kubernetes is about to delete it."""
+    disrupted = {"type": "DisruptionTarget", "status": "True", "reason": reason}
+    return {
+        "metadata": {"name": "jupyter-alice", "namespace": "default", "uid": "1", **metadata},
+        "spec": {"nodeName": "gpu-0"},
+        "status": {"phase": "Running", "conditions": [disrupted] if reason else []},
+    }
+
+
+def stop(spawner: GPUSpawner) -> None:
+    """Do what the hub does at the end of a stop."""
+    spawner.clear_state()
+    row: Any = spawner.orm_spawner
+    row.state, row.server = spawner.get_state(), None
+
+
+def kind(spawner: GPUSpawner) -> Kind | None:
+    """Return how the server ended by what the hub has stored."""
+    row: Any = spawner.orm_spawner
+    ending = last_of(row.state)
+    return ending.kind if ending else None

@@ -1,0 +1,101 @@
+"""Forms that show what a test sets, their clients, and a hub that keeps them current."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Hashable
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+from gpuspawner.policy.usage import Usage
+from gpuspawner.web.stream.broadcast import Broadcast
+from gpuspawner.web.stream.open_form import Answer
+from gpuspawner.web.stream.stream import Stream
+from tests.unit.preflight.worlds import StillView
+
+MOMENT = 0.02
+"""The rest between two looks in these tests, in seconds."""
+
+
+class Form:
+    """A form that shows what the test sets.
+
+    Attributes:
+        shows: What all forms show, by the question.
+        asked: The questions that were answered.
+    """
+
+    shows: dict[str, object]
+    asked: list[str]
+    may_change = False
+
+    def __init__(self, question: str, for_all: bool = True) -> None:
+        self._question = question
+        self._for_all = for_all
+
+    async def renew(self) -> None:
+        raise AssertionError("nothing may change")
+
+    def question(self) -> Hashable:
+        return self._question
+
+    async def answer(self) -> Answer:
+        self.asked.append(self._question)
+        found = self.shows[self._question]
+        if isinstance(found, Exception):
+            raise found
+        return Answer({"accelerators": found}, self._for_all)
+
+
+def always() -> bool:
+    return True
+
+
+class Client:
+    """What a stream has sent."""
+
+    def __init__(
+        self, form: Form, lasts: float = 1e9, may_stay: Callable[[], bool] = always
+    ) -> None:
+        self.got: list[bytes] = []
+        self._sent = asyncio.Event()
+        until = asyncio.get_running_loop().time() + lasts
+        self.stream = Stream(form, self._send, until, may_stay)
+
+    def _send(self, sent: bytes) -> asyncio.Future[None]:
+        self.got.append(sent)
+        self._sent.set()
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done.set_result(None)
+        return done
+
+    @property
+    def shown(self) -> list[str]:
+        return [it.decode().partition('accelerators": ')[2].rstrip("}\n") for it in self.got]
+
+    async def until(self, *shown: str) -> None:
+        async with asyncio.timeout(30):
+            while self.shown != list(shown):
+                self._sent.clear()
+                await self._sent.wait()
+
+
+class Hub:
+    """A hub's view, and its streams."""
+
+    def __init__(self) -> None:
+        self.view = StillView()
+        self.usage = Usage()
+        runtime: Any = SimpleNamespace(view=self.view, accounts=SimpleNamespace(usage=self.usage))
+        self.broadcast = Broadcast(runtime)
+
+    @asynccontextmanager
+    async def following(self, *clients: Client) -> AsyncIterator[None]:
+        tasks = [asyncio.create_task(self.broadcast.follow(it.stream)) for it in clients]
+        try:
+            yield
+        finally:
+            for client in clients:
+                client.stream.end()
+            await asyncio.gather(*tasks)
