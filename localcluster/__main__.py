@@ -12,6 +12,10 @@ from localcluster.cluster import LocalCluster, Pods
 from localcluster.errors import LocalClusterError
 
 
+#: What only clusters with Karpenter or Kueue run; each takes minutes to build.
+_OPTIONAL = {"karpenter": binaries.karpenter, "kueue": binaries.kueue}
+
+
 class _EndedBySignal(Exception):  # noqa: N818  (not an error: the user asked for it)
     """The process received SIGINT or SIGTERM."""
 
@@ -35,6 +39,13 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True)
 
     build = commands.add_parser("build", help="build and download the programs of a cluster, once")
+    build.add_argument(
+        "also",
+        nargs="*",
+        type=_optional,
+        metavar="PROGRAM",
+        help=f"optional programs to build as well: {', '.join(sorted(_OPTIONAL))}",
+    )
     build.set_defaults(run=_build)
 
     up = commands.add_parser("up", help="run a cluster until Ctrl-C")
@@ -64,17 +75,22 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _optional(name: str) -> str:
+    # Not by `choices`: Python 3.11 holds the empty list, if none is named, against them.
+    if name not in _OPTIONAL:
+        raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(sorted(_OPTIONAL))}")
+    return name
+
+
 def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
     return int(text)
 
 
-def _build(_options: argparse.Namespace) -> int:
-    print(binaries.controlplane())
-    print(binaries.proxy())
-    print(binaries.karpenter())
-    print(binaries.kueue())
+def _build(options: argparse.Namespace) -> int:
+    for program in (binaries.controlplane, binaries.proxy, *(_OPTIONAL[name] for name in options.also)):
+        print(program())
     return 0
 
 
