@@ -89,7 +89,11 @@ def _port(text: str) -> int:
 
 
 def _build(options: argparse.Namespace) -> int:
-    for program in (binaries.controlplane, binaries.proxy, *(_OPTIONAL[name] for name in options.also)):
+    for program in (
+        binaries.controlplane,
+        binaries.proxy,
+        *(_OPTIONAL[name] for name in options.also),
+    ):
         print(program())
     return 0
 
