@@ -11,7 +11,6 @@ from localcluster import binaries, demo, fleet
 from localcluster.cluster import LocalCluster, Pods
 from localcluster.errors import LocalClusterError
 
-
 #: What only clusters with Karpenter or Kueue run; each takes minutes to build.
 _OPTIONAL = {"karpenter": binaries.karpenter, "kueue": binaries.kueue}
 
