@@ -1,7 +1,7 @@
 # Commands for developers. They need Python 3.11 (or newer) and make. noxfile.py defines what each target does.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lint docs unit bench live fuzz attack race soak nightly chart screenshots simulation clean
+.PHONY: help demo check test lint docs unit bench live fuzz attack race soak nightly mutations chart screenshots simulation clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,8 +43,11 @@ race: ## a hundred users want fifteen GPUs, and fifty more than their limits, wh
 soak: ## ten thousand starts with faults and a thousand that are cut, then a check that nothing is left over
 	@tools/nox --session soak
 
-nightly: ## KubeSpawner's own tests, with GPUSpawner in its place; and both main branches
-	@tools/nox --session kubespawner main_branches
+nightly: ## everything, on every hub and every Python, part by part; goes on where it was: make nightly PARTS="race soak"
+	@tools/nox --session nightly -- $(PARTS)
+
+mutations: ## break the package in known ways, and see that the tests notice: make mutations NAMES=...
+	@tools/nox --session mutations -- $(NAMES)
 
 chart: ## install with Helm and the real chart, by each way of the how-to (CONTRIBUTING.md says what it needs)
 	@tools/nox --session chart

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,18 +17,16 @@ nox.options.default_venv_backend = "uv"
 nox.options.reuse_venv = "yes"
 nox.options.download_python = "never"
 nox.options.error_on_missing_interpreters = False  # use the Pythons that the machine has
-nox.options.sessions = ["lint", "docs", "unit", "hub", "oldest_hub", "cluster"]
+nox.options.sessions = ["lint", "docs", "unit", "cluster", "newest_hub", "oldest_hub"]
 
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 
-HUBS = {
-    # The versions in the newest release of the Zero-to-JupyterHub chart (4.4.0, images/hub).
-    "5.5": ("jupyterhub==5.5.0", "jupyterhub-kubespawner==7.0.0"),
-    "6.1": ("jupyterhub==6.1.1", "jupyterhub-kubespawner==7.1.0"),
-}
-NEWEST_HUB = HUBS["6.1"]
+# The versions in the newest release of the Zero-to-JupyterHub chart (4.4.0, images/hub).
+CHART_HUB = ("jupyterhub==5.5.0", "jupyterhub-kubespawner==7.0.0")
+NEWEST_HUB = ("jupyterhub==6.1.1", "jupyterhub-kubespawner==7.1.0")
 # The least that setup.cfg accepts; chart 4.3 has JupyterHub 5.4.
 OLDEST_HUB = ("jupyterhub==5.4.0", "jupyterhub-kubespawner==7.0.0")
+HUBS = {"5.5": CHART_HUB, "6.1": NEWEST_HUB}
 LINT = ".[lint,nvml,test,browser]"  # mypy checks the tests' fixtures and their imports
 
 UNIT = ("tests/unit", "tests/scheduling")
@@ -36,15 +36,18 @@ CLUSTER = (
     "tests/commands",
     "tests/docs",
     "tests/helm",
+    "tests/hub",
     "tests/localcluster",
     "tests/packaging",
     "tests/race",
 )
 
-# worksteal keeps neighbouring tests on one worker, so that they share hubs and clusters.
+# At night, everything runs on every hub and every Python (tools/nightly.py).
+NIGHT = bool(os.environ.get("GPUSPAWNER_NIGHT"))
 TWO_AT_ONCE = ("-n", "2", "--dist", "worksteal")
 # Hub, cluster and browser often wait for each other; on two cores, more workers use that time.
-FIVE_AT_ONCE = ("-n", "5", "--dist", "worksteal")
+# Tests that share a cluster or a hub run in the same worker.
+FIVE_AT_ONCE = ("-n", "5", "--dist", "loadgroup")
 SLOWEST = ("--durations=10", "--durations-min=1")
 
 # The tests start hundreds of hubs and servers as processes. Without compiled modules, each needs
@@ -64,21 +67,33 @@ def _show_pyenv_pythons() -> None:
 
 
 _show_pyenv_pythons()
-# Tests with the mark `one_python` run on this one.
+# All tests run on this one, and those with the mark `each_python` on the others.
 FIRST_PYTHON = next((version for version in PYTHONS if shutil.which(f"python{version}")), None)
 
 
-def _names_some(session: nox.Session) -> bool:
-    """Whether tests are named after `--`."""
-    return any(Path(word.partition("::")[0]).exists() for word in session.posargs)
+def _pytest(
+    session: nox.Session, *arguments: str, tests: Sequence[str], marked: Sequence[str] = ()
+) -> None:
+    """Run these tests, or those that are named after `--`, whatever marks they have.
+
+    Args:
+        session: The session.
+        arguments: More arguments for pytest.
+        tests: Files and folders.
+        marked: What pytest's `-m` has to find true: all of them.
+    """
+    if any(Path(word.partition("::")[0]).exists() for word in session.posargs):
+        chosen = session.posargs
+    else:
+        chosen = [*tests, *session.posargs]
+        if marked:
+            chosen += ["-m", " and ".join(marked)]
+    session.run("python", "-m", "pytest", *SLOWEST, *arguments, *chosen)
 
 
-def _pytest(session: nox.Session, *arguments: str, tests: Sequence[str], without: str = "") -> None:
-    """Run these tests except those with the mark, or the tests named after `--`."""
-    names_some = _names_some(session)
-    chosen = session.posargs if names_some else [*tests, *session.posargs]
-    left_out = ("-m", f"not {without}") if without and not names_some else ()
-    session.run("python", "-m", "pytest", *SLOWEST, *arguments, *left_out, *chosen)
+def _by_day(*marked: str) -> Sequence[str]:
+    """Return these marks and that of nightly tests, for `_pytest`; at night, everything runs."""
+    return () if NIGHT else (*marked, "not nightly")
 
 
 def _lint(session: nox.Session) -> None:
@@ -88,9 +103,14 @@ def _lint(session: nox.Session) -> None:
     session.run("mypy")
 
 
-def _build_control_plane(session: nox.Session) -> None:
-    """Build it before the tests, to show its progress and to keep it out of their time limits."""
-    session.run("python", "-m", "localcluster", "build")
+def _build_control_plane(session: nox.Session, *also: str) -> None:
+    """Build it before the tests, to show its progress and to keep it out of their time limits.
+
+    Args:
+        session: The session.
+        also: `karpenter` or `kueue`, if tests run them.
+    """
+    session.run("python", "-m", "localcluster", "build", *also)
 
 
 @nox.session
@@ -102,10 +122,10 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def check(session: nox.Session) -> None:
-    """The quick check: style, types, layers, and the unit tests without the longest."""
-    session.install("-e", LINT)
+    """The quick check: style, types, layers, and the unit tests on one Python."""
+    session.install("-e", LINT, *CHART_HUB)
     _lint(session)
-    _pytest(session, *TWO_AT_ONCE, tests=UNIT, without="one_python")
+    _pytest(session, *TWO_AT_ONCE, tests=UNIT, marked=["not nightly"])
 
 
 @nox.session
@@ -118,43 +138,40 @@ def docs(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS)
 def unit(session: nox.Session) -> None:
-    """Run the unit tests on every Python that the machine has."""
-    session.install("-e", ".[test]")
-    without = "" if session.python == FIRST_PYTHON else "one_python"
-    _pytest(session, *TWO_AT_ONCE, tests=UNIT, without=without)
+    """Run the unit tests on the first Python, and on the others what can differ there."""
+    session.install("-e", ".[test]", *CHART_HUB)
+    marked = _by_day() if session.python == FIRST_PYTHON else _by_day("each_python")
+    _pytest(session, *TWO_AT_ONCE, tests=UNIT, marked=marked)
 
 
-@nox.session
-@nox.parametrize("hub", [nox.param(version, id=version) for version in HUBS])
-def hub(session: nox.Session, hub: str) -> None:
-    """Run the tests with a real JupyterHub on the local control plane."""
-    session.install("-e", ".[test]", *HUBS[hub])
-    _build_control_plane(session)
-    without = "" if HUBS[hub] == NEWEST_HUB else "one_hub"
-    _pytest(session, *FIVE_AT_ONCE, tests=["tests/hub"], without=without)
+@nox.session(python=FIRST_PYTHON)
+def cluster(session: nox.Session) -> None:
+    """Run the tests with a hub, a cluster or a browser, and those of the package.
+
+    One run of all keeps two cores busy to the end.
+    """
+    session.install("-e", ".[test,browser]", *CHART_HUB)
+    session.env["CHROMIUM"] = _chromium(session)
+    _build_control_plane(session, "kueue", *(["karpenter"] if NIGHT else []))
+    _pytest(session, *FIVE_AT_ONCE, tests=CLUSTER, marked=_by_day())
 
 
-@nox.session
+@nox.session(python=FIRST_PYTHON)
+def newest_hub(session: nox.Session) -> None:
+    """Run the tests of what differs between hubs on the newest JupyterHub."""
+    session.install("-e", ".[test]", *NEWEST_HUB)
+    _build_control_plane(session, *(["kueue"] if NIGHT else []))
+    tests = ("tests/unit/compat", "tests/hub")
+    _pytest(session, *FIVE_AT_ONCE, tests=tests, marked=_by_day("each_hub"))
+
+
+@nox.session(python=FIRST_PYTHON)
 def oldest_hub(session: nox.Session) -> None:
     """Run the tests of what differs between hubs on the oldest JupyterHub."""
     session.install("-e", ".[test]", *OLDEST_HUB)
     _build_control_plane(session)
     tests = ("tests/unit/compat", "tests/hub/test_existing_hubs.py", "tests/hub/test_refusals.py")
-    _pytest(session, *FIVE_AT_ONCE, tests=tests, without="one_hub")
-
-
-@nox.session
-def cluster(session: nox.Session) -> None:
-    """Run the tests with the local control plane or Chromium, and those of the package.
-
-    One run of most keeps two cores busy to the end; only those that watch the clock run alone.
-    """
-    session.install("-e", ".[test,browser]", *NEWEST_HUB)
-    session.env["CHROMIUM"] = _chromium(session)
-    _build_control_plane(session)
-    _pytest(session, *FIVE_AT_ONCE, tests=CLUSTER, without="alone")
-    if not _names_some(session):
-        session.run("python", "-m", "pytest", *SLOWEST, "-m", "alone", *CLUSTER)
+    _pytest(session, *FIVE_AT_ONCE, tests=tests, marked=_by_day())
 
 
 @nox.session
@@ -163,6 +180,9 @@ def chart(session: nox.Session) -> None:
 
     It needs helm and a checkout of the chart's repository that chartpress has filled in.
     """
+    chart = Path(os.environ.get("GPUSPAWNER_Z2JH_CHART", "."), "..", "images", "hub", "Dockerfile")
+    if not (chart.exists() and shutil.which("helm")):
+        session.skip("no source: CONTRIBUTING.md says how to get helm and the chart, and name them")
     session.install("-e", ".[test]", *NEWEST_HUB)
     _build_control_plane(session)
     session.env["GPUSPAWNER_HUB_IMAGE"] = str(_hub_image(session))
@@ -244,6 +264,7 @@ def bench(session: nox.Session) -> None:
 @nox.parametrize("hub", [nox.param(version, id=version) for version in HUBS])
 def kubespawner(session: nox.Session, hub: str) -> None:
     """Run KubeSpawner's own tests with GPUSpawner, which passes those that KubeSpawner passes."""
+    _need_source(session, "GPUSPAWNER_KUBESPAWNER_TESTS", "kubespawner")
     # As old as their fixtures require: later versions write objects and run loops differently.
     theirs = ("kubernetes<33", "kubernetes-asyncio<33", "pytest<8", "pytest-asyncio<0.23")
     session.install("-e", ".[demo]", *HUBS[hub], *theirs, "pytest-timeout")
@@ -254,8 +275,22 @@ def kubespawner(session: nox.Session, hub: str) -> None:
 @nox.session
 def main_branches(session: nox.Session) -> None:
     """Check the names that gpuspawner uses on JupyterHub's and KubeSpawner's main branches."""
+    _need_source(session, "GPUSPAWNER_MAIN_BRANCHES", "jupyterhub", "kubespawner")
     session.install("-e", ".[test]", *NEWEST_HUB)
     session.run("python", "-m", "tests.stock.main_branches")
+
+
+@nox.session(python=FIRST_PYTHON)
+def mutations(session: nox.Session) -> None:
+    """Break the package in known ways, and see that the tests named with each notice it."""
+    session.install("-e", ".[test]", *CHART_HUB)
+    session.run("python", "-m", "tests.mutations", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def nightly(session: nox.Session) -> None:
+    """Run everything, part by part; a run that was stopped goes on where it was."""
+    session.run(sys.executable, "tools/nightly.py", *session.posargs, external=True)
 
 
 @nox.session
@@ -263,6 +298,20 @@ def demo(session: nox.Session) -> None:
     """Install the demo's environment; `make demo` then runs the demo."""
     session.install("-e", ".[demo]", *NEWEST_HUB)
     _build_control_plane(session)
+
+
+def _need_source(session: nox.Session, variable: str, *projects: str) -> None:
+    """Skip a session whose sources nobody has named and which can't be cloned from here."""
+    if os.environ.get(variable):
+        return
+    for project in projects:
+        command = ["git", "ls-remote", f"https://github.com/jupyterhub/{project}", "HEAD"]
+        try:
+            found = subprocess.run(command, capture_output=True, timeout=60, check=False)  # noqa: S603
+        except subprocess.TimeoutExpired:
+            found = None
+        if found is None or found.returncode:
+            session.skip(f"no source: name a clone of {project} in {variable} (CONTRIBUTING.md)")
 
 
 def _hub_image(session: nox.Session) -> Path:
