@@ -1,7 +1,7 @@
 # Commands for developers. They need Python 3.11 (or newer) and make. noxfile.py defines what each target does.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lint docs unit bench live fuzz attack race soak nightly mutations chart screenshots simulation clean
+.PHONY: help demo check test lint docs unit bench live fuzz attack race soak chance nightly mutations chart screenshots simulation clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ race: ## a hundred users want fifteen GPUs, and fifty more than their limits, wh
 
 soak: ## ten thousand starts with faults and a thousand that are cut, then a check that nothing is left over
 	@tools/nox --session soak
+
+chance: ## tests with hubs, clusters and browsers again and again: make chance TROUBLE=none|busy|stalls|one-core RUNS=10 TESTS=...
+	@tools/nox --session chance -- $(or $(TROUBLE),none) $(or $(RUNS),10) $(TESTS)
 
 nightly: ## everything, on every hub and every Python, part by part; goes on where it was: make nightly PARTS="race soak"
 	@tools/nox --session nightly -- $(PARTS)

@@ -150,9 +150,7 @@ def cluster(session: nox.Session) -> None:
 
     One run of all keeps two cores busy to the end.
     """
-    session.install("-e", ".[test,browser]", *CHART_HUB)
-    session.env["CHROMIUM"] = _chromium(session)
-    _build_control_plane(session, "kueue", *(["karpenter"] if NIGHT else []))
+    _prepare_for_all(session)
     _pytest(session, *FIVE_AT_ONCE, tests=CLUSTER, marked=_by_day())
 
 
@@ -172,6 +170,16 @@ def oldest_hub(session: nox.Session) -> None:
     _build_control_plane(session)
     tests = ("tests/unit/compat", "tests/hub/test_existing_hubs.py", "tests/hub/test_refusals.py")
     _pytest(session, *FIVE_AT_ONCE, tests=tests, marked=_by_day())
+
+
+@nox.session(python=FIRST_PYTHON)
+def chance(session: nox.Session) -> None:
+    """Run the tests of `cluster` again and again, on a machine with a trouble."""
+    _prepare_for_all(session)
+    trouble, runs, *tests = session.posargs
+    tests = tests or [*CLUSTER, "-m", "not nightly"]
+    command = ("python", "-m", "pytest", *FIVE_AT_ONCE, *tests)
+    session.run("python", "tools/chance.py", trouble, runs, "--", *command)
 
 
 @nox.session
@@ -298,6 +306,13 @@ def demo(session: nox.Session) -> None:
     """Install the demo's environment; `make demo` then runs the demo."""
     session.install("-e", ".[demo]", *NEWEST_HUB)
     _build_control_plane(session)
+
+
+def _prepare_for_all(session: nox.Session) -> None:
+    """Install and build what the tests with a hub, a cluster or a browser need."""
+    session.install("-e", ".[test,browser]", *CHART_HUB)
+    session.env["CHROMIUM"] = _chromium(session)
+    _build_control_plane(session, "kueue", *(["karpenter"] if NIGHT else []))
 
 
 def _need_source(session: nox.Session, variable: str, *projects: str) -> None:
