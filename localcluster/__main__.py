@@ -12,7 +12,7 @@ from localcluster.cluster import LocalCluster, Pods
 from localcluster.errors import LocalClusterError
 
 #: What only clusters with Karpenter or Kueue run; each takes minutes to build.
-_OPTIONAL = {"karpenter": binaries.karpenter, "kueue": binaries.kueue}
+_OPTIONAL = ("karpenter", "kueue")
 
 
 class _EndedBySignal(Exception):  # noqa: N818  (not an error: the user asked for it)
@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
         nargs="*",
         type=_optional,
         metavar="PROGRAM",
-        help=f"optional programs to build as well: {', '.join(sorted(_OPTIONAL))}",
+        help=f"optional programs to build as well: {', '.join(_OPTIONAL)}",
     )
     build.set_defaults(run=_build)
 
@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
 def _optional(name: str) -> str:
     # Not by `choices`: Python 3.11 holds the empty list, if none is named, against them.
     if name not in _OPTIONAL:
-        raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(sorted(_OPTIONAL))}")
+        raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(_OPTIONAL)}")
     return name
 
 
@@ -88,12 +88,8 @@ def _port(text: str) -> int:
 
 
 def _build(options: argparse.Namespace) -> int:
-    for program in (
-        binaries.controlplane,
-        binaries.proxy,
-        *(_OPTIONAL[name] for name in options.also),
-    ):
-        print(program())
+    for program in ("controlplane", "proxy", *options.also):
+        print(getattr(binaries, program)())
     return 0
 
 
