@@ -16,8 +16,6 @@ from tests.hub.configurations import ANSWER_AT_ONCE, T4, t4_nodes
 from tests.hub.conftest import StartGPUHub
 from tests.hub.running import API_TOKEN, RunningHub
 
-pytestmark = pytest.mark.one_hub(why="test_gates and test_web ask the same of each version")
-
 DOCS = Path(__file__).parents[2] / "docs"
 
 

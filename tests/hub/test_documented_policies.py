@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from tests.fixtures.cluster import AddNodes
 from tests.hub.conftest import StartGPUHub
 from tests.hub.running import RunningHub
 from tests.hub.test_documented_examples import examples
 from tests.hub.test_policies import NODES, OFFERS
-
-pytestmark = pytest.mark.one_hub(why="test_policies asks the same of each version")
 
 COURSE, GROUPS, NAMED = examples("how-to/policies.md", "python")
 STUDENTS = [f"student-{number}" for number in range(1, 31)]

@@ -116,6 +116,7 @@ def annotate(hub: RunningHub, node: str, **annotations: str) -> None:
     hub.pods.cluster.api.patch(f"/api/v1/nodes/{node}", {"metadata": {"annotations": changed}})
 
 
+@pytest.mark.each_hub
 def test_a_server_that_is_evicted_is_told_so_and_its_choice_starts_again(hub: RunningHub) -> None:
     hub.start_until_ready("ann", ONE_T4)
     evict(hub, "ann")
@@ -273,6 +274,7 @@ def test_an_ending_survives_the_hub_and_one_that_it_missed_is_told_as_such(
     tells(hub, "joe", DELETED)
 
 
+@pytest.mark.each_hub
 def test_a_start_that_a_restart_of_the_hub_cuts_is_told_so_and_starts_once(
     hub: RunningHub,
 ) -> None:

@@ -12,6 +12,8 @@ from tests.hub.conftest import StartGPUHub
 from tests.hub.running import RunningHub
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
+pytestmark = pytest.mark.each_hub
+
 OWN_CLASS = """
 from kubespawner import KubeSpawner
 class CustomSpawner(KubeSpawner):

@@ -11,6 +11,8 @@ from tests.hub.configurations import ANSWER_AT_ONCE, T4, t4_nodes
 from tests.hub.conftest import StartGPUHub
 from tests.hub.running import RunningHub
 
+pytestmark = pytest.mark.each_hub
+
 FAILING = """
 def fail(spawner, pod):
     if spawner.user.name == "uma":

@@ -5,6 +5,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
+
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, SLOW_AUTHENTICATOR, T4, t4_nodes
 from tests.hub.conftest import StartGPUHub
@@ -12,6 +14,7 @@ from tests.hub.running import RunningHub
 from tests.waiting import wait_for
 
 
+@pytest.mark.each_hub
 def test_after_the_hub_s_answer_the_first_event_and_the_page_show_the_refusal(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
@@ -33,6 +36,7 @@ def test_after_the_hub_s_answer_the_first_event_and_the_page_show_the_refusal(
         assert hub.pods.names() == {"jupyter-alice"}
 
 
+@pytest.mark.each_hub
 def test_a_hub_that_answers_at_once_answers_with_the_refusal(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
@@ -172,6 +176,7 @@ c.Spawner.environment = {"TEAM": lambda spawner: spawner.team}
         assert [pod["metadata"]["name"] for pod in hub.pods.all()] == ["jupyter-alice"]
 
 
+@pytest.mark.each_hub
 def test_a_form_that_is_sent_twice_starts_one_server(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
@@ -188,6 +193,7 @@ def test_a_form_that_is_sent_twice_starts_one_server(
         hub.until_ready("alice")
 
 
+@pytest.mark.each_hub
 def test_options_refused_by_the_last_gate_are_not_stored(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
@@ -231,6 +237,7 @@ c.KubeSpawner.modify_pod_hook = twice
         assert not hub.pods.all()
 
 
+@pytest.mark.each_hub
 def test_an_administrator_s_form_and_options_stay_theirs(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:

@@ -128,7 +128,6 @@ async def _answer(gate: Callable[[], Any]) -> str:
     return await asyncio.create_task(ask())
 
 
-@pytest.mark.one_hub(why="the gates are ours; over HTTP each version is asked about twenty sets")
 @pytest.mark.parametrize("part", range(PARTS))
 async def test_all_gates_decide_alike_for_a_thousand_option_sets(
     spawner: GPUSpawner, cluster: LocalCluster, part: int

@@ -19,6 +19,8 @@ from tests.hub.conftest import StartGPUHub
 from tests.hub.option_sets import FLEET, OFFERS, OptionSet, as_form, option_sets
 from tests.hub.running import RunningHub
 
+pytestmark = pytest.mark.each_hub
+
 SEED = int(os.environ.get("GPUSPAWNER_SEED", "20261121"))
 COUNT = 20
 CONFIGURATION = f"c.GPUSpawner.update({dict(OFFERS)!r})\n"

@@ -230,7 +230,6 @@ def test_a_new_machine_that_never_gets_its_gpu_ends_the_start_and_leaves_no_pod(
         wait_for(lambda: not hub.pods.all())
 
 
-@pytest.mark.one_hub("no hub takes part in it, and it takes a minute")
 def test_without_an_autoscaler_s_answer_a_trial_ends_after_a_minute_and_is_remembered(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:

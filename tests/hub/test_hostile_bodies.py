@@ -12,6 +12,8 @@ from tests.fixtures.cluster import AddNodes
 from tests.hub.conftest import StartGPUHub
 from tests.hub.running import RunningHub
 
+pytestmark = pytest.mark.each_hub
+
 # This hub ends if it counts a single failure.
 CONFIGURATION = """
 c.Spawner.consecutive_failure_limit = 1

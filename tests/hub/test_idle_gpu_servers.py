@@ -17,8 +17,6 @@ from tests.hub.test_policies import NODES, OFFERS
 from tests.hub.test_policy_attempts_by_rest import own_token
 from tests.waiting import wait_for
 
-pytestmark = pytest.mark.one_hub(why="the culler only uses the REST API that all versions have")
-
 CULLER, SERVICE, CULLER_WITH_LINE, ENDS_ITSELF, JUPYTER = examples(
     "how-to/idle-gpu-servers.md", "python"
 )

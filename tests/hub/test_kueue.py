@@ -18,9 +18,6 @@ from tests.waiting import wait_for
 ONE, TWO = {"accelerator": "t4"}, {"accelerator": "t4", "gpus": 2}
 # With Kueue, the hub's own line stays out of the way.
 WITH_LINE = "c.GPUSpawner.queue = True\n"
-only_once = pytest.mark.one_hub(
-    why="Kueue and our own code decide it; the first test shows a wait on each hub, another an end"
-)
 
 
 @pytest.fixture
@@ -79,7 +76,6 @@ THESIS = {
 }
 
 
-@only_once
 def test_a_profile_can_name_its_own_queue(hub: RunningHub, queues: Queues) -> None:
     profiles = f"c.KubeSpawner.profile_list = [{THESIS!r}]"
     hub.reconfigure("c.GPUSpawner.accelerators = {}", profiles)
@@ -95,7 +91,6 @@ def test_a_profile_can_name_its_own_queue(hub: RunningHub, queues: Queues) -> No
     until_told(hub, "bob", f"Your server is next in the queue thesis. {uses}")
 
 
-@only_once
 def test_a_server_that_asks_for_more_than_the_queue_could_ever_give_is_refused_at_once(
     hub: RunningHub, queues: Queues
 ) -> None:
@@ -114,7 +109,6 @@ def test_a_server_that_asks_for_more_than_the_queue_could_ever_give_is_refused_a
     assert not hub.pods.names()
 
 
-@only_once
 def test_a_team_borrows_what_another_one_doesn_t_use_until_that_is_used_too(
     hub: RunningHub, queues: Queues
 ) -> None:
@@ -133,7 +127,6 @@ def test_a_team_borrows_what_another_one_doesn_t_use_until_that_is_used_too(
     hub.until_ready("carol")
 
 
-@only_once
 def test_whose_borrowed_gpu_is_wanted_back_reads_so(hub: RunningHub, queues: Queues) -> None:
     queues.add("team-a", 1, cohortName="all")
     queues.add("team-b", 1, cohortName="all", preemption={"reclaimWithinCohort": "Any"})
@@ -175,7 +168,6 @@ def test_a_server_that_is_preempted_while_it_starts_says_so_and_can_wait_again(
     until_told(hub, "alice", f"Your server is next in the queue default. {uses}")
 
 
-@only_once
 def test_a_stopped_queue_says_so_to_those_in_it_and_to_those_who_come(
     hub: RunningHub, queues: Queues
 ) -> None:
@@ -202,7 +194,6 @@ def test_a_stopped_queue_says_so_to_those_in_it_and_to_those_who_come(
     hub.until_ready("bob")
 
 
-@only_once
 def test_while_kueue_is_away_those_in_line_stay_and_others_read_that_checks_don_t_respond(
     hub: RunningHub, queues: Queues, kueue: RunningKueue
 ) -> None:
@@ -229,7 +220,6 @@ def test_while_kueue_is_away_those_in_line_stay_and_others_read_that_checks_don_
     wait_for(lambda: not hub.server("alice"))
 
 
-@only_once
 def test_without_kueue_s_webhooks_a_server_starts_as_any_other(
     hub: RunningHub, queues: Queues, kueue: RunningKueue
 ) -> None:

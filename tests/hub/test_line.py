@@ -32,6 +32,7 @@ def hub(start_gpu_hub: StartGPUHub, add_nodes: AddNodes) -> Iterator[RunningHub]
         yield running
 
 
+@pytest.mark.each_hub
 def test_who_waits_is_told_the_place_and_starts_when_a_gpu_is_free(hub: RunningHub) -> None:
     wait_in_line(hub, "bob", NEXT)
     wait_in_line(hub, "carol", SECOND)
@@ -74,6 +75,7 @@ def test_the_hub_stops_at_once_while_people_wait(hub: RunningHub) -> None:
     assert time.monotonic() - before < 10
 
 
+@pytest.mark.each_hub
 def test_people_in_line_dont_use_up_the_hub_s_limits(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:

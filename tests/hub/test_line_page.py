@@ -54,6 +54,7 @@ def test_the_page_says_the_place_and_is_never_kept(hub: RunningHub) -> None:
     assert "Start without a GPU" in answer.text
 
 
+@pytest.mark.each_hub
 def test_who_leaves_by_the_page_has_no_place(hub: RunningHub) -> None:
     bob = hub.person("bob")
     answer = press(bob, "bob")
@@ -70,6 +71,7 @@ def test_without_the_token_of_the_page_nobody_leaves(hub: RunningHub) -> None:
     assert waits(hub, "bob")
 
 
+@pytest.mark.each_hub
 def test_others_neither_see_the_page_nor_leave_for_its_owner(hub: RunningHub) -> None:
     eve = hub.person("eve")
     for answer in (page_of(eve, "bob"), press(eve, "bob"), press(eve, "bob", instead="gpus=0")):
@@ -136,6 +138,7 @@ def test_a_server_that_isnt_there_is_not_found_nor_made(hub: RunningHub, server:
     assert list(hub.api("GET", "/users/bob").json()["servers"]) == [""]
 
 
+@pytest.mark.each_hub
 def test_the_home_page_leads_to_the_page_of_the_line(hub: RunningHub) -> None:
     home = hub.person("bob").open("/hub/home")
     assert "Your default server waits in line. Your place in line" in home.text

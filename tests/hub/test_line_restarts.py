@@ -23,6 +23,7 @@ def is_back(hub: RunningHub, user: str) -> bool:
     return bool(hub.server(user).get("pending") == "spawn")
 
 
+@pytest.mark.each_hub
 @pytest.mark.parametrize("end", ["end", "kill"])
 def test_places_outlast_the_hub(hub: RunningHub, end: str) -> None:
     wait_in_line(hub, "bob", NEXT)

@@ -71,6 +71,7 @@ def test_bad_options_by_rest_are_a_400_that_names_the_field(
     assert not hub.pods.all()
 
 
+@pytest.mark.each_hub
 @pytest.mark.parametrize("body", ["text", 7, [1, 2], [{"gpus": 1}], True])
 def test_a_body_that_is_not_an_object_is_a_400_and_breaks_nothing_later(
     hub: RunningHub, body: object
@@ -104,6 +105,7 @@ def test_a_bad_form_is_shown_again_with_the_field_s_name(
     assert not hub.pods.all()
 
 
+@pytest.mark.each_hub
 def test_a_refused_form_keeps_the_choices(hub: RunningHub) -> None:
     hub.start("alice", {"accelerator": "t4"})
     bob = hub.person("bob")
@@ -118,6 +120,7 @@ def test_a_refused_form_keeps_the_choices(hub: RunningHub) -> None:
     assert hub.pods.names() == {"jupyter-alice"}
 
 
+@pytest.mark.each_hub
 def test_a_query_chooses_like_a_form(hub: RunningHub) -> None:
     alice, bob = hub.person("alice"), hub.person("bob")
 
@@ -130,6 +133,7 @@ def test_a_query_chooses_like_a_form(hub: RunningHub) -> None:
     assert hub.server("alice")["user_options"]["gpus"] == 1
 
 
+@pytest.mark.each_hub
 def test_a_start_without_options_uses_the_last_granted_choice(hub: RunningHub) -> None:
     chosen = {"accelerator": None, "gpus": 0, "image": "large", "memory": "2Gi", "cpu": 2}
     hub.start_until_ready("alice", chosen)
@@ -142,6 +146,7 @@ def test_a_start_without_options_uses_the_last_granted_choice(hub: RunningHub) -
     assert hub.pods.bound("alice")["spec"]["containers"][0]["image"] == "large:1"
 
 
+@pytest.mark.each_hub
 @pytest.mark.parametrize("body", [{}, {"memory": "2Gi"}])
 def test_options_missing_from_a_body_get_the_configured_defaults(
     hub: RunningHub, body: dict[str, Any]

@@ -53,7 +53,6 @@ def test_without_rights_servers_start_unchecked_with_one_log_line(
         hub.stop("alice")
 
 
-@pytest.mark.one_hub(why="the view asks the API server, in the same way on each version")
 def test_pages_work_without_the_api_server_and_the_view_recovers(
     tmp_path: Path, start_gpu_hub: StartGPUHub
 ) -> None:

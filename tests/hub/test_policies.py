@@ -51,6 +51,7 @@ def hub(start_gpu_hub: StartGPUHub, add_nodes: AddNodes) -> Iterator[RunningHub]
         yield running
 
 
+@pytest.mark.each_hub
 def test_limits_of_server_user_and_group_hold_for_all_servers(hub: RunningHub) -> None:
     def start(user: str, gpus: int, server: str = "") -> tuple[int, str]:
         path = f"/users/{user}/servers/{server}" if server else f"/users/{user}/server"

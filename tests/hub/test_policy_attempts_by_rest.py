@@ -12,8 +12,8 @@ from tests.hub.conftest import StartGPUHub
 from tests.hub.running import RunningHub
 from tests.hub.test_policies import NODES, OFFERS
 from tests.hub.test_policy_attempts import GPU, LIMITED, held, start
+from tests.hub.versions import PUT_AND_PATCH
 
-only_in_6 = pytest.mark.one_hub(why="JupyterHub 5 can't create or change servers without starting")
 TWO, FOUR = {**GPU, "gpus": 2}, {**GPU, "gpus": 4}
 EXPERIMENTS = """
 c.GPUSpawner.policies = {"experiments": {
@@ -37,7 +37,8 @@ def own_token(hub: RunningHub, user: str) -> dict[str, dict[str, str]]:
     return {"headers": {"Authorization": f"token {made.json()['token']}"}}
 
 
-@only_in_6
+@pytest.mark.each_hub
+@PUT_AND_PATCH
 def test_a_server_created_with_too_many_gpus_starts_with_as_many_as_allowed(
     hub: RunningHub,
 ) -> None:
@@ -48,7 +49,8 @@ def test_a_server_created_with_too_many_gpus_starts_with_as_many_as_allowed(
     assert held(hub) == 1
 
 
-@only_in_6
+@pytest.mark.each_hub
+@PUT_AND_PATCH
 def test_patched_options_are_judged_at_the_start(hub: RunningHub) -> None:
     assert start(hub, "dora", "a") in (201, 202)
     hub.api("PUT", "/users/dora/servers/b", {"user_options": GPU})
@@ -59,7 +61,8 @@ def test_patched_options_are_judged_at_the_start(hub: RunningHub) -> None:
     assert held(hub) == 1
 
 
-@only_in_6
+@pytest.mark.each_hub
+@PUT_AND_PATCH
 def test_the_options_of_a_running_server_cannot_be_patched(hub: RunningHub) -> None:
     assert start(hub, "dora", "a", TWO) in (201, 202)
     patched = hub.api("PATCH", "/users/dora/servers/a", {"user_options": {"accelerator": None}})
@@ -68,7 +71,8 @@ def test_the_options_of_a_running_server_cannot_be_patched(hub: RunningHub) -> N
     assert start(hub, "dora", "b") == 409
 
 
-@only_in_6
+@pytest.mark.each_hub
+@PUT_AND_PATCH
 def test_a_renamed_server_is_judged_by_its_new_name(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:

@@ -91,6 +91,7 @@ def is_accepted(answer: Response) -> bool:
     return answer.status_code in (201, 202)
 
 
+@pytest.mark.each_hub
 def test_the_limit_of_named_servers_comes_first_and_counts_those_that_are_stopped(
     start: Start,
 ) -> None:
@@ -115,6 +116,7 @@ def test_a_named_server_that_a_policy_refused_counts_until_it_is_deleted(start: 
         assert is_accepted(ask(hub, "ann", "second", CPU))
 
 
+@pytest.mark.each_hub
 def test_the_limit_of_active_servers_comes_first_and_counts_servers_of_all_kinds(
     start: Start,
 ) -> None:
@@ -128,6 +130,7 @@ def test_the_limit_of_active_servers_comes_first_and_counts_servers_of_all_kinds
         assert is_documented(full, "active_server_limit")
 
 
+@pytest.mark.each_hub
 def test_the_limit_of_concurrent_spawns_comes_first(start: Start) -> None:
     with start(
         LIMITED + SLOW + ANSWER_AT_ONCE + "c.JupyterHub.concurrent_spawn_limit = 1\n"

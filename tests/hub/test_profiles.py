@@ -66,6 +66,7 @@ def test_the_form_shows_the_availability_of_gpu_profiles(hub: RunningHub) -> Non
     assert page.chosen["profile"] == "cpu-only"
 
 
+@pytest.mark.each_hub
 @pytest.mark.usefixtures("two_gpus", "leave_no_server")
 def test_a_profile_that_does_not_fit_is_refused_on_the_form_with_the_choices_kept(
     hub: RunningHub,
@@ -123,6 +124,7 @@ def states(person: Person) -> dict[str, tuple[str | None, str]]:
     return {it["profile"]: (it["state"], it["detail"]) for it in answer.json()["profiles"]}
 
 
+@pytest.mark.each_hub
 @pytest.mark.usefixtures("two_gpus", "leave_no_server")
 def test_rest_and_query_refuse_a_profile_alike(hub: RunningHub) -> None:
     hub.start_until_ready("alice", {"profile": "gpu", "gpus": "two"})

@@ -12,6 +12,8 @@ from gpuspawner import GPUSpawner
 from localcluster import LocalCluster
 from tests.hub.in_process import hub_in_process
 
+pytestmark = pytest.mark.each_hub
+
 
 async def test_a_start_without_the_hub_s_hook_reports_progress(
     running_cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

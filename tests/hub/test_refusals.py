@@ -16,6 +16,8 @@ from tests.hub.refusing import FULL
 from tests.hub.running import RunningHub
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.each_hub
+
 REFUSING = """
 from tests.hub.refusing import RefusingSpawner
 c.JupyterHub.spawner_class = RefusingSpawner

@@ -72,6 +72,7 @@ def one_more_starts(hub: RunningHub) -> None:
     assert hub.pods.names() == {"jupyter-next"}
 
 
+@pytest.mark.each_hub
 def test_a_start_that_its_owner_stops_frees_the_gpu(hub: RunningHub) -> None:
     hub.start("slow")
     hub.pods.bound("slow")

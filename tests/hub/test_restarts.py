@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import t4_nodes
 from tests.hub.conftest import StartGPUHub
+
+pytestmark = pytest.mark.each_hub
 
 LASTING = """
 c.JupyterHub.cleanup_servers = False

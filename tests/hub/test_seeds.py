@@ -50,10 +50,7 @@ def hub(start_gpu_hub: StartGPUHub) -> Iterator[RunningHub]:
         yield running
 
 
-pytestmark = [
-    pytest.mark.usefixtures("leave_no_server"),
-    pytest.mark.one_hub(why="the cluster differs; what the hub does is that of test_gates"),
-]
+pytestmark = pytest.mark.usefixtures("leave_no_server")
 
 
 def start(hub: RunningHub, user: str, accelerator: str, gpus: int = 1) -> dict[str, Any]:

@@ -73,6 +73,7 @@ def _form_shows(person: Person, model: str) -> bool:
     return shown
 
 
+@pytest.mark.each_hub
 def test_with_the_spawner_class_alone_everything_works(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:

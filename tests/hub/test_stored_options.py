@@ -6,7 +6,6 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
-import jupyterhub
 import pytest
 import requests
 
@@ -14,8 +13,11 @@ from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, t4_nodes
 from tests.hub.conftest import StartGPUHub
 from tests.hub.running import RunningHub
+from tests.hub.versions import PUT_AND_PATCH
 from tests.unit.spawn.profiles.lists import CPU
 from tests.waiting import wait_for
+
+pytestmark = pytest.mark.each_hub
 
 OFFERS = """
 c.JupyterHub.allow_named_servers = True
@@ -27,9 +29,6 @@ c.GPUSpawner.memory_choices = ["1Gi", "2Gi"]
 WITHOUT_OLD = 'c.GPUSpawner.images = {"new": {"image": "new:1"}}'
 TOO_DEEP = {"image": json.loads("[" * 200 + "]" * 200)}
 CHOSEN = {"accelerator": None, "gpus": 0, "image": "old", "memory": "2Gi", "cpu": None}
-PUT_AND_PATCH = pytest.mark.skipif(
-    jupyterhub.version_info[0] < 6, reason="version: JupyterHub 6 brought PUT and PATCH"
-)
 LAB = "/users/alice/servers/lab"
 
 

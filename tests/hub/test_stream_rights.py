@@ -14,6 +14,8 @@ from tests.hub.running import RunningHub
 from tests.hub.streams import OpenForm, following, following_at
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.each_hub
+
 # Often, so that the tests needn't take minutes; a stream's time isn't over before.
 CONFIGURATION = """
 from gpuspawner.web.stream import broadcast, stream

@@ -127,6 +127,7 @@ def test_it_says_the_same_as_the_states_and_is_not_kept_or_buffered(ann: Person)
         assert told["X-Accel-Buffering"] == "no"
 
 
+@pytest.mark.each_hub
 def test_only_users_who_may_start_a_server_may_follow_its_form(
     hub: RunningHub, ann: Person
 ) -> None:

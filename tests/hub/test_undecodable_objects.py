@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from localcluster import LocalCluster
 from tests.fixtures.cluster import AddNodes
 from tests.hub.conftest import StartGPUHub
@@ -18,7 +16,6 @@ c.GPUSpawner.accelerators = {"t4": {
 """
 
 
-@pytest.mark.one_hub(why="the API server is odd, and only the view reads it")
 def test_verdicts_hold_despite_undecodable_pods_and_torn_watches(
     cluster: LocalCluster, start_gpu_hub: StartGPUHub, add_nodes: AddNodes, tmp_path: Path
 ) -> None:

@@ -98,7 +98,6 @@ def test_its_pods_are_bound_and_refused_like_any_others(
         ]
 
 
-@pytest.mark.one_hub(why="the warning is about the cluster's scheduler")
 def test_a_scheduler_that_nobody_knows_is_a_warning_with_its_consequence(
     start_gpu_hub: StartGPUHub,
 ) -> None:

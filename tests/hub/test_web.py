@@ -113,6 +113,7 @@ def test_a_body_that_is_not_json_or_too_long_is_refused(ann: Person) -> None:
     assert ann.session.post(url, data="1" * 70_000, headers=headers).status_code == 413
 
 
+@pytest.mark.each_hub
 @pytest.mark.parametrize("path", ["states/{}/", "decision/{}/"])
 def test_only_users_who_may_start_a_server_may_ask_about_it(
     hub: RunningHub, ann: Person, path: str
@@ -130,6 +131,7 @@ def test_only_users_who_may_start_a_server_may_ask_about_it(
     assert anonymous.request("POST" if body == {} else "GET", url).status_code == 403
 
 
+@pytest.mark.each_hub
 def test_a_script_may_ask_with_a_token(hub: RunningHub) -> None:
     hub.api("POST", "/users/ann")
     url = "/../gpuspawner/states/ann/"
@@ -157,6 +159,7 @@ def test_browsers_keep_script_and_styles_by_version(ann: Person) -> None:
         assert ann.session.get(path).status_code == 404
 
 
+@pytest.mark.each_hub
 def test_the_hub_logs_no_warning(hub: RunningHub, ann: Person) -> None:
     assert ann.open("/hub/spawn").status == 200
     assert ask(ann, "states/ann/").status_code == 200
@@ -165,6 +168,7 @@ def test_the_hub_logs_no_warning(hub: RunningHub, ann: Person) -> None:
     assert "deprecated in JupyterHub 3.1" not in hub.log
 
 
+@pytest.mark.each_hub
 @pytest.mark.usefixtures("leave_no_server")
 @pytest.mark.parametrize("server", ["", "work"])
 def test_an_alternative_s_button_starts_that_alternative(

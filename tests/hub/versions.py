@@ -1,0 +1,11 @@
+"""What only some versions of JupyterHub have."""
+
+from __future__ import annotations
+
+import jupyterhub
+import pytest
+
+PUT_AND_PATCH = pytest.mark.skipif(
+    jupyterhub.version_info[0] < 6, reason="version: JupyterHub 6 brought PUT and PATCH"
+)
+"""For tests that create or change a server without starting it."""
