@@ -15,6 +15,8 @@ from gpuspawner.scheduling.node_info import pod_info
 from gpuspawner.scheduling.rules import DEFAULT_RULES
 from gpuspawner.scheduling.state import ClusterState
 
+pytestmark = pytest.mark.each_python
+
 
 def _pod(name: str, gpus: str = "1", **spec: object) -> dict[str, object]:
     requests = {"cpu": "500m", "nvidia.com/gpu": gpus}
