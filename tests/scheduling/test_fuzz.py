@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from gpuspawner.scheduling import ClusterState, Outcome, Why, evaluate, explain, fits_on
 from tests.benchmarks.clusters import gpu_request, node, running_pod
 
+pytestmark = pytest.mark.each_python
+
 CASES = [
     json.loads(line)
     for line in gzip.decompress(

@@ -62,7 +62,6 @@ def test_explain_gives_the_schedulers_answer(path: Path) -> None:
     assert different == {}
 
 
-@pytest.mark.one_python(why="on each Python explain gives the scheduler's answer")
 @EACH_FILE
 def test_evaluate_and_explain_agree(path: Path) -> None:
     different = [case["name"] for case in cases(path) if not agree(state_of(case), case["pod"])]

@@ -10,6 +10,8 @@ import pytest
 from gpuspawner import background
 from gpuspawner.background import Background
 
+pytestmark = pytest.mark.each_python
+
 
 class Clock:
     """The clocks that `background` reads; they stand still unless a test moves them."""

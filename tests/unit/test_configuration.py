@@ -12,6 +12,8 @@ from gpuspawner import GPUSpawner, configuration, configure, runtime
 from gpuspawner.configuration import ConfigurationError, check
 from gpuspawner.offers import OfferError
 
+pytestmark = pytest.mark.each_python
+
 A100 = {"node_selector": {"nvidia.com/gpu.product": "NVIDIA-A100"}}
 
 

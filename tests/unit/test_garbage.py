@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.each_python
+
 # Each test has a process of its own: pytest's own objects must not be frozen.
 BEGIN = """
 import gc, weakref

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from gpuspawner import language
 from gpuspawner.language import gettext, ngettext, sentence
 
+pytestmark = pytest.mark.each_python
+
 
 @pytest.fixture
 def german(tmp_path, monkeypatch):

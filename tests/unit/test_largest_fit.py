@@ -78,7 +78,6 @@ def test_the_largest_sizes_hold_everything_that_any_size_holds(every, wanted):
     assert any(holds(it, wanted) for it in every) == any(holds(it, wanted) for it in largest(every))
 
 
-@pytest.mark.one_python(why="amounts are integers")
 @pytest.mark.parametrize("stock", [STOCK, with_more(SIDECAR, init=[INIT])])
 @given(
     nodes=st.lists(st.tuples(st.integers(0, 4), st.sampled_from([4, 9, 16])), max_size=3),

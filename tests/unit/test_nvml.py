@@ -14,6 +14,8 @@ import pytest
 from localcluster import nvml_stub
 from localcluster.nvml_stub import Gpu
 
+pytestmark = pytest.mark.each_python
+
 GIB = 2**30
 T4 = Gpu("Tesla T4", "GPU-1d0f5f1e", 15 * GIB, used=437 * 2**20, utilization=63)
 A100 = Gpu(

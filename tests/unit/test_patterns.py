@@ -9,6 +9,8 @@ import pytest
 
 from gpuspawner import patterns
 
+pytestmark = pytest.mark.each_python
+
 
 def test_matching_a_text_that_takes_too_long_stops() -> None:
     began = time.process_time()

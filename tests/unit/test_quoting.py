@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from gpuspawner.quoting import LONGEST, did_you_mean, listing, one_line, quote
 
+pytestmark = pytest.mark.each_python
+
 
 @given(st.text())
 def test_a_quoted_text_is_short_printable_ascii(text):

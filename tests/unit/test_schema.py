@@ -10,6 +10,8 @@ from jsonschema import Draft202012Validator
 
 from gpuspawner.schema import DISCOVERED, main
 
+pytestmark = pytest.mark.each_python
+
 T4 = """
 import gpuspawner
 c = get_config()

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.one_python(why="it reads a file")
 
 
 def test_a_session_runs_each_folder_with_tests() -> None:

@@ -16,6 +16,8 @@ from gpuspawner import GPUSpawner
 from gpuspawner.configuration import check
 from gpuspawner.spawner_class import SpawnerClassError, in_front_of
 
+pytestmark = pytest.mark.each_python
+
 
 class Mixin(Configurable):
     binder = Unicode("none", config=True)

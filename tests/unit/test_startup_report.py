@@ -25,6 +25,8 @@ from tests.unit.cluster.scripted import FAST, ScriptedServer, Step, failure, pag
 from tests.unit.test_availability import node
 from tests.waiting import PATIENCE
 
+pytestmark = pytest.mark.each_python
+
 T4 = {"node_selector": {"gpu": "t4"}, "scale_up": {"max_nodes": 3, "minutes": 4}}
 PROFILE = {
     "display_name": "Tesla",

@@ -11,6 +11,8 @@ from traitlets import TraitType
 
 from gpuspawner import GPUSpawner, traits
 
+pytestmark = pytest.mark.each_python
+
 TRAITS = {name: it for name, it in vars(traits).items() if isinstance(it, TraitType)}
 
 

@@ -47,6 +47,8 @@ from tests.unit.form.page import Page
 from tests.unit.translating import Pseudo, speaking, untranslated
 from tools.catalogue import POT, catalogue
 
+pytestmark = pytest.mark.each_python
+
 GIB = 2**30
 # Its names have no letters, so each letter on a page belongs to a sentence.
 OFFERS = Offers.parse(

@@ -9,6 +9,8 @@ import pytest
 from gpuspawner import turn
 from gpuspawner.turn import Turn
 
+pytestmark = pytest.mark.each_python
+
 
 async def test_other_tasks_run_after_each_long_turn_and_not_before(
     monkeypatch: pytest.MonkeyPatch,

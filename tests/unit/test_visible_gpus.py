@@ -18,8 +18,6 @@ from gpuspawner.visible_gpus import FEWER
 from localcluster import nvml_stub
 from localcluster.nvml_stub import Gpu
 
-pytestmark = pytest.mark.one_python("users' images decide the Python")
-
 T4 = Gpu("Tesla T4", "GPU-1", 15 * 2**30)
 A100 = Gpu("NVIDIA A100-SXM4-40GB", "GPU-2", 40 * 2**30)
 SLICE = Gpu("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "MIG-1", 5 * 2**30)

@@ -13,6 +13,8 @@ from gpuspawner.admission.dry_run import DryRun
 from gpuspawner.admission.rejection import Missing, Of, Rejection
 from gpuspawner.cluster.client import Client, RequestError
 
+pytestmark = pytest.mark.each_python
+
 POD = {"metadata": {"name": "jupyter-alice", "labels": {"a": "b"}}, "spec": {"containers": []}}
 NO_DRY_RUN = 'admission webhook "side.example.com" does not support dry run'
 NO_RIGHT = 'pods is forbidden: User "hub" cannot create resource "pods" in API group ""'

@@ -14,6 +14,8 @@ from gpuspawner.cluster.client import Client
 from tests.unit.admission.test_slots import Clock
 from tests.unit.preflight.worlds import settle
 
+pytestmark = pytest.mark.each_python
+
 
 class Counting(DryRun):
     """Admission that leaves every pod as it is, and answers while it is open."""

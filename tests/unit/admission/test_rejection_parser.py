@@ -27,6 +27,8 @@ from gpuspawner.admission.rejection import (
 )
 from gpuspawner.admission.rejection_parser import message, read
 
+pytestmark = pytest.mark.each_python
+
 GI = 2**30
 GPU = "nvidia.com/gpu"
 FORBIDDEN = 'pods "jupyter-alice-cvl29" is forbidden: '

@@ -9,6 +9,8 @@ import pytest
 
 from gpuspawner.admission.dry_runs import Budget, Slots, TooManyDryRunsError
 
+pytestmark = pytest.mark.each_python
+
 
 class Room:
     """Counts who holds a slot, and the most at the same time."""

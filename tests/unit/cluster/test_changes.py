@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from gpuspawner.cluster.changes import Changes
 from tests.waiting import PATIENCE
+
+pytestmark = pytest.mark.each_python
 
 
 async def test_every_task_that_waits_hears_of_the_next_change() -> None:

@@ -12,6 +12,8 @@ from kubernetes_asyncio.config import ConfigException
 from gpuspawner.cluster.client import Client, InTurn, RequestError, load_configuration
 from tests.unit.cluster.scripted import ScriptedServer, broken, failure, raw, silence
 
+pytestmark = pytest.mark.each_python
+
 
 @pytest.fixture
 def kubeconfig(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:

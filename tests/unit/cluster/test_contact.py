@@ -10,6 +10,8 @@ from gpuspawner.cluster import contact as module
 from gpuspawner.cluster.contact import Contact
 from tests.waiting import PATIENCE
 
+pytestmark = pytest.mark.each_python
+
 
 async def woken(contact: Contact, wakes: int) -> int:
     """Wait until there were more than so many wakes; return how many."""

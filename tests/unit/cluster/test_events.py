@@ -12,6 +12,8 @@ from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.pods import Pod
 from tests.unit.cluster.scripted import event, obj
 
+pytestmark = pytest.mark.each_python
+
 
 def as_go_writes(type_: str, **metadata: str) -> bytes:
     """Return an event's line as the API server writes it: fields in its order, no white space."""

@@ -17,6 +17,8 @@ from gpuspawner.kube.objects import AnyObject, Undecodable
 from tests.unit.cluster.scripted import FAST, ScriptedServer, Step, event, failure, obj, page, watch
 from tests.waiting import PATIENCE
 
+pytestmark = pytest.mark.each_python
+
 A = obj("a", namespace="jhub")
 B = obj("b", version="2", namespace="jhub")
 

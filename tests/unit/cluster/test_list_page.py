@@ -17,6 +17,8 @@ from gpuspawner.cluster import list_page
 from gpuspawner.cluster.list_page import ListPage, decode_page
 from gpuspawner.kube.objects import UNDECODABLE, decode_deep
 
+pytestmark = pytest.mark.each_python
+
 Json = Any
 WHOLE = msgspec.json.Decoder(ListPage)
 SMALL = 64

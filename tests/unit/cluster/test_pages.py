@@ -13,6 +13,8 @@ from gpuspawner.cluster.pages import pages
 from tests.unit.cluster.scripted import ScriptedServer, Step, failure, obj, page
 from tests.waiting import PATIENCE
 
+pytestmark = pytest.mark.each_python
+
 
 def gzipped(step: Step) -> Step:
     async def compressed(request: web.Request) -> web.StreamResponse:

@@ -20,6 +20,8 @@ from gpuspawner.kube.autoscaling import Event
 from tests.unit.cluster.scripted import FAST, ScriptedServer, failure, page, watch
 from tests.waiting import PATIENCE
 
+pytestmark = pytest.mark.each_python
+
 
 def event(name: str = "a", uid: str = "u", version: str = "1", namespace: str = "jhub") -> Event:
     plain = {

@@ -13,6 +13,8 @@ from gpuspawner.cluster.view import ClusterView
 from tests.unit.cluster.scripted import FAST, ScriptedServer, Step, failure, obj, page, watch
 from tests.unit.cluster.views import until
 
+pytestmark = pytest.mark.each_python
+
 PLURALS = ("localqueues", "clusterqueues", "cohorts", "resourceflavors", "workloads")
 
 

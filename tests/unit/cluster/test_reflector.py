@@ -21,6 +21,8 @@ from gpuspawner.kube.objects import decode
 from gpuspawner.scheduling.state import ClusterState
 from tests.unit.cluster.scripted import obj
 
+pytestmark = pytest.mark.each_python
+
 
 class Scripted:
     """A watcher that yields a test's signals, then ends."""

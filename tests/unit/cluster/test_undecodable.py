@@ -14,6 +14,8 @@ from tests.unit.cluster.scripted import Step, event, obj, page, raw, watch
 from tests.unit.cluster.views import NODE, POD, until, viewing
 from tests.waiting import PATIENCE
 
+pytestmark = pytest.mark.each_python
+
 DEEP = b'{"metadata":{"name":"deep","namespace":"x"},"spec":' + b"[" * 20_000 + b"]" * 20_000 + b"}"
 # Go's encoder writes neither DEEP nor HALF; our decoder fails on them while it looks for an end.
 HALF = b'{"metadata":{"name":"o\\ud800","namespace":"x"}}'

@@ -12,6 +12,8 @@ from tests.unit.cluster.scripted import event, failure, obj, page, raw, watch
 from tests.unit.cluster.views import NODE, POD, until, viewing
 from tests.waiting import PATIENCE
 
+pytestmark = pytest.mark.each_python
+
 
 async def test_the_view_is_live_once_both_kinds_are_listed() -> None:
     nodes, pods = [page(NODE), watch(hold=True)], [page(POD), watch(hold=True)]

@@ -8,6 +8,8 @@ from gpuspawner.kube.objects import Undecodable
 from tests.unit.cluster.scripted import ScriptedServer, event, failure, obj, page, raw, watch
 from tests.unit.cluster.signals import names, signals_of
 
+pytestmark = pytest.mark.each_python
+
 
 async def test_a_list_comes_in_pages_and_ends_with_listed() -> None:
     server = ScriptedServer(things=[page(obj("a"), then="more"), page(obj("b"))])

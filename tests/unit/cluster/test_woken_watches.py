@@ -25,6 +25,8 @@ from tests.unit.cluster.scripted import (
 from tests.unit.cluster.signals import THINGS, first, names
 from tests.waiting import PATIENCE
 
+pytestmark = pytest.mark.each_python
+
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:

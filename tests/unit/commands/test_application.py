@@ -14,6 +14,8 @@ from gpuspawner.commands.application import main
 from gpuspawner.commands.explain import Explain
 from tests.unit.commands.files import T4, Files, of_fleet
 
+pytestmark = pytest.mark.each_python
+
 
 def findings(capsys: pytest.CaptureFixture[str]) -> list[dict[str, str]]:
     listed: list[dict[str, str]] = json.loads(capsys.readouterr().out)["findings"]

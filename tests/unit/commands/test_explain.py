@@ -8,6 +8,8 @@ import pytest
 
 from tests.unit.commands.files import T4, Files, of_fleet, printed, using
 
+pytestmark = pytest.mark.each_python
+
 
 def test_it_says_why_each_node_has_no_room_and_what_users_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

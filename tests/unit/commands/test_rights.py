@@ -18,6 +18,8 @@ from gpuspawner.scheduling import ClusterState
 from tests.unit.cluster.scripted import ScriptedServer, Step, failure, page
 from tests.unit.test_availability import node
 
+pytestmark = pytest.mark.each_python
+
 ON_GKE = node("a", 1, spec={"providerID": "gce://project/zone/a"})
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from gpuspawner.compat.kubespawner import Stock
 
+pytestmark = pytest.mark.each_python
+
 RUNS = {"name": "notebook", "state": {"running": {"startedAt": "2026-11-21T20:30:00Z"}}}
 CRASHED = {"name": "notebook", "state": {"terminated": {"exitCode": 1}}}
 AGAIN = {"name": "notebook", "state": {"waiting": {}}, "lastState": {"terminated": {"exitCode": 1}}}

@@ -14,6 +14,8 @@ from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod, Volume
 from tests.unit.spawn.hubs import StillHub
 
+pytestmark = pytest.mark.each_python
+
 CLAIM = {"name": "home", "persistentVolumeClaim": {"claimName": "claim-{username}"}}
 DISK = {"name": "d", "gcePersistentDisk": {"pdName": "disk-{username}"}}
 SAME_DISK = {"name": "d", "gcePersistentDisk": {"pdName": "datasets"}}

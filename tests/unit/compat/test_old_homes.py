@@ -8,6 +8,8 @@ import pytest
 
 from tests.unit.spawn.hubs import StillHub
 
+pytestmark = pytest.mark.each_python
+
 OF_6 = {"pod_name": "jupyter-alice"}
 OF_7 = {**OF_6, "kubespawner_version": "7.0.0"}
 

@@ -12,6 +12,8 @@ from gpuspawner.kube.servers import SERVER, USER
 from tests.unit.compat.hub_database import HubDatabase
 from tests.unit.spawn.hubs import StillHub
 
+pytestmark = pytest.mark.each_python
+
 NAMES = ["ann", "Ann", "ann@example.org", "a.b_c-d", "ann--x", "x" * 70, "ä", "1", "-", "ann smith"]
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from kubespawner.spawner import PodReflector
 
 from gpuspawner.compat.reflecting import telling
+
+pytestmark = pytest.mark.each_python
 
 
 def pod(name: str, uid: str = "1", **more: object) -> dict[str, Any]:

@@ -24,6 +24,8 @@ from gpuspawner.compat.required_names import (
     check,
 )
 
+pytestmark = pytest.mark.each_python
+
 DELETE = "self, pod_name, delete_options, grace_seconds, request_timeout"
 VERSIONS = f"JupyterHub {jupyterhub.__version__} and KubeSpawner {kubespawner.__version__}"
 

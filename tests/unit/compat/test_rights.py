@@ -11,6 +11,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from gpuspawner.compat.rights import Rights
 from tests.unit.compat.hub_database import HubDatabase
 
+pytestmark = pytest.mark.each_python
+
 COOKIE = "jupyterhub-hub-login"
 
 

@@ -17,6 +17,8 @@ from tornado.httpclient import AsyncHTTPClient
 from gpuspawner.compat import waiting
 from tests.unit.compat.hub_database import HubDatabase
 
+pytestmark = pytest.mark.each_python
+
 
 @pytest.fixture
 def settings(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:

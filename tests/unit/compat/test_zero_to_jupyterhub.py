@@ -11,6 +11,8 @@ import pytest
 from gpuspawner.compat import zero_to_jupyterhub
 from tests.fixtures.chart_hub import chart_module
 
+pytestmark = pytest.mark.each_python
+
 VALUES: dict[str, Any] = {"scheduling": {"userScheduler": {"enabled": True, "replicas": 2}}}
 
 

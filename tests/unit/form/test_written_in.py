@@ -9,6 +9,8 @@ from gpuspawner.options import parse
 from tests.unit.form.drawing import drawn, rows_of
 from tests.unit.form.page import Page
 
+pytestmark = pytest.mark.each_python
+
 WRITABLE = Offers.parse(
     accelerators={"t4": {"node_selector": {"gpu": "t4"}}},
     images={"m": {"image": "m:1"}},

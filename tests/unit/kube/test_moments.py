@@ -6,6 +6,8 @@ import pytest
 
 from gpuspawner.kube.moments import moment
 
+pytestmark = pytest.mark.each_python
+
 
 @pytest.mark.parametrize(
     "text",

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from gpuspawner.kube.objects import KINDS, Undecodable, convert, decode
 from gpuspawner.kube.pods import Pod
 
+pytestmark = pytest.mark.each_python
+
 POD = {
     "metadata": {"name": "jupyter-ann", "namespace": "hub", "labels": None, "new": 1},
     "spec": {

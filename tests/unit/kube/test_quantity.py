@@ -14,6 +14,8 @@ from gpuspawner.kube.quantity import (
     whole_of,
 )
 
+pytestmark = pytest.mark.each_python
+
 
 @pytest.mark.parametrize(
     ("text", "value"),

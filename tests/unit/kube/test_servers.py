@@ -10,6 +10,8 @@ import pytest
 from gpuspawner.kube.objects import Undecodable, decode
 from gpuspawner.kube.servers import GRANT, SERVER, USER, ServerAnnotations, ServerPod
 
+pytestmark = pytest.mark.each_python
+
 POD: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "Pod",

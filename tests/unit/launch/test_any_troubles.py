@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +22,8 @@ from tests.unit.launch.starts import (
     start,
     waiting,
 )
+
+pytestmark = pytest.mark.each_python
 
 TEXTS = [
     "Error: ErrImagePull",

@@ -8,6 +8,8 @@ import pytest
 
 from gpuspawner.launch.durations import DURATION, seconds
 
+pytestmark = pytest.mark.each_python
+
 
 @pytest.mark.parametrize(
     ("text", "expected"),

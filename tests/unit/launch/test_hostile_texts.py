@@ -12,6 +12,8 @@ from gpuspawner.launch.steps import stages
 from gpuspawner.launch.troubles import troubles
 from tests.unit.launch.starts import NOTEBOOK, condition, ended, event, start, waiting, warning
 
+pytestmark = pytest.mark.each_python
+
 MEGABYTE = 1_000_000
 PIECES = [
     "a",

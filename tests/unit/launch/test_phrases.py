@@ -6,6 +6,8 @@ import pytest
 
 from gpuspawner.launch.phrases import Phrases, beginning
 
+pytestmark = pytest.mark.each_python
+
 PHRASES = Phrases({"limit": (r"too many", r"\b429\b"), "missing": (r"not found",)})
 
 

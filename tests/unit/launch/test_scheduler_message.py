@@ -14,6 +14,8 @@ from gpuspawner.launch.scheduler_message import Kind, parse
 from gpuspawner.scheduling import failures, fit_error
 from tests.unit.launch.read_reasons import Parsed, reasons
 
+pytestmark = pytest.mark.each_python
+
 GPU = "nvidia.com/gpu"
 
 

@@ -1,6 +1,5 @@
 """The logic of node selector terms, compared with the scheduler's evaluation of them."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import convert
@@ -50,7 +49,6 @@ def matches(plain, node) -> bool:
     return any(term.matches(labels, name) for term in compile_node_selector(selector))
 
 
-@pytest.mark.one_python(why="terms are compared as texts and integers")
 @given(terms, terms, nodes)
 def test_both_matches_the_nodes_that_match_each_list(one, other, node):
     made = write(both(read(one), read(other)))
@@ -58,7 +56,6 @@ def test_both_matches_the_nodes_that_match_each_list(one, other, node):
     assert matches(made, node) == (matches(one, node) and matches(other, node))
 
 
-@pytest.mark.one_python(why="terms are compared as texts and integers")
 @given(terms, terms)
 def test_applying_both_twice_changes_nothing_more(one, other):
     made = both(read(one), read(other))
@@ -75,7 +72,6 @@ def is_compared(plain, labels) -> bool:
     )
 
 
-@pytest.mark.one_python(why="terms are compared as texts and integers")
 @given(terms.filter(lambda plain: any(read(plain))), nodes)
 def test_neither_matches_the_nodes_that_do_not_match_the_terms(plain, node):
     made = write(neither(read(plain)))

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from gpuspawner.offers import OfferError
 from tests.unit.offers.configured import A100, T4, accelerator, offers
 
+pytestmark = pytest.mark.each_python
+
 ACCELERATOR_ERRORS = [
     ("counts", [1, 0], ".counts[1]: 0 is not a whole number of at least 1"),
     ("counts", [True], ".counts[0]: true is not a whole number"),

@@ -15,13 +15,11 @@ plain = st.recursive(
 )
 
 
-@pytest.mark.one_python(why="lists and dictionaries are the same on each")
 @given(plain)
 def test_thawed_data_equals_the_frozen_data(value):
     assert thaw(freeze(value)) == value
 
 
-@pytest.mark.one_python(why="lists and dictionaries are the same on each")
 @given(st.dictionaries(st.text(), plain, min_size=1))
 def test_thawed_data_is_a_copy(value):
     frozen = freeze(value)

@@ -5,6 +5,8 @@ import pytest
 from gpuspawner.offers import OfferError
 from tests.unit.offers.configured import accelerator
 
+pytestmark = pytest.mark.each_python
+
 ERRORS = [
     ("node_selector", {"gpu": True}, ".node_selector['gpu']: true is not text; write it in quotes"),
     ("node_selector", {"gpu": "a b"}, ".node_selector['gpu']: 'a b' cannot be a label's value"),

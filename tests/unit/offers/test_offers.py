@@ -10,6 +10,8 @@ from traitlets.config import Config
 from gpuspawner.offers import Default, Memory, Offers, ScaleUp
 from tests.unit.offers.configured import A100, IMAGES, T4, accelerator, offers
 
+pytestmark = pytest.mark.each_python
+
 GI = 1024**3
 
 

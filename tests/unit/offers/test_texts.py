@@ -6,6 +6,8 @@ import pytest
 
 from gpuspawner.offers.texts import is_reference
 
+pytestmark = pytest.mark.each_python
+
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 
 

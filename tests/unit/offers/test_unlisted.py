@@ -8,6 +8,8 @@ import pytest
 
 from gpuspawner.offers import Image, Memory, OfferError, Offers
 
+pytestmark = pytest.mark.each_python
+
 GI = 2**30
 LAB = {"validation_regex": r"ghcr\.io/our-lab/[a-z-]+:[0-9.]+"}
 

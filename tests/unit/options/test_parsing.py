@@ -19,6 +19,8 @@ from gpuspawner.options import (
     user_options,
 )
 
+pytestmark = pytest.mark.each_python
+
 OFFERS = Offers.parse(
     accelerators={
         "a100": {

@@ -90,7 +90,6 @@ def test_the_schema_is_valid_and_can_be_written_as_json(offers: str) -> None:
     Draft202012Validator.check_schema(json.loads(json.dumps(described)))
 
 
-@pytest.mark.one_python(why="the parser is tested on each Python, and the schema is the same text")
 @pytest.mark.parametrize("offers", OFFERS)
 @settings(max_examples=300)
 @given(raw=bodies | anything | st.dictionaries(st.text(string.printable), anything, max_size=2))

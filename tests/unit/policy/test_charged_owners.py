@@ -29,6 +29,8 @@ from tests.unit.policy.pods import (
     server_pod,
 )
 
+pytestmark = pytest.mark.each_python
+
 # Pods that gpuspawner didn't make
 
 

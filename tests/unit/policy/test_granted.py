@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.kube.servers import GRANT
 from gpuspawner.policy.granted import LONGEST, Granted, read
+
+pytestmark = pytest.mark.each_python
 
 names = st.lists(st.text(st.characters(codec="utf-8"), max_size=20), max_size=8).map(tuple)
 grants = st.builds(

@@ -9,6 +9,8 @@ import pytest
 
 from gpuspawner.policy.hours import Hours
 
+pytestmark = pytest.mark.each_python
+
 BERLIN = ZoneInfo("Europe/Berlin")
 
 

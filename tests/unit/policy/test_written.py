@@ -25,6 +25,8 @@ from gpuspawner.policy.written import WrittenPolicy, read_policies, read_weights
 from tests.unit.policy.worlds import people
 from tests.unit.policy.writing import EVERY_KEY, GIB, MIG, OFFERS, gpus, limits, policy
 
+pytestmark = pytest.mark.each_python
+
 
 def test_the_example_has_every_key() -> None:
     assert EVERY_KEY.keys() == set(WrittenPolicy.__struct_encode_fields__)

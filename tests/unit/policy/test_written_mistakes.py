@@ -13,6 +13,8 @@ from gpuspawner.offers import OfferError, Offers
 from gpuspawner.policy.written import read_policies, read_weights
 from tests.unit.policy.writing import EVERY_KEY, MIG, OFFERS, error, policy
 
+pytestmark = pytest.mark.each_python
+
 NO_AMOUNT = "is not an amount; write it as Kubernetes does, such as 2 or 8Gi"
 NO_HOURS = "is not days and hours, such as Mon-Fri 08:00-18:00"
 NO_TIME = "is not a time such as 90m, 8h or 2d12h"

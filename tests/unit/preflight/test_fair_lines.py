@@ -7,10 +7,14 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
+import pytest
+
 from gpuspawner.cluster.kinds import KINDS
 from gpuspawner.preflight.decision import Refuse
 from tests.unit.preflight.line_stage import FULL, Stage
 from tests.unit.preflight.worlds import GPU, NAMESPACE, node, pod, proposal, settle
+
+pytestmark = pytest.mark.each_python
 
 
 def home(user: str, claim_mode: str) -> list[tuple[str, Any]]:

@@ -10,6 +10,8 @@ from tornado import web
 from tests.unit.preflight.line_stage import FULL, Stage
 from tests.unit.preflight.worlds import settle
 
+pytestmark = pytest.mark.each_python
+
 
 @pytest.fixture
 def stage() -> Stage:

@@ -27,6 +27,8 @@ from tests.unit.preflight.worlds import (
     settle,
 )
 
+pytestmark = pytest.mark.each_python
+
 
 async def test_the_autoscalers_no_ends_the_wait_at_once() -> None:
     async with World() as world:

@@ -19,6 +19,8 @@ from tests.unit.preflight.worlds import (
 )
 from tests.waiting import PATIENCE
 
+pytestmark = pytest.mark.each_python
+
 TAKEN_BY_ANN = (("Node", node("n", 1)), ("Pod", pod("ann", on="n")))
 KEY = (NAMESPACE, "ann")
 

@@ -33,6 +33,8 @@ from tests.unit.preflight.worlds import (
 )
 from tests.waiting import PATIENCE
 
+pytestmark = pytest.mark.each_python
+
 
 @pytest.mark.parametrize(
     "health",

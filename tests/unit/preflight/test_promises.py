@@ -7,7 +7,6 @@ import random
 from collections.abc import Coroutine
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -151,7 +150,7 @@ class Promises(RuleBasedStateMachine):
         self.loop.close()
 
 
-TestPromises = pytest.mark.one_python(why="promises are sets and integers")(Promises.TestCase)
+TestPromises = Promises.TestCase
 TestPromises.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
@@ -193,7 +192,6 @@ async def test_room_of_a_stopped_pod_is_promised_only_after_the_view_has_shown_t
 SIZES = st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=4)
 
 
-@pytest.mark.one_python(why="promises are sets and integers")
 @settings(max_examples=60, deadline=None)
 @given(SIZES, st.integers(1, 20), st.randoms())
 def test_as_many_simultaneous_starts_succeed_as_there_are_gpus(

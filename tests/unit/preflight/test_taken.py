@@ -10,6 +10,8 @@ from gpuspawner.preflight.decision import Reason
 from gpuspawner.preflight.preflight import Preflight
 from tests.unit.preflight.worlds import Plain, StillView, node, pod, proposal
 
+pytestmark = pytest.mark.each_python
+
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 
 

@@ -16,6 +16,8 @@ from gpuspawner.queue.kept import KeptPlace, KeptPlaces, Wish
 from tests.unit.preflight.line_stage import FULL, Stage
 from tests.unit.preflight.worlds import node, pod, proposal, settle
 
+pytestmark = pytest.mark.each_python
+
 
 def named(name: str, gpus: int) -> Any:
     """A node with its name as a label, as kubelets set it."""

@@ -17,6 +17,8 @@ from tests.unit.preflight.worlds import (
     settle,
 )
 
+pytestmark = pytest.mark.each_python
+
 
 async def test_a_start_ends_with_its_pod_before_and_after_it_gets_a_node() -> None:
     for nodes in ((), ("n",)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -208,13 +207,12 @@ class WhileNodesGo(WithLifetimesAndWeights):
 
 
 FEW = settings(max_examples=150, stateful_step_count=40, deadline=None)
-alike = pytest.mark.one_python(why="places are numbers and texts")
 
-TestWithoutLifetimes = alike(WithoutLifetimes.TestCase)
+TestWithoutLifetimes = WithoutLifetimes.TestCase
 TestWithoutLifetimes.settings = FEW
-TestInOrder = alike(InOrder.TestCase)
+TestInOrder = InOrder.TestCase
 TestInOrder.settings = FEW
-TestWhileNodesGo = alike(WhileNodesGo.TestCase)
+TestWhileNodesGo = WhileNodesGo.TestCase
 TestWhileNodesGo.settings = FEW
-TestWithLifetimesAndWeights = alike(WithLifetimesAndWeights.TestCase)
+TestWithLifetimesAndWeights = WithLifetimesAndWeights.TestCase
 TestWithLifetimesAndWeights.settings = FEW

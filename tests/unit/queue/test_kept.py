@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from gpuspawner.queue import kept
 from gpuspawner.queue.kept import KeptPlace, KeptPlaces, Wish
 
+pytestmark = pytest.mark.each_python
+
 ANN, BOB, EVE = ("ann", ""), ("bob", "large"), ("eve", "")
 
 

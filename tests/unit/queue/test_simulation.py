@@ -16,8 +16,6 @@ from tests.simulation.results import quantile
 from tests.simulation.ways import BestEffort, InLine, InOrder, TryAgain, Way
 from tests.simulation.workloads import Workload, impatient, trace, university, with_lifetimes
 
-pytestmark = pytest.mark.one_python(why="it compares rules, which each Python follows alike")
-
 ALL = (InLine, InOrder, BestEffort, TryAgain)
 LARGE = (("t4", "t4", 4), ("a100", "a100", 8))
 

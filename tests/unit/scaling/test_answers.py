@@ -11,6 +11,8 @@ from gpuspawner.kube.autoscaling import Event
 from gpuspawner.scaling.answers import Answer, Coming, Refused, answer
 from gpuspawner.scaling.outlook import Source, Why
 
+pytestmark = pytest.mark.each_python
+
 NOT = "pod didn't trigger scale-up: "
 
 

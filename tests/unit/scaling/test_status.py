@@ -9,6 +9,8 @@ import pytest
 
 from gpuspawner.scaling.status import NodeGroup, node_groups, written
 
+pytestmark = pytest.mark.each_python
+
 YAML = """\
 time: 2026-01-01 00:00:00 +0000 UTC
 autoscalerStatus: Running

@@ -1,6 +1,5 @@
 """Results that are kept between evaluations never change a verdict."""
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -116,7 +115,5 @@ class KeptResults(RuleBasedStateMachine):
             assert (kept.busy, kept.away) == (new.busy, new.away)
 
 
-TestKeptResults = pytest.mark.one_python(why="what is kept is sets, dictionaries and integers")(
-    KeptResults.TestCase
-)
+TestKeptResults = KeptResults.TestCase
 TestKeptResults.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)

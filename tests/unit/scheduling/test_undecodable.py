@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.scheduling.undecodable import UndecodableObjects
+
+pytestmark = pytest.mark.each_python
 
 POD = Undecodable("Pod", "hub", "a", "n1", "no containers")
 

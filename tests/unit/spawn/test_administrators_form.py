@@ -19,6 +19,8 @@ from tests.unit.preflight.worlds import node
 from tests.unit.spawn.hubs import A100, StillHub
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
+pytestmark = pytest.mark.each_python
+
 TWO_GPUS = ("Node", node("a", 2))
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from gpuspawner.spawn.at_once import at_once
 
+pytestmark = pytest.mark.each_python
+
 
 async def _wait_then(value: str) -> str:
     await asyncio.sleep(0)

@@ -15,6 +15,8 @@ from tests.unit.preflight.worlds import settle
 from tests.unit.spawn.hubs import StillHub
 from tests.unit.spawn.waiters import FULL, Waiting
 
+pytestmark = pytest.mark.each_python
+
 LONG = 1000.0
 """Seconds: longer than a place is kept."""
 

@@ -11,6 +11,8 @@ import pytest
 from tests.unit.preflight.worlds import pod
 from tests.unit.spawn.waiters import Waiting
 
+pytestmark = pytest.mark.each_python
+
 
 class Gate:
     """Holds a start between its call and its admission, as a dry run does."""

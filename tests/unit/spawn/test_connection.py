@@ -24,6 +24,8 @@ from gpuspawner.spawn import connection
 from gpuspawner.spawn.connection import IfConnected
 from tests.unit.spawn.hubs import Script, StillHub
 
+pytestmark = pytest.mark.each_python
+
 EXEC_PLUGIN = """
 current-context: here
 contexts: [{name: here, context: {cluster: it, user: me}}]

@@ -22,6 +22,8 @@ from tests.unit.preflight.worlds import node, pod
 from tests.unit.spawn.hubs import A100, StillHub
 from tests.unit.spawn.profiles.lists import GPU
 
+pytestmark = pytest.mark.each_python
+
 TAINTED = ("Node", node("a", 2, taints=[{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]))
 TWO = ("Node", node("a", 2))
 TWO_GPUS = {"accelerator": "a100", "gpus": 2, "image": None, "memory": None, "cpu": None}

@@ -14,6 +14,8 @@ from gpuspawner.queue.kept import KeptPlace, Wish
 from gpuspawner.queue.rules import QueueRules
 from tests.unit.spawn.restarts import kind, pod, stop
 
+pytestmark = pytest.mark.each_python
+
 
 def test_a_start_whose_pod_was_sent_is_cut_by_a_restart_of_the_hub(
     after_restart: Callable[..., GPUSpawner],

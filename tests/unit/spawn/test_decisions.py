@@ -29,6 +29,8 @@ from gpuspawner.spawn.source import Choice
 from gpuspawner.traits import ENFORCE, OFF, WARN
 from tests.unit.spawn.hubs import Script, StillHub
 
+pytestmark = pytest.mark.each_python
+
 CHOICE = Choice(Proposal("default", "jupyter-alice", {}, Grant()))
 FULL = Refuse(Grant(), Reason.BUSY)
 

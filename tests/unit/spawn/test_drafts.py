@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 from contextvars import copy_context
 
+import pytest
+
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.spawn import drafts
 from gpuspawner.spawn.drafts import Draft
+
+pytestmark = pytest.mark.each_python
 
 BUSY = OnForm(Message.of("It is in use."))
 

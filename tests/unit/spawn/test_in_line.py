@@ -22,6 +22,8 @@ from tests.unit.preflight.worlds import node, pod, proposal, settle
 from tests.unit.spawn.hubs import StillHub
 from tests.unit.spawn.waiters import FULL, Waiting
 
+pytestmark = pytest.mark.each_python
+
 
 async def test_a_start_waits_and_goes_on_with_its_options_alone(
     waiting: Callable[..., Any],

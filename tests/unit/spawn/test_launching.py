@@ -26,6 +26,8 @@ from gpuspawner.spawn.launching import Launching
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.story import Story
 
+pytestmark = pytest.mark.each_python
+
 
 @pytest.fixture(autouse=True)
 def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:

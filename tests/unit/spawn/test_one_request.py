@@ -13,6 +13,8 @@ from gpuspawner.spawn.one_request import AlreadyStartedError
 from gpuspawner.spawn.refusal import Refusal, reporting
 from tests.unit.spawn.hubs import StillHub
 
+pytestmark = pytest.mark.each_python
+
 
 async def test_only_one_of_several_concurrent_requests_starts_the_server(
     hub_with: Callable[..., StillHub],

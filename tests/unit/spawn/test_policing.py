@@ -31,6 +31,8 @@ from tests.unit.spawn.hubs import StillHub
 from tests.unit.spawn.profiles.lists import CPU
 from tests.unit.spawn.profiles.lists import GPU as GPU_PROFILE
 
+pytestmark = pytest.mark.each_python
+
 # What policies deny, at each gate
 
 

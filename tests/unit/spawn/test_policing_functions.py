@@ -16,6 +16,8 @@ from tests.unit.spawn.courses import (
     refused_query,
 )
 
+pytestmark = pytest.mark.each_python
+
 
 async def test_a_function_makes_the_policies_for_each_server(course: Course) -> None:
     asked: list[Any] = []

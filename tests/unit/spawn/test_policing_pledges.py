@@ -21,6 +21,8 @@ from tests.unit.spawn.courses import (
 )
 from tests.unit.spawn.hubs import StillHub
 
+pytestmark = pytest.mark.each_python
+
 
 async def test_a_start_that_the_preflight_refuses_leaves_no_pledge(
     hub_with: Callable[..., StillHub],

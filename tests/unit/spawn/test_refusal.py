@@ -14,6 +14,8 @@ from gpuspawner.spawn import refusal as module
 from gpuspawner.spawn.refusal import Refusal, reporting
 from tests.unit.spawn.hubs import StillHub
 
+pytestmark = pytest.mark.each_python
+
 
 @pytest.fixture
 def refusal() -> Refusal:

@@ -10,6 +10,8 @@ import pytest
 from gpuspawner.compat.jupyterhub import COUNTS_REFUSALS
 from gpuspawner.spawn import request_options
 
+pytestmark = pytest.mark.each_python
+
 
 @pytest.mark.parametrize(
     ("query", "options"),

@@ -16,6 +16,8 @@ from gpuspawner.spawn import resuming
 from gpuspawner.spawn.endings import place_of
 from tests.unit.preflight.worlds import StillView, settle
 
+pytestmark = pytest.mark.each_python
+
 
 class Hub:
     """A hub's answers to starts; a server joins the line a moment after it was accepted."""

@@ -14,6 +14,8 @@ from gpuspawner.spawn.refusal import Refusal
 from tests.unit.preflight.worlds import node
 from tests.unit.spawn.hubs import A100, StillHub
 
+pytestmark = pytest.mark.each_python
+
 TAKEN = (
     "Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. "
     "Requested: 1, Available: 0, which is unexpected"

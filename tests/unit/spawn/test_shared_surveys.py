@@ -14,6 +14,8 @@ from tests.unit.preflight.worlds import node, pod
 from tests.unit.spawn.courses import NODES, OFFERS, Course
 from tests.unit.spawn.hubs import A100, StillHub, rows_of
 
+pytestmark = pytest.mark.each_python
+
 HubWith = Callable[..., StillHub]
 
 TWO_GPUS = ("Node", node("a", 2))

@@ -17,6 +17,8 @@ from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.stored_options import restoring
 from tests.unit.spawn.hubs import StillHub
 
+pytestmark = pytest.mark.each_python
+
 NOTHING_SAID = object()
 EVIL = {"image": "evil"}
 TOO_MUCH = {"image": [0] * 20_000}

@@ -11,6 +11,8 @@ from gpuspawner.messages import Message
 from gpuspawner.spawn import story as stories
 from gpuspawner.spawn.story import Story
 
+pytestmark = pytest.mark.each_python
+
 
 async def heard(story: Story, count: int) -> list[dict[str, Any]]:
     """The first events that a page reads."""

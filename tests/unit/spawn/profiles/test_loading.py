@@ -11,6 +11,8 @@ from gpuspawner.spawn.refusal import Refusal
 from tests.unit.spawn.hubs import StillHub
 from tests.unit.spawn.profiles.lists import CPU
 
+pytestmark = pytest.mark.each_python
+
 
 @pytest.fixture
 def writing_in(hub_with: Callable[..., StillHub]) -> Callable[[str], Any]:

@@ -25,6 +25,8 @@ from tests.unit.spawn.profiles.clusters import (
 )
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
+pytestmark = pytest.mark.each_python
+
 NO_DEVICES: list[dict[str, Any]] = [
     {**CPU, "display_name": "A <em>small</em> one"},
     {

@@ -18,6 +18,8 @@ from tests.unit.spawn.hubs import StillHub
 from tests.unit.spawn.profiles.clusters import TWO_GPUS, HubWith, profiles_of
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
+pytestmark = pytest.mark.each_python
+
 VOLUMES = {
     "volumes": [{"name": "home", "persistentVolumeClaim": {"claimName": "claim-{username}"}}],
     "extra_labels": {"owner": "{username}"},

@@ -25,6 +25,8 @@ from tests.unit.spawn.profiles.clusters import (
 from tests.unit.spawn.profiles.lists import CPU, GPU
 from tests.unit.spawn.profiles.test_samples import named
 
+pytestmark = pytest.mark.each_python
+
 AWAY_FROM_BOB = {
     "requiredDuringSchedulingIgnoredDuringExecution": [
         {

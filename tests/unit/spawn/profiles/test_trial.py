@@ -18,6 +18,8 @@ from gpuspawner.spawn.profiles.trial import try_out
 from tests.unit.spawn.hubs import StillHub
 from tests.unit.spawn.profiles.lists import CPU, CPU_PROFILE, GPU, GPU_PROFILE
 
+pytestmark = pytest.mark.each_python
+
 SpawnerWith = Callable[..., GPUSpawner]
 
 

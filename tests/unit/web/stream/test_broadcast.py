@@ -14,7 +14,7 @@ from gpuspawner.web.stream.open_form import Answer
 from gpuspawner.web.stream.stream import AGAIN, FULL, Stream
 from tests.unit.web.stream.following import MOMENT, Client, Form, Hub, always
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("hasty")]
 
 
 async def test_a_change_reaches_each_form_and_is_found_out_once() -> None:

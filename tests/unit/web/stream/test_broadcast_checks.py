@@ -12,7 +12,7 @@ from gpuspawner.web.stream import broadcast
 from gpuspawner.web.stream.stream import AGAIN, Stream
 from tests.unit.web.stream.following import MOMENT, Client, Form, Hub, always
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("hasty")]
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ import pytest
 
 from gpuspawner.web.stream.crowd import Crowd, TooManyStreamsError
 
+pytestmark = pytest.mark.each_python
+
 
 def test_a_client_s_newest_streams_stay() -> None:
     crowd, ended = Crowd(most=10, most_of_one=2), list[int]()

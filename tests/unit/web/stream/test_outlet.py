@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from gpuspawner.web.stream.outlet import KEEP_ALIVE, Outlet
 from tests.unit.admission.test_slots import Clock
+
+pytestmark = pytest.mark.each_python
 
 
 class Client:
