@@ -18,6 +18,35 @@ c.GPUSpawner.accelerators = {"t4": {
     "display_name": "Tesla T4", "counts": [1, 2, 4], "node_selector": {"gpu": "web-t4"}}}
 c.GPUSpawner.memory_choices = ["1Gi", "16Gi", "64Gi"]
 """
+SCOPES = {
+    "reader": "read:servers",
+    "visitor": "access:servers",
+    "culler": "delete:servers",
+    "assistant": "servers!server=ann/",
+    "teacher": "servers",
+}
+"""What others may do with Ann's default server, by a role of their own."""
+ROLES = f"""
+c.JupyterHub.load_roles += [
+    {{"name": f"the-{{name}}s", "users": [name], "scopes": [scope]}}
+    for name, scope in {SCOPES}.items()
+]
+"""
+STARTERS = {"assistant", "teacher"}
+STOPPERS = {"assistant", "teacher", "culler"}
+ENDPOINTS = [
+    ("GET", "states/ann/", STARTERS),
+    ("GET", "stream/ann/", STARTERS),
+    ("POST", "decision/ann/", STARTERS),
+    ("GET", "schema/ann/", STARTERS),
+    ("GET", "line/ann/", STARTERS),
+    ("POST", "line/ann/", STOPPERS),
+    ("POST", "stop/ann/", STOPPERS),
+]
+"""Each endpoint about a server, and whom it answers."""
+PAGE = ("GET", "line/ann/")
+"""A page that is opened by its address: it leads to the login, and needs no token."""
+WITH_A_TOKEN = [it[:2] for it in ENDPOINTS if it[:2] != PAGE]
 T4 = NodeGroup(
     "web-t4",
     1,
@@ -29,7 +58,7 @@ T4 = NodeGroup(
 @pytest.fixture(scope="module")
 def hub(start_gpu_hub: StartGPUHub, running_cluster: LocalCluster) -> Iterator[RunningHub]:
     names = running_cluster.add_nodes(Fleet((T4,)))
-    with start_gpu_hub(OFFERED) as running:
+    with start_gpu_hub(OFFERED + ROLES) as running:
         yield running
     running_cluster.remove_nodes(names)
 
@@ -37,6 +66,12 @@ def hub(start_gpu_hub: StartGPUHub, running_cluster: LocalCluster) -> Iterator[R
 @pytest.fixture(scope="module")
 def ann(hub: RunningHub) -> Person:
     return hub.person("ann")
+
+
+@pytest.fixture(scope="module")
+def others(hub: RunningHub, ann: Person) -> list[Person]:  # noqa: ARG001, the server is hers
+    """People with rights to Ann's server, and Bob, who has none."""
+    return [hub.person(name) for name in (*SCOPES, "bob")]
 
 
 def ask(person: Person, path: str, body: object = None, **headers: str) -> requests.Response:
@@ -113,22 +148,59 @@ def test_a_body_that_is_not_json_or_too_long_is_refused(ann: Person) -> None:
     assert ann.session.post(url, data="1" * 70_000, headers=headers).status_code == 413
 
 
-@pytest.mark.each_hub
-@pytest.mark.parametrize("path", ["states/{}/", "decision/{}/"])
-def test_only_users_who_may_start_a_server_may_ask_about_it(
-    hub: RunningHub, ann: Person, path: str
-) -> None:
-    body = {} if path.startswith("decision") else None
-    hub.person("bob")
+def status(person: Person, method: str, path: str, token: str | None = None) -> int:
+    """The status of an answer to a page's request; *token* instead of the page's own."""
+    url = f"{person.hub.url}/hub/gpuspawner/{path}"
+    sent = {
+        "Sec-Fetch-Mode": "cors",
+        "X-XSRFToken": person.xsrf if token is None else token,
+        "Referer": f"{person.hub.url}/hub/home",
+    }
+    body = {} if method == "POST" else None
+    with person.session.request(
+        method, url, json=body, headers=sent, allow_redirects=False, stream=True
+    ) as answer:
+        return answer.status_code
 
-    assert ask(ann, path.format("bob"), body).status_code in {403, 404}
-    assert ask(ann, path.format("ann"), body, **{"X-XSRFToken": "forged"}).status_code == 403
-    assert ask(hub.person("admin"), path.format("ann"), body).status_code == 200
-    assert ask(hub.person("admin"), path.format("nobody"), body).status_code == 404
-    anonymous = requests.Session()
-    anonymous.trust_env = False
-    url = f"{hub.url}/hub/gpuspawner/{path.format('ann')}"
-    assert anonymous.request("POST" if body == {} else "GET", url).status_code == 403
+
+@pytest.mark.each_hub
+@pytest.mark.parametrize(("method", "path", "whom"), ENDPOINTS)
+def test_an_endpoint_answers_only_those_who_have_its_scope(
+    others: list[Person], method: str, path: str, whom: set[str]
+) -> None:
+    statuses = {person.name: status(person, method, path) for person in others}
+
+    assert {name for name, it in statuses.items() if it in {200, 302}} == whom
+    assert {it for name, it in statuses.items() if name not in whom} == {404}
+
+
+@pytest.mark.parametrize(("method", "path"), [*WITH_A_TOKEN, ("GET", "line")])
+def test_an_endpoint_answers_nobody_who_has_not_logged_in(
+    hub: RunningHub, method: str, path: str
+) -> None:
+    stranger = Person(hub, "")
+    stranger.session.trust_env = False
+    assert stranger.open("/hub/login").status == 200
+
+    assert status(stranger, method, path) == 403
+
+
+@pytest.mark.parametrize(("method", "path"), WITH_A_TOKEN)
+def test_an_endpoint_answers_no_page_of_another_site(ann: Person, method: str, path: str) -> None:
+    ann.open("/hub/home")
+
+    assert status(ann, method, path, "forged") == 403
+
+
+@pytest.mark.usefixtures("ann")
+@pytest.mark.parametrize(("method", "path"), [*WITH_A_TOKEN, PAGE])
+def test_an_endpoint_answers_administrators_but_finds_nobody_who_is_not_there(
+    hub: RunningHub, method: str, path: str
+) -> None:
+    admin = hub.person("admin")
+
+    assert status(admin, method, path) in {200, 302}
+    assert status(admin, method, path.replace("ann", "nobody")) == 404
 
 
 @pytest.mark.each_hub

@@ -17,18 +17,24 @@ from gpuspawner.cluster.pod_events import Heard, PodEvents
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.watch import Listed, Signal
 from gpuspawner.kube.autoscaling import Event
-from tests.unit.cluster.scripted import FAST, ScriptedServer, failure, page, watch
+from tests.unit.cluster.scripted import FAST, ScriptedServer, Step, failure, page, watch
+from tests.unit.cluster.scripted import event as change
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.each_python
 
 
-def event(name: str = "a", uid: str = "u", version: str = "1", namespace: str = "jhub") -> Event:
-    plain = {
+def sent(
+    name: str = "a", uid: str = "u", version: str = "1", namespace: str = "jhub"
+) -> dict[str, object]:
+    return {
         "metadata": {"name": f"{name}.1", "namespace": namespace, "resourceVersion": version},
         "involvedObject": {"name": name, "uid": uid},
     }
-    return msgspec.convert(plain, Event)
+
+
+def event(*args: str, **fields: str) -> Event:
+    return msgspec.convert(sent(*args, **fields), Event)
 
 
 class Counted:
@@ -69,6 +75,35 @@ async def test_only_the_events_of_a_waiting_pod_are_kept() -> None:
             assert heard.take("u") == [event("a")]
             assert heard.take("u") == []
         assert told.calls == 1
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [page(sent(), version="1"), watch(hold=True)],
+        [page(sent("b"), then="more"), page(sent()), watch(hold=True)],
+        [page(), watch(change("ADDED", sent()), hold=True)],
+        [page(), watch(change("MODIFIED", sent()), hold=True)],
+        [page(version="1"), failure(410), page(sent(), version="9"), watch(hold=True)],
+        [failure(503), page(sent()), watch(hold=True)],
+    ],
+    ids=[
+        "on the first page",
+        "on a later page",
+        "new in the watch",
+        "again in the watch",
+        "in a new list",
+        "in a list after an outage",
+    ],
+)
+async def test_an_event_is_heard_wherever_it_is(answers: list[Step]) -> None:
+    server, told = ScriptedServer(events=answers), asyncio.Event()
+    async with server.serving():
+        events = PodEvents(server.configuration, FAST, told.set, Contact())
+        with events.of("jhub", "a") as heard:
+            await asyncio.wait_for(told.wait(), PATIENCE)
+
+            assert heard.take("u") == [event()]
 
 
 async def test_all_who_hear_a_pod_hear_each_event() -> None:

@@ -45,11 +45,22 @@ def named(name: str) -> Owner:
         (Policy("p", excepted=people(groups=("staff",))), False),
         (Policy("p", people(users=("ann",)), excepted=people(roles=("user",))), False),
         (Policy("p", people(groups=("course",)), excepted=people(users=("bob",))), True),
+        (Policy("p", people(groups=("course",), roles=("admin",))), True),
+        (Policy("p", people(groups=("other",), roles=("user",))), True),
+        (Policy("p", people(groups=("other",), roles=("us*",))), True),
+        (Policy("p", people(groups=("other",), users=("ann",))), True),
+        (Policy("p", people(groups=("other", "st*"))), True),
+        (Policy("p", people(groups=("other", "staff"))), True),
+        (Policy("p", people(groups=("other",), roles=("admin",), users=("bob",))), False),
+        (Policy("p", people(groups=("other",))), False),
+        (Policy("p", people(roles=("user",)), excepted=people(groups=("course",))), False),
+        (Policy("p", people(groups=("course",)), excepted=people(roles=("user",))), False),
     ],
 )
 def test_a_policy_is_for_its_people_without_those_excepted(policy: Policy, applies: bool) -> None:
     assert policy.is_for(ANN) is applies
     assert policy.applies(ANN, MONDAY) is applies
+    assert (policy in Policies((policy,)).applying(ANN, MONDAY)) is applies
 
 
 @pytest.mark.parametrize(

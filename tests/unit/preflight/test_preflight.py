@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from gpuspawner.cluster.health import Forbidden, Health, Reading, Stale, Unreachable
+from gpuspawner.cluster.health import Forbidden, Health, Live, Reading, Stale, Unreachable
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.decision import (
     Reason,
@@ -121,6 +122,80 @@ async def test_a_waiting_start_goes_on_unchecked_if_the_view_becomes_stale() -> 
     view.now = Stale(30, "HTTP 500")
 
     assert (await second) == Start(proposal("second").grant, (ViewNotLive(view.now),))
+
+
+LOST = {"out of touch": {"touch": False}, "stale": {"now": Stale(3, "HTTP 500")}}
+BACK = {"touch": True, "now": Live(0.5)}
+"""What a view says of contact that is lost for a moment, and of contact that is back."""
+
+
+def says(view: StillView, contact: dict[str, Any]) -> None:
+    for name, value in contact.items():
+        setattr(view, name, value)
+    view.wake()
+
+
+@pytest.mark.parametrize("lost", LOST.values(), ids=LOST)
+async def test_nobody_is_refused_while_contact_is_lost_for_a_moment(lost: dict[str, Any]) -> None:
+    """What the view missed may have made room, as here."""
+    view = StillView(*ONE_FREE)
+    preflight = Preflight(view, patience=60)
+    says(view, lost)
+    asking = asyncio.ensure_future(preflight.begin(proposal("a", 2)))
+    await settle()
+    assert not asking.done()
+
+    view.remove_pod("x")
+    says(view, BACK)
+
+    assert await asyncio.wait_for(asking, PATIENCE) == Start(proposal("a", 2).grant)
+    assert len(preflight.reservations) == 1
+
+
+@pytest.mark.parametrize("lost", LOST.values(), ids=LOST)
+async def test_who_still_does_not_fit_is_refused_once_contact_is_back(lost: dict[str, Any]) -> None:
+    view = StillView(*ONE_FREE)
+    preflight = Preflight(view, patience=60)
+    says(view, lost)
+    asking = asyncio.ensure_future(preflight.begin(proposal("a", 2)))
+    await settle()
+    assert not asking.done()
+
+    says(view, BACK)
+    decision = await asyncio.wait_for(asking, PATIENCE)
+
+    assert isinstance(decision, Refuse)
+    assert decision.reason is Reason.BUSY
+
+
+async def test_who_fits_starts_at_once_although_contact_is_lost_for_a_moment() -> None:
+    view = StillView(*ONE_FREE)
+    view.touch = False
+
+    asking = asyncio.ensure_future(Preflight(view, patience=60).begin(proposal("a")))
+    await settle()
+
+    assert asking.result() == Start(proposal("a").grant)
+
+
+@pytest.mark.parametrize("lost", LOST.values(), ids=LOST)
+async def test_a_pod_that_is_sent_keeps_its_reservation_while_contact_is_lost_for_a_moment(
+    lost: dict[str, Any],
+) -> None:
+    view = StillView(*ONE_FREE)
+    preflight = Preflight(view, patience=60)
+    await preflight.begin(proposal("a"))
+    view.put("Pod", pod("y", on="n"))
+    says(view, lost)
+    asking = asyncio.ensure_future(preflight.confirm(proposal("a")))
+    await settle()
+    assert not asking.done()
+    assert len(preflight.reservations) == 1
+
+    view.remove_pod("y")
+    says(view, BACK)
+
+    assert await asyncio.wait_for(asking, PATIENCE) == Start(proposal("a").grant)
 
 
 async def test_a_preempting_pod_is_promised_alone() -> None:

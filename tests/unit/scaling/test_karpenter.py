@@ -192,6 +192,59 @@ def test_a_smaller_machine_may_be_within_the_limit() -> None:
     assert why(look(only, nodes=(full(),))) == [Why.LIMIT]
 
 
+ONLY_SMALL = need(TYPE, "In", "g.small")
+"""A pool of these makes only machines with 8 cores, 32 GiB and a GPU."""
+
+
+@pytest.mark.parametrize(
+    ("limit", "used", "is_enough"),
+    [
+        ({"cpu": "8"}, {}, True),
+        ({"cpu": "8000m"}, {}, True),
+        ({"cpu": "7999m"}, {}, False),
+        ({"cpu": "16"}, {"cpu": "8"}, True),
+        ({"cpu": "16"}, {"cpu": "8001m"}, False),
+        ({"cpu": "0.016k"}, {"cpu": "8000m"}, True),
+        ({"memory": "32Gi"}, {}, True),
+        ({"memory": "34359738367"}, {}, False),
+        ({"memory": "64Gi"}, {"memory": "32Gi"}, True),
+        ({"nvidia.com/gpu": "1"}, {}, True),
+        ({"nvidia.com/gpu": "1"}, {"nvidia.com/gpu": "1"}, False),
+        ({"nodes": "2"}, {"nodes": "1"}, True),
+        ({"nodes": "2"}, {"nodes": "2"}, False),
+    ],
+)
+def test_a_limit_allows_as_many_machines_as_fit_into_what_is_left(
+    limit: dict[str, str], used: dict[str, str], is_enough: bool
+) -> None:
+    found = look(pool(ONLY_SMALL, limits=limit, used=used), nodes=(full(),))
+
+    assert isinstance(found, CanScaleUp if is_enough else CannotScaleUp)
+
+
+@pytest.mark.parametrize(
+    ("limit", "is_enough"), [("1", False), ("1499m", False), ("1500m", True), ("2", True)]
+)
+def test_a_limit_of_cores_must_leave_what_the_pod_asks_for_in_millicores(
+    limit: str, is_enough: bool
+) -> None:
+    """Nobody has seen the pool's machines, so only what the pod asks for tells."""
+    container = {"name": "notebook", "resources": {"requests": {"cpu": "1500m"}}}
+    found = look(pool(limits={"cpu": limit}), asked=asks(containers=[container]))
+
+    assert found == MAY if is_enough else why(found) == [Why.LIMIT]
+
+
+def test_those_who_wait_use_up_a_limit_of_cores_before_their_nodes_exist() -> None:
+    only = pool(ONLY_SMALL, limits={"cpu": "16"})
+    cluster = Cluster(state(full()), autoscalers((only,)), "detect")
+    for name in ("b", "c"):
+        assert isinstance(cluster.outlook(pod(name, selector={})), CanScaleUp)
+        cluster.state.put(pod(name, selector={}))
+
+    assert why(cluster.outlook(pod("d", selector={}))) == [Why.TAKEN]
+
+
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
