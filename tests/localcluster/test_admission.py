@@ -8,6 +8,8 @@ from localcluster.client import Object
 from tests.localcluster.faults import Told, pod, with_gpus, with_requests
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.nightly("it is about the local cluster, not about the package")
+
 GPU = "nvidia.com/gpu"
 
 
@@ -34,34 +36,6 @@ def test_a_gpu_that_went_after_the_scheduler_looked_fails_the_pod(told: Told) ->
     assert told.texts() == [f"UnexpectedAdmissionError: {message}"]
     [event] = told.events()
     assert (event["type"], event["source"]["host"]) == ("Warning", "gpu-0")
-
-
-def test_without_a_healthy_gpu_none_is_allocated(told: Told) -> None:
-    told.annotate_node(lost_devices=f'{{"{GPU}": 2}}')
-    told.create(with_gpus(pod(), 1))
-
-    assert told.wait_for_phase("Failed")["message"] == (
-        "Pod was rejected: Allocate failed due to no healthy devices present; "
-        f"cannot allocate unhealthy devices {GPU}, which is unexpected"
-    )
-
-
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        (
-            "unavailable",
-            f"requested number of devices unavailable for {GPU}. Requested: 1, Available: 0",
-        ),
-        ("unhealthy", f"no healthy devices present; cannot allocate unhealthy devices {GPU}"),
-        ("unregistered", f"cannot allocate unregistered device {GPU}"),
-    ],
-)
-def test_a_pod_can_ask_to_be_refused_its_gpu(told: Told, error: str, said: str) -> None:
-    told.create(with_gpus(pod(device_error=error), 1))
-
-    message = f"Pod was rejected: Allocate failed due to {said}, which is unexpected"
-    assert told.wait_for_phase("Failed")["message"] == message
 
 
 def test_a_gpu_that_is_sick_can_no_longer_be_allocated(told: Told) -> None:
@@ -95,17 +69,3 @@ def test_room_that_is_free_again_is_given_to_the_next(told: Told) -> None:
     told.create(on_node(with_requests(pod(), cpu="6")))
 
     told.wait_for_phase("Running")
-
-
-def test_a_node_whose_labels_do_not_match_refuses_the_pod(told: Told) -> None:
-    made = on_node(pod())
-    made["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "other-0"}
-    told.create(made)
-
-    status = told.wait_for_phase("Failed")
-
-    assert status["reason"] == "NodeAffinity"
-    assert status["message"] == (
-        "Pod was rejected: Predicate NodeAffinity failed: "
-        "node(s) didn't match Pod's node affinity/selector"
-    )

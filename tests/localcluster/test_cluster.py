@@ -22,6 +22,8 @@ from localcluster.ports import free_ports
 from tests.fixtures.cluster import AddNodes
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.nightly("it is about the local cluster, not about the package")
+
 TWO = Fleet((NodeGroup("two", 2, {"cpu": "8", "memory": "32Gi", "pods": "110"}),))
 PLAIN = {"spec": {"containers": [{"name": "notebook", "image": "example.org/notebook"}]}}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 import yaml
 
 from localcluster import ClusterAutoscaler, Fleet, LocalCluster, NodeGroup, Scaling, Taint
@@ -12,6 +13,8 @@ from localcluster.clusterautoscaler.autoscaler import STATUS_PATH
 from tests.fixtures.cluster import GrowingCluster
 from tests.localcluster.seen import TOLERANT, event, gpu_pod, messages, phase
 from tests.waiting import wait_for
+
+pytestmark = pytest.mark.nightly("it is about the local cluster, not about the package")
 
 FAST = ClusterAutoscaler(scan_seconds=0.2)
 L4 = NodeGroup(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from localcluster.client import Object
 from tests.localcluster.faults import Told, pod
 from tests.waiting import wait_for
+
+pytestmark = pytest.mark.nightly("it is about the local cluster, not about the package")
 
 BROKEN_DRIVER = (
     "failed to create containerd task: failed to create shim task: OCI runtime create failed: "

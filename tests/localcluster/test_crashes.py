@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from localcluster.client import Object
 from tests.localcluster.faults import Told, pod
 from tests.waiting import wait_for
+
+pytestmark = pytest.mark.nightly("it is about the local cluster, not about the package")
 
 
 def with_policy(made: Object, policy: str) -> Object:

@@ -8,6 +8,8 @@ from localcluster.client import Object
 from tests.localcluster.faults import Told, pod, with_requests
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.nightly("it is about the local cluster, not about the package")
+
 LOW = "The node was low on resource: "
 
 
@@ -65,16 +67,6 @@ def test_a_node_that_runs_short_evicts_its_pods(
     assert killing["message"] == "Stopping container notebook"
 
 
-def test_nothing_is_said_of_containers_that_use_no_more_than_they_asked_for(told: Told) -> None:
-    told.create(with_requests(pod(uses="1Gi"), memory="1Gi"))
-    told.wait_for_phase("Running")
-    told.annotate_node(low_memory="60Mi")
-
-    assert told.wait_for_phase("Failed")["message"] == (
-        f"{LOW}memory. Threshold quantity: 100Mi, available: 60Mi. "
-    )
-
-
 @pytest.mark.parametrize(
     ("annotation", "kind", "low", "well"),
     [
@@ -120,16 +112,6 @@ def test_a_node_that_is_low_on_memory_admits_only_pods_with_requests(told: Told)
     assert (status["reason"], status["message"]) == ("Evicted", f"Pod was rejected: {message}")
     # It was admitted, and then evicted like all others.
     assert told.wait_for_phase("Failed", "asking")["message"].startswith(f"{LOW}memory. ")
-
-
-def test_a_node_without_disk_admits_no_pod(told: Told) -> None:
-    told.annotate_node(low_disk="800Mi", low_memory="60Mi")
-    wait_for(lambda: "DiskPressure" in conditions(told))
-    told.create(bound(with_requests(pod(), memory="1Gi")))
-
-    assert told.wait_for_phase("Failed")["message"] == (
-        "Pod was rejected: The node had condition: [MemoryPressure DiskPressure]. "
-    )
 
 
 def test_a_pod_that_the_cluster_needs_is_never_evicted(told: Told) -> None:

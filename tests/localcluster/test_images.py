@@ -8,6 +8,8 @@ import pytest
 
 from tests.localcluster.faults import IMAGE, Told, pod
 
+pytestmark = pytest.mark.nightly("it is about the local cluster, not about the package")
+
 CREATING = {"reason": "ContainerCreating"}
 
 

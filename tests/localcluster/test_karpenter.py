@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+import pytest
+
 from localcluster import (
     Fleet,
     InstanceType,
@@ -16,6 +18,8 @@ from localcluster.client import Object
 from tests.fixtures.cluster import GrowingCluster
 from tests.localcluster.seen import TOLERANT, event, gpu_pod, phase
 from tests.waiting import wait_for
+
+pytestmark = pytest.mark.nightly("it is about the local cluster, not about the package")
 
 MODEL = "cloud.google.com/gke-accelerator"
 L4 = InstanceType("g2", {"cpu": "8", "memory": "32Gi", "nvidia.com/gpu": "1"}, {MODEL: "nvidia-l4"})

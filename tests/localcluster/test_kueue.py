@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from localcluster import Fleet, LocalCluster
 from localcluster.client import Object
 from localcluster.fleet import NodeGroup
@@ -17,6 +19,8 @@ from tests.fixtures.cluster import AddNodes
 from tests.localcluster.faults import ROOM
 from tests.localcluster.seen import gpu_pod, phase
 from tests.waiting import wait_for
+
+pytestmark = pytest.mark.nightly("it is about the local cluster, not about the package")
 
 ONE_GPU = {"t4": {"nvidia.com/gpu": {"nominalQuota": "1"}}}
 

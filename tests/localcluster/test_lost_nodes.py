@@ -12,6 +12,8 @@ from tests.fixtures.cluster import AddNodes
 from tests.localcluster.faults import ROOM, Told, pod
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.nightly("it is about the local cluster, not about the package")
+
 UNREACHABLE = "node.kubernetes.io/unreachable"
 
 

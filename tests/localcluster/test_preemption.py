@@ -9,6 +9,8 @@ import pytest
 from tests.localcluster.faults import Told, pod, with_gpus
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.nightly("it is about the local cluster, not about the package")
+
 
 @pytest.fixture
 def urgent(told: Told) -> Iterator[str]:

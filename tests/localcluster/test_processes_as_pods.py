@@ -13,6 +13,8 @@ from tests.fixtures.cluster import AddNodes
 from tests.localcluster.seen import phase
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.nightly("it is about the local cluster, not about the package")
+
 SAY_GPUS = """
 import os, pynvml
 pynvml.nvmlInit()

@@ -15,6 +15,8 @@ from localcluster.binaries import controlplane
 from tests.processes import processes_of
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.nightly("it is about the local cluster, not about the package")
+
 ROOT = Path(__file__).parents[2]
 Up = Callable[..., subprocess.Popen[str]]
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from localcluster import Fleet
 from localcluster.client import Object
 from localcluster.fleet import NodeGroup
 from tests.fixtures.cluster import AddNodes
 from tests.localcluster.faults import ROOM, Told, pod
 from tests.waiting import wait_for
+
+pytestmark = pytest.mark.nightly("it is about the local cluster, not about the package")
 
 CREATING = "ContainerCreating"
 
