@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 
 from gpuspawner.cluster.health import Forbidden, Health, Live
+from gpuspawner.cluster.kinds import KINDS
 from gpuspawner.commands.checks import rights
 from gpuspawner.commands.findings import Finding, Severity
 from gpuspawner.kube.objects import convert
@@ -64,6 +65,36 @@ def troubles(findings: list[Finding]) -> list[tuple[str, Severity]]:
 
 async def test_who_has_all_rights_has_no_troubles() -> None:
     assert troubles(await found(review(lambda _: True))) == []
+
+
+async def test_each_right_that_servers_need_is_asked_for_in_their_own_namespace() -> None:
+    listed = await found(review(lambda asked: asked["namespace"] != "jhub"))
+
+    assert troubles(listed) == [("rights-servers", Severity.ERROR)]
+    (text,) = (it.text for it in listed if it.id == "rights-servers")
+    assert text.startswith(
+        "The hub may not get pods, list pods, watch pods, create pods, delete pods, "
+        "get persistentvolumeclaims, create persistentvolumeclaims, list events, watch events "
+        "in the namespace jhub, so "
+    )
+
+
+@pytest.mark.parametrize("verb", ["list", "watch"])
+async def test_each_right_that_verdicts_need_is_asked_for_in_all_namespaces(verb: str) -> None:
+    groups = {it.plural: it.api.removeprefix("/apis/").partition("/")[0] for it in KINDS}
+
+    def allows(asked: dict[str, str]) -> bool:
+        is_one = asked["group"] == groups.get(asked["resource"])
+        return not is_one or (asked["verb"], asked["namespace"]) != (verb, "")
+
+    listed = await found(review(allows))
+
+    assert troubles(listed) == [
+        (f"rights-{it.plural}", Severity.ERROR if it.required else Severity.WARNING) for it in KINDS
+    ]
+    for kind in KINDS:
+        (text,) = (it.text for it in listed if it.id == f"rights-{kind.plural}")
+        assert text.startswith(f"The hub may not {verb} {kind.plural}, so ")
 
 
 async def test_the_right_to_cluster_autoscaler_s_status_is_asked_for_by_its_name() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack
 
 import pytest
 from tornado import web
@@ -11,6 +12,10 @@ from tests.unit.preflight.line_stage import FULL, Stage
 from tests.unit.preflight.worlds import settle
 
 pytestmark = pytest.mark.each_python
+
+
+async def never() -> bool:
+    return False
 
 
 @pytest.fixture
@@ -76,11 +81,11 @@ async def test_a_question_that_fails_ends_nobody_else_s_wait(stage: Stage) -> No
 
 
 async def test_a_question_without_an_answer_holds_nobody_up(stage: Stage) -> None:
-    async def never() -> bool:
+    async def says_nothing() -> bool:
         await asyncio.Event().wait()
         raise AssertionError
 
-    with stage.joining("ann", allows=never), stage.joining("bob", since=2.0) as bob:
+    with stage.joining("ann", allows=says_nothing), stage.joining("bob", since=2.0) as bob:
         stage.view.wake()
         await settle()
 
@@ -104,3 +109,72 @@ async def test_who_is_away_isnt_called_when_policies_allow_the_server(stage: Sta
         stage.line.step_back(stage.ticket("ann"))
 
         assert ann.done()
+
+
+async def test_who_has_left_comes_back_without_the_limit_of_then(stage: Stage) -> None:
+    with stage.joining("ann", allows=never):
+        await settle()
+
+    with stage.joining("ann") as ann:
+        assert not stage.line.is_limited(stage.ticket("ann"))
+        stage.view.remove_pod("x")
+        await settle()
+
+        assert ann.done()
+
+
+async def test_who_left_while_away_comes_back_as_one_who_is_here(stage: Stage) -> None:
+    """Else the place would stay in line for ever, although policies allow the server."""
+    allowed: list[bool] = []
+
+    async def allows() -> bool:
+        return bool(allowed)
+
+    with stage.joining("ann"):
+        stage.line.step_aside(stage.ticket("ann"))
+
+    with stage.joining("ann", allows=allows) as ann:
+        await settle()
+        allowed.append(True)
+        stage.view.remove_pod("x")
+        await settle()
+
+        assert ann.done()
+
+
+async def test_a_start_that_joins_again_before_the_last_has_left_keeps_its_place_and_limit(
+    stage: Stage,
+) -> None:
+    first = ExitStack()
+    first.enter_context(stage.joining("ann"))
+    with stage.joining("ann", allows=never) as ann:
+        first.close()
+        stage.view.remove_pod("x")
+        await settle()
+
+        assert stage.line.is_limited(stage.ticket("ann"))
+        assert len(stage.line) == 1
+        assert not ann.done()
+
+
+async def test_what_policies_say_of_a_start_that_has_left_lets_no_later_one_in(
+    stage: Stage,
+) -> None:
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def allows_late() -> bool:
+        asked.set()
+        await answer.wait()
+        return True
+
+    with stage.joining("ann", allows=allows_late):
+        stage.view.wake()
+        await asyncio.wait_for(asked.wait(), 5)
+
+    with stage.joining("ann", allows=never) as ann:
+        answer.set()
+        stage.view.remove_pod("x")
+        await settle()
+
+        assert stage.line.is_limited(stage.ticket("ann"))
+        assert not ann.done()

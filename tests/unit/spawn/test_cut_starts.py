@@ -152,6 +152,24 @@ def test_a_start_that_a_restarted_hub_finds_up_is_not_cut(
     assert kind(again) is Kind.EVICTED
 
 
+def test_others_in_line_wait_no_longer_for_a_start_that_a_restarted_hub_finds_up(
+    after_restart: Callable[..., GPUSpawner],
+) -> None:
+    """Its place was stored until it was up, and the hub ended in between."""
+    first = after_restart(runs=True)
+    kept = first.gates._runtime.kept_places
+    first.gates._runtime.queue = QueueRules(is_on=True)
+    first.gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
+    restarted = after_restart(runs=True)
+    assert kept.are_awaited
+
+    restarted.gates.endings.answers()
+
+    assert not kept.are_awaited
+    after_restart(runs=True)
+    assert not kept.are_awaited  # nor does the next hub find a place
+
+
 def test_a_start_that_ended_before_the_restart_is_not_cut(
     after_restart: Callable[..., GPUSpawner],
 ) -> None:

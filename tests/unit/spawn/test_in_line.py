@@ -171,6 +171,35 @@ async def test_whose_stored_options_arent_on_offer_any_more_is_awaited_no_longer
     assert not kept.are_awaited
 
 
+async def test_who_is_admitted_at_once_is_awaited_no_longer(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    """Else nobody in line would be called for a minute."""
+    alice = Waiting(hub_with(FULL[0]), True)
+    kept = alice.hub.runtime(alice.spawner).kept_places
+    kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
+
+    alice.spawner.run_pre_spawn_hook()
+
+    assert alice.spawner.gates.attempt is not None
+    assert not kept.are_awaited
+
+
+async def test_who_joins_again_has_the_kept_place_and_is_awaited_no_longer(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    alice = Waiting(hub_with(*FULL), True)
+    runtime = alice.hub.runtime(alice.spawner)
+    runtime.kept_places.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
+
+    await alice.begin()
+
+    assert alice.place.is_on
+    assert not runtime.kept_places.are_awaited
+    assert [it.since for it in runtime.preflight.line._line] == [1.0]
+    alice.start.cancel()
+
+
 @pytest.mark.parametrize("slug", ["unreachable", "uncounted"])
 async def test_a_place_is_kept_while_nobody_can_decide(
     hub_with: Callable[..., StillHub], monkeypatch: pytest.MonkeyPatch, slug: str
