@@ -10,10 +10,12 @@ from kubernetes_asyncio.client import Configuration
 
 from gpuspawner.cluster.client import Client
 from gpuspawner.cluster.retries import Backoff
+from tests.waiting import PATIENCE
 
 Step = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-FAST = Backoff(page=1, watch=5, silence=1, first_retry=0.01, last_retry=0.02)
+# It asks again at once, but waits for each answer longer than a machine may stand still.
+FAST = Backoff(page=PATIENCE, watch=5, silence=PATIENCE, first_retry=0.01, last_retry=0.02)
 
 
 class ScriptedServer:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
-from gpuspawner.cluster import contact as module
 from gpuspawner.cluster.contact import Contact
 from tests.waiting import PATIENCE
 
@@ -38,24 +38,25 @@ async def test_who_waits_for_a_wake_that_has_been_goes_on_at_once() -> None:
 
 
 async def test_a_wake_just_after_another_comes_later_and_only_once(
-    monkeypatch: pytest.MonkeyPatch,
+    virtual_time: Callable[[], float],
 ) -> None:
     """Behind a load balancer, the first answer may have come from the only server that works."""
-    monkeypatch.setattr(module, "_BETWEEN_WAKES", 0.05)
-    contact = Contact()
+    contact, began = Contact(), virtual_time()
     for _ in range(3):
         contact.wake()
     assert contact.wakes == 1
 
     assert await woken(contact, 1) == 2
-    await contact.wait(2, 0.1)
+    assert virtual_time() - began == pytest.approx(8)
+    await contact.wait(2, 3600)
 
     assert contact.wakes == 2
 
 
-async def test_a_wait_without_a_wake_ends_in_time() -> None:
-    contact = Contact()
+async def test_a_wait_without_a_wake_ends_in_time(virtual_time: Callable[[], float]) -> None:
+    contact, began = Contact(), virtual_time()
 
-    await contact.wait(0, 0.01)
+    await contact.wait(0, 60)
 
     assert contact.wakes == 0
+    assert virtual_time() - began == pytest.approx(60)

@@ -105,7 +105,7 @@ async def test_contact_lost_for_long_makes_the_view_stale(monkeypatch: pytest.Mo
 async def test_a_silent_api_server_makes_the_view_stale_and_is_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("gpuspawner.cluster.health.STALE_AFTER", -0.8)
+    monkeypatch.setattr("gpuspawner.cluster.health.STALE_AFTER", 0.1 - FAST.silence)
     monkeypatch.setattr("gpuspawner.cluster.view._LOOK_AT_HEALTH_EVERY", 0.05)
     async with viewing() as (view, _):
         await until(view, lambda: any("fallen silent" in r.message for r in caplog.records))
@@ -122,20 +122,20 @@ async def test_the_view_stays_live_during_a_short_loss_of_contact() -> None:
 
 async def test_contact_is_back_only_when_all_missed_changes_have_arrived() -> None:
     """The server answers a new watch before it sends the changes since the last one."""
-    answered, sent = asyncio.Event(), asyncio.Event()
+    other, sent = obj("b", namespace="jhub", spec={"nodeName": "n1"}), asyncio.Event()
 
     async def next_watch(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
-        answered.set()
+        await response.write(event("DELETED", other))
         await sent.wait()
         await response.write(event("DELETED", POD) + event("BOOKMARK", obj("", "9")))
         await asyncio.Event().wait()
         return response
 
-    async with viewing(pods=[page(POD), failure(500), next_watch]) as (view, server):
-        await answered.wait()
-        await view.changed(0.2)
+    async with viewing(pods=[page(POD, other), failure(500), next_watch]) as (view, server):
+        assert await view.first_list(PATIENCE)
+        await until(view, lambda: list(view.state.pods) == ["jhub/a"])
         assert not view.in_touch()
         sent.set()
         await until(view, view.in_touch)

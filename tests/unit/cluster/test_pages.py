@@ -8,6 +8,7 @@ import pytest
 from aiohttp import web
 
 from gpuspawner.background import Background
+from gpuspawner.cluster import pages as module
 from gpuspawner.cluster.client import Client, RequestError
 from gpuspawner.cluster.pages import pages
 from tests.unit.cluster.scripted import ScriptedServer, Step, failure, obj, page
@@ -69,8 +70,16 @@ async def test_the_next_page_is_requested_before_this_one_is_processed() -> None
         assert not further.asked.is_set()
 
 
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Count in kilobytes what counts in megabytes: large pages cost the test, and not our code."""
+    monkeypatch.setattr(module, "_PAGE_BYTES", 6 * 1024)
+    monkeypatch.setattr(module, "_LONGEST_PAGE", 4 * 6 * 1024)
+
+
+@pytest.mark.usefixtures("small")
 async def test_fewer_large_objects_are_requested() -> None:
-    large = [obj(f"o{number}", data="x" * 1_000_000) for number in range(12)]
+    large = [obj(f"o{number}", data="x" * 1_000) for number in range(12)]
     server = ScriptedServer(things=[page(*large, then="1"), page(obj("a"), then="2"), page()])
     async with server.serving() as client:
         await read(client)
@@ -81,8 +90,9 @@ async def test_fewer_large_objects_are_requested() -> None:
     assert limits[2] == 500
 
 
+@pytest.mark.usefixtures("small")
 async def test_a_page_that_is_too_long_is_requested_in_smaller_ones() -> None:
-    vast = [obj(f"v{number}", data="x" * 3_000_000) for number in range(10)]
+    vast = [obj(f"v{number}", data="x" * 3_000) for number in range(10)]
     steps = [page(*vast, then="1"), page(vast[0], then="2"), page(*vast[1:])]
     server = ScriptedServer(things=[*steps, page(vast[1], then="3"), page(*vast[2:4])])
     async with server.serving() as client:
@@ -95,8 +105,9 @@ async def test_a_page_that_is_too_long_is_requested_in_smaller_ones() -> None:
     assert tokens == [None, None, "2", "2", "3"]
 
 
+@pytest.mark.usefixtures("small")
 async def test_a_single_object_is_read_at_any_size() -> None:
-    vast = page(obj("vast", data="x" * 30_000_000))
+    vast = page(obj("vast", data="x" * 30_000))
     server = ScriptedServer(things=[vast] * 4)
     async with server.serving() as client:
         assert await read(client) == ["vast"]

@@ -1,12 +1,14 @@
 """When a watcher asks again, and from where, under scripted faults."""
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
 
+from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.contact import Contact
-from gpuspawner.cluster.retries import Backoff
+from gpuspawner.cluster.retries import Backoff, Retries
 from gpuspawner.cluster.watch import Lost, Watcher
 from tests.unit.cluster.scripted import (
     FAST,
@@ -174,6 +176,19 @@ async def test_a_retry_after_is_obeyed() -> None:
     await signals_of(server, 2)
 
     assert asyncio.get_running_loop().time() - began >= 1
+
+
+async def test_a_wait_that_the_server_asks_for_is_cut_short_only_beyond_that(
+    virtual_time: Callable[[], float],
+) -> None:
+    contact, began = Contact(), virtual_time()
+    retries = Retries(Backoff(first_retry=3600, last_retry=3600), contact)
+    waiting = asyncio.ensure_future(retries.wait(RequestError("busy", 429, retry_after=30)))
+    await asyncio.sleep(0)
+    contact.wake()
+    await waiting
+
+    assert virtual_time() - began == pytest.approx(30)
 
 
 def test_retries_come_later_and_later_and_never_in_step() -> None:

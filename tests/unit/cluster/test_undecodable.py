@@ -6,6 +6,7 @@ import json
 import logging
 
 import pytest
+from aiohttp import web
 
 from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.view import ClusterView
@@ -198,10 +199,14 @@ async def test_an_unreadable_list_is_requested_again(body: bytes) -> None:
 async def test_a_list_that_is_cut_off_is_requested_again() -> None:
     body = b'{"metadata":{"resourceVersion":"1"},"items":[]}'
 
-    async def cut(request: object) -> object:
-        response = await raw(body)(request)  # type: ignore[arg-type]
-        response.headers["Content-Length"] = str(len(body) + 10)
+    async def cut(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        response.content_length = len(body) + 10
+        await response.prepare(request)
+        await response.write(body)
+        assert request.transport is not None
+        request.transport.close()
         return response
 
-    async with viewing(pods=[cut, page(POD), watch(hold=True)]) as (view, _):  # type: ignore[list-item]
+    async with viewing(pods=[cut, page(POD), watch(hold=True)]) as (view, _):
         await until(view, lambda: sees(view))
