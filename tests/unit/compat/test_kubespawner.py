@@ -33,9 +33,7 @@ def stock(status: dict[str, Any] | None, *, deletes: bool = True) -> Stock:
 
 @pytest.mark.parametrize("kind", ["containerStatuses", "initContainerStatuses"])
 @pytest.mark.parametrize("container", [RUNS, CRASHED, AGAIN], ids=["runs", "crashed", "will again"])
-def test_a_pod_whose_containers_have_run_is_stopped_by_kubespawner(
-    kind: str, container: dict[str, Any]
-) -> None:
+def test_a_pod_whose_containers_have_run_is_stopped_by_kubespawner(kind, container) -> None:
     assert stock({"phase": "Running", kind: [WAITS, container]}).stops_pod()
 
 
@@ -51,7 +49,7 @@ def test_a_pod_whose_containers_have_run_is_stopped_by_kubespawner(
     ],
     ids=["unseen", "new", "may be refused by its node", "was refused", "empty", "pulls its image"],
 )
-def test_a_pod_whose_containers_have_not_run_is_not(status: dict[str, Any] | None) -> None:
+def test_a_pod_whose_containers_have_not_run_is_not(status) -> None:
     assert not stock(status).stops_pod()
 
 

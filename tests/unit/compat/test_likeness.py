@@ -120,9 +120,7 @@ def unnamed(pod: Pod) -> object:
 
 
 @pytest.mark.parametrize("traits", [{}, *DECIDING, *IDLE, *MOUNTING], ids=str)
-async def test_the_pods_of_two_users_with_equal_settings_are_alike(
-    of: Callable[..., GPUSpawner], traits: dict[str, Any]
-) -> None:
+async def test_the_pods_of_two_users_with_equal_settings_are_alike(of, traits) -> None:
     traits = {it: value for it, value in traits.items() if it != "storage_pvc_ensure"}
     ann, bob = of("ann", **traits), of("bob", **traits)
 
@@ -134,9 +132,7 @@ async def test_the_pods_of_two_users_with_equal_settings_are_alike(
 
 
 @pytest.mark.parametrize("traits", DECIDING, ids=str)
-def test_a_setting_that_a_scheduler_may_read_makes_a_difference(
-    of: Callable[..., GPUSpawner], traits: dict[str, Any]
-) -> None:
+def test_a_setting_that_a_scheduler_may_read_makes_a_difference(of, traits) -> None:
     plain, other = found(of("ann")), found(of("ann", **traits))
 
     assert plain.but_for_claims != other.but_for_claims
@@ -144,9 +140,7 @@ def test_a_setting_that_a_scheduler_may_read_makes_a_difference(
 
 
 @pytest.mark.parametrize("traits", NAMING, ids=str)
-def test_pods_with_their_owners_names_are_nobody_else_s(
-    of: Callable[..., GPUSpawner], traits: dict[str, Any]
-) -> None:
+def test_pods_with_their_owners_names_are_nobody_else_s(of, traits) -> None:
     ann, bob = found(of("ann", **traits)), found(of("bob", **traits))
 
     assert ann.but_for_claims != bob.but_for_claims
@@ -154,9 +148,7 @@ def test_pods_with_their_owners_names_are_nobody_else_s(
 
 
 @pytest.mark.parametrize("traits", [{"volumes": [CLAIM]}, {"storage_pvc_ensure": True}], ids=str)
-def test_claims_with_their_owners_names_are_nobody_else_s(
-    of: Callable[..., GPUSpawner], traits: dict[str, Any]
-) -> None:
+def test_claims_with_their_owners_names_are_nobody_else_s(of, traits) -> None:
     ann, bob = found(of("ann", **traits)), found(of("bob", **traits))
 
     assert ann.but_for_claims == bob.but_for_claims
@@ -164,9 +156,7 @@ def test_claims_with_their_owners_names_are_nobody_else_s(
 
 
 @pytest.mark.parametrize("traits", IDLE, ids=str)
-def test_what_no_scheduler_reads_makes_no_difference(
-    of: Callable[..., GPUSpawner], traits: dict[str, Any]
-) -> None:
+def test_what_no_scheduler_reads_makes_no_difference(of, traits) -> None:
     assert found(of("ann", **traits)).but_for_names == found(of("bob")).but_for_names
 
 
@@ -178,9 +168,7 @@ def test_what_no_scheduler_reads_makes_no_difference(
     ],
     ids=str,
 )
-def test_what_an_accelerator_could_clash_with_makes_a_difference(
-    of: Callable[..., GPUSpawner], traits: dict[str, Any]
-) -> None:
+def test_what_an_accelerator_could_clash_with_makes_a_difference(of, traits) -> None:
     assert found(of("ann", **traits)).but_for_claims != found(of("ann")).but_for_claims
 
 
@@ -189,18 +177,14 @@ class Theirs(GPUSpawner):
         return await super().get_pod_manifest()
 
 
-def test_nobody_can_tell_if_a_class_of_others_makes_the_pods(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_nobody_can_tell_if_a_class_of_others_makes_the_pods(monkeypatch) -> None:
     assert likeness(StillHub(monkeypatch).spawner(Theirs)) is None
 
 
 @pytest.mark.parametrize(
     "value", [object(), str, 2**70, "\ud800"], ids=["object", "function", "number", "surrogate"]
 )
-def test_nobody_can_tell_if_a_setting_is_no_plain_data(
-    of: Callable[..., GPUSpawner], value: object
-) -> None:
+def test_nobody_can_tell_if_a_setting_is_no_plain_data(of, value) -> None:
     spawner = of("ann")
     spawner.extra_pod_config = {"nodeSelector": value}
 

@@ -22,9 +22,7 @@ def hub() -> HubDatabase:
     return HubDatabase()
 
 
-def test_a_person_has_the_groups_and_roles_of_their_own_and_of_their_groups(
-    hub: HubDatabase,
-) -> None:
+def test_a_person_has_the_groups_and_roles_of_their_own_and_of_their_groups(hub) -> None:
     row = hub.user("ann", "course", "staff", own=["grader"])
     staff, other = hub.group("staff"), hub.group("other")
     staff.roles.append(hub.role("tutor"))
@@ -36,18 +34,18 @@ def test_a_person_has_the_groups_and_roles_of_their_own_and_of_their_groups(
     )
 
 
-def test_an_administrator_has_the_role_admin(hub: HubDatabase) -> None:
+def test_an_administrator_has_the_role_admin(hub) -> None:
     assert "admin" in person(hub.user("root", admin=True)).roles
     assert "admin" not in person(hub.user("ann")).roles
 
 
-def test_the_hub_s_own_user_object_is_read_like_its_row(hub: HubDatabase) -> None:
+def test_the_hub_s_own_user_object_is_read_like_its_row(hub) -> None:
     row = hub.user("ann", "course")
 
     assert person(User(row, {}, db=hub.session)) == person(row)
 
 
-def test_a_change_of_groups_is_read_at_once(hub: HubDatabase) -> None:
+def test_a_change_of_groups_is_read_at_once(hub) -> None:
     row = hub.user("ann", "course")
     assert person(row).groups == {"course"}
 
@@ -59,7 +57,7 @@ def test_a_change_of_groups_is_read_at_once(hub: HubDatabase) -> None:
     assert not list(members(hub.session, "course"))
 
 
-def test_the_members_of_a_group_are_read_with_their_other_groups(hub: HubDatabase) -> None:
+def test_the_members_of_a_group_are_read_with_their_other_groups(hub) -> None:
     hub.user("ann", "course")
     hub.user("bob", "course", "staff")
     hub.user("cleo", "staff")
@@ -69,7 +67,7 @@ def test_the_members_of_a_group_are_read_with_their_other_groups(hub: HubDatabas
     assert found == {"ann": {"course"}, "bob": {"course", "staff"}}
 
 
-def test_the_members_of_a_group_are_read_as_each_of_them_alone(hub: HubDatabase) -> None:
+def test_the_members_of_a_group_are_read_as_each_of_them_alone(hub) -> None:
     rows = [hub.user("ann", "course", "staff", own=["grader"]), hub.user("bob", "course")]
     rows.append(hub.user("root", "course", admin=True))
     staff, course, other = (hub.group(name) for name in ("staff", "course", "other"))
@@ -83,7 +81,7 @@ def test_the_members_of_a_group_are_read_as_each_of_them_alone(hub: HubDatabase)
     assert found == [person(row) for row in rows]
 
 
-def test_the_names_of_the_members_are_those_of_the_members(hub: HubDatabase) -> None:
+def test_the_names_of_the_members_are_those_of_the_members(hub) -> None:
     hub.user("ann", "course", "staff")
     hub.user("bob", "course")
     hub.user("cleo", "staff")
@@ -93,15 +91,13 @@ def test_the_names_of_the_members_are_those_of_the_members(hub: HubDatabase) -> 
         assert set(member_names(hub.session, group)) == named
 
 
-def test_a_group_that_does_not_exist_has_no_members(hub: HubDatabase) -> None:
+def test_a_group_that_does_not_exist_has_no_members(hub) -> None:
     assert not list(members(hub.session, "nobody"))
     assert not list(member_names(hub.session, "nobody"))
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_the_label_is_the_one_that_kubespawner_writes(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_label_is_the_one_that_kubespawner_writes(name, monkeypatch) -> None:
     spawner = StillHub(monkeypatch).stock_spawner()
     spawner.user.name = name
     spawner.orm_spawner = SimpleNamespace(name=name, server=None)
@@ -112,7 +108,7 @@ async def test_the_label_is_the_one_that_kubespawner_writes(
     assert is_label_of(pod.metadata.labels[SERVER], name)
 
 
-async def test_a_default_server_s_label_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_default_server_s_label_is_empty(monkeypatch) -> None:
     pod = await StillHub(monkeypatch).stock_spawner().get_pod_manifest()
 
     assert pod.metadata.labels[SERVER] == label_of("") == ""

@@ -16,7 +16,7 @@ def pod(name: str, uid: str = "1", **more: object) -> dict[str, Any]:
     return {"metadata": {"name": name, "uid": uid}, **more}
 
 
-class Unconnected(PodReflector):  # type: ignore[misc]
+class Unconnected(PodReflector):
     """A reflector that asks no API server."""
 
     def __init__(self) -> None: ...

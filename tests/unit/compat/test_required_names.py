@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-from typing import Any
-
 import jupyterhub
 import kubespawner
 import pytest
@@ -17,12 +14,7 @@ from kubespawner import KubeSpawner, clients
 from sqlalchemy.orm import QueryableAttribute
 from traitlets import HasTraits
 
-from gpuspawner.compat.required_names import (
-    REQUIREMENTS,
-    IncompatibleError,
-    Requirement,
-    check,
-)
+from gpuspawner.compat.required_names import REQUIREMENTS, IncompatibleError, Requirement, check
 
 pytestmark = pytest.mark.each_python
 
@@ -37,7 +29,7 @@ def _does_nothing(*_: object) -> None:
 
 
 @pytest.mark.parametrize("requirement", REQUIREMENTS, ids=str)
-def test_the_installed_versions_meet_each_requirement(requirement: Requirement) -> None:
+def test_the_installed_versions_meet_each_requirement(requirement) -> None:
     assert requirement.missing() == ""
 
 
@@ -54,9 +46,7 @@ def _can_be_taken_away(requirement: Requirement) -> bool:
 
 
 @pytest.mark.parametrize("requirement", [*filter(_can_be_taken_away, REQUIREMENTS)], ids=str)
-def test_each_missing_name_is_reported(
-    requirement: Requirement, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_missing_name_is_reported(requirement, monkeypatch) -> None:
     monkeypatch.delattr(requirement.owner, requirement.name)
 
     assert _lack() == f"there is no {requirement}"
@@ -71,24 +61,16 @@ def test_each_missing_name_is_reported(
             f"there is no KubeSpawner._make_delete_pod_request({DELETE})",
         ),
         (KubeSpawner, "pod_reflector", "there is no KubeSpawner.pod_reflector"),
-        (
-            clients,
-            "load_config",
-            f"there is no kubespawner.clients.load_config({NAMED})",
-        ),
+        (clients, "load_config", f"there is no kubespawner.clients.load_config({NAMED})"),
     ],
 )
-def test_a_missing_method_is_reported_with_its_arguments(
-    owner: type | ModuleType, name: str, missing: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_method_is_reported_with_its_arguments(owner, name, missing, monkeypatch) -> None:
     monkeypatch.delattr(owner, name)
 
     assert _lack() == missing
 
 
-def test_an_attribute_that_methods_set_counts_as_present(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_attribute_that_methods_set_counts_as_present(monkeypatch) -> None:
     """JupyterHub's class has no ``tornado_application``; its methods set it."""
     assert "tornado_application" not in vars(JupyterHub)
 
@@ -106,9 +88,7 @@ def test_an_attribute_that_methods_set_counts_as_present(
         (clients, "shared_client", "client"),
     ],
 )
-def test_a_changed_signature_is_reported(
-    owner: Any, name: str, takes: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_signature_is_reported(owner, name, takes, monkeypatch) -> None:
     def other(self: object, *, pod: object) -> None:
         """Take its arguments by name."""
 
@@ -127,15 +107,13 @@ def test_a_changed_signature_is_reported(
         (KubeSpawner, "_start", "KubeSpawner.load_user_options(self)"),
     ],
 )
-def test_a_method_that_is_no_longer_called_is_reported(
-    used_in: type, method: str, used: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_method_that_is_no_longer_called_is_reported(used_in, method, used, monkeypatch) -> None:
     monkeypatch.setattr(used_in, method, _does_nothing)
 
     assert _lack() == f"{used_in.__name__} doesn't use {used}"
 
 
-def test_traits_that_cannot_be_copied_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_traits_that_cannot_be_copied_are_reported(monkeypatch) -> None:
     monkeypatch.setattr(HasTraits, "setup_instance", _does_nothing)
 
     assert _lack() == "there is no HasTraits._trait_values"

@@ -65,14 +65,14 @@ def by_token(database: HubDatabase, user: Any, **more: Any) -> Handler:
     return Handler(database, user, token=token)
 
 
-def test_a_user_may_follow_her_own_form_and_no_other(database: HubDatabase, ann: Any) -> None:
+def test_a_user_may_follow_her_own_form_and_no_other(database, ann) -> None:
     database.user("bob")
     for request in (by_cookie(database, ann), by_token(database, ann)):
         assert request.may_follow("ann")
         assert not request.may_follow("bob")
 
 
-def test_a_revoked_token_is_over(database: HubDatabase, ann: Any) -> None:
+def test_a_revoked_token_is_over(database, ann) -> None:
     request = by_token(database, ann)
     assert request.may_follow("ann")
 
@@ -82,12 +82,12 @@ def test_a_revoked_token_is_over(database: HubDatabase, ann: Any) -> None:
     assert not request.may_follow("ann")
 
 
-def test_a_token_has_only_its_own_scopes(database: HubDatabase, ann: Any) -> None:
+def test_a_token_has_only_its_own_scopes(database, ann) -> None:
     assert not by_token(database, ann, scopes=["read:users!user"]).may_follow("ann")
     assert by_token(database, ann, scopes=["servers!user"]).may_follow("ann")
 
 
-def test_a_cookie_that_has_expired_is_over(database: HubDatabase, ann: Any) -> None:
+def test_a_cookie_that_has_expired_is_over(database, ann) -> None:
     request = by_cookie(database, ann)
     assert request.may_follow("ann")
 
@@ -97,7 +97,7 @@ def test_a_cookie_that_has_expired_is_over(database: HubDatabase, ann: Any) -> N
 
 
 @pytest.mark.usefixtures("ann")
-def test_a_role_that_was_taken_away_is_gone(database: HubDatabase) -> None:
+def test_a_role_that_was_taken_away_is_gone(database) -> None:
     boss = database.user("boss", admin=True)
     request = by_cookie(database, boss)
     assert request.may_follow("ann")
@@ -110,7 +110,7 @@ def test_a_role_that_was_taken_away_is_gone(database: HubDatabase) -> None:
 
 
 @pytest.mark.usefixtures("ann")
-def test_a_role_is_gone_with_its_group(database: HubDatabase) -> None:
+def test_a_role_is_gone_with_its_group(database) -> None:
     teacher = database.user("teacher", "teachers")
     database.group("teachers").roles.append(database.role("admin"))
     database.session.commit()
@@ -123,9 +123,7 @@ def test_a_role_is_gone_with_its_group(database: HubDatabase) -> None:
     assert not any(request.may_follow("ann") for request in requests)
 
 
-def test_a_user_who_was_deleted_may_not_and_nobody_may_follow_her_form(
-    database: HubDatabase, ann: Any
-) -> None:
+def test_a_user_who_was_deleted_may_not_and_nobody_may_follow_her_form(database, ann) -> None:
     own = by_cookie(database, ann), by_token(database, ann)
     boss = by_cookie(database, database.user("boss", admin=True))
     assert all(request.may_follow("ann") for request in (*own, boss))
@@ -136,7 +134,7 @@ def test_a_user_who_was_deleted_may_not_and_nobody_may_follow_her_form(
     assert not any(request.may_follow("ann") for request in (*own, boss))
 
 
-def test_it_is_no_activity_and_changes_nothing(database: HubDatabase, ann: Any) -> None:
+def test_it_is_no_activity_and_changes_nothing(database, ann) -> None:
     requests = by_cookie(database, ann), by_token(database, ann)
     before = ann.last_activity, ann.api_tokens[0].last_activity
 
@@ -146,9 +144,7 @@ def test_it_is_no_activity_and_changes_nothing(database: HubDatabase, ann: Any) 
     assert not database.session.dirty
 
 
-def test_after_an_error_the_hubs_requests_can_use_the_session(
-    database: HubDatabase, ann: Any
-) -> None:
+def test_after_an_error_the_hubs_requests_can_use_the_session(database, ann) -> None:
     request = by_cookie(database, ann)
     database.session.add(orm.User(name="ann"))  # a second one: the flush before a query fails
 

@@ -28,26 +28,26 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return found
 
 
-def test_each_who_waits_raises_the_limits_as_long_as_they_wait(settings: dict[str, Any]) -> None:
+def test_each_who_waits_raises_the_limits_as_long_as_they_wait(settings) -> None:
     with waiting.uncounted(), waiting.uncounted():
         assert settings["concurrent_spawn_limit"] == 12
     assert settings["concurrent_spawn_limit"] == 10
 
 
-def test_no_limit_stays_none(settings: dict[str, Any]) -> None:
+def test_no_limit_stays_none(settings) -> None:
     """The hub takes 0 as no limit; 1 would be one."""
     with waiting.uncounted():
         assert settings["active_server_limit"] == 0
 
 
-def test_a_wait_that_fails_gives_the_limit_back(settings: dict[str, Any]) -> None:
+def test_a_wait_that_fails_gives_the_limit_back(settings) -> None:
     with pytest.raises(ValueError, match="x"), waiting.uncounted():
         raise ValueError("x")
     assert settings["concurrent_spawn_limit"] == 10
 
 
 async def test_a_start_that_goes_on_waiting_is_not_refused_by_the_limits_itself(
-    settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    settings, monkeypatch
 ) -> None:
     """The hub checks its limits before the server joins the line."""
     user = SimpleNamespace(new_api_token=lambda **_: "token")
@@ -92,7 +92,7 @@ def with_pycurl() -> Iterator[None]:
 
 @pytest.mark.usefixtures("with_pycurl")
 async def test_a_hub_with_its_own_certificates_is_asked_even_if_there_is_pycurl(
-    monkeypatch: pytest.MonkeyPatch, unused_tcp_port: int
+    monkeypatch, unused_tcp_port
 ) -> None:
     api = SimpleNamespace(api_url=f"https://127.0.0.1:{unused_tcp_port}/hub/api")
     keys = dict.fromkeys(("internal_ssl_key", "internal_ssl_cert", "internal_ssl_ca"), "")
@@ -103,9 +103,7 @@ async def test_a_hub_with_its_own_certificates_is_asked_even_if_there_is_pycurl(
     assert not await waiting.answers()  # nobody listens
 
 
-def test_a_state_that_isnt_json_keeps_the_hub_from_no_other(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_state_that_isnt_json_keeps_the_hub_from_no_other(monkeypatch) -> None:
     database = HubDatabase()
     session = database.session
     for name in ("ann", "bob", "cam"):
@@ -120,9 +118,7 @@ def test_a_state_that_isnt_json_keeps_the_hub_from_no_other(
     assert list(waiting.stored_states("place")) == [(("bob", ""), {"place": "bob"})]
 
 
-def test_a_stored_state_can_be_changed_unless_the_server_is_gone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_stored_state_can_be_changed_unless_the_server_is_gone(monkeypatch) -> None:
     database = HubDatabase()
     session = database.session
     session.add(orm.Spawner(name="", user=database.user("ann"), state={"place": 1}))
@@ -136,7 +132,7 @@ def test_a_stored_state_can_be_changed_unless_the_server_is_gone(
     assert list(waiting.stored_states("place")) == [(("ann", ""), {"place": 2})]
 
 
-def test_a_server_that_the_hub_checks_is_active(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_the_hub_checks_is_active(monkeypatch) -> None:
     spawner = Spawner()
     users = {"ann": SimpleNamespace(spawners={"": spawner})}
     monkeypatch.setattr(waiting, "hub", lambda: SimpleNamespace(users=users))

@@ -49,10 +49,7 @@ def rows_of(offers: Offers) -> tuple[Availability, ...]:
 
 
 def drawn(
-    chosen: Any = None,
-    offers: Offers = OFFERS,
-    rows: tuple[Availability, ...] = ROWS,
-    **told: Any,
+    chosen: Any = None, offers: Offers = OFFERS, rows: tuple[Availability, ...] = ROWS, **told: Any
 ) -> Page:
     return Page(render(offers, rows, chosen, **told))
 

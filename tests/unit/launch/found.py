@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from gpuspawner.launch.trouble import Kind, Trouble
-from tests.unit.launch.starts import (
-    IMAGE,
-    NOTEBOOK,
-    at,
-    event,
-    warning,
-)
+from tests.unit.launch.starts import IMAGE, NOTEBOOK, at, event, warning
 
 RESOLVE = (
     f'rpc error: code = NotFound desc = failed to pull and unpack image "{IMAGE}": failed to'

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.kube.autoscaling import Event
-from gpuspawner.kube.startup import StartingPod
 from gpuspawner.launch.troubles import troubles
 from tests.unit.launch.found import RUNS
 from tests.unit.launch.starts import (
@@ -87,9 +83,7 @@ pods = st.builds(
 
 
 @given(pods, st.lists(events, max_size=6), st.randoms())
-def test_any_facts_are_read_the_same_in_any_order(
-    pod: StartingPod, said: list[Event], random: Random
-) -> None:
+def test_any_facts_are_read_the_same_in_any_order(pod, said, random) -> None:
     found = troubles(pod, said)
     shuffled = list(said)
     random.shuffle(shuffled)
@@ -98,7 +92,7 @@ def test_any_facts_are_read_the_same_in_any_order(
 
 
 @given(pods, st.lists(events, max_size=6))
-def test_no_warnings_text_is_lost(pod: StartingPod, said: list[Event]) -> None:
+def test_no_warnings_text_is_lost(pod, said) -> None:
     texts = {text for it in troubles(pod, said) for text in it.texts}
     told = {
         it.message
@@ -110,14 +104,12 @@ def test_no_warnings_text_is_lost(pod: StartingPod, said: list[Event]) -> None:
 
 
 @given(pods, st.lists(events, max_size=6))
-def test_a_pod_that_has_ended_always_has_a_final_trouble(
-    pod: StartingPod, said: list[Event]
-) -> None:
+def test_a_pod_that_has_ended_always_has_a_final_trouble(pod, said) -> None:
     has_ended = pod.status.phase in ("Failed", "Succeeded")
 
     assert not has_ended or any(it.is_final for it in troubles(pod, said))
 
 
 @given(pods, st.lists(events, max_size=4))
-def test_what_is_over_is_never_final(pod: StartingPod, said: list[Event]) -> None:
+def test_what_is_over_is_never_final(pod, said) -> None:
     assert not any(it.is_final and it.is_over for it in troubles(pod, said))

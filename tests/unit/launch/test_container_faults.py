@@ -89,9 +89,7 @@ HOOK = "error during container init: error running hook #0: error running hook: 
         pytest.param('secret "a" not found', Kind.SECRET_MISSING, False, id="configuration"),
     ],
 )
-def test_the_text_tells_why_a_container_is_not_started(
-    text: str, kind: Kind, is_final: bool
-) -> None:
+def test_the_text_tells_why_a_container_is_not_started(text, kind, is_final) -> None:
     fault = of_start(text)
 
     assert fault is not None
@@ -138,7 +136,7 @@ def test_an_unknown_text_says_nothing() -> None:
         ),
     ],
 )
-def test_a_missing_sandbox_may_still_come(text: str, kind: Kind, name: str) -> None:
+def test_a_missing_sandbox_may_still_come(text, kind, name) -> None:
     fault = of_sandbox(text)
 
     assert (fault.kind, fault.about.name, fault.is_final) == (kind, name, False)
@@ -153,5 +151,5 @@ def test_a_missing_sandbox_may_still_come(text: str, kind: Kind, name: str) -> N
         ("odd", Kind.NOT_READY),
     ],
 )
-def test_a_probe_tells_what_it_is_for(text: str, kind: Kind) -> None:
+def test_a_probe_tells_what_it_is_for(text, kind) -> None:
     assert of_probe(text) == Fault(kind)

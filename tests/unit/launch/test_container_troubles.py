@@ -5,14 +5,7 @@ from __future__ import annotations
 from gpuspawner.launch.trouble import Exit, Kind
 from gpuspawner.launch.troubles import troubles
 from tests.unit.launch.found import RUNS, only
-from tests.unit.launch.starts import (
-    NOTEBOOK,
-    at,
-    ended,
-    start,
-    waiting,
-    warning,
-)
+from tests.unit.launch.starts import NOTEBOOK, at, ended, start, waiting, warning
 
 
 def test_a_crash_tells_the_exit_and_the_last_words_beside_the_loop() -> None:

@@ -53,10 +53,7 @@ def kind(pod: StartingPod) -> Kind | None:
 @pytest.mark.parametrize("notebook", [RUNS, KILLED, LOST])
 @pytest.mark.parametrize("metadata", [{}, deleted(90), deleted(110, 0)])
 def test_what_kubernetes_says_of_the_pod_comes_before_what_follows_from_it(
-    fields: dict[str, Any],
-    expected: Kind,
-    notebook: Mapping[str, Any],
-    metadata: Mapping[str, Any],
+    fields: dict[str, Any], expected: Kind, notebook: Mapping[str, Any], metadata: Mapping[str, Any]
 ) -> None:
     assert kind(start(notebook=notebook, metadata=metadata, **fields)) is expected
 

@@ -81,9 +81,7 @@ ASSIGNED = "Successfully assigned hub/jupyter-ann to gpu-1"
         ("NewWarning", "in new words", Kind.UNKNOWN, Until.LATER),
     ],
 )
-def test_a_warning_tells_what_is_wrong_and_what_ends_it(
-    reason: str, message: str, kind: Kind, until: Until
-) -> None:
+def test_a_warning_tells_what_is_wrong_and_what_ends_it(reason, message, kind, until) -> None:
     faults, found = of_event(warning(reason, message))
 
     assert [it.kind for it in faults] == [kind]
@@ -100,7 +98,7 @@ def test_a_warning_tells_what_is_wrong_and_what_ends_it(
         ("", ""),
     ],
 )
-def test_what_is_normal_is_no_trouble(reason: str, message: str) -> None:
+def test_what_is_normal_is_no_trouble(reason, message) -> None:
     assert of_event(event(reason, message))[0] == []
 
 
@@ -113,9 +111,7 @@ def test_what_is_normal_is_no_trouble(reason: str, message: str) -> None:
         ("MissingClusterDNS", "kubelet does not have ClusterDNS IP configured"),
     ],
 )
-def test_warnings_that_are_read_elsewhere_or_harmless_are_no_trouble(
-    reason: str, message: str
-) -> None:
+def test_warnings_that_are_read_elsewhere_or_harmless_are_no_trouble(reason, message) -> None:
     assert of_event(warning(reason, message))[0] == []
 
 
@@ -135,7 +131,7 @@ def test_a_pod_that_was_only_taken_back_may_still_start() -> None:
 
 
 @pytest.mark.parametrize("reason", ["TaintManagerEviction", "DeviceTaintManagerEviction"])
-def test_a_deletion_for_a_taint_can_be_cancelled(reason: str) -> None:
+def test_a_deletion_for_a_taint_can_be_cancelled(reason) -> None:
     marked = event(reason, "Marking for deletion Pod hub/jupyter-ann")
     cancelled = event(reason, "Cancelling deletion of Pod hub/jupyter-ann")
 

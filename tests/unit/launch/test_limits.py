@@ -22,7 +22,7 @@ from gpuspawner.launch.trouble import Exit, Kind, Trouble
         ([Step.STARTING, Step.RUNNING], Phase.STARTED),
     ],
 )
-def test_the_phase_is_that_of_the_last_step(steps: list[Step], expected: Phase) -> None:
+def test_the_phase_is_that_of_the_last_step(steps, expected) -> None:
     stages = [Stage(step, (number, 0)) for number, step in enumerate(steps)]
     assert phase(stages) is expected
 
@@ -44,23 +44,21 @@ def test_what_cannot_pass_ends_a_start_at_once() -> None:
     ],
 )
 def test_what_the_kubelet_tries_again_has_some_attempts(
-    kind: Kind, attempts: int, seconds: float, *, is_given_up: bool
+    kind, attempts, seconds, is_given_up
 ) -> None:
     trouble = Trouble(kind, attempts=attempts)
     assert hopeless([trouble], {kind: seconds}) == (Failure(trouble) if is_given_up else None)
 
 
 @pytest.mark.parametrize(("seconds", "is_given_up"), [(0.0, False), (29.0, False), (30.0, True)])
-def test_what_somebody_may_still_create_has_some_seconds(
-    seconds: float, *, is_given_up: bool
-) -> None:
+def test_what_somebody_may_still_create_has_some_seconds(seconds, is_given_up) -> None:
     trouble = Trouble(Kind.SECRET_MISSING)
     lasting = {Kind.SECRET_MISSING: seconds}
     assert hopeless([trouble], lasting) == (Failure(trouble) if is_given_up else None)
 
 
 @pytest.mark.parametrize("kind", [Kind.IMAGE_FORBIDDEN, Kind.IMAGE_NEVER_PULLED])
-def test_a_new_node_has_time_to_get_credentials_and_images(kind: Kind) -> None:
+def test_a_new_node_has_time_to_get_credentials_and_images(kind) -> None:
     trouble = Trouble(kind)
     assert hopeless([trouble], {kind: 29.0}) is None
     assert hopeless([trouble], {kind: 300.0}) == Failure(trouble)

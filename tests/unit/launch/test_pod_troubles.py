@@ -7,15 +7,7 @@ import pytest
 from gpuspawner.launch.trouble import About, Kind
 from gpuspawner.launch.troubles import troubles
 from tests.unit.launch.found import RUNS, kinds, only
-from tests.unit.launch.starts import (
-    NOTEBOOK,
-    at,
-    condition,
-    ended,
-    event,
-    start,
-    warning,
-)
+from tests.unit.launch.starts import NOTEBOOK, at, condition, ended, event, start, warning
 
 
 def test_a_device_gone_at_admission_ends_the_start() -> None:
@@ -65,9 +57,7 @@ def test_a_lost_node_that_works_again_is_over() -> None:
 @pytest.mark.parametrize(
     ("cancelled", "is_over"), [(None, False), (20, False), (30, True), (40, True)]
 )
-def test_a_taints_deletion_is_over_if_it_is_cancelled_later(
-    cancelled: int | None, is_over: bool
-) -> None:
+def test_a_taints_deletion_is_over_if_it_is_cancelled_later(cancelled, is_over) -> None:
     events = [event("TaintManagerEviction", "Marking for deletion Pod hub/jupyter-ann", 30)]
     if cancelled is not None:
         said = "Cancelling deletion of Pod hub/jupyter-ann"
@@ -87,7 +77,7 @@ def test_an_unschedulable_pod_has_the_schedulers_whole_text() -> None:
 
 
 @pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
-def test_a_pod_that_has_ended_is_in_final_trouble_even_without_a_word(phase: str) -> None:
+def test_a_pod_that_has_ended_is_in_final_trouble_even_without_a_word(phase) -> None:
     trouble = only(troubles(start(phase=phase), []))
 
     assert (trouble.kind, trouble.is_final) == (Kind.FAILED, True)

@@ -57,9 +57,7 @@ NETWORK_TOOLS = "jupyterhub/k8s-network-tools:2.0.1-0.dev.git.6000.h3053d41b"
         pytest.param('Failed to pull image "a": b', None, id="failed"),
     ],
 )
-def test_a_pull_is_read_with_all_its_figures(
-    message: str, expected: Pulling | Pulled | None
-) -> None:
+def test_a_pull_is_read_with_all_its_figures(message, expected) -> None:
     found = read(message)
 
     if isinstance(expected, Pulled) and expected.seconds is not None:
@@ -78,5 +76,5 @@ def test_a_pull_is_read_with_all_its_figures(
         max_size=8,
     ).map("".join)
 )
-def test_any_text_is_read(message: str) -> None:
+def test_any_text_is_read(message) -> None:
     read(message)

@@ -65,7 +65,7 @@ def test_the_pod_itself_says_why_kueue_ends_it(reason: str, message: str, kind: 
 
 
 def steps(**fields: object) -> list[tuple[Step, object]]:
-    found = stages(start(**fields), ())  # type: ignore[arg-type]
+    found = stages(start(**fields), ())
     return [(it.step, it.since and it.since.second) for it in found]
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gpuspawner.launch.scheduler_message import Kind, parse
 from gpuspawner.scheduling import failures, fit_error
-from tests.unit.launch.read_reasons import Parsed, reasons
+from tests.unit.launch.read_reasons import reasons
 
 pytestmark = pytest.mark.each_python
 
@@ -152,9 +152,7 @@ GPU = "nvidia.com/gpu"
         ),
     ],
 )
-def test_the_nodes_and_the_reasons_are_counted(
-    text: str, nodes: int | None, expected: Parsed
-) -> None:
+def test_the_nodes_and_the_reasons_are_counted(text, nodes, expected) -> None:
     message = parse(text)
 
     assert (message.nodes, reasons(message)) == (nodes, expected)
@@ -178,7 +176,7 @@ def test_what_preemption_does_is_nested() -> None:
         ("pod group for pod not found", Kind.UNKNOWN),
     ],
 )
-def test_preemption_may_say_one_sentence(said: str, kind: Kind) -> None:
+def test_preemption_may_say_one_sentence(said, kind) -> None:
     message = parse(f"0/1 nodes are available: 1 Insufficient cpu. preemption: {said}")
 
     assert reasons(message.preemption) == [(None, kind, "")]
@@ -247,7 +245,7 @@ pieces = st.sampled_from(
 
 
 @given(st.lists(pieces | st.text(max_size=8), max_size=12).map("".join))
-def test_any_text_is_read_and_kept(text: str) -> None:
+def test_any_text_is_read_and_kept(text) -> None:
     message = parse(text)
 
     assert message.text == text

@@ -5,12 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gpuspawner.kube.startup import (
-    StartingContainer,
-    StartingContainerStatus,
-    Terminated,
-    Waiting,
-)
+from gpuspawner.kube.startup import StartingContainer, StartingContainerStatus, Terminated, Waiting
 from gpuspawner.launch.evidence import Container
 from gpuspawner.launch.status_faults import of_devices, of_end, of_waiting
 from gpuspawner.launch.trouble import About, Fault, Kind
@@ -20,7 +15,7 @@ RESOLVE = f'failed to resolve reference "{IMAGE}": {IMAGE}: not found'
 
 
 @pytest.mark.parametrize("reason", ["", "ContainerCreating", "PodInitializing"])
-def test_a_container_that_waits_its_turn_is_in_no_trouble(reason: str) -> None:
+def test_a_container_that_waits_its_turn_is_in_no_trouble(reason) -> None:
     assert of_waiting(Waiting(reason), IMAGE) is None
 
 
@@ -41,7 +36,7 @@ def test_a_container_that_waits_its_turn_is_in_no_trouble(reason: str) -> None:
         ("SignatureValidationFailed", "", Kind.IMAGE_SIGNATURE),
     ],
 )
-def test_a_pull_that_fails_names_the_image(reason: str, message: str, kind: Kind) -> None:
+def test_a_pull_that_fails_names_the_image(reason, message, kind) -> None:
     fault = of_waiting(Waiting(reason, message), IMAGE)
 
     assert fault is not None
@@ -60,7 +55,7 @@ def test_a_pull_that_fails_names_the_image(reason: str, message: str, kind: Kind
         ("NewReason", "", Kind.UNKNOWN),
     ],
 )
-def test_a_container_that_does_not_start_tells_why(reason: str, message: str, kind: Kind) -> None:
+def test_a_container_that_does_not_start_tells_why(reason, message, kind) -> None:
     fault = of_waiting(Waiting(reason, message), IMAGE)
 
     assert fault is not None
@@ -113,7 +108,7 @@ def container(*, is_init: bool = False, restarts: str | None = None) -> Containe
         (Terminated(128, reason="ContainerCannotRun", message="odd"), Kind.CONTAINER_CREATION),
     ],
 )
-def test_a_container_that_ended_tells_why(ended: Terminated, kind: Kind) -> None:
+def test_a_container_that_ended_tells_why(ended, kind) -> None:
     fault = of_end(ended, container(), "Always")
 
     assert fault is not None
@@ -136,9 +131,7 @@ def test_an_init_container_that_has_done_its_work_is_in_no_trouble() -> None:
         ("", 1, False),
     ],
 )
-def test_an_end_is_final_if_the_kubelet_does_not_start_it_again(
-    policy: str, code: int, is_final: bool
-) -> None:
+def test_an_end_is_final_if_the_kubelet_does_not_start_it_again(policy, code, is_final) -> None:
     fault = of_end(Terminated(code), container(), policy)
 
     assert fault is not None
@@ -155,9 +148,7 @@ def test_a_sidecar_is_always_started_again() -> None:
     ("own", "code", "is_final"),
     [("OnFailure", 1, False), ("OnFailure", 0, True), ("Always", 0, False), ("Never", 1, True)],
 )
-def test_a_container_s_own_policy_goes_before_the_pod_s(
-    own: str, code: int, *, is_final: bool
-) -> None:
+def test_a_container_s_own_policy_goes_before_the_pod_s(own, code, is_final) -> None:
     of_pod = "Always" if is_final else "Never"
     fault = of_end(Terminated(code), container(restarts=own), of_pod)
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.moments import moment
 from gpuspawner.kube.startup import StartingPod
 from gpuspawner.launch.pulls import Pulled, Pulling
@@ -176,7 +175,7 @@ def test_a_restart_that_finds_the_image_does_not_hide_that_it_was_pulled() -> No
         ),
     ],
 )
-def test_the_pod_alone_tells_its_step_too(pod: StartingPod, last: Step) -> None:
+def test_the_pod_alone_tells_its_step_too(pod, last) -> None:
     assert stages(pod, [])[-1].step is last
 
 
@@ -236,9 +235,7 @@ facts = st.lists(st.sampled_from(STORY), unique_by=lambda it: it.metadata.name)
 
 
 @given(facts, facts, st.sampled_from(PODS))
-def test_more_events_never_lead_back(
-    some: list[Event], more: list[Event], pod: StartingPod
-) -> None:
+def test_more_events_never_lead_back(some, more, pod) -> None:
     before, after = stages(pod, some), stages(pod, [*some, *more])
 
     assert after[-1].place >= before[-1].place
@@ -246,19 +243,19 @@ def test_more_events_never_lead_back(
 
 
 @given(facts, st.integers(0, len(PODS) - 2))
-def test_a_pod_that_is_further_never_leads_back(events: list[Event], index: int) -> None:
+def test_a_pod_that_is_further_never_leads_back(events, index) -> None:
     before, after = stages(PODS[index], events), stages(PODS[index + 1], events)
 
     assert {it.place for it in before} <= {it.place for it in after}
 
 
 @given(st.permutations(STORY), st.sampled_from(PODS))
-def test_the_order_of_the_facts_does_not_matter(events: list[Event], pod: StartingPod) -> None:
+def test_the_order_of_the_facts_does_not_matter(events, pod) -> None:
     assert stages(pod, events) == stages(pod, STORY)
 
 
 @given(st.permutations(STORY), st.integers(0, len(STORY)))
-def test_two_looks_merged_are_one_look_at_all(events: list[Event], cut: int) -> None:
+def test_two_looks_merged_are_one_look_at_all(events, cut) -> None:
     pod = PODS[-1]
     looks = [*stages(pod, events[:cut]), *stages(pod, events[cut:])]
 

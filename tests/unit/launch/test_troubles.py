@@ -9,13 +9,7 @@ from gpuspawner.kube.startup import StartingPod
 from gpuspawner.launch.trouble import Kind
 from gpuspawner.launch.troubles import troubles
 from tests.unit.launch.found import PULL_FAILS, RESOLVE, RUNS, kinds
-from tests.unit.launch.starts import (
-    NOTEBOOK,
-    event,
-    start,
-    waiting,
-    warning,
-)
+from tests.unit.launch.starts import NOTEBOOK, event, start, waiting, warning
 
 
 def test_a_start_that_goes_well_is_in_no_trouble() -> None:

@@ -7,11 +7,7 @@ import pytest
 from gpuspawner.launch.trouble import About, Kind
 from gpuspawner.launch.troubles import troubles
 from tests.unit.launch.found import only
-from tests.unit.launch.starts import (
-    condition,
-    start,
-    warning,
-)
+from tests.unit.launch.starts import condition, start, warning
 
 
 @pytest.mark.parametrize("bound", [{"pvc-1": "claim-ann"}, {}])

@@ -30,9 +30,7 @@ def accelerators(
 
 
 @pytest.mark.parametrize("accelerators", [{}], indirect=True)
-def test_without_administrator_s_hooks_all_options_are_ours(
-    accelerators: Accelerators,
-) -> None:
+def test_without_administrator_s_hooks_all_options_are_ours(accelerators) -> None:
     assert accelerators.split({"gpus": 1, "course": "ml"}) == ({"gpus": 1, "course": "ml"}, {})
 
 
@@ -42,14 +40,10 @@ def test_without_administrator_s_hooks_all_options_are_ours(
     ids=["applied", "read from the form", "read by a hook"],
     indirect=True,
 )
-def test_with_administrator_s_hooks_other_names_are_theirs(
-    accelerators: Accelerators,
-) -> None:
+def test_with_administrator_s_hooks_other_names_are_theirs(accelerators) -> None:
     assert accelerators.split({"gpus": 1, "course": "ml"}) == ({"gpus": 1}, {"course": "ml"})
 
 
 @pytest.mark.parametrize("accelerators", [{}, *ADMINISTRATORS], indirect=True)
-def test_options_that_are_not_an_object_are_passed_to_the_parser(
-    accelerators: Accelerators,
-) -> None:
+def test_options_that_are_not_an_object_are_passed_to_the_parser(accelerators) -> None:
     assert accelerators.split(["gpus"]) == (["gpus"], {})

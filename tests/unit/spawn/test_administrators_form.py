@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from gpuspawner.spawn.profiles.profiles import Profiles
 from gpuspawner.spawn.sources import FORM_PATIENCE
 from gpuspawner.spawner_class import in_front_of
 from tests.unit.preflight.worlds import node
-from tests.unit.spawn.hubs import A100, StillHub
+from tests.unit.spawn.hubs import A100
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
 pytestmark = pytest.mark.each_python
@@ -36,17 +35,13 @@ async def _default(spawner: Any) -> Any:
 
 
 @pytest.mark.parametrize("function", [_awaited, _default])
-async def test_a_function_may_return_what_kubespawner_s_methods_draw(
-    function: Any, hub_with: Callable[..., StillHub]
-) -> None:
+async def test_a_function_may_return_what_kubespawner_s_methods_draw(function, hub_with) -> None:
     spawner = hub_with(TWO_GPUS).spawner(options_form=function)
 
     assert "Free</span> 2 of 2 free" in await spawner.get_options_form()
 
 
-async def test_a_function_of_profiles_is_no_form_of_the_administrator_s(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_a_function_of_profiles_is_no_form_of_the_administrator_s(hub_with) -> None:
     spawner = hub_with(TWO_GPUS).spawner(profile_list=lambda _: [CPU, GPU])
 
     assert "Free</span> 2 of 2 free" in await spawner.get_options_form()
@@ -54,9 +49,7 @@ async def test_a_function_of_profiles_is_no_form_of_the_administrator_s(
     assert spawner.run_pre_spawn_hook() is None
 
 
-async def test_what_a_function_offers_is_known_before_it_has_drawn_a_page(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_what_a_function_offers_is_known_before_it_has_drawn_a_page(hub_with) -> None:
     """Open forms and scripts ask for states after the hub has restarted, too."""
     spawner = hub_with(TWO_GPUS).spawner(options_form=_awaited)
     profiles = await spawner.gates.sources.offered()
@@ -68,9 +61,7 @@ async def test_what_a_function_offers_is_known_before_it_has_drawn_a_page(
 
 
 async def test_a_function_that_hangs_or_fails_does_not_keep_servers_from_starting(
-    hub_with: Callable[..., StillHub],
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    hub_with, monkeypatch, caplog
 ) -> None:
     monkeypatch.setattr(administrators_form, "PATIENCE", 0.01)
 
@@ -89,9 +80,7 @@ async def test_a_function_that_hangs_or_fails_does_not_keep_servers_from_startin
         assert "The function in options_form failed for alice" in caplog.text
 
 
-async def test_a_hub_without_gpus_still_starts_servers_without_a_form(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_a_hub_without_gpus_still_starts_servers_without_a_form(hub_with) -> None:
     hub = hub_with(("Node", node("a", 0)))
     spawner = hub.spawner()
 
@@ -100,9 +89,7 @@ async def test_a_hub_without_gpus_still_starts_servers_without_a_form(
     assert "still reading the cluster" in await spawner.get_options_form()
 
 
-async def test_a_page_waits_only_once_for_the_first_list(
-    hub_with: Callable[..., StillHub], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_page_waits_only_once_for_the_first_list(hub_with, monkeypatch) -> None:
     hub = hub_with(TWO_GPUS)
     hub.view.now = Reading(3)
     waits = []
@@ -117,9 +104,7 @@ async def test_a_page_waits_only_once_for_the_first_list(
     assert waits == [FORM_PATIENCE]
 
 
-async def test_the_form_stays_when_the_last_gpu_has_gone(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_the_form_stays_when_the_last_gpu_has_gone(hub_with) -> None:
     hub = hub_with(("Node", node("a", 1)))
     spawner = hub.spawner()
 
@@ -128,13 +113,13 @@ async def test_the_form_stays_when_the_last_gpu_has_gone(
     assert "There are no GPUs to choose from" in await spawner.get_options_form()
 
 
-async def test_other_offers_need_a_form_without_gpus(hub_with: Callable[..., StillHub]) -> None:
+async def test_other_offers_need_a_form_without_gpus(hub_with) -> None:
     spawner = hub_with().spawner(memory_choices=["1Gi", "2Gi"])
 
     assert "2 GiB" in await spawner.get_options_form()
 
 
-class FormOfItsOwn(KubeSpawner):  # type: ignore[misc]
+class FormOfItsOwn(KubeSpawner):
     """Sets its form if it finds none, as the spawner of a laboratory's public service does."""
 
     own_form = Unicode(config=True)
@@ -150,7 +135,7 @@ class FormOfItsOwn(KubeSpawner):  # type: ignore[misc]
 
 
 async def test_a_class_that_finds_no_form_while_it_is_made_keeps_the_form_that_it_sets(
-    hub_with: Callable[..., StillHub],
+    hub_with,
 ) -> None:
     spawner = hub_with().spawner(
         in_front_of(FormOfItsOwn), accelerators={"a100": A100}, own_form="A"
@@ -162,7 +147,7 @@ async def test_a_class_that_finds_no_form_while_it_is_made_keeps_the_form_that_i
 
 
 async def test_our_form_is_the_default_although_a_class_has_looked_for_a_form_before(
-    hub_with: Callable[..., StillHub],
+    hub_with,
 ) -> None:
     spawner = hub_with().spawner(in_front_of(FormOfItsOwn), accelerators={"a100": A100})
 
@@ -170,9 +155,7 @@ async def test_our_form_is_the_default_although_a_class_has_looked_for_a_form_be
     assert "A100" in await spawner.get_options_form()
 
 
-async def test_a_class_sees_the_form_that_is_configured_while_it_is_made(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_a_class_sees_the_form_that_is_configured_while_it_is_made(hub_with) -> None:
     own = in_front_of(FormOfItsOwn)
 
     spawner = hub_with().spawner(own, options_form="<b>configured</b>", own_form="A")

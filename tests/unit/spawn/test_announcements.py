@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -14,13 +13,7 @@ from sqlalchemy.exc import PendingRollbackError
 from gpuspawner.compat import jupyterhub
 from gpuspawner.launch.ending import Ending, utc_now, written
 from gpuspawner.launch.trouble import Kind
-from gpuspawner.spawn.announcements import (
-    announce,
-    told_at_home,
-    told_everywhere,
-    told_on_form,
-)
-from tests.unit.spawn.hubs import StillHub
+from gpuspawner.spawn.announcements import announce, told_at_home, told_everywhere, told_on_form
 
 LOST = "ended because its machine was lost."
 AGAIN = "Please start it again: it may get another machine."
@@ -61,9 +54,7 @@ def test_what_is_older_than_a_day_is_told_on_the_form_only() -> None:
 
 
 @pytest.mark.parametrize("user", [None, SimpleNamespace(name="a service")])
-def test_nobody_is_told_of_servers_that_they_can_t_have(
-    user: Any, hub_with: Callable[..., StillHub]
-) -> None:
+def test_nobody_is_told_of_servers_that_they_can_t_have(user, hub_with) -> None:
     runtime = hub_with().spawner().gates._runtime
 
     assert told_everywhere(user) == ""
@@ -89,13 +80,13 @@ def announcements(**variables: object) -> dict[str, Any]:
     }
 
 
-def test_a_bug_of_ours_breaks_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_of_ours_breaks_no_page(monkeypatch) -> None:
     def fails(_: object) -> None:
         raise KeyError("a bug")
 
     monkeypatch.setattr("gpuspawner.spawn.announcements._ended", fails)
     hub = SimpleNamespace(template_vars={"announcement": "Maintenance on Monday"})
-    announce(hub, None)  # type: ignore[arg-type]
+    announce(hub, None)
     told: Any = hub.template_vars["announcement"]
 
     assert told(person()) == "Maintenance on Monday"
@@ -130,9 +121,7 @@ def waiting(name: str, *, is_on: bool) -> Any:
     return SimpleNamespace(name=name, hub=hub, user=user, gates=gates, pending="spawn", ready=False)
 
 
-def test_the_home_page_leads_to_the_line_of_each_server_that_waits(
-    hub_with: Callable[..., StillHub], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_home_page_leads_to_the_line_of_each_server_that_waits(hub_with, monkeypatch) -> None:
     monkeypatch.setattr(
         "gpuspawner.spawn.announcements.line", lambda it: f"/hub/gpuspawner/line/ann/{it.name}"
     )

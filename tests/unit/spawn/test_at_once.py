@@ -28,7 +28,7 @@ async def test_a_coroutine_that_does_not_wait_finishes_at_once() -> None:
 async def test_a_coroutine_that_waits_returns_the_rest_to_await() -> None:
     rest = at_once(partial(_wait_then, "done"))
 
-    assert await rest == "done"  # type: ignore[misc]
+    assert await rest == "done"
 
 
 async def test_after_sleep_0_a_coroutine_continues_where_it_was() -> None:
@@ -43,7 +43,7 @@ async def test_after_sleep_0_a_coroutine_continues_where_it_was() -> None:
     rest = at_once(gate)
     assert steps == ["begun"]
 
-    assert await rest == "done"  # type: ignore[misc]
+    assert await rest == "done"
     assert steps == ["begun", "waited"]
 
 
@@ -62,7 +62,7 @@ async def test_after_any_other_first_wait_a_coroutine_starts_again() -> None:
     assert steps == ["begun", "ended"]
     hook.set_result("done")
 
-    assert await rest == "done"  # type: ignore[misc]
+    assert await rest == "done"
     assert steps == ["begun", "ended"] * 2
 
 
@@ -78,7 +78,7 @@ async def test_only_the_first_wait_decides_whether_a_coroutine_continues() -> No
     rest = at_once(gate)
     hook.set_result("done")
 
-    assert await rest == "done"  # type: ignore[misc]
+    assert await rest == "done"
     assert steps == ["begun"]
 
 
@@ -95,7 +95,7 @@ async def test_a_coroutine_can_catch_an_error_of_its_wait() -> None:
     rest = at_once(catches)
     failing.set_exception(ValueError("it"))
 
-    assert await rest == "caught it"  # type: ignore[misc]
+    assert await rest == "caught it"
 
 
 async def test_cancelling_the_rest_cancels_the_coroutine() -> None:
@@ -109,7 +109,7 @@ async def test_cancelling_the_rest_cancels_the_coroutine() -> None:
 
     rest = at_once(tidies)
     ended.clear()
-    task = asyncio.ensure_future(rest)  # type: ignore[arg-type]
+    task = asyncio.ensure_future(rest)
     await asyncio.sleep(0)
     task.cancel()
 
@@ -128,7 +128,7 @@ async def test_cancelling_a_continued_coroutine_cancels_it() -> None:
         finally:
             ended.append("tidied")
 
-    task = asyncio.ensure_future(at_once(tidies))  # type: ignore[arg-type]
+    task = asyncio.ensure_future(at_once(tidies))
     await asyncio.sleep(0)
     assert ended == []
     task.cancel()
@@ -156,7 +156,7 @@ async def _says_so_and_gives_up() -> str:
 async def test_a_time_out_inside_the_coroutine_cancels_nothing_else(waits: object) -> None:
     async def spawn() -> str:
         # The hub makes a task of a hook's result, and may wait for it in any way.
-        hook = asyncio.ensure_future(at_once(waits))  # type: ignore[arg-type]
+        hook = asyncio.ensure_future(at_once(waits))
         await asyncio.wait([hook])
         return hook.result()
 

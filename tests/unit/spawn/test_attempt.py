@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
-from gpuspawner.offers import Accelerator, ScaleUp
+from gpuspawner.offers import ScaleUp
 from gpuspawner.options import Gone
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.decision import AfterPreemption, CanScaleUp, Start, Wait
@@ -41,9 +40,7 @@ async def _begun(hub: StillHub, options: dict[str, Any], **traits: Any) -> Attem
         (Phase.SENT, "phase=<Phase.SENT: 'sent'>"),
     ],
 )
-async def test_the_repr_shows_options_grant_decision_and_phase(
-    phase: Phase, printed: str, hub_with: Callable[..., StillHub]
-) -> None:
+async def test_the_repr_shows_options_grant_decision_and_phase(phase, printed, hub_with) -> None:
     hub = hub_with(("Node", node("a", 2)))
     options = {"accelerator": "a100", "gpus": 2, "image": None, "memory": None, "cpu": None}
     attempt = await _begun(hub, options, accelerators={"a100": OFFERED})
@@ -59,7 +56,7 @@ async def test_the_repr_shows_options_grant_decision_and_phase(
     assert printed in text
 
 
-async def test_the_repr_shows_the_chosen_profile(hub_with: Callable[..., StillHub]) -> None:
+async def test_the_repr_shows_the_chosen_profile(hub_with) -> None:
     hub = hub_with(("Node", node("a", 2)))
 
     text = str(await _begun(hub, {"profile": "gpu", "gpus": "two"}, profile_list=[GPU]))
@@ -85,9 +82,7 @@ def _attempt(decision: Start | Wait, gone: tuple[Gone, ...] = ()) -> Attempt:
     ],
     ids=["a GPU", "no GPU", "a doubt", "a new node"],
 )
-def test_only_a_start_without_unknowns_is_promised(
-    decision: Start | Wait, is_promised: bool
-) -> None:
+def test_only_a_start_without_unknowns_is_promised(decision, is_promised) -> None:
     assert _attempt(decision).is_promised is is_promised
 
 
@@ -96,9 +91,7 @@ def test_only_a_start_without_unknowns_is_promised(
     [(None, 0), (A100, 0), (replace(A100, scale_up=ScaleUp(2, 2.5)), 300)],
     ids=["no GPU", "no new node", "a new node"],
 )
-def test_a_new_node_gets_twice_its_usual_time(
-    accelerator: Accelerator | None, seconds: int
-) -> None:
+def test_a_new_node_gets_twice_its_usual_time(accelerator, seconds) -> None:
     assert _attempt(Start(Grant(accelerator, 1))).seconds_for_a_node == seconds
 
 

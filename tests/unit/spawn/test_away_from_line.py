@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -12,7 +12,6 @@ from gpuspawner import GPUSpawner
 from gpuspawner.queue.ticket import Ticket
 from gpuspawner.spawn import in_line
 from tests.unit.preflight.worlds import settle
-from tests.unit.spawn.hubs import StillHub
 from tests.unit.spawn.waiters import FULL, Waiting
 
 pytestmark = pytest.mark.each_python
@@ -21,15 +20,13 @@ LONG = 1000.0
 """Seconds: longer than a place is kept."""
 
 
-async def test_who_is_away_for_too_long_loses_the_place(waiting: Callable[..., Any]) -> None:
+async def test_who_is_away_for_too_long_loses_the_place(waiting) -> None:
     alice = await waiting("here")
     alice.place._seen -= LONG
     assert (await alice.refused()).slug == "away-from-line"
 
 
-async def test_an_open_page_keeps_the_place_and_a_visit_begins_the_time_anew(
-    waiting: Callable[..., Any],
-) -> None:
+async def test_an_open_page_keeps_the_place_and_a_visit_begins_the_time_anew(waiting) -> None:
     alice = await waiting("here")
     with alice.place.watched():
         alice.place._seen -= LONG
@@ -44,9 +41,7 @@ async def test_an_open_page_keeps_the_place_and_a_visit_begins_the_time_anew(
     alice.start.cancel()
 
 
-async def test_who_comes_back_when_there_is_room_is_served(
-    waiting: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_who_comes_back_when_there_is_room_is_served(waiting, monkeypatch) -> None:
     alice, aside = await waiting("here"), asyncio.Event()
     line = alice.hub.runtime(alice.spawner).preflight.line
     step_aside = line.step_aside
@@ -67,7 +62,7 @@ async def test_who_comes_back_when_there_is_room_is_served(
     await asyncio.wait_for(alice.start, 5)
 
 
-async def test_a_server_that_needs_no_page_waits_without_one(waiting: Callable[..., Any]) -> None:
+async def test_a_server_that_needs_no_page_waits_without_one(waiting) -> None:
     alice = await waiting(True)
     alice.place._seen -= LONG
     await asyncio.sleep(0.02)
@@ -75,9 +70,7 @@ async def test_a_server_that_needs_no_page_waits_without_one(waiting: Callable[.
     alice.start.cancel()
 
 
-async def test_the_page_says_whether_it_has_to_stay_open(
-    waiting: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_page_says_whether_it_has_to_stay_open(waiting, monkeypatch) -> None:
     monkeypatch.setattr(in_line, "line", lambda _: "/hub/line")
     for wish, says in (("here", "while this page is open"), (True, "You can close this page")):
         alice = await waiting(wish)
@@ -94,9 +87,7 @@ class TellingItself(GPUSpawner):
         yield {"progress": 50, "message": "Half-way."}
 
 
-async def test_a_server_whose_pages_nobody_can_see_needs_none(
-    hub_with: Callable[..., StillHub], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_server_whose_pages_nobody_can_see_needs_none(hub_with, monkeypatch) -> None:
     monkeypatch.setattr(in_line, "_LOOK_SECONDS", 0.01)
     alice = Waiting(hub_with(*FULL), "here", TellingItself)
     await alice.begin()

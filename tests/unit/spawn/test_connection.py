@@ -58,9 +58,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ob
 
 
 @pytest.mark.parametrize("text", [None, "", "just text", "{broken: [", EXEC_PLUGIN])
-async def test_a_kubeconfig_that_cannot_be_read_is_an_outage(
-    write: Callable[[str], object], make: Callable[..., GPUSpawner], text: str | None
-) -> None:
+async def test_a_kubeconfig_that_cannot_be_read_is_an_outage(write, make, text) -> None:
     if text is not None:
         write(text)
 
@@ -72,9 +70,7 @@ async def test_a_kubeconfig_that_cannot_be_read_is_an_outage(
     assert kubespawner.connect(spawner)
 
 
-async def test_without_a_kubeconfig_admission_is_not_asked(
-    write: Callable[[str], object], make: Callable[..., GPUSpawner]
-) -> None:
+async def test_without_a_kubeconfig_admission_is_not_asked(write, make) -> None:
     asked = Script()
     asked.answer = lambda pod: pod
     admission = IfConnected(make(), asked)
@@ -85,18 +81,14 @@ async def test_without_a_kubeconfig_admission_is_not_asked(
     assert await admission.admit("jhub", {"spec": {}}) == {"spec": {}}
 
 
-async def test_a_wrong_trait_is_not_an_outage(
-    write: Callable[[str], object], make: Callable[..., GPUSpawner]
-) -> None:
+async def test_a_wrong_trait_is_not_an_outage(write, make) -> None:
     write(TOKEN)
 
     with pytest.raises(TraitError):
         make(start_timeout="soon")
 
 
-async def test_a_wrong_trait_is_not_an_outage_even_without_a_kubeconfig(
-    write: Callable[[str], object], make: Callable[..., GPUSpawner]
-) -> None:
+async def test_a_wrong_trait_is_not_an_outage_even_without_a_kubeconfig(write, make) -> None:
     del write  # no kubeconfig is written
 
     with pytest.raises(TraitError):
@@ -104,9 +96,7 @@ async def test_a_wrong_trait_is_not_an_outage_even_without_a_kubeconfig(
 
 
 async def test_a_trait_that_kubespawner_has_renamed_is_not_an_outage(
-    write: Callable[[str], object],
-    make: Callable[..., GPUSpawner],
-    monkeypatch: pytest.MonkeyPatch,
+    write, make, monkeypatch
 ) -> None:
     spawner = make()
     write(TOKEN)
@@ -128,9 +118,7 @@ class Failing:
 
 
 async def test_the_next_start_restarts_a_reflector_whose_first_list_failed(
-    write: Callable[[str], object],
-    make: Callable[..., GPUSpawner],
-    monkeypatch: pytest.MonkeyPatch,
+    write, make, monkeypatch
 ) -> None:
     write(TOKEN)
     monkeypatch.setattr(KubeSpawner, "reflectors", {})
@@ -152,9 +140,7 @@ class Listing:
 
 
 async def test_cancelling_a_start_during_the_first_list_cancels_no_other(
-    write: Callable[[str], object],
-    make: Callable[..., GPUSpawner],
-    monkeypatch: pytest.MonkeyPatch,
+    write, make, monkeypatch
 ) -> None:
     write(TOKEN)
     monkeypatch.setattr(KubeSpawner, "reflectors", {})
@@ -172,7 +158,7 @@ async def test_cancelling_a_start_during_the_first_list_cancels_no_other(
     assert await starts[0] is reflector
 
 
-class Quick(PodReflector):  # type: ignore[misc]
+class Quick(PodReflector):
     """A reflector whose first list is read at once."""
 
     def __init__(self, **_: object) -> None:
@@ -187,9 +173,7 @@ class Quick(PodReflector):  # type: ignore[misc]
 
 
 async def test_only_a_new_reflector_gets_a_class_that_tells_what_is_gone(
-    write: Callable[[str], object],
-    make: Callable[..., GPUSpawner],
-    monkeypatch: pytest.MonkeyPatch,
+    write, make, monkeypatch
 ) -> None:
     write(TOKEN)
     monkeypatch.setattr(KubeSpawner, "reflectors", {})
@@ -197,7 +181,7 @@ async def test_only_a_new_reflector_gets_a_class_that_tells_what_is_gone(
 
     def counted(reflector: object, gone: object) -> object:
         told.append(gone)
-        return telling(reflector, gone)  # type: ignore[arg-type]
+        return telling(reflector, gone)
 
     monkeypatch.setattr(connection, "telling", counted)
     spawner = make()
@@ -218,9 +202,7 @@ LOST = [
 
 
 @pytest.mark.parametrize("error", LOST, ids=repr)
-async def test_requests_whose_connection_is_lost_are_sent_again(
-    make: Callable[..., GPUSpawner], error: Exception
-) -> None:
+async def test_requests_whose_connection_is_lost_are_sent_again(make, error) -> None:
     """KubeSpawner itself sends again what isn't answered in time, and calls the rest an error."""
     spawner = make()
     spawner.api = SimpleNamespace(
@@ -235,9 +217,7 @@ async def test_requests_whose_connection_is_lost_are_sent_again(
     assert not await spawner._make_delete_pod_request(spawner.pod_name, None, 0, 3)
 
 
-async def test_a_request_that_the_api_server_rejects_is_not_sent_again(
-    make: Callable[..., GPUSpawner],
-) -> None:
+async def test_a_request_that_the_api_server_rejects_is_not_sent_again(make) -> None:
     spawner = make()
     spawner.api = SimpleNamespace(create_namespaced_pod=_failing(ApiException(status=403)))
 
@@ -247,7 +227,7 @@ async def test_a_request_that_the_api_server_rejects_is_not_sent_again(
 
 @pytest.mark.parametrize("error", LOST, ids=repr)
 async def test_an_api_server_that_comes_back_may_not_know_the_hub_s_rights_at_first(
-    make: Callable[..., GPUSpawner], monkeypatch: pytest.MonkeyPatch, error: Exception
+    make, monkeypatch, error
 ) -> None:
     spawner = make()
     pod = V1Pod(metadata=V1ObjectMeta(name=spawner.pod_name))
@@ -263,7 +243,7 @@ async def test_an_api_server_that_comes_back_may_not_know_the_hub_s_rights_at_fi
 
 
 async def test_an_api_server_without_roles_is_believed_only_after_ten_seconds(
-    make: Callable[..., GPUSpawner], monkeypatch: pytest.MonkeyPatch
+    make, monkeypatch
 ) -> None:
     """Other spawners' connections were lost, or the view's."""
     spawner = make()

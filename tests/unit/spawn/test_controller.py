@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ from gpuspawner.spawn.one_request import AlreadyStartedError
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawner_class import in_front_of
 from tests.unit.preflight.worlds import node, pod
-from tests.unit.spawn.hubs import A100, StillHub
+from tests.unit.spawn.hubs import A100
 from tests.unit.spawn.profiles.lists import GPU
 
 pytestmark = pytest.mark.each_python
@@ -33,7 +32,7 @@ def tolerating(pod: Manifest) -> Manifest:
     return {**pod, "spec": {**pod["spec"], "tolerations": [{"operator": "Exists"}]}}
 
 
-class RunsTheImageThatIsSent(KubeSpawner):  # type: ignore[misc]
+class RunsTheImageThatIsSent(KubeSpawner):
     """Reads its own options, as the spawner of BinderHub does."""
 
     def start(self) -> Any:
@@ -44,9 +43,7 @@ class RunsTheImageThatIsSent(KubeSpawner):  # type: ignore[misc]
 SENT = {"image": "registry.example.org/built:1", "token": "secret", "repo_url": "https://git/x"}
 
 
-async def test_a_class_with_options_of_its_own_gets_them_on_nodes_with_gpus(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_a_class_with_options_of_its_own_gets_them_on_nodes_with_gpus(hub_with) -> None:
     spawner = hub_with(TWO).spawner(in_front_of(RunsTheImageThatIsSent))
     spawner.user_options = SENT
 
@@ -56,9 +53,7 @@ async def test_a_class_with_options_of_its_own_gets_them_on_nodes_with_gpus(
     assert spawner.user_options == SENT
 
 
-async def test_options_of_a_class_are_passed_on_beside_configured_accelerators(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_options_of_a_class_are_passed_on_beside_configured_accelerators(hub_with) -> None:
     own = in_front_of(RunsTheImageThatIsSent)
     spawner = hub_with(TWO).spawner(own, accelerators={"a100": A100})
     spawner.user_options = {"accelerator": "a100", "token": "secret"}
@@ -68,9 +63,7 @@ async def test_options_of_a_class_are_passed_on_beside_configured_accelerators(
     assert spawner.user_options["token"] == "secret"
 
 
-async def test_every_server_keeps_the_gpu_that_the_hub_gives_to_all(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_every_server_keeps_the_gpu_that_the_hub_gives_to_all(hub_with) -> None:
     spawner = hub_with(TWO).spawner(extra_resource_limits={"nvidia.com/gpu": "1"})
 
     assert not await spawner.get_options_form()
@@ -83,7 +76,7 @@ async def test_every_server_keeps_the_gpu_that_the_hub_gives_to_all(
 
 
 async def test_a_server_of_a_hub_that_gives_all_a_gpu_is_refused_if_all_are_in_use(
-    hub_with: Callable[..., StillHub],
+    hub_with,
 ) -> None:
     spawner = hub_with(TWO, ("Pod", pod("x", 2, on="a"))).spawner(
         extra_resource_limits={"nvidia.com/gpu": "1"}, autoscaling="none"
@@ -93,9 +86,7 @@ async def test_a_server_of_a_hub_that_gives_all_a_gpu_is_refused_if_all_are_in_u
         await spawner.run_pre_spawn_hook()
 
 
-async def test_each_gate_asks_admission_in_the_pod_s_namespace(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_each_gate_asks_admission_in_the_pod_s_namespace(hub_with) -> None:
     hub = hub_with(TAINTED)
     hub.admission.answer = tolerating
     spawner = hub.spawner(accelerators={"a100": A100}, namespace="research")
@@ -128,9 +119,7 @@ async def test_each_gate_asks_admission_in_the_pod_s_namespace(
     assert attempt.phase is Phase.SENT
 
 
-async def test_a_pod_that_admission_does_not_change_is_refused(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_a_pod_that_admission_does_not_change_is_refused(hub_with) -> None:
     hub = hub_with(TAINTED)
     hub.admission.answer = lambda pod: pod
     spawner = hub.spawner(accelerators={"a100": A100})
@@ -141,7 +130,7 @@ async def test_a_pod_that_admission_does_not_change_is_refused(
 
 @pytest.mark.parametrize("is_room", [True, False], ids=["room", "no room"])
 async def test_a_form_is_refused_if_another_request_starts_the_server_meanwhile(
-    is_room: bool, hub_with: Callable[..., StillHub], caplog: pytest.LogCaptureFixture
+    is_room, hub_with, caplog
 ) -> None:
     caplog.set_level(logging.INFO)
     hub = hub_with(TAINTED)
@@ -158,9 +147,7 @@ async def test_a_form_is_refused_if_another_request_starts_the_server_meanwhile(
     assert caplog.messages == []
 
 
-async def test_a_profile_that_cannot_be_loaded_at_the_start_is_not_a_500(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_a_profile_that_cannot_be_loaded_at_the_start_is_not_a_500(hub_with) -> None:
     spawner = hub_with(("Node", node("a", 2))).spawner(profile_list=[GPU])
     assert spawner.run_pre_spawn_hook() is None
     spawner.user_options = {"profile": "taken away meanwhile"}
@@ -169,9 +156,7 @@ async def test_a_profile_that_cannot_be_loaded_at_the_start_is_not_a_500(
         await spawner.load_user_options()
 
 
-async def test_on_a_copy_a_profile_fails_to_load_as_with_kubespawner(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_on_a_copy_a_profile_fails_to_load_as_with_kubespawner(hub_with) -> None:
     spawner = hub_with(("Node", node("a", 2))).spawner(profile_list=[GPU])
     assert spawner.run_pre_spawn_hook() is None
 
@@ -182,9 +167,7 @@ async def test_on_a_copy_a_profile_fails_to_load_as_with_kubespawner(
         await copied.load_user_options()
 
 
-async def test_a_wait_in_vain_is_a_warning_if_refusals_are_warnings(
-    hub_with: Callable[..., StillHub], caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_wait_in_vain_is_a_warning_if_refusals_are_warnings(hub_with, caplog) -> None:
     hub = hub_with(("Node", node("a", 1, providerID="aws:///z/i-1")), ("Pod", pod("x", on="a")))
     spawner = hub.spawner(accelerators={"a100": A100}, preflight="warn")
     spawner.user_options = {"accelerator": "a100"}
@@ -205,9 +188,7 @@ async def test_a_wait_in_vain_is_a_warning_if_refusals_are_warnings(
     assert "no-answer" in caplog.text
 
 
-async def test_a_wait_that_only_the_last_gate_knows_of_ends_in_a_refusal(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_a_wait_that_only_the_last_gate_knows_of_ends_in_a_refusal(hub_with) -> None:
     """Admission sends the pod to another pool, but isn't asked about a yes before the start."""
     hub = hub_with(("Node", node("a", 1)))
     spawner = hub.spawner(accelerators={"a100": A100}, autoscaling="always")
@@ -235,7 +216,7 @@ async def test_a_wait_that_only_the_last_gate_knows_of_ends_in_a_refusal(
 
 
 async def test_a_wait_that_the_hub_has_set_no_time_for_ends_before_the_hub_s_timeout(
-    hub_with: Callable[..., StillHub], monkeypatch: pytest.MonkeyPatch
+    hub_with, monkeypatch
 ) -> None:
     hub = hub_with(("Node", node("a", 1)))
     spawner = hub.spawner(accelerators={"a100": A100}, autoscaling="always", start_timeout=300)
@@ -265,9 +246,7 @@ async def test_a_wait_that_the_hub_has_set_no_time_for_ends_before_the_hub_s_tim
         await asyncio.wait_for(spawner.start(), 5)
 
 
-async def test_a_profile_s_own_timeout_gets_the_time_for_a_node_too(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_a_profile_s_own_timeout_gets_the_time_for_a_node_too(hub_with) -> None:
     """KubeSpawner loads the profile after the hub has read its timeout, and then reads its own."""
     slow = {**GPU["kubespawner_override"], "start_timeout": 600}
     grows = {**GPU, "kubespawner_override": slow, "scale_up": {"max_nodes": 1, "minutes": 8}}

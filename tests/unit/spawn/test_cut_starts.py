@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 import pytest
 
-from gpuspawner import GPUSpawner
 from gpuspawner.launch.trouble import Kind
 from gpuspawner.queue.kept import KeptPlace, Wish
 from gpuspawner.queue.rules import QueueRules
@@ -17,9 +15,7 @@ from tests.unit.spawn.restarts import kind, pod, stop
 pytestmark = pytest.mark.each_python
 
 
-def test_a_start_whose_pod_was_sent_is_cut_by_a_restart_of_the_hub(
-    after_restart: Callable[..., GPUSpawner],
-) -> None:
+def test_a_start_whose_pod_was_sent_is_cut_by_a_restart_of_the_hub(after_restart) -> None:
     after_restart(runs=True).gates.endings.send()
     restarted = after_restart(runs=True)
 
@@ -29,9 +25,7 @@ def test_a_start_whose_pod_was_sent_is_cut_by_a_restart_of_the_hub(
     assert kind(restarted) is Kind.HUB_RESTARTED
 
 
-async def test_a_start_that_has_begun_is_cut_by_a_restart_of_the_hub(
-    after_restart: Callable[..., GPUSpawner],
-) -> None:
+async def test_a_start_that_has_begun_is_cut_by_a_restart_of_the_hub(after_restart) -> None:
     spawner = after_restart(runs=True)
     spawner._start_pending = True
     await spawner.run_auth_state_hook(None)
@@ -41,7 +35,7 @@ async def test_a_start_that_has_begun_is_cut_by_a_restart_of_the_hub(
     assert kind(restarted) is Kind.HUB_RESTARTED
 
 
-async def test_a_form_begins_no_start(after_restart: Callable[..., GPUSpawner]) -> None:
+async def test_a_form_begins_no_start(after_restart) -> None:
     spawner = after_restart(runs=False)
 
     await spawner.run_auth_state_hook(None)
@@ -50,7 +44,7 @@ async def test_a_form_begins_no_start(after_restart: Callable[..., GPUSpawner]) 
 
 
 async def test_a_start_that_was_noted_when_it_began_needs_no_commit_to_send_its_pod(
-    after_restart: Callable[..., GPUSpawner], monkeypatch: pytest.MonkeyPatch
+    after_restart, monkeypatch
 ) -> None:
     spawner, commits = after_restart(runs=True), []
     monkeypatch.setattr("gpuspawner.compat.jupyterhub.store_state", commits.append)
@@ -62,9 +56,7 @@ async def test_a_start_that_was_noted_when_it_began_needs_no_commit_to_send_its_
     assert not commits
 
 
-async def test_a_start_that_begins_leaves_what_kubespawner_has_stored(
-    after_restart: Callable[..., GPUSpawner],
-) -> None:
+async def test_a_start_that_begins_leaves_what_kubespawner_has_stored(after_restart) -> None:
     spawner = after_restart(runs=True)
     row: Any = spawner.orm_spawner
     row.state = {"pod_name": "jupyter-alice-of-6"}  # KubeSpawner 6 wrote no version
@@ -76,9 +68,7 @@ async def test_a_start_that_begins_leaves_what_kubespawner_has_stored(
     assert row.state["pod_name"] == "jupyter-alice-of-6"
 
 
-async def test_where_a_pod_is_sent_is_stored_if_a_hook_has_changed_it(
-    after_restart: Callable[..., GPUSpawner],
-) -> None:
+async def test_where_a_pod_is_sent_is_stored_if_a_hook_has_changed_it(after_restart) -> None:
     spawner = after_restart(runs=True)
     row: Any = spawner.orm_spawner
     spawner._start_pending = True
@@ -92,7 +82,7 @@ async def test_where_a_pod_is_sent_is_stored_if_a_hook_has_changed_it(
 
 
 async def test_a_form_that_is_opened_while_a_server_starts_or_runs_begins_no_start(
-    after_restart: Callable[..., GPUSpawner],
+    after_restart,
 ) -> None:
     spawner = after_restart(runs=True)
     row: Any = spawner.orm_spawner
@@ -104,7 +94,7 @@ async def test_a_form_that_is_opened_while_a_server_starts_or_runs_begins_no_sta
 
 
 async def test_a_start_that_goes_on_in_line_after_a_restart_is_not_cut_by_another_one(
-    after_restart: Callable[..., GPUSpawner],
+    after_restart,
 ) -> None:
     first = after_restart(runs=True)
     first.gates._runtime.queue = QueueRules(is_on=True)
@@ -118,9 +108,7 @@ async def test_a_start_that_goes_on_in_line_after_a_restart_is_not_cut_by_anothe
     assert kind(again) is None
 
 
-def test_a_start_that_waits_in_line_is_not_cut_until_it_sends_its_pod(
-    after_restart: Callable[..., GPUSpawner],
-) -> None:
+def test_a_start_that_waits_in_line_is_not_cut_until_it_sends_its_pod(after_restart) -> None:
     spawner = after_restart(runs=True)
     spawner._start_pending = True
     place = KeptPlace(1.0, Wish.ANYWAY)
@@ -137,9 +125,7 @@ def test_a_start_that_waits_in_line_is_not_cut_until_it_sends_its_pod(
     assert kind(restarted) is Kind.HUB_RESTARTED
 
 
-def test_a_start_that_a_restarted_hub_finds_up_is_not_cut(
-    after_restart: Callable[..., GPUSpawner],
-) -> None:
+def test_a_start_that_a_restarted_hub_finds_up_is_not_cut(after_restart) -> None:
     after_restart(runs=True).gates.endings.send()
     restarted = after_restart(runs=True)
     restarted.gates.endings.answers()
@@ -153,7 +139,7 @@ def test_a_start_that_a_restarted_hub_finds_up_is_not_cut(
 
 
 def test_others_in_line_wait_no_longer_for_a_start_that_a_restarted_hub_finds_up(
-    after_restart: Callable[..., GPUSpawner],
+    after_restart,
 ) -> None:
     """Its place was stored until it was up, and the hub ended in between."""
     first = after_restart(runs=True)
@@ -170,9 +156,7 @@ def test_others_in_line_wait_no_longer_for_a_start_that_a_restarted_hub_finds_up
     assert not kept.are_awaited  # nor does the next hub find a place
 
 
-def test_a_start_that_ended_before_the_restart_is_not_cut(
-    after_restart: Callable[..., GPUSpawner],
-) -> None:
+def test_a_start_that_ended_before_the_restart_is_not_cut(after_restart) -> None:
     spawner = after_restart(runs=True)
     spawner.gates.endings.send()
 

@@ -23,7 +23,7 @@ from gpuspawner.preflight.decision import (
 )
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.scaling.outlook import MayScaleUp, Obstacle, Source, Why
-from gpuspawner.spawn.decisions import Question, decide
+from gpuspawner.spawn.decisions import decide
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.source import Choice
 from gpuspawner.traits import ENFORCE, OFF, WARN
@@ -50,7 +50,7 @@ def _fails(proposal: Proposal) -> Decision:
 
 @pytest.mark.parametrize("question", [_fails, _fails_late])
 async def test_an_error_of_the_preflight_is_logged_and_the_start_goes_on(
-    spawner: Any, question: Question, caplog: pytest.LogCaptureFixture
+    spawner, question, caplog
 ) -> None:
     decision = await decide(spawner, CHOICE, question, Script())
 
@@ -59,7 +59,7 @@ async def test_an_error_of_the_preflight_is_logged_and_the_start_goes_on(
     assert "jupyter-alice" in caplog.text
 
 
-async def test_a_question_can_ask_admission(spawner: Any) -> None:
+async def test_a_question_can_ask_admission(spawner) -> None:
     admission = Script()
     admission.answer = lambda pod: {"admitted": pod}
 
@@ -73,7 +73,7 @@ async def test_a_question_can_ask_admission(spawner: Any) -> None:
     assert admission.asked == [("default", {"spec": {}})]
 
 
-async def test_a_refusal_says_why(spawner: Any) -> None:
+async def test_a_refusal_says_why(spawner) -> None:
     with pytest.raises(Refusal, match=r"No machine can take your server right now") as raised:
         await decide(spawner, CHOICE, lambda _: FULL, Script())
 
@@ -88,9 +88,7 @@ class _Speechless(Choice):
         raise ZeroDivisionError((refusal, admission))
 
 
-async def test_a_refusal_stands_even_if_finding_alternatives_fails(
-    spawner: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_refusal_stands_even_if_finding_alternatives_fails(spawner, caplog) -> None:
     with pytest.raises(Refusal, match=r"No machine can take your server right now") as raised:
         await decide(spawner, _Speechless(CHOICE.proposal), lambda _: FULL, Script())
 
@@ -99,7 +97,7 @@ async def test_a_refusal_stands_even_if_finding_alternatives_fails(
     assert "ZeroDivisionError" in caplog.text
 
 
-async def test_with_preflight_warn_a_refusal_is_a_note_on_the_start(spawner: Any) -> None:
+async def test_with_preflight_warn_a_refusal_is_a_note_on_the_start(spawner) -> None:
     spawner.preflight = WARN
 
     decision = await decide(spawner, CHOICE, lambda _: FULL, Script())
@@ -107,23 +105,21 @@ async def test_with_preflight_warn_a_refusal_is_a_note_on_the_start(spawner: Any
     assert decision == Start(Grant(), (Overruled(FULL),))
 
 
-async def test_with_preflight_off_the_preflight_is_not_asked(spawner: Any) -> None:
+async def test_with_preflight_off_the_preflight_is_not_asked(spawner) -> None:
     spawner.preflight = OFF
 
     assert await decide(spawner, CHOICE, _fails, Script()) == Start(Grant())
 
 
 @pytest.mark.parametrize("mode", [ENFORCE, WARN])
-async def test_a_wait_stays_a_wait(mode: str, hub_with: Callable[..., StillHub]) -> None:
+async def test_a_wait_stays_a_wait(mode, hub_with) -> None:
     waiting = Wait(Grant(), MayScaleUp(Source.NODES))
     spawner = hub_with().spawner(preflight=mode)
 
     assert await decide(spawner, CHOICE, lambda _: waiting, Script()) == waiting
 
 
-async def test_with_warn_a_node_that_does_not_come_ends_no_start(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_with_warn_a_node_that_does_not_come_ends_no_start(hub_with) -> None:
     refusal = Refuse(Grant(), Reason.BUSY, obstacles=(Obstacle(Why.NO_ANSWER),))
     spawner = hub_with().spawner(preflight=WARN)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -47,9 +46,7 @@ async def start(hub: StillHub, gpus: int = 2, **traits: Any) -> tuple[Any, list[
     return affinity.get("nodeAffinity"), [it["message"] for it in told]
 
 
-async def test_a_server_gets_another_node_if_one_has_room(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_a_server_gets_another_node_if_one_has_room(hub_with) -> None:
     affinity, said = await start(hub_with(labelled("a"), labelled("b")))
 
     assert affinity == {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": NOT_A}]}}
@@ -57,9 +54,7 @@ async def test_a_server_gets_another_node_if_one_has_room(
 
 
 @pytest.mark.parametrize("preflight", ["enforce", "warn", "off"])
-async def test_a_server_keeps_the_node_if_no_other_has_room(
-    preflight: str, hub_with: Callable[..., StillHub]
-) -> None:
+async def test_a_server_keeps_the_node_if_no_other_has_room(preflight, hub_with) -> None:
     hub = hub_with(labelled("a"), labelled("b"), ("Pod", pod("x", 1, on="b")))
 
     affinity, said = await start(hub, preflight=preflight)
@@ -68,7 +63,7 @@ async def test_a_server_keeps_the_node_if_no_other_has_room(
     assert said == ["Your server may get the machine whose GPUs failed: no other surely has room."]
 
 
-async def test_room_that_only_admission_gives_counts(hub_with: Callable[..., StillHub]) -> None:
+async def test_room_that_only_admission_gives_counts(hub_with) -> None:
     taint = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
     hub = hub_with(labelled("a", taints=[taint]), labelled("b", taints=[taint]))
     tolerates = {"tolerations": [{"operator": "Exists"}]}
@@ -79,13 +74,11 @@ async def test_room_that_only_admission_gives_counts(hub_with: Callable[..., Sti
     assert REQUIRED in affinity
 
 
-async def test_a_server_without_devices_avoids_nothing(hub_with: Callable[..., StillHub]) -> None:
+async def test_a_server_without_devices_avoids_nothing(hub_with) -> None:
     assert await start(hub_with(labelled("a"), labelled("b")), gpus=0) == (None, [])
 
 
-async def test_a_node_that_the_hub_does_not_see_is_avoided_by_its_name(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_a_node_that_the_hub_does_not_see_is_avoided_by_its_name(hub_with) -> None:
     affinity, _ = await start(hub_with(labelled("b")))
 
     [term] = affinity[REQUIRED]["nodeSelectorTerms"]

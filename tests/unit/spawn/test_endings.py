@@ -13,7 +13,6 @@ from gpuspawner.launch.trouble import Kind
 from gpuspawner.queue.kept import KeptPlace, Wish
 from gpuspawner.queue.rules import QueueRules
 from gpuspawner.spawn.endings import last_of, place_of, without_place
-from tests.unit.spawn.hubs import StillHub
 from tests.unit.spawn.restarts import NODE, kind, pod, set_pod, stop
 
 EVICTED = Ending(Kind.EVICTED, datetime(2026, 11, 21, 20, 30, tzinfo=UTC))
@@ -27,14 +26,14 @@ def up(after_restart: Callable[..., GPUSpawner]) -> GPUSpawner:
     return spawner
 
 
-def test_the_hub_stores_how_a_server_ended_that_was_up(up: GPUSpawner) -> None:
+def test_the_hub_stores_how_a_server_ended_that_was_up(up) -> None:
     assert up.gates.endings.polled(1, pod("EvictionByEvictionAPI")) == 1
     stop(up)
 
     assert kind(up) is Kind.EVICTED
 
 
-def test_a_pod_that_is_gone_before_anyone_looks_has_told_the_reflector(up: GPUSpawner) -> None:
+def test_a_pod_that_is_gone_before_anyone_looks_has_told_the_reflector(up) -> None:
     up.gates.endings.farewell(pod("PreemptionByScheduler"))
 
     up.gates.endings.polled(1, None)
@@ -43,7 +42,7 @@ def test_a_pod_that_is_gone_before_anyone_looks_has_told_the_reflector(up: GPUSp
     assert kind(up) is Kind.PREEMPTED
 
 
-def test_a_pod_that_ends_while_kubespawner_looks_has_told_why(up: GPUSpawner) -> None:
+def test_a_pod_that_ends_while_kubespawner_looks_has_told_why(up) -> None:
     up.gates.endings.farewell(pod("EvictionByEvictionAPI"))
 
     up.gates.endings.polled(1, pod())  # it still ran before KubeSpawner looked, and stopped it
@@ -52,7 +51,7 @@ def test_a_pod_that_ends_while_kubespawner_looks_has_told_why(up: GPUSpawner) ->
     assert kind(up) is Kind.EVICTED
 
 
-def test_a_pod_that_has_ended_meanwhile_and_stays_tells_why(up: GPUSpawner) -> None:
+def test_a_pod_that_has_ended_meanwhile_and_stays_tells_why(up) -> None:
     set_pod(up, pod("EvictionByEvictionAPI"))
 
     up.gates.endings.polled(1, pod())
@@ -62,7 +61,7 @@ def test_a_pod_that_has_ended_meanwhile_and_stays_tells_why(up: GPUSpawner) -> N
 
 
 def test_a_bug_of_ours_leaves_the_hub_with_kubespawner_s_own_status(
-    up: GPUSpawner, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    up, monkeypatch, caplog
 ) -> None:
     def fails(*_: object) -> None:
         raise KeyError("a bug")
@@ -76,14 +75,14 @@ def test_a_bug_of_ours_leaves_the_hub_with_kubespawner_s_own_status(
     assert "Can't note how a pod ended" in caplog.text
 
 
-def test_a_pod_that_is_gone_without_a_word_was_deleted(up: GPUSpawner) -> None:
+def test_a_pod_that_is_gone_without_a_word_was_deleted(up) -> None:
     up.gates.endings.polled(1, None)
     stop(up)
 
     assert kind(up) is Kind.DELETED
 
 
-def test_the_first_cause_stays_when_the_hub_asks_again(up: GPUSpawner) -> None:
+def test_the_first_cause_stays_when_the_hub_asks_again(up) -> None:
     up.gates.endings.polled(1, pod("PreemptionByScheduler"))
     up.gates.endings.polled(1, None)
     stop(up)
@@ -91,7 +90,7 @@ def test_the_first_cause_stays_when_the_hub_asks_again(up: GPUSpawner) -> None:
     assert kind(up) is Kind.PREEMPTED
 
 
-def test_the_farewell_of_an_older_pod_is_not_that_of_the_server(up: GPUSpawner) -> None:
+def test_the_farewell_of_an_older_pod_is_not_that_of_the_server(up) -> None:
     up.gates.endings.farewell(pod("PreemptionByScheduler"))
     up.gates.endings.answers()
 
@@ -101,7 +100,7 @@ def test_the_farewell_of_an_older_pod_is_not_that_of_the_server(up: GPUSpawner) 
     assert kind(up) is Kind.DELETED
 
 
-def test_a_server_that_the_hub_stops_has_no_ending(up: GPUSpawner) -> None:
+def test_a_server_that_the_hub_stops_has_no_ending(up) -> None:
     assert up.gates.endings.polled(None, pod()) is None
     stop(up)
     assert up.gates.endings.polled(1, None) == 1
@@ -110,7 +109,7 @@ def test_a_server_that_the_hub_stops_has_no_ending(up: GPUSpawner) -> None:
     assert "gpuspawner" not in up.get_state()
 
 
-def test_a_start_that_fails_is_no_ending(after_restart: Callable[..., GPUSpawner]) -> None:
+def test_a_start_that_fails_is_no_ending(after_restart) -> None:
     spawner = after_restart()
     spawner.gates.endings.send()
 
@@ -121,7 +120,7 @@ def test_a_start_that_fails_is_no_ending(after_restart: Callable[..., GPUSpawner
     assert "gpuspawner" not in spawner.get_state()
 
 
-def test_without_a_connection_nobody_knows_that_a_server_has_ended(up: GPUSpawner) -> None:
+def test_without_a_connection_nobody_knows_that_a_server_has_ended(up) -> None:
     up.api = None
 
     assert up.gates.endings.polled(1, None) == 1
@@ -131,9 +130,7 @@ def test_without_a_connection_nobody_knows_that_a_server_has_ended(up: GPUSpawne
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(5, None), (60, 1)])
-def test_a_pod_that_should_be_gone_is_no_server(
-    up: GPUSpawner, seconds: int, status: int | None
-) -> None:
+def test_a_pod_that_should_be_gone_is_no_server(up, seconds, status) -> None:
     ended = datetime.now(UTC) - timedelta(seconds=seconds)
     deleted = pod("EvictionByEvictionAPI", deletionTimestamp=ended.isoformat())
 
@@ -144,9 +141,7 @@ def test_a_pod_that_should_be_gone_is_no_server(
 
 
 @pytest.mark.parametrize(("node", "expected"), [("gpu-0", Kind.TAINTED), ("gone", Kind.NODE_LOST)])
-def test_a_node_that_is_lost_is_told_from_one_that_is_drained(
-    up: GPUSpawner, node: str, expected: Kind
-) -> None:
+def test_a_node_that_is_lost_is_told_from_one_that_is_drained(up, node, expected) -> None:
     drained = pod("DeletionByTaintManager")
     drained["spec"]["nodeName"] = node
 
@@ -156,9 +151,7 @@ def test_a_node_that_is_lost_is_told_from_one_that_is_drained(
     assert kind(up) is expected
 
 
-def test_an_ending_is_kept_over_a_restart_and_until_a_start_is_allowed(
-    after_restart: Callable[..., GPUSpawner], up: GPUSpawner
-) -> None:
+def test_an_ending_is_kept_over_a_restart_and_until_a_start_is_allowed(after_restart, up) -> None:
     up.gates.endings.polled(1, pod("EvictionByEvictionAPI"))
     stop(up)
     spawner = after_restart()
@@ -174,9 +167,7 @@ def test_an_ending_is_kept_over_a_restart_and_until_a_start_is_allowed(
 @pytest.mark.parametrize(
     "ours", [None, 3, [], {"ending": 3}, {"ending": {"kind": "?"}, "began": 3}, {"began": None}]
 )
-def test_a_state_that_nobody_can_read_tells_nothing(
-    after_restart: Callable[..., GPUSpawner], ours: object
-) -> None:
+def test_a_state_that_nobody_can_read_tells_nothing(after_restart, ours) -> None:
     spawner = after_restart(runs=True)
     spawner.load_state({"pod_name": "jupyter-alice", "gpuspawner": ours})
 
@@ -186,9 +177,7 @@ def test_a_state_that_nobody_can_read_tells_nothing(
     assert last_of(ours) is None
 
 
-def test_an_ending_is_stored_beside_what_kubespawner_stores(
-    after_restart: Callable[..., GPUSpawner],
-) -> None:
+def test_an_ending_is_stored_beside_what_kubespawner_stores(after_restart) -> None:
     spawner = after_restart()
     spawner.load_state({"gpuspawner": {"ending": written(EVICTED)}, "pod_name": "other"})
 
@@ -198,9 +187,7 @@ def test_an_ending_is_stored_beside_what_kubespawner_stores(
     assert state["pod_name"] == "other"
 
 
-def test_a_spawner_without_a_row_loads_and_sends_all_the_same(
-    hub_with: Callable[..., StillHub],
-) -> None:
+def test_a_spawner_without_a_row_loads_and_sends_all_the_same(hub_with) -> None:
     spawner = hub_with(NODE).spawner()
     assert spawner.orm_spawner is None
 
@@ -211,9 +198,7 @@ def test_a_spawner_without_a_row_loads_and_sends_all_the_same(
 
 
 @pytest.mark.parametrize("queue", [False, True])
-def test_a_stored_place_is_awaited_only_if_there_is_a_line(
-    after_restart: Callable[..., GPUSpawner], queue: bool
-) -> None:
+def test_a_stored_place_is_awaited_only_if_there_is_a_line(after_restart, queue) -> None:
     spawner = after_restart(runs=True)
     running = spawner.gates._runtime
     running.queue = QueueRules(is_on=queue)
@@ -224,7 +209,7 @@ def test_a_stored_place_is_awaited_only_if_there_is_a_line(
 
 
 @pytest.mark.parametrize("state", [None, {"pod_name": "p"}, {"gpuspawner": 3}])
-def test_a_state_without_a_place_stays_without_one(state: object) -> None:
+def test_a_state_without_a_place_stays_without_one(state) -> None:
     assert place_of(without_place(state)) is None
 
 

@@ -37,7 +37,7 @@ def fail(spawner: Any, running: Any, error: Exception) -> Any:
     return raised.value
 
 
-def test_a_refusal_leads_back_and_is_told_on_the_next_form(spawner: Any, running: Any) -> None:
+def test_a_refusal_leads_back_and_is_told_on_the_next_form(spawner, running) -> None:
     refusal = fail(
         spawner, running, Refusal(Message.of("The disk is full.", "Please."), reason="disk-full")
     )
@@ -52,9 +52,7 @@ def test_a_refusal_leads_back_and_is_told_on_the_next_form(spawner: Any, running
     assert failures.told_on_form(spawner, running) == ""
 
 
-async def test_a_form_that_shows_the_refusal_itself_does_not_say_it_twice(
-    spawner: Any, running: Any
-) -> None:
+async def test_a_form_that_shows_the_refusal_itself_does_not_say_it_twice(spawner, running) -> None:
     fail(spawner, running, Refusal(Message.of("The disk is full."), reason="disk-full"))
     drafts.keep({})
     assert failures.told_on_form(spawner, running)
@@ -62,7 +60,7 @@ async def test_a_form_that_shows_the_refusal_itself_does_not_say_it_twice(
     assert failures.told_on_form(spawner, running) == ""
 
 
-def test_the_end_of_a_wait_is_told_on_the_form_as_it_is(spawner: Any, running: Any) -> None:
+def test_the_end_of_a_wait_is_told_on_the_form_as_it_is(spawner, running) -> None:
     left = Refusal(Message.of("You have left the line."), reason="left-line")
     with pytest.raises(Refusal), failures.explaining(spawner, running, str):
         raise left
@@ -71,9 +69,7 @@ def test_the_end_of_a_wait_is_told_on_the_form_as_it_is(spawner: Any, running: A
 
 
 @pytest.mark.parametrize("error", [TimeoutError("pod x did not start"), ValueError("<b>")])
-def test_an_unforeseen_error_is_explained_without_its_words(
-    spawner: Any, running: Any, error: Exception
-) -> None:
+def test_an_unforeseen_error_is_explained_without_its_words(spawner, running, error) -> None:
     failed = fail(spawner, running, error)
     assert failed is error
     assert failed.jupyterhub_message == (
@@ -85,9 +81,7 @@ def test_an_unforeseen_error_is_explained_without_its_words(
 
 
 @pytest.mark.parametrize("error", [Said(), web.HTTPError(403, "Not today.")])
-def test_what_an_administrator_s_hook_says_stays(
-    spawner: Any, running: Any, error: Exception
-) -> None:
+def test_what_an_administrator_s_hook_says_stays(spawner, running, error) -> None:
     failed = fail(spawner, running, error)
     assert "jupyterhub_html_message" not in vars(failed)
     assert failures.told_on_form(spawner, running) == ""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import Reason, Refuse
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.spawn.refusal import Refusal
-from tests.unit.spawn.hubs import StillHub
 from tests.unit.spawn.waiters import FULL, Waiting
 
 FIELDS = {"accelerator": ["a100"], "gpus": ["1"]}
@@ -27,9 +24,7 @@ def try_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("try_again")
-async def test_a_form_lets_those_on_who_ask_to_wait_if_nobody_can_tell_in_time(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_a_form_lets_those_on_who_ask_to_wait_if_nobody_can_tell_in_time(hub_with) -> None:
     spawner = Waiting(hub_with(*FULL), None).spawner
 
     stored = await spawner.run_options_from_form({**FIELDS, "wait": ["1"]})
@@ -41,9 +36,7 @@ async def test_a_form_lets_those_on_who_ask_to_wait_if_nobody_can_tell_in_time(
 
 
 @pytest.mark.usefixtures("try_again")
-async def test_a_form_lets_nobody_on_whom_the_hub_has_no_line_for(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_a_form_lets_nobody_on_whom_the_hub_has_no_line_for(hub_with) -> None:
     """The next page could only say the same, and the form would be gone."""
     only_t4 = {"accelerators": ["t4"]}
     spawner = Waiting(hub_with(*FULL), None, queue=only_t4).spawner

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -36,13 +35,13 @@ def labelled(name: str, labels: dict[str, str]) -> tuple[str, Any]:
 TWO = {"accelerator": "a100", "gpus": 2}
 
 
-async def test_without_the_trait_nothing_is_checked(hub_with: Callable[..., StillHub]) -> None:
+async def test_without_the_trait_nothing_is_checked(hub_with) -> None:
     hub = hub_with(("Node", node("a", 2)))
 
     assert not checks(await sent(hub, TWO, accelerators={"a100": A100}))
 
 
-async def test_a_server_with_an_accelerator_is_checked(hub_with: Callable[..., StillHub]) -> None:
+async def test_a_server_with_an_accelerator_is_checked(hub_with) -> None:
     hub = hub_with(("Node", node("a", 2)))
 
     [check] = checks(await sent(hub, TWO, accelerators={"a100": A100}, check_gpus=True))
@@ -50,7 +49,7 @@ async def test_a_server_with_an_accelerator_is_checked(hub_with: Callable[..., S
     assert check["command"][-3:] == ["2", "2", ""]
 
 
-async def test_a_server_without_a_gpu_is_not_checked(hub_with: Callable[..., StillHub]) -> None:
+async def test_a_server_without_a_gpu_is_not_checked(hub_with) -> None:
     hub = hub_with(("Node", node("a", 2)))
 
     assert not checks(
@@ -58,7 +57,7 @@ async def test_a_server_without_a_gpu_is_not_checked(hub_with: Callable[..., Sti
     )
 
 
-async def test_a_profile_with_gpus_is_checked(hub_with: Callable[..., StillHub]) -> None:
+async def test_a_profile_with_gpus_is_checked(hub_with) -> None:
     hub = hub_with(("Node", node("a", 2)))
 
     pod = await sent(hub, {"profile": GPU["slug"]}, profile_list=[GPU], check_gpus=True)
@@ -74,9 +73,7 @@ async def test_a_profile_with_gpus_is_checked(hub_with: Callable[..., StillHub])
         ({"gpu": "a100", "nvidia.com/gpu.replicas": "4"}, "1"),
     ],
 )
-async def test_shares_of_one_gpu_are_one_gpu(
-    labels: dict[str, str], least: str, hub_with: Callable[..., StillHub]
-) -> None:
+async def test_shares_of_one_gpu_are_one_gpu(labels, least, hub_with) -> None:
     others = {"gpu": "t4", "nvidia.com/gpu.replicas": "4"}
     hub = hub_with(labelled("a", labels), labelled("b", others))
 
@@ -85,9 +82,7 @@ async def test_shares_of_one_gpu_are_one_gpu(
     assert check["command"][-2] == least
 
 
-async def test_if_the_hub_sees_no_node_one_gpu_is_enough(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_if_the_hub_sees_no_node_one_gpu_is_enough(hub_with) -> None:
     hub = hub_with()
 
     pod = await sent(hub, TWO, accelerators={"a100": A100}, check_gpus=True, preflight="off")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -19,15 +18,12 @@ from gpuspawner.spawn.admitting import Admitted, Admitting
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.source import Choice
 from tests.unit.preflight.worlds import node, pod, proposal, settle
-from tests.unit.spawn.hubs import StillHub
 from tests.unit.spawn.waiters import FULL, Waiting
 
 pytestmark = pytest.mark.each_python
 
 
-async def test_a_start_waits_and_goes_on_with_its_options_alone(
-    waiting: Callable[..., Any],
-) -> None:
+async def test_a_start_waits_and_goes_on_with_its_options_alone(waiting) -> None:
     alice = await waiting()
     assert alice.place.said.text == "You are next in line. You are waiting for 1 × A100."
 
@@ -39,7 +35,7 @@ async def test_a_start_waits_and_goes_on_with_its_options_alone(
     assert alice.spawner.gates.attempt is not None
 
 
-async def test_the_time_in_line_is_no_time_of_the_server(waiting: Callable[..., Any]) -> None:
+async def test_the_time_in_line_is_no_time_of_the_server(waiting) -> None:
     """The hub notes both times before the wait; the idle culler stops servers by them."""
     alice = await waiting()
     before = utcnow(with_tz=False)
@@ -54,7 +50,7 @@ async def test_the_time_in_line_is_no_time_of_the_server(waiting: Callable[..., 
     assert row.last_activity >= before
 
 
-async def test_who_doesnt_wish_to_wait_is_refused(hub_with: Callable[..., StillHub]) -> None:
+async def test_who_doesnt_wish_to_wait_is_refused(hub_with) -> None:
     alice = Waiting(hub_with(*FULL), None)
     await alice.begin()
 
@@ -65,7 +61,7 @@ async def test_who_doesnt_wish_to_wait_is_refused(hub_with: Callable[..., StillH
 
 
 async def test_who_wishes_to_wait_does_so_too_if_nobody_can_tell_in_time(
-    hub_with: Callable[..., StillHub], monkeypatch: pytest.MonkeyPatch
+    hub_with, monkeypatch
 ) -> None:
     """Many start together, say, and the API server is slow: who asks to wait isn't sent away."""
     admit = Admitting.admit
@@ -85,7 +81,7 @@ async def test_who_wishes_to_wait_does_so_too_if_nobody_can_tell_in_time(
 
 
 async def test_a_fault_of_ours_shows_who_wishes_to_wait_why_the_start_was_refused(
-    hub_with: Callable[..., StillHub], monkeypatch: pytest.MonkeyPatch
+    hub_with, monkeypatch
 ) -> None:
     async def too_busy(_self: Admitting, _choice: Choice) -> Admitted:
         raise Refusal(Message.of("Please try again."), reason=Reason.TRY_AGAIN.value)
@@ -102,9 +98,7 @@ async def test_a_fault_of_ours_shows_who_wishes_to_wait_why_the_start_was_refuse
     assert refused.value.slug == "try-again"
 
 
-async def test_who_leaves_is_refused_once_and_the_next_form_says_so(
-    waiting: Callable[..., Any],
-) -> None:
+async def test_who_leaves_is_refused_once_and_the_next_form_says_so(waiting) -> None:
     alice = await waiting()
 
     assert alice.place.leave()
@@ -115,9 +109,7 @@ async def test_who_leaves_is_refused_once_and_the_next_form_says_so(
     assert len(alice.hub.runtime(alice.spawner).preflight.line) == 0
 
 
-async def test_one_can_leave_even_if_nothing_can_be_found_instead(
-    waiting: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_one_can_leave_even_if_nothing_can_be_found_instead(waiting, monkeypatch) -> None:
     alice = await waiting()
 
     async def fail(*_: object) -> None:
@@ -130,7 +122,7 @@ async def test_one_can_leave_even_if_nothing_can_be_found_instead(
     await alice.refused()
 
 
-async def test_a_start_that_is_cancelled_leaves_no_place(waiting: Callable[..., Any]) -> None:
+async def test_a_start_that_is_cancelled_leaves_no_place(waiting) -> None:
     alice = await waiting()
     alice.start.cancel()
     await asyncio.wait({alice.start})
@@ -139,9 +131,7 @@ async def test_a_start_that_is_cancelled_leaves_no_place(waiting: Callable[..., 
     assert len(alice.hub.runtime(alice.spawner).preflight.line) == 0
 
 
-async def test_servers_that_ask_at_once_get_no_more_places_than_one_by_one(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_servers_that_ask_at_once_get_no_more_places_than_one_by_one(hub_with) -> None:
     hub = hub_with(*FULL)
     servers = [Waiting(hub, True) for _ in range(3)]
     for number, server in enumerate(servers):
@@ -158,7 +148,7 @@ async def test_servers_that_ask_at_once_get_no_more_places_than_one_by_one(
 
 @pytest.mark.parametrize("options", [{"accelerator": "h100"}, {"gpus": "x"}, {"wait": "soon"}])
 async def test_whose_stored_options_arent_on_offer_any_more_is_awaited_no_longer(
-    hub_with: Callable[..., StillHub], options: dict[str, object]
+    hub_with, options
 ) -> None:
     alice = Waiting(hub_with(*FULL), True)
     alice.spawner.user_options |= options
@@ -201,9 +191,7 @@ async def test_who_joins_again_has_the_kept_place_and_is_awaited_no_longer(
 
 
 @pytest.mark.parametrize("slug", ["unreachable", "uncounted"])
-async def test_a_place_is_kept_while_nobody_can_decide(
-    hub_with: Callable[..., StillHub], monkeypatch: pytest.MonkeyPatch, slug: str
-) -> None:
+async def test_a_place_is_kept_while_nobody_can_decide(hub_with, monkeypatch, slug) -> None:
     def fails(*_: object) -> bool:
         raise Refusal(Message.of("Later."), reason=slug)
 
@@ -228,9 +216,7 @@ def tolerating(made: Any) -> Any:
     return {**made, "spec": {**spec, "tolerations": [*spec.get("tolerations", ()), TOLERATION]}}
 
 
-async def test_a_pod_waits_in_line_as_admission_makes_it(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_a_pod_waits_in_line_as_admission_makes_it(hub_with) -> None:
     hub = hub_with(
         ("Node", node("a", 1, taints=[TAINT])),
         ("Pod", pod("x", 1, on="a", tolerations=[TOLERATION])),
@@ -255,9 +241,7 @@ def labelled(name: str, gpus: int) -> Any:
     return plain
 
 
-async def test_the_pod_that_is_sent_is_kept_off_a_node_that_somebody_ahead_holds(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_the_pod_that_is_sent_is_kept_off_a_node_that_somebody_ahead_holds(hub_with) -> None:
     hub = hub_with(
         *(("Node", labelled("large", 4)), ("Pod", pod("x", 3, on="large"))),
         *(("Node", labelled("small", 1)), ("Pod", pod("y", 1, on="small"))),
@@ -279,7 +263,7 @@ async def test_the_pod_that_is_sent_is_kept_off_a_node_that_somebody_ahead_holds
 
 
 async def test_who_has_a_place_keeps_it_if_a_node_goes_away_in_the_moment_of_the_call(
-    waiting: Callable[..., Any],
+    waiting,
 ) -> None:
     alice = await waiting()
     reservations = alice.hub.runtime(alice.spawner).preflight.reservations
@@ -298,9 +282,7 @@ async def test_who_has_a_place_keeps_it_if_a_node_goes_away_in_the_moment_of_the
     await asyncio.wait_for(alice.start, 5)
 
 
-async def test_no_alternative_is_offered_that_others_in_line_wait_for(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_no_alternative_is_offered_that_others_in_line_wait_for(hub_with) -> None:
     hub = hub_with(("Node", node("n", 2)), ("Pod", pod("x", 1, on="n")))
     alice = Waiting(hub, None)
     alice.spawner.user_options = {"accelerator": "a100", "gpus": 2}

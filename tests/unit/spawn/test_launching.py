@@ -113,7 +113,7 @@ async def test_a_pod_that_came_and_went_unseen_ends_the_start() -> None:
     [(pending(), judge), (NO_ROOM, judge_wait)],
     ids=["kube-scheduler says nothing", "a node comes instead of the room"],
 )
-async def test_a_pod_that_may_still_get_a_node_has_longer(pod: object, judge: Any) -> None:
+async def test_a_pod_that_may_still_get_a_node_has_longer(pod, judge) -> None:
     start = launching(pod, starting=60.0)
 
     with pytest.raises(TimeoutError):
@@ -139,9 +139,7 @@ async def test_a_pod_whose_autoscaler_says_that_a_node_comes_has_longer() -> Non
     ],
     ids=["kube-scheduler says no", "it says nothing for long", "no node comes"],
 )
-async def test_a_pod_that_gets_no_node_ends_the_start(
-    pod: object, judge: Any, starting: float, left: float
-) -> None:
+async def test_a_pod_that_gets_no_node_ends_the_start(pod, judge, starting, left) -> None:
     start = launching(pod, starting, left)
 
     with pytest.raises(Refusal, match="hasn't given your server a machine in time"):
@@ -153,7 +151,7 @@ async def test_a_pod_that_gets_no_node_ends_the_start(
     [("setup", True, True), ("setup", False, False), ("notebook", True, False)],
 )
 async def test_only_the_server_s_container_counts_once_all_have_been_ready(
-    container: str, *, was_ready: bool, goes_on: bool
+    container, was_ready, goes_on
 ) -> None:
     done = {"name": container, "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
     pod = {
@@ -169,9 +167,7 @@ async def test_only_the_server_s_container_counts_once_all_have_been_ready(
 
 
 @pytest.mark.parametrize(("was_ready", "goes_on"), [(True, True), (False, False)])
-async def test_the_time_to_answer_is_none_of_the_containers_start(
-    *, was_ready: bool, goes_on: bool
-) -> None:
+async def test_the_time_to_answer_is_none_of_the_containers_start(was_ready, goes_on) -> None:
     runs = {"name": "notebook", "state": {"running": {}}, "ready": was_ready}
     pod = {
         "metadata": {"uid": "u"},
@@ -189,9 +185,7 @@ TAINTED = (Taint("node.kubernetes.io/unreachable", "", "NoExecute"),)
 
 
 @pytest.mark.parametrize(("taints", "is_lost"), [((), False), (TAINTED, True)])
-async def test_a_node_that_is_back_is_not_lost(
-    taints: tuple[Taint, ...], *, is_lost: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_node_that_is_back_is_not_lost(taints, is_lost, monkeypatch) -> None:
     monkeypatch.setitem(limits._SECONDS, Kind.NODE_LOST, 0.01)
     pod = {"metadata": {"uid": "u"}, "spec": {"nodeName": "t4-0"}, "status": {"phase": "Pending"}}
     start = launching(pod, 60.0, nodes={"t4-0": SimpleNamespace(taints=taints)})

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 
 import pytest
 
 from gpuspawner.spawn import drafts, one_request
 from gpuspawner.spawn.one_request import AlreadyStartedError
 from gpuspawner.spawn.refusal import Refusal, reporting
-from tests.unit.spawn.hubs import StillHub
 
 pytestmark = pytest.mark.each_python
 
 
-async def test_only_one_of_several_concurrent_requests_starts_the_server(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_only_one_of_several_concurrent_requests_starts_the_server(hub_with) -> None:
     spawner = hub_with().spawner()
     end = asyncio.Event()
 
@@ -37,9 +33,7 @@ async def test_only_one_of_several_concurrent_requests_starts_the_server(
     await asyncio.create_task(request())
 
 
-async def test_a_request_is_too_late_for_a_server_that_is_starting(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_a_request_is_too_late_for_a_server_that_is_starting(hub_with) -> None:
     spawner = hub_with().spawner()
     one_request.check(spawner)
 
@@ -49,9 +43,7 @@ async def test_a_request_is_too_late_for_a_server_that_is_starting(
         one_request.check(spawner)
 
 
-async def test_a_request_that_is_too_late_is_not_reported_as_a_refusal(
-    hub_with: Callable[..., StillHub], caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_request_that_is_too_late_is_not_reported_as_a_refusal(hub_with, caplog) -> None:
     caplog.set_level(logging.INFO)
     draft = drafts.keep({})
 

@@ -6,13 +6,12 @@ import asyncio
 import inspect
 import json
 import logging
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from gpuspawner.cluster.health import Forbidden, Health, Stale
+from gpuspawner.cluster.health import Forbidden, Stale
 from gpuspawner.kube.servers import GRANT, SERVER, USER
 from gpuspawner.spawn.policing import RETRY_SECONDS
 from gpuspawner.spawn.refusal import Refusal
@@ -27,7 +26,6 @@ from tests.unit.spawn.courses import (
     refused,
     refused_query,
 )
-from tests.unit.spawn.hubs import StillHub
 from tests.unit.spawn.profiles.lists import CPU
 from tests.unit.spawn.profiles.lists import GPU as GPU_PROFILE
 
@@ -36,9 +34,7 @@ pytestmark = pytest.mark.each_python
 # What policies deny, at each gate
 
 
-async def test_without_policies_nothing_is_judged_or_counted(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_without_policies_nothing_is_judged_or_counted(hub_with) -> None:
     hub = hub_with(*NODES)
     spawner = hub.spawner(**OFFERS)  # whose user has neither roles nor a database
     await begin(spawner, gpus=8)
@@ -63,7 +59,7 @@ async def test_without_policies_nothing_is_judged_or_counted(
     ],
 )
 async def test_what_a_policy_never_allows_is_refused_with_403_at_each_gate(
-    policy: dict[str, Any], options: dict[str, str], told: str, course: Course
+    policy, options, told, course
 ) -> None:
     explained = {**policy, "explanation": "Ask the tutors."}
     spawner = course.spawner({"course": explained})
@@ -80,9 +76,7 @@ async def test_what_a_policy_never_allows_is_refused_with_403_at_each_gate(
     assert course.counted(spawner) == 0
 
 
-async def test_a_limit_that_others_will_leave_is_refused_with_409_at_each_gate(
-    course: Course,
-) -> None:
+async def test_a_limit_that_others_will_leave_is_refused_with_409_at_each_gate(course) -> None:
     spawner = course.spawner({"course": {"gpus_per_user": 4}})
     course.put(spawner, "alice", "train", 3)
 
@@ -99,9 +93,7 @@ async def test_a_limit_that_others_will_leave_is_refused_with_409_at_each_gate(
     await begin(spawner, gpus=1)
 
 
-async def test_a_share_counts_the_servers_of_all_members_without_naming_them(
-    course: Course,
-) -> None:
+async def test_a_share_counts_the_servers_of_all_members_without_naming_them(course) -> None:
     course.database.user("bob", "course")
     course.database.user("eve")
     spawner = course.spawner({"course": {"groups": ["course"], "gpus_per_group": 8}})
@@ -117,7 +109,7 @@ async def test_a_share_counts_the_servers_of_all_members_without_naming_them(
     await begin(spawner, gpus=1)
 
 
-async def test_a_new_server_replaces_the_pod_of_its_own_name(course: Course) -> None:
+async def test_a_new_server_replaces_the_pod_of_its_own_name(course) -> None:
     spawner = course.spawner({"course": {"gpus_per_user": 4}})
     name = spawner.pod_name
     pod = plain("alice", name=name, containers=[container(gpu=4)])
@@ -127,7 +119,7 @@ async def test_a_new_server_replaces_the_pod_of_its_own_name(course: Course) -> 
     await begin(spawner, gpus=4)
 
 
-async def test_a_policy_for_named_servers_is_none_for_the_default_one(course: Course) -> None:
+async def test_a_policy_for_named_servers_is_none_for_the_default_one(course) -> None:
     named = {"named": {"servers": ["?*"], "gpu_servers_per_user": 0}}
 
     await begin(course.spawner(named))
@@ -137,16 +129,14 @@ async def test_a_policy_for_named_servers_is_none_for_the_default_one(course: Co
 
 
 @pytest.mark.parametrize("preflight", ["warn", "off"])
-async def test_policies_hold_whatever_the_preflight_does(preflight: str, course: Course) -> None:
+async def test_policies_hold_whatever_the_preflight_does(preflight, course) -> None:
     spawner = course.spawner({"course": {"gpus_per_server": 1}}, preflight=preflight)
 
     assert (await refused(spawner, gpus=2)).status_code == 403
     assert (await refused_query(spawner, accelerator="t4", gpus="2")).status_code == 403
 
 
-async def test_a_start_counts_for_its_owner_whatever_else_is_written_on_the_pod(
-    course: Course,
-) -> None:
+async def test_a_start_counts_for_its_owner_whatever_else_is_written_on_the_pod(course) -> None:
     other = {USER: "bob", SERVER: "other"}
     spawner = course.spawner(
         {"course": {"gpus_per_user": 4}}, extra_labels=other, extra_annotations=other
@@ -157,9 +147,7 @@ async def test_a_start_counts_for_its_owner_whatever_else_is_written_on_the_pod(
     assert course.counted(spawner) == 4
 
 
-async def test_two_servers_that_start_at_once_do_not_both_get_the_last_gpu(
-    course: Course,
-) -> None:
+async def test_two_servers_that_start_at_once_do_not_both_get_the_last_gpu(course) -> None:
     """Judging and counting happen in one tick of the event loop, after all waiting."""
 
     async def policies(_: Any) -> dict[str, Any]:
@@ -180,7 +168,7 @@ async def test_two_servers_that_start_at_once_do_not_both_get_the_last_gpu(
 # Profiles
 
 
-async def test_a_profile_counts_what_its_pod_asks_for(course: Course) -> None:
+async def test_a_profile_counts_what_its_pod_asks_for(course) -> None:
     spawner = course.spawner(
         {"course": {"gpus_per_server": 1, "explanation": "One is enough."}},
         profile_list=[GPU_PROFILE, CPU],
@@ -198,7 +186,7 @@ async def test_a_profile_counts_what_its_pod_asks_for(course: Course) -> None:
     assert course.counted(spawner) == 1
 
 
-async def test_a_profile_that_is_withheld_is_refused_by_its_name(course: Course) -> None:
+async def test_a_profile_that_is_withheld_is_refused_by_its_name(course) -> None:
     spawner = course.spawner(
         {"course": {"profiles": ["cpu-only"]}}, profile_list=[CPU, GPU_PROFILE]
     )
@@ -219,7 +207,7 @@ LIMITS = [{"gpus_per_user": 4}, {"groups": ["course"], "gpus_per_group": 8}]
 @pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize("health", [Forbidden(("pods",), "secret"), Stale(60, "secret")])
 async def test_what_cannot_be_counted_is_refused_with_503_at_each_gate(
-    health: Health, limit: dict[str, Any], course: Course, caplog: pytest.LogCaptureFixture
+    health, limit, course, caplog
 ) -> None:
     caplog.set_level(logging.INFO)
     spawner = course.spawner({"course": limit})
@@ -234,7 +222,7 @@ async def test_what_cannot_be_counted_is_refused_with_503_at_each_gate(
     assert course.counted(spawner) == 0
 
 
-async def test_one_pod_that_nobody_can_read_makes_the_count_unknown(course: Course) -> None:
+async def test_one_pod_that_nobody_can_read_makes_the_count_unknown(course) -> None:
     spawner = course.spawner({"course": {"gpus_per_user": 4}})
     unread = server_pod(name="odd", containers=[container(gpu="x")])
     course.of(spawner).accounts.ledger.put(unread)
@@ -245,7 +233,7 @@ async def test_one_pod_that_nobody_can_read_makes_the_count_unknown(course: Cour
 
 
 async def test_a_server_that_takes_nothing_of_a_limit_starts_although_it_cannot_be_counted(
-    course: Course,
+    course,
 ) -> None:
     spawner = course.spawner({"course": {"gpus_per_user": 4}})
     course.health = Forbidden(("pods",), "no")
@@ -254,9 +242,7 @@ async def test_a_server_that_takes_nothing_of_a_limit_starts_although_it_cannot_
 
 
 @pytest.mark.parametrize("policy", [{"gpus_per_server": 2}, {"accelerators": ["t4"]}])
-async def test_what_needs_no_count_is_judged_without_one(
-    policy: dict[str, Any], course: Course
-) -> None:
+async def test_what_needs_no_count_is_judged_without_one(policy, course) -> None:
     spawner = course.spawner({"course": policy})
     course.health = Forbidden(("pods",), "no")
 
@@ -266,7 +252,7 @@ async def test_what_needs_no_count_is_judged_without_one(
 # Whom policies judge
 
 
-async def test_the_owner_is_judged_and_not_the_administrator_who_clicked(course: Course) -> None:
+async def test_the_owner_is_judged_and_not_the_administrator_who_clicked(course) -> None:
     spawner = course.spawner({"users": {"except": {"roles": ["admin"]}, "gpus_per_server": 1}})
     root = course.database.user("root", admin=True)
     body = json.dumps({"accelerator": "t4", "gpus": 2}).encode()
@@ -277,7 +263,7 @@ async def test_the_owner_is_judged_and_not_the_administrator_who_clicked(course:
 
 
 async def test_an_administrator_s_own_server_is_judged_by_the_role_of_administrators(
-    hub_with: Callable[..., StillHub],
+    hub_with,
 ) -> None:
     course = Course(hub_with(*NODES), admin=True)
     spawner = course.spawner({"users": {"except": {"roles": ["admin"]}, "gpus_per_server": 1}})
@@ -285,7 +271,7 @@ async def test_an_administrator_s_own_server_is_judged_by_the_role_of_administra
     await begin(spawner, gpus=2)
 
 
-async def test_groups_are_those_of_the_moment_of_each_gate(course: Course) -> None:
+async def test_groups_are_those_of_the_moment_of_each_gate(course) -> None:
     spawner = course.spawner({"staff": {"groups": ["staff"], "gpus_per_server": 1}})
     await spawner.options_from_query({"opt-accelerator": ["t4"], "opt-gpus": ["4"]})
 

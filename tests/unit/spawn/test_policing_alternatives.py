@@ -34,9 +34,7 @@ def course_of(hub_with: Callable[..., StillHub]) -> Course:
     ],
     ids=str,
 )
-async def test_no_alternative_is_one_that_a_policy_denies(
-    policy: dict[str, Any], proposed: list[str | None], hub_with: Callable[..., StillHub]
-) -> None:
+async def test_no_alternative_is_one_that_a_policy_denies(policy, proposed, hub_with) -> None:
     course = course_of(hub_with)
     spawner = course.spawner({"course": policy}, **TRAITS)
     running = server_pod(
@@ -50,19 +48,17 @@ async def test_no_alternative_is_one_that_a_policy_denies(
     assert [it and it.key for it in found] == proposed
 
 
-async def test_a_question_gets_the_same_alternatives_as_the_start(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_a_question_gets_the_same_alternatives_as_the_start(hub_with) -> None:
     course = course_of(hub_with)
     spawner = course.spawner({"course": {"gpus_per_user": {"l4": 0}}}, **TRAITS)
     accelerators = spawner.gates.sources.current
 
     found, _offers = await preview(accelerators, {"accelerator": "t4"}, "")
 
-    assert [it.grant.accelerator for it in found.alternatives] == [None]  # type: ignore[union-attr]
+    assert [it.grant.accelerator for it in found.alternatives] == [None]
 
 
-async def test_alternatives_have_no_more_gpus_than_are_left(course: Course) -> None:
+async def test_alternatives_have_no_more_gpus_than_are_left(course) -> None:
     async def proposed() -> list[str]:
         refusal = await refused(spawner, accelerator="v100", gpus=2)
         found = [it.grant for it in refusal.on_form.alternatives]

@@ -9,17 +9,12 @@ from typing import Any
 import pytest
 from tornado import web
 
-from tests.unit.spawn.courses import (
-    Course,
-    begin,
-    refused,
-    refused_query,
-)
+from tests.unit.spawn.courses import begin, refused, refused_query
 
 pytestmark = pytest.mark.each_python
 
 
-async def test_a_function_makes_the_policies_for_each_server(course: Course) -> None:
+async def test_a_function_makes_the_policies_for_each_server(course) -> None:
     asked: list[Any] = []
 
     def policies(spawner: Any) -> dict[str, Any]:
@@ -33,7 +28,7 @@ async def test_a_function_makes_the_policies_for_each_server(course: Course) -> 
 
 
 @pytest.mark.parametrize("waits", [False, True])
-async def test_a_function_may_be_asynchronous(waits: bool, course: Course) -> None:
+async def test_a_function_may_be_asynchronous(waits, course) -> None:
     async def policies(_: Any) -> dict[str, Any]:
         if waits:
             await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.001)
@@ -61,7 +56,7 @@ async def test_a_function_may_be_asynchronous(waits: bool, course: Course) -> No
     ],
 )
 async def test_nonsense_from_a_function_opens_nothing_and_is_a_misconfiguration(
-    returned: object, course: Course, caplog: pytest.LogCaptureFixture
+    returned, course, caplog
 ) -> None:
     caplog.set_level(logging.INFO)
     spawner = course.spawner(lambda _: returned)
@@ -73,9 +68,7 @@ async def test_nonsense_from_a_function_opens_nothing_and_is_a_misconfiguration(
     assert "GPUSpawner.policies" in caplog.text
 
 
-async def test_a_function_that_raises_opens_nothing(
-    course: Course, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_function_that_raises_opens_nothing(course, caplog) -> None:
     caplog.set_level(logging.INFO)
 
     def policies(_: Any) -> dict[str, Any]:
@@ -88,7 +81,7 @@ async def test_a_function_that_raises_opens_nothing(
     assert "The function GPUSpawner.policies failed" in caplog.text
 
 
-async def test_a_function_may_forbid_a_server_itself(course: Course) -> None:
+async def test_a_function_may_forbid_a_server_itself(course) -> None:
     def policies(_: Any) -> dict[str, Any]:
         raise web.HTTPError(403, "Your budget is used up.")
 
@@ -98,5 +91,5 @@ async def test_a_function_may_forbid_a_server_itself(course: Course) -> None:
     assert raised.value.status_code == 403
 
 
-async def test_a_function_may_return_no_policies(course: Course) -> None:
+async def test_a_function_may_return_no_policies(course) -> None:
     await begin(course.spawner(lambda _: {}), gpus=8)

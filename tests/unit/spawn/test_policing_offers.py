@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from gpuspawner.cluster.health import Stale
 from gpuspawner.spawn.preview import preview
 from tests.unit.policy.pods import GPU, container, plain, read, server_pod
-from tests.unit.spawn.courses import Course
 from tests.unit.spawn.hubs import rows_of
 
 
@@ -20,7 +19,7 @@ async def surveyed(spawner: Any) -> dict[str, tuple[str, int | None]]:
     return {key: (row.state.value, row.left) for key, row in zip(keys, rows, strict=True)}
 
 
-async def test_the_form_says_which_accelerators_a_limit_leaves(course: Course) -> None:
+async def test_the_form_says_which_accelerators_a_limit_leaves(course) -> None:
     """The cluster has them free; what keeps alice from them is her own limit."""
     spawner = course.spawner({"two": {"gpus_per_user": {GPU: 2}}})
     assert (await surveyed(spawner))["t4"] == ("free", None)
@@ -34,14 +33,14 @@ async def test_the_form_says_which_accelerators_a_limit_leaves(course: Course) -
     }
 
 
-async def test_what_is_left_is_not_guessed_while_nothing_can_be_counted(course: Course) -> None:
+async def test_what_is_left_is_not_guessed_while_nothing_can_be_counted(course) -> None:
     spawner = course.spawner({"two": {"gpus_per_user": 2}})
     course.put(spawner, "alice", "train", 2)
     course.health = Stale(60.0, "gone")
     assert (await surveyed(spawner))["t4"] == ("free", None)
 
 
-async def test_a_server_that_does_not_exist_yet_replaces_no_pod(course: Course) -> None:
+async def test_a_server_that_does_not_exist_yet_replaces_no_pod(course) -> None:
     spawner = course.spawner({"two": {"gpus_per_user": {GPU: 2}}})
     pod = plain("alice", name=spawner.pod_name, containers=[container(gpu=2)])
     pod["metadata"]["namespace"] = spawner.namespace
@@ -54,9 +53,7 @@ async def test_a_server_that_does_not_exist_yet_replaces_no_pod(course: Course) 
         assert left.remaining(t4).gpus == gpus
 
 
-async def test_a_server_that_does_not_exist_yet_has_what_policies_leave_to_its_name(
-    course: Course,
-) -> None:
+async def test_a_server_that_does_not_exist_yet_has_what_policies_leave_to_its_name(course) -> None:
     spawner = course.spawner({"default": {"servers": [""], "accelerators": []}})
     accelerators = spawner.gates.sources.accelerators
     rows = await rows_of(accelerators.of("train"))
@@ -69,9 +66,7 @@ async def test_a_server_that_does_not_exist_yet_has_what_policies_leave_to_its_n
     assert of_default.grant.accelerator is None
 
 
-async def test_the_default_server_counts_for_a_server_that_does_not_exist_yet(
-    course: Course,
-) -> None:
+async def test_the_default_server_counts_for_a_server_that_does_not_exist_yet(course) -> None:
     spawner = course.spawner({"two": {"gpus_per_user": 2}})
     pod = server_pod("alice", name=spawner.pod_name, containers=[container(gpu=2)])
     course.of(spawner).accounts.ledger.put(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,21 +11,12 @@ from jupyterhub.objects import Server
 from gpuspawner.spawn.refusal import Refusal
 from tests.unit.policy.pods import container, plain, read
 from tests.unit.preflight.worlds import node
-from tests.unit.spawn.courses import (
-    Course,
-    Train,
-    begin,
-    refused,
-    sends,
-)
-from tests.unit.spawn.hubs import StillHub
+from tests.unit.spawn.courses import Course, Train, begin, refused, sends
 
 pytestmark = pytest.mark.each_python
 
 
-async def test_a_start_that_the_preflight_refuses_leaves_no_pledge(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_a_start_that_the_preflight_refuses_leaves_no_pledge(hub_with) -> None:
     course = Course(hub_with(("Node", node("a", 1))))
     spawner = course.spawner({"course": {"gpus_per_user": 4}}, autoscaling="none")
 
@@ -36,7 +26,7 @@ async def test_a_start_that_the_preflight_refuses_leaves_no_pledge(
     assert course.counted(spawner) == 0
 
 
-async def test_a_start_whose_hook_fails_leaves_no_pledge(course: Course) -> None:
+async def test_a_start_whose_hook_fails_leaves_no_pledge(course) -> None:
     def hook(_: Any) -> None:
         raise ValueError("the file server is away")
 
@@ -50,7 +40,7 @@ async def test_a_start_whose_hook_fails_leaves_no_pledge(course: Course) -> None
     assert course.counted(spawner) == 0
 
 
-async def test_a_start_that_fails_before_its_pod_is_sent_leaves_no_pledge(course: Course) -> None:
+async def test_a_start_that_fails_before_its_pod_is_sent_leaves_no_pledge(course) -> None:
     spawner = course.spawner({"course": {"gpus_per_user": 4}})
     await begin(spawner, gpus=4)
 
@@ -86,7 +76,7 @@ async def cancel(spawner: Train, was_sent: asyncio.Event) -> None:
 
 
 async def test_a_start_that_is_cancelled_after_its_pod_was_sent_counts_until_it_is_shown(
-    course: Course,
+    course,
 ) -> None:
     spawner = course.spawner({"course": {"gpus_per_user": 4}})
     await begin(spawner, gpus=4)
@@ -104,7 +94,7 @@ async def test_a_start_that_is_cancelled_after_its_pod_was_sent_counts_until_it_
     assert course.counted(spawner) == 0
 
 
-async def test_a_cancelled_start_leaves_no_pod_no_pledge_and_no_server(course: Course) -> None:
+async def test_a_cancelled_start_leaves_no_pod_no_pledge_and_no_server(course) -> None:
     """The hub would call a server ready whose start was cancelled."""
     spawner = course.spawner({"course": {"gpus_per_user": 4}})
     await begin(spawner, gpus=4)
@@ -125,7 +115,7 @@ async def test_a_cancelled_start_leaves_no_pod_no_pledge_and_no_server(course: C
 
 
 async def test_a_cancelled_start_whose_pod_may_exist_keeps_its_server_for_the_hub_to_stop(
-    course: Course,
+    course,
 ) -> None:
     spawner = course.spawner({"course": {"gpus_per_user": 4}})
     await begin(spawner, gpus=4)
@@ -135,9 +125,7 @@ async def test_a_cancelled_start_whose_pod_may_exist_keeps_its_server_for_the_hu
     assert spawner.server is not None
 
 
-async def test_a_start_whose_pod_certainly_does_not_exist_leaves_no_pledge(
-    course: Course,
-) -> None:
+async def test_a_start_whose_pod_certainly_does_not_exist_leaves_no_pledge(course) -> None:
     spawner = course.spawner({"course": {"gpus_per_user": 4}})
     await begin(spawner, gpus=4)
 
@@ -156,7 +144,7 @@ async def test_a_start_whose_pod_certainly_does_not_exist_leaves_no_pledge(
     assert course.counted(spawner) == 0
 
 
-async def test_a_running_server_counts_by_its_pod_alone(course: Course) -> None:
+async def test_a_running_server_counts_by_its_pod_alone(course) -> None:
     spawner = course.spawner({"course": {"gpus_per_user": 4}})
     await begin(spawner, gpus=4)
     accounts = course.of(spawner).accounts
@@ -174,7 +162,7 @@ async def test_a_running_server_counts_by_its_pod_alone(course: Course) -> None:
     assert course.counted(spawner) == 0
 
 
-async def test_a_denied_start_ends_no_pledge_of_another_server(course: Course) -> None:
+async def test_a_denied_start_ends_no_pledge_of_another_server(course) -> None:
     policies = {"course": {"gpus_per_user": 4}}
     default, train = course.spawner(policies), course.spawner(policies, Train)
     await begin(default, gpus=4)

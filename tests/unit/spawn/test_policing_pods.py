@@ -12,18 +12,10 @@ from gpuspawner import pods
 from gpuspawner.kube.servers import GRANT
 from gpuspawner.spawn.refusal import Refusal
 from tests.unit.policy.pods import GPU
-from tests.unit.spawn.courses import (
-    T4,
-    Course,
-    begin,
-    refused,
-    sends,
-)
+from tests.unit.spawn.courses import T4, begin, refused, sends
 
 
-async def test_the_pod_says_by_which_policies_and_for_which_groups_it_was_granted(
-    course: Course,
-) -> None:
+async def test_the_pod_says_by_which_policies_and_for_which_groups_it_was_granted(course) -> None:
     policies = {
         "course": {"groups": ["course"], "gpus_per_group": 8, "lifetime": "4h"},
         "size": {"gpus_per_server": 4, "lifetime": "8h"},
@@ -43,9 +35,7 @@ async def test_the_pod_says_by_which_policies_and_for_which_groups_it_was_grante
     assert pod.metadata.annotations["hub.jupyter.org/username"] == "alice"
 
 
-async def test_a_shorter_deadline_of_the_administrator_is_the_lifetime_that_is_told(
-    course: Course,
-) -> None:
+async def test_a_shorter_deadline_of_the_administrator_is_the_lifetime_that_is_told(course) -> None:
     spawner = course.spawner(
         {"course": {"lifetime": "4h"}}, extra_pod_config={"activeDeadlineSeconds": 600}
     )
@@ -60,7 +50,7 @@ async def test_a_shorter_deadline_of_the_administrator_is_the_lifetime_that_is_t
     assert "ends 10 minutes after it starts" in spawner.gates.attempt.news()[0].text
 
 
-async def test_a_server_without_a_gpu_has_no_lifetime(course: Course) -> None:
+async def test_a_server_without_a_gpu_has_no_lifetime(course) -> None:
     spawner = course.spawner({"course": {"lifetime": "4h"}})
     await begin(spawner, accelerator=None)
 
@@ -69,7 +59,7 @@ async def test_a_server_without_a_gpu_has_no_lifetime(course: Course) -> None:
     assert "lifetime" not in json.loads(pod.metadata.annotations[GRANT])
 
 
-async def test_the_last_gate_judges_the_pod_that_is_really_sent(course: Course) -> None:
+async def test_the_last_gate_judges_the_pod_that_is_really_sent(course) -> None:
     """A hook of the administrator's, or a profile's, may have changed it."""
     spawner = course.spawner({"course": {"gpus_per_user": 4}})
     await begin(spawner, gpus=2)
@@ -85,7 +75,7 @@ async def test_the_last_gate_judges_the_pod_that_is_really_sent(course: Course) 
     assert course.counted(spawner) == 0
 
 
-async def test_what_is_counted_is_what_is_really_sent(course: Course) -> None:
+async def test_what_is_counted_is_what_is_really_sent(course) -> None:
     spawner = course.spawner({"course": {"gpus_per_user": 4}})
     await begin(spawner, gpus=2)
     counts: list[int] = []
@@ -98,7 +88,7 @@ async def test_what_is_counted_is_what_is_really_sent(course: Course) -> None:
 
 
 async def test_the_last_gate_sends_no_pod_of_which_nobody_can_tell_what_it_takes(
-    course: Course, caplog: pytest.LogCaptureFixture
+    course, caplog
 ) -> None:
     caplog.set_level(logging.INFO)
     spawner = course.spawner({"course": {"gpus_per_user": 4}})
@@ -113,9 +103,7 @@ async def test_the_last_gate_sends_no_pod_of_which_nobody_can_tell_what_it_takes
     assert course.counted(spawner) == 0
 
 
-async def test_a_pod_that_cannot_be_made_before_the_hook_is_judged_when_it_is_sent(
-    course: Course,
-) -> None:
+async def test_a_pod_that_cannot_be_made_before_the_hook_is_judged_when_it_is_sent(course) -> None:
     spawner = course.spawner({"course": {"gpus_per_user": 4}})
     made = spawner.stock.kubespawner.get_pod_manifest
     spawner.stock.kubespawner = _WithoutPods(spawner.stock.kubespawner)
@@ -130,7 +118,7 @@ async def test_a_pod_that_cannot_be_made_before_the_hook_is_judged_when_it_is_se
 
 
 async def test_a_server_whose_pod_cannot_be_made_before_the_hook_ends_after_its_lifetime(
-    course: Course,
+    course,
 ) -> None:
     spawner = course.spawner({"course": {"groups": ["course"], "lifetime": "4h"}})
     made = spawner.stock.kubespawner.get_pod_manifest
@@ -146,7 +134,7 @@ async def test_a_server_whose_pod_cannot_be_made_before_the_hook_ends_after_its_
 
 
 async def test_a_policy_that_leaves_no_accelerator_denies_a_gpu_that_every_server_has(
-    course: Course,
+    course,
 ) -> None:
     none = {"guests": {"accelerators": [], "explanation": "Guests get no GPU"}}
     spawner = course.spawner(none, extra_resource_limits={GPU: "1"}, accelerators={}, images={})
@@ -157,9 +145,7 @@ async def test_a_policy_that_leaves_no_accelerator_denies_a_gpu_that_every_serve
     assert "Guests get no GPU. GPU isn't offered to you." in refusal.text
 
 
-async def test_a_policy_that_leaves_no_accelerator_denies_a_gpu_that_a_hook_adds(
-    course: Course,
-) -> None:
+async def test_a_policy_that_leaves_no_accelerator_denies_a_gpu_that_a_hook_adds(course) -> None:
     spawner = course.spawner({"guests": {"accelerators": []}})
     await begin(spawner, accelerator=None)
     sent = sends(spawner, limits={GPU: "1"})
@@ -170,7 +156,7 @@ async def test_a_policy_that_leaves_no_accelerator_denies_a_gpu_that_a_hook_adds
     assert not sent
 
 
-async def test_a_gpu_that_a_hook_adds_has_a_lifetime(course: Course) -> None:
+async def test_a_gpu_that_a_hook_adds_has_a_lifetime(course) -> None:
     spawner = course.spawner({"course": {"lifetime": "4h"}})
     await begin(spawner, accelerator=None)
     sent = sends(spawner, limits={GPU: "1"})
@@ -193,7 +179,7 @@ class _WithoutPods:
         raise KeyError("pre_spawn_hook hasn't set it")
 
 
-async def test_a_start_that_skips_the_second_gate_is_judged_by_the_last(course: Course) -> None:
+async def test_a_start_that_skips_the_second_gate_is_judged_by_the_last(course) -> None:
     """Another program's spawner may call `start` alone."""
     spawner = course.spawner(
         {"course": {"gpus_per_user": 1}}, extra_resource_limits={GPU: "2"}, accelerators={}
@@ -206,9 +192,7 @@ async def test_a_start_that_skips_the_second_gate_is_judged_by_the_last(course: 
     assert not sent
 
 
-async def test_a_limit_of_one_accelerator_leaves_another_on_the_same_nodes_alone(
-    course: Course,
-) -> None:
+async def test_a_limit_of_one_accelerator_leaves_another_on_the_same_nodes_alone(course) -> None:
     """Two entries may differ in nothing that a pod selects; the choice tells which is meant."""
     both = {"small": T4, "large": {**T4, "display_name": "Large"}}
     spawner = course.spawner({"course": {"gpus_per_server": {"large": 0}}}, accelerators=both)

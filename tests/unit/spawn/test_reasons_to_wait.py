@@ -46,12 +46,12 @@ def test_who_has_used_up_a_limit_may_wait_for_it() -> None:
 
 
 @pytest.mark.parametrize("slug", ["busy", "away", "try-again"])
-def test_who_has_a_place_keeps_it_while_that_may_pass(slug: str) -> None:
+def test_who_has_a_place_keeps_it_while_that_may_pass(slug) -> None:
     assert lets_stay(refusal(slug))
 
 
 @pytest.mark.parametrize("slug", ["busy", "away", "impossible", "quota"])
-async def test_without_a_place_in_a_line_nobody_joins(slug: str) -> None:
+async def test_without_a_place_in_a_line_nobody_joins(slug) -> None:
     assert not await offers_line(refusal(slug), may)
     assert not lets_join(refusal(slug), nobody)
 
@@ -66,9 +66,7 @@ async def test_without_a_place_in_a_line_nobody_joins(slug: str) -> None:
     ],
     ids=["busy", "room that others may take", "impossible", "after preemption"],
 )
-def test_if_nobody_can_tell_in_time_only_those_wait_whom_the_line_keeps(
-    decision: Decision, may_wait: bool
-) -> None:
+def test_if_nobody_can_tell_in_time_only_those_wait_whom_the_line_keeps(decision, may_wait) -> None:
     """The line lets others go at once, and they would come back for ever."""
     assert lets_join(refusal("try-again"), lambda: decision) is may_wait
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.cluster.health import Forbidden, Health, Live, Reading, Stale, Unreachable
+from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
 from gpuspawner.queue.kept import KeptPlace, KeptPlaces, Server, Wish
 from gpuspawner.queue.rules import QueueRules
 from gpuspawner.spawn import resuming
@@ -84,7 +84,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
     return hub
 
 
-async def test_they_are_started_in_the_order_of_their_places_with_their_wishes(hub: Hub) -> None:
+async def test_they_are_started_in_the_order_of_their_places_with_their_wishes(hub) -> None:
     hub.stores("bob", 20.0, Wish.HERE)
     hub.stores("ann", 10.0)
 
@@ -94,7 +94,7 @@ async def test_they_are_started_in_the_order_of_their_places_with_their_wishes(h
     assert not hub.kept.are_awaited
 
 
-async def test_others_wait_for_them_even_if_the_hub_took_long_to_start(hub: Hub) -> None:
+async def test_others_wait_for_them_even_if_the_hub_took_long_to_start(hub) -> None:
     hub.kept._until = 0.0
     hub.stores("ann", 10.0)
 
@@ -104,9 +104,7 @@ async def test_others_wait_for_them_even_if_the_hub_took_long_to_start(hub: Hub)
 
 
 @pytest.mark.parametrize("seen", [Live(0.5), Forbidden(("nodes",), "no")])
-async def test_they_wait_until_the_hub_sees_the_cluster_or_never_will(
-    hub: Hub, seen: Health
-) -> None:
+async def test_they_wait_until_the_hub_sees_the_cluster_or_never_will(hub, seen) -> None:
     hub.view.now = Unreachable("the cluster is away")
     hub.stores("ann", 10.0)
     resumed = asyncio.create_task(resuming.resume_all(hub.runtime))
@@ -127,7 +125,7 @@ async def test_they_wait_until_the_hub_sees_the_cluster_or_never_will(
 
 
 @pytest.mark.parametrize("state", [None, {}, {"gpuspawner": {"place": {"since": "soon"}}}])
-async def test_a_server_without_a_place_is_not_started(hub: Hub, state: object) -> None:
+async def test_a_server_without_a_place_is_not_started(hub, state) -> None:
     hub.states["ann", ""] = state
 
     await resuming.resume_all(hub.runtime)
@@ -135,7 +133,7 @@ async def test_a_server_without_a_place_is_not_started(hub: Hub, state: object) 
     assert hub.asked == []
 
 
-async def test_a_server_that_has_started_already_is_not_started_again(hub: Hub) -> None:
+async def test_a_server_that_has_started_already_is_not_started_again(hub) -> None:
     hub.stores("ann", 10.0)
     hub.active.add(("ann", ""))
 
@@ -144,7 +142,7 @@ async def test_a_server_that_has_started_already_is_not_started_again(hub: Hub) 
     assert hub.asked == []
 
 
-async def test_without_a_line_nobody_is_started(hub: Hub) -> None:
+async def test_without_a_line_nobody_is_started(hub) -> None:
     hub.stores("ann", 10.0)
     hub.runtime.queue = QueueRules()
 
@@ -153,9 +151,7 @@ async def test_without_a_line_nobody_is_started(hub: Hub) -> None:
     assert hub.asked == []
 
 
-async def test_a_hub_that_can_t_be_asked_is_a_line_in_the_log(
-    hub: Hub, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_hub_that_can_t_be_asked_is_a_line_in_the_log(hub, monkeypatch, caplog) -> None:
     async def fails() -> bool:
         raise ValueError("no such client")
 
@@ -166,7 +162,7 @@ async def test_a_hub_that_can_t_be_asked_is_a_line_in_the_log(
     assert "no such client" in caplog.text
 
 
-async def test_a_start_that_the_hub_can_t_take_yet_is_tried_again(hub: Hub) -> None:
+async def test_a_start_that_the_hub_can_t_take_yet_is_tried_again(hub) -> None:
     hub.stores("ann", 10.0)
     hub.statuses["ann"] = [503, 429, 202]
 
@@ -178,7 +174,7 @@ async def test_a_start_that_the_hub_can_t_take_yet_is_tried_again(hub: Hub) -> N
 
 
 @pytest.mark.parametrize("answer", [400, 403, 404, 409, 500, 0])
-async def test_who_can_t_be_started_any_more_is_awaited_no_longer(hub: Hub, answer: int) -> None:
+async def test_who_can_t_be_started_any_more_is_awaited_no_longer(hub, answer) -> None:
     hub.stores("ann", 10.0)
     hub.stores("bob", 20.0)
     hub.statuses["ann"] = [answer]
@@ -191,7 +187,7 @@ async def test_who_can_t_be_started_any_more_is_awaited_no_longer(hub: Hub, answ
 
 @pytest.mark.parametrize("answers", [[403], [0], [429] * 1000])
 async def test_a_start_that_is_given_up_isnt_made_by_the_next_restart(
-    hub: Hub, answers: list[int], monkeypatch: pytest.MonkeyPatch
+    hub, answers, monkeypatch
 ) -> None:
     monkeypatch.setattr(resuming, "PATIENCE_SECONDS", 0.01)
     hub.stores("ann", 10.0)
@@ -205,7 +201,7 @@ async def test_a_start_that_is_given_up_isnt_made_by_the_next_restart(
 
 
 async def test_a_database_that_fails_keeps_nobody_else_from_coming_back(
-    hub: Hub, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    hub, monkeypatch, caplog
 ) -> None:
     def fails(*_: object) -> None:
         raise OSError("no disk")
@@ -221,9 +217,7 @@ async def test_a_database_that_fails_keeps_nobody_else_from_coming_back(
     assert "no disk" in caplog.text
 
 
-async def test_a_server_that_the_hub_still_checks_has_a_minute_afterwards(
-    hub: Hub, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_server_that_the_hub_still_checks_has_a_minute_afterwards(hub, monkeypatch) -> None:
     monkeypatch.setattr(resuming, "PATIENCE_SECONDS", 0.01)
     hub.kept.keep(("ann", ""), KeptPlace(10.0, Wish.ANYWAY))
     hub.active.add(("ann", ""))
@@ -241,7 +235,7 @@ async def test_a_server_that_the_hub_still_checks_has_a_minute_afterwards(
     assert hub.kept.find(("ann", "")) is None
 
 
-async def test_an_owner_who_was_faster_keeps_the_place(hub: Hub) -> None:
+async def test_an_owner_who_was_faster_keeps_the_place(hub) -> None:
     hub.stores("ann", 10.0)
     hub.kept.keep(("ann", ""), KeptPlace(10.0, Wish.ANYWAY))
     hub.active.add(("ann", ""))
@@ -256,9 +250,7 @@ async def test_an_owner_who_was_faster_keeps_the_place(hub: Hub) -> None:
     assert hub.has_stored("ann")
 
 
-async def test_nobody_waits_for_long_for_one_who_doesn_t_come_back(
-    hub: Hub, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_nobody_waits_for_long_for_one_who_doesn_t_come_back(hub, monkeypatch) -> None:
     monkeypatch.setattr(resuming, "_NEXT_SECONDS", 0.0)
     hub.stores("ann", 10.0)
     hub.stores("bob", 20.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.objects import strict_convert
 from gpuspawner.spawn.refusal import Refusal
 from tests.unit.preflight.worlds import node
-from tests.unit.spawn.hubs import A100, StillHub
+from tests.unit.spawn.hubs import A100
 
 pytestmark = pytest.mark.each_python
 
@@ -23,7 +22,7 @@ TAKEN = (
 
 
 async def test_an_event_that_comes_before_the_hub_knows_that_the_pod_exists_is_heard(
-    hub_with: Callable[..., StillHub],
+    hub_with,
 ) -> None:
     hub = hub_with(("Node", node("a", 1)))
     spawner: Any = hub.spawner(accelerators={"a100": A100})
@@ -50,9 +49,7 @@ async def test_an_event_that_comes_before_the_hub_knows_that_the_pod_exists_is_h
         await asyncio.wait_for(following, 5)
 
 
-async def test_a_start_goes_on_if_following_it_fails_by_itself(
-    hub_with: Callable[..., StillHub], caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_start_goes_on_if_following_it_fails_by_itself(hub_with, caplog) -> None:
     hub = hub_with(("Node", node("a", 1)))
     spawner: Any = hub.spawner(accelerators={"a100": A100})
     spawner.user_options = {"accelerator": "a100"}

@@ -11,7 +11,7 @@ from gpuspawner import GPUSpawner
 from gpuspawner.cluster.health import Stale
 from gpuspawner.spawn.accelerators import Accelerators
 from tests.unit.preflight.worlds import node, pod
-from tests.unit.spawn.courses import NODES, OFFERS, Course
+from tests.unit.spawn.courses import NODES, OFFERS
 from tests.unit.spawn.hubs import A100, StillHub, rows_of
 
 pytestmark = pytest.mark.each_python
@@ -66,9 +66,7 @@ async def form(hub: StillHub, name: str, **traits: Any) -> str:
     ],
     ids=str,
 )
-async def test_a_user_whose_pods_are_alike_costs_no_pod(
-    hub_with: HubWith, made: list[str], traits: dict[str, Any]
-) -> None:
+async def test_a_user_whose_pods_are_alike_costs_no_pod(hub_with, made, traits) -> None:
     hub = hub_with(TWO_GPUS)
 
     first = await form(hub, "ann", **traits)
@@ -87,9 +85,7 @@ async def test_a_user_whose_pods_are_alike_costs_no_pod(
     ],
     ids=str,
 )
-async def test_users_whose_pods_differ_share_no_state(
-    hub_with: HubWith, traits: dict[str, Any]
-) -> None:
+async def test_users_whose_pods_differ_share_no_state(hub_with, traits) -> None:
     of_ann = {"metadata": {"name": "a", "labels": {"gpu": "a100", "owner": "ann"}}}
     hub = hub_with(("Node", {**node("a", 2), **of_ann}))
     named = traits if "extra_pod_config" in traits else {}
@@ -98,7 +94,7 @@ async def test_users_whose_pods_differ_share_no_state(
     assert "2 of 2 free" not in await form(hub, "bob", **traits)
 
 
-async def test_users_share_nothing_if_pods_select_each_other_by_labels(hub_with: HubWith) -> None:
+async def test_users_share_nothing_if_pods_select_each_other_by_labels(hub_with) -> None:
     hub = hub_with(TWO_GPUS, REPELLING)
     traits: dict[str, Any] = {"extra_labels": {"owner": "{username}"}}
 
@@ -106,7 +102,7 @@ async def test_users_share_nothing_if_pods_select_each_other_by_labels(hub_with:
     assert 'data-state="free"' not in await form(hub, "bob", **traits)
 
 
-async def test_a_page_shows_what_has_changed_in_the_cluster(hub_with: HubWith) -> None:
+async def test_a_page_shows_what_has_changed_in_the_cluster(hub_with) -> None:
     hub = hub_with(TWO_GPUS)
     await form(hub, "ann")
 
@@ -115,7 +111,7 @@ async def test_a_page_shows_what_has_changed_in_the_cluster(hub_with: HubWith) -
     assert "1 of 2 free" in await form(hub, "bob")
 
 
-async def test_a_page_shows_that_the_view_is_no_longer_live(hub_with: HubWith) -> None:
+async def test_a_page_shows_that_the_view_is_no_longer_live(hub_with) -> None:
     hub = hub_with(TWO_GPUS)
     await form(hub, "ann")
 
@@ -124,7 +120,7 @@ async def test_a_page_shows_that_the_view_is_no_longer_live(hub_with: HubWith) -
     assert 'data-state="free"' not in await form(hub, "bob")
 
 
-async def test_what_policies_withhold_is_missing_at_once(course: Course) -> None:
+async def test_what_policies_withhold_is_missing_at_once(course) -> None:
     current: dict[str, Any] = {}
     spawner = course.spawner(lambda _: current, **OFFERS)
     accelerators = spawner.gates.sources.accelerators
@@ -137,9 +133,7 @@ async def test_what_policies_withhold_is_missing_at_once(course: Course) -> None
     assert [it.accelerator.key for it in rows if it.accelerator] == ["t4"]
 
 
-async def test_a_pod_that_cannot_be_made_yet_is_nobody_else_s(
-    hub_with: HubWith, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_pod_that_cannot_be_made_yet_is_nobody_else_s(hub_with, monkeypatch) -> None:
     hub = hub_with(*NODES)
     make = Accelerators.stock_pod
 

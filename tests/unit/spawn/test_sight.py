@@ -72,13 +72,11 @@ def window(clock: Clock) -> Window:
     return Window(clock)
 
 
-def test_without_a_pod_there_is_nothing_to_see(window: Window) -> None:
+def test_without_a_pod_there_is_nothing_to_see(window) -> None:
     assert window.look() is None
 
 
-def test_a_pod_that_has_changed_is_looked_at_and_another_one_s_change_is_not(
-    window: Window,
-) -> None:
+def test_a_pod_that_has_changed_is_looked_at_and_another_one_s_change_is_not(window) -> None:
     window.pod = pod()
     assert window.step() is Step.SCHEDULING
     assert window.look() is None
@@ -87,7 +85,7 @@ def test_a_pod_that_has_changed_is_looked_at_and_another_one_s_change_is_not(
     assert window.step() is Step.NODE_FOUND
 
 
-def test_an_unchanged_pod_is_looked_at_every_second(window: Window) -> None:
+def test_an_unchanged_pod_is_looked_at_every_second(window) -> None:
     window.pod = pod()
     window.look()
     window.clock.now += 0.9
@@ -96,7 +94,7 @@ def test_an_unchanged_pod_is_looked_at_every_second(window: Window) -> None:
     assert window.look() is not None
 
 
-def test_events_are_seen_once_and_what_they_showed_stays(window: Window) -> None:
+def test_events_are_seen_once_and_what_they_showed_stays(window) -> None:
     window.pod = pod(node="t4-0")
     window.heard.put(event("1", "Pulling", 'Pulling image "lab:1"'))
     seen = window.look()
@@ -110,9 +108,7 @@ def test_events_are_seen_once_and_what_they_showed_stays(window: Window) -> None
     assert again.stages[-1].step is Step.PULLING
 
 
-def test_an_older_pod_of_the_name_that_is_still_ending_is_not_this_start_s(
-    window: Window,
-) -> None:
+def test_an_older_pod_of_the_name_that_is_still_ending_is_not_this_start_s(window) -> None:
     window.pod = pod("older", deletionTimestamp="2026-11-23T12:00:00Z")
     assert window.look() is None
 
@@ -122,16 +118,14 @@ def test_an_older_pod_of_the_name_that_is_still_ending_is_not_this_start_s(
     assert seen.troubles == ()
 
 
-def test_a_pod_that_kubespawner_sends_again_starts_anew(window: Window) -> None:
+def test_a_pod_that_kubespawner_sends_again_starts_anew(window) -> None:
     window.pod = pod("first", node="t4-0")
     assert window.step() is Step.NODE_FOUND
     window.pod = pod("second")
     assert window.step() is Step.SCHEDULING
 
 
-def test_a_pod_that_is_deleted_is_told_at_once_and_a_missing_one_after_some_seconds(
-    window: Window,
-) -> None:
+def test_a_pod_that_is_deleted_is_told_at_once_and_a_missing_one_after_some_seconds(window) -> None:
     window.pod = pod()
     window.look()
     window.pod = None
@@ -150,7 +144,7 @@ def test_a_pod_that_is_deleted_is_told_at_once_and_a_missing_one_after_some_seco
     assert seen.troubles[0].kind is Kind.DELETED
 
 
-def test_a_pod_is_not_missing_while_kubespawner_reads_all_pods_anew(window: Window) -> None:
+def test_a_pod_is_not_missing_while_kubespawner_reads_all_pods_anew(window) -> None:
     window.pod = pod()
     window.look()
     window.pod, window.knows_pods = None, False
@@ -160,7 +154,7 @@ def test_a_pod_is_not_missing_while_kubespawner_reads_all_pods_anew(window: Wind
     assert seen.troubles == ()
 
 
-def test_a_pod_that_came_and_went_between_two_looks_is_told(window: Window) -> None:
+def test_a_pod_that_came_and_went_between_two_looks_is_told(window) -> None:
     assert window.look() is None
     window.is_lost = True
     seen = window.look()
@@ -174,7 +168,7 @@ def test_a_pod_that_came_and_went_between_two_looks_is_told(window: Window) -> N
 
 
 @pytest.mark.parametrize("raw", [{}, [], "x", {"metadata": 1}, {"spec": {"containers": "x"}}])
-def test_what_cannot_be_read_changes_nothing(window: Window, raw: Any) -> None:
+def test_what_cannot_be_read_changes_nothing(window, raw) -> None:
     window.pod = pod(node="t4-0")
     assert window.step() is Step.NODE_FOUND
     window.pod = raw

@@ -81,7 +81,7 @@ def server(hub_with: Callable[..., StillHub]) -> Iterator[Server]:
 
 @pytest.mark.parametrize("refused", [EVIL, TOO_MUCH, NOTHING_SAID, ["image"], {}])
 @pytest.mark.parametrize("stored", [None, {}, {"image": "new"}, ["of JupyterHub 5"]])
-def test_refusals_keep_the_stored_options(server: Server, stored: object, refused: object) -> None:
+def test_refusals_keep_the_stored_options(server, stored, refused) -> None:
     server.patch({"image": "old"})
     server.patch(stored)
 
@@ -92,7 +92,7 @@ def test_refusals_keep_the_stored_options(server: Server, stored: object, refuse
         assert server.spawner.user_options == (stored or {}) or refused is NOTHING_SAID
 
 
-def test_a_refusal_keeps_the_options_granted_to_the_last_start(server: Server) -> None:
+def test_a_refusal_keeps_the_options_granted_to_the_last_start(server) -> None:
     server.refuse(EVIL)
     server.grant({"image": "asked"})
     server.refuse(EVIL)
@@ -101,7 +101,7 @@ def test_a_refusal_keeps_the_options_granted_to_the_last_start(server: Server) -
     assert server.stored == {"image": "granted"}
 
 
-def test_a_refusal_keeps_the_options_stored_since_the_last_start(server: Server) -> None:
+def test_a_refusal_keeps_the_options_stored_since_the_last_start(server) -> None:
     server.grant({"image": "asked"})
     server.patch({"image": "new"})
     server.refuse(TOO_MUCH)
@@ -110,16 +110,14 @@ def test_a_refusal_keeps_the_options_stored_since_the_last_start(server: Server)
     assert server.stored == {"image": "new"}
 
 
-def test_refused_options_do_not_replace_options_too_large_to_store(server: Server) -> None:
+def test_refused_options_do_not_replace_options_too_large_to_store(server) -> None:
     server.store_as_another_version(TOO_MUCH)
     server.refuse(EVIL)
 
     assert server.stored == {}
 
 
-def test_options_too_large_to_store_are_logged_in_one_line(
-    server: Server, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_options_too_large_to_store_are_logged_in_one_line(server, caplog) -> None:
     server.orm_spawner.user = orm.User(name="alice")
     server.orm_spawner.name = "lab\nFake line"
     server.patch(TOO_MUCH)
@@ -131,7 +129,7 @@ def test_options_too_large_to_store_are_logged_in_one_line(
     )
 
 
-def test_options_that_are_stored_already_cost_no_commit(server: Server) -> None:
+def test_options_that_are_stored_already_cost_no_commit(server) -> None:
     commits: list[object] = []
     event.listen(server.session, "after_commit", commits.append)
     server.patch({"image": "granted"})

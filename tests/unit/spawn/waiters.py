@@ -21,11 +21,7 @@ class Waiting:
     """Alice, who asks for an A100 while the only one is in use."""
 
     def __init__(
-        self,
-        hub: StillHub,
-        wish: object,
-        of: type[GPUSpawner] = GPUSpawner,
-        queue: object = True,
+        self, hub: StillHub, wish: object, of: type[GPUSpawner] = GPUSpawner, queue: object = True
     ) -> None:
         self.hub = hub
         self.spawner: Any = hub.spawner(of, accelerators={"a100": A100, "t4": T4}, queue=queue)

@@ -39,7 +39,7 @@ VALUES = JSON | st.sampled_from(["gpu", "cpu-only", "one", "two", "base", "quay.
         ({"profile": "gpu", "unknown-to-kubespawner": ["left", "alone"]}, "gpu"),
     ],
 )
-def test_options_that_kubespawner_can_load_stay_unchanged(options: Any, slug: str) -> None:
+def test_options_that_kubespawner_can_load_stay_unchanged(options, slug) -> None:
     chosen = choose(options, PROFILES)
 
     assert isinstance(chosen, Chosen)
@@ -76,9 +76,7 @@ def test_options_that_kubespawner_can_load_stay_unchanged(options: Any, slug: st
         ("gpu", "", "Send an object with profile, not 'gpu'."),
     ],
 )
-def test_options_that_kubespawner_cannot_load_are_field_errors(
-    options: Any, field: str, text: str
-) -> None:
+def test_options_that_kubespawner_cannot_load_are_field_errors(options, field, text) -> None:
     (error,) = _errors(options)
 
     assert error.field == field
@@ -91,8 +89,7 @@ def test_an_option_without_choices_needs_a_written_in_value() -> None:
     (error,) = _errors({"profile": "free"}, nothing_listed)
 
     assert error == FieldError(
-        "image",
-        "Nothing is chosen. Enter another value in image--unlisted-choice.",
+        "image", "Nothing is chosen. Enter another value in image--unlisted-choice."
     )
 
 
@@ -108,7 +105,7 @@ def test_a_broken_regex_raises() -> None:
 
 
 @pytest.mark.parametrize("written", ["a" * 60 + "!", "a" * 100_000], ids=["evil", "long"])
-def test_a_value_that_takes_too_long_to_match_is_a_field_error(written: str) -> None:
+def test_a_value_that_takes_too_long_to_match_is_a_field_error(written) -> None:
     evil = _with_option({"unlisted_choice": {"enabled": True, "validation_regex": "^(a|aa)+$"}})
 
     (error,) = _errors({"profile": "free", "image--unlisted-choice": written}, evil)
@@ -117,9 +114,7 @@ def test_a_value_that_takes_too_long_to_match_is_a_field_error(written: str) -> 
     assert "takes too long to check. Enter something shorter or simpler." in error.text
 
 
-def test_all_written_in_values_together_get_the_time_of_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_all_written_in_values_together_get_the_time_of_one(monkeypatch) -> None:
     write_in = {"unlisted_choice": {"enabled": True, "validation_regex": "^(a|aa)+$"}}
     names = [f"option-{number}" for number in range(5)]
     listed = {"slug": "free", "display_name": "Free", "default": True}
@@ -158,9 +153,7 @@ def test_another_choice_of_an_option_replaces_the_written_in_value() -> None:
         ({"gpus": "two", "gpus--unlisted-choice": "3"}, []),
     ],
 )
-def test_an_option_has_its_default_unless_something_is_chosen_or_written_in(
-    options: dict[str, str], names: list[str]
-) -> None:
+def test_an_option_has_its_default_unless_something_is_chosen_or_written_in(options, names) -> None:
     gpus = GPU_PROFILE.options[0]
     chosen = Chosen(GPU_PROFILE, {"profile": "gpu", **options})
 
@@ -168,7 +161,7 @@ def test_an_option_has_its_default_unless_something_is_chosen_or_written_in(
 
 
 @given(st.dictionaries(KEYS, VALUES) | JSON)
-def test_any_options_are_a_choice_or_errors_and_kept_options_are_a_choice(raw: Any) -> None:
+def test_any_options_are_a_choice_or_errors_and_kept_options_are_a_choice(raw) -> None:
     read = choose(raw, PROFILES)
 
     assert isinstance(read, Chosen) or (read and all(it.text for it in read))

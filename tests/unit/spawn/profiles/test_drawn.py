@@ -9,7 +9,7 @@ from kubespawner import KubeSpawner
 
 from gpuspawner import GPUSpawner
 from gpuspawner.kube.objects import convert
-from tests.unit.spawn.profiles.clusters import ONE_TAKEN, TWO_GPUS, HubWith, profiles_of
+from tests.unit.spawn.profiles.clusters import ONE_TAKEN, TWO_GPUS, profiles_of
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
 
@@ -27,9 +27,7 @@ def drawings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return forms
 
 
-async def test_pages_that_show_the_same_are_drawn_once(
-    hub_with: HubWith, drawings: list[str]
-) -> None:
+async def test_pages_that_show_the_same_are_drawn_once(hub_with, drawings) -> None:
     hub = hub_with(TWO_GPUS)
 
     pages = [await profiles_of(hub.spawner(profile_list=[CPU, GPU])).form() for _ in range(2)]
@@ -38,7 +36,7 @@ async def test_pages_that_show_the_same_are_drawn_once(
     assert len(drawings) == 1
 
 
-async def test_a_page_shows_a_new_state_at_once(hub_with: HubWith, drawings: list[str]) -> None:
+async def test_a_page_shows_a_new_state_at_once(hub_with, drawings) -> None:
     hub = hub_with(TWO_GPUS)
     before = await profiles_of(hub.spawner(profile_list=[CPU, GPU])).form()
 
@@ -52,14 +50,11 @@ async def test_a_page_shows_a_new_state_at_once(hub_with: HubWith, drawings: lis
 
 @pytest.mark.parametrize(
     "difference",
-    [
-        {"profile_form_template": "{{ profile_list | length }}"},
-        {"profile_list": [GPU]},
-    ],
+    [{"profile_form_template": "{{ profile_list | length }}"}, {"profile_list": [GPU]}],
     ids=lambda it: next(iter(it)),
 )
 async def test_pages_that_show_something_else_are_drawn_anew(
-    difference: dict[str, Any], hub_with: HubWith, drawings: list[str]
+    difference, hub_with, drawings
 ) -> None:
     hub = hub_with(TWO_GPUS)
     await profiles_of(hub.spawner(profile_list=[CPU, GPU])).form()
@@ -69,9 +64,7 @@ async def test_pages_that_show_something_else_are_drawn_anew(
     assert len(drawings) == 2
 
 
-async def test_pages_of_users_with_other_last_choices_are_drawn_anew(
-    hub_with: HubWith, drawings: list[str]
-) -> None:
+async def test_pages_of_users_with_other_last_choices_are_drawn_anew(hub_with, drawings) -> None:
     hub = hub_with(TWO_GPUS)
     for options in ({}, {"profile": "gpu", "gpus": "two"}):
         spawner = hub.spawner(profile_list=[CPU, GPU])
@@ -81,9 +74,7 @@ async def test_pages_of_users_with_other_last_choices_are_drawn_anew(
     assert len(drawings) == 2
 
 
-async def test_a_class_that_draws_for_itself_draws_each_page(
-    hub_with: HubWith, drawings: list[str]
-) -> None:
+async def test_a_class_that_draws_for_itself_draws_each_page(hub_with, drawings) -> None:
     class Greeting(GPUSpawner):
         def _get_initialized_profile_list(self, profile_list: Any) -> Any:
             return super()._get_initialized_profile_list(profile_list)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from gpuspawner.cluster.health import Stale
 from tests.unit.preflight.worlds import having, node, pod
-from tests.unit.spawn.profiles.clusters import (
-    TWO_GPUS,
-    HubWith,
-    profiles_of,
-)
+from tests.unit.spawn.profiles.clusters import TWO_GPUS, profiles_of
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
 WITH_TORCH = ("Node", having(TWO_GPUS[1], "docker.io/library/torch:1"))
 
 
-async def test_an_image_that_every_node_with_room_has_needs_no_download(hub_with: HubWith) -> None:
+async def test_an_image_that_every_node_with_room_has_needs_no_download(hub_with) -> None:
     source = profiles_of(hub_with(WITH_TORCH).spawner(profile_list=[CPU, GPU]))
 
     form = await source.form()
@@ -25,9 +21,7 @@ async def test_an_image_that_every_node_with_room_has_needs_no_download(hub_with
     assert [it["label"] for it in gpu["images"]] == ["Base", "Torch (no download needed)"]
 
 
-async def test_an_open_form_takes_back_what_is_no_longer_known_of_an_image(
-    hub_with: HubWith,
-) -> None:
+async def test_an_open_form_takes_back_what_is_no_longer_known_of_an_image(hub_with) -> None:
     hub = hub_with(WITH_TORCH)
     source = profiles_of(hub.spawner(profile_list=[CPU, GPU]))
 
@@ -45,7 +39,7 @@ async def test_an_open_form_takes_back_what_is_no_longer_known_of_an_image(
 
 
 async def test_the_default_choices_of_the_default_profile_may_need_no_download_either(
-    hub_with: HubWith,
+    hub_with,
 ) -> None:
     with_base = ("Node", having(TWO_GPUS[1], "base:1"))
     form = await profiles_of(hub_with(with_base).spawner(profile_list=[GPU])).form()
@@ -54,21 +48,21 @@ async def test_the_default_choices_of_the_default_profile_may_need_no_download_e
     assert ">Torch<" in form
 
 
-async def test_a_profile_s_node_without_the_image_has_to_download_it(hub_with: HubWith) -> None:
+async def test_a_profile_s_node_without_the_image_has_to_download_it(hub_with) -> None:
     other = ("Node", node("b", 1))
     spawner = hub_with(WITH_TORCH, other).spawner(profile_list=[CPU, GPU])
 
     assert ">Torch<" in await profiles_of(spawner).form()
 
 
-async def test_a_profile_without_room_says_nothing_of_images(hub_with: HubWith) -> None:
+async def test_a_profile_without_room_says_nothing_of_images(hub_with) -> None:
     taken = ("Pod", pod("x", 2, on="a"))
     spawner = hub_with(WITH_TORCH, taken).spawner(profile_list=[CPU, GPU])
 
     assert ">Torch<" in await profiles_of(spawner).form()
 
 
-async def test_a_sidecar_s_image_has_to_be_there_too(hub_with: HubWith) -> None:
+async def test_a_sidecar_s_image_has_to_be_there_too(hub_with) -> None:
     sidecar = {"name": "sidecar", "image": "sidecar:1"}
     with_sidecar = {"profile_list": [CPU, GPU], "extra_containers": [sidecar]}
 

@@ -36,9 +36,7 @@ def writing_in(hub_with: Callable[..., StillHub]) -> Callable[[str], Any]:
     return spawner
 
 
-async def test_a_written_in_value_is_loaded_if_the_administrator_allows_it(
-    writing_in: Callable[[str], Any],
-) -> None:
+async def test_a_written_in_value_is_loaded_if_the_administrator_allows_it(writing_in) -> None:
     spawner = writing_in("aaa")
 
     await spawner.load_user_options()
@@ -48,9 +46,7 @@ async def test_a_written_in_value_is_loaded_if_the_administrator_allows_it(
         await writing_in("b").load_user_options()
 
 
-async def test_kubespawner_matches_written_in_values_in_bounded_time(
-    writing_in: Callable[[str], Any],
-) -> None:
+async def test_kubespawner_matches_written_in_values_in_bounded_time(writing_in) -> None:
     """`re` would block the hub on this value; it wouldn't even handle a signal."""
     evil = writing_in("a" * 60 + "!")
 
@@ -59,9 +55,7 @@ async def test_kubespawner_matches_written_in_values_in_bounded_time(
     assert "Base" in await evil.get_options_form()
 
 
-async def test_a_profile_cannot_set_offers(
-    hub_with: Callable[..., StillHub],
-) -> None:
+async def test_a_profile_cannot_set_offers(hub_with) -> None:
     cheating = {**CPU, "kubespawner_override": {"accelerators": {}, "image": "mine:1"}}
     spawner = hub_with().spawner(profile_list=[cheating])
 

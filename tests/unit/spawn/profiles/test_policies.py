@@ -9,7 +9,7 @@ import pytest
 from gpuspawner.spawn.refusal import Refusal
 from tests.unit.preflight.worlds import node
 from tests.unit.spawn.courses import Course, begin
-from tests.unit.spawn.profiles.clusters import ONE_TAKEN, TAKEN_TOO, TWO_GPUS, HubWith, profiles_of
+from tests.unit.spawn.profiles.clusters import ONE_TAKEN, TAKEN_TOO, TWO_GPUS, profiles_of
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
 TWO: dict[str, Any] = {
@@ -35,9 +35,7 @@ async def states(spawner: Any) -> dict[str, tuple[str | None, str]]:
     return found
 
 
-async def test_a_profile_that_asks_for_more_than_anybody_may_have_is_not_shown(
-    course: Course,
-) -> None:
+async def test_a_profile_that_asks_for_more_than_anybody_may_have_is_not_shown(course) -> None:
     spawner = course.spawner({"one": {"gpus_per_server": 1}}, profile_list=[TWO, GPU, CPU])
 
     form = await profiles_of(spawner).form()
@@ -46,9 +44,7 @@ async def test_a_profile_that_asks_for_more_than_anybody_may_have_is_not_shown(
     assert list(await states(spawner)) == ["gpu", "one", "two", "cpu-only"]
 
 
-async def test_a_choice_that_nobody_may_have_says_so_in_the_administrator_s_words(
-    course: Course,
-) -> None:
+async def test_a_choice_that_nobody_may_have_says_so_in_the_administrator_s_words(course) -> None:
     spawner = course.spawner(
         {"one": {"gpus_per_server": 1, "explanation": "One is enough <here>"}},
         profile_list=[GPU, CPU],
@@ -65,9 +61,7 @@ async def test_a_choice_that_nobody_may_have_says_so_in_the_administrator_s_word
     assert "<here>" not in form
 
 
-async def test_a_used_up_limit_is_told_beside_each_profile_that_would_break_it(
-    course: Course,
-) -> None:
+async def test_a_used_up_limit_is_told_beside_each_profile_that_would_break_it(course) -> None:
     spawner = course.spawner({"two": {"gpus_per_user": 2}}, profile_list=[GPU, CPU])
     course.put(spawner, "alice", "train", 2)
 
@@ -78,14 +72,14 @@ async def test_a_used_up_limit_is_told_beside_each_profile_that_would_break_it(
     assert found["cpu-only"] == (None, "")
 
 
-async def test_the_memory_of_a_profile_without_a_gpu_counts(course: Course) -> None:
+async def test_the_memory_of_a_profile_without_a_gpu_counts(course) -> None:
     policies = {"small": {"memory_per_server": "32Gi", "show_withheld": True}}
     spawner = course.spawner(policies, profile_list=[CPU, BIG])
 
     assert (await states(spawner))["big"] == ("withheld", "the limit is 32 GiB of memory")
 
 
-async def test_what_is_withheld_is_shown_if_the_administrator_wants_it(course: Course) -> None:
+async def test_what_is_withheld_is_shown_if_the_administrator_wants_it(course) -> None:
     policies = {"cpu": {"profiles": ["cpu-only"], "explanation": "Ask", "show_withheld": True}}
     spawner = course.spawner(policies, profile_list=[CPU, GPU])
 
@@ -93,7 +87,7 @@ async def test_what_is_withheld_is_shown_if_the_administrator_wants_it(course: C
 
 
 async def test_withheld_profiles_are_shown_with_their_reasons_if_nothing_else_is_left(
-    course: Course,
+    course,
 ) -> None:
     policies = {"none": {"profiles": [], "explanation": "Apply for a project first."}}
     spawner = course.spawner(policies, profile_list=[CPU, GPU])
@@ -103,9 +97,7 @@ async def test_withheld_profiles_are_shown_with_their_reasons_if_nothing_else_is
     assert found["gpu"] == found["cpu-only"] == ("withheld", "Apply for a project first.")
 
 
-async def test_a_server_that_does_not_exist_yet_has_what_policies_leave_to_its_name(
-    course: Course,
-) -> None:
+async def test_a_server_that_does_not_exist_yet_has_what_policies_leave_to_its_name(course) -> None:
     policies = {"default": {"servers": [""], "profiles": ["cpu-only"], "show_withheld": True}}
     profiles = profiles_of(course.spawner(policies, profile_list=[GPU, CPU]))
 
@@ -117,7 +109,7 @@ async def test_a_server_that_does_not_exist_yet_has_what_policies_leave_to_its_n
 
 @pytest.mark.parametrize("options", [{}, {"profile": ""}, {"profile": "cpu-only"}, None])
 async def test_without_any_profile_on_offer_none_starts_not_even_the_default(
-    options: dict[str, Any] | None, course: Course
+    options, course
 ) -> None:
     spawner = course.spawner({"none": {"profiles": []}}, profile_list=[CPU, GPU])
     spawner.user_options = options
@@ -128,7 +120,7 @@ async def test_without_any_profile_on_offer_none_starts_not_even_the_default(
     assert raised.value.status_code == 403
 
 
-async def test_the_default_is_the_first_profile_that_is_left(course: Course) -> None:
+async def test_the_default_is_the_first_profile_that_is_left(course) -> None:
     spawner = course.spawner({"gpu": {"profiles": ["gpu"]}}, profile_list=[CPU, GPU])
     spawner.user_options = {}
 
@@ -140,9 +132,7 @@ async def test_the_default_is_the_first_profile_that_is_left(course: Course) -> 
 @pytest.mark.parametrize(
     ("most", "offered"), [(2, ["Start “Two GPUs”", "Start “CPU only”"]), (1, ["Start “CPU only”"])]
 )
-async def test_no_alternative_is_one_that_a_policy_denies(
-    most: int, offered: list[str], hub_with: HubWith
-) -> None:
+async def test_no_alternative_is_one_that_a_policy_denies(most, offered, hub_with) -> None:
     v100 = {**node("b", 4), "metadata": {"name": "b", "labels": {"gpu": "v100"}}}
     course = Course(hub_with(TWO_GPUS, ONE_TAKEN, TAKEN_TOO, ("Node", v100)))
     override = {**TWO["kubespawner_override"], "node_selector": {"gpu": "v100"}}

@@ -20,14 +20,13 @@ from tests.unit.spawn.profiles.clusters import (
     TAINTED,
     TAKEN_TOO,
     TWO_GPUS,
-    HubWith,
     profiles_of,
     tolerating,
 )
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
 
-async def test_a_refusal_names_at_most_three_alternatives_nearest_first(hub_with: HubWith) -> None:
+async def test_a_refusal_names_at_most_three_alternatives_nearest_first(hub_with) -> None:
     more = [{**CPU, "display_name": f"<b>No. {number}</b> &amp; more"} for number in range(5)]
     hub = hub_with(TWO_GPUS, ONE_TAKEN)
 
@@ -42,7 +41,7 @@ async def test_a_refusal_names_at_most_three_alternatives_nearest_first(hub_with
     assert "“No. 0 &amp; more”" in html
 
 
-async def test_a_choice_is_no_alternative_to_itself(hub_with: HubWith) -> None:
+async def test_a_choice_is_no_alternative_to_itself(hub_with) -> None:
     """The defaults are chosen if the options name no choice, as by REST."""
     hub = hub_with(TWO_GPUS, ONE_TAKEN, TAKEN_TOO)
     spawner = hub.spawner(profile_list=[GPU])
@@ -56,7 +55,7 @@ async def test_a_choice_is_no_alternative_to_itself(hub_with: HubWith) -> None:
     assert [it["nvidia.com/gpu"] for it in tried] == ["2"]
 
 
-async def test_a_refusal_without_alternatives_says_what_to_do(hub_with: HubWith) -> None:
+async def test_a_refusal_without_alternatives_says_what_to_do(hub_with) -> None:
     text, _ = await _refused(hub_with(TWO_GPUS, ONE_TAKEN, TAKEN_TOO), [GPU], {})
 
     assert text == (
@@ -80,7 +79,7 @@ async def _refused(
     return message.text, str(message.html)
 
 
-async def test_a_start_waits_for_a_profile_s_pool_that_can_grow(hub_with: HubWith) -> None:
+async def test_a_start_waits_for_a_profile_s_pool_that_can_grow(hub_with) -> None:
     grows = {**GPU, "scale_up": {"max_nodes": 2, "minutes": 8}}
 
     for objects in ([], [TWO_GPUS, ONE_TAKEN, TAKEN_TOO]):
@@ -95,7 +94,7 @@ async def test_a_start_waits_for_a_profile_s_pool_that_can_grow(hub_with: HubWit
     assert "In use" in await profiles_of(full.spawner(profile_list=[grows])).form()
 
 
-async def test_a_profile_s_node_affinity_selects_its_pool(hub_with: HubWith) -> None:
+async def test_a_profile_s_node_affinity_selects_its_pool(hub_with) -> None:
     term = {"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["a100"]}]}
     by_affinity = {"extra_resource_limits": {"nvidia.com/gpu": "1"}}
     grows = {
@@ -111,7 +110,7 @@ async def test_a_profile_s_node_affinity_selects_its_pool(hub_with: HubWith) -> 
 
 
 @pytest.mark.parametrize("kind", ["plain", "coroutine", "returns a coroutine", "object"])
-async def test_a_gate_that_waits_calls_a_function_once(kind: str, hub_with: HubWith) -> None:
+async def test_a_gate_that_waits_calls_a_function_once(kind, hub_with) -> None:
     done = []
 
     def plain(_: object) -> list[Any]:
@@ -149,7 +148,7 @@ async def test_a_gate_that_waits_calls_a_function_once(kind: str, hub_with: HubW
     assert spawner.gates.attempt is not None
 
 
-async def test_an_administrator_s_http_error_passes_unchanged(hub_with: HubWith) -> None:
+async def test_an_administrator_s_http_error_passes_unchanged(hub_with) -> None:
     def not_for_you(_: object) -> list[dict[str, Any]]:
         raise web.HTTPError(403, "Only for members of the course")
 
@@ -159,9 +158,7 @@ async def test_an_administrator_s_http_error_passes_unchanged(hub_with: HubWith)
         await spawner.get_options_form()
 
 
-async def test_a_failing_function_is_reported_and_logged(
-    hub_with: HubWith, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_failing_function_is_reported_and_logged(hub_with, caplog) -> None:
     def fails(_: object) -> list[dict[str, Any]]:
         raise LookupError("the directory of courses")
 
@@ -170,9 +167,7 @@ async def test_a_failing_function_is_reported_and_logged(
     assert "LookupError: the directory of courses" in caplog.text
 
 
-async def test_options_that_a_hook_adds_are_not_stored(
-    hub_with: HubWith, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_options_that_a_hook_adds_are_not_stored(hub_with, monkeypatch) -> None:
     async def made(*_: object) -> bool:
         return True
 

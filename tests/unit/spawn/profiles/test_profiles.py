@@ -15,14 +15,7 @@ from gpuspawner.kube.objects import Manifest
 from gpuspawner.spawn import drafts
 from gpuspawner.spawn.refusal import Refusal
 from tests.unit.preflight.worlds import node
-from tests.unit.spawn.profiles.clusters import (
-    ONE_TAKEN,
-    TAINTED,
-    TWO_GPUS,
-    HubWith,
-    profiles_of,
-    tolerating,
-)
+from tests.unit.spawn.profiles.clusters import ONE_TAKEN, TAINTED, TWO_GPUS, profiles_of, tolerating
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
 pytestmark = pytest.mark.each_python
@@ -46,7 +39,7 @@ SAVED: list[dict[str, Any]] = [
 ]
 
 
-async def test_a_page_asks_admission_once_if_it_does_not_answer(hub_with: HubWith) -> None:
+async def test_a_page_asks_admission_once_if_it_does_not_answer(hub_with) -> None:
     """If a webhook hangs, each question takes its full timeout, and there are many profiles."""
     hub = hub_with()
     spawner = hub.spawner(profile_list=[GPU, {**GPU, "slug": "other"}])
@@ -55,9 +48,7 @@ async def test_a_page_asks_admission_once_if_it_does_not_answer(hub_with: HubWit
     assert len(hub.admission.asked) == 1
 
 
-async def test_too_many_dry_runs_make_the_state_unknown(
-    hub_with: HubWith,
-) -> None:
+async def test_too_many_dry_runs_make_the_state_unknown(hub_with) -> None:
     def no_turn(_: Manifest) -> None:
         raise TooManyDryRunsError
 
@@ -72,9 +63,7 @@ async def test_too_many_dry_runs_make_the_state_unknown(
 
 
 @pytest.mark.parametrize("saved", SAVED, ids=str)
-async def test_without_devices_the_form_is_exactly_kubespawner_s(
-    saved: dict[str, Any], hub_with: HubWith
-) -> None:
+async def test_without_devices_the_form_is_exactly_kubespawner_s(saved, hub_with) -> None:
     hub = hub_with(TWO_GPUS, FAST_DISK)
     stock = hub.stock_spawner(profile_list=NO_DEVICES)
     spawner = hub.spawner(profile_list=NO_DEVICES)
@@ -83,7 +72,7 @@ async def test_without_devices_the_form_is_exactly_kubespawner_s(
     assert await profiles_of(spawner).form() == stock._options_form_default()
 
 
-async def test_an_administrator_s_own_template_shows_the_states_too(hub_with: HubWith) -> None:
+async def test_an_administrator_s_own_template_shows_the_states_too(hub_with) -> None:
     template = (
         "{% for profile in profile_list %}<article>{{ profile.description }}"
         "{% for option in (profile.profile_options or {}).values() %}"
@@ -99,7 +88,7 @@ async def test_an_administrator_s_own_template_shows_the_states_too(hub_with: Hu
     assert "<i>Two (Free: 2 of 2 free)</i><i>Base</i><i>Torch</i>" in form
 
 
-async def test_each_choice_that_makes_a_difference_has_its_own_state(hub_with: HubWith) -> None:
+async def test_each_choice_that_makes_a_difference_has_its_own_state(hub_with) -> None:
     spawner = hub_with(TWO_GPUS, ONE_TAKEN).spawner(profile_list=[CPU, GPU])
 
     form = await profiles_of(spawner).form()
@@ -110,9 +99,7 @@ async def test_each_choice_that_makes_a_difference_has_its_own_state(hub_with: H
     assert ">Torch<" in form
 
 
-async def test_a_profile_without_devices_has_a_state_only_if_it_cannot_start(
-    hub_with: HubWith,
-) -> None:
+async def test_a_profile_without_devices_has_a_state_only_if_it_cannot_start(hub_with) -> None:
     size = {
         "display_name": "Memory",
         "choices": {
@@ -133,7 +120,7 @@ async def test_a_profile_without_devices_has_a_state_only_if_it_cannot_start(
     assert form.count("Not available</span> no machine here can provide it") == 1
 
 
-async def test_the_states_of_an_open_form_are_those_of_a_page(hub_with: HubWith) -> None:
+async def test_the_states_of_an_open_form_are_those_of_a_page(hub_with) -> None:
     hub = hub_with(TWO_GPUS, ONE_TAKEN)
 
     cpu, gpu = await profiles_of(hub.spawner(profile_list=[CPU, GPU])).states()
@@ -159,7 +146,7 @@ async def test_the_states_of_an_open_form_are_those_of_a_page(hub_with: HubWith)
     ]
 
 
-async def test_a_state_asks_admission_once_in_some_minutes(hub_with: HubWith) -> None:
+async def test_a_state_asks_admission_once_in_some_minutes(hub_with) -> None:
     hub = hub_with(TAINTED)
     hub.admission.answer = tolerating
     spawner = hub.spawner(profile_list=[{**GPU, "profile_options": {}}])
@@ -170,9 +157,7 @@ async def test_a_state_asks_admission_once_in_some_minutes(hub_with: HubWith) ->
     assert len(hub.admission.asked) == 1
 
 
-async def test_availability_is_added_after_the_administrator_s_text(
-    hub_with: HubWith,
-) -> None:
+async def test_availability_is_added_after_the_administrator_s_text(hub_with) -> None:
     listed = [{**GPU, "description": "With <a href='/docs'>a card</a>"}, CPU]
     before = copy.deepcopy(listed)
 
@@ -182,7 +167,7 @@ async def test_availability_is_added_after_the_administrator_s_text(
     assert listed == before
 
 
-async def test_the_form_says_that_the_cluster_is_being_read(hub_with: HubWith) -> None:
+async def test_the_form_says_that_the_cluster_is_being_read(hub_with) -> None:
     hub = hub_with(TWO_GPUS)
     hub.view.now = Reading(1.0)
 
@@ -191,11 +176,9 @@ async def test_the_form_says_that_the_cluster_is_being_read(hub_with: HubWith) -
     assert "Checking</span> still reading the cluster" in form
 
 
-async def test_a_redrawn_form_keeps_the_choices_on_every_kubespawner(hub_with: HubWith) -> None:
+async def test_a_redrawn_form_keeps_the_choices_on_every_kubespawner(hub_with) -> None:
     spawner = hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU])
-    drafts.keep(
-        {"profile": "gpu", "gpus": "two", "image--unlisted-choice": "quay.io/</script>'"},
-    )
+    drafts.keep({"profile": "gpu", "gpus": "two", "image--unlisted-choice": "quay.io/</script>'"})
 
     form = " ".join((await profiles_of(spawner).form()).split())
 
@@ -205,9 +188,7 @@ async def test_a_redrawn_form_keeps_the_choices_on_every_kubespawner(hub_with: H
     assert r'--image--unlisted-choice", "quay.io/\u003c/script\u003e\u0027"]]' in form
 
 
-async def test_a_broken_expression_does_not_keep_the_refusal_from_the_form(
-    hub_with: HubWith,
-) -> None:
+async def test_a_broken_expression_does_not_keep_the_refusal_from_the_form(hub_with) -> None:
     """A function's list isn't checked when the hub starts."""
     write_in = {"enabled": True, "validation_regex": "quay.io/("}
     image = {"choices": {"base": {"display_name": "Base"}}, "unlisted_choice": write_in}
@@ -221,7 +202,7 @@ async def test_a_broken_expression_does_not_keep_the_refusal_from_the_form(
     assert 'value="b" checked' in " ".join((await spawner.get_options_form()).split())
 
 
-async def test_stored_options_that_are_gone_are_reported_and_dropped(hub_with: HubWith) -> None:
+async def test_stored_options_that_are_gone_are_reported_and_dropped(hub_with) -> None:
     spawner = hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU])
 
     for saved in ({"profile": "gone"}, {"profile": "gpu", "gpus": "nine"}, ["gpu"]):
@@ -232,7 +213,7 @@ async def test_stored_options_that_are_gone_are_reported_and_dropped(hub_with: H
     assert "no longer offered" not in await profiles_of(spawner).form()
 
 
-async def test_a_profile_s_state_counts_what_admission_adds(hub_with: HubWith) -> None:
+async def test_a_profile_s_state_counts_what_admission_adds(hub_with) -> None:
     spawner = hub_with(TAINTED).spawner(profile_list=[GPU])
     assert "Not available</span>" in await profiles_of(spawner).form()
 
@@ -246,16 +227,14 @@ async def test_a_profile_s_state_counts_what_admission_adds(hub_with: HubWith) -
 @pytest.mark.skipif(
     kubespawner.version_info < (7, 1), reason="version: KubeSpawner 7.1 brought dictionaries"
 )
-async def test_profiles_may_be_a_dictionary(hub_with: HubWith) -> None:
+async def test_profiles_may_be_a_dictionary(hub_with) -> None:
     hub = hub_with(TWO_GPUS)
     as_list = await hub.spawner(profile_list=[CPU, GPU]).get_options_form()
 
     assert await hub.spawner(profile_list={"1": CPU, "2": GPU}).get_options_form() == as_list
 
 
-async def test_a_form_after_a_refused_start_ignores_the_loaded_profile(
-    hub_with: HubWith,
-) -> None:
+async def test_a_form_after_a_refused_start_ignores_the_loaded_profile(hub_with) -> None:
     spawner = hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU])
     before = await spawner.get_options_form()
 
@@ -268,9 +247,7 @@ async def test_a_form_after_a_refused_start_ignores_the_loaded_profile(
     assert await spawner.get_options_form() == before
 
 
-async def test_a_successful_start_drops_the_copy_kept_for_the_form(
-    hub_with: HubWith,
-) -> None:
+async def test_a_successful_start_drops_the_copy_kept_for_the_form(hub_with) -> None:
     profiles = profiles_of(hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU]))
     started: asyncio.Future[object] = asyncio.Future()
 

@@ -15,7 +15,7 @@ from gpuspawner.spawn.profiles.choosing import Chosen
 from gpuspawner.spawn.profiles.trial import try_out
 from gpuspawner.turn import Turn
 from tests.unit.spawn.hubs import StillHub
-from tests.unit.spawn.profiles.clusters import TWO_GPUS, HubWith, profiles_of
+from tests.unit.spawn.profiles.clusters import TWO_GPUS, profiles_of
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
 pytestmark = pytest.mark.each_python
@@ -64,9 +64,7 @@ async def read(hub: StillHub, spawner: GPUSpawner, chosen: dict[str, object]) ->
     return await found.proposal(Chosen(profile, chosen))
 
 
-async def test_later_users_whose_names_are_in_their_pods_cost_one_pod_each(
-    hub_with: HubWith, tried: list[str]
-) -> None:
+async def test_later_users_whose_names_are_in_their_pods_cost_one_pod_each(hub_with, tried) -> None:
     hub = hub_with(TWO_GPUS)
 
     first = await profiles_of(of(hub, "ann", **OWN)).form()
@@ -79,7 +77,7 @@ async def test_later_users_whose_names_are_in_their_pods_cost_one_pod_each(
 
 
 async def test_choices_with_equal_pods_are_judged_once_on_later_pages_too(
-    hub_with: HubWith, monkeypatch: pytest.MonkeyPatch
+    hub_with, monkeypatch
 ) -> None:
     judged: list[str] = []
     judge = looking.Looking._judge
@@ -98,7 +96,7 @@ async def test_choices_with_equal_pods_are_judged_once_on_later_pages_too(
 
 
 async def test_the_sample_of_another_user_is_the_pod_that_kubespawner_makes(
-    hub_with: HubWith, tried: list[str]
+    hub_with, tried
 ) -> None:
     hub, alone = hub_with(TWO_GPUS), hub_with(TWO_GPUS)
     two = {"profile": "gpu", "gpus": "two"}
@@ -115,7 +113,7 @@ async def test_the_sample_of_another_user_is_the_pod_that_kubespawner_makes(
     assert shared.decoded.metadata.labels["owner"] == "bob"
 
 
-async def test_samples_hold_no_tokens(hub_with: HubWith) -> None:
+async def test_samples_hold_no_tokens(hub_with) -> None:
     hub = hub_with(TWO_GPUS)
     spawner = of(hub, "ann", environment={"TOKEN": "secret-7"})
 
@@ -136,9 +134,7 @@ async def test_samples_hold_no_tokens(hub_with: HubWith) -> None:
     ],
     ids=str,
 )
-async def test_users_whose_pods_differ_share_nothing(
-    change: dict[str, Any], hub_with: HubWith, tried: list[str]
-) -> None:
+async def test_users_whose_pods_differ_share_nothing(change, hub_with, tried) -> None:
     hub = hub_with(TWO_GPUS)
     await profiles_of(of(hub, "ann")).form()
     tried.clear()
@@ -151,9 +147,7 @@ async def test_users_whose_pods_differ_share_nothing(
     assert len(tried) > 3
 
 
-async def test_a_claim_that_only_one_profile_has_is_never_another_user_s(
-    hub_with: HubWith,
-) -> None:
+async def test_a_claim_that_only_one_profile_has_is_never_another_user_s(hub_with) -> None:
     hub = hub_with(TWO_GPUS)
     scratch = {"name": "s", "persistentVolumeClaim": {"claimName": "scratch-{username}"}}
     gpu = {**GPU, "kubespawner_override": {**GPU["kubespawner_override"], "volumes": [scratch]}}
@@ -173,7 +167,7 @@ class Theirs(GPUSpawner):
         return made
 
 
-async def test_users_share_nothing_if_other_code_makes_the_pods(hub_with: HubWith) -> None:
+async def test_users_share_nothing_if_other_code_makes_the_pods(hub_with) -> None:
     hub = hub_with(TWO_GPUS)
 
     async def form(name: str) -> str:
@@ -184,7 +178,7 @@ async def test_users_share_nothing_if_other_code_makes_the_pods(hub_with: HubWit
     assert "Not available" in await form("bob")
 
 
-async def test_functions_are_asked_for_each_user_and_once_a_minute(hub_with: HubWith) -> None:
+async def test_functions_are_asked_for_each_user_and_once_a_minute(hub_with) -> None:
     now = [0.0]
     hub, calls = hub_with(TWO_GPUS), []
 
@@ -212,11 +206,11 @@ async def test_functions_are_asked_for_each_user_and_once_a_minute(hub_with: Hub
     assert calls[before:] == ["ann"]
 
 
-async def test_a_list_that_changes_is_read_again(hub_with: HubWith) -> None:
+async def test_a_list_that_changes_is_read_again(hub_with) -> None:
     hub = hub_with(TWO_GPUS)
     listed: list[Callable[..., Any] | dict[str, Any]] = [CPU, dict(GPU)]
     spawner = hub.spawner(profile_list=lambda _: listed)
 
     assert "One (Free: 2 of 2 free)" in await profiles_of(spawner).form()
-    listed[1]["profile_options"] = {}  # type: ignore[index]
+    listed[1]["profile_options"] = {}
     assert "One" not in await profiles_of(spawner).form()

@@ -12,16 +12,8 @@ from gpuspawner.preflight.reservations import Reservations
 from gpuspawner.spawn.profiles import looking
 from gpuspawner.spawn.profiles.trial import try_out
 from tests.unit.preflight.worlds import NAMESPACE, node, pod
-from tests.unit.spawn.courses import Course
 from tests.unit.spawn.hubs import StillHub
-from tests.unit.spawn.profiles.clusters import (
-    ONE_TAKEN,
-    TAINTED,
-    TWO_GPUS,
-    HubWith,
-    profiles_of,
-    tolerating,
-)
+from tests.unit.spawn.profiles.clusters import ONE_TAKEN, TAINTED, TWO_GPUS, profiles_of, tolerating
 from tests.unit.spawn.profiles.lists import CPU, GPU
 from tests.unit.spawn.profiles.test_samples import named
 
@@ -60,9 +52,7 @@ async def form(hub: StillHub, name: str, **traits: Any) -> str:
     return await profiles_of(of(hub, name, **traits)).form()
 
 
-async def test_a_user_whose_pods_are_alike_costs_no_pod(
-    hub_with: HubWith, tried: list[str]
-) -> None:
+async def test_a_user_whose_pods_are_alike_costs_no_pod(hub_with, tried) -> None:
     hub = hub_with(TWO_GPUS)
 
     first = await form(hub, "ann")
@@ -73,7 +63,7 @@ async def test_a_user_whose_pods_are_alike_costs_no_pod(
     assert first.count("2 of 2 free") == second.count("2 of 2 free") == 3
 
 
-async def test_a_page_shows_what_has_changed_in_the_cluster(hub_with: HubWith) -> None:
+async def test_a_page_shows_what_has_changed_in_the_cluster(hub_with) -> None:
     hub = hub_with(TWO_GPUS)
     await form(hub, "ann")
 
@@ -82,7 +72,7 @@ async def test_a_page_shows_what_has_changed_in_the_cluster(hub_with: HubWith) -
     assert "1 of 2 free" in await form(hub, "bob")
 
 
-async def test_a_page_shows_that_the_view_is_no_longer_live(hub_with: HubWith) -> None:
+async def test_a_page_shows_that_the_view_is_no_longer_live(hub_with) -> None:
     hub = hub_with(TWO_GPUS)
     await form(hub, "ann")
 
@@ -100,9 +90,7 @@ async def test_a_page_shows_that_the_view_is_no_longer_live(hub_with: HubWith) -
     ],
     ids=str,
 )
-async def test_users_whose_pods_differ_share_no_state(
-    hub_with: HubWith, traits: dict[str, Any]
-) -> None:
+async def test_users_whose_pods_differ_share_no_state(hub_with, traits) -> None:
     of_ann = {"metadata": {"name": "a", "labels": {"gpu": "a100", "owner": "ann"}}}
     hub = hub_with(("Node", {**node("a", 2), **of_ann}))
 
@@ -113,9 +101,7 @@ async def test_users_whose_pods_differ_share_no_state(
 
 
 @pytest.mark.parametrize("of_default", [True, False])
-async def test_users_share_no_state_if_a_profile_has_the_owners_name(
-    hub_with: HubWith, *, of_default: bool
-) -> None:
+async def test_users_share_no_state_if_a_profile_has_the_owners_name(hub_with, of_default) -> None:
     own = {"kubespawner_override": {"extra_pod_config": {"nodeSelector": {"owner": "{username}"}}}}
     profiles = [{**CPU, **own}, GPU] if of_default else [CPU, {**GPU, **own}]
     of_ann = {"metadata": {"name": "a", "labels": {"gpu": "a100", "owner": "ann"}}}
@@ -131,7 +117,7 @@ async def test_users_share_no_state_if_a_profile_has_the_owners_name(
     assert await states("bob") == alone
 
 
-async def test_a_class_of_others_that_loads_profiles_shares_nothing(hub_with: HubWith) -> None:
+async def test_a_class_of_others_that_loads_profiles_shares_nothing(hub_with) -> None:
     class Theirs(GPUSpawner):
         async def load_user_options(self) -> None:
             await super().load_user_options()
@@ -147,14 +133,14 @@ async def test_a_class_of_others_that_loads_profiles_shares_nothing(hub_with: Hu
     assert FREE not in await shown("bob")
 
 
-async def test_users_share_nothing_if_pods_select_each_other_by_labels(hub_with: HubWith) -> None:
+async def test_users_share_nothing_if_pods_select_each_other_by_labels(hub_with) -> None:
     hub = hub_with(TWO_GPUS, REPELLING)
 
     assert FREE in await form(hub, "ann", namespace=NAMESPACE)
     assert FREE not in await form(hub, "bob", namespace=NAMESPACE)
 
 
-async def test_what_admission_did_to_one_user_s_pod_is_nobody_else_s(hub_with: HubWith) -> None:
+async def test_what_admission_did_to_one_user_s_pod_is_nobody_else_s(hub_with) -> None:
     hub = hub_with(TAINTED)
     hub.admission.answer = lambda sent: (
         tolerating(sent) if sent["metadata"]["name"] == "jupyter-ann" else sent
@@ -165,7 +151,7 @@ async def test_what_admission_did_to_one_user_s_pod_is_nobody_else_s(hub_with: H
     assert "2 of 2 free" not in await form(hub, "bob")
 
 
-async def test_a_claim_counts_only_for_its_owner(hub_with: HubWith) -> None:
+async def test_a_claim_counts_only_for_its_owner(hub_with) -> None:
     bound = {"volumeName": "v", "accessModes": ["ReadWriteMany"], "storageClassName": ""}
     to_ann = {"name": "claim-ann", "namespace": NAMESPACE}
     hub = hub_with(
@@ -174,10 +160,7 @@ async def test_a_claim_counts_only_for_its_owner(hub_with: HubWith) -> None:
         (
             "PersistentVolumeClaim",
             {
-                "metadata": {
-                    **to_ann,
-                    "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
-                },
+                "metadata": {**to_ann, "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
                 "spec": bound,
             },
         ),
@@ -189,7 +172,7 @@ async def test_a_claim_counts_only_for_its_owner(hub_with: HubWith) -> None:
     assert FREE in await form(hub, "ann", volumes=[home], namespace=NAMESPACE)
 
 
-async def test_policies_are_asked_for_each_page(course: Course) -> None:
+async def test_policies_are_asked_for_each_page(course) -> None:
     current: dict[str, Any] = {}
     spawner = course.spawner(lambda _: current, profile_list=[CPU, GPU])
     assert (await profiles_of(spawner).form()).count(FREE) == 1
@@ -199,7 +182,7 @@ async def test_policies_are_asked_for_each_page(course: Course) -> None:
     assert FREE not in await profiles_of(spawner).form()
 
 
-async def test_an_older_pod_of_the_name_counts_only_for_its_owner(hub_with: HubWith) -> None:
+async def test_an_older_pod_of_the_name_counts_only_for_its_owner(hub_with) -> None:
     hub = hub_with(TWO_GPUS, ("Pod", pod("jupyter-bob", 2, on="a")))
 
     async def state(name: str) -> str:
@@ -212,9 +195,7 @@ async def test_an_older_pod_of_the_name_counts_only_for_its_owner(hub_with: HubW
     assert await state("ann") == "busy"
 
 
-async def test_a_reservation_counts_only_for_its_owner(
-    hub_with: HubWith, tried: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_reservation_counts_only_for_its_owner(hub_with, tried, monkeypatch) -> None:
     hub = hub_with(TWO_GPUS)
     await form(hub, "ann")
     find = Reservations.find
@@ -228,7 +209,7 @@ async def test_a_reservation_counts_only_for_its_owner(
     assert "bob" in tried
 
 
-async def test_only_so_many_pages_are_kept(hub_with: HubWith) -> None:
+async def test_only_so_many_pages_are_kept(hub_with) -> None:
     hub = hub_with(TWO_GPUS)
     for number in range(300):
         await form(hub, "ann", priority_class_name=f"p-{number}")

@@ -39,9 +39,7 @@ def _container(proposal: Proposal) -> dict[str, Any]:
     return container
 
 
-async def test_the_pod_is_the_one_that_kubespawner_makes(
-    spawner_with: SpawnerWith,
-) -> None:
+async def test_the_pod_is_the_one_that_kubespawner_makes(spawner_with) -> None:
     spawner = spawner_with(profile_list=[CPU, GPU], extra_resource_limits={"example.com/a": "1"})
 
     proposal = await _tried(spawner, gpus="two", **{"image--unlisted-choice": "quay.io/a:1"})
@@ -59,9 +57,7 @@ async def test_the_pod_is_the_one_that_kubespawner_makes(
     assert (proposal.grant.accelerator.resource, proposal.grant.gpus) == ("nvidia.com/gpu", 2)
 
 
-async def test_the_spawner_and_the_configuration_stay_as_they_were(
-    spawner_with: SpawnerWith,
-) -> None:
+async def test_the_spawner_and_the_configuration_stay_as_they_were(spawner_with) -> None:
     listed = [CPU, GPU]
     before = copy.deepcopy(listed)
     spawner = spawner_with(
@@ -79,7 +75,7 @@ async def test_the_spawner_and_the_configuration_stay_as_they_were(
     assert listed == before
 
 
-async def test_functions_get_a_copy_that_they_may_change(spawner_with: SpawnerWith) -> None:
+async def test_functions_get_a_copy_that_they_may_change(spawner_with) -> None:
     def limits(spawner: Any) -> dict[str, str]:
         spawner.environment["SEEN"] = spawner.user.name
         spawner.tolerations.append({"key": "gpu", "operator": "Exists"})
@@ -96,7 +92,7 @@ async def test_functions_get_a_copy_that_they_may_change(spawner_with: SpawnerWi
     assert spawner.tolerations == []
 
 
-async def test_a_pod_that_cannot_be_made_yet_is_unknown(spawner_with: SpawnerWith) -> None:
+async def test_a_pod_that_cannot_be_made_yet_is_unknown(spawner_with) -> None:
     broken = {**GPU, "kubespawner_override": {"mem_limit": lambda spawner: spawner.course_size}}
 
     proposal = await _tried(spawner_with(profile_list=[broken]))
@@ -105,14 +101,14 @@ async def test_a_pod_that_cannot_be_made_yet_is_unknown(spawner_with: SpawnerWit
     assert proposal.grant.accelerator is None
 
 
-async def test_a_profile_without_devices_requests_none(spawner_with: SpawnerWith) -> None:
+async def test_a_profile_without_devices_requests_none(spawner_with) -> None:
     proposal = await _tried(spawner_with(profile_list=[CPU, GPU]), CPU_PROFILE)
 
     assert proposal.grant.accelerator is None
     assert proposal.pod["spec"]["containers"]
 
 
-async def test_a_gpu_comes_first_among_several_devices(spawner_with: SpawnerWith) -> None:
+async def test_a_gpu_comes_first_among_several_devices(spawner_with) -> None:
     both = {"extra_resource_limits": {"example.com/rdma": "1", "nvidia.com/mig-1g.5gb": "2"}}
     gpus_too = {"extra_resource_limits": {"example.com/rdma": "1", "amd.com/gpu": "2"}}
 
@@ -125,7 +121,7 @@ async def test_a_gpu_comes_first_among_several_devices(spawner_with: SpawnerWith
     assert rdma.grant.accelerator.resource == "example.com/rdma"
 
 
-async def test_a_profile_may_set_the_namespace(spawner_with: SpawnerWith) -> None:
+async def test_a_profile_may_set_the_namespace(spawner_with) -> None:
     elsewhere = {**GPU, "kubespawner_override": {"namespace": "research"}}
 
     assert (await _tried(spawner_with(profile_list=[elsewhere]))).namespace == "research"
@@ -134,7 +130,7 @@ async def test_a_profile_may_set_the_namespace(spawner_with: SpawnerWith) -> Non
 GROWS = {"max_nodes": 3, "minutes": 8}
 
 
-async def test_a_profile_without_a_gpu_may_declare_its_pool(spawner_with: SpawnerWith) -> None:
+async def test_a_profile_without_a_gpu_may_declare_its_pool(spawner_with) -> None:
     large = {
         "display_name": "Large",
         "slug": "large",
@@ -154,9 +150,7 @@ async def test_a_profile_without_a_gpu_may_declare_its_pool(spawner_with: Spawne
     )
 
 
-async def test_without_a_selector_nobody_knows_which_nodes_are_the_pool(
-    spawner_with: SpawnerWith,
-) -> None:
+async def test_without_a_selector_nobody_knows_which_nodes_are_the_pool(spawner_with) -> None:
     any_node = {"display_name": "Any", "slug": "any", "scale_up": GROWS}
     [profile] = read([any_node])
 
@@ -165,7 +159,7 @@ async def test_without_a_selector_nobody_knows_which_nodes_are_the_pool(
     assert proposal.declared_pool is None
 
 
-async def test_a_choice_may_declare_a_pool_of_its_own(spawner_with: SpawnerWith) -> None:
+async def test_a_choice_may_declare_a_pool_of_its_own(spawner_with) -> None:
     def choice(kind: str, **more: Any) -> dict[str, Any]:
         override = {"node_selector": {"gpu": kind}}
         return {"display_name": kind, "kubespawner_override": override, **more}

@@ -81,9 +81,7 @@ async def test_a_form_that_cannot_be_answered_ends_and_the_others_go_on() -> Non
         await other.until("0", "1")
 
 
-async def test_an_error_of_ours_ends_one_form_and_is_logged(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_an_error_of_ours_ends_one_form_and_is_logged(caplog) -> None:
     hub, broken, other = Hub(), Client(Form("")), Client(Form("other"))
     Form.shows[""] = ZeroDivisionError()
     async with hub.following(broken, other):
@@ -122,9 +120,7 @@ async def test_a_form_that_is_opened_after_a_quiet_time_shows_what_is_true_now()
         await second.until("1")
 
 
-async def test_a_form_whose_time_is_over_is_asked_to_come_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_form_whose_time_is_over_is_asked_to_come_again(monkeypatch) -> None:
     monkeypatch.setattr(broadcast, "_TEND_SECONDS", MOMENT)
     hub, client = Hub(), Client(Form(""), lasts=MOMENT)
     async with hub.following(client):
@@ -143,7 +139,7 @@ class Cancelled(Form):
 
 
 @pytest.mark.parametrize("kind", [Hanging, Cancelled])
-async def test_an_answer_that_never_comes_keeps_no_other_form_waiting(kind: type[Form]) -> None:
+async def test_an_answer_that_never_comes_keeps_no_other_form_waiting(kind) -> None:
     hub, good, bad = Hub(), Client(Form("")), Client(kind("other"))
     async with hub.following(bad, good):
         await good.until("0")
@@ -157,9 +153,7 @@ async def test_an_answer_that_never_comes_keeps_no_other_form_waiting(kind: type
     assert not hub.broadcast._answering
 
 
-async def test_a_form_whose_answer_takes_too_long_asks_by_itself(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_form_whose_answer_takes_too_long_asks_by_itself(monkeypatch) -> None:
     monkeypatch.setattr(broadcast, "_ANSWER_SECONDS", MOMENT)
     hub, slow = Hub(), Client(Hanging(""))
     async with hub.following(slow):
@@ -174,7 +168,7 @@ class SlowlyRenewed(Form):
 
 
 async def test_administrators_functions_that_hang_keep_no_stream_beyond_its_time(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch,
 ) -> None:
     monkeypatch.setattr(broadcast, "_TEND_SECONDS", MOMENT)
     monkeypatch.setattr("gpuspawner.web.stream.stream.RENEW_SECONDS", 0.0)
@@ -184,7 +178,7 @@ async def test_administrators_functions_that_hang_keep_no_stream_beyond_its_time
         assert await asyncio.wait_for(short.stream.ended, 4) == AGAIN
 
 
-async def test_a_client_that_does_not_read_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_does_not_read_is_given_up(monkeypatch) -> None:
     monkeypatch.setattr(broadcast, "_TEND_SECONDS", MOMENT)
     monkeypatch.setattr("gpuspawner.web.stream.stream.STUCK_SECONDS", MOMENT)
     hub = Hub()

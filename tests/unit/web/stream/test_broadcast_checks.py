@@ -42,9 +42,7 @@ async def test_a_client_that_loses_its_rights_has_to_open_another_stream_and_oth
 
 
 @pytest.mark.usefixtures("checks_often")
-async def test_if_rights_cannot_be_read_the_streams_end_and_the_log_says_it_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_if_rights_cannot_be_read_the_streams_end_and_the_log_says_it_once(caplog) -> None:
     def fails() -> bool:
         raise OSError("the database is away")
 
@@ -61,13 +59,12 @@ async def test_if_rights_cannot_be_read_the_streams_end_and_the_log_says_it_once
 
 
 async def test_streams_that_were_opened_together_are_checked_at_different_times(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch,
 ) -> None:
     monkeypatch.setattr("gpuspawner.web.stream.stream.CHECK_SECONDS", 60.0)
     now = 0.0
     streams: list[Any] = [
-        Stream(Form(""), lambda _: None, 1e9, always, lambda: now)  # type: ignore[arg-type, return-value]
-        for _ in range(1000)
+        Stream(Form(""), lambda _: None, 1e9, always, lambda: now) for _ in range(1000)
     ]
     due = []
     for second in range(5, 125, 5):

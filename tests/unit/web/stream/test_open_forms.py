@@ -52,9 +52,7 @@ def hub_with(monkeypatch: pytest.MonkeyPatch, *objects: tuple[str, Any]) -> Stil
 
 
 @EACH
-async def test_users_whose_pods_differ_only_in_names_ask_the_same(
-    monkeypatch: pytest.MonkeyPatch, offers: dict[str, Any]
-) -> None:
+async def test_users_whose_pods_differ_only_in_names_ask_the_same(monkeypatch, offers) -> None:
     hub = hub_with(monkeypatch, TWO_GPUS)
     ann, bob = [await form_of(hub.spawner(**offers, **HOME), name) for name in ("ann", "bob")]
 
@@ -65,9 +63,7 @@ async def test_users_whose_pods_differ_only_in_names_ask_the_same(
 
 
 @EACH
-async def test_users_whose_pods_go_to_other_nodes_do_not(
-    monkeypatch: pytest.MonkeyPatch, offers: dict[str, Any]
-) -> None:
+async def test_users_whose_pods_go_to_other_nodes_do_not(monkeypatch, offers) -> None:
     hub = hub_with(monkeypatch, TWO_GPUS)
     ann = await form_of(hub.spawner(**offers), "ann")
     bob = await form_of(hub.spawner(**offers, node_selector={"zone": "b"}), "bob")
@@ -77,7 +73,7 @@ async def test_users_whose_pods_go_to_other_nodes_do_not(
 
 @EACH
 async def test_users_do_not_ask_the_same_while_pods_select_each_other_by_labels(
-    monkeypatch: pytest.MonkeyPatch, offers: dict[str, Any]
+    monkeypatch, offers
 ) -> None:
     hub = hub_with(monkeypatch, TWO_GPUS)
     ann, bob = [await form_of(hub.spawner(**offers, **HOME), name) for name in ("ann", "bob")]
@@ -92,9 +88,7 @@ async def test_users_do_not_ask_the_same_while_pods_select_each_other_by_labels(
 
 
 @EACH
-async def test_a_form_in_another_language_does_not_share_its_words(
-    monkeypatch: pytest.MonkeyPatch, offers: dict[str, Any]
-) -> None:
+async def test_a_form_in_another_language_does_not_share_its_words(monkeypatch, offers) -> None:
     hub = hub_with(monkeypatch, TWO_GPUS)
     ann = await form_of(hub.spawner(**offers), "ann")
     monkeypatch.setattr(language, "_known", lambda: ("de",))
@@ -107,7 +101,7 @@ async def test_a_form_in_another_language_does_not_share_its_words(
 
 
 async def test_a_form_of_profiles_whose_home_can_be_reached_from_elsewhere_is_alone(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch,
 ) -> None:
     hub = hub_with(monkeypatch, TWO_GPUS)
     ann, bob = [await form_of(hub.spawner(**PROFILES, **HOME), name) for name in ("ann", "bob")]
@@ -120,15 +114,13 @@ async def test_a_form_of_profiles_whose_home_can_be_reached_from_elsewhere_is_al
     hub.view.put(
         "PersistentVolume", {"metadata": {"name": "disk"}, "spec": {"nodeAffinity": affinity}}
     )
-    claim["metadata"]["name"] = "ann"  # type: ignore[index]
+    claim["metadata"]["name"] = "ann"
     hub.view.put("PersistentVolumeClaim", claim)
 
     assert ann.question() != bob.question()
 
 
-async def test_a_form_of_profiles_whose_user_has_an_older_pod_is_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_form_of_profiles_whose_user_has_an_older_pod_is_alone(monkeypatch) -> None:
     hub = hub_with(monkeypatch, TWO_GPUS)
     ann, bob = [await form_of(hub.spawner(**PROFILES), name) for name in ("ann", "bob")]
     older = pod("jupyter-ann", 1, on="a")
@@ -138,9 +130,7 @@ async def test_a_form_of_profiles_whose_user_has_an_older_pod_is_alone(
     assert ann.question() != bob.question()
 
 
-async def test_what_a_function_in_the_list_gives_one_user_is_shown_to_no_other(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_what_a_function_in_the_list_gives_one_user_is_shown_to_no_other(monkeypatch) -> None:
     gpu = {**GPU_PROFILE, "kubespawner_override": {"node_selector": lambda _: {"gpu": "a100"}}}
     hub = hub_with(monkeypatch, TWO_GPUS)
     form = await form_of(hub.spawner(profile_list=[CPU, gpu]), "ann")
@@ -148,9 +138,7 @@ async def test_what_a_function_in_the_list_gives_one_user_is_shown_to_no_other(
     assert not (await form.answer()).for_all
 
 
-async def test_what_admission_does_to_one_user_s_pod_is_shown_to_no_other(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_what_admission_does_to_one_user_s_pod_is_shown_to_no_other(monkeypatch) -> None:
     hub = hub_with(monkeypatch, TWO_GPUS, ONE_TAKEN, TAKEN_TOO)
     hub.admission.answer = lambda sent: sent
     form = await form_of(hub.spawner(**PROFILES), "ann")
@@ -161,7 +149,7 @@ async def test_what_admission_does_to_one_user_s_pod_is_shown_to_no_other(
     assert not answer.for_all
 
 
-async def test_what_limits_leave_to_one_user_is_shown_to_no_other(course: Course) -> None:
+async def test_what_limits_leave_to_one_user_is_shown_to_no_other(course) -> None:
     spawner = course.spawner({"two": {"gpus_per_user": {GPU: 2}}})
     own = await form_of(spawner)
     before = own.question()
@@ -170,13 +158,13 @@ async def test_what_limits_leave_to_one_user_is_shown_to_no_other(course: Course
 
     course.put(spawner, "alice", "train", 1)
     assert own.question() != before
-    assert (await own.answer()).found["accelerators"][0]["left"] == 1  # type: ignore[index]
+    assert (await own.answer()).found["accelerators"][0]["left"] == 1
     course.put(spawner, "alice", "demo", 1)
     own.question()
-    assert (await own.answer()).found["accelerators"][0]["state"] == "limited"  # type: ignore[index]
+    assert (await own.answer()).found["accelerators"][0]["state"] == "limited"
 
 
-async def test_another_user_s_servers_do_not_change_the_question_of_a_user(course: Course) -> None:
+async def test_another_user_s_servers_do_not_change_the_question_of_a_user(course) -> None:
     spawner = course.spawner({"two": {"gpus_per_user": {GPU: 2}}})
     form = await form_of(spawner)
     before = form.question()
@@ -186,7 +174,7 @@ async def test_another_user_s_servers_do_not_change_the_question_of_a_user(cours
     assert form.question() == before
 
 
-async def test_another_user_s_servers_change_what_a_group_s_limit_leaves(course: Course) -> None:
+async def test_another_user_s_servers_change_what_a_group_s_limit_leaves(course) -> None:
     course.database.user("bob", "course")
     spawner = course.spawner({"ours": {"groups": ["course"], "gpus_per_group": {GPU: 2}}})
     form = await form_of(spawner)
@@ -194,10 +182,10 @@ async def test_another_user_s_servers_change_what_a_group_s_limit_leaves(course:
     course.put(spawner, "bob", "train", 1)
 
     form.question()
-    assert (await form.answer()).found["accelerators"][0]["left"] == 1  # type: ignore[index]
+    assert (await form.answer()).found["accelerators"][0]["left"] == 1
 
 
-async def test_other_policies_are_found_out_when_the_form_is_renewed(course: Course) -> None:
+async def test_other_policies_are_found_out_when_the_form_is_renewed(course) -> None:
     given: list[dict[str, Any]] = [{}]
     spawner = course.spawner(lambda _: given[0])
     form = await form_of(spawner)
@@ -210,9 +198,7 @@ async def test_other_policies_are_found_out_when_the_form_is_renewed(course: Cou
     assert form.question() != before
 
 
-async def test_nothing_of_policies_is_read_again_as_long_as_nothing_changes(
-    course: Course,
-) -> None:
+async def test_nothing_of_policies_is_read_again_as_long_as_nothing_changes(course) -> None:
     spawner = course.spawner({"two": {"gpus_per_user": {GPU: 2}}})
     allowed = await Allowed.of(spawner.gates.sources.accelerators.policing)
     token, entitlement = allowed.token(), allowed.entitlement
@@ -223,9 +209,7 @@ async def test_nothing_of_policies_is_read_again_as_long_as_nothing_changes(
     assert allowed.entitlement is entitlement
 
 
-async def test_lists_of_functions_are_never_taken_for_each_other(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_lists_of_functions_are_never_taken_for_each_other(monkeypatch) -> None:
     """Each owner's function returns a list of its own; the lists of closed forms are freed."""
     hub, questions = hub_with(monkeypatch, TWO_GPUS), []
     for number in range(100):
@@ -236,9 +220,7 @@ async def test_lists_of_functions_are_never_taken_for_each_other(
     assert len(set(questions)) == 100
 
 
-async def test_what_a_start_loads_into_a_spawner_is_not_shown_to_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_what_a_start_loads_into_a_spawner_is_not_shown_to_others(monkeypatch) -> None:
     hub = hub_with(monkeypatch, TWO_GPUS)
     starting = hub.spawner(**PROFILES)
     ann, bob = await form_of(starting, "ann"), await form_of(hub.spawner(**PROFILES), "bob")
@@ -253,7 +235,7 @@ async def test_what_a_start_loads_into_a_spawner_is_not_shown_to_others(
 
 
 async def test_a_start_that_loads_a_profile_changes_nothing_on_forms_that_are_open(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch,
 ) -> None:
     spawner: Any = hub_with(monkeypatch, TWO_GPUS).spawner(**PROFILES)
     form = await form_of(spawner)

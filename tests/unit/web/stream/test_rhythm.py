@@ -69,9 +69,7 @@ def test_a_change_during_a_look_is_looked_at_afterwards() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.03, 0.5, 10.0])
-def test_the_rest_is_long_enough_for_the_others_and_short_enough_for_the_form(
-    seconds: float,
-) -> None:
+def test_the_rest_is_long_enough_for_the_others_and_short_enough_for_the_form(seconds) -> None:
     _, rhythm = looked(seconds)
     rhythm.note()
 
