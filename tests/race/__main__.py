@@ -12,13 +12,14 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.fixtures.bare_cluster import bare
 from tests.race import lines, policies
 from tests.race.line_stage import GPUS, line_stage
 from tests.race.lines import LINE_RACES, LineRace
 from tests.race.policies import POLICY_RACES, PolicyRace
 from tests.race.policy_stage import policy_stage
 from tests.race.race import RACES, Race, Result, run
-from tests.race.stage import stage
+from tests.race.stage import stage, twin_on
 
 AnyRace = Race | PolicyRace | LineRace
 ALL: tuple[AnyRace, ...] = (*RACES, *POLICY_RACES, *LINE_RACES)
@@ -91,7 +92,12 @@ def _race_for_gpus(races: list[Race], people: int, rounds: int, seed: int) -> bo
     print(f"{people} people, nodes of 1, 2, 4 and 8 GPUs; sums of {rounds} rounds")
     print(" | ".join(["race", *_COLUMNS]), flush=True)
     wrong = False
-    with tempfile.TemporaryDirectory() as folder, stage(Path(folder)) as set_up:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        bare(Path(folder) / "twin") as cluster,
+        twin_on(cluster) as twin,
+        stage(Path(folder), twin) as set_up,
+    ):
         for race in races:
             results = [run(race, set_up, people, seed + i) for i in range(rounds)]
             print(_row(race, results), f"(seed {seed})", flush=True)

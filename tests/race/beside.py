@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def beside(work: Callable[[], None], over: threading.Event) -> Iterator[None]:
+def beside(work: Callable[[], None], over: threading.Event | None = None) -> Iterator[None]:
     """Do *work* beside the block, set *over* at its end, and wait until the work has ended.
 
     If the work fails, so does the block.
@@ -19,5 +19,6 @@ def beside(work: Callable[[], None], over: threading.Event) -> Iterator[None]:
         try:
             yield
         finally:
-            over.set()
+            if over is not None:
+                over.set()
             done.result()

@@ -11,12 +11,12 @@ from typing import Any
 
 import requests
 
-from localcluster import Fleet, LocalCluster, NodeGroup, Pods, kubeconfig, rbac
+from localcluster import Fleet, LocalCluster, NodeGroup
 from localcluster.client import unless_gone
 from localcluster.ports import free_ports
-from tests.hub.pods import Pods as PodsOfHub
-from tests.hub.running import RunningHub, running_hub
+from tests.hub.running import RunningHub
 from tests.race.phases import CLAIM, GPU, SCHEDULER, Phase, Pod
+from tests.race.proxied import proxied_hub, reporting_cluster
 from tests.servers.cutting_proxy import CuttingProxy
 from tests.servers.single_user import serving_every_pod
 from tests.servers.webhooks import Object, Webhooks, configured
@@ -136,13 +136,8 @@ def cut_stage(folder: Path, phases: tuple[Phase, ...], size: int) -> Iterator[Cu
     """Set the stage up for *size* starts at once, and take it down when the block ends."""
     with ExitStack() as stack:
         fleet = nodes(size)
-        cluster = stack.enter_context(
-            LocalCluster(folder / "cluster", fleet=fleet, pods=Pods.REPORT)
-        )
-        cluster.api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        cluster = stack.enter_context(reporting_cluster(folder, NAMESPACE, fleet))
         _make_claim(cluster)
-        proxy = CuttingProxy(cluster)
-        stack.enter_context(proxy.open())
         at_once, when_told = free_ports(2)
         stack.enter_context(serving_every_pod(at_once))
         gate = Gate()
@@ -153,18 +148,7 @@ def cut_stage(folder: Path, phases: tuple[Phase, ...], size: int) -> Iterator[Cu
             scheduler=SCHEDULER,
             profiles=[it.profile(ports.get(it.name, at_once)) for it in phases],
         )
-        direct = kubeconfig.read(rbac.hub_kubeconfig(cluster, NAMESPACE))
-        through = proxy.kubeconfig(folder / "kubeconfig", direct.token, NAMESPACE)
-        (folder / "hub").mkdir()
-        hub = stack.enter_context(
-            running_hub(
-                folder / "hub",
-                lines,
-                environment={"KUBECONFIG": str(through)},
-                pods=PodsOfHub(cluster, NAMESPACE),
-            )
-        )
-        hub.until_it_sees_the_cluster()
+        hub, proxy = stack.enter_context(proxied_hub(folder, cluster, NAMESPACE, lines))
         yield CutStage(cluster, fleet, hub, proxy, gate, when_told)
 
 

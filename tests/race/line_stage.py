@@ -8,10 +8,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from localcluster import LocalCluster, Pods, kubeconfig, rbac
+from localcluster import LocalCluster
 from localcluster.ports import free_ports
-from tests.hub.pods import Pods as PodsOfHub
-from tests.hub.running import RunningHub, running_hub
+from tests.hub.running import RunningHub
+from tests.race.proxied import proxied_hub, reporting_cluster
 from tests.race.stage import nodes
 from tests.servers.cutting_proxy import CuttingProxy
 from tests.servers.single_user import serving_every_pod
@@ -61,23 +61,9 @@ class LineStage:
 def line_stage(folder: Path) -> Iterator[LineStage]:
     """Set the stage up in a folder, and take it down when the block ends."""
     with ExitStack() as stack:
-        cluster = stack.enter_context(LocalCluster(folder / "cluster", pods=Pods.REPORT))
-        cluster.add_nodes(nodes())
-        cluster.api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-        proxy = CuttingProxy(cluster)
-        stack.enter_context(proxy.open())
+        cluster = stack.enter_context(reporting_cluster(folder, NAMESPACE, nodes()))
         (port,) = free_ports(1)
         stack.enter_context(serving_every_pod(port))
-        direct = kubeconfig.read(rbac.hub_kubeconfig(cluster, NAMESPACE))
-        through = proxy.kubeconfig(folder / "kubeconfig", direct.token, NAMESPACE)
-        (folder / "hub").mkdir()
-        hub = stack.enter_context(
-            running_hub(
-                folder / "hub",
-                CONFIGURATION.format(namespace=NAMESPACE, port=port),
-                environment={"KUBECONFIG": str(through)},
-                pods=PodsOfHub(cluster, NAMESPACE),
-            )
-        )
-        hub.until_it_sees_the_cluster()
+        lines = CONFIGURATION.format(namespace=NAMESPACE, port=port)
+        hub, proxy = stack.enter_context(proxied_hub(folder, cluster, NAMESPACE, lines))
         yield LineStage(cluster, hub, proxy)

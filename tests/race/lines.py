@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -113,7 +112,7 @@ def restarting(stage: LineStage, dice: random.Random) -> Iterator[None]:
                 stage.hub.begin()
                 stage.hub.until_it_serves()
 
-    with beside(restart, threading.Event()):
+    with beside(restart):
         yield
 
 
@@ -127,7 +126,7 @@ def without_the_api_server(stage: LineStage, dice: random.Random) -> Iterator[No
             with stage.away():
                 stage.cluster.restart_apiserver()
 
-    with beside(restart, threading.Event()):
+    with beside(restart):
         yield
 
 

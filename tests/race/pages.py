@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import threading
 from collections.abc import Awaitable, Callable, Container, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -29,7 +28,7 @@ def open_pages(
     The *closers* close it now and then.
     """
     opened = SimpleQueue[str | None]()
-    with beside(lambda: asyncio.run(_pages(hub_url, opened, closers, dice)), threading.Event()):
+    with beside(lambda: asyncio.run(_pages(hub_url, opened, closers, dice))):
         try:
             yield opened.put
         finally:

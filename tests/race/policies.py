@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from localcluster.client import unless_gone
+from tests.race.beside import beside
 from tests.race.history import History
 from tests.race.limits import SERVERS, Server
 from tests.race.policy_stage import NAMESPACE, PolicyStage
-from tests.race.race import beside
 from tests.race.tabs import AWAY, STARTED, Tab, User, Way
 from tests.race.turns import Turns
 from tests.waiting import wait_for

@@ -10,11 +10,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from localcluster import Fleet, LocalCluster, NodeGroup, Pods, kubeconfig, rbac
+from localcluster import Fleet, LocalCluster, NodeGroup
 from localcluster.ports import free_ports
-from tests.hub.pods import Pods as PodsOfHub
-from tests.hub.running import RunningHub, running_hub
+from tests.hub.running import RunningHub
 from tests.race.limits import ACCELERATORS, Class
+from tests.race.proxied import proxied_hub, reporting_cluster
 from tests.race.servers import Servers
 from tests.servers.cutting_proxy import CuttingProxy
 from tests.servers.single_user import serving_every_pod
@@ -60,31 +60,16 @@ def policy_stage(folder: Path, people: int) -> Iterator[PolicyStage]:
     """Set the stage up in a folder, and take it down when the block ends."""
     users = Class.of(people)
     with ExitStack() as stack:
-        pods = LocalCluster(folder / "cluster", fleet=_nodes(people), pods=Pods.REPORT)
-        cluster = stack.enter_context(pods)
-        cluster.api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-        proxy = CuttingProxy(cluster)
-        stack.enter_context(proxy.open())
+        cluster = stack.enter_context(reporting_cluster(folder, NAMESPACE, _nodes(people)))
         (port,) = free_ports(1)
         stack.enter_context(serving_every_pod(port))
-        (folder / "hub").mkdir()
         lines = CONFIGURATION.format(
             namespace=NAMESPACE,
             port=port,
             accelerators={key: _accelerator(key) for key in ACCELERATORS},
             policies=users.configuration,
         )
-        direct = kubeconfig.read(rbac.hub_kubeconfig(cluster, NAMESPACE))
-        through = proxy.kubeconfig(folder / "kubeconfig", direct.token, NAMESPACE)
-        hub = stack.enter_context(
-            running_hub(
-                folder / "hub",
-                lines,
-                environment={"KUBECONFIG": str(through)},
-                pods=PodsOfHub(cluster, NAMESPACE),
-            )
-        )
-        hub.until_it_sees_the_cluster()
+        hub, proxy = stack.enter_context(proxied_hub(folder, cluster, NAMESPACE, lines))
         servers = Servers(hub)
         stack.enter_context(servers.watching())
         yield PolicyStage(cluster, hub, servers, proxy, users)

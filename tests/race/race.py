@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from threading import Event, Thread
+from threading import Event
 
 from localcluster.client import unless_gone
+from tests.race.beside import beside
 from tests.race.replay import Line
 from tests.race.servers import Server
 from tests.race.stage import GPU, NAMESPACE, Stage, nodes
@@ -77,19 +78,6 @@ def alike(people: int, _dice: random.Random) -> list[int]:
 
 def mixed(people: int, dice: random.Random) -> list[int]:
     return dice.choices([1, 1, 2, 3, 4, 8], k=people)
-
-
-@contextmanager
-def beside(trouble: Callable[[], None], over: Event | None = None) -> Iterator[None]:
-    """Run *trouble* in a thread; when the block ends, set *over* and wait for the thread."""
-    thread = Thread(target=trouble)
-    thread.start()
-    try:
-        yield
-    finally:
-        if over is not None:
-            over.set()
-        thread.join()
 
 
 @contextmanager

@@ -16,8 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,12 +29,13 @@ from traitlets.config import Config
 from gpuspawner import GPUSpawner, runtime
 from gpuspawner.preflight.reservations import Reservations
 from gpuspawner.spawn.refusal import Refusal
-from localcluster import Fleet, LocalCluster, NodeGroup, Pods
+from localcluster import LocalCluster
 from localcluster.client import ApiError
 from localcluster.ports import free_ports
+from tests.race.proxied import reporting_cluster
+from tests.race.stage import GPU, nodes
 from tests.servers.single_user import serving_every_pod
 
-GPU = "nvidia.com/gpu"
 NAMESPACE = "soak"
 PEOPLE = 20
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -68,18 +68,6 @@ class Outcome:
     pods: int = 0
     memory: list[float] = field(default_factory=list)
     seconds: float = 0.0
-
-
-@contextmanager
-def cluster(folder: Path) -> Iterator[LocalCluster]:
-    """Run a cluster with nodes of 1, 2, 4 and 8 GPUs, which reports pods as running."""
-    groups = []
-    for gpus in (1, 2, 4, 8):
-        room = {"cpu": "64", "memory": "256Gi", "pods": "110", GPU: str(gpus)}
-        groups.append(NodeGroup(f"node-{gpus}", 1, room, {"gpu": "yes"}))
-    with LocalCluster(folder, fleet=Fleet(tuple(groups)), pods=Pods.REPORT) as running:
-        running.api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-        yield running
 
 
 async def soak(running: LocalCluster, spawns: int, seed: int, port: int) -> Outcome:
@@ -253,7 +241,10 @@ def main() -> int:
     spawns = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     seed = random.randrange(2**32)
     logging.disable(logging.CRITICAL)
-    with tempfile.TemporaryDirectory() as folder, cluster(Path(folder) / "cluster") as running:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        reporting_cluster(Path(folder), NAMESPACE, nodes()) as running,
+    ):
         # kube_config read the variable KUBECONFIG when it was imported.
         kube_config.KUBE_CONFIG_DEFAULT_LOCATION = str(running.kubeconfig)
         [port] = free_ports(1)

@@ -8,11 +8,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from localcluster import Fleet, LocalCluster, NodeGroup, Pods, kubeconfig, rbac
+from localcluster import Fleet, LocalCluster, NodeGroup
 from localcluster.ports import free_ports
-from tests.fixtures.bare_cluster import bare
-from tests.hub.pods import Pods as PodsOfHub
-from tests.hub.running import RunningHub, running_hub
+from tests.hub.running import RunningHub
+from tests.race.proxied import proxied_hub, reporting_cluster
 from tests.race.replay import Line
 from tests.race.servers import Servers
 from tests.race.twin import Twin
@@ -74,37 +73,30 @@ class Stage:
 
 
 @contextmanager
-def stage(folder: Path) -> Iterator[Stage]:
+def stage(folder: Path, twin: Twin) -> Iterator[Stage]:
     """Set the stage up in a folder, and take it down when the block ends.
 
     The cluster only reports pods as running, and one server answers the hub for all of them.
     """
     with ExitStack() as stack:
-        cluster = stack.enter_context(LocalCluster(folder / "cluster", pods=Pods.REPORT))
-        twin = stack.enter_context(bare(folder / "twin"))
-        for each in (cluster, twin):
-            each.add_nodes(nodes())
-        cluster.api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-        proxy = CuttingProxy(cluster)
-        stack.enter_context(proxy.open())
+        cluster = stack.enter_context(reporting_cluster(folder, NAMESPACE, nodes()))
         (port,) = free_ports(1)
         stack.enter_context(serving_every_pod(port))
         recording = folder / "recording.jsonl"
         recording.touch()
         lines = CONFIGURATION.format(recording=str(recording), namespace=NAMESPACE, port=port)
-        (folder / "hub").mkdir()
-        hub = stack.enter_context(
-            running_hub(
-                folder / "hub",
-                lines,
-                environment={"KUBECONFIG": str(_kubeconfig(proxy, cluster, folder))},
-                pods=PodsOfHub(cluster, NAMESPACE),
-            )
-        )
-        hub.until_it_sees_the_cluster()
+        hub, proxy = stack.enter_context(proxied_hub(folder, cluster, NAMESPACE, lines))
         servers = Servers(hub)
         stack.enter_context(servers.watching())
-        yield Stage(cluster, hub, servers, Twin(twin), proxy, recording)
+        yield Stage(cluster, hub, servers, twin, proxy, recording)
+
+
+@contextmanager
+def twin_on(cluster: LocalCluster) -> Iterator[Twin]:
+    """Give the twin the same nodes on another cluster, which nothing else uses meanwhile."""
+    names = cluster.add_nodes(nodes())
+    yield Twin(cluster)
+    cluster.remove_nodes(names)
 
 
 def nodes() -> Fleet:
@@ -113,9 +105,3 @@ def nodes() -> Fleet:
         room = {"cpu": "64", "memory": "256Gi", "pods": "110", GPU: str(gpus)}
         groups.append(NodeGroup(f"node-{gpus}", 1, room, {"gpu": "yes"}))
     return Fleet(tuple(groups))
-
-
-def _kubeconfig(proxy: CuttingProxy, cluster: LocalCluster, folder: Path) -> Path:
-    """Write the hub's kubeconfig, with the proxy's address."""
-    direct = kubeconfig.read(rbac.hub_kubeconfig(cluster, NAMESPACE))
-    return proxy.kubeconfig(folder / "kubeconfig", direct.token, NAMESPACE)

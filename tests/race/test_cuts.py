@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.race.cut_starts import Cut
 from tests.race.cuts import run
 from tests.race.phases import phases
@@ -13,6 +15,7 @@ STARTS = 29
 """One of each phase in each wave."""
 
 
+@pytest.mark.nightly("phases last for seconds, and a hub is killed in each wave")
 def test_however_a_start_is_cut_nobody_has_two_pods_nothing_is_left_and_the_owner_is_told(
     tmp_path: Path,
 ) -> None:

@@ -20,7 +20,7 @@ def set_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LineStage]:
         yield ready
 
 
-@pytest.mark.alone(why="a GPU may be idle for a second at most")
+@pytest.mark.nightly("a GPU may be idle for a second at most, and it takes minutes")
 @pytest.mark.parametrize("race", LINE_RACES, ids=lambda race: race.name)
 def test_everybody_in_line_is_served_once_and_in_order(set_up: LineStage, race: LineRace) -> None:
     result = run(race, set_up, PEOPLE, seed=4)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from localcluster import LocalCluster
 from tests.race.history import History
 from tests.race.limits import Class
 from tests.race.policies import POLICY_RACES, PolicyResult, arrive, run
@@ -41,7 +42,7 @@ def _until_the_limits_are_reached(stage: PolicyStage, users: list[User]) -> Poli
     return together
 
 
-@pytest.mark.alone(why="if little is started at a time, no limit is reached")
+@pytest.mark.nightly("if little is started at a time, no limit is reached")
 def test_no_limit_is_exceeded_at_any_moment_and_at_the_end_none_is_refused_wrongly(
     set_up: PolicyStage, users: list[User]
 ) -> None:
@@ -52,9 +53,9 @@ def test_no_limit_is_exceeded_at_any_moment_and_at_the_end_none_is_refused_wrong
     assert result.peaks.items() >= REACHED.items()
 
 
-def test_the_history_tells_when_a_limit_is_exceeded(set_up: PolicyStage) -> None:
+def test_the_history_tells_when_a_limit_is_exceeded(tmp_path: Path) -> None:
     """Otherwise the race would prove nothing."""
-    history = History(set_up.cluster, "none", Class.of(10).limits)
+    history = History(LocalCluster(tmp_path), "none", Class.of(10).limits)
 
     for number in range(5):
         history.take(_change("ADDED", f"p{number + 1}", number, gpus=2))

@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from tests.race.race import RACES, alike, mixed, run
-from tests.race.stage import Stage, stage
+from localcluster import LocalCluster
+from tests.race.race import RACES, mixed, run
+from tests.race.stage import stage, twin_on
 
 PEOPLE = 30
 
 
-@pytest.fixture(scope="module")
-def set_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    folder: Path = tmp_path_factory.mktemp("race")
-    with stage(folder) as ready:
-        yield ready
-
-
-def test_exactly_as_many_servers_of_one_gpu_start_as_there_are_gpus(set_up: Stage) -> None:
-    race = next(race for race in RACES if race.sizes is alike)
-
-    result = run(race, set_up, PEOPLE, seed=1)
-
-    assert result.running == 15
-    assert result.pending == result.reservations == 0
-    assert result.fitting == []
-
-
 def test_with_mixed_sizes_accepted_servers_run_and_refused_ones_would_not_fit(
-    set_up: Stage,
+    bare_cluster: LocalCluster, tmp_path: Path
 ) -> None:
     race = next(race for race in RACES if race.sizes is mixed)
 
-    result = run(race, set_up, PEOPLE, seed=2)
+    with twin_on(bare_cluster) as twin, stage(tmp_path, twin) as set_up:
+        result = run(race, set_up, PEOPLE, seed=2)
 
     assert result.running == result.accepted > 0
     assert result.pending == result.reservations == 0

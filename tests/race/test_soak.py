@@ -5,9 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 SPAWNS = 120
 
 
+@pytest.mark.nightly("it starts and ends 120 servers")
 def test_however_a_start_ends_it_leaves_no_reservation_and_no_pod() -> None:
     """It needs its own process: the spawner's classes keep clients and reflectors forever."""
     done = subprocess.run(

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fixtures.bare_cluster import bare
+from localcluster import LocalCluster
 from tests.race.replay import Line
-from tests.race.stage import SIZES, nodes
+from tests.race.stage import SIZES, twin_on
 from tests.race.twin import Twin
 
 ASKED = (1, 2, 3, 4, 8)
@@ -17,10 +17,9 @@ NOT_READY = {"key": "node.kubernetes.io/not-ready", "value": "", "effect": "NoSc
 
 
 @pytest.fixture(scope="module")
-def twin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twin]:
-    with bare(tmp_path_factory.mktemp("twin")) as cluster:
-        cluster.add_nodes(nodes())
-        yield Twin(cluster)
+def twin(bare_cluster: LocalCluster) -> Iterator[Twin]:
+    with twin_on(bare_cluster) as twin:
+        yield twin
 
 
 def test_after_random_changes_it_finds_the_refused_pods_that_would_have_fitted(twin: Twin) -> None:
