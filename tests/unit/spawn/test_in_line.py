@@ -162,7 +162,7 @@ async def test_whose_stored_options_arent_on_offer_any_more_is_awaited_no_longer
 
 
 async def test_who_is_admitted_at_once_is_awaited_no_longer(
-    hub_with: Callable[..., StillHub],
+    hub_with,
 ) -> None:
     """Else nobody in line would be called for a minute."""
     alice = Waiting(hub_with(FULL[0]), True)
@@ -176,7 +176,7 @@ async def test_who_is_admitted_at_once_is_awaited_no_longer(
 
 
 async def test_who_joins_again_has_the_kept_place_and_is_awaited_no_longer(
-    hub_with: Callable[..., StillHub],
+    hub_with,
 ) -> None:
     alice = Waiting(hub_with(*FULL), True)
     runtime = alice.hub.runtime(alice.spawner)
