@@ -11,6 +11,7 @@ from localcluster import Fleet, LocalCluster, NodeGroup
 from tests.hub.conftest import StartGPUHub
 from tests.hub.people import Person
 from tests.hub.running import RunningHub
+from tests.waiting import wait_for
 
 OFFERED = """
 c.JupyterHub.allow_named_servers = True
@@ -201,6 +202,41 @@ def test_an_endpoint_answers_administrators_but_finds_nobody_who_is_not_there(
 
     assert status(admin, method, path) in {200, 302}
     assert status(admin, method, path.replace("ann", "nobody")) == 404
+
+
+def stop(person: Person, form: str) -> str:
+    """Press the form's button that stops the default server; return where it leads."""
+    person.open("/hub/home")
+    answer = person.session.post(
+        f"{person.hub.url}/hub/gpuspawner/stop/{person.name}/",
+        params={"form": form, "_xsrf": person.xsrf},
+        allow_redirects=False,
+    )
+    assert answer.status_code == 302
+    return answer.headers["Location"]
+
+
+@pytest.mark.usefixtures("leave_no_server")
+def test_a_button_of_the_form_stops_a_server_and_comes_back(hub: RunningHub, ann: Person) -> None:
+    hub.start_until_ready("ann", {"accelerator": "t4", "gpus": 2})
+
+    assert stop(ann, "train") == "/hub/spawn/ann/train#gpuspawner-usage"
+    wait_for(lambda: not hub.server("ann"))
+
+
+@pytest.mark.parametrize(
+    ("form", "path"),
+    [
+        ("", "ann"),
+        ("a b", "ann/a%20b"),
+        ("../../admin", "ann/..%2F..%2Fadmin"),
+        ("x?next=//example.org", "ann/x%3Fnext%3D%2F%2Fexample.org"),
+    ],
+)
+def test_a_button_that_stops_a_server_comes_back_to_a_form_of_its_owner_whatever_is_asked(
+    ann: Person, form: str, path: str
+) -> None:
+    assert stop(ann, form) == f"/hub/spawn/{path}#gpuspawner-usage"
 
 
 @pytest.mark.each_hub

@@ -194,6 +194,7 @@ def test_a_smaller_machine_may_be_within_the_limit() -> None:
 
 ONLY_SMALL = need(TYPE, "In", "g.small")
 """A pool of these makes only machines with 8 cores, 32 GiB and a GPU."""
+CORE_AND_A_HALF = {"name": "notebook", "resources": {"requests": {"cpu": "1500m"}}}
 
 
 @pytest.mark.parametrize(
@@ -229,20 +230,19 @@ def test_a_limit_of_cores_must_leave_what_the_pod_asks_for_in_millicores(
     limit: str, is_enough: bool
 ) -> None:
     """Nobody has seen the pool's machines, so only what the pod asks for tells."""
-    container = {"name": "notebook", "resources": {"requests": {"cpu": "1500m"}}}
-    found = look(pool(limits={"cpu": limit}), asked=asks(containers=[container]))
+    found = look(pool(limits={"cpu": limit}), asked=pod(selector={}, containers=[CORE_AND_A_HALF]))
 
     assert found == MAY if is_enough else why(found) == [Why.LIMIT]
 
 
 def test_those_who_wait_use_up_a_limit_of_cores_before_their_nodes_exist() -> None:
-    only = pool(ONLY_SMALL, limits={"cpu": "16"})
-    cluster = Cluster(state(full()), autoscalers((only,)), "detect")
-    for name in ("b", "c"):
-        assert isinstance(cluster.outlook(pod(name, selector={})), CanScaleUp)
-        cluster.state.put(pod(name, selector={}))
+    cluster = Cluster(state(), autoscalers((pool(limits={"cpu": "3"}),)), "detect")
+    b, c, d = (pod(name, selector={}, containers=[CORE_AND_A_HALF]) for name in "bcd")
+    for one in (b, c):
+        assert cluster.outlook(one) == MAY
+        cluster.state.put(one)
 
-    assert why(cluster.outlook(pod("d", selector={}))) == [Why.TAKEN]
+    assert why(cluster.outlook(d)) == [Why.TAKEN]
 
 
 @pytest.mark.parametrize(
