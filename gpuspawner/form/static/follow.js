@@ -3,8 +3,9 @@
 "use strict";
 
 /* Calls `show` with the states whenever they change, and with the milliseconds over which all open
-   pages spread what they ask next. Calls `ask` if the page has to ask for the states itself. */
-window.gpuspawnerFollow = (address, xsrf, show, ask) => {
+   pages spread what they ask next. If the page has to ask for the states itself, `ask` does, and
+   `fail` says that nobody has answered. `ask` may return nothing if the page shows no states. */
+window.gpuspawnerFollow = (address, xsrf, show, ask, fail) => {
   const EVERY = 10_000; /* how often a page without a stream asks */
   const FIRST = 3_000; /* the hub answers at once, but a proxy may hold the answer back */
   const HELD = 30_000; /* after which it does */
@@ -16,6 +17,8 @@ window.gpuspawnerFollow = (address, xsrf, show, ask) => {
   let silence;
   let next;
   let heard = false;
+  let asked = 0; /* numbers questions and events in their order */
+  let shown = 0; /* the number of what the page shows */
 
   const random = (most) => most * Math.random();
   const follows = () => stream !== undefined && heard;
@@ -35,7 +38,24 @@ window.gpuspawnerFollow = (address, xsrf, show, ask) => {
     close();
     if (document.hidden) return;
     next = setTimeout(open, again);
-    if (asks) ask();
+    if (asks) refresh();
+  }
+
+  /* An answer may take longer than what the hub says meanwhile, which is newer. */
+  async function refresh() {
+    if (document.hidden) return;
+    const mine = ++asked;
+    try {
+      const states = await ask();
+      if (states && mine > shown) take(states, mine, 0);
+    } catch {
+      if (mine > shown) fail();
+    }
+  }
+
+  function take(states, number, within) {
+    show(states, within); /* raises if the page is of another version of the hub */
+    shown = number;
   }
 
   function listen(patience) {
@@ -46,7 +66,7 @@ window.gpuspawnerFollow = (address, xsrf, show, ask) => {
   }
 
   function askUnlessHeard(mine) {
-    if (mine === stream && !heard) ask();
+    if (mine === stream && !heard) refresh();
   }
 
   async function open() {
@@ -82,7 +102,7 @@ window.gpuspawnerFollow = (address, xsrf, show, ask) => {
       listen(SILENT);
       const events = (text + value).split("\n\n");
       text = events.pop();
-      for (const event of events) take(fields(event));
+      for (const event of events) hear(fields(event));
       if (mine !== stream) return;
     }
   }
@@ -92,12 +112,12 @@ window.gpuspawnerFollow = (address, xsrf, show, ask) => {
     return Object.fromEntries(lines);
   }
 
-  function take({ event, data, retry }) {
+  function hear({ event, data, retry }) {
     if (retry) spread = Number(retry);
     if (event === "again") open();
     else if (event === "full") lose(LATER);
     else if (data) {
-      show(JSON.parse(data), spread); /* raises if the page is of another version of the hub */
+      take(JSON.parse(data), ++asked, spread);
       heard = true;
     }
   }
@@ -105,7 +125,7 @@ window.gpuspawnerFollow = (address, xsrf, show, ask) => {
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
   /* Forms that were opened together ask at different times, so that each gets an answer. */
   const tick = () => setTimeout(() => {
-    if (!document.hidden && !follows()) ask();
+    if (!follows()) refresh();
     tick();
   }, EVERY * (0.9 + random(0.2)));
   tick();

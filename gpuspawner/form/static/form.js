@@ -185,15 +185,10 @@
     later ??= setTimeout(decide, spread * Math.random());
   }
 
-  async function refresh() {
-    if (document.hidden) return;
-    try {
-      const states = await ask(root.dataset.states);
-      asked = "";
-      show(states, 0);
-    } catch {
-      write(said, root.dataset.stale);
-    }
+  async function states() {
+    const found = await ask(root.dataset.states);
+    asked = "";
+    return found;
   }
 
   function show({ accelerators }, within) {
@@ -224,6 +219,6 @@
   document.addEventListener("visibilitychange", () => {
     asked = "";
   });
-  gpuspawnerFollow(root.dataset.stream, xsrf, show, refresh);
+  gpuspawnerFollow(root.dataset.stream, xsrf, show, states, () => write(said, root.dataset.stale));
   refused?.focus();
 })();

@@ -48,18 +48,14 @@
 
   const isShown = () => document.querySelector(SHOWN) !== null;
 
-  async function refresh() {
-    if (document.hidden || !isShown()) return;
-    try {
-      const answer = await fetch(root.dataset.states, {
-        headers: { Accept: "application/json", "X-XSRFToken": xsrf },
-        signal: AbortSignal.timeout(REFRESH),
-      });
-      if (!answer.ok) throw new Error(`${answer.status}`);
-      show(await answer.json());
-    } catch {
-      write(said, root.dataset.stale);
-    }
+  async function states() {
+    if (!isShown()) return null;
+    const answer = await fetch(root.dataset.states, {
+      headers: { Accept: "application/json", "X-XSRFToken": xsrf },
+      signal: AbortSignal.timeout(REFRESH),
+    });
+    if (!answer.ok) throw new Error(`${answer.status}`);
+    return answer.json();
   }
 
   function show({ profiles }) {
@@ -72,5 +68,5 @@
     root.dataset.live = "true";
   }
 
-  gpuspawnerFollow(root.dataset.stream, xsrf, show, refresh);
+  gpuspawnerFollow(root.dataset.stream, xsrf, show, states, () => write(said, root.dataset.stale));
 })();
