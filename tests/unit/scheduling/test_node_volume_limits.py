@@ -1,8 +1,9 @@
 import pytest
 
-from gpuspawner.scheduling import Outcome, Rules, Why
+from gpuspawner.kube.objects import convert
+from gpuspawner.scheduling import Outcome, Rules, Why, evaluate
 from gpuspawner.scheduling.failures import TooManyVolumes
-from tests.unit.scheduling.objects import judge, node, pod
+from tests.unit.scheduling.objects import cluster, judge, node, pod
 from tests.unit.scheduling.storage import WAIT, claim, uses, volume
 
 
@@ -20,10 +21,10 @@ def attachment(name, place="a"):
     return {"metadata": {"name": f"va-{name}"}, "spec": spec}
 
 
-def verdict(limit, there=(), asks=("home",), shared=False, attached=(), **more):
-    """Explain a pod with claims on a node whose pods use other claims."""
+def objects(limit, there=(), asks=("home",), shared=False, attached=()):
+    """Return the claims of a pod, and a node whose pods use other claims."""
     names = [*there, *asks, *attached]
-    given = {
+    return {
         "persistentVolumeClaims": [claim(name, volume=f"v-{name}") for name in names],
         "persistentVolumes": [
             volume(f"v-{name}", claim=name, **csi("same" if shared else name)) for name in names
@@ -32,9 +33,13 @@ def verdict(limit, there=(), asks=("home",), shared=False, attached=(), **more):
         "csiNodes": [csi_node(limit)],
         "volumeAttachments": [attachment(f"v-{name}") for name in attached],
         "storageClasses": [WAIT],
-        **more,
     }
-    return judge(pod(**uses(*asks)), node(), **given)
+
+
+def verdict(limit, there=(), asks=("home",), shared=False, attached=(), **more):
+    """Explain a pod with claims on a node whose pods use other claims."""
+    given = objects(limit, there, asks, shared, attached)
+    return judge(pod(**uses(*asks)), node(), **{**given, **more})
 
 
 def test_a_pod_does_not_fit_above_the_volume_limit_of_a_node():
@@ -50,6 +55,28 @@ def test_a_volume_already_on_the_node_counts_once():
 
 def test_volumes_still_attached_count():
     assert verdict(1, attached=["x"]).feasible == ()
+
+
+def test_a_volume_counts_until_it_is_detached():
+    state = cluster(node(), **objects(1, attached=["x"]))
+    assert evaluate(state, pod(**uses("home"))).feasible == ()
+
+    state.remove("VolumeAttachment", "", "va-v-x")
+
+    assert evaluate(state, pod(**uses("home"))).feasible == ("a",)
+
+
+def test_the_limits_are_those_of_the_newest_csi_node():
+    state = cluster(node(), **objects(1, there=["x"]))
+    asks = pod(**uses("home"))
+    assert evaluate(state, asks).feasible == ()
+
+    state.put(convert("CSINode", csi_node(2)))
+    assert evaluate(state, asks).feasible == ("a",)
+
+    state.put(convert("CSINode", csi_node(1)))
+    state.remove("CSINode", "", "a")
+    assert evaluate(state, asks).feasible == ("a",)
 
 
 @pytest.mark.parametrize(("version", "free"), [("v1.31.14", True), ("v1.32.0", False)])

@@ -1,8 +1,8 @@
 import pytest
 
-from gpuspawner.scheduling import Outcome
+from gpuspawner.scheduling import Outcome, evaluate
 from gpuspawner.scheduling.failures import NoTopology, Uneven
-from tests.unit.scheduling.objects import judge, node, pod
+from tests.unit.scheduling.objects import answer, cluster, judge, node, pod
 from tests.unit.scheduling.test_node_affinity import required
 
 APP = {"app": "x"}
@@ -91,6 +91,31 @@ def test_tainted_nodes_count_unless_the_taints_policy_is_honor():
     nodes = [*NODES[:2], tainted]
     assert not judge(asks(), *nodes, pods=[old("1", "a1")]).feasible
     assert judge(asks(nodeTaintsPolicy="Honor"), *nodes, pods=[old("1", "a1")]).feasible
+
+
+ONLY_A = {"key": "zone", "operator": "In", "values": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("b1", "policy", "spec"),
+    [
+        ("tainted", {"nodeTaintsPolicy": "Honor"}, {"tolerations": [{"operator": "Exists"}]}),
+        ("free", {}, {"nodeSelector": {"zone": "a"}}),
+        ("free", {}, required({"matchExpressions": [ONLY_A]})),
+    ],
+)
+def test_pods_that_may_use_other_nodes_count_them_anew(b1, policy, spec):
+    """What one pod has counted is kept for others, but only for those that count the same nodes."""
+    taints = [{"key": "x", "effect": "NoSchedule"}] if b1 == "tainted" else []
+    nodes = [*NODES[:2], node("b1", labels={"zone": "b"}, taints=taints)]
+    plain = asks(**policy)
+    other = {**plain, "spec": {**plain["spec"], **spec}}
+    alone = [answer(it, *nodes, pods=[old("1", "a1")]).feasible for it in (plain, other)]
+
+    state = cluster(*nodes, pods=[old("1", "a1")])
+
+    assert alone[0] != alone[1]
+    assert [evaluate(state, it).feasible for it in (plain, other)] == alone
 
 
 def test_match_label_keys_narrow_the_selector():
