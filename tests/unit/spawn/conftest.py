@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -9,11 +10,19 @@ from typing import Any
 import pytest
 
 from gpuspawner import GPUSpawner
-from gpuspawner.spawn import in_line
 from tests.unit.spawn.courses import NODES, Course
 from tests.unit.spawn.hubs import StillHub
 from tests.unit.spawn.restarts import NODE, restarting
 from tests.unit.spawn.waiters import FULL, Waiting
+
+
+@pytest.fixture
+def clock(
+    virtual_time: Callable[[], float], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], float]:
+    """The clock of `virtual_time`, which our modules read too."""
+    monkeypatch.setattr(time, "monotonic", virtual_time)
+    return virtual_time
 
 
 @pytest.fixture
@@ -34,11 +43,8 @@ def course(hub_with: Callable[..., StillHub]) -> Course:
 
 
 @pytest.fixture
-async def waiting(
-    hub_with: Callable[..., StillHub], monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Any]:
+async def waiting(hub_with: Callable[..., StillHub]) -> Callable[..., Any]:
     """Return a function that lets Alice join the line."""
-    monkeypatch.setattr(in_line, "_LOOK_SECONDS", 0.01)
 
     async def begin(wish: object = True) -> Waiting:
         made = Waiting(hub_with(*FULL), wish)

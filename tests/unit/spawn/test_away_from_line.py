@@ -9,63 +9,49 @@ from typing import Any
 import pytest
 
 from gpuspawner import GPUSpawner
-from gpuspawner.queue.ticket import Ticket
+from gpuspawner.queue.rules import QueueRules
 from gpuspawner.spawn import in_line
-from tests.unit.preflight.worlds import settle
 from tests.unit.spawn.waiters import FULL, Waiting
 
-pytestmark = pytest.mark.each_python
+pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("clock")]
 
-LONG = 1000.0
-"""Seconds: longer than a place is kept."""
+AWAY = QueueRules().seconds_away
+"""For how long a place is kept for somebody who has left the page."""
 
 
 async def test_who_is_away_for_too_long_loses_the_place(waiting) -> None:
     alice = await waiting("here")
-    alice.place._seen -= LONG
     assert (await alice.refused()).slug == "away-from-line"
 
 
 async def test_an_open_page_keeps_the_place_and_a_visit_begins_the_time_anew(waiting) -> None:
     alice = await waiting("here")
     with alice.place.watched():
-        alice.place._seen -= LONG
-        for _ in range(3):
-            await asyncio.sleep(0.02)
+        await asyncio.sleep(1.1 * AWAY)
         assert alice.place.is_on
+    await asyncio.sleep(0.9 * AWAY)
     assert alice.place.is_on  # closing the page is the last visit
-    alice.place._seen -= LONG
     alice.place.see()
-    await asyncio.sleep(0.02)
+    await asyncio.sleep(0.9 * AWAY)
     assert alice.place.is_on
     alice.start.cancel()
 
 
-async def test_who_comes_back_when_there_is_room_is_served(waiting, monkeypatch) -> None:
-    alice, aside = await waiting("here"), asyncio.Event()
-    line = alice.hub.runtime(alice.spawner).preflight.line
-    step_aside = line.step_aside
-
-    def note(ticket: Ticket) -> None:
-        step_aside(ticket)
-        aside.set()
-
-    monkeypatch.setattr(line, "step_aside", note)
-    alice.place._seen -= in_line.RELOAD_SECONDS + 1
-    await asyncio.wait_for(aside.wait(), 5)
+async def test_who_comes_back_when_there_is_room_is_served(waiting) -> None:
+    alice = await waiting("here")
+    await asyncio.sleep(in_line.RELOAD_SECONDS + 10)
     alice.hub.view.remove_pod("x")
-    await settle()
+    await asyncio.sleep(60)
     assert alice.place.is_on
 
     alice.place.see()
 
-    await asyncio.wait_for(alice.start, 5)
+    await alice.starts()
 
 
 async def test_a_server_that_needs_no_page_waits_without_one(waiting) -> None:
     alice = await waiting(True)
-    alice.place._seen -= LONG
-    await asyncio.sleep(0.02)
+    await asyncio.sleep(1.1 * AWAY)
     assert alice.place.is_on
     alice.start.cancel()
 
@@ -87,15 +73,12 @@ class TellingItself(GPUSpawner):
         yield {"progress": 50, "message": "Half-way."}
 
 
-async def test_a_server_whose_pages_nobody_can_see_needs_none(hub_with, monkeypatch) -> None:
-    monkeypatch.setattr(in_line, "_LOOK_SECONDS", 0.01)
+async def test_a_server_whose_pages_nobody_can_see_needs_none(hub_with) -> None:
     alice = Waiting(hub_with(*FULL), "here", TellingItself)
     await alice.begin()
-    alice.place._seen -= LONG
-    await asyncio.sleep(0.02)
+    await asyncio.sleep(1.1 * AWAY)
     assert alice.place.is_on
 
     alice.hub.view.remove_pod("x")
 
-    assert alice.start is not None
-    await asyncio.wait_for(alice.start, 5)
+    await alice.starts()

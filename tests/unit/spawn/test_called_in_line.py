@@ -11,7 +11,7 @@ import pytest
 from tests.unit.preflight.worlds import pod
 from tests.unit.spawn.waiters import Waiting
 
-pytestmark = pytest.mark.each_python
+pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("clock")]
 
 
 class Gate:
@@ -35,7 +35,7 @@ class Gate:
     async def reach(self) -> None:
         """Call the start."""
         self.alice.hub.view.remove_pod("x")
-        await asyncio.wait_for(self._reached.wait(), 5)
+        await self._reached.wait()
 
     def open(self, *, is_full: bool = False) -> None:
         self._is_full = is_full
@@ -53,18 +53,17 @@ async def gate(waiting: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> 
 async def test_who_is_called_cant_leave_any_more(waiting: Callable[..., Any]) -> None:
     alice = await waiting()
     alice.hub.view.remove_pod("x")
-    await asyncio.wait_for(alice.start, 5)
+    await alice.starts()
     assert not alice.place.leave()
 
 
 async def test_a_page_opened_between_the_call_and_the_start_tells_of_both(gate: Gate) -> None:
-    event = await asyncio.wait_for(anext(gate.alice.spawner.progress()), 5)
+    event = await anext(gate.alice.spawner.progress())
 
     assert "You are next in line." in event["message"]
     assert gate.alice.place._pages == 1
     gate.open()
-    assert gate.alice.start is not None
-    await asyncio.wait_for(gate.alice.start, 5)
+    await gate.alice.starts()
 
 
 async def test_who_leaves_after_the_call_does_not_join_again(gate: Gate) -> None:
@@ -79,6 +78,5 @@ async def test_who_leaves_after_the_call_starts_if_that_is_too_late(gate: Gate) 
     assert gate.alice.place.leave()
     gate.open()
 
-    assert gate.alice.start is not None
-    await asyncio.wait_for(gate.alice.start, 5)
+    await gate.alice.starts()
     assert not gate.alice.place.leave()

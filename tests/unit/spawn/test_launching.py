@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from math import inf
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,9 +16,7 @@ from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.nodes import Taint
 from gpuspawner.kube.objects import strict_convert
 from gpuspawner.kueue.objects import KueueObjects
-from gpuspawner.launch import limits
 from gpuspawner.launch.farewells import Farewells
-from gpuspawner.launch.trouble import Kind
 from gpuspawner.launch.usual import UsualSteps
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.decision import Start, Wait
@@ -26,36 +27,26 @@ from gpuspawner.spawn.launching import Launching
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.story import Story
 
-pytestmark = pytest.mark.each_python
+pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("clock")]
 
-
-@pytest.fixture(autouse=True)
-def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpuspawner.spawn.sight.AGAIN_SECONDS", 0.005)
-
-
-async def changed(_: float) -> None:
-    await asyncio.sleep(0)
+SCHEDULING, STARTING, LEFT = 60, 300, 600
+"""Seconds: the limit for a node, the time that containers may take, and what is left in all."""
 
 
 def launching(
-    pod: object,
-    starting: float,
-    left: float = 60.0,
-    nodes: dict[str, object] | None = None,
-    queues: KueueObjects | None = None,
+    pod: object, nodes: dict[str, object] | None = None, *, was_ready: bool = False
 ) -> Launching:
     """Return a start whose pod the hub sees as it is given, and never another one."""
     state = SimpleNamespace(
         images=NodeImages(),
-        pods={},
+        pods={"jhub/jupyter-ann": pod},
         unbound_pods={},
         undecodable=(),
         nodes=nodes or {},
         rules=DEFAULT_RULES,
     )
     view = SimpleNamespace(
-        changed=changed, state=state, in_touch=lambda: bool(nodes), queues=queues or KueueObjects()
+        changed=asyncio.sleep, state=state, in_touch=lambda: bool(nodes), queues=KueueObjects()
     )
     runtime: Any = SimpleNamespace(
         view=view,
@@ -68,20 +59,22 @@ def launching(
     attempt: Any = SimpleNamespace(
         choice=SimpleNamespace(proposal=proposal),
         decision=Start(Grant()),
-        starting=starting,
+        starting=STARTING,
         seconds_for_a_node=0,
-        seconds_left=left,
+        seconds_left=LEFT,
         may_queue=False,
     )
     spawner: Any = SimpleNamespace(
         user=SimpleNamespace(name="ann"),
-        scheduling_timeout=0.01,
-        preparing_timeout=60.0,
+        scheduling_timeout=SCHEDULING,
+        preparing_timeout=3600,
         http_timeout=30,
         preflight="enforce",
     )
     stock: Any = SimpleNamespace(known_pod=lambda: pod, knows_pods=lambda: True)
-    return Launching(spawner, stock, runtime, Story(), attempt)
+    start = Launching(spawner, stock, runtime, Story(), attempt)
+    start.was_ready = was_ready
+    return start
 
 
 async def judge() -> Start | Wait:
@@ -93,109 +86,21 @@ async def judge_wait() -> Start | Wait:
     return Wait(Grant(), CanScaleUp(1, 2, 3))
 
 
+async def seconds_until_failed(
+    start: Launching, *events: Event, judge: Callable[[], Awaitable[Start | Wait]] = judge
+) -> float:
+    """Return after how many seconds, to the ten, a start is given up; infinity if it goes on."""
+    heard, began = Heard(), time.monotonic()
+    for event in events:
+        heard.put(event)
+    with pytest.raises((Refusal, TimeoutError)) as ended:
+        await asyncio.wait_for(start.until_failed(heard, judge), 1200)
+    return inf if ended.type is TimeoutError else round(time.monotonic() - began, -1)
+
+
 def pending(**condition: str) -> dict[str, Any]:
     conditions = [{"type": "PodScheduled", "status": "False", **condition}] if condition else []
     return {"metadata": {"uid": "u"}, "status": {"phase": "Pending", "conditions": conditions}}
-
-
-NO_ROOM = pending(reason="Unschedulable", message="0/1 nodes are available: 1 Too many pods.")
-
-
-async def test_a_pod_that_came_and_went_unseen_ends_the_start() -> None:
-    unseen = launching(None, starting=0.01)
-
-    with pytest.raises(Refusal, match="hasn't given your server a machine in time"):
-        await asyncio.wait_for(unseen.until_failed(Heard(), judge), 5)
-
-
-@pytest.mark.parametrize(
-    ("pod", "judge"),
-    [(pending(), judge), (NO_ROOM, judge_wait)],
-    ids=["kube-scheduler says nothing", "a node comes instead of the room"],
-)
-async def test_a_pod_that_may_still_get_a_node_has_longer(pod, judge) -> None:
-    start = launching(pod, starting=60.0)
-
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(start.until_failed(Heard(), judge), 0.1)
-
-
-async def test_a_pod_whose_autoscaler_says_that_a_node_comes_has_longer() -> None:
-    heard = Heard()
-    heard.put(
-        event_of_pod("TriggeredScaleUp", "pod triggered scale-up: [{gpu 0->1 (max: 4)}]", "Normal")
-    )
-
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(launching(NO_ROOM, 60.0).until_failed(heard, judge), 0.1)
-
-
-@pytest.mark.parametrize(
-    ("pod", "judge", "starting", "left"),
-    [
-        (NO_ROOM, judge, 60.0, 60.0),
-        (pending(), judge, 0.02, 60.0),
-        (NO_ROOM, judge_wait, 60.0, 0.02),
-    ],
-    ids=["kube-scheduler says no", "it says nothing for long", "no node comes"],
-)
-async def test_a_pod_that_gets_no_node_ends_the_start(pod, judge, starting, left) -> None:
-    start = launching(pod, starting, left)
-
-    with pytest.raises(Refusal, match="hasn't given your server a machine in time"):
-        await asyncio.wait_for(start.until_failed(Heard(), judge), 5)
-
-
-@pytest.mark.parametrize(
-    ("container", "was_ready", "goes_on"),
-    [("setup", True, True), ("setup", False, False), ("notebook", True, False)],
-)
-async def test_only_the_server_s_container_counts_once_all_have_been_ready(
-    container, was_ready, goes_on
-) -> None:
-    done = {"name": container, "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
-    pod = {
-        "metadata": {"uid": "u"},
-        "spec": {"restartPolicy": "OnFailure", "containers": [{"name": container}]},
-        "status": {"phase": "Running", "containerStatuses": [done]},
-    }
-    start = launching(pod, starting=60.0)
-    start.was_ready = was_ready
-
-    with pytest.raises(TimeoutError if goes_on else Refusal):
-        await asyncio.wait_for(start.until_failed(Heard(), judge), 0.1)
-
-
-@pytest.mark.parametrize(("was_ready", "goes_on"), [(True, True), (False, False)])
-async def test_the_time_to_answer_is_none_of_the_containers_start(was_ready, goes_on) -> None:
-    runs = {"name": "notebook", "state": {"running": {}}, "ready": was_ready}
-    pod = {
-        "metadata": {"uid": "u"},
-        "spec": {"containers": [{"name": "notebook"}]},
-        "status": {"phase": "Running", "containerStatuses": [runs]},
-    }
-    start = launching(pod, starting=0.01)
-    start.was_ready = was_ready
-
-    with pytest.raises(TimeoutError if goes_on else Refusal):
-        await asyncio.wait_for(start.until_failed(Heard(), judge), 0.1)
-
-
-TAINTED = (Taint("node.kubernetes.io/unreachable", "", "NoExecute"),)
-
-
-@pytest.mark.parametrize(("taints", "is_lost"), [((), False), (TAINTED, True)])
-async def test_a_node_that_is_back_is_not_lost(taints, is_lost, monkeypatch) -> None:
-    monkeypatch.setitem(limits._SECONDS, Kind.NODE_LOST, 0.01)
-    pod = {"metadata": {"uid": "u"}, "spec": {"nodeName": "t4-0"}, "status": {"phase": "Pending"}}
-    start = launching(pod, 60.0, nodes={"t4-0": SimpleNamespace(taints=taints)})
-    start._view.state.pods["jhub/jupyter-ann"] = pod
-    heard = Heard()
-    heard.put(event_of_pod("NodeNotReady", "Node is not ready"))
-
-    ended = Refusal if is_lost else TimeoutError
-    with pytest.raises(ended):
-        await asyncio.wait_for(start.until_failed(heard, judge), 0.2)
 
 
 def event_of_pod(reason: str, message: str, type_: str = "Warning") -> Event:
@@ -209,3 +114,74 @@ def event_of_pod(reason: str, message: str, type_: str = "Warning") -> Event:
         "lastTimestamp": "2026-11-23T12:00:00Z",
     }
     return strict_convert(plain, Event)
+
+
+NO_ROOM = pending(reason="Unschedulable", message="0/1 nodes are available: 1 Too many pods.")
+
+
+async def test_a_pod_that_came_and_went_unseen_ends_the_start() -> None:
+    with pytest.raises(Refusal, match="hasn't given your server a machine in time"):
+        await launching(None).until_failed(Heard(), judge)
+
+
+@pytest.mark.parametrize(
+    ("pod", "judge", "seconds"),
+    [
+        pytest.param(NO_ROOM, judge, SCHEDULING, id="kube-scheduler says no"),
+        pytest.param(pending(), judge, STARTING, id="it says nothing"),
+        pytest.param(NO_ROOM, judge_wait, SCHEDULING + LEFT, id="a node comes instead of the room"),
+    ],
+)
+async def test_a_pod_that_may_still_get_a_node_has_longer(pod, judge, seconds) -> None:
+    assert await seconds_until_failed(launching(pod), judge=judge) == seconds
+    with pytest.raises(Refusal, match="hasn't given your server a machine in time"):
+        await launching(pod).until_failed(Heard(), judge)
+
+
+async def test_a_pod_whose_autoscaler_says_that_a_node_comes_has_longer() -> None:
+    coming = event_of_pod(
+        "TriggeredScaleUp", "pod triggered scale-up: [{gpu 0->1 (max: 4)}]", "Normal"
+    )
+
+    assert await seconds_until_failed(launching(NO_ROOM), coming) == SCHEDULING + LEFT
+
+
+@pytest.mark.parametrize(
+    ("container", "was_ready", "seconds"),
+    [("setup", True, inf), ("setup", False, 0), ("notebook", True, 0)],
+)
+async def test_only_the_server_s_container_counts_once_all_have_been_ready(
+    container, was_ready, seconds
+) -> None:
+    done = {"name": container, "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
+    pod = {
+        "metadata": {"uid": "u"},
+        "spec": {"restartPolicy": "OnFailure", "containers": [{"name": container}]},
+        "status": {"phase": "Running", "containerStatuses": [done]},
+    }
+
+    assert await seconds_until_failed(launching(pod, was_ready=was_ready)) == seconds
+
+
+@pytest.mark.parametrize(("was_ready", "seconds"), [(True, inf), (False, STARTING)])
+async def test_the_time_to_answer_is_none_of_the_containers_start(was_ready, seconds) -> None:
+    runs = {"name": "notebook", "state": {"running": {}}, "ready": was_ready}
+    pod = {
+        "metadata": {"uid": "u"},
+        "spec": {"containers": [{"name": "notebook"}]},
+        "status": {"phase": "Running", "containerStatuses": [runs]},
+    }
+
+    assert await seconds_until_failed(launching(pod, was_ready=was_ready)) == seconds
+
+
+TAINTED = (Taint("node.kubernetes.io/unreachable", "", "NoExecute"),)
+
+
+@pytest.mark.parametrize(("taints", "seconds"), [((), inf), (TAINTED, 60)])
+async def test_a_node_that_is_back_is_not_lost(taints, seconds) -> None:
+    pod = {"metadata": {"uid": "u"}, "spec": {"nodeName": "t4-0"}, "status": {"phase": "Pending"}}
+    start = launching(pod, {"t4-0": SimpleNamespace(taints=taints)})
+    lost = event_of_pod("NodeNotReady", "Node is not ready")
+
+    assert await seconds_until_failed(start, lost) == seconds

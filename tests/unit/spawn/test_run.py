@@ -13,7 +13,7 @@ from gpuspawner.spawn.refusal import Refusal
 from tests.unit.preflight.worlds import node
 from tests.unit.spawn.hubs import A100
 
-pytestmark = pytest.mark.each_python
+pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("clock")]
 
 TAKEN = (
     "Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. "
@@ -46,7 +46,7 @@ async def test_an_event_that_comes_before_the_hub_knows_that_the_pod_exists_is_h
     run.created.set()
 
     with pytest.raises(Refusal, match="The GPU was taken just before your server got it"):
-        await asyncio.wait_for(following, 5)
+        await asyncio.wait_for(following, 3600)
 
 
 async def test_a_start_goes_on_if_following_it_fails_by_itself(hub_with, caplog) -> None:
@@ -62,5 +62,5 @@ async def test_a_start_goes_on_if_following_it_fails_by_itself(hub_with, caplog)
 
     spawner.stock.known_pod = known_pod
 
-    await asyncio.wait_for(run.until_failed(), 5)
+    await asyncio.wait_for(run.until_failed(), 3600)
     assert "its start goes on" in caplog.text

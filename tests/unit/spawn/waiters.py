@@ -39,8 +39,12 @@ class Waiting:
     def place(self) -> Any:
         return self.spawner.gates.in_line
 
-    async def refused(self) -> Refusal:
+    async def starts(self) -> None:
+        """Wait until the start goes on, for an hour of the event loop's time at most."""
         assert self.start is not None
+        await asyncio.wait_for(self.start, 3600)
+
+    async def refused(self) -> Refusal:
         with pytest.raises(Refusal) as refusal:
-            await asyncio.wait_for(self.start, 5)
+            await self.starts()
         return refusal.value

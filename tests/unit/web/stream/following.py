@@ -11,11 +11,9 @@ from typing import Any
 from gpuspawner.policy.usage import Usage
 from gpuspawner.web.stream.broadcast import Broadcast
 from gpuspawner.web.stream.open_form import Answer
+from gpuspawner.web.stream.outlet import KEEP_ALIVE
 from gpuspawner.web.stream.stream import Stream
 from tests.unit.preflight.worlds import StillView
-
-MOMENT = 0.02
-"""The rest between two looks in these tests, in seconds."""
 
 
 class Form:
@@ -60,8 +58,8 @@ class Client:
     ) -> None:
         self.got: list[bytes] = []
         self._sent = asyncio.Event()
-        until = asyncio.get_running_loop().time() + lasts
-        self.stream = Stream(form, self._send, until, may_stay)
+        clock = asyncio.get_running_loop().time
+        self.stream = Stream(form, self._send, clock() + lasts, may_stay, clock)
 
     def _send(self, sent: bytes) -> asyncio.Future[None]:
         self.got.append(sent)
@@ -72,10 +70,11 @@ class Client:
 
     @property
     def shown(self) -> list[str]:
-        return [it.decode().partition('accelerators": ')[2].rstrip("}\n") for it in self.got]
+        told = [it.decode() for it in self.got if it != KEEP_ALIVE]
+        return [it.partition('accelerators": ')[2].rstrip("}\n") for it in told]
 
     async def until(self, *shown: str) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(3600):
             while self.shown != list(shown):
                 self._sent.clear()
                 await self._sent.wait()

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from math import inf
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from gpuspawner.spawn.refusal import misconfigured
-from gpuspawner.web.stream import broadcast
 from gpuspawner.web.stream.open_form import Answer
+from gpuspawner.web.stream.rhythm import MOST_REST
 from gpuspawner.web.stream.stream import AGAIN, FULL, Stream
-from tests.unit.web.stream.following import MOMENT, Client, Form, Hub, always
+from tests.unit.web.stream.following import Client, Form, Hub, always
 
-pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("hasty")]
+pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("streams")]
 
 
 async def test_a_change_reaches_each_form_and_is_found_out_once() -> None:
@@ -39,7 +40,7 @@ async def test_changes_that_no_form_shows_send_nothing() -> None:
         await other.until("0")
         for _ in range(20):
             hub.view.wake()
-            await asyncio.sleep(MOMENT / 4)
+            await asyncio.sleep(MOST_REST)
         Form.shows["other"] = 1
         hub.view.wake()
         await other.until("0", "1")
@@ -120,11 +121,10 @@ async def test_a_form_that_is_opened_after_a_quiet_time_shows_what_is_true_now()
         await second.until("1")
 
 
-async def test_a_form_whose_time_is_over_is_asked_to_come_again(monkeypatch) -> None:
-    monkeypatch.setattr(broadcast, "_TEND_SECONDS", MOMENT)
-    hub, client = Hub(), Client(Form(""), lasts=MOMENT)
+async def test_a_form_whose_time_is_over_is_asked_to_come_again() -> None:
+    hub, client = Hub(), Client(Form(""), lasts=60)
     async with hub.following(client):
-        assert await client.stream.ended == AGAIN
+        assert await asyncio.wait_for(client.stream.ended, 70) == AGAIN
 
 
 class Hanging(Form):
@@ -153,8 +153,7 @@ async def test_an_answer_that_never_comes_keeps_no_other_form_waiting(kind) -> N
     assert not hub.broadcast._answering
 
 
-async def test_a_form_whose_answer_takes_too_long_asks_by_itself(monkeypatch) -> None:
-    monkeypatch.setattr(broadcast, "_ANSWER_SECONDS", MOMENT)
+async def test_a_form_whose_answer_takes_too_long_asks_by_itself() -> None:
     hub, slow = Hub(), Client(Hanging(""))
     async with hub.following(slow):
         assert await slow.stream.ended == FULL
@@ -167,22 +166,18 @@ class SlowlyRenewed(Form):
         await asyncio.get_running_loop().create_future()
 
 
-async def test_administrators_functions_that_hang_keep_no_stream_beyond_its_time(
-    monkeypatch,
-) -> None:
-    monkeypatch.setattr(broadcast, "_TEND_SECONDS", MOMENT)
-    monkeypatch.setattr("gpuspawner.web.stream.stream.RENEW_SECONDS", 0.0)
+async def test_administrators_functions_that_hang_keep_no_stream_beyond_its_time() -> None:
     hub, slow = Hub(), [Client(SlowlyRenewed("")) for _ in range(10)]
-    short = Client(Form(""), lasts=5 * MOMENT)
+    short = Client(Form(""), lasts=120)
     async with hub.following(*slow, short):
-        assert await asyncio.wait_for(short.stream.ended, 4) == AGAIN
+        assert await asyncio.wait_for(short.stream.ended, 130) == AGAIN
 
 
-async def test_a_client_that_does_not_read_is_given_up(monkeypatch) -> None:
-    monkeypatch.setattr(broadcast, "_TEND_SECONDS", MOMENT)
-    monkeypatch.setattr("gpuspawner.web.stream.stream.STUCK_SECONDS", MOMENT)
+async def test_a_client_that_does_not_read_is_given_up() -> None:
     hub = Hub()
     never = asyncio.get_running_loop().create_future()
-    stuck: Any = SimpleNamespace(stream=Stream(Form(""), lambda _: never, 1e9, always))
+    clock = asyncio.get_running_loop().time
+    stream = Stream(Form(""), lambda _: never, inf, always, clock)
+    stuck: Any = SimpleNamespace(stream=stream)
     async with hub.following(stuck):
         assert await stuck.stream.ended is None

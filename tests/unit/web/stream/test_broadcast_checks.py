@@ -8,20 +8,12 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.web.stream import broadcast
-from gpuspawner.web.stream.stream import AGAIN, Stream
-from tests.unit.web.stream.following import MOMENT, Client, Form, Hub, always
+from gpuspawner.web.stream.stream import AGAIN, CHECK_SECONDS, Stream
+from tests.unit.web.stream.following import Client, Form, Hub, always
 
-pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("hasty")]
-
-
-@pytest.fixture
-def checks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broadcast, "_TEND_SECONDS", MOMENT)
-    monkeypatch.setattr("gpuspawner.web.stream.stream.CHECK_SECONDS", MOMENT)
+pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("streams")]
 
 
-@pytest.mark.usefixtures("checks_often")
 async def test_a_client_that_loses_its_rights_has_to_open_another_stream_and_others_stay() -> None:
     rights, checked = {"good", "bad"}, asyncio.Event()
 
@@ -33,16 +25,19 @@ async def test_a_client_that_loses_its_rights_has_to_open_another_stream_and_oth
     stays = Client(Form(""), may_stay=good)
     goes = Client(Form(""), may_stay=lambda: "bad" in rights)
     async with hub.following(stays, goes):
-        await asyncio.wait_for(checked.wait(), 4)
+        await asyncio.wait_for(checked.wait(), 2 * CHECK_SECONDS)
         rights.remove("bad")
-        assert await asyncio.wait_for(goes.stream.ended, 4) == AGAIN
+        assert await asyncio.wait_for(goes.stream.ended, 2 * CHECK_SECONDS) == AGAIN
         checked.clear()
-        await asyncio.wait_for(checked.wait(), 4)
+        await asyncio.wait_for(checked.wait(), 2 * CHECK_SECONDS)
         assert not stays.stream.ended.done()
 
 
-@pytest.mark.usefixtures("checks_often")
-async def test_if_rights_cannot_be_read_the_streams_end_and_the_log_says_it_once(caplog) -> None:
+async def test_if_rights_cannot_be_read_the_streams_end_and_the_log_says_it_once(
+    caplog, monkeypatch
+) -> None:
+    monkeypatch.setattr("gpuspawner.web.stream.stream.CHECK_SECONDS", 0.0)  # all at once
+
     def fails() -> bool:
         raise OSError("the database is away")
 
@@ -51,17 +46,14 @@ async def test_if_rights_cannot_be_read_the_streams_end_and_the_log_says_it_once
     with caplog.at_level(logging.ERROR):
         async with hub.following(*unreadable, good):
             for client in unreadable:
-                assert await asyncio.wait_for(client.stream.ended, 4) == b""
+                assert await client.stream.ended == b""
             Form.shows["other"] = 1
             hub.view.wake()
             await good.until("0", "1")
     assert [it.message for it in caplog.records] == ["The rights of open forms can't be checked"]
 
 
-async def test_streams_that_were_opened_together_are_checked_at_different_times(
-    monkeypatch,
-) -> None:
-    monkeypatch.setattr("gpuspawner.web.stream.stream.CHECK_SECONDS", 60.0)
+async def test_streams_that_were_opened_together_are_checked_at_different_times() -> None:
     now = 0.0
     streams: list[Any] = [
         Stream(Form(""), lambda _: None, 1e9, always, lambda: now) for _ in range(1000)
