@@ -291,7 +291,7 @@ def main_branches(session: nox.Session) -> None:
 @nox.session(python=FIRST_PYTHON)
 def mutations(session: nox.Session) -> None:
     """Break the package in known ways, and see that the tests named with each notice it."""
-    session.install("-e", ".[test]", *CHART_HUB)
+    _prepare_for_all(session)
     session.run("python", "-m", "tests.mutations", *session.posargs)
 
 
