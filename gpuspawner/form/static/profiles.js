@@ -40,7 +40,8 @@
       if (detail.data !== ` ${row.detail}`) detail.data = ` ${row.detail}`;
     }
     for (const { option, choice, label } of [...row.choices, ...row.images]) {
-      const select = document.getElementById(`profile-option-${row.profile}--${option}`);
+      const name = CSS.escape(`profile-option-${row.profile}--${option}`); /* 7.0 has no id */
+      const select = document.querySelector(`select[name="${name}"]`);
       const drawn = [...(select?.options ?? [])].find((it) => it.value === String(choice));
       if (drawn) write(drawn, label);
     }
