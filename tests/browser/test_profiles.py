@@ -130,7 +130,7 @@ def test_an_alternative_starts_with_one_click(
     name = f"one-click-{theme}-{script}".lower()
     page = visit(hub, name, theme=theme, script=script, shown="#kubespawner-profiles-list")
     page.locator("input[value=gpu]").check()
-    page.locator("#profile-option-gpu--gpus").select_option("4")
+    page.locator("select[name='profile-option-gpu--gpus']").select_option("4")
     with page.expect_response(is_a_start) as refused:
         page.locator("#spawn_form button.btn-jupyter").click()
     assert refused.value.status == 409

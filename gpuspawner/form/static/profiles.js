@@ -11,6 +11,9 @@
   /* The hub's own script may be blocked, but the form's address has the token as well. */
   const xsrf = new URL(root.closest("form").action).searchParams.get("_xsrf") ?? "";
 
+  /* KubeSpawner 7.0 gives its lists no ids, and takes the name of one while a value is written in. */
+  const named = new Map([...document.querySelectorAll("select[name]")].map((it) => [it.name, it]));
+
   const write = (element, text) => {
     if (element.textContent !== text) element.textContent = text;
   };
@@ -40,7 +43,8 @@
       if (detail.data !== ` ${row.detail}`) detail.data = ` ${row.detail}`;
     }
     for (const { option, choice, label } of [...row.choices, ...row.images]) {
-      const select = document.getElementById(`profile-option-${row.profile}--${option}`);
+      const name = `profile-option-${row.profile}--${option}`;
+      const select = document.getElementById(name) ?? named.get(name);
       const drawn = [...(select?.options ?? [])].find((it) => it.value === String(choice));
       if (drawn) write(drawn, label);
     }

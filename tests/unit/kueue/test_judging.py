@@ -7,6 +7,7 @@ import pytest
 from gpuspawner.kueue.judging import Closed, Free, Full, Never, Unsure, Why, judge
 from gpuspawner.kueue.objects import KueueObjects
 from gpuspawner.kueue.places import Line
+from localcluster.kueue.objects import cluster_queue
 from tests.unit.kueue.worlds import GPU, Plain, flavor, inactive, known, pod, pool, queue, workload
 
 QUOTA = {"nominalQuota": "2"}
@@ -38,6 +39,16 @@ def test_a_pod_that_asks_for_more_than_there_could_be_is_never_admitted() -> Non
     found = answer(queue(), pool("team-a", QUOTA), T4, gpus=3)
 
     assert found == Never("gpus", GPU, asked=3, most=2)
+
+
+@pytest.mark.parametrize(("resource", "most"), [("cpu", 1500), ("memory", 2 * 2**30)])
+def test_quotas_count_in_the_units_of_requests(resource: str, most: int) -> None:
+    quotas = {"cpu": {"nominalQuota": "1500m"}, "memory": {"nominalQuota": "2Gi"}}
+    objects = known(queue(), cluster_queue("team-a", {"t4": quotas}), T4)
+
+    assert isinstance(judge(objects, "gpus", pod(), {resource: most}), Free)
+    more = judge(objects, "gpus", pod(), {resource: most + 1})
+    assert more == Never("gpus", resource, asked=most + 1, most=most)
 
 
 def test_a_pod_for_other_nodes_than_the_queue_has_is_never_admitted() -> None:

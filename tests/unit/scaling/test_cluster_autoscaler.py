@@ -141,6 +141,10 @@ def test_a_node_that_has_not_joined_yet_is_on_its_way() -> None:
     assert at_zero == MayScaleUp(Source.CLUSTER_AUTOSCALER, on_its_way=True)
 
 
+def test_a_node_that_has_joined_since_the_status_was_written_is_not_expected_once_more() -> None:
+    assert why(look(group(target=1, most=1, registered=0))) == [Why.AT_MAXIMUM]
+
+
 def test_a_target_of_millions_takes_no_longer_than_one_of_hundreds() -> None:
     started = time.perf_counter()
 
@@ -172,9 +176,10 @@ def test_thousands_of_nodes_are_read_once_for_all_pods() -> None:
 
 
 def test_a_node_that_changes_is_read_again() -> None:
-    cluster = Cluster(state(member(gpus=1)), autoscalers(status=status(group())), "detect")
+    alike = state(member("a", gpus=1), member("b", gpus=1))
+    cluster = Cluster(alike, autoscalers(status=status(group(registered=2))), "detect")
     assert why(cluster.outlook(asks(4))) == [Why.NO_SUCH_MACHINE]
-    cluster.state.put(convert("Node", member(gpus=4)))
+    cluster.state.put(convert("Node", member("a", gpus=4)))
 
     assert isinstance(cluster.outlook(asks(4)), CanScaleUp)
 
