@@ -45,7 +45,7 @@ def test_who_fits_for_all_anybody_knows_goes_on_only_if_that_lasts(clock) -> Non
     decisions = {"ann": unknown, "bob": refused(Reason.BUSY)}
     them = Fronts(line_of(*decisions), lambda key: decisions[key[1]])
     assert them.done(math.inf) == []
-    clock.now += UNSURE_SECONDS - 1
+    clock.now += UNSURE_SECONDS
     decisions["ann"] = refused(Reason.BUSY)  # the API server has restarted
     assert them.done(math.inf) == []
 

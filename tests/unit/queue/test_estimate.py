@@ -49,9 +49,7 @@ def test_more_servers_free_a_gpu_earlier_and_later_places_take_longer() -> None:
 
 @pytest.mark.parametrize("count", [12, 60])
 @pytest.mark.parametrize("amount", [1, 4])
-def test_at_most_one_wait_in_five_is_shorter_than_the_range_and_one_longer(
-    count: int, amount: int
-) -> None:
+def test_at_most_one_wait_in_five_is_shorter_than_the_range_and_one_longer(count, amount) -> None:
     dice = random.Random(7)
     lives = [dice.expovariate(1 / 7200) for _ in range(2000)]
     occupants = [Occupant(amount, 0.0) for _ in range(count)]

@@ -22,7 +22,7 @@ def place(since: float) -> KeptPlace:
 
 
 @given(st.floats(0, 2e9), st.sampled_from((Wish.HERE, Wish.ANYWAY)))
-def test_a_place_is_read_as_it_was_written(since: float, wish: Wish) -> None:
+def test_a_place_is_read_as_it_was_written(since, wish) -> None:
     written = KeptPlace(min(since, time.time()), wish).written()
 
     found = KeptPlace.read(written)
@@ -50,7 +50,7 @@ def test_a_place_is_read_as_it_was_written(since: float, wish: Wish) -> None:
         {"since": 1.0, "wish": ["here"]},
     ],
 )
-def test_what_is_no_place_isnt_one(stored: object) -> None:
+def test_what_is_no_place_isnt_one(stored) -> None:
     assert KeptPlace.read(stored) is None
 
 
@@ -83,9 +83,7 @@ def test_a_place_is_taken_once() -> None:
     assert not places.are_awaited
 
 
-def test_nobody_waits_for_those_who_havent_come_back_after_a_minute(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_nobody_waits_for_those_who_havent_come_back_after_a_minute(monkeypatch) -> None:
     places = KeptPlaces()
     places.keep(ANN, place(1.0))
     began = time.monotonic()
