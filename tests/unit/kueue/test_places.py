@@ -123,7 +123,7 @@ def test_without_its_queue_a_workload_has_no_place() -> None:
         ("Workload no longer fits", False),
     ],
 )
-def test_only_what_kueue_could_never_give_is_hopeless(said: str, is_hopeless: bool) -> None:
+def test_only_what_kueue_could_never_give_is_hopeless(said, is_hopeless) -> None:
     objects = known(queue(), pool("team-a", QUOTA, QUOTA), workload("w", QuotaReserved=said))
 
     assert said_hopeless(objects) == (said if is_hopeless else "")
@@ -157,9 +157,7 @@ CHANGES = st.lists(
 
 
 @given(CHANGES)
-def test_whatever_changes_each_place_is_that_among_those_who_wait_now(
-    changes: list[tuple[str, str, str, int, int]],
-) -> None:
+def test_whatever_changes_each_place_is_that_among_those_who_wait_now(changes) -> None:
     objects = known(queue(), queue("other"), queue("elsewhere", pool="team-b"))
     waiting: dict[str, Workload] = {}
     for name, change, local, priority, second in changes:

@@ -102,9 +102,7 @@ def all_of(them: list[dict[str, Any]]) -> list[Plain]:
 
 
 @given(teams(), st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3)), max_size=20))
-def test_whoever_takes_only_what_is_available_keeps_every_limit(
-    them: list[dict[str, Any]], wishes: list[tuple[int, int]]
-) -> None:
+def test_whoever_takes_only_what_is_available_keeps_every_limit(them, wishes) -> None:
     for number, wish in wishes:
         team = them[number % len(them)]
         left, most = figures(f"team-{number % len(them)}", *all_of(them))
@@ -123,9 +121,7 @@ def test_whoever_takes_only_what_is_available_keeps_every_limit(
 
 
 @given(teams())
-def test_nobody_has_less_than_the_own_quota_while_all_keep_to_theirs(
-    them: list[dict[str, Any]],
-) -> None:
+def test_nobody_has_less_than_the_own_quota_while_all_keep_to_theirs(them) -> None:
     for number, it in enumerate(them):
         left, most = figures(f"team-{number}", *all_of(them))
         assert left == most >= it["nominal"]

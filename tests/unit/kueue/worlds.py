@@ -16,9 +16,9 @@ GPU = "nvidia.com/gpu"
 Plain = Mapping[str, Any]
 
 
-def known(*objects: Plain) -> KueueObjects:
+def known(*objects: Plain, store: KueueObjects | None = None) -> KueueObjects:
     """Everything that the hub knows: these objects, and no others."""
-    store = KueueObjects()
+    store = KueueObjects() if store is None else store
     for kind in ("LocalQueue", "ClusterQueue", "Cohort", "ResourceFlavor", "Workload"):
         store.mark_known(kind)
     for it in objects:

@@ -49,9 +49,7 @@ selectors = st.lists(
 
 
 @given(selectors)
-def test_a_node_matches_exactly_if_no_accelerator_could_run_there(
-    given: list[dict[str, str]],
-) -> None:
+def test_a_node_matches_exactly_if_no_accelerator_could_run_there(given) -> None:
     terms = avoiding(*given)
 
     for values in product(("x", "y", None), repeat=len(LABELS)):

@@ -75,8 +75,6 @@ def test_a_pod_that_has_a_check_gets_no_second_one() -> None:
         ({"name": "notebook", "resources": {"limits": None}}, {}),
     ],
 )
-def test_only_gpus_and_slices_of_nvidia_are_checked(
-    server: dict[str, Any], found: dict[str, int]
-) -> None:
+def test_only_gpus_and_slices_of_nvidia_are_checked(server, found) -> None:
     assert gpus(pod(server)) == found
     assert bool(with_gpu_check(pod(server))["spec"]["initContainers"]) == bool(found)

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from gpuspawner.cluster.contact import Contact
-from gpuspawner.cluster.health import Health, Reading, Stale
+from gpuspawner.cluster.health import Reading, Stale
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.policy.accounts import Accounts
 from gpuspawner.policy.charges import Charge, Meter
@@ -51,9 +51,7 @@ async def test_a_namespace_whose_pods_are_watched_can_be_counted() -> None:
         assert gpus(accounts) == 1
 
 
-async def test_pods_are_read_again_as_soon_as_the_server_is_back_for_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_pods_are_read_again_as_soon_as_the_server_is_back_for_others(monkeypatch) -> None:
     monkeypatch.setattr(Backoff, "before_retry", lambda *_: PATIENCE * 10)
     server = ScriptedServer(pods=[failure(503), page(plain()), watch(hold=True)])
     async with server.serving():
@@ -95,9 +93,7 @@ def gpus_of(accounts: Accounts, key: tuple[str, str]) -> list[object]:
     return [it.of(GPUS) for it in accounts.usage.of_owner({"ann"}).get(key, ())]
 
 
-async def test_a_pledge_whose_pod_never_comes_ends_without_any_change(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_pledge_whose_pod_never_comes_ends_without_any_change(monkeypatch) -> None:
     clock = clock_of("gpuspawner.policy.pledges")(monkeypatch)
     async with reading(page(), watch(hold=True)) as accounts:
         accounts.pledges.take(KEY, Charge(frozenset({"ann"}), "", {GPUS: 4}))
@@ -109,9 +105,7 @@ async def test_a_pledge_whose_pod_never_comes_ends_without_any_change(
         assert gpus(accounts) == 0
 
 
-async def test_a_pledge_outlasts_a_watch_that_has_broken_without_a_word(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_pledge_outlasts_a_watch_that_has_broken_without_a_word(monkeypatch) -> None:
     """A firewall may drop a connection, and tell neither side."""
     pledged = clock_of("gpuspawner.policy.pledges")(monkeypatch)
     healthy = clock_of("gpuspawner.cluster.health")(monkeypatch)
@@ -135,7 +129,7 @@ async def test_a_pledge_outlasts_a_watch_that_has_broken_without_a_word(
         ([failure(500, "etcd is away")] * 1000, "etcd is away"),
     ],
 )
-async def test_pods_that_cannot_be_read_cannot_be_counted(script: list[Step], why: str) -> None:
+async def test_pods_that_cannot_be_read_cannot_be_counted(script, why) -> None:
     async with reading(*script) as accounts:
         assert accounts.trouble().startswith("the servers' pods can't be read: ")
         assert why in accounts.trouble()
@@ -148,7 +142,7 @@ async def test_pods_that_cannot_be_read_cannot_be_counted(script: list[Step], wh
         (Stale(12.4, "a watch broke"), "the last answer is 12 s old: a watch broke"),
     ],
 )
-def test_pods_that_may_have_changed_cannot_be_counted(health: Health, why: str) -> None:
+def test_pods_that_may_have_changed_cannot_be_counted(health, why) -> None:
     accounts = Accounts(ScriptedServer().configuration, "jhub", lambda: METER, Contact())
     accounts.following.health = lambda: health  # type: ignore[method-assign]
 
@@ -165,7 +159,7 @@ async def test_nothing_can_be_counted_before_reading_begins() -> None:
 @pytest.mark.parametrize(
     "broken", [plain(name="odd", containers=7), plain(name="odd", containers=[container(gpu="x")])]
 )
-async def test_one_pod_that_cannot_be_understood_is_named(broken: dict[str, object]) -> None:
+async def test_one_pod_that_cannot_be_understood_is_named(broken) -> None:
     async with reading(page(plain(), broken), watch(hold=True)) as accounts:
         assert accounts.trouble() == "nobody can tell what the pod jhub/odd takes"
 
@@ -173,9 +167,7 @@ async def test_one_pod_that_cannot_be_understood_is_named(broken: dict[str, obje
 @pytest.mark.parametrize(
     ("namespace", "path"), [("jhub", "/api/v1/namespaces/jhub/pods"), ("", "/api/v1/pods")]
 )
-def test_only_the_hub_s_namespace_is_read_unless_each_user_has_one(
-    namespace: str, path: str
-) -> None:
+def test_only_the_hub_s_namespace_is_read_unless_each_user_has_one(namespace, path) -> None:
     accounts = Accounts(ScriptedServer().configuration, namespace, lambda: METER, Contact())
 
     assert accounts.following._reflector.kind.path == path

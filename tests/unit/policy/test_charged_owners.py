@@ -53,7 +53,7 @@ def test_a_pod_with_only_the_label_belongs_to_the_label_s_user() -> None:
 
 
 @pytest.mark.parametrize("user", ["ann", "Ann Smith", "ann@example.org", "ann--x", "ä" * 80])
-def test_a_server_s_pod_has_the_names_of_its_owner_and_none_of_anyone_else(user: str) -> None:
+def test_a_server_s_pod_has_the_names_of_its_owner_and_none_of_anyone_else(user) -> None:
     charge = METER.charge(server_pod(user, "Exp. 1"))
 
     person_s = owner_names(user, labels_of(user)[USER])
@@ -63,13 +63,13 @@ def test_a_server_s_pod_has_the_names_of_its_owner_and_none_of_anyone_else(user:
 
 
 @given(st.text(st.characters(exclude_characters="/"), min_size=1), st.text(min_size=1, max_size=63))
-def test_no_user_s_name_is_the_label_of_another_user(name: str, label: str) -> None:
+def test_no_user_s_name_is_the_label_of_another_user(name, label) -> None:
     """No name contains a slash: JupyterHub refuses these."""
     assert name not in owner_names("", label)
 
 
 @pytest.mark.parametrize("metadata", [{"annotations": None}, {"annotations": {}, "labels": None}])
-def test_a_pod_without_annotations_or_labels_can_be_read(metadata: Plain) -> None:
+def test_a_pod_without_annotations_or_labels_can_be_read(metadata) -> None:
     pod = read({"metadata": {"name": "x", **metadata}, "spec": {}})
 
     assert METER.charge(pod).owners == set()
@@ -102,9 +102,7 @@ EDITS: list[dict[str, str]] = [
 @pytest.mark.parametrize("edit", EDITS)
 @pytest.mark.parametrize("server", ["", "exp-1", "Exp. 1"])
 @pytest.mark.parametrize("pattern", ["*", "exp-*", "Exp*", ""])
-def test_an_edited_annotation_never_lowers_a_count(
-    edit: dict[str, str], server: str, pattern: str
-) -> None:
+def test_an_edited_annotation_never_lowers_a_count(edit, server, pattern) -> None:
     policy = Policy("p", servers=Names.of([pattern]))
     original = plain(server=server, nodeSelector={"gpu": "t4"}, grant={"accelerator": "t4"})
     written = {**original["metadata"]["annotations"], **edit}
@@ -119,9 +117,7 @@ def test_an_edited_annotation_never_lowers_a_count(
     st.sampled_from(["", "exp-1", "Exp. 1", "a--b"]),
     st.sampled_from(["*", "exp-*", "[!e]*", "", "Exp. ?"]),
 )
-def test_no_annotations_whatever_they_say_lower_a_count(
-    written: dict[str, str], server: str, pattern: str
-) -> None:
+def test_no_annotations_whatever_they_say_lower_a_count(written, server, pattern) -> None:
     policy = Policy("p", servers=Names.of([pattern]))
     original = plain(server=server)
     edited = {**original, "metadata": {**original["metadata"], "annotations": written}}
@@ -140,7 +136,7 @@ def test_a_server_whose_label_and_annotation_disagree_counts_toward_every_policy
 
 
 @pytest.mark.parametrize("server", ["exp-1", "exp1", "Exp. 1", ""])
-def test_the_labels_of_an_older_kubespawner_agree_too(server: str) -> None:
+def test_the_labels_of_an_older_kubespawner_agree_too(server) -> None:
     older = {USER: escape_slug("ann"), SERVER: escape_slug(server)}
     pod = server_pod(server=server, metadata={"labels": older})
 
@@ -176,7 +172,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("written", HOSTILE, ids=range(len(HOSTILE)))
-def test_an_annotation_that_cannot_be_read_says_nothing(written: str) -> None:
+def test_an_annotation_that_cannot_be_read_says_nothing(written) -> None:
     pod = server_pod(nodeSelector={"gpu": "t4"})
     meta = replace_annotation(pod.metadata, written)
 

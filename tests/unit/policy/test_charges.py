@@ -23,7 +23,7 @@ from tests.unit.policy.charging import (
     gpus,
     of_accelerators,
 )
-from tests.unit.policy.pods import GPU, MIG, Plain, container, server_pod
+from tests.unit.policy.pods import GPU, MIG, container, server_pod
 
 # Amounts
 
@@ -122,12 +122,12 @@ def test_a_device_that_is_no_gpu_counts_only_if_it_is_offered_or_has_a_weight() 
         ("hugepages-2Mi", False),
     ],
 )
-def test_which_resources_count_as_gpus(resource: str, counts: bool) -> None:
+def test_which_resources_count_as_gpus(resource, counts) -> None:
     assert counts_as_gpu(resource, ACCELERATORS, {"example.com/weighted": 1}) is counts
 
 
 @pytest.mark.parametrize("amount", ["lots", "1e40", ""])
-def test_a_pod_whose_requests_are_no_quantities_has_no_charge(amount: str) -> None:
+def test_a_pod_whose_requests_are_no_quantities_has_no_charge(amount) -> None:
     with pytest.raises(QuantityError):
         METER.charge(server_pod(containers=[container(memory=amount)]))
 
@@ -146,9 +146,7 @@ def test_a_pod_whose_requests_are_no_quantities_has_no_charge(amount: str) -> No
         ({"gpu": "a100"}, {"a100": 1, "a100-big": 1}),
     ],
 )
-def test_a_pod_has_the_accelerators_whose_nodes_it_selects(
-    selector: dict[str, str], taken: dict[str, int]
-) -> None:
+def test_a_pod_has_the_accelerators_whose_nodes_it_selects(selector, taken) -> None:
     charge = METER.charge(server_pod(nodeSelector=selector))
 
     assert of_accelerators(charge) == taken
@@ -166,9 +164,7 @@ def test_a_pod_has_the_accelerators_whose_nodes_it_selects(
         ("", {"a100": 1, "a100-big": 1}),
     ],
 )
-def test_a_named_accelerator_counts_only_if_the_pod_s_own_fields_allow_it(
-    named: str, taken: dict[str, int]
-) -> None:
+def test_a_named_accelerator_counts_only_if_the_pod_s_own_fields_allow_it(named, taken) -> None:
     selector = {"gpu": "a100"}
     annotated = server_pod(nodeSelector=selector, grant={"accelerator": named})
 
@@ -190,7 +186,7 @@ containers = st.lists(
 
 @given(containers, containers, st.sampled_from([{}, {"gpu": "t4"}, {"gpu": "a100"}]), st.text())
 def test_a_pod_takes_of_all_gpus_what_its_resources_take_together(
-    main: list[Plain], init: list[Plain], selector: dict[str, str], named: str
+    main, init, selector, named
 ) -> None:
     pod = server_pod(containers=main, initContainers=init, nodeSelector=selector)
 

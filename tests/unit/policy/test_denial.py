@@ -6,10 +6,8 @@ from fractions import Fraction
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gpuspawner.policy.charges import Charge
 from gpuspawner.policy.denial import Choice, OverLimit, Wanted, Withheld, over_limits, withheld
 from gpuspawner.policy.owner import Owner
 from gpuspawner.policy.policies import Limit, Per, Policy
@@ -24,6 +22,8 @@ from tests.unit.policy.worlds import (
     owners,
     people,
     policies,
+    servers,
+    usage_of,
 )
 
 ANN = Owner("ann", frozenset({"course"}))
@@ -44,9 +44,7 @@ EVERYTHING = Wanted("t4", "pytorch", "large")
         ),
     ],
 )
-def test_what_a_policy_does_not_leave_on_offer_is_withheld(
-    policy: Policy, denied: list[Choice]
-) -> None:
+def test_what_a_policy_does_not_leave_on_offer_is_withheld(policy, denied) -> None:
     keys = {Choice.ACCELERATOR: "t4", Choice.IMAGE: "pytorch", Choice.PROFILE: "large"}
 
     expected = [Withheld(policy, it, keys[it]) for it in denied]
@@ -66,11 +64,8 @@ def test_each_policy_that_withholds_something_says_so() -> None:
 
 
 def over(policy: Policy, asked: int | Fraction, running: int = 0) -> list[OverLimit]:
-    usage = Usage()
-    if running:
-        usage.put(("jhub", "other"), Charge(frozenset({"ann"}), "other", {GPUS: running}))
-    taken = Charge(frozenset({"ann"}), "", {GPUS: asked})
-    return list(over_limits([policy], ANN, counts(usage, ANN), taken))
+    usage = usage_of([(replace(ANN, server="other"), {GPUS: running})])
+    return list(over_limits([policy], ANN, counts(usage, ANN), charge(ANN, {GPUS: asked})))
 
 
 @pytest.mark.parametrize(
@@ -89,7 +84,7 @@ def over(policy: Policy, asked: int | Fraction, running: int = 0) -> list[OverLi
     ],
 )
 def test_a_server_is_over_a_limit_if_it_takes_more_than_is_left(
-    most: int | Fraction, running: int, asked: int | Fraction, denied: bool
+    most, running, asked, denied
 ) -> None:
     policy = Policy("p", limits=(Limit(Per.USER, GPUS, most),))
 
@@ -143,11 +138,15 @@ def test_a_limit_of_an_accelerator_leaves_others_alone() -> None:
     assert not over(policy, 4)
 
 
-@given(policies, st.lists(st.tuples(owners, amounts), max_size=10), owners, amounts)
+def denied(known: list[Policy], owner: Owner, usage: Usage, taken: dict) -> set:
+    """Return which limits a server would break."""
+    found = over_limits(known, owner, counts(usage, owner), charge(owner, taken))
+    return {(it.policy.name, it.standing.limit, it.standing.group) for it in found}
+
+
+@given(policies, servers, owners, amounts)
 def test_every_denial_is_more_than_is_left_of_its_limit(known, running, owner, taken):
-    usage = Usage()
-    for other, theirs in running:
-        usage.put(key(other), charge(other, theirs))
+    usage = usage_of(running)
 
     for denial in over_limits(known, owner, counts(usage, owner), charge(owner, taken)):
         standing = denial.standing
@@ -156,47 +155,30 @@ def test_every_denial_is_more_than_is_left_of_its_limit(known, running, owner, t
         assert bool(standing.group) is (standing.limit.per is Per.GROUP)
 
 
-@given(policies, st.lists(st.tuples(owners, amounts), max_size=10), owners, amounts)
+@given(policies, servers, owners, amounts)
 def test_a_smaller_server_is_never_denied_what_a_larger_one_gets(known, running, owner, taken):
-    usage = Usage()
-    for other, theirs in running:
-        usage.put(key(other), charge(other, theirs))
+    usage = usage_of(running)
     smaller = {measure: amount - 1 for measure, amount in taken.items() if amount}
 
-    def denied(amounts_of_one: dict) -> set:
-        asked = charge(owner, amounts_of_one)
-        found = over_limits(known, owner, counts(usage, owner), asked)
-        return {(it.policy.name, it.standing.limit, it.standing.group) for it in found}
-
-    assert denied(smaller) <= denied(taken)
+    assert denied(known, owner, usage, smaller) <= denied(known, owner, usage, taken)
 
 
-@given(policies, st.lists(st.tuples(owners, amounts), max_size=10), owners, amounts)
+@given(policies, servers, owners, amounts)
 def test_a_server_that_ends_never_makes_a_denial(known, running, owner, taken):
-    usage = Usage()
-    for other, theirs in running:
-        usage.put(key(other), charge(other, theirs))
-    asked = charge(owner, taken)
-
-    def denied() -> set:
-        found = over_limits(known, owner, counts(usage, owner), asked)
-        return {(it.policy.name, it.standing.limit, it.standing.group) for it in found}
-
-    before = denied()
+    usage = usage_of(running)
+    before = denied(known, owner, usage, taken)
     for other, _ in running:
         usage.remove(key(other))
-        after = denied()
+        after = denied(known, owner, usage, taken)
         assert after <= before
         before = after
 
 
 def test_a_named_server_of_the_owner_is_told_only_if_it_takes_part_of_the_limit() -> None:
-    usage = Usage()
-    for name, taken in (("gpu", {GPUS: 1}), ("cpu", {})):
-        server = replace(ANN, server=name)
-        usage.put(key(server), charge(server, taken))
     other = Owner("bob", frozenset({"course"}), server="secret")
-    usage.put(key(other), charge(other, {GPUS: 1}))
+    taken = {"gpu": {GPUS: 1}, "cpu": {}}
+    hers = ((replace(ANN, server=name), it) for name, it in taken.items())
+    usage = usage_of([*hers, (other, {GPUS: 1})])
     policy = Policy(
         "p",
         people(groups=("course",)),

@@ -34,9 +34,7 @@ def at(text: str) -> datetime:
         ("09:00-09:00", "2026-11-23T08:59", None),
     ],
 )
-def test_a_moment_is_within_the_hours_or_not(
-    written: str, inside: str, outside: str | None
-) -> None:
+def test_a_moment_is_within_the_hours_or_not(written, inside, outside) -> None:
     hours = Hours.parse(written, BERLIN)
 
     assert hours.include(at(inside))
@@ -54,6 +52,6 @@ def test_hours_are_those_of_the_time_zone() -> None:
     "written",
     ["", " ", "Mon-", "8-18", "Mon08:00-18:00", "25:00-26:00", "Mon 08:00", "24:00-01:00"],
 )
-def test_other_texts_are_no_hours(written: str) -> None:
+def test_other_texts_are_no_hours(written) -> None:
     with pytest.raises(ValueError, match=r"neither days nor hours|must be in"):
         Hours.parse(written, BERLIN)

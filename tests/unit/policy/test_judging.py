@@ -26,6 +26,8 @@ from tests.unit.policy.worlds import (
     owners,
     people,
     policies,
+    servers,
+    usage_of,
 )
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
@@ -68,11 +70,9 @@ def test_no_sequence_of_starts_exceeds_a_limit(known, asked):
             assert all(it <= limit.most for it in used(policy, limit, usage))
 
 
-@given(policies, st.lists(st.tuples(owners, amounts), max_size=10), owners, amounts)
+@given(policies, servers, owners, amounts)
 def test_the_order_of_policies_changes_nothing(known, running, owner, taken):
-    usage = Usage()
-    for other, theirs in running:
-        usage.put(key(other), charge(other, theirs))
+    usage = usage_of(running)
     asked = charge(owner, taken)
 
     forth = judged(known, owner, usage, asked)
@@ -82,11 +82,9 @@ def test_the_order_of_policies_changes_nothing(known, running, owner, taken):
     assert all(it in back for it in forth)
 
 
-@given(policies, st.lists(st.tuples(owners, amounts), max_size=10), owners, amounts)
+@given(policies, servers, owners, amounts)
 def test_without_a_policy_only_its_own_denials_are_missing(known, running, owner, taken):
-    usage = Usage()
-    for other, theirs in running:
-        usage.put(key(other), charge(other, theirs))
+    usage = usage_of(running)
     asked = charge(owner, taken)
     before = judged(known, owner, usage, asked)
 
@@ -96,12 +94,10 @@ def test_without_a_policy_only_its_own_denials_are_missing(known, running, owner
         assert judged(left, owner, usage, asked) == remaining
 
 
-@given(st.lists(st.tuples(owners, amounts), max_size=10))
+@given(servers)
 def test_a_share_reads_only_the_servers_of_its_group(events):
     """A namespace may have thousands of pods, and a user hundreds of groups with shares."""
-    usage = Usage()
-    for other, taken in events:
-        usage.put(key(other), charge(other, taken))
+    usage = usage_of(events)
 
     found = usage.of_group("staff", {"ann"})
 
@@ -143,17 +139,15 @@ def test_a_server_that_takes_nothing_of_a_limit_keeps_it() -> None:
 
 def test_the_pod_that_a_start_replaces_does_not_count() -> None:
     owner = Owner("ann")
-    usage = Usage()
-    usage.put(key(owner), charge(owner, {GPUS: 2}))
+    usage = usage_of([(owner, {GPUS: 2})])
     policy = Policy("p", limits=(Limit(Per.USER, GPUS, 2),))
 
     assert judged([policy], owner, usage, charge(owner, {GPUS: 2})) == []
 
 
 def test_a_pod_and_its_reservation_count_once() -> None:
-    usage = Usage()
     other = Owner("ann", server="train")
-    usage.put(key(other), charge(other, {GPUS: 1}))
+    usage = usage_of([(other, {GPUS: 1})])
     usage.reserve(key(other), charge(other, {GPUS: 2}))
     [standing] = standings(
         [Policy("p", limits=(Limit(Per.USER, GPUS, 3),))],

@@ -211,9 +211,7 @@ events = st.lists(
 
 
 @given(events)
-def test_a_count_from_changes_equals_a_count_from_a_list(
-    changes: list[tuple[str, str, int | None, bool]],
-) -> None:
+def test_a_count_from_changes_equals_a_count_from_a_list(changes) -> None:
     """None deletes a pod, and some pods can't be decoded."""
     changed, pods = new(), {}
     for name, user, gpus, broken in changes:

@@ -28,9 +28,7 @@ def memberships(clock: Clock) -> Memberships:  # noqa: ARG001, it sets the clock
     return Memberships()
 
 
-def test_members_have_the_names_that_their_pods_give_them(
-    hub: HubDatabase, memberships: Memberships
-) -> None:
+def test_members_have_the_names_that_their_pods_give_them(hub, memberships) -> None:
     hub.user("ann", "course")
     hub.user("Bob Smith", "course")
     hub.user("cleo", "staff")
@@ -40,9 +38,7 @@ def test_members_have_the_names_that_their_pods_give_them(
     assert names == {"ann", "label/ann", "Bob Smith", "label/bob-smith---7e3d8981"}
 
 
-def test_members_for_whom_the_policy_is_not_do_not_count(
-    hub: HubDatabase, memberships: Memberships
-) -> None:
+def test_members_for_whom_the_policy_is_not_do_not_count(hub, memberships) -> None:
     hub.user("ann", "course")
     hub.user("bob", "course", "staff")
     hub.user("root", "course", admin=True)
@@ -55,9 +51,7 @@ def test_members_for_whom_the_policy_is_not_do_not_count(
     assert memberships.names(hub.session, policy, "course") == owner_names("ann", "ann")
 
 
-def test_a_policy_for_users_of_a_group_counts_all_members_that_it_names(
-    hub: HubDatabase, memberships: Memberships
-) -> None:
+def test_a_policy_for_users_of_a_group_counts_all_members_that_it_names(hub, memberships) -> None:
     hub.user("ann", "course")
     hub.user("bob", "course")
     of_ann = Policy("p", people(users=("ann",)))
@@ -66,17 +60,13 @@ def test_a_policy_for_users_of_a_group_counts_all_members_that_it_names(
 
 
 @pytest.mark.parametrize("group", ["nobody", "", "cour*"])
-def test_a_group_that_does_not_exist_has_no_members(
-    group: str, hub: HubDatabase, memberships: Memberships
-) -> None:
+def test_a_group_that_does_not_exist_has_no_members(group, hub, memberships) -> None:
     hub.user("ann", "course")
 
     assert memberships.names(hub.session, COURSE, group) == set()
 
 
-def test_members_are_read_again_after_some_seconds(
-    hub: HubDatabase, memberships: Memberships, clock: Clock
-) -> None:
+def test_members_are_read_again_after_some_seconds(hub, memberships, clock) -> None:
     hub.user("ann", "course")
     memberships.names(hub.session, COURSE, "course")
     hub.user("bob", "course")
@@ -88,9 +78,7 @@ def test_members_are_read_again_after_some_seconds(
     assert "bob" in memberships.names(hub.session, COURSE, "course")
 
 
-def test_many_starts_within_these_seconds_ask_the_database_once(
-    hub: HubDatabase, memberships: Memberships
-) -> None:
+def test_many_starts_within_these_seconds_ask_the_database_once(hub, memberships) -> None:
     hub.user("ann", "course")
     hub.session.expire_all()
     asked: list[str] = []
@@ -106,9 +94,7 @@ def test_many_starts_within_these_seconds_ask_the_database_once(
     assert len(asked) == once > 0
 
 
-def test_one_question_reads_a_group_of_which_nobody_is_excepted(
-    hub: HubDatabase, memberships: Memberships
-) -> None:
+def test_one_question_reads_a_group_of_which_nobody_is_excepted(hub, memberships) -> None:
     """A user may be in hundreds of groups, and the hub does nothing else meanwhile."""
     hub.user("ann", "course")
     hub.user("bob", "course", "staff")
@@ -124,9 +110,7 @@ def test_one_question_reads_a_group_of_which_nobody_is_excepted(
     assert len([it for it in asked if "FROM" in it]) == 1
 
 
-def test_two_policies_and_two_groups_are_kept_apart(
-    hub: HubDatabase, memberships: Memberships
-) -> None:
+def test_two_policies_and_two_groups_are_kept_apart(hub, memberships) -> None:
     hub.user("ann", "course", "other")
     hub.user("bob", "course")
     without_bob = Policy("course", people(groups=("course",)), excepted=people(users=("bob",)))
@@ -138,9 +122,7 @@ def test_two_policies_and_two_groups_are_kept_apart(
     assert "bob" not in memberships.names(hub.session, both, "other")
 
 
-def test_a_policy_that_has_changed_since_is_read_anew(
-    hub: HubDatabase, memberships: Memberships
-) -> None:
+def test_a_policy_that_has_changed_since_is_read_anew(hub, memberships) -> None:
     """A function may make policies anew for each start, and a new one replaces the older one."""
     hub.user("ann", "course")
     hub.user("bob", "course")
@@ -153,9 +135,7 @@ def test_a_policy_that_has_changed_since_is_read_anew(
     assert len(memberships._found) == 1
 
 
-def test_of_ever_new_policies_only_the_last_are_kept(
-    hub: HubDatabase, memberships: Memberships, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_ever_new_policies_only_the_last_are_kept(hub, memberships, monkeypatch) -> None:
     monkeypatch.setattr("gpuspawner.policy.memberships.MOST", 2)
     hub.user("ann", "course")
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.policy.owner import NO_NAMES, NOBODY, Names, Owner, People
+from gpuspawner.policy.owner import NO_NAMES, NOBODY, Names, Owner
 from tests.unit.policy.worlds import people
 
 ANN = Owner("ann", frozenset({"ml-2026", "staff"}), frozenset({"user", "admin"}), "train")
@@ -41,9 +41,7 @@ ANN = Owner("ann", frozenset({"ml-2026", "staff"}), frozenset({"user", "admin"})
         ("*@example.org", "ann@example.org.evil", False),
     ],
 )
-def test_a_pattern_matches_the_whole_name_in_its_own_case(
-    pattern: str, name: str, is_match: bool
-) -> None:
+def test_a_pattern_matches_the_whole_name_in_its_own_case(pattern, name, is_match) -> None:
     names = Names.of([pattern])
 
     assert (name in names) is is_match
@@ -56,7 +54,7 @@ given_names = st.frozensets(st.text("ab", max_size=4), max_size=6)
 
 
 @given(listed, given_names)
-def test_one_of_several_patterns_is_enough(written: list[str], names: frozenset[str]) -> None:
+def test_one_of_several_patterns_is_enough(written, names) -> None:
     found = Names.of(written)
     matching = {
         name for name in names if name in written or any(fnmatchcase(name, it) for it in written)
@@ -69,9 +67,7 @@ def test_one_of_several_patterns_is_enough(written: list[str], names: frozenset[
 
 
 @given(listed, given_names)
-def test_neither_order_nor_repetition_of_names_matters(
-    written: list[str], names: frozenset[str]
-) -> None:
+def test_neither_order_nor_repetition_of_names_matters(written, names) -> None:
     assert Names.of(written + written[::-1]).among(names) == Names.of(written).among(names)
 
 
@@ -92,9 +88,7 @@ def test_neither_order_nor_repetition_of_names_matters(
         (people(groups=("ann", "admin"), roles=("ann", "staff")), False),
     ],
 )
-def test_who_matches_one_of_the_patterns_is_among_the_people(
-    some: People, is_among_them: bool
-) -> None:
+def test_who_matches_one_of_the_patterns_is_among_the_people(some, is_among_them) -> None:
     assert some.include(ANN) is is_among_them
 
 
@@ -105,7 +99,7 @@ def test_nobody_in_particular_is_nobody() -> None:
 
 
 @pytest.mark.parametrize("kind", ["users", "groups", "roles"])
-def test_people_are_somebody_as_soon_as_one_pattern_is_written(kind: str) -> None:
+def test_people_are_somebody_as_soon_as_one_pattern_is_written(kind) -> None:
     assert people(**{kind: ("nobody",)})
 
 

@@ -29,196 +29,105 @@ def counted(usage: Usage, owner: str = "ann") -> int:
     return sum(max(int(it.of(GPUS)) for it in charges) for charges in found)
 
 
-@pytest.fixture
-def usage() -> Usage:
-    return Usage()
+class Server:
+    """What a hub does with ann's server, what the view shows of its pod, and the time."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.usage = Usage()
+        self.pledges = Pledges(self.usage)
+
+    def grant(self, gpus: int) -> None:
+        self.pledges.take(KEY, takes(gpus))
+
+    def send(self) -> None:
+        self.pledges.send(KEY)
+
+    def send_again(self) -> None:
+        self.pledges.send_again(KEY)
+
+    def vacate(self) -> None:
+        self.pledges.vacate(KEY)
+
+    def end(self) -> None:
+        self.pledges.release(KEY)
+
+    def stop(self) -> None:
+        self.pledges.see_out(KEY)
+
+    def show(self, gpus: int) -> None:
+        if gpus:
+            self.usage.put(KEY, takes(gpus))
+        else:
+            self.usage.remove(KEY)
+        self.pledges.look()
+
+    def wait(self, seconds: int) -> None:
+        self.clock.now += seconds
+        self.pledges.look()
+
+    def counts(self, gpus: int) -> None:
+        assert counted(self.usage) == gpus
 
 
-@pytest.fixture
-def pledges(usage: Usage, clock: Clock) -> Pledges:  # noqa: ARG001, it sets the clock first
-    return Pledges(usage)
+LEFT = round(LEFT_SECONDS)
+STORIES = {
+    "a server counts from the grant on": "grant 2, counts 2",
+    "a start that ends before its pod is sent leaves nothing": "grant 2, end, counts 0",
+    "a second grant of the same start replaces the first": "grant 4, grant 1, counts 1",
+    "a pod that was sent counts after the start until it is shown": (
+        "grant 2, send, end, counts 2, show 1, counts 1"
+    ),
+    "a pod that is shown before the start ends leaves no pledge behind": (
+        "grant 2, send, show 2, counts 2, end, show 0, counts 0"
+    ),
+    # The pod that is shown may be one of an earlier start, which the new pod replaces.
+    "during a start the pledge stays, whatever is shown and however long it takes": (
+        f"show 1, grant 4, send, wait {100 * LEFT}, show 0, send_again, wait 0, counts 4"
+    ),
+    "a pod that is never shown stops counting after a while": (
+        f"grant 2, send, wait {100 * LEFT}, end, wait {LEFT}, counts 2, wait 1, counts 0"
+    ),
+    "a pod that certainly doesn't exist stops counting at once": (
+        "grant 2, send, vacate, end, counts 0"
+    ),
+    "a stopped server leaves no pledge of a start that is over": (
+        "grant 2, send, end, stop, counts 0"
+    ),
+    "stopping what is left of an earlier start ends no pledge of the current one": (
+        "grant 2, stop, send, stop, counts 2"
+    ),
+    "a new start pledges anew what an earlier one has left": (
+        f"grant 1, send, end, grant 3, wait {2 * LEFT}, counts 3"
+    ),
+    "a refused start leaves what an earlier one has left": (
+        f"grant 3, send, end, grant 1, end, counts 3, wait {LEFT + 1}, counts 0"
+    ),
+    # A watch that was cut may show a stopped server's pod until the next start is over.
+    "an older pod that is still shown is not taken for the one that was sent": (
+        "show 1, grant 2, send, end, counts 2, show 0, counts 2, show 2, show 0, counts 0"
+    ),
+    "what ends without a pledge ends quietly": (
+        "send, send_again, end, stop, vacate, wait 0, counts 0"
+    ),
+}
 
 
-def test_a_server_counts_from_the_grant_on(usage: Usage, pledges: Pledges) -> None:
-    pledges.take(KEY, takes(2))
-
-    assert counted(usage) == 2
-    assert counted(usage, "bob") == 0
-
-
-def test_a_start_that_ends_before_its_pod_is_sent_leaves_nothing(
-    usage: Usage, pledges: Pledges
-) -> None:
-    pledges.take(KEY, takes(2))
-    pledges.release(KEY)
-
-    assert counted(usage) == 0
+@pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
+def test_a_pledge_counts_until_its_pod_is_shown_or_none_can_come(clock, story) -> None:
+    server = Server(clock)
+    for step in story.split(", "):
+        verb, *amounts = step.split()
+        getattr(server, verb)(*map(int, amounts))
 
 
-def test_a_second_grant_of_the_same_start_replaces_the_first(
-    usage: Usage, pledges: Pledges
-) -> None:
-    pledges.take(KEY, takes(4))
-    pledges.take(KEY, takes(1))
-
-    assert counted(usage) == 1
-
-
-def test_a_pod_that_was_sent_counts_after_the_start_until_it_is_shown(
-    usage: Usage, pledges: Pledges
-) -> None:
-    pledges.take(KEY, takes(2))
-    pledges.send(KEY)
-    pledges.release(KEY)
-    assert counted(usage) == 2
-
-    usage.put(KEY, takes(1))
-    pledges.look()
-
-    assert counted(usage) == 1
-
-
-def test_a_pod_that_is_shown_before_the_start_ends_leaves_no_pledge_behind(
-    usage: Usage, pledges: Pledges
-) -> None:
-    pledges.take(KEY, takes(2))
-    pledges.send(KEY)
-    usage.put(KEY, takes(2))
-    pledges.look()
-    assert counted(usage) == 2
-
-    pledges.release(KEY)
-    usage.remove(KEY)
-
-    assert counted(usage) == 0
-
-
-def test_during_a_start_the_pledge_stays_whatever_is_shown_and_however_long_it_takes(
-    usage: Usage, pledges: Pledges, clock: Clock
-) -> None:
-    """The pod that is shown may be one of an earlier start, which the new pod replaces."""
-    usage.put(KEY, takes(1))
-    pledges.take(KEY, takes(4))
-    pledges.send(KEY)
-    clock.now += 100 * LEFT_SECONDS
-    pledges.look()
-    usage.remove(KEY)
-    pledges.send_again(KEY)
-    pledges.look()
-
-    assert counted(usage) == 4
-
-
-def test_a_pod_that_is_never_shown_stops_counting_after_a_while(
-    usage: Usage, pledges: Pledges, clock: Clock
-) -> None:
-    pledges.take(KEY, takes(2))
-    pledges.send(KEY)
-    clock.now += 100 * LEFT_SECONDS
-    pledges.release(KEY)
-
-    clock.now += LEFT_SECONDS
-    pledges.look()
-    assert counted(usage) == 2
-    clock.now += 0.1
-    pledges.look()
-
-    assert counted(usage) == 0
-
-
-def test_a_pod_that_certainly_does_not_exist_stops_counting_at_once(
-    usage: Usage, pledges: Pledges
-) -> None:
-    pledges.take(KEY, takes(2))
-    pledges.send(KEY)
-    pledges.vacate(KEY)
-    pledges.release(KEY)
-
-    assert counted(usage) == 0
-
-
-def test_a_stopped_server_leaves_no_pledge_of_a_start_that_is_over(
-    usage: Usage, pledges: Pledges
-) -> None:
-    pledges.take(KEY, takes(2))
-    pledges.send(KEY)
-    pledges.release(KEY)
-    pledges.see_out(KEY)
-
-    assert counted(usage) == 0
-
-
-def test_stopping_what_is_left_of_an_earlier_start_ends_no_pledge_of_the_current_one(
-    usage: Usage, pledges: Pledges
-) -> None:
-    pledges.take(KEY, takes(2))
-    pledges.see_out(KEY)
-    pledges.send(KEY)
-    pledges.see_out(KEY)
-
-    assert counted(usage) == 2
-
-
-def test_a_new_start_pledges_anew_what_an_earlier_one_has_left(
-    usage: Usage, pledges: Pledges, clock: Clock
-) -> None:
-    pledges.take(KEY, takes(1))
-    pledges.send(KEY)
-    pledges.release(KEY)
-    pledges.take(KEY, takes(3))
-    clock.now += 2 * LEFT_SECONDS
-    pledges.look()
-
-    assert counted(usage) == 3
-
-
-def test_a_refused_start_leaves_what_an_earlier_one_has_left(
-    usage: Usage, pledges: Pledges, clock: Clock
-) -> None:
-    pledges.take(KEY, takes(3))
-    pledges.send(KEY)
-    pledges.release(KEY)
-    pledges.take(KEY, takes(1))
-    pledges.release(KEY)
-    assert counted(usage) == 3
-
-    clock.now += LEFT_SECONDS + 0.1
-    pledges.look()
-
-    assert counted(usage) == 0
-
-
-def test_an_older_pod_that_is_still_shown_is_not_taken_for_the_one_that_was_sent(
-    usage: Usage, pledges: Pledges
-) -> None:
-    """A watch that was cut may show a stopped server's pod until the next start is over."""
-    usage.put(KEY, takes(1))
-    pledges.take(KEY, takes(2))
-    pledges.send(KEY)
-    pledges.release(KEY)
-    assert counted(usage) == 2
-
-    usage.remove(KEY)
-    pledges.look()
-    assert counted(usage) == 2
-
-    usage.put(KEY, takes(2))
-    pledges.look()
-    usage.remove(KEY)
-    assert counted(usage) == 0
-
-
-def test_what_ends_without_a_pledge_ends_quietly(usage: Usage, pledges: Pledges) -> None:
-    for end in (pledges.send, pledges.send_again, pledges.release, pledges.see_out, pledges.vacate):
-        end(KEY)
-    pledges.look()
-
-    assert counted(usage) == 0
-
-
-def test_the_pledges_of_two_servers_end_apart(usage: Usage, pledges: Pledges) -> None:
+def test_the_pledges_of_two_servers_end_apart() -> None:
+    usage = Usage()
+    pledges = Pledges(usage)
     pledges.take(KEY, takes(1))
     pledges.take(OTHER, takes(2, "bob"))
+    assert (counted(usage), counted(usage, "bob")) == (1, 2)
+
     pledges.release(KEY)
 
     assert (counted(usage), counted(usage, "bob")) == (0, 2)

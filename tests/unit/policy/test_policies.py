@@ -57,7 +57,7 @@ def named(name: str) -> Owner:
         (Policy("p", people(groups=("course",)), excepted=people(roles=("user",))), False),
     ],
 )
-def test_a_policy_is_for_its_people_without_those_excepted(policy: Policy, applies: bool) -> None:
+def test_a_policy_is_for_its_people_without_those_excepted(policy, applies) -> None:
     assert policy.is_for(ANN) is applies
     assert policy.applies(ANN, MONDAY) is applies
     assert (policy in Policies((policy,)).applying(ANN, MONDAY)) is applies
@@ -77,9 +77,7 @@ def test_a_policy_is_for_its_people_without_those_excepted(policy: Policy, appli
         (("exp-*", "train"), "EXP-1", False),
     ],
 )
-def test_a_policy_covers_the_servers_whose_names_match(
-    servers: tuple[str, ...] | None, server: str, covered: bool
-) -> None:
+def test_a_policy_covers_the_servers_whose_names_match(servers, server, covered) -> None:
     policy = Policy("p", servers=None if servers is None else Names.of(servers))
 
     assert policy.covers(server) is covered
@@ -97,9 +95,7 @@ def test_a_policy_with_hours_applies_during_one_of_them_only() -> None:
 
 
 @given(policies, owners)
-def test_which_policies_apply_is_found_as_if_each_was_asked(
-    known: list[Policy], owner: Owner
-) -> None:
+def test_which_policies_apply_is_found_as_if_each_was_asked(known, owner) -> None:
     expected = tuple(it for it in known if it.applies(owner, MONDAY))
 
     assert Policies(tuple(known)).applying(owner, MONDAY) == expected
@@ -108,9 +104,7 @@ def test_which_policies_apply_is_found_as_if_each_was_asked(
 @pytest.mark.parametrize(
     ("excepted", "covered"), [(["train"], False), (["tr*", "x"], False), ([""], True), ([], True)]
 )
-def test_a_policy_does_not_cover_servers_that_are_excepted(
-    excepted: list[str], covered: bool
-) -> None:
+def test_a_policy_does_not_cover_servers_that_are_excepted(excepted, covered) -> None:
     policy = Policy("p", servers=Names.of(["*"]), excepted_servers=Names.of(excepted))
 
     assert policy.covers("train") is covered
@@ -132,9 +126,7 @@ def test_all_policies_that_apply_are_returned_and_no_other() -> None:
         (("c*", "course", "none"), ("course",)),
     ],
 )
-def test_the_owner_s_groups_that_a_policy_names_each_have_a_share(
-    groups: tuple[str, ...], charged: tuple[str, ...]
-) -> None:
+def test_the_owner_s_groups_that_a_policy_names_each_have_a_share(groups, charged) -> None:
     assert Policy("p", people(users=("ann",), groups=groups)).charged_groups(ANN) == charged
 
 
@@ -245,7 +237,7 @@ TOGETHER = {
 
 
 @pytest.mark.parametrize("case", TOGETHER.values(), ids=TOGETHER.keys())
-def test_several_policies_mean_together(case: Case) -> None:
+def test_several_policies_mean_together(case) -> None:
     offered = {it: {"node_selector": {"gpu": it}} for it in ("a100", "t4")}
     known = read_policies(case.written, {}, Offers.parse(accelerators=offered))
     owner = named(case.server)
@@ -278,9 +270,7 @@ def test_each_group_has_a_share_of_its_own_and_a_member_of_two_needs_room_in_bot
 
 
 @given(policies, owners, st.lists(st.none() | st.integers(60, 600), min_size=5, max_size=5))
-def test_one_more_policy_never_lengthens_a_lifetime(
-    known: list[Policy], owner: Owner, lifetimes: list[int | None]
-) -> None:
+def test_one_more_policy_never_lengthens_a_lifetime(known, owner, lifetimes) -> None:
     known = [replace(it, lifetime=end) for it, end in zip(known, lifetimes, strict=False)]
     ends = lifetime(Policies(tuple(known)).applying(owner, MONDAY))
 

@@ -16,7 +16,7 @@ from gpuspawner.policy.owner import Owner
 from gpuspawner.policy.policies import Limit, Measure, Per, Policy, What
 from gpuspawner.policy.remaining import Remaining, remaining
 from gpuspawner.policy.usage import Usage
-from tests.unit.policy.worlds import GPUS, T4S, charge, counts, key, people
+from tests.unit.policy.worlds import GPUS, T4S, counts, people, usage_of
 
 SERVERS, MEMORY = Measure(What.GPU_SERVERS), Measure(What.MEMORY)
 GIB = 2**30
@@ -36,10 +36,7 @@ def limited(measure: Measure, most: int, per: Per = Per.USER) -> Policy:
 
 
 def running(*servers: tuple[Owner, dict[Measure, int]]) -> Usage:
-    usage = Usage()
-    for owner, taken in servers:
-        usage.put(key(owner), charge(owner, taken))
-    return usage
+    return usage_of(servers)
 
 
 def left(

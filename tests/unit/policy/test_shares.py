@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,15 +9,7 @@ from gpuspawner.policy.charges import Charge
 from gpuspawner.policy.policies import Limit, Per, Policy
 from gpuspawner.policy.shares import Share, Shares
 from gpuspawner.policy.usage import Usage
-from tests.unit.policy.worlds import (
-    GPUS,
-    amounts,
-    charge,
-    key,
-    members,
-    owners,
-    policies,
-)
+from tests.unit.policy.worlds import GPUS, amounts, charge, key, members, owners, policies
 
 
 @given(policies, st.lists(st.tuples(owners, st.none() | amounts, st.booleans()), max_size=25))
@@ -43,9 +34,7 @@ def test_a_share_that_follows_all_changes_equals_one_that_counts_anew(known, eve
                     assert found == anew.used(limit.measure, besides)
 
 
-def test_of_ever_new_policies_only_the_last_shares_are_followed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_ever_new_policies_only_the_last_shares_are_followed(monkeypatch) -> None:
     monkeypatch.setattr("gpuspawner.policy.shares.MOST", 2)
     usage = Usage()
     shares = Shares(usage)

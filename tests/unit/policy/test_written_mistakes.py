@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -108,9 +107,7 @@ MISTAKES: list[tuple[str, object, str]] = [
 
 
 @pytest.mark.parametrize(("key", "value", "message"), MISTAKES)
-def test_a_mistake_is_named_with_its_place_and_what_is_allowed(
-    key: str, value: object, message: str
-) -> None:
+def test_a_mistake_is_named_with_its_place_and_what_is_allowed(key, value, message) -> None:
     groups = {} if key == "groups" else {"groups": ["ml"]}
 
     assert error(**groups, **{key: value}).startswith(f"GPUSpawner.policies['course']{message}")
@@ -121,7 +118,7 @@ def test_the_list_of_mistakes_has_every_key() -> None:
 
 
 @pytest.mark.parametrize("what", ["gpus", "memory", "cpu", "gpu_servers"])
-def test_a_share_of_a_group_needs_groups(what: str) -> None:
+def test_a_share_of_a_group_needs_groups(what) -> None:
     key = f"{what}_per_group"
 
     for keys in ({"users": ["ann"]}, {"except": {"groups": ["staff"]}}):
@@ -150,7 +147,7 @@ def test_images_cannot_be_left_on_offer_if_there_are_none() -> None:
         ({"course": {"users": {1, 2}}}, "['course'].users: a set is not plain data"),
     ],
 )
-def test_a_mistake_in_the_names_of_policies_is_named(policies: object, message: str) -> None:
+def test_a_mistake_in_the_names_of_policies_is_named(policies, message) -> None:
     with pytest.raises(OfferError) as raised:
         read_policies(policies, {}, OFFERS)
 
@@ -174,7 +171,7 @@ def test_a_mistake_in_the_names_of_policies_is_named(policies: object, message: 
         ({MIG: "-1/7"}, f"['{MIG}']: '-1/7' is less than 0"),
     ],
 )
-def test_a_mistake_in_a_weight_is_named(weights: object, message: str) -> None:
+def test_a_mistake_in_a_weight_is_named(weights, message) -> None:
     with pytest.raises(OfferError) as raised:
         read_policies({}, weights, OFFERS)
 
@@ -197,7 +194,7 @@ def error_in(read: Callable[[], object]) -> OfferError | None:
 
 
 @given(st.dictionaries(st.sampled_from([*EVERY_KEY, "user", "x"]), plain, max_size=4))
-def test_whatever_is_written_is_read_or_is_an_error_at_its_place(written: dict[str, Any]) -> None:
+def test_whatever_is_written_is_read_or_is_an_error_at_its_place(written) -> None:
     found = error_in(lambda: policy(**written))
 
     if found is not None:
@@ -207,7 +204,7 @@ def test_whatever_is_written_is_read_or_is_an_error_at_its_place(written: dict[s
 
 
 @given(st.dictionaries(st.sampled_from([MIG, "x", "x/y"]) | st.text(max_size=5), plain, max_size=3))
-def test_whatever_weights_are_written_are_read_or_are_an_error(written: dict[str, Any]) -> None:
+def test_whatever_weights_are_written_are_read_or_are_an_error(written) -> None:
     found = error_in(lambda: read_weights(written))
 
     if found is None:

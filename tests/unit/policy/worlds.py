@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -56,13 +57,24 @@ amounts = st.fixed_dictionaries(
 )
 
 
+servers = st.lists(st.tuples(owners, amounts), max_size=10)
+
+
 def key(owner: Owner) -> tuple[str, str]:
     return "jhub", f"jupyter-{owner.name}--{owner.server}"
 
 
-def charge(owner: Owner, taken: dict[Measure, int]) -> Charge:
+def charge(owner: Owner, taken: dict[Measure, Any]) -> Charge:
     groups = owner.groups
     return Charge(frozenset({owner.name}), owner.server, taken, frozenset(), groups)
+
+
+def usage_of(servers: Iterable[tuple[Owner, dict[Measure, Any]]]) -> Usage:
+    """Return the usage of running servers: their owners, and what they take."""
+    usage = Usage()
+    for owner, taken in servers:
+        usage.put(key(owner), charge(owner, taken))
+    return usage
 
 
 def members(policy: Policy, group: str) -> frozenset[str]:

@@ -5,23 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from gpuspawner.admission.dry_runs import TooManyDryRunsError
-from gpuspawner.admission.rejection import (
-    Of,
-    OverQuota,
-    Rejection,
-    Use,
-)
+from gpuspawner.admission.rejection import Of, OverQuota, Rejection, Use
 from gpuspawner.offers import Offers
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
-from tests.unit.preflight.worlds import (
-    GPU,
-    NAMESPACE,
-    StillView,
-    pod,
-)
+from tests.unit.preflight.worlds import GPU, NAMESPACE, StillView, pod
 
 OVER = Rejection(Of.POD, OverQuota((Use(GPU, 4, 3, 4),)), "exceeded quota: gpu")
 TAINT = {"key": GPU, "effect": "NoSchedule"}

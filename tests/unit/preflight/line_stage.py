@@ -7,7 +7,7 @@ from typing import Any
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.queue.kept import KeptPlaces
 from gpuspawner.queue.ticket import Ticket
-from tests.unit.preflight.worlds import StillView, node, pod, proposal
+from tests.unit.preflight.worlds import Plain, StillView, node, pod, proposal, settle
 
 FULL = [("Node", node("n", 2)), ("Pod", pod("x", 1, on="n")), ("Pod", pod("y", 1, on="n"))]
 
@@ -17,19 +17,38 @@ class Stage:
 
     def __init__(self, *objects: tuple[str, Any], kept: KeptPlaces | None = None) -> None:
         self.view = StillView(*objects)
-        self.preflight = Preflight(self.view, patience=0.05, kept=kept)
+        self.preflight = Preflight(self.view, kept=kept)
         self.line = self.preflight.line
+        self.tickets: dict[str, Ticket] = {}
+        """Of those who have joined, by name."""
 
     def joining(
-        self, name: str, gpus: int = 1, since: float = 1.0, pod: Any = None, **more: Any
+        self, name: str, gpus: int = 1, since: float | None = None, pod: Any = None, **more: Any
     ) -> Any:
-        """Join the line while the context is open; *pod* has what the pod's spec has besides."""
+        """Join the line while the context is open, last unless *since* says otherwise.
+
+        *pod* has what the pod's spec has besides.
+        """
         wanted = proposal(name, gpus, **(pod or {}))
-        ticket = self.line.ticket(wanted, name, since)
+        place = len(self.tickets) + 1.0 if since is None else since
+        ticket = self.line.ticket(wanted, name, place)
         assert ticket is not None
+        self.tickets[name] = ticket
         return self.line.join(ticket, wanted, **more)
 
-    def ticket(self, name: str, gpus: int = 1, since: float = 1.0) -> Ticket:
-        found = self.line.ticket(proposal(name, gpus), name, since)
-        assert found is not None
-        return found
+    async def shows(self, kind: str, plain: Plain) -> None:
+        """Let the view show an object to those who wait by now."""
+        await settle()
+        self.view.put(kind, plain)
+        await settle()
+
+    async def ends(self, *pods: str) -> None:
+        await settle()
+        for it in pods:
+            self.view.remove_pod(it)
+        await settle()
+
+    async def wakes(self) -> None:
+        await settle()
+        self.view.wake()
+        await settle()

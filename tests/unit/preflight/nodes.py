@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from gpuspawner.offers import Accelerator, ScaleUp
-from tests.unit.scaling.outlooks import (
-    T4,
-    Plain,
-    node,
-)
+from tests.unit.scaling.outlooks import T4, Plain, node
 
 
 def group(name: str, target: int, most: int) -> str:

@@ -49,9 +49,7 @@ def landings(pods: list[Demand], free: Free) -> Iterator[Free]:
 
 
 @given(frees, requests, st.lists(requests, max_size=3))
-def test_a_certain_pod_fits_wherever_the_others_land(
-    free: Free, mine: dict[str, int], theirs: list[dict[str, int]]
-) -> None:
+def test_a_certain_pod_fits_wherever_the_others_land(free, mine, theirs) -> None:
     demand = demand_of(mine, free)
     others = [other for other in (demand_of(their, free) for their in theirs) if other.nodes]
     if demand.nodes and is_certain(demand, others, nodes_of(free)):
@@ -59,9 +57,7 @@ def test_a_certain_pod_fits_wherever_the_others_land(
 
 
 @given(st.lists(st.integers(1, 8), min_size=1, max_size=6), st.integers(1, 40))
-def test_exactly_as_many_equal_pods_are_certain_as_there_is_room(
-    sizes: list[int], people: int
-) -> None:
+def test_exactly_as_many_equal_pods_are_certain_as_there_is_room(sizes, people) -> None:
     free = {str(i): {"nvidia.com/gpu": n, "pods": 110} for i, n in enumerate(sizes)}
     demand = demand_of({"nvidia.com/gpu": 1}, free)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gpuspawner.kube.objects import KINDS
@@ -11,6 +13,7 @@ from gpuspawner.policy import Grant
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     Alternative,
+    Decision,
     Difference,
     Reason,
     Refuse,
@@ -28,12 +31,17 @@ from tests.unit.preflight.worlds import (
     ONE_FREE,
     Instead,
     StillView,
-    growing,
+    having,
+    is_unknown,
     node,
+    of_pool,
     pod,
     preflight_on,
     proposal,
+    refused,
 )
+
+ON_OFFER = Offers(accelerators={"a100": A100})
 
 
 def refusal(preflight: Preflight, what: Proposal) -> Refuse:
@@ -75,11 +83,9 @@ def test_more_than_any_node_has_is_impossible() -> None:
 
 
 def test_if_gpus_are_free_the_shortage_is_what_their_nodes_lack() -> None:
-    hungry = proposal("a", 1)
     requests = {GPU: "1", "memory": "300Gi"}
     container = {"name": "notebook", "resources": {"requests": requests}}
-    spec = {"containers": [container], "nodeSelector": {"gpu": "a100"}}
-    hungry = Proposal(NAMESPACE, "a", {"metadata": {"name": "a"}, "spec": spec}, hungry.grant)
+    hungry = proposal("a", 1, containers=[container])
     full = [("Node", node("full", 1)), ("Pod", pod("y", 1, on="full"))]
 
     refused = refusal(preflight_on(*ONE_FREE, *full), hungry)
@@ -123,9 +129,7 @@ def test_a_server_without_a_gpu_is_refused_without_gpu_figures() -> None:
     ],
     ids=["a placeholder", "a batch job", "the API server's default"],
 )
-def test_a_start_by_preemption_says_how_long_others_may_take_to_end(
-    grace: dict[str, int], seconds: int
-) -> None:
+def test_a_start_by_preemption_says_how_long_others_may_take_to_end(grace, seconds) -> None:
     others = pod("x", 1, on="n", priority=-10, **grace)
     what = proposal("a", 1)
 
@@ -136,14 +140,9 @@ def test_a_start_by_preemption_says_how_long_others_may_take_to_end(
 
 def at_hand(on: str, image: str = "lab:1") -> list[bool]:
     """Return whether the alternative is at hand if this node lists an image."""
-    objects = [
-        ("Node", node("free", 1)),
-        ("Node", node("full", 2)),
-        ("Pod", pod("x", 2, on="full")),
-    ]
-    for _, plain in objects:
-        if plain["metadata"]["name"] == on:
-            plain["status"]["images"] = [{"names": [image], "sizeBytes": 1}]
+    nodes = [node("free", 1), node("full", 2)]
+    listed = [having(it, *([image] if it["metadata"]["name"] == on else ())) for it in nodes]
+    objects = [*(("Node", it) for it in listed), ("Pod", pod("x", 2, on="full"))]
 
     class WithImage(Instead):
         def variant(self, request: GPURequest) -> tuple[Grant, dict[str, object]] | None:
@@ -152,8 +151,7 @@ def at_hand(on: str, image: str = "lab:1") -> list[bool]:
                 made[1]["spec"]["containers"][0]["image"] = "docker.io/library/lab:1"
             return made
 
-    offers = Offers(accelerators={"a100": A100})
-    found = preflight_on(*objects).alternatives(proposal("a", 2), WithImage(offers))
+    found = preflight_on(*objects).alternatives(proposal("a", 2), WithImage(ON_OFFER))
     return [it.is_at_hand for it in found if it.grant.gpus == 1]
 
 
@@ -176,10 +174,7 @@ def test_an_unknown_verdict_lets_the_pod_start_with_a_note() -> None:
 def test_an_undecodable_pod_starts_with_a_note() -> None:
     what = Proposal(NAMESPACE, "a", {"spec": {"containers": "many"}}, Grant())
 
-    decision = preflight_on(*ONE_FREE).check(what)
-
-    assert isinstance(decision, Start)
-    assert isinstance(decision.notes[0], UnknownRules)
+    assert is_unknown(preflight_on(*ONE_FREE).check(what))
 
 
 def test_a_pod_that_no_node_could_hold_does_not_wait_for_one() -> None:
@@ -188,9 +183,8 @@ def test_a_pod_that_no_node_could_hold_does_not_wait_for_one() -> None:
     view = StillView(("Node", node("n", 0)), ("PersistentVolumeClaim", {"metadata": going}))
     for kind in KINDS:
         view.state.mark_known(kind)
-    what = Proposal(NAMESPACE, "a", pod("a", volumes=[home]), Grant(growing(max_nodes=2), 1))
 
-    assert isinstance(Preflight(view).check(what), Refuse)
+    assert refusal(Preflight(view), of_pool("a", volumes=[home]))
 
 
 def test_an_over_committed_node_takes_nothing_from_another() -> None:
@@ -205,24 +199,12 @@ def test_an_over_committed_node_takes_nothing_from_another() -> None:
 
 def test_a_pool_at_its_maximum_refuses() -> None:
     full = [("Node", node("n", 1)), ("Pod", pod("x", 1, on="n"))]
-    what = Proposal(NAMESPACE, "a", pod("a"), Grant(growing(max_nodes=1), 1))
 
-    assert refusal(preflight_on(*full), what).reason is Reason.BUSY
+    assert refusal(preflight_on(*full), of_pool("a", max_nodes=1)).reason is Reason.BUSY
 
 
 def test_alternatives_are_judged_as_the_pods_they_would_be() -> None:
-    offers = Offers.parse(
-        accelerators={
-            "a100": {
-                "display_name": "A100",
-                "node_selector": {"gpu": "a100"},
-                "counts": [1, 2, 4],
-            }
-        }
-    )
-    what = Proposal(NAMESPACE, "a", pod("a", 4), Grant(offers.accelerators["a100"], 4))
-
-    [fewer, none] = alternatives(what, Instead(offers))
+    [fewer, none] = alternatives(proposal("a", 4), Instead(ON_OFFER))
 
     assert (fewer.grant.gpus, fewer.differences) == (1, (Difference.FEWER_GPUS,))
     assert fewer.gpus == Room(GPU, asked=1, most_free=1, free=1, most=2, total=2)
@@ -237,6 +219,82 @@ class Denying(Instead):
 
 
 def test_a_choice_that_policy_denies_is_no_alternative() -> None:
-    what = Proposal(NAMESPACE, "a", pod("a", 4), Grant(A100, 4))
+    assert alternatives(proposal("a", 4), Denying(ON_OFFER)) == ()
 
-    assert alternatives(what, Denying(Offers(accelerators={"a100": A100}))) == ()
+
+# Homes that don't exist yet: a first login must not be refused for a missing claim
+
+
+Plain = dict[str, object]
+
+HOME = {"name": "home", "persistentVolumeClaim": {"claimName": "claim-a"}}
+STORAGE_KINDS = (
+    "PersistentVolumeClaim",
+    "PersistentVolume",
+    "StorageClass",
+    "CSINode",
+    "CSIDriver",
+    "CSIStorageCapacity",
+    "VolumeAttachment",
+)
+
+
+DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
+DISKS = {
+    "metadata": {"name": "disks", "annotations": DEFAULT},
+    "provisioner": "disks.example",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+
+
+def claim(class_name: str | None = None, **metadata: object) -> Plain:
+    spec: Plain = {"accessModes": ["ReadWriteOnce"]}
+    if class_name is not None:
+        spec["storageClassName"] = class_name
+    return {"metadata": {"name": "claim-a", "namespace": NAMESPACE, **metadata}, "spec": spec}
+
+
+def decide(what: Proposal, *objects: tuple[str, Plain]) -> Decision:
+    view = StillView(("Node", node("n", 1)), *objects)
+    for kind in STORAGE_KINDS:
+        view.state.mark_known(kind)
+    return Preflight(view).check(what)
+
+
+def first_login(*new_claims: Plain, gpus: int = 1) -> Proposal:
+    return replace(proposal("a", gpus, volumes=[HOME]), new_claims=new_claims)
+
+
+@pytest.mark.parametrize("named", [claim("disks"), claim()], ids=["its class", "the default"])
+def test_a_home_of_a_class_that_waits_for_its_pod_fits(named) -> None:
+    what = first_login(named)
+
+    assert decide(what, ("StorageClass", DISKS)) == Start(what.grant)
+
+
+def test_a_home_that_can_be_created_does_not_replace_missing_gpus() -> None:
+    what = first_login(claim("disks"), gpus=2)
+
+    assert refused(decide(what, ("StorageClass", DISKS)))
+
+
+@pytest.mark.parametrize(
+    "new_claims",
+    [(), (claim("nowhere"),), (claim(""),), (claim(),)],
+    ids=["made by a hook", "of a missing class", "of no class", "of no default class"],
+)
+def test_a_claim_that_does_not_exist_yet_is_unknown_and_never_refused(new_claims) -> None:
+    assert is_unknown(decide(first_login(*new_claims)))
+
+
+def test_a_claim_that_exists_and_is_being_deleted_is_refused() -> None:
+    going = claim("disks", deletionTimestamp="2026-01-01T00:00:00Z")
+
+    assert refused(decide(first_login(), ("PersistentVolumeClaim", going)))
+
+
+@pytest.mark.parametrize(
+    "broken", [{}, {"spec": None}, {"metadata": 3}, {"spec": {}, "metadata": {}}]
+)
+def test_an_undecodable_claim_is_no_error(broken) -> None:
+    assert isinstance(decide(first_login(broken), ("StorageClass", DISKS)), Start)

@@ -19,13 +19,17 @@ from tests.unit.preflight.worlds import GPU, NAMESPACE, StillView, node, pod
 Pods = dict[tuple[str, str], ServerPod]
 
 
-def server(name: str, minutes: float | None, deadline: int | None = None, **gpu: int) -> ServerPod:
-    """A server with a GPU that has run for some minutes; None if it hasn't begun to."""
-    began = datetime.now(UTC) - timedelta(minutes=minutes or 0)
-    spec: dict[str, Any] = {"containers": [container(**(gpu or {"gpu": 1}))]}
+START = datetime(2026, 1, 5, 8, tzinfo=UTC)
+
+
+def server(name: str, began: float | None, deadline: int | None = None) -> ServerPod:
+    """A server with a GPU that began at a minute since the start of the hub; None: it hasn't."""
+    spec: dict[str, Any] = {"containers": [container(gpu=1)]}
     if deadline is not None:
         spec["activeDeadlineSeconds"] = deadline
-    status = {} if minutes is None else {"startTime": began.isoformat()}
+    status = {}
+    if began is not None:
+        status["startTime"] = (START + timedelta(minutes=began)).isoformat()
     metadata = {"name": name, "namespace": NAMESPACE}
     return read({"metadata": metadata, "spec": spec, "status": status})
 
@@ -34,8 +38,8 @@ def known(**pods: ServerPod) -> Pods:
     return {(NAMESPACE, name): it for name, it in pods.items()}
 
 
-class Clock(datetime):
-    """A clock that a test sets: the minute it is, from the start of the hub on."""
+class Calendar(datetime):
+    """A calendar that a test sets: the minute it is, from the start of the hub on."""
 
     minute = 0.0
 
@@ -44,22 +48,11 @@ class Clock(datetime):
         return START.astimezone(tz) + timedelta(minutes=cls.minute)
 
 
-START = datetime(2026, 1, 5, 8, tzinfo=UTC)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> type[Clock]:
-    monkeypatch.setattr(measured, "datetime", Clock)
-    monkeypatch.setattr(Clock, "minute", 0.0)
-    return Clock
-
-
-def since(name: str, minute: float) -> ServerPod:
-    """A server with a GPU that began at a minute."""
-    began = (START + timedelta(minutes=minute)).isoformat()
-    spec = {"containers": [container(gpu=1)]}
-    metadata = {"name": name, "namespace": NAMESPACE}
-    return read({"metadata": metadata, "spec": spec, "status": {"startTime": began}})
+@pytest.fixture(autouse=True)
+def calendar(monkeypatch: pytest.MonkeyPatch) -> type[Calendar]:
+    monkeypatch.setattr(measured, "datetime", Calendar)
+    monkeypatch.setattr(Calendar, "minute", 0.0)
+    return Calendar
 
 
 def node_with(*pods: dict[str, object]) -> NodeInfo:
@@ -73,7 +66,7 @@ def about(occupant: Occupant) -> tuple[int, int, int | None]:
 
 
 def test_only_servers_of_the_hub_that_have_begun_are_occupants() -> None:
-    pods = known(a=server("a", 10), b=server("b", 20, 1800), new=server("new", None))
+    pods = known(a=server("a", -10), b=server("b", -20, 1800), new=server("new", None))
     names = ("a", "b", "new", "other")
     place = node_with(*(pod(it, 2, on="n", terminationGracePeriodSeconds=0) for it in names))
 
@@ -83,12 +76,12 @@ def test_only_servers_of_the_hub_that_have_begun_are_occupants() -> None:
 
 
 def test_a_resource_that_a_server_hasnt_isnt_occupied() -> None:
-    pods = known(a=server("a", 10))
+    pods = known(a=server("a", -10))
     assert Durations(lambda: pods).occupants([node_with(pod("a", 1, on="n"))], "x/y") == []
 
 
 def test_known_ends_come_in_order_and_count_the_time_that_a_pod_may_take_to_end() -> None:
-    pods = known(a=server("a", 10, 3600), b=server("b", 50, 3600), c=server("c", 10))
+    pods = known(a=server("a", -10, 3600), b=server("b", -50, 3600), c=server("c", -10))
     place = node_with(
         *(pod(it, 1, on="n", terminationGracePeriodSeconds=60) for it in ("a", "b", "c"))
     )
@@ -100,15 +93,18 @@ def test_known_ends_come_in_order_and_count_the_time_that_a_pod_may_take_to_end(
 
 
 def test_an_end_that_is_overdue_is_now() -> None:
-    pods = known(a=server("a", 90, 3600))
+    pods = known(a=server("a", -90, 3600))
     place = node_with(pod("a", 1, on="n", terminationGracePeriodSeconds=0))
     assert [it.seconds for it in Durations(lambda: pods).ends(place)] == [0]
 
 
-def test_servers_that_end_are_counted_by_device_and_those_that_never_began_arent() -> None:
+def test_servers_that_end_are_counted_by_device_and_those_that_never_began_arent(
+    calendar,
+) -> None:
     durations = Durations(dict)
-    for minutes in (10, 20, None):
-        durations.note_end(server("a", minutes))
+    calendar.minute = 30
+    for began in (10, 20, None):
+        durations.note_end(server("a", began))
 
     assert durations.survival(GPU).ends == 2
     assert durations.survival("amd.com/gpu").ends == 0
@@ -116,7 +112,7 @@ def test_servers_that_end_are_counted_by_device_and_those_that_never_began_arent
 
 
 @pytest.mark.parametrize("moment", ["yesterday", "", "9999-99-99T00:00:00Z"])
-def test_a_moment_that_nobody_can_read_counts_nothing(moment: str) -> None:
+def test_a_moment_that_nobody_can_read_counts_nothing(moment) -> None:
     spec = {"containers": [container(gpu=1)]}
     odd = read({"metadata": {"name": "a"}, "spec": spec, "status": {"startTime": moment}})
     durations = Durations(lambda: known(a=odd))
@@ -128,14 +124,15 @@ def test_a_moment_that_nobody_can_read_counts_nothing(moment: str) -> None:
 
 def test_a_clock_that_is_ahead_makes_no_negative_age() -> None:
     durations = Durations(dict)
-    durations.note_end(server("a", -10))
+    durations.note_end(server("a", 10))
     assert durations.survival(GPU).times == (0.0,)
 
 
-def test_the_oldest_ends_are_forgotten() -> None:
+def test_the_oldest_ends_are_forgotten(calendar) -> None:
     durations = Durations(dict)
-    for _ in range(measured._KEPT + 7):
-        durations.note_end(server("a", 1))
+    for minute in range(measured._KEPT + 7):
+        calendar.minute = minute
+        durations.note_end(server("a", -1))
     assert durations.survival(GPU).ends == measured._KEPT
 
 
@@ -147,24 +144,24 @@ def test_idle_servers_count_where_they_have_the_device() -> None:
     assert Durations(dict).idle([place], GPU) == 0
 
 
-def test_servers_that_still_run_count_wherever_they_are(clock: type[Clock]) -> None:
-    pods = known(a=since("a", 0), b=since("b", 0), new=server("new", None))
+def test_servers_that_still_run_count_wherever_they_are(calendar) -> None:
+    pods = known(a=server("a", 0), b=server("b", 0), new=server("new", None))
     durations = Durations(lambda: pods)
-    clock.minute = 10
-    durations.note_end(since("gone", 0))
-    clock.minute = 60
+    calendar.minute = 10
+    durations.note_end(server("gone", 0))
+    calendar.minute = 60
 
     assert durations.survival(GPU).beyond(10 * 60) == pytest.approx(2 / 3)
 
 
-def test_servers_that_are_older_than_the_hub_count_from_its_start_on(clock: type[Clock]) -> None:
+def test_servers_that_are_older_than_the_hub_count_from_its_start_on(calendar) -> None:
     """At 10 minutes, only one more was at risk; at 130, those that were 120 when the hub began."""
-    pods = known(a=since("a", -120), b=since("b", -120), c=since("c", 0))
+    pods = known(a=server("a", -120), b=server("b", -120), c=server("c", 0))
     durations = Durations(lambda: pods)
-    clock.minute = 10
-    durations.note_end(since("gone", 0))
-    durations.note_end(since("old", -120))
-    clock.minute = 60
+    calendar.minute = 10
+    durations.note_end(server("gone", 0))
+    durations.note_end(server("old", -120))
+    calendar.minute = 60
 
     survival = durations.survival(GPU)
 
@@ -172,17 +169,15 @@ def test_servers_that_are_older_than_the_hub_count_from_its_start_on(clock: type
     assert survival.shares == pytest.approx((1 / 2, 1 / 2 * 2 / 3))
 
 
-def test_servers_count_from_the_last_end_on_that_is_forgotten(
-    clock: type[Clock], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_servers_count_from_the_last_end_on_that_is_forgotten(calendar, monkeypatch) -> None:
     """Of three ends at 10, 20 and 30 minutes, two are kept; all others have run since the start."""
     monkeypatch.setattr(measured, "_KEPT", 2)
-    pods = known(a=since("a", 0), b=since("b", 0))
+    pods = known(a=server("a", 0), b=server("b", 0))
     durations = Durations(lambda: pods)
     for minute, began in ((10, 0), (20, 15), (30, 0)):
-        clock.minute = minute
-        durations.note_end(since("gone", began))
-    clock.minute = 60
+        calendar.minute = minute
+        durations.note_end(server("gone", began))
+    calendar.minute = 60
 
     survival = durations.survival(GPU)
 
@@ -191,10 +186,10 @@ def test_servers_count_from_the_last_end_on_that_is_forgotten(
     assert survival.shares == pytest.approx((exp(-1), exp(-1) * 2 / 3))
 
 
-def test_a_clock_that_is_set_back_leaves_out_what_it_makes_unseen(clock: type[Clock]) -> None:
-    pods = known(a=since("a", -120), new=since("new", 0))
+def test_a_clock_that_is_set_back_leaves_out_what_it_makes_unseen(calendar) -> None:
+    pods = known(a=server("a", -120), new=server("new", 0))
     durations = Durations(lambda: pods)
-    clock.minute = -60
-    durations.note_end(since("old", -120))
+    calendar.minute = -60
+    durations.note_end(server("old", -120))
 
     assert durations.survival(GPU).ends == 0

@@ -59,12 +59,12 @@ def stage() -> Stage:
     return Stage()
 
 
-def test_a_server_fits_where_it_could_start_now(stage: Stage) -> None:
+def test_a_server_fits_where_it_could_start_now(stage) -> None:
     assert set(stage.room.fitting(stage.ticket("ann"))) == {"half"}
     assert not stage.room.fitting(stage.ticket("two", 2))
 
 
-def test_a_server_that_requests_no_cpu_fits_where_more_than_all_is_in_use(stage: Stage) -> None:
+def test_a_server_that_requests_no_cpu_fits_where_more_than_all_is_in_use(stage) -> None:
     ann = stage.ticket("ann")
     none = replace(ann, requests={**ann.requests, "cpu": 0})
     requests = {"requests": {"cpu": "100"}}
@@ -74,13 +74,13 @@ def test_a_server_that_requests_no_cpu_fits_where_more_than_all_is_in_use(stage:
     assert set(stage.room.fitting(none)) == {"half"}
 
 
-def test_it_is_possible_where_it_fits_if_others_end(stage: Stage) -> None:
+def test_it_is_possible_where_it_fits_if_others_end(stage) -> None:
     assert stage.room.possible(stage.ticket("ann")) == {"half", "full"}
     assert stage.room.possible(stage.ticket("two", 2)) == {"half"}
     assert stage.room.possible(stage.ticket("four", 4)) == frozenset()
 
 
-def test_room_that_is_promised_to_others_fits_nobody(stage: Stage) -> None:
+def test_room_that_is_promised_to_others_fits_nobody(stage) -> None:
     ann = stage.ticket("ann")
     assert not stage.room.is_promised(ann)
 
@@ -91,20 +91,20 @@ def test_room_that_is_promised_to_others_fits_nobody(stage: Stage) -> None:
     assert stage.room.possible(ann) == {"half", "full"}
 
 
-def test_a_pod_that_nobody_can_read_fits_nowhere(stage: Stage) -> None:
+def test_a_pod_that_nobody_can_read_fits_nowhere(stage) -> None:
     odd = stage.ticket("odd", pod={"spec": {"containers": "none"}})
     assert not stage.room.fitting(odd)
     assert not stage.room.possible(odd)
     assert not stage.room.is_promised(odd)
 
 
-def test_amounts_are_those_of_the_nodes(stage: Stage) -> None:
+def test_amounts_are_those_of_the_nodes(stage) -> None:
     assert (stage.room.free("half")[GPU], stage.room.size("half")[GPU]) == (1, 2)
     assert (stage.room.free("full").get(GPU, 0), stage.room.size("full")[GPU]) == (0, 1)
 
 
 @pytest.mark.parametrize("kind", ["DaemonSet", "Node"])
-def test_what_pods_have_that_never_end_isnt_part_of_a_nodes_size(stage: Stage, kind: str) -> None:
+def test_what_pods_have_that_never_end_isnt_part_of_a_nodes_size(stage, kind) -> None:
     before = stage.room.size("half")
     owner = {"apiVersion": "v1", "kind": kind, "name": "o", "uid": "o", "controller": True}
     there = pod("agent", 1, on="half")
@@ -117,19 +117,19 @@ def test_what_pods_have_that_never_end_isnt_part_of_a_nodes_size(stage: Stage, k
     assert after == {key: amount - taken.get(key, 0) for key, amount in before.items()}
 
 
-def test_a_node_that_is_gone_has_nothing(stage: Stage) -> None:
+def test_a_node_that_is_gone_has_nothing(stage) -> None:
     assert (stage.room.free("gone"), stage.room.size("gone")) == ({}, {})
     assert list(stage.room.ends("gone")) == []
 
 
-def test_a_promise_is_made_by_the_line(stage: Stage) -> None:
+def test_a_promise_is_made_by_the_line(stage) -> None:
     ann, off = stage.ticket("ann"), frozenset({"full"})
     assert stage.room.promise(ann, off)
     assert stage.promised == [(ann, off)]
 
 
 def test_what_is_possible_is_found_once_until_more_than_a_server_changes(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage, monkeypatch
 ) -> None:
     ann = stage.ticket("ann")
     assert stage.room.possible(ann) == {"half", "full"}
@@ -143,9 +143,7 @@ def test_what_is_possible_is_found_once_until_more_than_a_server_changes(
     assert stage.room.possible(ann) == {"half"}
 
 
-def test_for_servers_with_equal_needs_what_is_possible_is_found_once(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_for_servers_with_equal_needs_what_is_possible_is_found_once(stage, monkeypatch) -> None:
     def home(user: str) -> Any:
         claim = {"persistentVolumeClaim": {"claimName": user}}
         return pod(user, 1, volumes=[{"name": "home", **claim}])
@@ -160,7 +158,7 @@ def test_for_servers_with_equal_needs_what_is_possible_is_found_once(
     assert stage.room.possible(stage.ticket("bob", pod=home("bob"))) is found
 
 
-def test_a_promise_counts_on_each_node_to_which_it_may_lead(stage: Stage) -> None:
+def test_a_promise_counts_on_each_node_to_which_it_may_lead(stage) -> None:
     stage.reserve("bob")
 
     assert stage.room.unpromised("half")[GPU] == 0
@@ -168,20 +166,18 @@ def test_a_promise_counts_on_each_node_to_which_it_may_lead(stage: Stage) -> Non
     assert stage.room.unpromised("full") == stage.room.free("full")
 
 
-def test_what_is_possible_is_asked_anew_for_another_pod_of_the_same_server(stage: Stage) -> None:
+def test_what_is_possible_is_asked_anew_for_another_pod_of_the_same_server(stage) -> None:
     assert stage.room.possible(stage.ticket("ann")) == {"half", "full"}
     assert stage.room.possible(stage.ticket("ann", 2)) == {"half"}
 
 
-def test_the_nodes_of_many_tickets_are_kept_not_those_of_all(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_nodes_of_many_tickets_are_kept_not_those_of_all(stage, monkeypatch) -> None:
     monkeypatch.setattr("gpuspawner.preflight.line_room._KEPT", 2)
     for name in ("ann", "bob", "cleo", "dora", "ann"):
         assert stage.room.possible(stage.ticket(name)) == {"half", "full"}
 
 
-def test_two_meet_if_there_is_a_node_for_both(stage: Stage) -> None:
+def test_two_meet_if_there_is_a_node_for_both(stage) -> None:
     one, two, four = (stage.ticket(str(gpus), gpus) for gpus in (1, 2, 4))
     assert stage.room.meet(one, two)
     assert not stage.room.meet(one, four)

@@ -1,94 +1,76 @@
-"""A start whose pod waits for a node ends with the autoscaler's no, or when its time is up."""
+"""A start whose pod waits for a node ends with the autoscaler's no, its own end, or its time's."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 import pytest
 
-from gpuspawner.kube.autoscaling import ConfigMap, Event, NodeClaim, NodePool
-from gpuspawner.preflight import node_waits
-from gpuspawner.preflight.decision import Decision, Reason, Refuse, Wait
-from gpuspawner.preflight.node_waits import NodeWaits, longest_wait
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.kube.autoscaling import ConfigMap, Event, NodeClaim
+from gpuspawner.kube.objects import Undecodable
+from gpuspawner.preflight.decision import Reason, Refuse, Wait
+from gpuspawner.preflight.in_view import UNSEEN_SECONDS
+from gpuspawner.preflight.node_waits import LASTING_SECONDS, TRIAL_SECONDS, NodeWaits, longest_wait
 from gpuspawner.scaling.objects import STATUS
 from gpuspawner.scaling.outlook import CanScaleUp, Obstacle, Source, Why
 from tests.unit.preflight.waits import AT_MAXIMUM, SCALE_UP, UNKNOWN, World, whys
-from tests.unit.preflight.worlds import (
-    GPU,
-    NAMESPACE,
-    node,
-    pod,
-    proposal,
-    settle,
-)
+from tests.unit.preflight.worlds import GPU, NAMESPACE, node, pod, proposal, settle
 
 pytestmark = pytest.mark.each_python
 
 
-async def test_the_autoscalers_no_ends_the_wait_at_once() -> None:
+async def test_the_autoscalers_no_ends_the_wait_at_once_and_is_remembered_for_the_next(
+    clock,
+) -> None:
     async with World() as world:
+        began = clock.now
         await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
 
         assert whys(await world.refusal()) == [Why.AT_MAXIMUM]
-
-
-async def test_the_no_is_remembered_for_the_next_user() -> None:
-    async with World() as world:
-        await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
-        await world.refusal()
+        assert clock.now == began
         decision = world.preflight.check(proposal("b"))
-
         assert isinstance(decision, Refuse)
         assert whys(decision) == [Why.AT_MAXIMUM]
         assert isinstance(world.preflight.check(proposal("c", 0, nodeSelector={"x": "y"})), Wait)
 
 
-async def test_without_an_answer_the_trial_ends() -> None:
-    async with World(trial=0) as world:
-        world.view.wake()
+async def test_without_an_answer_the_trial_ends(clock) -> None:
+    async with World() as world:
+        began = clock.now
 
         assert whys(await world.refusal()) == [Why.NO_ANSWER]
+        assert TRIAL_SECONDS <= clock.now - began <= TRIAL_SECONDS + 1
 
 
 async def test_without_the_right_to_read_events_silence_ends_nothing() -> None:
-    async with World(trial=0) as world:
+    async with World() as world:
         world.view.events._tell(NAMESPACE, is_heard=False)
-        world.view.wake()
-        await settle()
 
-        assert world.still_waits()
+        assert await world.still_waits(2 * TRIAL_SECONDS)
 
 
 async def test_a_toleration_that_admission_adds_counts_while_the_pod_waits() -> None:
-    async with World(provider="", lasting=0) as world:
-        taint = {"key": GPU, "effect": "NoSchedule"}
-        template = {"metadata": {"labels": {"gpu": "a100"}}, "spec": {"taints": [taint]}}
-        plain = {"metadata": {"name": "k"}, "spec": {"template": template}}
-        world.view.autoscalers.put(msgspec.convert(plain, NodePool))
+    async with World(provider="") as world:
+        world.grows(taints=[{"key": GPU, "effect": "NoSchedule"}])
         world.view.put("Pod", pod("a", tolerations=[{"key": GPU, "operator": "Exists"}]))
-        await settle()
 
-        assert world.still_waits()
+        assert await world.still_waits(2 * LASTING_SECONDS)
 
 
 async def test_an_older_pods_events_say_nothing() -> None:
     async with World() as world:
         await world.hears("NotTriggerScaleUp", AT_MAXIMUM, uid="older")
 
-        assert world.still_waits()
+        assert await world.still_waits()
 
 
 async def test_a_scale_up_ends_the_trial() -> None:
-    async with World(trial=0.01) as world:
+    async with World() as world:
         await world.hears("TriggeredScaleUp", SCALE_UP)
-        await asyncio.wait({world.task}, timeout=0.03)
 
-        assert world.still_waits()
+        assert await world.still_waits(2 * TRIAL_SECONDS)
 
 
 async def test_a_later_no_ends_a_wait_for_a_node_that_was_coming() -> None:
@@ -117,7 +99,7 @@ async def test_one_autoscalers_no_does_not_end_a_wait_for_anothers_node() -> Non
         await world.hears("Nominated", "Pod should schedule on: nodeclaim/x")
         await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
 
-        assert world.still_waits()
+        assert await world.still_waits()
 
 
 OVER_LIMIT = (
@@ -128,22 +110,22 @@ OVER_LIMIT = (
 @pytest.mark.parametrize(
     ("claims", "seconds", "why"),
     [
-        ([], 300.0, Why.STOCK_OUT),
-        ([], 0.0, Why.IN_VAIN),
-        (["a-x"], 300.0, Why.LIMIT),
+        ([], 290, Why.STOCK_OUT),
+        ([], 310, Why.IN_VAIN),
+        (["a-x"], 290, Why.LIMIT),
     ],
     ids=["the cloud had none", "the machine never joined", "another pod took it"],
 )
 async def test_karpenters_no_after_a_nodeclaim_says_what_became_of_the_claim(
-    monkeypatch: pytest.MonkeyPatch, claims: list[str], seconds: float, why: Why
+    claims, seconds, why
 ) -> None:
     """The no itself is only about the other pools."""
-    monkeypatch.setattr(node_waits, "_LAUNCH_SECONDS", seconds)
     async with World(provider="") as world:
         for name in claims:
             plain = {"metadata": {"name": name}}
             world.view.autoscalers.put(msgspec.convert(plain, NodeClaim))
         await world.hears("Nominated", "Pod should schedule on: nodeclaim/a-x, node/n")
+        assert await world.still_waits(seconds)
         await world.hears("FailedScheduling", OVER_LIMIT)
 
         assert whys(await world.refusal()) == [why]
@@ -151,45 +133,32 @@ async def test_karpenters_no_after_a_nodeclaim_says_what_became_of_the_claim(
 
 async def test_one_autoscalers_no_leaves_the_others_pools() -> None:
     async with World() as world:
-        template = {"metadata": {"labels": {"gpu": "a100"}}}
-        plain = {"metadata": {"name": "k"}, "spec": {"template": template}}
-        world.view.autoscalers.put(msgspec.convert(plain, NodePool))
+        world.grows()
         await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
 
-        assert world.still_waits()
+        assert await world.still_waits()
         assert isinstance(world.preflight.check(world.asked), Wait)
 
 
 async def test_after_anothers_no_a_moment_without_hope_ends_nothing() -> None:
-    def pool(ready: str) -> NodePool:
-        plain = {
-            "metadata": {"name": "k"},
-            "spec": {"template": {"metadata": {"labels": {"gpu": "a100"}}}},
-            "status": {"conditions": [{"type": "Ready", "status": ready}]},
-        }
-        return msgspec.convert(plain, NodePool)
-
     async with World(provider="") as world:
-        world.view.autoscalers.put(pool("True"))
+        world.grows("True")
         await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
         for ready in ("False", "True"):
-            world.view.autoscalers.put(pool(ready))
+            world.grows(ready)
             world.view.wake()
             await settle()
 
-        assert world.still_waits()
+        assert await world.still_waits()
 
 
 async def test_anothers_no_does_not_end_a_wait_whose_node_is_coming() -> None:
-    async with World(lasting=0) as world:
+    async with World() as world:
         await world.hears("TriggeredScaleUp", SCALE_UP)
-        subject: Any = proposal("b").subject
-        obstacle = Obstacle(Why.AT_MAXIMUM)
+        subject, obstacle = proposal("b").subject, Obstacle(Why.AT_MAXIMUM)
         world.preflight.to_come.remember(subject, Source.CLUSTER_AUTOSCALER, obstacle)
-        world.view.wake()
-        await settle()
 
-        assert world.still_waits()
+        assert await world.still_waits(2 * LASTING_SECONDS)
 
 
 async def test_many_changes_in_one_moment_are_no_reason_to_give_up() -> None:
@@ -198,47 +167,44 @@ async def test_many_changes_in_one_moment_are_no_reason_to_give_up() -> None:
             world.view.wake()
             await settle()
 
-        assert world.still_waits()
+        assert await world.still_waits()
 
 
-async def test_long_looks_leave_the_hub_most_of_its_time() -> None:
-    world, spent = World(), 0.0
+async def test_long_looks_leave_the_hub_most_of_its_time(clock) -> None:
+    world, began = World(), clock.now
+    spent = 0.0
 
-    def slowly(_: Proposal) -> Decision:
+    def slowly(_):
         nonlocal spent
-        began = time.monotonic()
-        time.sleep(0.02)
-        spent += time.monotonic() - began
+        clock.now += 0.02
+        spent += 0.02
         return world.wait
 
     world.waits = NodeWaits(world.view, world.preflight.to_come, slowly)
     others = [world.waits.until_in_vain(proposal(name), world.wait) for name in "bcd"]
     for name in "bcd":
         world.view.put("Pod", pod(name))
-    began = time.monotonic()
-    async with world:
-        waiting = [asyncio.ensure_future(it) for it in others]
-        while time.monotonic() - began < 0.6:
+    async with world, asyncio.TaskGroup() as group:
+        waiting = [group.create_task(it) for it in others]
+        while clock.now - began < 10:
             world.view.wake()
             await asyncio.sleep(0.001)
         for it in waiting:
             it.cancel()
 
-    assert 0 < spent < (time.monotonic() - began) / 4
+    assert 0 < spent <= (clock.now - began) / 9
 
 
-async def test_the_end_of_all_pools_ends_the_wait() -> None:
-    async with World(CanScaleUp(0, 1, 5), provider="", lasting=0) as world:
-        world.view.wake()
+async def test_the_end_of_all_pools_ends_the_wait(clock) -> None:
+    async with World(CanScaleUp(0, 1, 5), provider="") as world:
+        began = clock.now
 
         assert whys(await world.refusal()) == []
+        assert LASTING_SECONDS <= clock.now - began <= LASTING_SECONDS + 2
 
 
-async def test_a_node_that_stays_on_its_way_forever_ends_in_vain(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(node_waits, "LEAST_MINUTES", -1)
-    async with World(CanScaleUp(0, 1, minutes=-1)) as world:
+async def test_a_node_that_stays_on_its_way_forever_ends_in_vain() -> None:
+    async with World(CanScaleUp(0, 1, minutes=1)) as world:
         status = (
             "autoscalerStatus: Running\nnodeGroups:\n- name: g\n"
             "  health: {cloudProviderTarget: 1, maxSize: 1}\n"
@@ -246,15 +212,13 @@ async def test_a_node_that_stays_on_its_way_forever_ends_in_vain(
         meta = {"namespace": STATUS[0], "name": STATUS[1]}
         plain = {"metadata": meta, "data": {"status": status}}
         world.view.autoscalers.put(msgspec.convert(plain, ConfigMap))
-        world.view.wake()
 
         assert Why.IN_VAIN in whys(await world.refusal())
 
 
 async def test_a_wait_that_the_hub_is_about_to_end_says_nothing_about_others() -> None:
     async with World(CanScaleUp(0, 1, 5)) as world:
-        wait = world.waits.until_in_vain(world.asked, world.wait, most=0.01)
-        refusal = await asyncio.wait_for(wait, 5)
+        refusal = await world.waits.until_in_vain(world.asked, world.wait, most=60)
 
         assert (refusal.reason, whys(refusal)) == (Reason.BUSY, [Why.IN_VAIN])
         assert isinstance(world.preflight.check(proposal("b")), Wait)
@@ -263,26 +227,15 @@ async def test_a_wait_that_the_hub_is_about_to_end_says_nothing_about_others() -
 async def test_a_pod_that_gets_its_node_waits_no_longer_and_its_time_is_measured() -> None:
     async with World() as world:
         await world.hears("TriggeredScaleUp", SCALE_UP)
+        await asyncio.sleep(120)
         young = node("new", 1)
         young["metadata"] = {"name": "new", "creationTimestamp": datetime.now(UTC).isoformat()}
         world.view.put("Node", young)
         world.view.put("Pod", pod("a", on="new"))
+
+        assert await world.still_waits()
         usual = world.preflight.to_come.pools.usual
-        async with asyncio.timeout(10):
-            while usual.minutes("gpus") is None:  # noqa: ASYNC110 - nothing tells of it
-                await asyncio.sleep(0)
-
-        assert world.still_waits()
-        assert usual.minutes("") is not None
-
-
-async def test_after_a_long_rest_the_first_look_ends_no_wait() -> None:
-    async with World() as world:
-        await asyncio.sleep(0.02)
-        world.view.remove_pod("a")
-        await settle()
-
-        assert world.still_waits()
+        assert usual.minutes("gpus") == usual.minutes("") == 2
 
 
 async def test_an_older_node_says_nothing_about_the_time_of_a_new_one() -> None:
@@ -294,10 +247,83 @@ async def test_an_older_node_says_nothing_about_the_time_of_a_new_one() -> None:
         assert world.preflight.to_come.pools.usual.minutes("") is None
 
 
-def test_the_longest_wait_is_twice_the_usual_time() -> None:
-    assert longest_wait(CanScaleUp(0, 1, 15)) == 2 * 15 * 60 + 60
+@pytest.mark.parametrize(
+    ("scale_up", "minutes"),
+    [(CanScaleUp(0, 1, 15), 30), (CanScaleUp(0, 1, 0.2), 20), (UNKNOWN, 20)],
+)
+def test_the_longest_wait_is_twice_the_usual_time_but_at_least_twenty_minutes(
+    scale_up, minutes
+) -> None:
+    """A node that others awaited for seconds may take minutes the next time."""
+    assert longest_wait(scale_up) == minutes * 60 + TRIAL_SECONDS
 
 
-def test_a_node_that_others_awaited_for_seconds_may_take_minutes_the_next_time() -> None:
-    assert longest_wait(CanScaleUp(0, 1, 0.2)) == 20 * 60 + 60
-    assert longest_wait(UNKNOWN) == 20 * 60 + 60
+# Whether the pod is still there, as far as is known
+
+
+@pytest.mark.parametrize("nodes", [(), ("n",)])
+async def test_a_start_ends_with_its_pod_before_and_after_it_gets_a_node(nodes) -> None:
+    async with World() as world:
+        for name in nodes:
+            world.view.put("Pod", pod("a", on=name))
+            await settle()
+        world.view.remove_pod("a")
+
+        assert (await world.refusal()).reason is Reason.DELETED
+
+
+async def test_after_a_long_rest_the_first_look_ends_no_wait() -> None:
+    async with World() as world:
+        await asyncio.sleep(2 * UNSEEN_SECONDS)
+        world.view.remove_pod("a")
+
+        assert await world.still_waits()
+
+
+async def test_while_contact_is_lost_a_pod_that_is_missing_is_not_taken_for_gone() -> None:
+    async with World() as world:
+        world.view.touch = False
+        world.view.remove_pod("a")
+
+        assert await world.still_waits(2 * UNSEEN_SECONDS)
+
+
+async def test_a_pod_that_cant_be_decoded_is_not_taken_for_gone() -> None:
+    async with World() as world:
+        world.view.state.put(Undecodable("Pod", NAMESPACE, "a", "", "an odd field"))
+        world.view.wake()
+
+        assert await world.still_waits(2 * UNSEEN_SECONDS)
+
+
+async def test_a_pod_that_came_and_went_unseen_is_gone() -> None:
+    world = World()
+
+    refusal = await world.waits.until_in_vain(world.asked, world.wait)
+
+    assert refusal.reason is Reason.DELETED
+
+
+async def test_an_older_pod_that_the_view_still_showed_is_not_taken_for_the_one_that_waits() -> (
+    None
+):
+    async with World() as world:
+        world.view.remove_pod("a")
+        world.view.wake()
+        await settle()
+        world.view.put("Pod", pod("a"))
+
+        assert await world.still_waits(2 * UNSEEN_SECONDS)
+
+
+async def test_an_older_pod_that_is_ending_is_not_taken_for_the_one_that_waits() -> None:
+    world = World()
+    older = pod("a", on="n")
+    older["metadata"] |= {"uid": "older", "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    world.view.put("Pod", older)
+    task = asyncio.create_task(world.waits.until_in_vain(world.asked, world.wait))
+    await settle()
+    world.view.remove_pod("a")
+    world.view.put("Pod", pod("a"))
+
+    assert whys(await task) == [Why.NO_ANSWER]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime
 from itertools import permutations
 from typing import Any
 
+import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuspawner.kube.autoscaling import NodePool
+from gpuspawner.kube.objects import convert
+from gpuspawner.preflight.future import Judged
 from gpuspawner.preflight.verdicts import Subject
-from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, Why
+from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Obstacle, Source, Why
 from tests.unit.preflight.nodes import busy_node, declared, group
 from tests.unit.scaling.groups import status, why
 from tests.unit.scaling.outlooks import (
@@ -25,6 +29,37 @@ from tests.unit.scaling.outlooks import (
     pod,
     state,
 )
+
+FULL = Obstacle(Why.AT_MAXIMUM)
+
+
+def home_of(user: str) -> Plain:
+    """A volume of a claim of the user's name."""
+    return {"name": "home", "persistentVolumeClaim": {"claimName": user}}
+
+
+def bound(user: str, **volume: object) -> tuple[Plain, Plain]:
+    """A user's claim, and the volume that is bound to it."""
+    claim = {
+        "metadata": {
+            "name": user,
+            "namespace": "jhub",
+            "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+        },
+        "spec": {"volumeName": f"pv-{user}", "storageClassName": "ssd"},
+    }
+    spec = {
+        "storageClassName": "ssd",
+        "csi": {"driver": "d", "volumeHandle": user},
+        "claimRef": {"namespace": "jhub", "name": user},
+        **volume,
+    }
+    return claim, {"metadata": {"name": f"pv-{user}"}, "spec": spec}
+
+
+def storage(*bound: tuple[Plain, Plain]) -> dict[str, tuple[Plain, ...]]:
+    claims, volumes = zip(*bound, strict=True)
+    return {"persistentVolumeClaims": claims, "persistentVolumes": volumes}
 
 
 def test_seven_people_for_two_gpus_that_can_come() -> None:
@@ -48,9 +83,7 @@ def test_seven_people_for_two_gpus_that_can_come() -> None:
     left=st.integers(1, 3),
     asks=st.lists(st.tuples(st.integers(1, 4), st.sampled_from([1, 8, 20, 32])), max_size=7),
 )
-def test_all_who_are_promised_a_node_get_one_under_any_placement(
-    gpus: int, left: int, asks: list[tuple[int, int]]
-) -> None:
+def test_all_who_are_promised_a_node_get_one_under_any_placement(gpus, left, asks) -> None:
     cluster = Cluster(state(busy_node(gpus)))
     promised: list[tuple[int, int]] = []
     for number, (count, memory) in enumerate(asks):
@@ -64,19 +97,11 @@ def test_all_who_are_promised_a_node_get_one_under_any_placement(
                 return  # a trial may take room from no promise that was made before it
 
     for order in set(permutations(promised)) if len(promised) < 6 else {tuple(promised)}:
-        assert worst_fit(list(order), gpus, left)
-        assert first_fit(list(order), gpus, left)
+        for rank in (lambda free: -free[0], lambda _: 0):  # worst fit, and first fit
+            assert all_fit(list(order), gpus, left, rank)
 
 
-def worst_fit(order: list[tuple[int, int]], gpus: int, left: int) -> bool:
-    return place(order, gpus, left, lambda free: -free[0])
-
-
-def first_fit(order: list[tuple[int, int]], gpus: int, left: int) -> bool:
-    return place(order, gpus, left, lambda _: 0)
-
-
-def place(order: list[tuple[int, int]], gpus: int, left: int, rank: Any) -> bool:
+def all_fit(order: list[tuple[int, int]], gpus: int, left: int, rank: Any) -> bool:
     nodes = [(gpus, 32)] * left
     for count, memory in order:
         fitting = [it for it in nodes if it[0] >= count and it[1] >= memory]
@@ -131,9 +156,9 @@ def test_a_group_that_nobody_has_seen_may_hold_more_than_those_in_sight() -> Non
 
 
 def test_a_pod_that_no_node_can_ever_hold_waits_for_none() -> None:
-    claim = {"persistentVolumeClaim": {"claimName": "missing"}, "name": "home"}
+    asked = pod(volumes=[home_of("nobody")])
 
-    assert outlook(state(), pod(volumes=[claim]), autoscaling="always") == CannotScaleUp()
+    assert outlook(state(), asked, autoscaling="always") == CannotScaleUp()
 
 
 def test_a_starting_node_of_a_pool_that_nobody_knows_is_on_its_way() -> None:
@@ -152,38 +177,24 @@ def test_a_crowd_of_pending_pods_makes_no_promise_and_no_refusal() -> None:
     assert isinstance(cluster.outlook(pod("a"), declared(3)), MayScaleUp)
 
 
-def test_a_class_with_volumes_of_their_own_is_judged_in_a_moment() -> None:
-    bound = {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+def test_of_a_class_with_volumes_of_their_own_only_one_is_judged(monkeypatch) -> None:
     people = [f"user-{number}" for number in range(200)]
     known = state(
         node("n-1-x", 2, labels=T4, unschedulable=True),
-        pods=tuple(_with_volume(name) for name in people),
-        persistentVolumeClaims=tuple(
-            {
-                "metadata": {"name": name, "namespace": "jhub", **bound},
-                "spec": {"volumeName": name, "storageClassName": "s"},
-            }
-            for name in people
-        ),
-        persistentVolumes=tuple(
-            {
-                "metadata": {"name": name},
-                "spec": {"csi": {"driver": "d", "volumeHandle": name}, "storageClassName": "s"},
-            }
-            for name in people
-        ),
+        pods=tuple(plain_pod(name, volumes=[home_of(name)]) for name in people),
+        **storage(*map(bound, people)),
     )
     cluster = Cluster(known, autoscalers(status=status(group("n-1", 1, 300))), "detect")
-    cluster.outlook(pod("a"))
-    started = time.perf_counter()
+    judged, of = [], Judged.of
+
+    def counted(known, subject):
+        judged.append(subject)
+        return of(known, subject)
+
+    monkeypatch.setattr(Judged, "of", counted)
 
     assert isinstance(cluster.outlook(pod("a")), CanScaleUp)
-    assert time.perf_counter() - started < 0.5
-
-
-def _with_volume(name: str) -> Plain:
-    volume = {"name": "home", "persistentVolumeClaim": {"claimName": name}}
-    return plain_pod(name, volumes=[volume])
+    assert len(judged) == 2, "the pod that asks, and one of the class"
 
 
 def test_a_placeholder_that_waits_takes_no_node_from_a_person() -> None:
@@ -197,7 +208,6 @@ def test_a_placeholder_that_waits_takes_no_node_from_a_person() -> None:
 
 
 def test_a_pod_that_no_new_node_would_help_takes_none_from_others() -> None:
-    missing = {"name": "home", "persistentVolumeClaim": {"claimName": "nobody-makes-it"}}
     template = {"metadata": {"labels": T4}}
     pool = {
         "metadata": {"name": "k"},
@@ -205,6 +215,108 @@ def test_a_pod_that_no_new_node_would_help_takes_none_from_others() -> None:
         "status": {"resources": {"nvidia.com/gpu": "1"}},
     }
     labels = {"karpenter.sh/nodepool": "k", "node.kubernetes.io/instance-type": "p"}
-    known = state(busy_node(1, **labels), pods=(plain_pod("stuck", volumes=[missing]),))
+    known = state(busy_node(1, **labels), pods=(plain_pod("stuck", volumes=[home_of("nobody")]),))
 
     assert isinstance(outlook(known, pod(), None, autoscalers((pool,)), "detect"), CanScaleUp)
+
+
+# What an autoscaler answered to one pod holds for those with the same needs
+
+
+def test_what_one_user_learned_holds_for_the_next_with_the_same_needs() -> None:
+    cluster = Cluster(state(), autoscaling="always")
+    cluster.to_come.remember(Subject(pod("a")), Source.CLUSTER_AUTOSCALER, FULL)
+
+    assert cluster.outlook(pod("b")) == CannotScaleUp((FULL,))
+    assert cluster.outlook(pod("c", gpus=2)) == MayScaleUp(Source.CONFIGURATION)
+
+
+def in_zone(zone: str) -> Plain:
+    line = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]}
+    return {"required": {"nodeSelectorTerms": [{"matchExpressions": [line]}]}}
+
+
+def test_a_no_for_a_volume_in_one_zone_says_nothing_about_a_volume_in_another() -> None:
+    zones = {"a": "a", "b": "b", "c": "a"}
+    homes = storage(*(bound(user, nodeAffinity=in_zone(zone)) for user, zone in zones.items()))
+    cluster = Cluster(state(**homes), autoscaling="always")
+    cluster.to_come.remember(
+        Subject(pod("a", volumes=[home_of("a")])), Source.CLUSTER_AUTOSCALER, FULL
+    )
+
+    assert cluster.outlook(pod("b", volumes=[home_of("b")])) == MayScaleUp(Source.CONFIGURATION)
+    assert cluster.outlook(pod("c", volumes=[home_of("c")])) == CannotScaleUp((FULL,))
+
+
+@pytest.mark.parametrize("named", [{"storageClassName": "standard"}, {}])
+def test_what_one_new_user_learned_holds_for_the_next_new_user(named: dict[str, str]) -> None:
+    default = {"storageclass.kubernetes.io/is-default-class": "true"}
+    standard = {
+        "metadata": {"name": "standard", "annotations": default},
+        "provisioner": "example.com/disks",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    cluster = Cluster(state(storageClasses=(standard,)), autoscaling="always")
+
+    def claim(user: str, **spec: str) -> Plain:
+        return {"metadata": {"name": user, "namespace": "jhub"}, "spec": spec}
+
+    def asks(user: str, **spec: str) -> Subject:
+        return Subject(pod(user, volumes=[home_of(user)]), (claim(user, **spec),))
+
+    created = convert("PersistentVolumeClaim", claim("a", storageClassName="standard"))
+    cluster.state.put(created)
+    cluster.to_come.remember(asks("a"), Source.CLUSTER_AUTOSCALER, FULL)
+
+    def found(user: str, **spec: str) -> object:
+        return cluster.to_come.outlook(("jhub", user), asks(user, **spec), None)
+
+    assert found("b", **named) == CannotScaleUp((FULL,))
+
+
+def test_what_was_learned_ends_with_a_new_node() -> None:
+    cluster = Cluster(state(), autoscaling="always")
+    cluster.to_come.remember(Subject(pod()), None, Obstacle(Why.NO_ANSWER))
+    assert why(cluster.outlook(pod())) == [Why.NO_ANSWER]
+
+    other = state(node("new", labels={})).nodes["new"].node
+    assert other is not None
+    cluster.state.put(other)
+
+    assert cluster.outlook(pod()) == MayScaleUp(Source.CONFIGURATION)
+
+
+def test_what_was_learned_ends_when_a_pool_becomes_ready() -> None:
+    def pool(ready: str) -> NodePool:
+        conditions = [{"type": "Ready", "status": ready}]
+        spec = {"template": {"metadata": {"labels": T4}}}
+        plain = {"metadata": {"name": "k"}, "spec": spec, "status": {"conditions": conditions}}
+        return msgspec.convert(plain, NodePool)
+
+    objects = autoscalers()
+    objects.put(pool("False"))
+    cluster = Cluster(state(), objects, "detect")
+    cluster.to_come.remember(Subject(pod()), Source.KARPENTER, Obstacle(Why.REFUSED))
+    assert Why.REFUSED in why(cluster.outlook(pod()))
+
+    objects.put(pool("True"))
+
+    assert cluster.outlook(pod()) == MayScaleUp(Source.KARPENTER)
+
+
+def test_a_no_about_one_pod_leaves_nodes_on_their_way_to_those_they_are_for() -> None:
+    objects = autoscalers(status=status(group("gpu", 2, 2)))
+    seen = node("gpu-1", 1, labels=T4, unschedulable=True)
+    cluster = Cluster(state(seen), objects, "detect")
+    cluster.to_come.remember(Subject(pod("b")), Source.CLUSTER_AUTOSCALER, FULL)
+
+    assert isinstance(cluster.outlook(pod("a")), CanScaleUp)
+
+
+def test_what_a_pool_says_itself_stays_after_an_answer_about_all_pools() -> None:
+    backs_off = group("gpu", 0, 1) + "  scaleUp: {status: Backoff}\n"
+    objects = autoscalers(status=status(backs_off, group("other", 1, 1)))
+    cluster = Cluster(state(), objects, "detect")
+    cluster.to_come.remember(Subject(pod("a")), Source.CLUSTER_AUTOSCALER, FULL)
+
+    assert Why.STOCK_OUT in why(cluster.outlook(pod("b")))

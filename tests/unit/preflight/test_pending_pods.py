@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.preflight.pending_pods import PendingPods
+from gpuspawner.preflight.pending_pods import PATIENCE_SECONDS, PendingPods
 from gpuspawner.preflight.verdicts import Verdicts
 from tests.unit.preflight.worlds import NAMESPACE, StillView, node, pod
 
 
-def pending(view: StillView, patience: float = 60) -> PendingPods:
-    return PendingPods(view.state, Verdicts(view.state), patience)
+def pending(view):
+    return PendingPods(view.state, Verdicts(view.state))
 
 
 @pytest.mark.parametrize(
@@ -26,9 +26,7 @@ def pending(view: StillView, patience: float = 60) -> PendingPods:
     ],
     ids=["fits", "no room", "gated", "other scheduler", "nominated", "terminating", "bound"],
 )
-def test_only_pods_that_the_scheduler_may_bind_now_count(
-    plain: dict[str, object], counted: int
-) -> None:
+def test_only_pods_that_the_scheduler_may_bind_now_count(plain, counted) -> None:
     view = StillView(("Node", node("n", 2)), ("Pod", plain))
 
     assert len(pending(view).demands(())) == counted
@@ -40,21 +38,24 @@ def test_pods_with_a_reservation_are_not_pending_pods() -> None:
     assert len(pending(view).demands({(NAMESPACE, "mine")})) == 1
 
 
-def test_a_pod_that_fits_but_stays_unbound_counts_only_for_a_while() -> None:
-    view = StillView(("Node", node("n", 2)), ("Pod", pod("stuck")))
-    waiting = pending(view, patience=0)
+def test_a_pod_that_fits_but_stays_unbound_counts_only_for_a_while(clock) -> None:
+    unbound = pending(StillView(("Node", node("n", 2)), ("Pod", pod("stuck"))))
+    assert len(unbound.demands(())) == 1
 
-    assert len(waiting.demands(())) == 1
-    assert waiting.demands(()) == []
+    clock.now += PATIENCE_SECONDS
+    assert len(unbound.demands(())) == 1
+    clock.now += 1
+    assert unbound.demands(()) == []
 
 
-def test_a_pod_that_fits_again_counts_again() -> None:
+def test_a_pod_that_fits_again_counts_again(clock) -> None:
     view = StillView(("Node", node("n", 1)), ("Pod", pod("stuck")))
-    waiting = pending(view, patience=0)
-    waiting.demands(())
+    unbound = pending(view)
+    unbound.demands(())
 
+    clock.now += PATIENCE_SECONDS + 1
     view.put("Pod", pod("other", on="n"))
-    assert waiting.demands(()) == []
+    assert unbound.demands(()) == []
     view.remove_pod("other")
 
-    assert len(waiting.demands(())) == 1
+    assert len(unbound.demands(())) == 1

@@ -54,44 +54,40 @@ def of(view: StillView, unused: frozenset[Key] = frozenset()) -> Prospects:
     return Prospects(view.state, Durations(lives, lambda: unused))
 
 
-def test_the_next_gpu_is_that_of_the_server_that_ends_first(view: StillView) -> None:
+def test_the_next_gpu_is_that_of_the_server_that_ends_first(view) -> None:
     found = of(view).usual(ticket(), frozenset({"n"}), [])
 
     assert found == Range(9 * MINUTE, 10 * MINUTE)
 
 
-def test_who_has_others_ahead_waits_for_later_ends(view: StillView) -> None:
+def test_who_has_others_ahead_waits_for_later_ends(view) -> None:
     found = of(view).usual(ticket(), NODES, [(ticket(), 2)])
 
     assert found == Range(55 * MINUTE, 60 * MINUTE)
 
 
-def test_a_server_of_several_gpus_waits_for_the_node_that_has_them_first(
-    view: StillView,
-) -> None:
+def test_a_server_of_several_gpus_waits_for_the_node_that_has_them_first(view) -> None:
     assert of(view).usual(ticket(2), NODES, []) == Range(25 * MINUTE, 30 * MINUTE)
     assert of(view).usual(ticket(2), frozenset({"m"}), []) == Range(55 * MINUTE, 60 * MINUTE)
 
 
-def test_nobody_can_tell_who_has_others_ahead_and_needs_several_gpus(view: StillView) -> None:
+def test_nobody_can_tell_who_has_others_ahead_and_needs_several_gpus(view) -> None:
     assert of(view).usual(ticket(2), NODES, [(ticket(), 1)]) is None
     assert of(view).usual(ticket(2), frozenset({"gone"}), []) is None
 
 
-def test_of_many_nodes_those_with_most_free_are_asked(
-    view: StillView, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_many_nodes_those_with_most_free_are_asked(view, monkeypatch) -> None:
     monkeypatch.setattr(prospects, "_ASKED", 1)
 
     assert of(view).usual(ticket(2), NODES, []) == Range(55 * MINUTE, 60 * MINUTE)
 
 
-def test_nobody_can_tell_who_is_behind_a_server_of_several_gpus(view: StillView) -> None:
+def test_nobody_can_tell_who_is_behind_a_server_of_several_gpus(view) -> None:
     assert of(view).usual(ticket(), NODES, [(ticket(2), 1)]) is None
     assert of(view).usual(ticket(), NODES, [(ticket(2), 0)]) == Range(9 * MINUTE, 10 * MINUTE)
 
 
-def test_of_a_server_without_a_gpu_nothing_is_known(view: StillView) -> None:
+def test_of_a_server_without_a_gpu_nothing_is_known(view) -> None:
     without = Ticket((NAMESPACE, "t"), "ann", "any", {"memory": 1}, 0.0)
 
     for it in (without, ticket(0)):
@@ -99,7 +95,7 @@ def test_of_a_server_without_a_gpu_nothing_is_known(view: StillView) -> None:
         assert of(view).idle(it, NODES) == 0
 
 
-def test_idle_servers_count_if_they_have_what_is_waited_for_where_it_is(view: StillView) -> None:
+def test_idle_servers_count_if_they_have_what_is_waited_for_where_it_is(view) -> None:
     view.put("Pod", pod("cpu", 0, on="n"))
     unused = frozenset((NAMESPACE, it) for it in ("a", "c", "cpu", "elsewhere"))
 
@@ -108,12 +104,10 @@ def test_idle_servers_count_if_they_have_what_is_waited_for_where_it_is(view: St
     assert of(view).idle(ticket(), NODES) == 0
 
 
-def test_a_forecast_is_made_once_for_all_who_wait_for_the_same(
-    view: StillView, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[int] = []
+def test_a_forecast_is_made_once_for_all_who_wait_for_the_same(view, clock) -> None:
+    asked = []
 
-    def unused() -> frozenset[Key]:
+    def unused():
         asked.append(1)
         return frozenset()
 
@@ -123,20 +117,18 @@ def test_a_forecast_is_made_once_for_all_who_wait_for_the_same(
         expected.idle(ticket(), NODES)
     assert len(asked) == 1
 
-    monkeypatch.setattr(prospects, "_SURE_SECONDS", -1.0)
+    clock.now += 31
     expected.idle(ticket(), NODES)
     assert len(asked) == 2
 
 
-def test_the_first_node_for_several_gpus_is_looked_for_once_in_a_while(
-    view: StillView, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_node_for_several_gpus_is_looked_for_once_in_a_while(view, clock) -> None:
     expected = of(view)
     assert expected.usual(ticket(2), NODES, []) == Range(25 * MINUTE, 30 * MINUTE)
     view.put("Pod", pod("a", 2, on="n"))
     view.state.remove("Pod", NAMESPACE, "b")
     assert expected.usual(ticket(2), NODES, []) == Range(25 * MINUTE, 30 * MINUTE)
 
-    monkeypatch.setattr(prospects, "_SURE_SECONDS", -1.0)
+    clock.now += 31
 
     assert expected.usual(ticket(2), NODES, []) == Range(9 * MINUTE, 10 * MINUTE)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from gpuspawner.kube.objects import convert
 from gpuspawner.kueue.judging import Closed, Never, Why
 from gpuspawner.kueue.places import Line
 from gpuspawner.kueue.pods import ADMISSION, QUEUE
@@ -24,29 +24,40 @@ from tests.unit.preflight.worlds import (
     NAMESPACE,
     Instead,
     StillView,
+    is_unknown,
     node,
     pod,
+    preflight_on,
+    refused,
 )
 
 LABELLED = {"labels": {QUEUE: "gpus"}}
 GATES = [{"name": ADMISSION}, {"name": "kueue.x-k8s.io/topology"}]
 NODES = flavor("a100", nodeLabels={"gpu": "a100"})
+FOUR = ("Node", node("n", 4))
+OTHER = ("Pod", pod("other", 4, on="n"))
 
 
 def quota(gpus: int, used: int = 0) -> Plain:
     return pool("team-a", {"nominalQuota": str(gpus)}, names=("a100",), used=used)
 
 
-def in_queue(gpus: int = 1, **spec: object) -> Proposal:
-    made: Any = pod("jupyter-ann", gpus, **spec)
+def in_queue(gpus: int = 1, user: str = "ann", **spec: object) -> Proposal:
+    made: Any = pod(f"jupyter-{user}", gpus, **spec)
     made["metadata"] |= LABELLED
-    return Proposal(NAMESPACE, "jupyter-ann", made, Grant(A100, gpus))
+    return Proposal(NAMESPACE, f"jupyter-{user}", made, Grant(A100, gpus))
 
 
-def on(*objects: Plain, gpus: int = 4) -> Preflight:
-    view = StillView(("Node", node("n", gpus)))
-    view._queues.objects = known(queue(), NODES, *objects)
-    return Preflight(view)
+def viewed(*objects: Plain, on: Sequence[tuple[str, Any]] = (FOUR,)) -> StillView:
+    """A view of a queue and Kueue's other objects, and of nodes."""
+    view = StillView(*on)
+    known(queue(), *objects, store=view.queues)
+    return view
+
+
+def of_queue(*objects: Plain) -> Preflight:
+    """A preflight on a node of four GPUs, which a queue's only flavor has."""
+    return Preflight(viewed(NODES, *objects))
 
 
 def waits(ahead: int = 0, used: int = 2) -> InQueue:
@@ -54,24 +65,22 @@ def waits(ahead: int = 0, used: int = 2) -> InQueue:
 
 
 async def test_with_quota_and_room_a_server_starts_and_keeps_its_room() -> None:
-    preflight = on(quota(2))
+    preflight = of_queue(quota(2))
 
     assert await preflight.begin(in_queue()) == Start(in_queue().grant)
     assert len(preflight.reservations) == 1
 
 
 async def test_with_quota_but_no_room_a_server_is_refused_as_without_a_queue() -> None:
-    preflight = on(quota(2))
-    preflight._view.state.put(convert("Pod", pod("other", 4, on="n")))
+    preflight = Preflight(viewed(NODES, quota(2), on=(FOUR, OTHER)))
 
     decision = await preflight.begin(in_queue())
 
-    assert isinstance(decision, Refuse)
-    assert (decision.reason, decision.queue) == (Reason.BUSY, None)
+    assert (refused(decision), decision.queue) == (Reason.BUSY, None)
 
 
 async def test_without_quota_a_server_waits_in_the_queue_and_keeps_no_room() -> None:
-    preflight = on(quota(2, used=2), workload("w", queue="gpus"))
+    preflight = of_queue(quota(2, used=2), workload("w", queue="gpus"))
 
     assert await preflight.begin(in_queue()) == Start(in_queue().grant, (waits(ahead=1),))
     assert len(preflight.reservations) == 0
@@ -85,20 +94,18 @@ async def test_a_wait_for_quota_says_nothing_against_room_on_the_nodes() -> None
 
 
 async def test_who_waits_for_quota_is_refused_if_no_node_could_ever_hold_the_server() -> None:
-    decision = on(quota(8, used=8), gpus=4).check(in_queue(8))
+    decision = of_queue(quota(8, used=8)).check(in_queue(8))
 
-    assert isinstance(decision, Refuse)
-    assert decision.reason is Reason.IMPOSSIBLE
+    assert refused(decision) is Reason.IMPOSSIBLE
 
 
 async def test_what_the_queue_could_never_give_is_refused_with_the_largest_that_fits() -> None:
-    preflight = AdmittedPreflight(on(quota(2)))
+    preflight = AdmittedPreflight(of_queue(quota(2)))
     proposal = in_queue(4)
 
     decision = await preflight.begin(proposal, Kueue(manages=True))
 
-    assert isinstance(decision, Refuse)
-    assert (decision.reason, decision.queue) == (Reason.QUOTA, Never("gpus", GPU, 4, 2))
+    assert (refused(decision), decision.queue) == (Reason.QUOTA, Never("gpus", GPU, 4, 2))
     found = await preflight.with_alternatives(
         decision, proposal, Labelled(OFFERS), Kueue(manages=True)
     )
@@ -117,16 +124,10 @@ class Labelled(Instead):
 
 
 async def test_a_stopped_queue_takes_nobody() -> None:
-    view = StillView(("Node", node("n", 4)))
-    view._queues.objects = known(queue(stopPolicy="Hold"), NODES, quota(2))
+    decision = of_queue(queue(stopPolicy="Hold"), quota(2)).check(in_queue())
 
-    decision = Preflight(view).check(in_queue())
-
-    assert isinstance(decision, Refuse)
-    assert (decision.reason, decision.queue) == (
-        Reason.NOT_ADMITTED,
-        Closed("gpus", Why.STOPPED),
-    )
+    closed = Closed("gpus", Why.STOPPED)
+    assert (refused(decision), decision.queue) == (Reason.NOT_ADMITTED, closed)
 
 
 class Kueue:
@@ -141,8 +142,8 @@ class Kueue:
 
 
 @pytest.mark.parametrize(("manages", "kind"), [(True, Refuse), (False, Start)])
-async def test_only_pods_that_kueue_holds_back_need_its_quota(manages: bool, kind: type) -> None:
-    preflight = AdmittedPreflight(on(quota(0)))
+async def test_only_pods_that_kueue_holds_back_need_its_quota(manages, kind) -> None:
+    preflight = AdmittedPreflight(of_queue(quota(0)))
 
     assert isinstance(await preflight.begin(in_queue(), Kueue(manages=manages)), kind)
 
@@ -150,7 +151,7 @@ async def test_only_pods_that_kueue_holds_back_need_its_quota(manages: bool, kin
 async def test_if_nobody_knows_whether_kueue_holds_a_pod_back_its_quota_is_no_reason_for_a_no() -> (
     None
 ):
-    preflight = AdmittedPreflight(on(quota(0)))
+    preflight = AdmittedPreflight(of_queue(quota(0)))
 
     assert isinstance(await preflight.begin(in_queue(), NoAnswer()), Start)
 
@@ -159,25 +160,19 @@ async def test_kueue_s_gates_leave_a_verdict_and_others_do_not() -> None:
     own = in_queue(schedulingGates=GATES)
     other = in_queue(schedulingGates=[*GATES, {"name": "example.com/mine"}])
 
-    assert on(quota(2)).check(own) == Start(own.grant)
-    found = on(quota(2)).check(other)
-    assert isinstance(found, Start)
-    assert isinstance(found.notes[0], UnknownRules)
+    assert of_queue(quota(2)).check(own) == Start(own.grant)
+    assert is_unknown(of_queue(quota(2)).check(other))
 
 
 @pytest.mark.parametrize(("manages", "kind"), [(True, Refuse), (False, Start)])
-async def test_an_open_form_asks_for_quota_only_if_kueue_holds_the_pod_back(
-    manages: bool, kind: type
-) -> None:
-    preflight = AdmittedPreflight(on(quota(0)))
+async def test_an_open_form_asks_for_quota_only_if_kueue_holds_the_pod_back(manages, kind) -> None:
+    preflight = AdmittedPreflight(of_queue(quota(0)))
 
     assert isinstance(await preflight.foretell(in_queue(), Kueue(manages=manages)), kind)
 
 
 async def test_without_rights_kueue_decides_and_nobody_is_refused() -> None:
-    view = StillView(("Node", node("n", 4)))
-
-    found = Preflight(view).check(in_queue(schedulingGates=GATES))
+    found = preflight_on(FOUR).check(in_queue(schedulingGates=GATES))
 
     reason = UnknownRules(("Kueue decides, and the hub can't read its queues",))
     assert found == Start(in_queue().grant, (reason,))
@@ -186,21 +181,14 @@ async def test_without_rights_kueue_decides_and_nobody_is_refused() -> None:
 async def test_a_pod_that_has_its_quota_is_not_asked_for_it_again() -> None:
     has_it = replace(in_queue(), is_admitted=True)
 
-    assert on(quota(0)).check(has_it) == Start(has_it.grant)
+    assert of_queue(quota(0)).check(has_it) == Start(has_it.grant)
 
 
 async def test_if_another_flavor_has_room_nobody_knows_which_one_kueue_chooses() -> None:
     other = flavor("t4", nodeLabels={"gpu": "t4"})
     two = pool("team-a", {"nominalQuota": "2"}, {"nominalQuota": "2"})
-    view = StillView(("Node", node("n", 4)))
-    view._queues.objects = known(queue(), other, NODES, two)
-    anywhere: Any = pod("jupyter-ann", 1, nodeSelector={})
-    anywhere["metadata"] |= LABELLED
 
-    found = Preflight(view).check(Proposal(NAMESPACE, "jupyter-ann", anywhere, Grant(A100, 1)))
-
-    assert isinstance(found, Start)
-    assert isinstance(found.notes[0], UnknownRules)
+    assert is_unknown(Preflight(viewed(other, NODES, two)).check(in_queue(nodeSelector={})))
 
 
 def team(name: str, **spec: object) -> tuple[str, Any]:
@@ -212,23 +200,15 @@ def team(name: str, **spec: object) -> tuple[str, Any]:
 
 def of_team_a(*nodes: tuple[str, Any], **spec: object) -> Preflight:
     """A queue whose flavor is the nodes of one of two teams."""
-    view = StillView(*nodes)
     own = flavor("a100", nodeLabels={"gpu": "a100", "team": "a"}, **spec)
-    view._queues.objects = known(queue(), own, quota(8))
-    return Preflight(view, patience=0)
-
-
-def of(user: str, gpus: int, **spec: object) -> Proposal:
-    made: Any = pod(f"jupyter-{user}", gpus, **spec)
-    made["metadata"] |= LABELLED
-    return Proposal(NAMESPACE, f"jupyter-{user}", made, Grant(A100, gpus))
+    return Preflight(viewed(own, quota(8), on=nodes))
 
 
 async def test_a_server_keeps_room_only_on_the_nodes_that_its_flavor_gives_it() -> None:
     preflight = of_team_a(team("a"), team("b"))
 
-    assert isinstance(await preflight.begin(of("ann", 3)), Start)
-    assert isinstance(await preflight.begin(of("bob", 3)), Refuse)
+    assert isinstance(await preflight.begin(in_queue(3, "ann")), Start)
+    assert isinstance(await preflight.begin(in_queue(3, "bob")), Refuse)
     elsewhere = pod("jupyter-cyn", 3, nodeSelector={"gpu": "a100", "team": "b"})
     cyn = Proposal(NAMESPACE, "jupyter-cyn", elsewhere, Grant(A100, 3))
     assert await preflight.begin(cyn) == Start(cyn.grant)
@@ -239,17 +219,16 @@ async def test_a_server_that_only_its_flavor_lets_onto_a_tainted_node_keeps_its_
     toleration = {"key": "team", "operator": "Exists"}
     preflight = of_team_a(team("a", taints=[taint]), tolerations=[toleration])
 
-    assert await preflight.begin(of("ann", 3)) == Start(of("ann", 3).grant)
-    assert isinstance(await preflight.begin(of("bob", 3)), Refuse)
-    [other] = preflight.alternatives(of("cyn", 8), Labelled(OFFERS))[:1]
+    assert await preflight.begin(in_queue(3, "ann")) == Start(in_queue(3, "ann").grant)
+    assert isinstance(await preflight.begin(in_queue(3, "bob")), Refuse)
+    [other] = preflight.alternatives(in_queue(8, "cyn"), Labelled(OFFERS))[:1]
     assert other.grant.gpus == 4
 
 
 async def test_no_alternative_is_on_nodes_that_the_flavor_doesn_t_have() -> None:
-    preflight = of_team_a(team("a"), team("b"))
-    preflight._view.state.put(convert("Pod", pod("other", 4, on="a")))
+    preflight = of_team_a(team("a"), team("b"), ("Pod", pod("other", 4, on="a")))
 
-    found = preflight.alternatives(of("ann", 2), Labelled(OFFERS))
+    found = preflight.alternatives(in_queue(2, "ann"), Labelled(OFFERS))
 
     assert [it.grant.gpus for it in found] == [0]
 
@@ -265,25 +244,19 @@ CHECKS = {"admissionChecks": [{"name": "nodes"}]}
         {"flavorFungibility": {"whenCanPreempt": "MayStopSearch"}},
     ],
 )
-async def test_nodes_without_room_are_no_reason_for_a_no_if_kueue_may_find_others(
-    spec: dict[str, object],
-) -> None:
+async def test_nodes_without_room_are_no_reason_for_a_no_if_kueue_may_find_others(spec) -> None:
     used = pool("team-a", {"nominalQuota": "2"}, {"nominalQuota": "2"}, used=2, **spec)
-    view = StillView(("Node", node("n", 4)), ("Pod", pod("other", 4, on="n")))
     t4 = flavor("t4", nodeLabels={"gpu": "t4"})
-    view._queues.objects = known(queue(), t4, NODES, used)
+    preflight = Preflight(viewed(t4, NODES, used, on=(FOUR, OTHER)))
 
-    found = Preflight(view).check(of("ann", 1, nodeSelector={}))
-
-    assert isinstance(found, Start)
-    assert isinstance(found.notes[0], UnknownRules)
+    assert is_unknown(preflight.check(in_queue(nodeSelector={})))
 
 
 async def test_an_admission_check_may_bring_the_node_that_no_node_is_now() -> None:
     full = pool("team-a", {"nominalQuota": "8"}, names=("a100",), used=8)
     full["spec"]["admissionChecksStrategy"] = CHECKS
 
-    assert on(full, gpus=4).check(in_queue(8)) == Start(
+    assert of_queue(full).check(in_queue(8)) == Start(
         in_queue(8).grant, (InQueue(Line("gpus", "team-a", 0, GPU, 8, 8)),)
     )
 
@@ -293,7 +266,4 @@ async def test_with_more_flavors_than_are_looked_at_no_node_is_no_reason_for_a_n
     flavors = [flavor(it, nodeLabels={"kind": it}) for it in names]
     many = pool("team-a", *({"nominalQuota": "2"} for _ in names), names=names)
 
-    found = on(many, *flavors).check(in_queue())
-
-    assert isinstance(found, Start)
-    assert isinstance(found.notes[0], UnknownRules)
+    assert is_unknown(of_queue(many, *flavors).check(in_queue()))

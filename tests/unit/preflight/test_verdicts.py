@@ -44,7 +44,7 @@ def evaluations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_pods_alike_are_evaluated_once_until_the_state_changes(evaluations: list[str]) -> None:
+def test_pods_alike_are_evaluated_once_until_the_state_changes(evaluations) -> None:
     view = StillView(("Node", node("n", 2)))
     verdicts = Verdicts(view.state)
 
@@ -57,7 +57,7 @@ def test_pods_alike_are_evaluated_once_until_the_state_changes(evaluations: list
     assert evaluations == ["a", "d"]
 
 
-def test_pods_with_different_requests_are_evaluated_separately(evaluations: list[str]) -> None:
+def test_pods_with_different_requests_are_evaluated_separately(evaluations) -> None:
     verdicts = Verdicts(StillView(("Node", node("n", 2))).state)
 
     assert verdicts.verdict(subject("a", 1)).outcome is Outcome.FITS
@@ -65,9 +65,7 @@ def test_pods_with_different_requests_are_evaluated_separately(evaluations: list
     assert evaluations == ["a", "b"]
 
 
-def test_generated_volume_names_make_no_difference(
-    evaluations: list[str],
-) -> None:
+def test_generated_volume_names_make_no_difference(evaluations) -> None:
     verdicts = Verdicts(StillView(("Node", node("n", 2))).state)
 
     verdicts.verdict(subject("a", volumes=[{"name": "kube-api-access-1", "projected": {}}]))
@@ -142,7 +140,5 @@ def test_a_pod_with_an_unknown_verdict_may_land_anywhere() -> None:
         ({"containers": [{"name": "n", "ports": [{"containerPort": 8888}]}]}, True),
     ],
 )
-def test_a_pod_is_simple_if_it_takes_amounts_and_nothing_else(
-    spec: dict[str, object], simple: bool
-) -> None:
+def test_a_pod_is_simple_if_it_takes_amounts_and_nothing_else(spec, simple) -> None:
     assert is_simple(subject("a", **spec).pod) is simple

@@ -5,94 +5,83 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import ExitStack
-from typing import Any
 
 import pytest
 
 from gpuspawner.cluster.health import Reading
-from gpuspawner.preflight import fronts
-from gpuspawner.preflight.decision import Reason, Refuse, Start, UnknownRules
+from gpuspawner.cluster.kinds import KINDS
+from gpuspawner.preflight.decision import Reason, Start, UnknownRules
+from gpuspawner.preflight.fronts import UNSURE_SECONDS
 from gpuspawner.queue.kept import KeptPlace, KeptPlaces, Wish
 from tests.unit.preflight.line_stage import FULL, Stage
-from tests.unit.preflight.worlds import node, pod, proposal, settle
+from tests.unit.preflight.worlds import GPU, NAMESPACE, node, pod, proposal, refused, settle
 
 pytestmark = pytest.mark.each_python
 
 
-def named(name: str, gpus: int) -> Any:
+def named(name, gpus):
     """A node with its name as a label, as kubelets set it."""
-    plain: Any = node(name, gpus)
+    plain = node(name, gpus)
     plain["metadata"]["labels"]["kubernetes.io/hostname"] = name
-    return plain
+    return "Node", plain
 
 
-@pytest.fixture
-def stage() -> Stage:
-    return Stage(*FULL)
-
-
-async def test_who_is_called_has_a_reservation_in_the_same_tick(stage: Stage) -> None:
-    with stage.joining("ann") as ann, stage.joining("bob", since=2.0) as bob:
+async def test_who_is_called_has_a_reservation_in_the_same_tick(stage) -> None:
+    with stage.joining("ann") as ann, stage.joining("bob") as bob:
         await settle()
         assert not ann.done()
 
-        stage.view.remove_pod("x")
-        await settle()
+        await stage.ends("x")
 
         assert ann.result() == ()
         assert stage.preflight.reservations.find(proposal("ann").key) is not None
         assert not bob.done()
         assert stage.line.places_of("ann") == 0
-        assert stage.line.standing(stage.ticket("bob", since=2.0)).place == 1
+        assert stage.line.standing(stage.tickets["bob"]).place == 1
 
 
-async def test_a_newcomer_is_refused_behind_those_in_line_but_not_who_was_called(
-    stage: Stage,
-) -> None:
-    with stage.joining("two", 2), stage.joining("ann", since=2.0):
-        stage.view.remove_pod("x")
-        await settle()
+async def test_a_newcomer_is_refused_behind_those_in_line_but_not_who_was_called(stage) -> None:
+    with stage.joining("two", 2), stage.joining("ann"):
+        await stage.ends("x")
         decision = stage.preflight.check(proposal("new"))
-        assert isinstance(decision, Refuse)
-        assert (decision.reason, decision.in_line) == (Reason.BUSY, 2)
+        assert (refused(decision), decision.in_line) == (Reason.BUSY, 2)
 
-        stage.view.remove_pod("y")
-        await settle()
+        await stage.ends("y")
 
         assert isinstance(stage.preflight.check(proposal("two", 2)), Start)
         decision = stage.preflight.check(proposal("new"))
-        assert isinstance(decision, Refuse)
-        assert decision.in_line == 1
+        assert (refused(decision), decision.in_line) == (Reason.BUSY, 1)
 
 
-async def test_nobody_is_called_while_the_view_isnt_live_and_nobody_loses_a_place(
-    stage: Stage,
-) -> None:
+async def test_a_newcomer_is_behind_those_in_line_even_if_the_clock_was_set_back(stage) -> None:
+    with stage.joining("two", 2, since=time.time() + 3600):
+        await stage.ends("x")
+
+        assert refused(stage.preflight.check(proposal("new")))
+
+
+async def test_nobody_is_called_while_the_view_isnt_live_and_nobody_loses_a_place(stage) -> None:
     with stage.joining("ann") as ann:
         stage.view.now, live = Reading(0), stage.view.now
-        stage.view.remove_pod("x")
-        await settle()
+        await stage.ends("x")
         assert not ann.done()
         assert len(stage.line) == 1
 
         stage.view.now = live
-        stage.view.wake()
-        await settle()
+        await stage.wakes()
 
         assert ann.done()
 
 
-async def test_who_leaves_makes_room_for_the_next(stage: Stage) -> None:
+async def test_who_leaves_makes_room_for_the_next(stage) -> None:
     first = ExitStack()
     first.enter_context(stage.joining("two", 2))
-    with stage.joining("ann", since=2.0) as ann:
-        stage.view.remove_pod("x")
-        await settle()
+    with stage.joining("ann") as ann:
+        await stage.ends("x")
         assert not ann.done()  # the node is kept for the first
 
         first.close()
-        stage.view.wake()
-        await settle()
+        await stage.wakes()
 
         assert ann.done()
 
@@ -100,68 +89,53 @@ async def test_who_leaves_makes_room_for_the_next(stage: Stage) -> None:
 async def test_a_node_is_kept_for_a_server_that_fits_only_where_another_waits() -> None:
     """It waits for all nodes that it could use, not only for those on which it fits now."""
     stage = Stage(
-        ("Node", named("large", 4)),
+        named("large", 4),
         ("Pod", pod("x", 2, on="large")),
-        ("Node", named("small", 2)),
+        named("small", 2),
         ("Pod", pod("y", 2, on="small")),
     )
     with (
         stage.joining("four", 4) as four,
-        stage.joining("two", 2, since=2.0) as two,
-        stage.joining("one", 1, since=3.0) as one,
+        stage.joining("two", 2) as two,
+        stage.joining("one", 1) as one,
     ):
-        await settle()
-        stage.view.put("Pod", pod("y", 1, on="small"))
-        await settle()
+        await stage.shows("Pod", pod("y", 1, on="small"))
         assert not any(it.done() for it in (four, two, one))
 
-        stage.view.remove_pod("y")
-        await settle()
+        await stage.ends("y")
 
         assert (four.done(), two.done(), one.done()) == (False, True, False)
 
 
 async def test_who_is_kept_off_a_node_is_called_only_if_others_surely_leave_the_rest() -> None:
-    stage = Stage(
-        ("Node", named("large", 4)),
-        ("Pod", pod("x", 2, on="large")),
-        ("Node", named("small", 1)),
-    )
+    stage = Stage(named("large", 4), ("Pod", pod("x", 2, on="large")), named("small", 1))
     promised = proposal("promised")  # it may go to either node
     assert isinstance(await stage.preflight.begin(promised), Start)
-    with stage.joining("four", 4) as four, stage.joining("one", since=2.0) as one:
+    with stage.joining("four", 4) as four, stage.joining("one") as one:
         await settle()
         assert not one.done()
 
         stage.preflight.reservations.send(promised.key)
-        stage.view.put("Pod", pod("promised", 1, on="large"))
-        await settle()
+        await stage.shows("Pod", pod("promised", 1, on="large"))
 
         assert (four.done(), one.done()) == (False, True)
         assert one.result() == ("large",)
 
 
-async def test_who_can_never_start_any_more_is_called_to_be_told_so(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fronts, "UNSURE_SECONDS", 0.0)
+async def test_who_can_never_start_any_more_is_called_to_be_told_so(stage) -> None:
     with stage.joining("ann") as ann:
         await settle()
         stage.view.state.remove("Node", "", "n")
-        stage.view.wake()
-        await settle()
 
-        assert ann.result() == ()
+        assert await asyncio.wait_for(ann, 2 * UNSURE_SECONDS) == ()
         assert stage.preflight.reservations.find(proposal("ann").key) is None
 
 
-async def test_a_start_that_was_cancelled_in_the_same_tick_disturbs_nobody(stage: Stage) -> None:
-    with stage.joining("ann") as ann, stage.joining("bob", since=2.0) as bob:
+async def test_a_start_that_was_cancelled_in_the_same_tick_disturbs_nobody(stage) -> None:
+    with stage.joining("ann") as ann, stage.joining("bob") as bob:
         await settle()
         ann.cancel()
-        stage.view.remove_pod("x")
-        stage.view.remove_pod("y")
-        await settle()
+        await stage.ends("x", "y")
         assert bob.done()
 
 
@@ -170,24 +144,19 @@ async def test_while_places_are_awaited_nobody_is_called_and_they_count_as_ahead
     kept.keep(("zoe", ""), KeptPlace(0.5, Wish.ANYWAY))
     stage = Stage(*FULL, kept=kept)
     with stage.joining("ann") as ann:
-        stage.view.remove_pod("x")
-        await settle()
+        await stage.ends("x")
         assert not ann.done()
-        assert stage.line.standing(stage.ticket("ann")).place == 2
-        assert isinstance(stage.preflight.check(proposal("new")), Refuse)
+        assert stage.line.standing(stage.tickets["ann"]).place == 2
+        assert refused(stage.preflight.check(proposal("new")))
 
         kept.take(("zoe", ""))
-        stage.view.wake()
-        await settle()
+        await stage.wakes()
 
         assert ann.done()
 
 
-async def test_the_line_is_served_without_a_change_too(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_line_is_served_without_a_change_too(stage) -> None:
     """Some promises end with time alone."""
-    monkeypatch.setattr("gpuspawner.preflight.waiting_line._AGAIN_SECONDS", 0.01)
     with stage.joining("ann") as ann:
         stage.view.state.remove("Pod", "jhub", "x")  # nothing is told of it
 
@@ -197,49 +166,42 @@ async def test_the_line_is_served_without_a_change_too(
 @pytest.mark.parametrize(
     "containers", ["none", [{"name": "it", "resources": {"requests": {"nvidia.com/gpu": "1x"}}}]]
 )
-async def test_a_pod_that_nobody_can_read_gets_no_ticket(stage: Stage, containers: object) -> None:
+async def test_a_pod_that_nobody_can_read_gets_no_ticket(stage, containers) -> None:
     odd = proposal("odd").with_pod({"spec": {"containers": containers}})
     assert stage.line.ticket(odd, "odd", time.time()) is None
     assert stage.line.ahead_of(odd) == 0
 
 
-async def test_numbers_by_accelerator_name_nobody(stage: Stage) -> None:
+async def test_numbers_by_accelerator_name_nobody(stage) -> None:
     with stage.joining("ann"), stage.joining("bob"):
         assert stage.line.waiting() == {"a100": 2}
     assert stage.line.waiting() == {}
     assert stage.line.is_empty
 
 
-async def test_a_fault_while_the_line_is_served_ends_no_wait(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_fault_while_the_line_is_served_ends_no_wait(stage, monkeypatch) -> None:
     with stage.joining("ann") as ann:
         await settle()
         with monkeypatch.context() as patch:
             patch.setattr(stage.line._serving, "serve", lambda *_: 1 / 0)
-            stage.view.remove_pod("x")
-            await settle()
+            await stage.ends("x")
         assert not ann.done()
 
-        stage.view.wake()
-        await settle()
+        await stage.wakes()
 
         assert ann.done()
 
 
-async def test_who_takes_nothing_that_others_wait_for_isnt_refused_behind_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_who_takes_nothing_that_others_wait_for_isnt_refused_behind_them(monkeypatch) -> None:
     """Otherwise the line would call them at once, and the gate would refuse them again."""
     kept = KeptPlaces()
     kept.keep(("zoe", ""), KeptPlace(2.0, Wish.ANYWAY))
     stage = Stage(*FULL, kept=kept)
     unknown = Start(proposal("ann").grant, (UnknownRules(("a rule",)),))
     monkeypatch.setattr(stage.preflight._decider, "decide", lambda *_: unknown)
-    monkeypatch.setattr(fronts, "UNSURE_SECONDS", 0.0)
 
     with stage.joining("ann") as ann:
-        assert ann.done()
+        assert await asyncio.wait_for(ann, 2 * UNSURE_SECONDS) == ()
     assert await stage.preflight.begin(proposal("ann")) == unknown
 
 
@@ -254,58 +216,132 @@ async def test_who_starts_again_after_a_failed_start_doesnt_pass_those_in_line()
     with stage.joining("ann"):
         decision = stage.preflight.check(again)
 
-    assert isinstance(decision, Refuse)
-    assert (decision.reason, decision.in_line) == (Reason.BUSY, 1)
+    assert (refused(decision), decision.in_line) == (Reason.BUSY, 1)
 
 
-async def test_after_a_look_the_hub_does_something_else_first(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with stage.joining("ann") as ann:
-        await settle()
-        monkeypatch.setattr("gpuspawner.preflight.waiting_line.REST", 1e9)
-        stage.view.put("Node", node("other", 0))  # the line is looked at, and nobody is called
-        await settle()
-
-        stage.view.remove_pod("x")
-        await settle()
-
-        assert not ann.done()
-
-
-async def test_what_changes_while_the_line_rests_is_seen_after_that(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gpuspawner.preflight.waiting_line._AGAIN_SECONDS", 3600.0)
-    monkeypatch.setattr("gpuspawner.preflight.waiting_line.REST", 100)
-    with stage.joining("ann") as ann:
-        await settle()
-        stage.view.put("Node", node("other", 0))
-        await settle()
-
-        stage.view.remove_pod("x")
-
-        assert await asyncio.wait_for(ann, 60) == ()
-
-
-async def test_one_whose_turn_nobody_can_decide_keeps_nobody_up(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_after_a_look_the_hub_does_something_else_for_nine_times_as_long(
+    stage, clock, monkeypatch
 ) -> None:
     decide = stage.preflight._decider.decide
 
-    def failing(proposal: Any, *more: Any) -> Any:
+    def slowly(*args):
+        clock.worked += 1
+        return decide(*args)
+
+    with stage.joining("ann") as ann:
+        await settle()
+        monkeypatch.setattr(stage.preflight._decider, "decide", slowly)
+        await stage.shows("Node", node("other", 0))  # the line is looked at, and nobody is called
+
+        stage.view.remove_pod("x")
+        await asyncio.sleep(8.9)
+        assert not ann.done()
+
+        assert await asyncio.wait_for(ann, 0.2) == ()
+
+
+async def test_one_whose_turn_nobody_can_decide_keeps_nobody_up(stage, monkeypatch, caplog) -> None:
+    decide = stage.preflight._decider.decide
+
+    def failing(proposal, *more):
         if proposal.name == "odd":
             raise RuntimeError("a fault")
         return decide(proposal, *more)
 
-    with stage.joining("odd", 2) as odd, stage.joining("ann", since=2.0) as ann:
+    with stage.joining("odd", 2) as odd, stage.joining("ann") as ann:
         await settle()
         monkeypatch.setattr(stage.preflight._decider, "decide", failing)
 
-        stage.view.remove_pod("x")
-        await settle()
-        stage.view.wake()
-        await settle()
+        await stage.ends("x")
+        await stage.wakes()
 
         assert odd.result() == ann.result() == ()
         assert "No decision about jhub/odd in line" in caplog.text
+
+
+# Nobody in line takes, or keeps others from, more than their own part
+
+
+def home(user):
+    """A user's home directory, for one pod alone: a claim, and the volume that is bound to it."""
+    claim, volume = f"claim-{user}", f"volume-{user}"
+    modes = {"accessModes": ["ReadWriteOncePod"], "storageClassName": "standard"}
+    bound = {"pv.kubernetes.io/bind-completed": "yes"}
+    return [
+        (
+            "PersistentVolumeClaim",
+            {
+                "metadata": {"name": claim, "namespace": NAMESPACE, "annotations": bound},
+                "spec": {**modes, "volumeName": volume},
+                "status": {"phase": "Bound"},
+            },
+        ),
+        (
+            "PersistentVolume",
+            {
+                "metadata": {"name": volume},
+                "spec": {
+                    **modes,
+                    "capacity": {"storage": "1Gi"},
+                    "csi": {"driver": "disks", "volumeHandle": volume},
+                    "claimRef": {"namespace": NAMESPACE, "name": claim},
+                },
+                "status": {"phase": "Bound"},
+            },
+        ),
+    ]
+
+
+def with_home(user):
+    """What a pod with a user's home directory has besides."""
+    return {"volumes": [{"name": "home", "persistentVolumeClaim": {"claimName": f"claim-{user}"}}]}
+
+
+async def test_whose_home_is_in_use_by_another_server_keeps_nobody_else_waiting() -> None:
+    stage = Stage(
+        ("Node", node("n", 2)),
+        ("Node", node("m", 1)),
+        *home("ann"),
+        *home("bob"),
+        ("Pod", pod("other-of-ann", 1, on="m", **with_home("ann"))),
+        ("Pod", pod("x", 2, on="n")),
+    )
+    for kind in KINDS:
+        stage.view.state.mark_known(kind.name)
+    with (
+        stage.joining("ann", pod=with_home("ann")) as ann,
+        stage.joining("bob", pod=with_home("bob")) as bob,
+    ):
+        await stage.ends("x")
+
+        assert (ann.done(), bob.done()) == (False, True)
+
+
+async def test_what_is_left_beside_those_who_wait_is_given_once_until_the_view_shows_it() -> None:
+    def asks(gpus, memory):
+        amounts = {GPU: str(gpus), "memory": memory}
+        return {"containers": [{"name": "c", "resources": {"requests": amounts}}]}
+
+    stage = Stage(("Node", node("n", 4)), ("Pod", pod("x", on="n", **asks(0, "200Gi"))))
+    with (
+        stage.joining("large", pod=asks(3, "100Gi")) as large,
+        stage.joining("one", pod=asks(1, "0")) as one,
+        stage.joining("other", pod=asks(1, "0")) as other,
+    ):
+        await settle()
+
+        assert [it.done() for it in (large, one, other)] == [False, True, False]
+
+
+async def test_who_joins_again_before_the_first_wait_ends_keeps_what_holds_it_back(stage) -> None:
+    async def never():
+        return False
+
+    first = ExitStack()
+    first.enter_context(stage.joining("ann"))
+    with stage.joining("ann", allows=never) as again:
+        first.close()
+        await stage.ends("x")
+
+        assert stage.line.is_limited(stage.tickets["ann"])
+        assert not again.done()

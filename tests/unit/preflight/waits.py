@@ -6,21 +6,13 @@ import asyncio
 
 import msgspec
 
-from gpuspawner.kube.autoscaling import Event
+from gpuspawner.kube.autoscaling import Event, NodePool
 from gpuspawner.preflight.decision import Refuse, Wait
 from gpuspawner.preflight.node_waits import NodeWaits
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Source, Why
 from gpuspawner.scaling.pools import Pools
-from tests.unit.preflight.worlds import (
-    NAMESPACE,
-    Plain,
-    StillView,
-    node,
-    pod,
-    proposal,
-    settle,
-)
+from tests.unit.preflight.worlds import NAMESPACE, Plain, StillView, node, pod, proposal, settle
 
 AT_MAXIMUM = "pod didn't trigger scale-up: 1 max node group size reached"
 SCALE_UP = "pod triggered scale-up: [{gpus 0->1 (max: 4)}]"
@@ -33,16 +25,13 @@ class World:
     def __init__(
         self,
         scale_up: CanScaleUp | MayScaleUp = UNKNOWN,
-        trial: float = 60,
-        lasting: float = 10,
         provider: str = "aws:///z/i-1",
     ) -> None:
         full = ("Pod", pod("x", 1, on="n"))
         self.view = StillView(("Node", node("n", 1, providerID=provider)), full)
         pools = Pools(self.view.state, self.view.autoscalers)
         self.preflight = Preflight(self.view, pools=pools)
-        to_come, check = self.preflight.to_come, self.preflight.check
-        self.waits = NodeWaits(self.view, to_come, check, trial, lasting, unseen=0.01)
+        self.waits = NodeWaits(self.view, self.preflight.to_come, self.preflight.check)
         self.asked = proposal("a")
         self.wait = Wait(self.asked.grant, scale_up)
         self._sent = 0
@@ -75,10 +64,23 @@ class World:
         await settle()
 
     async def refusal(self) -> Refuse:
-        return await asyncio.wait_for(self.task, 5)
+        return await asyncio.wait_for(self.task, 3600)
 
-    def still_waits(self) -> bool:
+    async def still_waits(self, seconds: float = 0) -> bool:
+        """Whether the start waits after some more seconds too."""
+        await asyncio.sleep(seconds)
+        await settle()
         return not self.task.done()
+
+    def grows(self, ready: str = "", **template: object) -> None:
+        """Let a NodePool of Karpenter's make A100s; *ready* is the status of that condition."""
+        conditions = [{"type": "Ready", "status": ready}] if ready else []
+        plain = {
+            "metadata": {"name": "k"},
+            "spec": {"template": {"metadata": {"labels": {"gpu": "a100"}}, "spec": template}},
+            "status": {"conditions": conditions},
+        }
+        self.view.autoscalers.put(msgspec.convert(plain, NodePool))
 
 
 def whys(refusal: Refuse) -> list[Why]:

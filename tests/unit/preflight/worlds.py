@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from kubernetes_asyncio.client import Configuration
 
@@ -19,6 +19,7 @@ from gpuspawner.kube.objects import convert
 from gpuspawner.offers import Accelerator, Offers, ScaleUp
 from gpuspawner.options import GPURequest
 from gpuspawner.policy import Grant
+from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, UnknownRules
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.scheduling.evaluate import evaluate
@@ -28,6 +29,7 @@ NAMESPACE = "jhub"
 GPU = "nvidia.com/gpu"
 A100 = Accelerator("a100", "A100", GPU, counts=(1, 2, 4, 8), node_selector={"gpu": "a100"})
 Plain = dict[str, object]
+T = TypeVar("T")
 
 
 async def _no_server() -> Configuration:
@@ -106,18 +108,29 @@ ONE_FREE = [("Node", node("n", 2)), ("Pod", pod("x", 1, on="n"))]
 """A node with two GPUs, one of them in use."""
 
 
-def growing(max_nodes: int) -> Accelerator:
-    """Return the A100 in a pool of at most *max_nodes* nodes."""
-    return replace(A100, scale_up=ScaleUp(max_nodes, 8))
-
-
-def preflight_on(*objects: tuple[str, Plain], patience: float = 0.05) -> Preflight:
-    return Preflight(StillView(*objects), patience=patience)
+def preflight_on(*objects: tuple[str, Plain]) -> Preflight:
+    return Preflight(StillView(*objects))
 
 
 def proposal(name: str, gpus: int = 1, **spec: Any) -> Proposal:
     grant = Grant(A100 if gpus else None, gpus)
     return Proposal(NAMESPACE, name, pod(name, gpus, **spec), grant)
+
+
+def of_pool(name: str, gpus: int = 1, max_nodes: int = 2, **spec: Any) -> Proposal:
+    """Return a proposal for the A100 in a pool of at most *max_nodes* nodes."""
+    grant = Grant(replace(A100, scale_up=ScaleUp(max_nodes, 8)), gpus)
+    return Proposal(NAMESPACE, name, pod(name, gpus, **spec), grant)
+
+
+def refused(decision: Decision) -> Reason | None:
+    """Return why a pod is refused; None if it isn't."""
+    return decision.reason if isinstance(decision, Refuse) else None
+
+
+def is_unknown(decision: Decision) -> bool:
+    """Whether a pod starts because nobody can tell whether it has room."""
+    return isinstance(decision, Start) and isinstance(decision.notes[0], UnknownRules)
 
 
 class Instead:
@@ -135,6 +148,14 @@ async def settle() -> None:
     """Let every task run until it waits for something."""
     for _ in range(10):
         await asyncio.sleep(0)
+
+
+async def waiting(coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Begin something that can't end yet."""
+    task = asyncio.create_task(coroutine)
+    await settle()
+    assert not task.done()
+    return task
 
 
 class World:

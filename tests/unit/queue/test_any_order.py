@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from gpuspawner.queue.ticket import Key, Ticket
 from tests.simulation.cluster import ticket
@@ -127,8 +121,6 @@ class Played(RuleBasedStateMachine):
 
     @invariant()
     def nobody_is_lost_or_served_twice(self) -> None:
-        if not hasattr(self, "cluster"):
-            return
         called = [it.key for it in self.called]
         waiting = {it.key for it in self.line}
         assert len(set(called)) == len(called)
@@ -137,13 +129,11 @@ class Played(RuleBasedStateMachine):
 
     @invariant()
     def the_first_is_never_kept_waiting_while_there_is_room(self) -> None:
-        if getattr(self, "front", None) is not None:
+        if self.front is not None:
             assert not self.cluster.fitting(self.front)
 
     @invariant()
     def who_fits_but_waits_has_somebody_ahead_who_waits_for_the_same_nodes(self) -> None:
-        if not hasattr(self, "cluster"):
-            return
         now = self.serving.moment(self.cluster.now)
         here = [it for it in self.line if not self.line.is_away(it.key)]
         for it in here:
@@ -160,7 +150,7 @@ class WithoutLifetimes(Played):
 
     @invariant()
     def the_first_is_served_once_all_that_ran_before_have_ended(self) -> None:
-        if getattr(self, "front", None) is not None:
+        if self.front is not None:
             assert self.before, "others got what the first waited for"
 
 
@@ -180,9 +170,8 @@ class InOrder(WithoutLifetimes):
 
     @invariant()
     def the_order_is_that_of_arrival(self) -> None:
-        if hasattr(self, "called"):
-            order = [it.since for it in self.called]
-            assert order == sorted(order)
+        order = [it.since for it in self.called]
+        assert order == sorted(order)
 
 
 class WithLifetimesAndWeights(Played):

@@ -142,9 +142,7 @@ def test_waiting_time_counts_by_weight_among_lanes() -> None:
     ),
     st.tuples(st.integers(0, 9), st.sampled_from((0.5, 1.0, 2.0))),
 )
-def test_as_many_are_ahead_as_have_a_smaller_precedence(
-    others: list[tuple[int, float, bool]], own: tuple[int, float]
-) -> None:
+def test_as_many_are_ahead_as_have_a_smaller_precedence(others, own) -> None:
     made = Line()
     for number, (since, weight, is_away) in enumerate(others):
         # Weighted waiting times here are multiples of half a second, which "me" never waits for.

@@ -102,9 +102,7 @@ def test_who_waits_for_another_model_is_never_passed_over() -> None:
 
 
 @pytest.mark.parametrize(("lifetime", "called"), [(400.0, ["short"]), (600.0, []), (None, [])])
-def test_a_server_that_surely_ends_in_time_may_pass(
-    lifetime: float | None, called: list[str]
-) -> None:
+def test_a_server_that_surely_ends_in_time_may_pass(lifetime, called) -> None:
     stage = Stage(("t", 2))
     stage.cluster.now = 100.0
     stage.runs(("a", "t", 1), ends=600.0)
@@ -221,7 +219,7 @@ def test_who_is_away_is_passed_over_and_keeps_the_place() -> None:
 
 
 @pytest.mark.parametrize("is_new", [True, False])
-def test_who_comes_in_between_holds_a_node_before_those_behind(is_new: bool) -> None:
+def test_who_comes_in_between_holds_a_node_before_those_behind(is_new) -> None:
     stage = Stage(("t1", 2), ("t2", 2))
     stage.runs(("a", "t1", 1), ("b", "t2", 2))
     first = ticket("first", 2, since=1)

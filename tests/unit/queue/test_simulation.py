@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -30,9 +29,7 @@ def run(workload: Workload, way: Callable[[Cluster], Way]) -> Outcome:
 
 @pytest.mark.parametrize("way", ALL)
 @pytest.mark.parametrize("people", [small_week, lambda seed: with_lifetimes(small_week(seed))])
-def test_everybody_is_served_once(
-    way: Callable[[Cluster], Way], people: Callable[[int], Workload]
-) -> None:
+def test_everybody_is_served_once(way, people) -> None:
     workload = people(1)
     outcome = run(workload, way)
 
@@ -43,7 +40,7 @@ def test_everybody_is_served_once(
 
 
 @pytest.mark.parametrize("way", ALL)
-def test_who_gives_up_isnt_served(way: Callable[[Cluster], Way]) -> None:
+def test_who_gives_up_isnt_served(way) -> None:
     workload = impatient(small_week(1), 1)
     patience = max(it.patience for it in workload.visits)
     outcome = run(workload, way)
@@ -54,13 +51,13 @@ def test_who_gives_up_isnt_served(way: Callable[[Cluster], Way]) -> None:
 
 
 @pytest.mark.parametrize("way", ALL)
-def test_the_same_seed_gives_the_same_result(way: Callable[[Cluster], Way]) -> None:
+def test_the_same_seed_gives_the_same_result(way) -> None:
     assert run(small_week(3), way) == run(small_week(3), way)
     assert run(small_week(3), way) != run(small_week(4), way)
 
 
 @pytest.mark.parametrize("way", [InLine, InOrder, BestEffort])
-def test_gpus_are_in_use_for_as_long_as_servers_last(way: Callable[[Cluster], Way]) -> None:
+def test_gpus_are_in_use_for_as_long_as_servers_last(way) -> None:
     visits = [Visit("a", 0, 4, 100), Visit("b", 50, 4, 100), Visit("late", 400, 4, 100)]
     outcome = play([("t4", "t4", 4)], visits, way)
 
@@ -71,7 +68,7 @@ def test_gpus_are_in_use_for_as_long_as_servers_last(way: Callable[[Cluster], Wa
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_no_large_server_waits_as_long_in_line_as_if_people_try_again(seed: int) -> None:
+def test_no_large_server_waits_as_long_in_line_as_if_people_try_again(seed) -> None:
     line, tries = run(small_week(seed), InLine), run(small_week(seed), TryAgain)
 
     assert max(line.waits[8]) < max(tries.waits[8])
@@ -129,9 +126,7 @@ def test_the_trace_is_played_on_nodes_of_all_sizes() -> None:
     assert max(it.at for it in workload.visits) < 7 * 24 * 3600
 
 
-def test_without_the_trace_only_the_week_is_played(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_the_trace_only_the_week_is_played(monkeypatch, tmp_path, capsys) -> None:
     monkeypatch.setattr(the_trace, "DATA", tmp_path)
     monkeypatch.setattr("sys.argv", ["simulation", "--seeds", "1"])
     main()

@@ -79,7 +79,7 @@ def test_a_server_of_an_age_is_compared_with_those_that_have_become_as_old() -> 
 
 
 @given(TIMES, TIMES)
-def test_shares_never_rise_and_stay_shares(ended: list[float], running: list[float]) -> None:
+def test_shares_never_rise_and_stay_shares(ended, running) -> None:
     survival = Survival.of(ended, running)
 
     shares = (1.0, *survival.shares)
@@ -89,9 +89,7 @@ def test_shares_never_rise_and_stay_shares(ended: list[float], running: list[flo
 
 
 @given(RUNS)
-def test_shares_stay_shares_if_some_were_first_seen_late(
-    runs: list[tuple[float, float, bool]],
-) -> None:
+def test_shares_stay_shares_if_some_were_first_seen_late(runs) -> None:
     survival = Survival.of(
         [until for _, until, has_ended in runs if has_ended],
         [until for _, until, has_ended in runs if not has_ended],
@@ -105,7 +103,7 @@ def test_shares_stay_shares_if_some_were_first_seen_late(
 
 
 @given(TIMES)
-def test_without_running_servers_it_is_the_share_itself(ended: list[float]) -> None:
+def test_without_running_servers_it_is_the_share_itself(ended) -> None:
     survival = Survival.of(ended)
     for time in ended:
         share = sum(it > time for it in ended) / len(ended)
