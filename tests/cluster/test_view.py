@@ -97,6 +97,7 @@ async def test_changes_during_an_outage_of_the_api_server_are_seen_afterwards(
         await until(view, lambda: isinstance(view.health(), Live))
 
 
+@pytest.mark.nightly("it asks the clock")
 async def test_a_freed_gpu_is_seen_within_a_second(
     cluster: LocalCluster, namespace: str, add_nodes: AddNodes
 ) -> None:
