@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
-from localcluster import ApiError, Fleet, LocalCluster, rbac
+from localcluster import Fleet, LocalCluster, rbac
+from tests.fixtures.cluster import ensure_namespace
 from tests.hub.pods import Pods
 from tests.hub.running import RunningHub, running_hub
 from tests.servers import single_user
@@ -34,8 +35,7 @@ def a_held_hub(
 ) -> Iterator[RunningHub]:
     """Run a hub with these nodes and these lines, and leave nothing of it."""
     folder.mkdir()
-    with suppress(ApiError):  # it may be there already
-        cluster.api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
+    ensure_namespace(cluster, namespace)
     nodes, pods = cluster.add_nodes(fleet), Pods(cluster, namespace)
     kubeconfig = rbac.hub_kubeconfig(cluster, namespace)
     environment = {"KUBECONFIG": str(kubeconfig), "HOLD": str(folder)}

@@ -80,6 +80,8 @@ def _profile(slug: str, course: Course) -> dict[str, Any]:
         "extra_annotations": {f"localcluster/{key}": it for key, it in course.faults.items()},
         "image": course.image or f"registry.example.org/{slug}:1",
     }
+    if "hangs" in course.faults:
+        override["http_timeout"] = 5
     if "mount-error" in course.faults:
         override["volumes"] = [{"name": "home", "emptyDir": {}}]
     return {"slug": slug, "display_name": slug, "kubespawner_override": override}
@@ -87,9 +89,8 @@ def _profile(slug: str, course: Course) -> dict[str, Any]:
 
 PROFILES = [_profile(slug, it) for slug, it in {**OTHERS, **FAILURES}.items()]
 CONFIGURATION = f"""
-c.KubeSpawner.http_timeout = 12
+c.GPUSpawner.preparing_timeout = 15
 c.KubeSpawner.profile_list = {PROFILES!r}
-c.GPUSpawner.preparing_timeout = 8
 """
 _ROOM = {"cpu": "32", "memory": "64Gi", "pods": "110", GPU: "32"}
 NODES = Fleet(

@@ -32,7 +32,6 @@ ACCELERATORS = {
 GROUPS = {
     "lab": ["ann", "ida", "stan", "nora"],
     "ml-2026": ["bob", "cleo"],
-    "evening": ["eve", "finn"],
     "night": ["kim"],
     "guests": ["gil"],
 }
@@ -45,7 +44,6 @@ POLICIES = {
         "accelerators": ["t4"],
         "explanation": "The course has three GPUs together.",
     },
-    "evening": {"groups": ["evening"], "lifetime": "1m"},
     "night": {"groups": ["night"], "lifetime": "12h"},
     "guests": {"groups": ["guests"], "gpus_per_user": 1, "explanation": f"For guests {HOSTILE}"},
     "research": {

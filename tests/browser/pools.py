@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localcluster import ApiError, ClusterAutoscaler, Fleet, LocalCluster, NodeGroup, Scaling
+from localcluster import ClusterAutoscaler, Fleet, LocalCluster, NodeGroup, Scaling
+from tests.fixtures.cluster import ensure_namespace
 from tests.hub.pods import Pods
 from tests.hub.running import RunningHub, running_hub
 from tests.waiting import wait_for
@@ -106,8 +107,7 @@ def growing(cluster: LocalCluster) -> Iterator[None]:
     """Add the pools and their autoscaler to a cluster without nodes."""
     plain = NodeGroup("core", 1, {"cpu": "8", "memory": "32Gi", "pods": "110"})
     fleet = Fleet((plain, *(pool.group for pool in POOLS)), FAST)
-    with suppress(ApiError):  # it may be there already
-        cluster.api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    ensure_namespace(cluster, NAMESPACE)
     names = cluster.add_nodes(fleet)
     cluster.start_autoscaler(fleet)
     try:

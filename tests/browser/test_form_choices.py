@@ -21,15 +21,15 @@ from tests.browser.visiting import (
 from tests.hub.running import RunningHub
 from tests.waiting import wait_for
 
-SERVER = pytest.mark.parametrize("server", ["", "work"], ids=["default", "named"])
 STRICT = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'"
 )
 
 
-@SCRIPT
-@SERVER
+@pytest.mark.parametrize(
+    ("script", "server"), [(True, ""), (False, "work")], ids=["script", "no-script and named"]
+)
 def test_a_refused_form_keeps_the_choices_and_offers_an_alternative(
     visit: Visit, hub: RunningHub, script: bool, server: str
 ) -> None:

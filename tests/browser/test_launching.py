@@ -11,17 +11,10 @@ from playwright.sync_api import Locator, Page, ViewportSize, expect
 from localcluster import LocalCluster
 from tests.browser.accessibility import findings_in, overflow
 from tests.browser.launch_stage import FAILURES, OTHERS, a_hub_of_launches, follow
-from tests.browser.visiting import LOOKS, PHONE, Theme, Visit
+from tests.browser.visiting import LOOKS, PHONE, Theme, Visit, picture
 from tests.hub.running import RunningHub
 
-THE_END = 30_000
-"""Milliseconds in which each of these starts has ended."""
 RAW = "details.gpuspawner-raw"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("launches") / "hub"
 
 
 @pytest.fixture(scope="module")
@@ -35,24 +28,27 @@ def message(page: Page) -> Locator:
 
 
 def until_it_has_failed(page: Page) -> None:
-    expect(page.locator("#progress-bar")).to_have_class("progress-bar bg-danger", timeout=THE_END)
+    expect(page.locator("#progress-bar")).to_have_class("progress-bar bg-danger")
 
 
-def picture(page: Page, folder: Path, name: str) -> None:
-    """Keep what a person would see, once the bar has come to rest."""
-    page.screenshot(path=folder.parent / f"{name}.png", full_page=True, animations="disabled")
-
-
+@pytest.mark.parametrize(
+    "profiles",
+    [
+        ("missing-image", "crash", "memory"),
+        pytest.param(tuple(FAILURES), marks=pytest.mark.nightly("others are much the same")),
+    ],
+    ids=["three", "all"],
+)
 def test_each_failure_has_its_sentence_and_what_kubernetes_says_closed_beneath(
-    visit: Visit, hub: RunningHub, folder: Path
+    visit: Visit, hub: RunningHub, folder: Path, profiles: tuple[str, ...]
 ) -> None:
-    pages = {profile: visit(hub, profile, shown="#spawn_form") for profile in FAILURES}
+    pages = {profile: visit(hub, profile, shown="#spawn_form") for profile in profiles}
     for profile, page in pages.items():
         follow(page, folder, profile)
 
     for profile, page in pages.items():
         until_it_has_failed(page)
-        picture(page, folder, profile)
+        picture(page, profile)
         course = FAILURES[profile]
         expect(message(page)).to_contain_text(course.says)
         if course.raw:
@@ -74,17 +70,17 @@ def test_a_failed_start_is_told_on_every_page_until_the_next_start(
     answer = page.reload()
     assert answer is not None
     assert answer.status == 409
-    picture(page, folder, "reloaded")
+    picture(page, "reloaded")
     expect(page.locator("p", has_text="There is no image")).to_be_visible()
     expect(page.get_by_role("link", name="Start again")).to_be_hidden()
 
     page.get_by_role("button", name="Relaunch Server").click()
     told = page.get_by_text("Your last start failed: There is no image")
     expect(told).to_be_visible()
-    picture(page, folder, "form-again")
+    picture(page, "form-again")
     page.locator("input[value='slow']").check()
     page.locator("#spawn_form button.btn-jupyter").click()
-    page.wait_for_url("**/user/ann/**", timeout=THE_END)
+    page.wait_for_url("**/user/ann/**")
     hub.stop("ann")
     page.goto(f"{hub.url}/hub/spawn/ann")
     expect(told).to_have_count(0)
@@ -108,7 +104,7 @@ def test_a_long_name_fits_a_phone(visit: Visit, hub: RunningHub, folder: Path) -
     assert overflow(page) <= 0
     page.get_by_role("link", name="Start again").click()
     told = page.get_by_text("Your last start failed: There is no image")
-    picture(page, folder, "long-name")
+    picture(page, "long-name")
     assert told.evaluate("(line) => line.scrollWidth <= line.clientWidth")
     assert overflow(page) <= 0
 
@@ -121,11 +117,11 @@ def test_what_is_opened_stays_open_when_more_is_told(
     page.get_by_text("Event log").click()
     entries = page.locator("#progress-log .progress-log-event")
     entry = entries.filter(has_text=OTHERS["hitch"].says).first
-    entry.get_by_text("What Kubernetes says").click(timeout=THE_END)
+    entry.get_by_text("What Kubernetes says").click()
     expect(message(page).locator(RAW)).to_be_hidden()
-    picture(page, folder, "hitch")
+    picture(page, "hitch")
 
-    expect(entries.filter(has_text="Your server runs").first).to_be_visible(timeout=THE_END)
+    expect(entries.filter(has_text="Your server runs").first).to_be_visible()
     shown = [it.inner_text() for it in entries.all() if it.is_visible()]
     assert len(shown) == len(set(shown))  # the bar has moved more often
     until_it_has_failed(page)
@@ -138,10 +134,10 @@ def test_the_bar_never_moves_back_on_the_way_to_the_server(
     page = visit(hub, "sam", shown="#spawn_form")
     watch_the_bar(page)
     follow(page, folder, "slow-alone")
-    expect(message(page)).to_have_text(OTHERS["slow-alone"].says, timeout=THE_END)
-    picture(page, folder, "slow")
+    expect(message(page)).to_have_text(OTHERS["slow-alone"].says)
+    picture(page, "slow")
 
-    page.wait_for_url("**/user/sam/**", timeout=THE_END)
+    page.wait_for_url("**/user/sam/**")
     assert len(set(bars(page))) > 4
     assert bars(page) == sorted(bars(page))
 
@@ -158,18 +154,18 @@ def test_axe_finds_no_problem_of_ours(
     said.locator("visible=true").first.wait_for()  # later events repeat it, hidden
     for summary in page.locator("#progress-log summary").all():
         summary.click()
-    picture(page, folder, f"{user}-meanwhile")
+    picture(page, f"{user}-meanwhile")
     assert problems(page) == []
 
     until_it_has_failed(page)
-    picture(page, folder, f"{user}-failed")
+    picture(page, f"{user}-failed")
     assert problems(page) == []
     message(page).locator("summary").click()
     assert problems(page) == []
 
     page.reload()
     page.locator(f"{RAW} summary").click()
-    picture(page, folder, f"{user}-reloaded")
+    picture(page, f"{user}-reloaded")
     assert findings_in(page, RAW) == []
     assert overflow(page) <= 0
 

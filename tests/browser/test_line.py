@@ -10,25 +10,30 @@ from playwright.sync_api import Locator, Page, ViewportSize, expect
 
 from localcluster import LocalCluster
 from tests.browser.accessibility import findings, findings_in, overflow
-from tests.browser.line_stage import LEAVE, a_hub_with_a_line, button, fill, wait_in_line
-from tests.browser.visiting import LOOKS, Theme, Visit, live, start
+from tests.browser.line_stage import (
+    LEAVE,
+    OF_ACCELERATORS,
+    a_hub_with_a_line,
+    button,
+    fill,
+    wait_in_line,
+)
+from tests.browser.visiting import LOOKS, Theme, Visit, live, picture, start
 from tests.hub.running import RunningHub
 from tests.waiting import wait_for
 
-SERVED = 30_000
-"""Milliseconds in which a server that was called runs."""
+ONE_FOR_THE_COURSE = f"""{OF_ACCELERATORS}
+c.GPUSpawner.policies["course"] = {{"groups": ["course"], "gpus_per_group": 1}}
+c.JupyterHub.load_groups = {{"course": {{"users": ["amy", "cat"]}}}}
+"""
 NEXT = "You are next in line."
 SECOND = "You are in line: 1 person is ahead of you."
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("line") / "hub"
-
-
-@pytest.fixture(scope="module")
 def whole_hub(running_cluster: LocalCluster, folder: Path) -> Iterator[RunningHub]:
-    with a_hub_with_a_line(running_cluster, folder, queue={"minutes_away": 1}) as running:
+    queue = {"minutes_away": 1}
+    with a_hub_with_a_line(running_cluster, folder, ONE_FOR_THE_COURSE, queue) as running:
         yield running
 
 
@@ -46,14 +51,12 @@ def message(page: Page) -> Locator:
     return page.locator("#progress-message")
 
 
-def picture(page: Page, folder: Path, name: str) -> None:
-    page.screenshot(path=folder.parent / f"{name}.png", full_page=True, animations="disabled")
-
-
-def refused(visit: Visit, hub: RunningHub, user: str, **looks: object) -> Page:
-    """Ask for an A100, and return the form that refuses it."""
+def refused(
+    visit: Visit, hub: RunningHub, user: str, accelerator: str = "a100", **looks: object
+) -> Page:
+    """Ask for a GPU that can't be had, and return the form that refuses it."""
     page = visit(hub, user, **looks)  # type: ignore[arg-type]
-    page.locator("[data-accelerator='a100']").get_by_role("radio").check()
+    page.locator(f"[data-accelerator='{accelerator}']").get_by_role("radio").check()
     assert start(page).status == 409
     return page
 
@@ -70,11 +73,11 @@ def open_the_line(page: Page) -> None:
 
 
 def test_who_waits_sees_the_place_and_is_served_without_doing_anything(
-    visit: Visit, hub: RunningHub, folder: Path
+    visit: Visit, hub: RunningHub
 ) -> None:
     carol = refused(visit, hub, "carol")
     expect(button(carol)).to_contain_text("You would be the first in line.")
-    picture(carol, folder, "refused")
+    picture(carol, "refused")
     wait_in_line(carol)
     expect(message(carol)).to_contain_text(NEXT)
     dave = refused(visit, hub, "dave")
@@ -86,28 +89,40 @@ def test_who_waits_sees_the_place_and_is_served_without_doing_anything(
         expect(message(page)).to_contain_text("This usually takes")
         expect(page.get_by_text("Your server is starting up.")).to_be_hidden()
         expect(page.get_by_role("button", name="Stop Server")).to_be_hidden()
-    picture(dave, folder, "second")
+    picture(dave, "second")
+    erin = waiting(visit, hub, "erin")
+    open_the_line(dave)
+    expect(dave.get_by_role("status")).to_contain_text(SECOND)
 
     hub.stop("alice")
 
-    carol.wait_for_url("**/user/carol/**", timeout=SERVED)
-    expect(message(dave)).to_contain_text(NEXT)
-    picture(dave, folder, "next")
+    carol.wait_for_url("**/user/carol/**")
+    expect(dave.get_by_role("status")).to_contain_text(NEXT)
+    expect(message(erin)).to_contain_text(SECOND)
+    picture(dave, "next")
+
+    hub.stop("bob")
+
+    dave.wait_for_url("**/user/dave/**")
+    expect(message(erin)).to_contain_text(NEXT)
 
 
-def test_who_leaves_has_no_place_and_comes_to_the_form(
-    visit: Visit, hub: RunningHub, folder: Path
+def test_who_keeps_waiting_has_the_same_place_and_who_leaves_comes_to_the_form(
+    visit: Visit, hub: RunningHub
 ) -> None:
     dave, erin = waiting(visit, hub, "dave"), waiting(visit, hub, "erin")
     expect(message(erin)).to_contain_text(SECOND)
     open_the_line(dave)
-    picture(dave, folder, "line")
+    picture(dave, "line")
+    dave.get_by_role("link", name="Keep waiting").click()
+    expect(message(dave)).to_contain_text(NEXT)
+    open_the_line(dave)
 
     dave.get_by_role("button", name="Leave the line").click()
 
     dave.wait_for_url("**/hub/spawn/dave")
     expect(dave.get_by_text("You have left the line.")).to_be_visible()
-    picture(dave, folder, "left")
+    picture(dave, "left")
     assert not hub.server("dave")
     expect(message(erin)).to_contain_text(NEXT)
 
@@ -118,31 +133,24 @@ def test_who_takes_something_else_has_left_the_line(visit: Visit, hub: RunningHu
 
     erin.get_by_role("button", name="Start with 1 × NVIDIA T4").click()
 
-    erin.wait_for_url("**/user/erin/**", timeout=SERVED)
+    erin.wait_for_url("**/user/erin/**")
     assert hub.server("erin")["user_options"]["accelerator"] == "t4"
     expect(message(frank)).to_contain_text(NEXT)
 
 
-def test_who_keeps_waiting_has_the_same_place(visit: Visit, hub: RunningHub) -> None:
-    dave = waiting(visit, hub, "dave")
-    waiting(visit, hub, "erin")
-    open_the_line(dave)
-    dave.get_by_role("link", name="Keep waiting").click()
-    expect(message(dave)).to_contain_text(NEXT)
-
-
-def test_the_page_of_the_line_is_current_and_leads_on_when_the_server_starts(
+def test_a_used_up_limit_can_be_waited_for_though_gpus_are_free(
     visit: Visit, hub: RunningHub
 ) -> None:
-    dave, erin = waiting(visit, hub, "dave"), waiting(visit, hub, "erin")
-    open_the_line(erin)
-    expect(erin.get_by_role("status")).to_contain_text(SECOND)
-    open_the_line(dave)
+    hub.start_until_ready("amy", {"accelerator": "t4"})
+    cat = refused(visit, hub, "cat", "t4")
+    expect(button(cat)).to_contain_text("You would be the first in line.")
+    picture(cat, "limit")
 
-    hub.stop("alice")
+    wait_in_line(cat)
+    expect(message(cat)).to_contain_text("Your place in line is kept")
+    hub.stop("amy")
 
-    dave.wait_for_url("**/user/dave/**", timeout=SERVED)
-    expect(erin.get_by_role("status")).to_contain_text(NEXT)
+    cat.wait_for_url("**/user/cat/**")
 
 
 def test_after_a_restart_of_the_hub_the_page_of_the_line_is_current_again(
@@ -160,7 +168,7 @@ def test_after_a_restart_of_the_hub_the_page_of_the_line_is_current_again(
 
     hub.api("DELETE", "/users/dave/server")
 
-    expect(erin.get_by_role("status")).to_contain_text(NEXT, timeout=3 * SERVED)
+    expect(erin.get_by_role("status")).to_contain_text(NEXT)
 
 
 def test_the_page_of_the_line_gives_up_a_connection_that_says_nothing(
@@ -181,26 +189,25 @@ def test_the_page_of_the_line_gives_up_a_connection_that_says_nothing(
 
 
 def test_without_a_script_the_page_of_the_line_is_found_and_leads_on(
-    visit: Visit, hub: RunningHub, folder: Path
+    visit: Visit, hub: RunningHub
 ) -> None:
     dave = refused(visit, hub, "dave", script=False)
     button(dave).click()
     dave.wait_for_url("**/hub/spawn-pending/**")
     place = dave.get_by_role("link", name="Your place in line")
     wait_for(lambda: dave.goto(f"{hub.url}/hub/home") and place.count())
-    picture(dave, folder, "no-script")
+    picture(dave, "no-script")
     place.click()
     expect(dave.get_by_role("status")).to_contain_text(NEXT)
 
     hub.stop("alice")
 
-    dave.wait_for_url(lambda url: "/gpuspawner/" not in url, timeout=2 * SERVED)  # by itself
+    dave.wait_for_url(lambda url: "/gpuspawner/" not in url)  # by itself
     wait_for(lambda: dave.reload() and "/user/dave/" in dave.url)
 
 
-def test_a_closed_page_gives_the_place_up_after_minutes_away(
-    visit: Visit, hub: RunningHub, folder: Path
-) -> None:
+@pytest.mark.nightly("it waits for more than a minute")
+def test_a_closed_page_gives_the_place_up_after_minutes_away(visit: Visit, hub: RunningHub) -> None:
     dave, erin = waiting(visit, hub, "dave"), waiting(visit, hub, "erin")
     dave.close()
     wait_for(lambda: not hub.server("dave"), timeout=180)
@@ -208,32 +215,32 @@ def test_a_closed_page_gives_the_place_up_after_minutes_away(
     again = dave.context.new_page()
     again.goto(f"{hub.url}/hub/spawn/dave")
     expect(again.get_by_text("You were away, so your place in line was given")).to_be_visible()
-    picture(again, folder, "away")
+    picture(again, "away")
 
 
 @LOOKS
 def test_axe_finds_no_problem_of_ours(
-    visit: Visit, hub: RunningHub, folder: Path, theme: Theme, size: ViewportSize
+    visit: Visit, hub: RunningHub, theme: Theme, size: ViewportSize
 ) -> None:
     user = f"{theme}-{size['width']}"
     page = refused(visit, hub, user, theme=theme, size=size)
     live(page)
-    picture(page, folder, f"{user}-refused")
+    picture(page, f"{user}-refused")
     assert findings(page) == []
     assert overflow(page) <= 0
 
     wait_in_line(page)
     page.get_by_text("Event log").click()
-    picture(page, folder, f"{user}-waiting")
+    picture(page, f"{user}-waiting")
     assert findings_in(page, "#progress-message") == []
     assert findings_in(page, "#progress-log") == []
     assert overflow(page) <= 0
 
     open_the_line(page)
-    picture(page, folder, f"{user}-line")
+    picture(page, f"{user}-line")
     assert findings(page) == []
     assert overflow(page) <= 0
     page.get_by_role("button", name="Leave the line").click()
     page.wait_for_url(f"**/hub/spawn/{user}")
-    picture(page, folder, f"{user}-left")
+    picture(page, f"{user}-left")
     assert findings(page) == []

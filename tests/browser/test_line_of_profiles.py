@@ -18,16 +18,8 @@ from tests.browser.line_stage import (
     fill,
     wait_in_line,
 )
-from tests.browser.visiting import LOOKS, Theme, Visit
+from tests.browser.visiting import LOOKS, Theme, Visit, picture
 from tests.hub.running import RunningHub
-
-SERVED = 30_000
-"""Milliseconds in which a server that was called runs."""
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("line-of-profiles") / "hub"
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +45,7 @@ def test_a_profile_is_waited_for_and_starts(visit: Visit, hub: RunningHub) -> No
 
     hub.stop("alice")
 
-    carol.wait_for_url("**/user/carol/**", timeout=SERVED)
+    carol.wait_for_url("**/user/carol/**")
     assert hub.server("carol")["user_options"] == {"profile": "a100"}
     hub.stop("carol")
 
@@ -65,24 +57,24 @@ def test_who_takes_another_profile_has_left_the_line(visit: Visit, hub: RunningH
 
     erin.get_by_role("button", name="Start “Classes”").click()
 
-    erin.wait_for_url("**/user/erin/**", timeout=SERVED)
+    erin.wait_for_url("**/user/erin/**")
     assert hub.server("erin")["user_options"] == {"profile": "t4"}
 
 
 @LOOKS
 def test_axe_finds_no_problem_of_ours(
-    visit: Visit, hub: RunningHub, folder: Path, theme: Theme, size: ViewportSize
+    visit: Visit, hub: RunningHub, theme: Theme, size: ViewportSize
 ) -> None:
     user = f"{theme}-{size['width']}"
     page = refused(visit, hub, user, theme=theme, size=size)
-    page.screenshot(path=folder.parent / f"{user}-refused.png", full_page=True)
+    picture(page, f"{user}-refused")
     assert findings_in(page, ".gpuspawner") == []
     assert overflow(page) <= 0
 
     wait_in_line(page)
     page.get_by_role("link", name=LEAVE).click()
     page.get_by_role("heading", name="Your place in line").wait_for()
-    page.screenshot(path=folder.parent / f"{user}-line.png", full_page=True)
+    picture(page, f"{user}-line")
     assert findings_in(page, ".gpuspawner") == []
     assert overflow(page) <= 0
     hub.stop(user)

@@ -94,6 +94,7 @@ def adding_a_toleration(cluster: LocalCluster, asker: Asker, webhooks: Webhooks)
         yield
 
 
+@pytest.mark.nightly("it keeps forms open for 20 s, and asks the clock")
 async def test_two_hundred_open_forms_cost_less_than_five_requests_a_second(
     cluster: LocalCluster, asker: Asker, webhooks: Webhooks, add_nodes: AddNodes
 ) -> None:

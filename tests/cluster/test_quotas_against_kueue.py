@@ -119,7 +119,10 @@ class World:
         return found == self.used
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed",
+    [0, *(pytest.param(it, marks=pytest.mark.nightly("one more world")) for it in range(1, 6))],
+)
 def test_we_say_of_each_pod_what_kueue_does(
     cluster: LocalCluster, namespace: str, kueue: RunningKueue, seed: int
 ) -> None:

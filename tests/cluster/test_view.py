@@ -60,7 +60,7 @@ async def test_after_random_changes_the_view_equals_a_fresh_list(
     nodes = add_nodes(Fleet((NodeGroup("churn", 3, ROOM),)))
     async with viewing(cluster.kubeconfig) as view:
         assert await view.first_list(PATIENCE)
-        await aside(lambda: churn(cluster, namespace, nodes, seed, 150))
+        await aside(lambda: churn(cluster, namespace, nodes, seed, 80))
 
         await until_current(view, cluster)
         assert isinstance(view.health(), Live)
@@ -97,6 +97,7 @@ async def test_changes_during_an_outage_of_the_api_server_are_seen_afterwards(
         await until(view, lambda: isinstance(view.health(), Live))
 
 
+@pytest.mark.nightly("it asks the clock")
 async def test_a_freed_gpu_is_seen_within_a_second(
     cluster: LocalCluster, namespace: str, add_nodes: AddNodes
 ) -> None:

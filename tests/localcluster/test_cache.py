@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
-import time
 from pathlib import Path
 
 import pytest
 
 from localcluster import cache
+from tests.waiting import wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -33,15 +33,22 @@ def test_the_directory_is_named_by_the_environment(
 def _make_and_note(directory: Path) -> None:
     with (cache.cache_directory() / "notes").open("a") as notes:
         notes.write("made\n")
-    time.sleep(0.2)  # Meanwhile the other process asks for the same entry.
+    lock = (directory.parent / "1.lock").stat().st_ino
+    wait_for(lambda: _waiting_for(lock) == 2)  # Both others ask for the same entry meanwhile.
     (directory / "thing").write_text("whole")
+
+
+def _waiting_for(lock: int) -> int:
+    """Return how many processes wait for a file's lock, by the file's inode."""
+    lines = Path("/proc/locks").read_text().splitlines()
+    return sum("->" in line and f":{lock} " in line for line in lines)
 
 
 def _take(results: multiprocessing.Queue[str]) -> None:
     results.put((cache.made_once("things/1", _make_and_note) / "thing").read_text())
 
 
-def test_two_processes_that_need_an_entry_at_once_make_it_once(tmp_path: Path) -> None:
+def test_processes_that_need_an_entry_at_once_make_it_once(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
     processes = [context.Process(target=_take, args=(results,)) for _ in range(3)]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from importlib.metadata import PathDistribution
 from pathlib import Path
+from typing import Any
 from zipfile import Path as ZipPath
 from zipfile import ZipFile
 
@@ -27,8 +29,27 @@ def metadata(wheel: Path) -> PathDistribution:
     return PathDistribution(folder)
 
 
-def run(wheel: Path, program: str, folder: Path) -> str:
-    """Return the output of a program that imports our package from the wheel, not the work tree."""
+PROGRAM = """
+import json, sys
+import gpuspawner, gpuspawner.nvml
+LEFT_OUT = {"jupyterhub", "kubespawner", "kubernetes_asyncio", "msgspec"}
+found = {"file": gpuspawner.__file__, "loaded": sorted(LEFT_OUT & set(sys.modules))}
+import kubespawner.spawner
+stock = {*sys.modules, *sys.stdlib_module_names}
+import gpuspawner.spawner
+found["added"] = sorted({name.partition(".")[0] for name in sys.modules} - stock)
+from jupyterhub.app import JupyterHub
+from traitlets.config import Config
+named = JupyterHub(config=Config(JupyterHub={"spawner_class": "gpuspawner"})).spawner_class
+found["named"] = f"{named.__module__} {named.__name__}"
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def imported(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a process finds that imports our package from the wheel, not the work tree."""
+    folder = tmp_path_factory.mktemp("elsewhere")
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -36,7 +57,7 @@ def run(wheel: Path, program: str, folder: Path) -> str:
     }
     environment |= {"PYTHONPATH": str(wheel), "HOME": str(folder)}
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", PROGRAM],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -44,7 +65,7 @@ def run(wheel: Path, program: str, folder: Path) -> str:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    return json.loads(done.stdout)
 
 
 def test_one_wheel_fits_every_platform(wheel: Path):
@@ -81,40 +102,19 @@ def test_the_licence_is_shipped(metadata: PathDistribution):
     assert metadata.metadata.get_all("License-File") == ["LICENSE"]
 
 
-def test_jupyterhub_finds_the_spawner_by_its_short_name(wheel: Path, tmp_path: Path):
-    program = (
-        "from jupyterhub.app import JupyterHub;"
-        "from traitlets.config import Config;"
-        "hub = JupyterHub(config=Config(JupyterHub={'spawner_class': 'gpuspawner'}));"
-        "print(hub.spawner_class.__module__, hub.spawner_class.__name__)"
-    )
-
-    assert run(wheel, program, tmp_path) == "gpuspawner.spawner GPUSpawner"
+def test_it_imports_from_the_wheel_without_a_cluster(wheel: Path, imported: dict[str, Any]):
+    assert imported["file"].startswith(str(wheel))
 
 
-def test_it_imports_from_the_wheel_without_a_cluster(wheel: Path, tmp_path: Path):
-    program = "import gpuspawner; print(gpuspawner.__file__); gpuspawner.GPUSpawner"
-
-    assert run(wheel, program, tmp_path).startswith(str(wheel))
+def test_jupyterhub_finds_the_spawner_by_its_short_name(imported: dict[str, Any]):
+    assert imported["named"] == "gpuspawner.spawner GPUSpawner"
 
 
-def test_importing_it_loads_neither_hub_nor_client(wheel: Path, tmp_path: Path):
+def test_importing_it_loads_neither_hub_nor_client(imported: dict[str, Any]):
     """`python -m gpuspawner.nvml` runs in users' images, which don't have these packages."""
-    program = (
-        "import sys, gpuspawner, gpuspawner.nvml;"
-        "print(*sorted({'jupyterhub', 'kubespawner', 'kubernetes_asyncio', 'msgspec'}"
-        " & set(sys.modules)))"
-    )
-
-    assert run(wheel, program, tmp_path) == ""
+    assert imported["loaded"] == []
 
 
-def test_the_spawner_adds_two_packages_to_the_import_of_kubespawner(wheel: Path, tmp_path: Path):
+def test_the_spawner_adds_two_packages_to_the_import_of_kubespawner(imported: dict[str, Any]):
     """JupyterHub imports every registered spawner for `--help-all`."""
-    program = (
-        "import sys, kubespawner.spawner; stock = {*sys.modules, *sys.stdlib_module_names};"
-        "import gpuspawner.spawner;"
-        "print(*sorted({name.partition('.')[0] for name in sys.modules} - stock))"
-    )
-
-    assert run(wheel, program, tmp_path) == "gpuspawner msgspec regex"
+    assert imported["added"] == ["msgspec", "regex"]
