@@ -155,6 +155,17 @@ async def test_contact_is_back_when_a_watch_ends_in_order_without_a_bookmark() -
         await until(view, view.in_touch)
 
 
+@pytest.mark.parametrize("status", [403, 404, 503])
+async def test_a_kind_that_can_be_done_without_loses_no_contact(status: int) -> None:
+    """A hub may never be allowed to read it, and nobody should wait at each start for that."""
+    classes = Kind("PriorityClass", "/api/v1/classes", required=False)
+    async with viewing((NODES, PODS, classes), classes=[failure(status)] * 1000) as (view, server):
+        await until(view, lambda: view.state.known("Node") and view.state.known("Pod"))
+        await until(view, lambda: len(server.scripts["classes"]) < 999)
+
+        assert view.in_touch()
+
+
 async def test_each_change_of_health_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "gpuspawner")
     async with viewing(pods=[*[failure(403, "no")] * 5, page(), watch(hold=True)]) as (view, _):

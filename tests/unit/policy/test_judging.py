@@ -137,6 +137,22 @@ def test_a_server_that_takes_nothing_of_a_limit_keeps_it() -> None:
     assert judged([policy], owner, usage, Charge(frozenset({"ann"}), "", {GPUS: 1})) != []
 
 
+def test_each_policy_counts_the_servers_that_it_is_for() -> None:
+    usage = Usage()
+    for server, gpus in (("train", 2), ("exp-1", 3), ("exp-2", 1)):
+        usage.put(("jhub", server), Charge(frozenset({"ann"}), server, {GPUS: gpus}))
+    of_user = (Limit(Per.USER, GPUS, 8),)
+    named, ann = Names.of(["exp-*"]), Owner("ann", server="exp-3")
+    known = [
+        Policy("all", limits=of_user),
+        Policy("named", servers=named, limits=of_user),
+        Policy("but one", servers=named, excepted_servers=Names.of(["exp-2"]), limits=of_user),
+        Policy("others", excepted_servers=Names.of(["train"]), limits=of_user),
+    ]
+
+    assert [it.used for it in standings(known, ann, counts(usage, ann))] == [6, 4, 3, 4]
+
+
 def test_the_pod_that_a_start_replaces_does_not_count() -> None:
     owner = Owner("ann")
     usage = usage_of([(owner, {GPUS: 2})])

@@ -19,6 +19,7 @@ from gpuspawner.policy.usage import Usage
 from tests.unit.policy.worlds import GPUS, T4S, counts, people, usage_of
 
 SERVERS, MEMORY = Measure(What.GPU_SERVERS), Measure(What.MEMORY)
+CORES = Measure(What.CPU)
 GIB = 2**30
 ACCELERATORS = {
     "t4": {"counts": [2, 1, 4], "node_selector": {"gpu": "t4"}},
@@ -94,6 +95,18 @@ def test_the_smallest_server_decides_about_memory():
 
     assert left(running((TRAIN, {MEMORY: 6 * GIB})), policy, of=None) == Remaining()
     assert left(running((TRAIN, {MEMORY: 7 * GIB})), policy, of=None).reached is not None
+
+
+def test_cores_and_memory_count_as_the_part_of_the_choice_that_a_pod_requests():
+    """A pod requests half of 4 GiB, and a quarter of 2 cores."""
+    offers = Offers.parse(memory_choices=["4Gi"], cpu_choices=[2])
+    sizes = Sizes({}, memory=0.5, cpu=0.25)
+    for measure, asked in ((MEMORY, 2 * GIB), (CORES, 500)):
+        for short in (0, 1):
+            usage = running((TRAIN, {measure: 10 * GIB - asked + short}))
+            found = left(usage, limited(measure, 10 * GIB), of=None, offers=offers, sizes=sizes)
+
+            assert (found.reached is not None) is bool(short)
 
 
 def test_a_slice_counts_as_its_part_of_a_gpu():

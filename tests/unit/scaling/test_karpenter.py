@@ -186,6 +186,12 @@ def test_a_limit_of_nodes_counts_also_what_only_the_pool_tells() -> None:
     assert look(pool(limits={"nodes": "3"}, used={"nodes": "2"})) == MAY
 
 
+def test_a_limit_of_nodes_is_told_with_the_nodes_that_there_are() -> None:
+    limited = pool(limits={"nodes": "3"}, used={"nodes": "1"})
+
+    assert look(limited, nodes=(full(),)) == CanScaleUp(1, 3, None, Source.KARPENTER, "gpu")
+
+
 def test_a_smaller_machine_may_be_within_the_limit() -> None:
     tight = pool(limits={"memory": "20Gi"})
 
