@@ -74,6 +74,13 @@ def test_nodes_with_gpus_are_counted_even_if_their_gpus_are_not_healthy() -> Non
     assert nodes_with_gpus(state) == 1
 
 
+def test_gpus_that_are_not_healthy_are_not_counted() -> None:
+    state = ClusterState.from_objects(nodes=[node("a", 3, capacity=4)], pods=[])
+    accelerators = Offers.parse(accelerators={"t4": T4}).accelerators.values()
+
+    assert tuple(take_stock(state, of_accelerators(accelerators, {}))) == (Stock("t4", 1, 3, 3),)
+
+
 def test_a_profile_with_gpus_is_counted_on_its_nodes() -> None:
     profile = {
         "display_name": "T4",

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from gpuspawner.commands import capacity
+from gpuspawner.policy import Grant
+from gpuspawner.preflight.decision import AfterPreemption, Decision, Reason, Refuse, Start, Wait
+from gpuspawner.scaling.outlook import MayScaleUp, Source
 from localcluster import Fleet, NodeGroup, fleet
 from tests.unit.commands.files import Files, of_fleet, printed, using
 
@@ -49,6 +55,22 @@ def test_it_counts_the_gpus_of_each_accelerator_and_node(
     }
     assert used["t4-0"] == 2
     assert used["t4-1"] == 0
+
+
+@pytest.mark.parametrize(
+    ("decision", "told"),
+    [
+        (None, "refused: unusable"),
+        (Wait(Grant(), MayScaleUp(Source.NODES)), "waits for a node"),
+        (Refuse(Grant(), Reason.BUSY), "refused: busy"),
+        (Start(Grant()), "starts"),
+        (Start(Grant(), (AfterPreemption(),)), "starts, unchecked"),
+    ],
+)
+def test_it_tells_what_a_start_would_get_now(decision: Decision | None, told: str) -> None:
+    tried: Any = SimpleNamespace(decision=decision)
+
+    assert capacity._now(tried) == told
 
 
 def test_a_thousand_nodes_fit_a_screen_and_take_less_than_a_second(

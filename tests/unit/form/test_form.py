@@ -29,6 +29,7 @@ from tests.unit.form.drawing import (
     rows_of,
 )
 from tests.unit.form.page import Page
+from tests.unit.translating import Pseudo, speaking
 
 
 def test_every_accelerator_can_be_chosen_and_so_can_none():
@@ -267,3 +268,14 @@ def test_a_form_without_handlers_refers_to_no_other_files():
 
     assert not page.all("script") + page.all("link")
     assert page.one("style").text.lstrip().startswith("/*")
+
+
+def test_what_was_drawn_in_one_language_is_not_shown_in_another():
+    english = drawn(live=LIVE)
+    with speaking("x", Pseudo()):
+        other = drawn(live=LIVE)
+
+    for page, is_english in ((english, True), (other, False), (drawn(live=LIVE), True)):
+        root = page.all("div")[0]
+        texts = (page.all("legend")[0].text, page.all("label")[-1].text, root["data-stale"])
+        assert [("⟦" not in (it or "")) for it in texts] == [is_english] * 3

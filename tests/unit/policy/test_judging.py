@@ -12,7 +12,7 @@ from gpuspawner.policy.charges import Charge
 from gpuspawner.policy.denial import over_limits
 from gpuspawner.policy.judging import Counts, Standing, standings
 from gpuspawner.policy.owner import Names, Owner, People
-from gpuspawner.policy.policies import Amount, Limit, Per, Policies, Policy
+from gpuspawner.policy.policies import Amount, Limit, Measure, Per, Policies, Policy, What
 from gpuspawner.policy.shares import Shares, most
 from gpuspawner.policy.usage import Usage
 from tests.unit.policy.worlds import (
@@ -151,6 +151,22 @@ def test_each_policy_counts_the_servers_that_it_is_for() -> None:
     ]
 
     assert [it.used for it in standings(known, ann, counts(usage, ann))] == [6, 4, 3, 4]
+
+
+def test_each_limit_counts_its_own_measure_of_the_servers_that_its_policy_is_for() -> None:
+    usage, memory = Usage(), Measure(What.MEMORY)
+    for server, taken in (("train", {GPUS: 2, memory: 16}), ("exp-1", {GPUS: 1, memory: 4})):
+        other = Owner("ann", server=server)
+        usage.put(key(other), charge(other, taken))
+    limits = (Limit(Per.USER, GPUS, 9), Limit(Per.USER, memory, 99))
+    every = Policy("every", limits=limits)
+    some = Policy("some", servers=Names.of(["exp-*"]), limits=limits)
+    most_of_them = Policy("most", excepted_servers=Names.of(["exp-*"]), limits=limits)
+    ann = Owner("ann")
+
+    found = standings([every, some, most_of_them], ann, counts(usage, ann))
+
+    assert [it.used for it in found] == [3, 20, 1, 4, 2, 16]
 
 
 def test_the_pod_that_a_start_replaces_does_not_count() -> None:

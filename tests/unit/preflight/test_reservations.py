@@ -149,6 +149,18 @@ def test_an_older_pod_of_the_same_name_does_not_end_a_reservation() -> None:
     assert desk.show(pod("a", on="n")) == 0
 
 
+def test_the_next_pod_ends_a_reservation_even_if_it_comes_with_the_end_of_the_older_one() -> None:
+    """A watch may tell of both at once. The room would count twice for as long as the start."""
+    desk = Desk(("Pod", pod("a", on="n")))
+    desk.send()
+    desk.view.put("Pod", terminating(pod("a", on="n")))
+    assert len(desk.reservations) == 1
+
+    desk.view.put("Pod", pod("a", on="n"))
+
+    assert len(desk.reservations) == 0
+
+
 def test_a_reservation_stays_while_an_older_pod_is_replaced() -> None:
     desk = Desk(("Pod", pod("a")))
     desk.start()

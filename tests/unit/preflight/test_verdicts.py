@@ -10,7 +10,7 @@ from gpuspawner.preflight import verdicts as verdicts_module
 from gpuspawner.preflight.contention import Demand
 from gpuspawner.preflight.verdicts import Subject, Verdicts, is_simple
 from gpuspawner.scheduling.verdict import Outcome
-from tests.unit.preflight.worlds import GPU, StillView, node, pod, proposal
+from tests.unit.preflight.worlds import GPU, NAMESPACE, StillView, node, pod, proposal
 
 HOSTNAME = "kubernetes.io/hostname"
 TERM = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": HOSTNAME}
@@ -72,6 +72,30 @@ def test_generated_volume_names_make_no_difference(evaluations) -> None:
     verdicts.verdict(subject("b", volumes=[{"name": "kube-api-access-2", "projected": {}}]))
 
     assert evaluations == ["a"]
+
+
+@pytest.mark.parametrize(("mode", "alike"), [("ReadWriteOnce", True), ("ReadWriteOncePod", False)])
+def test_servers_with_homes_need_the_same_unless_a_home_is_for_one_pod_at_a_time(
+    mode: str, alike: bool
+) -> None:
+    """Those who need the same wait in one lane, and none of them passes the first."""
+    view = StillView()
+    for name in ("ann", "bob"):
+        spec = {"volumeName": f"v-{name}", "accessModes": [mode], "storageClassName": ""}
+        claim = {"name": name, "namespace": NAMESPACE}
+        view.put("PersistentVolumeClaim", {"metadata": claim, "spec": spec})
+        of_claim = {"metadata": {"name": f"v-{name}"}, "spec": {"claimRef": claim}}
+        view.put("PersistentVolume", of_claim)
+    verdicts = Verdicts(view.state)
+
+    needs = {
+        verdicts.shape_of_needs(
+            subject(it, volumes=[{"name": "home", "persistentVolumeClaim": {"claimName": it}}])
+        )
+        for it in ("ann", "bob")
+    }
+
+    assert (len(needs) == 1) is alike
 
 
 def test_labels_make_a_difference_if_a_running_pod_keeps_others_away() -> None:

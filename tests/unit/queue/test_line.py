@@ -59,6 +59,18 @@ def test_a_server_that_joins_again_for_something_else_leaves_its_lane() -> None:
     assert made.find(("hub", "a")) == ticket("a", 4, since=2)
 
 
+def test_who_leaves_takes_no_place_of_one_who_came_at_the_same_time() -> None:
+    for leaves, stays in (("a", "b"), ("b", "a")):
+        made = line(ticket("a", since=1), ticket("b", since=1))
+        made.leave(("hub", leaves))
+        assert present(made) == [[stays]]
+
+        made.join(ticket(leaves, since=1))
+        made.step_aside(("hub", leaves))
+        assert present(made) == [[stays]]
+        assert ahead(made, ticket("b", since=1)) == 1
+
+
 def test_who_leaves_leaves_nothing_behind() -> None:
     made = line(ticket("a"), ticket("b", 4))
     made.step_aside(("hub", "b"))

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.scheduling import Outcome
-from tests.unit.scheduling.objects import affinity, answer, node, pod, term
+from gpuspawner.scheduling import Outcome, evaluate
+from tests.unit.scheduling.objects import affinity, answer, cluster, node, pod, term
 from tests.unit.scheduling.storage import WAIT, claim, uses, volume
 
 Plain = dict[str, Any]
@@ -78,6 +78,15 @@ def test_a_pod_that_preempted_others_keeps_what_it_will_use_of_its_node(
     assert answer(new, node(), **objects).feasible == ("a",)
     assert answer(new, node(), pods=[waits], **objects).feasible == ()
     assert answer(new, node(), node("b"), pods=[waits], **objects).feasible == ("b",)
+
+
+def test_pods_that_ask_for_other_devices_are_refused_for_their_own_reasons() -> None:
+    """What the static rules say is kept for all pods with the same requirements."""
+    state = cluster(node("a", gpu="1"), node("b"))
+
+    for resource, outcome in (("gpu", Outcome.FITS), ("amd.com/gpu", Outcome.IMPOSSIBLE)):
+        assert evaluate(state, pod(requests={resource: "1"})).outcome is outcome
+    assert evaluate(state, pod(requests={"gpu": "2"})).outcome is Outcome.IMPOSSIBLE
 
 
 @PAIRS

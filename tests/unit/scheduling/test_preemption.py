@@ -98,6 +98,18 @@ def test_room_for_nominated_pods_of_the_same_or_higher_priority_is_not_free(prio
     assert bool(verdict.feasible) is fits
 
 
+def test_room_for_a_nominated_pod_is_free_once_that_is_gone_or_has_a_node():
+    for gone in (None, old("waits", "b")):
+        state = cluster(node("a", gpu="1"), node("b", gpu="1"), pods=[nominated()])
+        assert evaluate(state, pod(requests=ONE)).feasible == ("b",)
+        if gone is None:
+            state.remove("Pod", "hub", "waits")
+            assert evaluate(state, pod(requests=ONE)).feasible == ("a", "b")
+        else:
+            state.put(convert("Pod", gone))
+            assert evaluate(state, pod(requests=ONE)).feasible == ("a",)
+
+
 def test_room_for_nominated_pods_of_another_scheduler_is_free():
     waits = nominated(schedulerName="other")
     assert answer(pod(requests=ONE), node(gpu="1"), pods=[waits]).feasible == ("a",)
