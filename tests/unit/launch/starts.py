@@ -127,3 +127,7 @@ def warning(
 ) -> Event:
     """Return a warning."""
     return event(reason, message, second, container=container, type_="Warning", count=count)
+
+
+RUNS: Mapping[str, Any] = {"state": {"running": {"startedAt": at(60)}}, "ready": True}
+"""The status of a container that runs."""

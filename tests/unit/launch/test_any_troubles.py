@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.launch.troubles import troubles
-from tests.unit.launch.found import RUNS
 from tests.unit.launch.starts import (
     CLOUD_METADATA,
     IMAGE,
     NOTEBOOK,
+    RUNS,
     condition,
     ended,
     event,

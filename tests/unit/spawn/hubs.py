@@ -116,3 +116,9 @@ async def rows_of(accelerators: Accelerators) -> tuple[Availability, ...]:
     """Return each accelerator's availability to a server's owner, as an open form asks for it."""
     entitlement = await accelerators.policing.entitlement()
     return accelerators.survey(entitlement, await accelerators.stock_pod())[1]
+
+
+def named(spawner: GPUSpawner, name: str) -> GPUSpawner:
+    """Make alice's spawner that of another user."""
+    spawner.user.name, spawner.pod_name = name, f"jupyter-{name}"
+    return spawner

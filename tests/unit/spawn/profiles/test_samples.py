@@ -12,10 +12,9 @@ from gpuspawner import GPUSpawner
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.spawn.profiles import looking, samples
 from gpuspawner.spawn.profiles.choosing import Chosen
-from gpuspawner.spawn.profiles.trial import try_out
 from gpuspawner.turn import Turn
-from tests.unit.spawn.hubs import StillHub
-from tests.unit.spawn.profiles.clusters import TWO_GPUS, profiles_of
+from tests.unit.spawn.hubs import StillHub, named
+from tests.unit.spawn.profiles.clusters import TWO_GPUS, of, profiles_of
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
 pytestmark = pytest.mark.each_python
@@ -30,28 +29,6 @@ OWN = {"extra_pod_config": {"hostname": "{username}"}}
 """Pods that nobody can take for another user's before one is made."""
 CHOICES = 4
 """The default profile, and the GPU profile with its defaults and two other choices."""
-
-
-@pytest.fixture
-def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Collects the owner of each pod that KubeSpawner makes for a page."""
-    owners: list[str] = []
-
-    async def counted(spawner: Any, *rest: Any) -> Proposal:
-        owners.append(spawner.user.name)
-        return await try_out(spawner, *rest)
-
-    monkeypatch.setattr(looking, "try_out", counted)
-    return owners
-
-
-def named(spawner: GPUSpawner, name: str) -> GPUSpawner:
-    spawner.user.name, spawner.pod_name = name, f"jupyter-{name}"
-    return spawner
-
-
-def of(hub: StillHub, name: str, **traits: Any) -> GPUSpawner:
-    return named(hub.spawner(profile_list=[CPU, GPU], **traits), name)
 
 
 async def read(hub: StillHub, spawner: GPUSpawner, chosen: dict[str, object]) -> Proposal:
