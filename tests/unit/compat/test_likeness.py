@@ -1,7 +1,5 @@
 """Which servers have like pods, by their settings alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A request that stays open is let in for as long as a new one would be."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The hub's limits while people wait in line."""
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import Iterator
 from datetime import datetime

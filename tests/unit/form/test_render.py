@@ -1,7 +1,5 @@
 """The spawn form, as a browser without a script reads it."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from pathlib import Path

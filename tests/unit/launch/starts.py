@@ -1,7 +1,5 @@
 """Pods that start, and their events, as the API server writes them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

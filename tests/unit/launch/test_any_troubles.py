@@ -1,7 +1,5 @@
 """What holds of the troubles that are read from any facts."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

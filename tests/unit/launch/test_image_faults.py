@@ -1,7 +1,5 @@
 """Why an image isn't pulled; an id with a number names the public thread with the text."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuspawner.launch.image_faults import of_pull

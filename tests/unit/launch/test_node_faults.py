@@ -1,7 +1,5 @@
 """Why a node refuses a pod, and why Kubernetes ends one; an id names the public thread."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuspawner.launch.node_faults import of_disruption, of_ended_pod, of_failed_status

@@ -4,8 +4,6 @@ An id with a number is that of the public thread with the text; the others are f
 source or seen on 1.36.2.
 """
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +19,6 @@ Parsed = list[tuple[int | None, Kind, str]]
 
 
 def reasons(message: SchedulerMessage | None) -> Parsed:
-    assert message is not None
     return [(it.count, it.kind, it.subject) for it in message.reasons]
 
 
@@ -170,7 +167,6 @@ def test_what_preemption_does_is_nested() -> None:
     message = parse(f"0/9 nodes are available: 9 Insufficient cpu. preemption: {preemption}")
 
     assert reasons(message.preemption) == [(4, Kind.NO_VICTIMS, "")]
-    assert message.preemption is not None
     assert (message.preemption.nodes, message.preemption.text) == (9, preemption)
 
 

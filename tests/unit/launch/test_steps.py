@@ -1,7 +1,5 @@
 """How far a start is; the long story is that of the chart's pod on a node to come."""
 
-from __future__ import annotations
-
 from itertools import accumulate
 
 import pytest

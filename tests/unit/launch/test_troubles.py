@@ -1,7 +1,5 @@
 """Everything that goes wrong with a start, from the pod and its events together."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

@@ -1,7 +1,5 @@
 """A hub with policies, whose servers can be counted, and the gates of its spawners."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any

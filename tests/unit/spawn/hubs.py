@@ -1,7 +1,5 @@
 """Real spawners without a hub, on a cluster that the test defines."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Starts as they are seen, and what a page shows of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from gpuspawner.launch.course import Course

@@ -1,7 +1,5 @@
 """A spawner whose state the hub stores, and makes anew after its own restart."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Accelerators as the source of servers; tests/hub/test_options.py tests them in a hub."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -72,7 +70,6 @@ def of(hub: StillHub, name: str, **traits: Any) -> GPUSpawner:
 
 async def form(hub: StillHub, name: str, **traits: Any) -> str:
     accelerators = of(hub, name, **traits).gates.sources.accelerators
-    assert accelerators is not None
     return await accelerators.form()
 
 

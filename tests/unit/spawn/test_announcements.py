@@ -1,7 +1,5 @@
 """What the hub's pages tell of a user's servers, beside the hub's own announcements."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any

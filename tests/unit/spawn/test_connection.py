@@ -1,7 +1,5 @@
 """A spawner works without a usable kubeconfig, and connects as soon as there is one."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Awaitable, Callable

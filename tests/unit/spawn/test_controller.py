@@ -1,7 +1,5 @@
 """The gates of one spawner; tests/hub/test_gates.py tests them in a hub."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from typing import Any
@@ -113,7 +111,6 @@ async def test_each_gate_asks_admission_in_the_pod_s_namespace(hub_with) -> None
         assert namespace == "research"
         assert container["resources"]["limits"]["nvidia.com/gpu"] == "2"
     attempt = spawner.gates.attempt
-    assert attempt is not None
     assert attempt.decision == Start(attempt.choice.proposal.grant)
     assert attempt.phase is Phase.SENT
 
@@ -174,7 +171,6 @@ async def test_a_wait_in_vain_is_a_warning_if_refusals_are_warnings(hub_with, ca
     if (begun := spawner.run_pre_spawn_hook()) is not None:
         await begun
     attempt = spawner.gates.attempt
-    assert attempt is not None
     assert isinstance(attempt.decision, Wait)
     named = {"name": spawner.pod_name, "namespace": spawner.namespace, "uid": "u"}
     hub.view.put("Pod", {**pod("a"), "metadata": named})

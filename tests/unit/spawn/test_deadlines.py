@@ -1,7 +1,5 @@
 """Each phase of a start has a limit, and the hub gets their sum."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

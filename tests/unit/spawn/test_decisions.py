@@ -1,7 +1,5 @@
 """The preflight's decision about a start; tests/hub/test_gates.py tests it in a hub."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Avoiding the nodes whose GPUs have failed a server's owner."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

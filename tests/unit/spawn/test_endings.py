@@ -1,7 +1,5 @@
 """A spawner knows how its last server ended, and so does the hub's database."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """The first gate, without a hub."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuspawner.preflight.admitted import AdmittedPreflight

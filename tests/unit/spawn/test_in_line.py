@@ -1,7 +1,5 @@
 """The wait of one start, without a hub."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Policies at the gates of one spawner; tests/hub/test_policies.py tests them in a hub."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import json

@@ -1,7 +1,5 @@
 """What the form shows of an accelerator to those to whom policies leave less than is free."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec.structs import replace

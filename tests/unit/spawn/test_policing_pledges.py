@@ -1,7 +1,5 @@
 """A start counts from its grant on, and its pledge ends however the start ends."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is seen and told of a start while Kueue holds its pod back."""
 
-from __future__ import annotations
-
 from msgspec import structs
 
 from gpuspawner.kueue.objects import KueueObjects

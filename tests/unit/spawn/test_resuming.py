@@ -1,7 +1,5 @@
 """Servers that were in line when the hub ended are started again."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from types import SimpleNamespace

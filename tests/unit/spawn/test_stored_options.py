@@ -1,7 +1,5 @@
 """Stored options after a refusal; tests/hub/test_stored_options.py tests them in a hub."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What is told of a start reaches each page, from the beginning."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

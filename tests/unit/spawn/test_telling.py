@@ -1,7 +1,5 @@
 """What the pages of a start are told, and when."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Limits on one user's questions, at once and per second, without effect on others."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 
 import pytest

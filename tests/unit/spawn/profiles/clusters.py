@@ -1,7 +1,5 @@
 """Nodes and pods for profiles to be judged on, the users, and the source that judges them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpuspawner import GPUSpawner

@@ -1,7 +1,5 @@
 """Fixtures for tests of profiles."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

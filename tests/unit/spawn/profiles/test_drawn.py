@@ -1,7 +1,5 @@
 """Forms that KubeSpawner draws once for all pages that show the same."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Limits on the profiles that KubeSpawner loads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What policies leave of the profiles: what the form shows, and what a start gets."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Starts of profiles: pools that grow, refusals with alternatives, administrators' functions."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

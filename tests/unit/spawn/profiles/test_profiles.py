@@ -1,7 +1,5 @@
 """Profiles offered to one user: the form, with the availability of each profile."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 from typing import Any

@@ -1,7 +1,5 @@
 """Pods made for one user and used for all whose pods are alike."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -85,7 +83,6 @@ async def test_the_sample_of_another_user_is_the_pod_that_kubespawner_makes(
 
     assert shared.decoded == own.decoded
     assert (shared.key, shared.grant, shared.new_claims) == (own.key, own.grant, own.new_claims)
-    assert shared.decoded is not None
     assert shared.decoded.spec.volumes[0].persistent_volume_claim.claim_name == "claim-bob"
     assert shared.decoded.metadata.labels["owner"] == "bob"
 
@@ -132,7 +129,6 @@ async def test_a_claim_that_only_one_profile_has_is_never_another_user_s(hub_wit
     for name in ("ann", "bob"):
         spawner = named(hub.spawner(profile_list=[CPU, gpu]), name)
         found = (await read(hub, spawner, {"profile": "gpu"})).decoded
-        assert found is not None
         assert found.spec.volumes[0].persistent_volume_claim.claim_name == f"scratch-{name}"
 
 

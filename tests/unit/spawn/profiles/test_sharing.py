@@ -1,7 +1,5 @@
 """What one page has found out, shown on the next pages of users whose pods are alike."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The pod of a choice, found without changing the spawner."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from typing import Any
@@ -142,7 +140,6 @@ async def test_a_profile_without_a_gpu_may_declare_its_pool(spawner_with) -> Non
 
     pool = (await _tried(spawner, profile)).declared_pool
 
-    assert pool is not None
     assert (pool.scale_up.max_nodes, pool.node_selector, pool.resource) == (
         3,
         {"pool": "large"},
@@ -176,6 +173,5 @@ async def test_a_choice_may_declare_a_pool_of_its_own(spawner_with) -> None:
     own = (await _tried(spawner, profile, kind="a100")).declared_pool
     none = (await _tried(spawner, profile, kind="t4")).declared_pool
 
-    assert own is not None
     assert own.node_selector == {"gpu": "a100"}
     assert none is None

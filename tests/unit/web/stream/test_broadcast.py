@@ -1,7 +1,5 @@
 """What many open forms show is found out once, and sent only to those that show something else."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from math import inf

@@ -1,7 +1,5 @@
 """Which open forms share an answer: those that surely show the same, and no others."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A client gets the latest, once, however slowly it reads."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """The first change is looked at at once, and looks have rests between them."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuspawner.web.stream.rhythm import AT_LEAST_EVERY, LEAST_REST, MOST_REST, SHARE, Rhythm
