@@ -60,8 +60,10 @@ class Window:
         return self.sight.look(self.heard)
 
     def step(self) -> Step:
-        seen = self.look()
-        return seen.stages[-1].step
+        return self.look().stages[-1].step
+
+    def troubles(self) -> list[Kind]:
+        return [it.kind for it in self.look().troubles]
 
 
 @pytest.fixture
@@ -94,8 +96,7 @@ def test_an_unchanged_pod_is_looked_at_every_second(window) -> None:
 def test_events_are_seen_once_and_what_they_showed_stays(window) -> None:
     window.pod = pod(node="t4-0")
     window.heard.put(event("1", "Pulling", 'Pulling image "lab:1"'))
-    seen = window.look()
-    assert seen.texts == ('Pulling image "lab:1"',)
+    assert window.look().texts == ('Pulling image "lab:1"',)
 
     window.pod = pod(node="t4-0")  # all over again, as after a watch was cut
     again = window.look()
@@ -108,8 +109,7 @@ def test_an_older_pod_of_the_name_that_is_still_ending_is_not_this_start_s(windo
     assert window.look() is None
 
     window.pod = pod("newer")
-    seen = window.look()
-    assert seen.troubles == ()
+    assert window.troubles() == []
 
 
 def test_a_pod_that_kubespawner_sends_again_starts_anew(window) -> None:
@@ -124,15 +124,12 @@ def test_a_pod_that_is_deleted_is_told_at_once_and_a_missing_one_after_some_seco
     window.look()
     window.pod = None
     window.clock.now += 4
-    seen = window.look()
-    assert seen.troubles == ()
+    assert window.troubles() == []
     window.clock.now += 2
-    seen = window.look()
-    assert [it.kind for it in seen.troubles] == [Kind.DELETED]
+    assert window.troubles() == [Kind.DELETED]
 
     window.pod = pod(deletionTimestamp="2026-11-23T12:00:00Z")
-    seen = window.look()
-    assert seen.troubles[0].kind is Kind.DELETED
+    assert window.troubles()[0] is Kind.DELETED
 
 
 def test_a_pod_is_not_missing_while_kubespawner_reads_all_pods_anew(window) -> None:
@@ -140,19 +137,16 @@ def test_a_pod_is_not_missing_while_kubespawner_reads_all_pods_anew(window) -> N
     window.look()
     window.pod, window.knows_pods = None, False
     window.clock.now += 60
-    seen = window.look()
-    assert seen.troubles == ()
+    assert window.troubles() == []
 
 
 def test_a_pod_that_came_and_went_between_two_looks_is_told(window) -> None:
     assert window.look() is None
     window.is_lost = True
-    seen = window.look()
-    assert [it.kind for it in seen.troubles] == [Kind.DELETED]
+    assert window.troubles() == [Kind.DELETED]
 
     window.farewell = Kind.PREEMPTED
-    seen = window.look()
-    assert [it.kind for it in seen.troubles] == [Kind.PREEMPTED]
+    assert window.troubles() == [Kind.PREEMPTED]
 
 
 @pytest.mark.parametrize("raw", [{}, [], "x", {"metadata": 1}, {"spec": {"containers": "x"}}])
