@@ -173,7 +173,7 @@ def test_a_spawner_without_a_row_loads_and_sends_all_the_same(hub_with) -> None:
 @pytest.mark.parametrize("queue", [False, True])
 def test_a_stored_place_is_awaited_only_if_there_is_a_line(after_restart, queue) -> None:
     spawner = after_restart(runs=True)
-    running = spawner.gates._runtime
+    running = spawner.hub.runtime(spawner)
     running.queue = QueueRules(is_on=queue)
 
     spawner.load_state({"gpuspawner": {"place": KeptPlace(1.0, Wish.ANYWAY).written()}})
@@ -273,7 +273,7 @@ async def test_a_start_that_goes_on_in_line_after_a_restart_is_not_cut_by_anothe
     after_restart,
 ) -> None:
     first = after_restart(runs=True)
-    first.gates._runtime.queue = QueueRules(is_on=True)
+    first.hub.runtime(first).queue = QueueRules(is_on=True)
     first.gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
     resumed = after_restart(runs=True)
     resumed._start_pending = True
@@ -313,8 +313,8 @@ def test_others_in_line_wait_no_longer_for_a_start_that_a_restarted_hub_finds_up
 ) -> None:
     """Its place was stored until it was up, and the hub ended in between."""
     first = after_restart(runs=True)
-    kept = first.gates._runtime.kept_places
-    first.gates._runtime.queue = QueueRules(is_on=True)
+    kept = first.hub.runtime(first).kept_places
+    first.hub.runtime(first).queue = QueueRules(is_on=True)
     first.gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
     restarted = after_restart(runs=True)
     assert kept.are_awaited

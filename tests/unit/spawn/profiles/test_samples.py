@@ -144,7 +144,7 @@ async def test_users_share_nothing_if_other_code_makes_the_pods(hub_with) -> Non
     hub = hub_with(TWO_GPUS)
 
     async def form(name: str) -> str:
-        spawner = named(hub._make(Theirs, {"profile_list": [CPU, GPU]}), name)
+        spawner = named(hub.spawner(Theirs, profile_list=[CPU, GPU]), name)
         return await profiles_of(spawner).form()
 
     assert "2 of 2 free" in await form("ann")
