@@ -25,6 +25,9 @@ from tests.unit.preflight.worlds import StillView
 
 A100 = {"display_name": "A100", "node_selector": {"gpu": "a100"}, "counts": [1, 2]}
 
+TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists"}
+
 log = logging.getLogger("hub")
 
 
@@ -120,3 +123,9 @@ def named(spawner: GPUSpawner, name: str) -> GPUSpawner:
     """Make alice's spawner that of another user."""
     spawner.user.name, spawner.pod_name = name, f"jupyter-{name}"
     return spawner
+
+
+def tolerating(pod: Manifest) -> Manifest:
+    """Admit a pod as the API server's ExtendedResourceToleration does."""
+    spec = pod["spec"]
+    return {**pod, "spec": {**spec, "tolerations": [*spec.get("tolerations", ()), TOLERATION]}}

@@ -17,6 +17,7 @@ from gpuspawner.spawn.admitting import Admitted, Admitting
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.source import Choice
 from tests.unit.preflight.worlds import node, pod, proposal, settle
+from tests.unit.spawn.hubs import TAINT, TOLERATION, tolerating
 from tests.unit.spawn.waiters import FULL, Waiting
 
 pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("clock")]
@@ -202,16 +203,6 @@ async def test_a_place_is_kept_while_nobody_can_decide(hub_with, monkeypatch, sl
         alice.spawner.run_pre_spawn_hook()
 
     assert kept.are_awaited
-
-
-TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
-TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists"}
-
-
-def tolerating(made: Any) -> Any:
-    """Admit a pod as the API server's ExtendedResourceToleration does."""
-    spec = made["spec"]
-    return {**made, "spec": {**spec, "tolerations": [*spec.get("tolerations", ()), TOLERATION]}}
 
 
 async def test_a_pod_waits_in_line_as_admission_makes_it(hub_with) -> None:

@@ -3,22 +3,15 @@
 from typing import Any
 
 from gpuspawner import GPUSpawner
-from gpuspawner.kube.objects import Manifest
 from gpuspawner.spawn.profiles.profiles import Profiles
 from tests.unit.preflight.worlds import node, pod
-from tests.unit.spawn.hubs import StillHub, named
+from tests.unit.spawn.hubs import TAINT, StillHub, named
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
 TWO_GPUS = ("Node", node("a", 2))
-TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 TAINTED = ("Node", node("a", 2, taints=[TAINT]))
 ONE_TAKEN = ("Pod", pod("somebody-s", 1, on="a"))
 TAKEN_TOO = ("Pod", pod("another", 1, on="a"))
-
-
-def tolerating(sent: Manifest) -> Manifest:
-    toleration = {"key": "nvidia.com/gpu", "operator": "Exists"}
-    return {**sent, "spec": {**sent["spec"], "tolerations": [toleration]}}
 
 
 def profiles_of(spawner: Any) -> Profiles:

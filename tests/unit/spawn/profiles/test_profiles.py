@@ -13,7 +13,8 @@ from gpuspawner.kube.objects import Manifest
 from gpuspawner.spawn import drafts
 from gpuspawner.spawn.refusal import Refusal
 from tests.unit.preflight.worlds import having, node, pod
-from tests.unit.spawn.profiles.clusters import ONE_TAKEN, TAINTED, TWO_GPUS, profiles_of, tolerating
+from tests.unit.spawn.hubs import tolerating
+from tests.unit.spawn.profiles.clusters import ONE_TAKEN, TAINTED, TWO_GPUS, profiles_of
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
 pytestmark = pytest.mark.each_python

@@ -9,15 +9,8 @@ from gpuspawner.cluster.health import Stale
 from gpuspawner.preflight.reservations import Reservations
 from gpuspawner.spawn.profiles import looking, sharing
 from tests.unit.preflight.worlds import NAMESPACE, node, pod
-from tests.unit.spawn.hubs import StillHub, named
-from tests.unit.spawn.profiles.clusters import (
-    ONE_TAKEN,
-    TAINTED,
-    TWO_GPUS,
-    of,
-    profiles_of,
-    tolerating,
-)
+from tests.unit.spawn.hubs import StillHub, named, tolerating
+from tests.unit.spawn.profiles.clusters import ONE_TAKEN, TAINTED, TWO_GPUS, of, profiles_of
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
 pytestmark = pytest.mark.each_python
