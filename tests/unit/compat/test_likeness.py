@@ -86,7 +86,7 @@ IDLE: list[dict[str, Any]] = [
 
 
 @pytest.fixture
-def of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., GPUSpawner]:
+def of(monkeypatch) -> Callable[..., GPUSpawner]:
     """Return a function that makes the spawner of a user."""
     hub = StillHub(monkeypatch)
 

@@ -50,7 +50,7 @@ def database() -> HubDatabase:
 
 
 @pytest.fixture
-def ann(database: HubDatabase) -> Any:
+def ann(database) -> Any:
     return database.user("ann")
 
 

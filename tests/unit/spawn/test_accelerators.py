@@ -51,7 +51,7 @@ REPELLING = ("Pod", pod("guard", 0, on="a", affinity={"podAntiAffinity": AWAY_FR
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def made(monkeypatch) -> list[str]:
     """Collects the owner of each pod that is made for a page."""
     owners: list[str] = []
     make = Accelerators.stock_pod

@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,7 +20,7 @@ from gpuspawner.compat import kubespawner
 from gpuspawner.compat.reflecting import telling
 from gpuspawner.spawn import connection
 from gpuspawner.spawn.connection import IfConnected
-from tests.unit.spawn.hubs import Script, StillHub
+from tests.unit.spawn.hubs import Script
 
 pytestmark = pytest.mark.each_python
 
@@ -40,13 +39,13 @@ users: [{name: me, user: {token: abc}}]
 
 
 @pytest.fixture
-def make(hub_with: Callable[..., StillHub]) -> Callable[..., GPUSpawner]:
+def make(hub_with) -> Callable[..., GPUSpawner]:
     """Make a spawner as a hub does, without a client."""
     return partial(GPUSpawner, _mock=True, hub=hub_with())
 
 
 @pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], object]:
+def write(tmp_path, monkeypatch) -> Callable[[str], object]:
     """Return a function that writes the kubeconfig; until then there is none."""
     load_config.cache_clear()  # it caches its first result for good
     monkeypatch.setattr(
@@ -101,9 +100,7 @@ async def test_a_trait_that_kubespawner_has_renamed_is_not_an_outage(
 
 
 @pytest.fixture
-def reflectors(
-    write: Callable[[str], object], monkeypatch: pytest.MonkeyPatch
-) -> dict[object, Any]:
+def reflectors(write, monkeypatch) -> dict[object, Any]:
     """The reflectors that all spawners share, while there is a kubeconfig."""
     write(TOKEN)
     monkeypatch.setattr(KubeSpawner, "reflectors", {})

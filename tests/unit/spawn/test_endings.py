@@ -1,6 +1,5 @@
 """A spawner knows how its last server ended, and so does the hub's database."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,7 +19,7 @@ EVICTED = Ending(Kind.EVICTED, datetime(2026, 11, 21, 20, 30, tzinfo=UTC))
 
 
 @pytest.fixture
-def up(after_restart: Callable[..., GPUSpawner]) -> GPUSpawner:
+def up(after_restart) -> GPUSpawner:
     """A spawner whose server is up."""
     spawner = after_restart(runs=True)
     spawner.gates.endings.answers()

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.each_python
 
 
 @pytest.fixture
-async def spawner(course: Course) -> Any:
+async def spawner(course) -> Any:
     """A spawner whose start has got all that a policy allows."""
     made = course.spawner({"course": {"gpus_per_user": 4}})
     await begin(made, gpus=4)

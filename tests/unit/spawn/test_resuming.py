@@ -65,7 +65,7 @@ class Hub:
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
+def hub(monkeypatch) -> Hub:
     hub = Hub()
 
     async def answers() -> bool:

@@ -67,7 +67,7 @@ class Window:
 
 
 @pytest.fixture
-def window(clock: Clock) -> Window:
+def window(clock) -> Window:
     return Window(clock)
 
 

@@ -12,7 +12,7 @@ from tests.unit.spawn.profiles.lists import CPU, GPU
 
 
 @pytest.fixture
-def drawings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def drawings(monkeypatch) -> list[str]:
     """Collects the forms that KubeSpawner draws."""
     forms: list[str] = []
     render = KubeSpawner._render_options_form

@@ -13,7 +13,6 @@ from gpuspawner.scheduling import ClusterState
 from gpuspawner.spawn.profiles.choosing import Chosen
 from gpuspawner.spawn.profiles.profile_list import read
 from gpuspawner.spawn.profiles.trial import try_out
-from tests.unit.spawn.hubs import StillHub
 from tests.unit.spawn.profiles.lists import CPU, CPU_PROFILE, GPU, GPU_PROFILE
 
 pytestmark = pytest.mark.each_python
@@ -22,7 +21,7 @@ SpawnerWith = Callable[..., GPUSpawner]
 
 
 @pytest.fixture
-def spawner_with(hub_with: Callable[..., StillHub]) -> SpawnerWith:
+def spawner_with(hub_with) -> SpawnerWith:
     return hub_with().spawner
 
 

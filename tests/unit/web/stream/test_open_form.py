@@ -40,12 +40,12 @@ async def ann_and_bob(hub: StillHub, **traits: Any) -> list[OpenForm]:
 
 
 @pytest.fixture
-def course(monkeypatch: pytest.MonkeyPatch) -> Course:
+def course(monkeypatch) -> Course:
     return Course(hub_with(monkeypatch, *NODES))
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> StillHub:
+def hub(monkeypatch) -> StillHub:
     return hub_with(monkeypatch, TWO_GPUS)
 
 
