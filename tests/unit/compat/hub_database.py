@@ -1,7 +1,5 @@
 """A hub's database in memory, with the people that a test needs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

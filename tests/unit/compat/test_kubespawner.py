@@ -1,7 +1,5 @@
 """What KubeSpawner does with the pod of a start that has failed."""
 
-from __future__ import annotations
-
 import asyncio
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Which servers have like pods, by their settings alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -88,7 +86,7 @@ IDLE: list[dict[str, Any]] = [
 
 
 @pytest.fixture
-def of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., GPUSpawner]:
+def of(monkeypatch) -> Callable[..., GPUSpawner]:
     """Return a function that makes the spawner of a user."""
     hub = StillHub(monkeypatch)
 

@@ -1,7 +1,5 @@
 """A home directory of an old KubeSpawner is found, also after a start that was refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The groups and roles of JupyterHub's own users, and the labels of KubeSpawner's own pods."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

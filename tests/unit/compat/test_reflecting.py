@@ -1,7 +1,5 @@
 """KubeSpawner's reflector tells the last version of each pod that is gone, however it learns it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The installed JupyterHub and KubeSpawner meet the requirements; missing names are reported."""
 
-from __future__ import annotations
-
 import jupyterhub
 import kubespawner
 import pytest

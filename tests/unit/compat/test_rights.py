@@ -1,7 +1,5 @@
 """A request that stays open is let in for as long as a new one would be."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -52,7 +50,7 @@ def database() -> HubDatabase:
 
 
 @pytest.fixture
-def ann(database: HubDatabase) -> Any:
+def ann(database) -> Any:
     return database.user("ann")
 
 

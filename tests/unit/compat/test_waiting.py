@@ -1,7 +1,5 @@
 """The hub's limits while people wait in line."""
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import Iterator
 from datetime import datetime
@@ -21,7 +19,7 @@ pytestmark = pytest.mark.each_python
 
 
 @pytest.fixture
-def settings(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def settings(monkeypatch) -> dict[str, Any]:
     found: dict[str, Any] = {"concurrent_spawn_limit": 10, "active_server_limit": 0}
     hub = SimpleNamespace(tornado_application=SimpleNamespace(settings=found))
     monkeypatch.setattr(waiting, "hub", lambda: hub)

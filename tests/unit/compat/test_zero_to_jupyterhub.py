@@ -1,7 +1,5 @@
 """The chart's values are read only inside the chart's hub."""
 
-from __future__ import annotations
-
 import sys
 from types import ModuleType
 from typing import Any

@@ -1,7 +1,5 @@
 """The form's button that joins the line, and the page of the line."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpuspawner.form import LineView, Live, buttons_instead, render_line, render_refusal

@@ -1,7 +1,5 @@
 """Pods that start, and their events, as the API server writes them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -127,3 +125,7 @@ def warning(
 ) -> Event:
     """Return a warning."""
     return event(reason, message, second, container=container, type_="Warning", count=count)
+
+
+RUNS: Mapping[str, Any] = {"state": {"running": {"startedAt": at(60)}}, "ready": True}
+"""The status of a container that runs."""

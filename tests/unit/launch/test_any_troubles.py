@@ -1,17 +1,15 @@
 """What holds of the troubles that are read from any facts."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.launch.troubles import troubles
-from tests.unit.launch.found import RUNS
 from tests.unit.launch.starts import (
     CLOUD_METADATA,
     IMAGE,
     NOTEBOOK,
+    RUNS,
     condition,
     ended,
     event,

@@ -1,7 +1,5 @@
 """The nodes whose GPUs have failed somebody's server."""
 
-from __future__ import annotations
-
 from gpuspawner.launch.avoided import SECONDS, AvoidedNodes
 
 

@@ -1,7 +1,5 @@
 """The progress bar moves by what usually takes how long, and never back."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

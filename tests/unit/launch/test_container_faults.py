@@ -1,98 +1,66 @@
 """Why a container isn't created or started; an id with a number names the public thread."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuspawner.launch.container_faults import of_probe, of_sandbox, of_start
 from gpuspawner.launch.trouble import Fault, Kind
+from tests.unit.launch.tables import meaning
 
 TASK = "failed to create containerd task: failed to create shim task: OCI runtime create failed: "
 RUNC = f"{TASK}runc create failed: unable to start container process: "
 HOOK = "error during container init: error running hook #0: error running hook: exit status 1, "
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "is_final"),
-    [
-        pytest.param(
-            f'{RUNC}exec: "start-singleuser.sh": executable file not found in $PATH: unknown',
-            Kind.NO_SUCH_PROGRAM,
-            True,
-            id="containerd",
+STARTS = {
+    (Kind.NO_SUCH_PROGRAM, True): {
+        "containerd": (
+            f'{RUNC}exec: "start-singleuser.sh": executable file not found in $PATH: unknown'
         ),
-        pytest.param(
+        "pangeo-data/pangeo#633": (
             'failed to start container "notebook": Error response from daemon: OCI runtime create'
             ' failed: container_linux.go:345: starting container process caused "exec:'
-            ' \\"start-singleuser.sh\\": executable file not found in $PATH": unknown',
-            Kind.NO_SUCH_PROGRAM,
-            True,
-            id="pangeo-data/pangeo#633",
+            ' \\"start-singleuser.sh\\": executable file not found in $PATH": unknown'
         ),
-        pytest.param(
-            f'{RUNC}exec: "/srv/start": stat /srv/start: no such file or directory: unknown',
-            Kind.NO_SUCH_PROGRAM,
-            True,
-            id="no such file",
+        "no such file": (
+            f'{RUNC}exec: "/srv/start": stat /srv/start: no such file or directory: unknown'
         ),
-        pytest.param(
-            f'{RUNC}exec: "/srv/start": permission denied: unknown',
-            Kind.NO_SUCH_PROGRAM,
-            True,
-            id="not executable",
-        ),
-        pytest.param(f'{RUNC}exec: "/srv": is a directory', Kind.NO_SUCH_PROGRAM, True, id="/srv"),
-        pytest.param("no command specified", Kind.NO_SUCH_PROGRAM, True, id="no command"),
-        pytest.param(
-            "exec /usr/bin/tini: exec format error", Kind.IMAGE_PLATFORM, True, id="arm64"
-        ),
-        pytest.param(
+        "not executable": f'{RUNC}exec: "/srv/start": permission denied: unknown',
+        "/srv": f'{RUNC}exec: "/srv": is a directory',
+        "no command": "no command specified",
+    },
+    (Kind.IMAGE_PLATFORM, True): {"arm64": "exec /usr/bin/tini: exec format error"},
+    (Kind.GPU_DRIVER, False): {
+        "getumbrel/llama-gpt#132": (
             f"{RUNC}{HOOK}stdout: , stderr: Auto-detected mode as 'legacy'\nnvidia-container-cli:"
-            " initialization error: nvml error: driver not loaded: unknown",
-            Kind.GPU_DRIVER,
-            False,
-            id="getumbrel/llama-gpt#132",
+            " initialization error: nvml error: driver not loaded: unknown"
         ),
-        pytest.param(
+        "Atinoda/text-generation-webui-docker#20": (
             f"{RUNC}{HOOK}stdout: , stderr: Auto-detected mode as 'legacy' nvidia-container-cli:"
             " initialization error: load library failed: libnvidia-ml.so.1: cannot open shared"
-            " object file: no such file or directory: unknown",
-            Kind.GPU_DRIVER,
-            False,
-            id="Atinoda/text-generation-webui-docker#20",
+            " object file: no such file or directory: unknown"
         ),
-        pytest.param(
+        "cdi": (
             "failed to generate container spec: CDI device injection failed: unresolvable CDI"
-            " devices nvidia.com/gpu=0",
-            Kind.GPU_DRIVER,
-            False,
-            id="cdi",
+            " devices nvidia.com/gpu=0"
         ),
-        pytest.param(
-            f"{RUNC}container init was OOM-killed (memory limit too low?): unknown",
-            Kind.OUT_OF_MEMORY,
-            False,
-            id="memory",
-        ),
-        pytest.param(
-            "failed to create snapshot: write /var/lib/x: no space left on device",
-            Kind.DISK_FULL,
-            False,
-            id="disk",
-        ),
-        pytest.param(
-            "device plugin PreStartContainer rpc failed with err: x",
-            Kind.DEVICE_BROKEN,
-            False,
-            id="device plugin",
-        ),
-        pytest.param('secret "a" not found', Kind.SECRET_MISSING, False, id="configuration"),
-    ],
-)
+    },
+    (Kind.OUT_OF_MEMORY, False): {
+        "memory": f"{RUNC}container init was OOM-killed (memory limit too low?): unknown"
+    },
+    (Kind.DISK_FULL, False): {
+        "disk": "failed to create snapshot: write /var/lib/x: no space left on device"
+    },
+    (Kind.DEVICE_BROKEN, False): {
+        "device plugin": "device plugin PreStartContainer rpc failed with err: x"
+    },
+    (Kind.SECRET_MISSING, False): {"configuration": 'secret "a" not found'},
+}
+
+
+@pytest.mark.parametrize(("text", "kind", "is_final"), meaning(STARTS))
 def test_the_text_tells_why_a_container_is_not_started(text, kind, is_final) -> None:
     fault = of_start(text)
 
-    assert fault is not None
     assert (fault.kind, fault.is_final) == (kind, is_final)
 
 
@@ -100,42 +68,36 @@ def test_an_unknown_text_says_nothing() -> None:
     assert of_start("odd") is None
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "name"),
-    [
-        pytest.param(
+SANDBOXES = {
+    (Kind.RUNTIME, "nvidia"): {
+        "NVIDIA/gpu-operator#549": (
             "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox"
-            ' runtime: no runtime for "nvidia" is configured',
-            Kind.RUNTIME,
-            "nvidia",
-            id="NVIDIA/gpu-operator#549",
+            ' runtime: no runtime for "nvidia" is configured'
         ),
-        pytest.param(
+        "NVIDIA/gpu-operator#2168": (
             "Failed to create pod sandbox: rpc error: code = Unknown desc = unable to get OCI"
-            ' runtime for sandbox "1807": no runtime for "nvidia" is configured',
-            Kind.RUNTIME,
-            "nvidia",
-            id="NVIDIA/gpu-operator#2168",
+            ' runtime for sandbox "1807": no runtime for "nvidia" is configured'
         ),
-        pytest.param('RuntimeHandler "nvidia" not supported', Kind.RUNTIME, "nvidia", id="docker"),
-        pytest.param(
+        "docker": 'RuntimeHandler "nvidia" not supported',
+    },
+    (Kind.NETWORK, ""): {
+        "no address": (
             "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network"
             ' for sandbox "1": plugin type="aws-cni" name="aws-cni" failed (add): add cmd: failed'
-            " to assign an IP address to container",
-            Kind.NETWORK,
-            "",
-            id="no address",
-        ),
-        pytest.param(
+            " to assign an IP address to container"
+        )
+    },
+    (Kind.SANDBOX, ""): {
+        "NVIDIA/gpu-operator#549, before": (
             "Failed to create pod sandbox: rpc error: code = Unavailable desc = connection error:"
             ' desc = "transport: Error while dialing dial unix /run/containerd/containerd.sock:'
-            ' connect: connection refused"',
-            Kind.SANDBOX,
-            "",
-            id="NVIDIA/gpu-operator#549, before",
-        ),
-    ],
-)
+            ' connect: connection refused"'
+        )
+    },
+}
+
+
+@pytest.mark.parametrize(("text", "kind", "name"), meaning(SANDBOXES))
 def test_a_missing_sandbox_may_still_come(text, kind, name) -> None:
     fault = of_sandbox(text)
 

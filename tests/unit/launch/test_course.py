@@ -1,7 +1,5 @@
 """For how long a start has been where it is."""
 
-from __future__ import annotations
-
 from gpuspawner.launch.course import Course
 from gpuspawner.launch.limits import Phase
 from gpuspawner.launch.steps import Stage, Step

@@ -1,7 +1,5 @@
 """Durations as Go prints them."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Why a server that was up has ended, by the last that is known of its pod."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -134,7 +132,6 @@ def _memory(pod: StartingPod, limit: str | None) -> int:
     made = [msgspec.structs.replace(it, resources=limits) for it in pod.spec.containers or ()]
     spec = msgspec.structs.replace(pod.spec, containers=made)
     ending = ending_of(msgspec.structs.replace(pod, spec=spec), NOW)
-    assert ending is not None
     return ending.memory
 
 

@@ -1,7 +1,5 @@
 """What an event says is wrong, and what ends that."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuspawner.launch.event_faults import Until, cancels, of_event

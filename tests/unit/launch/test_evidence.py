@@ -1,7 +1,5 @@
 """The facts about one pod."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest
@@ -42,9 +40,7 @@ def test_init_containers_come_first_with_their_statuses() -> None:
 
     assert (first.name, first.position, first.is_init) == (CLOUD_METADATA, 0, True)
     assert (then.name, then.position, then.is_init) == (NOTEBOOK, 1, False)
-    assert first.status is not None
     assert first.status.ready
-    assert then.status is not None
     assert then.status.restart_count == 2
 
 

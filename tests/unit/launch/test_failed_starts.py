@@ -1,7 +1,5 @@
 """What a hub remembers of starts that failed."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuspawner.launch import failed_starts

@@ -1,7 +1,5 @@
 """The last of pods that are gone: it is kept for a while, and never for more than so many."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpuspawner.launch.farewells import Farewells

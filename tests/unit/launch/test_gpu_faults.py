@@ -1,7 +1,5 @@
 """What the check of a server's GPUs has found, read from its container's end."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """A megabyte of any text is read in no time: the hub does nothing else meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from time import process_time
 

@@ -1,7 +1,5 @@
 """When a start is given up."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuspawner.launch.limits import Failure, Phase, hopeless, late, phase

@@ -1,7 +1,5 @@
 """When a long wait is told again."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuspawner.launch.marks import last_mark

@@ -1,7 +1,5 @@
 """What has happened to a server that the hub still takes as up."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import msgspec

@@ -1,124 +1,92 @@
 """Why a node refuses a pod, and why Kubernetes ends one; an id names the public thread."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuspawner.launch.node_faults import of_disruption, of_ended_pod, of_failed_status
 from gpuspawner.launch.trouble import About, Fault, Kind
+from tests.unit.launch.tables import meaning
 
 GPU = "nvidia.com/gpu"
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "resource"),
-    [
-        pytest.param(
+DEVICES = {
+    (Kind.DEVICE_TAKEN, GPU): {
+        "kubernetes/kubernetes#96519": (
             "Pod Allocate failed due to requested number of devices unavailable for"
-            " nvidia.com/gpu. Requested: 1, Available: 0, which is unexpected",
-            Kind.DEVICE_TAKEN,
-            GPU,
-            id="kubernetes/kubernetes#96519",
+            " nvidia.com/gpu. Requested: 1, Available: 0, which is unexpected"
         ),
-        pytest.param(
+        "kubernetes/kubernetes#130145": (
             "Allocate failed due to requested number of devices unavailable for nvidia.com/gpu."
-            " Requested:1, Available: 0, which is unexpected",
-            Kind.DEVICE_TAKEN,
-            GPU,
-            id="kubernetes/kubernetes#130145",
+            " Requested:1, Available: 0, which is unexpected"
         ),
-        pytest.param(
+    },
+    (Kind.DEVICE_BROKEN, "amd.com/gpu"): {
+        "trueforge-org/truecharts#19201": (
             "Allocate failed due to no healthy devices present; cannot allocate unhealthy devices"
-            " amd.com/gpu, which is unexpected",
-            Kind.DEVICE_BROKEN,
-            "amd.com/gpu",
-            id="trueforge-org/truecharts#19201",
-        ),
-        pytest.param(
+            " amd.com/gpu, which is unexpected"
+        )
+    },
+    (Kind.DEVICE_BROKEN, GPU): {
+        "unregistered": (
             "Allocate failed due to cannot allocate unregistered device nvidia.com/gpu, which is"
-            " unexpected",
-            Kind.DEVICE_BROKEN,
-            GPU,
-            id="unregistered",
-        ),
-        pytest.param(
+            " unexpected"
+        )
+    },
+    (Kind.DEVICE_BROKEN, ""): {
+        "kubernetes/kubernetes#97131": (
             "Pod Allocate failed due to device plugin GetPreferredAllocation rpc failed with err:"
             " rpc error: code = Unknown desc = Unable to retrieve list of available devices: error"
-            " creating nvml.Device 5: nvml: GPU is lost, which is unexpected",
-            Kind.DEVICE_BROKEN,
-            "",
-            id="kubernetes/kubernetes#97131",
+            " creating nvml.Device 5: nvml: GPU is lost, which is unexpected"
         ),
-        pytest.param(
+        "Project-HAMi/HAMi#71": (
             "Allocate failed due to rpc error: code = Unavailable desc = error reading from"
-            " server: EOF, which is unexpected",
-            Kind.DEVICE_BROKEN,
-            "",
-            id="Project-HAMi/HAMi#71",
+            " server: EOF, which is unexpected"
         ),
-        pytest.param(
-            "unexpectedly allocated less resources than required", Kind.DEVICE_TAKEN, "", id="less"
-        ),
-        pytest.param("odd", Kind.NODE_REFUSED, "", id="unknown"),
-    ],
-)
+    },
+    (Kind.DEVICE_TAKEN, ""): {"less": "unexpectedly allocated less resources than required"},
+    (Kind.NODE_REFUSED, ""): {"unknown": "odd"},
+}
+
+
+@pytest.mark.parametrize(("text", "kind", "resource"), meaning(DEVICES))
 def test_a_device_gone_at_admission_ends_the_start(text: str, kind: Kind, resource: str) -> None:
     expected = Fault(kind, About(resource=resource), is_final=True)
 
     assert of_ended_pod("UnexpectedAdmissionError", text) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "about"),
-    [
-        pytest.param(
+EVICTIONS = {
+    (Kind.NODE_PRESSURE, About(resource="ephemeral-storage")): {
+        "jupyterhub/mybinder.org-deploy#2229": (
             "The node was low on resource: ephemeral-storage. Container notebook was using 252Ki,"
-            " which exceeds its request of 0. ",
-            Kind.NODE_PRESSURE,
-            About(resource="ephemeral-storage"),
-            id="jupyterhub/mybinder.org-deploy#2229",
+            " which exceeds its request of 0. "
         ),
-        pytest.param(
+        "cloud-ark/kubeplus#1382": (
             "The node was low on resource: ephemeral-storage. Threshold quantity: 2146223340,"
             " available: 1883424Ki. Container helmer was using 10304Ki, request is 10Mi, has larger"
-            " consumption of ephemeral-storage. ",
-            Kind.NODE_PRESSURE,
-            About(resource="ephemeral-storage"),
-            id="cloud-ark/kubeplus#1382",
+            " consumption of ephemeral-storage. "
         ),
-        pytest.param(
-            "Pod The node had condition: [DiskPressure]. ",
-            Kind.NODE_PRESSURE,
-            About(resource="DiskPressure"),
-            id="operate-first/apps#1352",
-        ),
-        pytest.param(
-            "The node had condition: [MemoryPressure].",
-            Kind.NODE_PRESSURE,
-            About(resource="MemoryPressure"),
-            id="without a blank",
-        ),
-        pytest.param(
-            'Usage of EmptyDir volume "dshm" exceeds the limit "1Gi". ',
-            Kind.OVER_LIMIT,
-            About(volume="dshm"),
-            id="emptyDir",
-        ),
-        pytest.param(
-            'Container notebook exceeded its local ephemeral storage limit "1Gi". ',
-            Kind.OVER_LIMIT,
-            About(container="notebook"),
-            id="container",
-        ),
-        pytest.param(
-            "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. ",
-            Kind.OVER_LIMIT,
-            About(),
-            id="pod",
-        ),
-        pytest.param("odd", Kind.EVICTED, About(), id="unknown"),
-    ],
-)
+    },
+    (Kind.NODE_PRESSURE, About(resource="DiskPressure")): {
+        "operate-first/apps#1352": "Pod The node had condition: [DiskPressure]. "
+    },
+    (Kind.NODE_PRESSURE, About(resource="MemoryPressure")): {
+        "without a blank": "The node had condition: [MemoryPressure]."
+    },
+    (Kind.OVER_LIMIT, About(volume="dshm")): {
+        "emptyDir": 'Usage of EmptyDir volume "dshm" exceeds the limit "1Gi". '
+    },
+    (Kind.OVER_LIMIT, About(container="notebook")): {
+        "container": 'Container notebook exceeded its local ephemeral storage limit "1Gi". '
+    },
+    (Kind.OVER_LIMIT, About()): {
+        "pod": "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. "
+    },
+    (Kind.EVICTED, About()): {"unknown": "odd"},
+}
+
+
+@pytest.mark.parametrize(("text", "kind", "about"), meaning(EVICTIONS))
 def test_an_eviction_tells_what_was_short(text: str, kind: Kind, about: About) -> None:
     expected = Fault(kind, about, is_final=True)
 

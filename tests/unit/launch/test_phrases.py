@@ -1,7 +1,5 @@
 """What a text is about, by its phrases."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuspawner.launch.phrases import Phrases, beginning

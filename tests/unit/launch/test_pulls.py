@@ -1,7 +1,5 @@
 """What the kubelet says of an image that is pulled; an id names the public thread or version."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

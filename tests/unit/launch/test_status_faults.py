@@ -1,7 +1,5 @@
 """What a container's status says is wrong."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 
@@ -39,7 +37,6 @@ def test_a_container_that_waits_its_turn_is_in_no_trouble(reason) -> None:
 def test_a_pull_that_fails_names_the_image(reason, message, kind) -> None:
     fault = of_waiting(Waiting(reason, message), IMAGE)
 
-    assert fault is not None
     assert (fault.kind, fault.about) == (kind, About(image=IMAGE))
 
 
@@ -58,7 +55,6 @@ def test_a_pull_that_fails_names_the_image(reason, message, kind) -> None:
 def test_a_container_that_does_not_start_tells_why(reason, message, kind) -> None:
     fault = of_waiting(Waiting(reason, message), IMAGE)
 
-    assert fault is not None
     assert fault.kind is kind
 
 
@@ -111,7 +107,6 @@ def container(*, is_init: bool = False, restarts: str | None = None) -> Containe
 def test_a_container_that_ended_tells_why(ended, kind) -> None:
     fault = of_end(ended, container(), "Always")
 
-    assert fault is not None
     assert fault.kind is kind
 
 
@@ -134,7 +129,6 @@ def test_an_init_container_that_has_done_its_work_is_in_no_trouble() -> None:
 def test_an_end_is_final_if_the_kubelet_does_not_start_it_again(policy, code, is_final) -> None:
     fault = of_end(Terminated(code), container(), policy)
 
-    assert fault is not None
     assert fault.is_final is is_final
 
 
@@ -152,7 +146,6 @@ def test_a_container_s_own_policy_goes_before_the_pod_s(own, code, is_final) -> 
     of_pod = "Always" if is_final else "Never"
     fault = of_end(Terminated(code), container(restarts=own), of_pod)
 
-    assert fault is not None
     assert fault.is_final is is_final
 
 

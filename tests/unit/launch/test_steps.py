@@ -1,7 +1,5 @@
 """How far a start is; the long story is that of the chart's pod on a node to come."""
 
-from __future__ import annotations
-
 from itertools import accumulate
 
 import pytest
@@ -25,6 +23,7 @@ from tests.unit.launch.starts import (
     waiting,
     warning,
 )
+from tests.unit.launch.tables import meaning
 
 POOL = "https://www.googleapis.com/compute/v1/projects/p/zones/z/instanceGroups/gke-gpu-grp"
 PRESENT = f'Container image "{TOOLS}" already present on machine'
@@ -109,72 +108,50 @@ def test_a_restart_that_finds_the_image_does_not_hide_that_it_was_pulled() -> No
     assert pulling[0].image == Pulled(IMAGE, seconds=62, with_waiting=63, size=9)
 
 
-@pytest.mark.parametrize(
-    ("pod", "last"),
-    [
-        pytest.param(StartingPod(), Step.SCHEDULING, id="empty"),
-        pytest.param(
-            start(conditions=[condition("PodScheduled", "False", reason="Unschedulable")]),
-            Step.SCHEDULING,
-            id="unschedulable",
+PODS_ALONE = {
+    Step.SCHEDULING: {
+        "empty": StartingPod(),
+        "unschedulable": (
+            start(conditions=[condition("PodScheduled", "False", reason="Unschedulable")])
         ),
-        pytest.param(
-            start(conditions=[condition("PodScheduled")]), Step.NODE_FOUND, id="condition"
+    },
+    Step.NODE_FOUND: {
+        "condition": start(conditions=[condition("PodScheduled")]),
+        "node": start(node="gpu-1"),
+        "no sandbox": (
+            start(node="gpu-1", conditions=[condition("PodReadyToStartContainers", "False")])
         ),
-        pytest.param(start(node="gpu-1"), Step.NODE_FOUND, id="node"),
-        pytest.param(
-            start(node="gpu-1", conditions=[condition("PodReadyToStartContainers", since=20)]),
-            Step.PULLING,
-            id="sandbox",
+        "creating": start(node="gpu-1", notebook=waiting("ContainerCreating")),
+    },
+    Step.PULLING: {
+        "sandbox": (
+            start(node="gpu-1", conditions=[condition("PodReadyToStartContainers", since=20)])
         ),
-        pytest.param(
-            start(node="gpu-1", conditions=[condition("PodReadyToStartContainers", "False")]),
-            Step.NODE_FOUND,
-            id="no sandbox",
+        "pull fails": start(node="gpu-1", notebook=waiting("ImagePullBackOff")),
+        "init container is done": (
+            start(node="gpu-1", init={"state": ended(0)}, notebook=waiting("PodInitializing"))
         ),
-        pytest.param(
-            start(node="gpu-1", notebook=waiting("ContainerCreating")),
-            Step.NODE_FOUND,
-            id="creating",
+    },
+    Step.STARTING: {
+        "has its image": start(node="gpu-1", notebook=waiting("CreateContainerConfigError"))
+    },
+    Step.INITIALIZING: {
+        "init container runs": (
+            start(node="gpu-1", init={"state": {"running": {"startedAt": at(9)}}})
         ),
-        pytest.param(
-            start(node="gpu-1", notebook=waiting("ImagePullBackOff")), Step.PULLING, id="pull fails"
+        "init container fails": (
+            start(node="gpu-1", init={"state": ended(1)}, notebook=waiting("PodInitializing"))
         ),
-        pytest.param(
-            start(node="gpu-1", notebook=waiting("CreateContainerConfigError")),
-            Step.STARTING,
-            id="has its image",
-        ),
-        pytest.param(
-            start(node="gpu-1", init={"state": {"running": {"startedAt": at(9)}}}),
-            Step.INITIALIZING,
-            id="init container runs",
-        ),
-        pytest.param(
-            start(node="gpu-1", init={"state": ended(0)}, notebook=waiting("PodInitializing")),
-            Step.PULLING,
-            id="init container is done",
-        ),
-        pytest.param(
-            start(node="gpu-1", init={"state": ended(1)}, notebook=waiting("PodInitializing")),
-            Step.INITIALIZING,
-            id="init container fails",
-        ),
-        pytest.param(
-            start(node="gpu-1", notebook={"state": {"running": {"startedAt": at(9)}}}),
-            Step.RUNNING,
-            id="runs",
-        ),
-        pytest.param(
-            start(node="gpu-1", notebook={**waiting("CrashLoopBackOff"), "restartCount": 3}),
-            Step.RUNNING,
-            id="has run",
-        ),
-        pytest.param(
-            start(node="gpu-1", notebook={"state": ended(1)}), Step.RUNNING, id="has ended"
-        ),
-    ],
-)
+    },
+    Step.RUNNING: {
+        "runs": start(node="gpu-1", notebook={"state": {"running": {"startedAt": at(9)}}}),
+        "has run": start(node="gpu-1", notebook={**waiting("CrashLoopBackOff"), "restartCount": 3}),
+        "has ended": start(node="gpu-1", notebook={"state": ended(1)}),
+    },
+}
+
+
+@pytest.mark.parametrize(("pod", "last"), meaning(PODS_ALONE))
 def test_the_pod_alone_tells_its_step_too(pod, last) -> None:
     assert stages(pod, [])[-1].step is last
 

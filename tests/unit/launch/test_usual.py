@@ -1,7 +1,5 @@
 """How long the steps of a start usually take."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from gpuspawner.launch.pulls import Pulled, Pulling

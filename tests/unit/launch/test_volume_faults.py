@@ -1,7 +1,5 @@
 """Why a volume isn't attached or mounted; an id with a number names the public thread."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuspawner.launch.trouble import About, Fault, Kind

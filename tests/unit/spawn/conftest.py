@@ -1,7 +1,5 @@
 """A hub for the tests of this folder."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """A hub with policies, whose servers can be counted, and the gates of its spawners."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +12,7 @@ from gpuspawner.policy.policies import Measure, What
 from gpuspawner.runtime import Runtime
 from gpuspawner.spawn.refusal import Refusal
 from tests.unit.compat.hub_database import HubDatabase
-from tests.unit.policy.pods import container, server_pod
+from tests.unit.policy.pods import container, plain, read, server_pod
 from tests.unit.preflight.worlds import node
 from tests.unit.spawn.hubs import StillHub
 
@@ -70,6 +68,17 @@ class Course:
         pod = server_pod(user, server, containers=[container(gpu=gpus)])
         self.of(spawner).accounts.ledger.put(pod)
 
+    def show(self, spawner: Any, gpus: int) -> None:
+        """Let the pod of alice's own spawner exist."""
+        made = plain("alice", name=spawner.pod_name, containers=[container(gpu=gpus)])
+        made["metadata"]["namespace"] = spawner.namespace
+        self.of(spawner).accounts.ledger.put(read(made))
+
+    def hide(self, spawner: Any) -> None:
+        """Let that pod be gone."""
+        accounts = self.of(spawner).accounts
+        accounts.ledger.remove("ServerPod", spawner.namespace, spawner.pod_name)
+
     def counted(self, spawner: Any) -> int:
         """How many GPUs of alice's count."""
         found = self.of(spawner).accounts.usage.of_owner(ALICE).values()
@@ -78,7 +87,8 @@ class Course:
 
 async def begin(spawner: Any, **options: Any) -> None:
     """Run the second gate."""
-    spawner.user_options = {"accelerator": "t4", **options}
+    default = {} if "profile" in options else {"accelerator": "t4"}
+    spawner.user_options = {**default, **options}
     begun = spawner.run_pre_spawn_hook()
     if inspect.isawaitable(begun):
         await begun

@@ -1,7 +1,5 @@
 """Real spawners without a hub, on a cluster that the test defines."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -26,6 +24,9 @@ from gpuspawner.spawn.accelerators import Accelerators
 from tests.unit.preflight.worlds import StillView
 
 A100 = {"display_name": "A100", "node_selector": {"gpu": "a100"}, "counts": [1, 2]}
+
+TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists"}
 
 log = logging.getLogger("hub")
 
@@ -116,3 +117,15 @@ async def rows_of(accelerators: Accelerators) -> tuple[Availability, ...]:
     """Return each accelerator's availability to a server's owner, as an open form asks for it."""
     entitlement = await accelerators.policing.entitlement()
     return accelerators.survey(entitlement, await accelerators.stock_pod())[1]
+
+
+def named(spawner: GPUSpawner, name: str) -> GPUSpawner:
+    """Make alice's spawner that of another user."""
+    spawner.user.name, spawner.pod_name = name, f"jupyter-{name}"
+    return spawner
+
+
+def tolerating(pod: Manifest) -> Manifest:
+    """Admit a pod as the API server's ExtendedResourceToleration does."""
+    spec = pod["spec"]
+    return {**pod, "spec": {**spec, "tolerations": [*spec.get("tolerations", ()), TOLERATION]}}

@@ -1,7 +1,5 @@
 """A spawner whose state the hub stores, and makes anew after its own restart."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -61,3 +59,9 @@ def kind(spawner: GPUSpawner) -> Kind | None:
     row: Any = spawner.orm_spawner
     ending = last_of(row.state)
     return ending.kind if ending else None
+
+
+def stopped(spawner: GPUSpawner) -> Kind | None:
+    """Do what the hub does at the end of a stop, and return how the server ended."""
+    stop(spawner)
+    return kind(spawner)

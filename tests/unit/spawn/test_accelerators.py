@@ -1,49 +1,162 @@
 """Accelerators as the source of servers; tests/hub/test_options.py tests them in a hub."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from gpuspawner import GPUSpawner
+from gpuspawner.cluster.health import Stale
 from gpuspawner.spawn.accelerators import Accelerators
-from tests.unit.spawn.hubs import StillHub
+from tests.unit.preflight.worlds import node, pod
+from tests.unit.spawn.courses import NODES, OFFERS
+from tests.unit.spawn.hubs import A100, StillHub, named, rows_of
+
+pytestmark = pytest.mark.each_python
 
 
 def mount_course(spawner: Any) -> None:
     spawner.working_dir = spawner.user_options["course"]
 
 
-ADMINISTRATORS: list[Any] = [
-    {"apply_user_options": print},
-    {"options_from_form": print},
-    {"pre_spawn_hook": mount_course},
-]
-
-
-@pytest.fixture
-def accelerators(
-    hub_with: Callable[..., StillHub], request: pytest.FixtureRequest
-) -> Accelerators | None:
-    return hub_with().spawner(**request.param).gates.sources.accelerators
-
-
-@pytest.mark.parametrize("accelerators", [{}], indirect=True)
-def test_without_administrator_s_hooks_all_options_are_ours(accelerators) -> None:
-    assert accelerators.split({"gpus": 1, "course": "ml"}) == ({"gpus": 1, "course": "ml"}, {})
+ADMINISTRATORS = [{"apply_user_options": print}, {"options_from_form": print}]
+ADMINISTRATORS += [{"pre_spawn_hook": mount_course}]
+OPTIONS = {"gpus": 1, "course": "ml"}
 
 
 @pytest.mark.parametrize(
-    "accelerators",
-    ADMINISTRATORS,
-    ids=["applied", "read from the form", "read by a hook"],
-    indirect=True,
+    ("traits", "split"),
+    [({}, (OPTIONS, {})), *((it, ({"gpus": 1}, {"course": "ml"})) for it in ADMINISTRATORS)],
+    ids=["ours alone", "applied", "read from the form", "read by a hook"],
 )
-def test_with_administrator_s_hooks_other_names_are_theirs(accelerators) -> None:
-    assert accelerators.split({"gpus": 1, "course": "ml"}) == ({"gpus": 1}, {"course": "ml"})
+def test_other_names_are_those_of_administrators_hooks_if_there_are_any(
+    hub_with, traits, split
+) -> None:
+    accelerators = hub_with().spawner(**traits).gates.sources.accelerators
+
+    assert accelerators.split(OPTIONS) == split
+    assert accelerators.split(["gpus"]) == (["gpus"], {})  # is passed to the parser
 
 
-@pytest.mark.parametrize("accelerators", [{}, *ADMINISTRATORS], indirect=True)
-def test_options_that_are_not_an_object_are_passed_to_the_parser(accelerators) -> None:
-    assert accelerators.split(["gpus"]) == (["gpus"], {})
+TWO_GPUS = ("Node", node("a", 2))
+AWAY_FROM_BOB = {
+    "requiredDuringSchedulingIgnoredDuringExecution": [
+        {
+            "topologyKey": "gpu",
+            "labelSelector": {"matchLabels": {"owner": "bob"}},
+            "namespaceSelector": {},
+        }
+    ]
+}
+REPELLING = ("Pod", pod("guard", 0, on="a", affinity={"podAntiAffinity": AWAY_FROM_BOB}))
+
+
+@pytest.fixture
+def made(monkeypatch) -> list[str]:
+    """Collects the owner of each pod that is made for a page."""
+    owners: list[str] = []
+    make = Accelerators.stock_pod
+
+    async def counted(self: Any) -> Any:
+        owners.append(self.spawner.user.name)
+        return await make(self)
+
+    monkeypatch.setattr(Accelerators, "stock_pod", counted)
+    return owners
+
+
+def of(hub: StillHub, name: str, **traits: Any) -> GPUSpawner:
+    return named(hub.spawner(accelerators={"a100": A100}, **traits), name)
+
+
+async def form(hub: StillHub, name: str, **traits: Any) -> str:
+    accelerators = of(hub, name, **traits).gates.sources.accelerators
+    return await accelerators.form()
+
+
+@pytest.mark.parametrize(
+    "traits",
+    [
+        {},
+        {"environment": {"TOKEN": "{username}"}},
+        {"volumes": [{"name": "h", "persistentVolumeClaim": {"claimName": "c-{username}"}}]},
+    ],
+    ids=str,
+)
+async def test_a_user_whose_pods_are_alike_costs_no_pod(hub_with, made, traits) -> None:
+    hub = hub_with(TWO_GPUS)
+
+    first = await form(hub, "ann", **traits)
+    second = await form(hub, "bob", **traits)
+
+    assert made == ["ann"]
+    assert "2 of 2 free" in first
+    assert "2 of 2 free" in second
+
+
+@pytest.mark.parametrize(
+    "traits",
+    [
+        {"node_selector": {"room": "b"}},
+        {"extra_pod_config": {"nodeSelector": {"owner": "{username}"}}},
+    ],
+    ids=str,
+)
+async def test_users_whose_pods_differ_share_no_state(hub_with, traits) -> None:
+    of_ann = {"metadata": {"name": "a", "labels": {"gpu": "a100", "owner": "ann"}}}
+    hub = hub_with(("Node", {**node("a", 2), **of_ann}))
+    named = traits if "extra_pod_config" in traits else {}
+
+    assert "2 of 2 free" in await form(hub, "ann", **named)
+    assert "2 of 2 free" not in await form(hub, "bob", **traits)
+
+
+async def test_users_share_nothing_if_pods_select_each_other_by_labels(hub_with) -> None:
+    hub = hub_with(TWO_GPUS, REPELLING)
+    traits: dict[str, Any] = {"extra_labels": {"owner": "{username}"}}
+
+    assert 'data-state="free"' in await form(hub, "ann", **traits)
+    assert 'data-state="free"' not in await form(hub, "bob", **traits)
+
+
+async def test_a_page_shows_what_has_changed_in_the_cluster(hub_with) -> None:
+    hub = hub_with(TWO_GPUS)
+    await form(hub, "ann")
+
+    hub.view.put("Pod", pod("somebody-s", 1, on="a"))
+
+    assert "1 of 2 free" in await form(hub, "bob")
+
+
+async def test_a_page_shows_that_the_view_is_no_longer_live(hub_with) -> None:
+    hub = hub_with(TWO_GPUS)
+    await form(hub, "ann")
+
+    hub.view.now = Stale(60, "no answer")
+
+    assert 'data-state="free"' not in await form(hub, "bob")
+
+
+async def test_what_policies_withhold_is_missing_at_once(course) -> None:
+    current: dict[str, Any] = {}
+    spawner = course.spawner(lambda _: current, **OFFERS)
+    accelerators = spawner.gates.sources.accelerators
+    assert 'data-accelerator="v100"' in await accelerators.form()
+
+    current = {"t4-alone": {"accelerators": ["t4"]}}
+
+    assert 'data-accelerator="v100"' not in await accelerators.form()
+    rows = await rows_of(accelerators)
+    assert [it.accelerator.key for it in rows if it.accelerator] == ["t4"]
+
+
+async def test_a_pod_that_cannot_be_made_yet_is_nobody_else_s(hub_with, monkeypatch) -> None:
+    hub = hub_with(*NODES)
+    make = Accelerators.stock_pod
+
+    async def failing(self: Any) -> Any:
+        return None if self.spawner.user.name == "ann" else await make(self)
+
+    monkeypatch.setattr(Accelerators, "stock_pod", failing)
+
+    assert 'data-state="free"' not in await form(hub, "ann")
+    assert 'data-state="free"' in await form(hub, "bob")

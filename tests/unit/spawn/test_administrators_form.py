@@ -1,7 +1,5 @@
 """The forms of administrators: a class's own, and a function that sets the profiles."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

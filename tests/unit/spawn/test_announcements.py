@@ -1,7 +1,5 @@
 """What the hub's pages tell of a user's servers, beside the hub's own announcements."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -55,7 +53,8 @@ def test_what_is_older_than_a_day_is_told_on_the_form_only() -> None:
 
 @pytest.mark.parametrize("user", [None, SimpleNamespace(name="a service")])
 def test_nobody_is_told_of_servers_that_they_can_t_have(user, hub_with) -> None:
-    runtime = hub_with().spawner().gates._runtime
+    hub = hub_with()
+    runtime = hub.runtime(hub.spawner())
 
     assert told_everywhere(user) == ""
     assert told_at_home(runtime, user) == ""
@@ -125,7 +124,8 @@ def test_the_home_page_leads_to_the_line_of_each_server_that_waits(hub_with, mon
     monkeypatch.setattr(
         "gpuspawner.spawn.announcements.line", lambda it: f"/hub/gpuspawner/line/ann/{it.name}"
     )
-    runtime = hub_with().spawner().gates._runtime
+    hub = hub_with()
+    runtime = hub.runtime(hub.spawner())
     spawners = {"train": waiting("train", is_on=True), "": waiting("", is_on=False)}
     user = SimpleNamespace(name="ann", orm_spawners={}, spawners=spawners)
 

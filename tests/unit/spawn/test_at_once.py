@@ -1,7 +1,5 @@
 """Coroutines run until they wait; tests/hub/test_refusals.py tests this in a hub."""
 
-from __future__ import annotations
-
 import asyncio
 from functools import partial
 

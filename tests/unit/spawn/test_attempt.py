@@ -1,7 +1,5 @@
 """A start in progress: its repr, its promise, its time for a node, and its news."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,13 +1,11 @@
 """A spawner works without a usable kubeconfig, and connects as soon as there is one."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from aiohttp import ServerDisconnectedError
@@ -22,7 +20,7 @@ from gpuspawner.compat import kubespawner
 from gpuspawner.compat.reflecting import telling
 from gpuspawner.spawn import connection
 from gpuspawner.spawn.connection import IfConnected
-from tests.unit.spawn.hubs import Script, StillHub
+from tests.unit.spawn.hubs import Script
 
 pytestmark = pytest.mark.each_python
 
@@ -41,13 +39,13 @@ users: [{name: me, user: {token: abc}}]
 
 
 @pytest.fixture
-def make(hub_with: Callable[..., StillHub]) -> Callable[..., GPUSpawner]:
+def make(hub_with) -> Callable[..., GPUSpawner]:
     """Make a spawner as a hub does, without a client."""
     return partial(GPUSpawner, _mock=True, hub=hub_with())
 
 
 @pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], object]:
+def write(tmp_path, monkeypatch) -> Callable[[str], object]:
     """Return a function that writes the kubeconfig; until then there is none."""
     load_config.cache_clear()  # it caches its first result for good
     monkeypatch.setattr(
@@ -81,15 +79,10 @@ async def test_without_a_kubeconfig_admission_is_not_asked(write, make) -> None:
     assert await admission.admit("jhub", {"spec": {}}) == {"spec": {}}
 
 
-async def test_a_wrong_trait_is_not_an_outage(write, make) -> None:
-    write(TOKEN)
-
-    with pytest.raises(TraitError):
-        make(start_timeout="soon")
-
-
-async def test_a_wrong_trait_is_not_an_outage_even_without_a_kubeconfig(write, make) -> None:
-    del write  # no kubeconfig is written
+@pytest.mark.parametrize("text", [None, TOKEN], ids=["no kubeconfig", "a kubeconfig"])
+async def test_a_wrong_trait_is_not_an_outage(write, make, text) -> None:
+    if text:
+        write(text)
 
     with pytest.raises(TraitError):
         make(start_timeout="soon")
@@ -106,30 +99,15 @@ async def test_a_trait_that_kubespawner_has_renamed_is_not_an_outage(
         kubespawner.connect(spawner)
 
 
-class Failing:
-    """A reflector whose first list fails."""
-
-    def __init__(self, **_: object) -> None:
-        self.first_load_future: asyncio.Future[None] = asyncio.Future()
-
-    async def start(self) -> None:
-        """Start the first list, and fail."""
-        self.first_load_future.set_exception(ConnectionError())
-
-
-async def test_the_next_start_restarts_a_reflector_whose_first_list_failed(
-    write, make, monkeypatch
-) -> None:
+@pytest.fixture
+def reflectors(write, monkeypatch) -> dict[object, Any]:
+    """The reflectors that all spawners share, while there is a kubeconfig."""
     write(TOKEN)
     monkeypatch.setattr(KubeSpawner, "reflectors", {})
-
-    with pytest.raises(ConnectionError):
-        await make()._start_reflector("pods", Failing)
-
-    assert KubeSpawner.reflectors == {}
+    return KubeSpawner.reflectors
 
 
-class Listing:
+class Listing(PodReflector):
     """A reflector whose first list lasts until the test ends it."""
 
     def __init__(self, **_: object) -> None:
@@ -138,12 +116,36 @@ class Listing:
     async def start(self) -> None:
         """Start the first list."""
 
+    async def stop(self) -> None:
+        """Stop the watch."""
 
-async def test_cancelling_a_start_during_the_first_list_cancels_no_other(
-    write, make, monkeypatch
+
+class Failing(Listing):
+    """A reflector whose first list fails."""
+
+    async def start(self) -> None:
+        """Start the first list, and fail."""
+        self.first_load_future.set_exception(ConnectionError())
+
+
+class Quick(Listing):
+    """A reflector whose first list is read at once."""
+
+    def __init__(self, **_: object) -> None:
+        super().__init__()
+        self.first_load_future.set_result(None)
+
+
+async def test_the_next_start_restarts_a_reflector_whose_first_list_failed(
+    make, reflectors
 ) -> None:
-    write(TOKEN)
-    monkeypatch.setattr(KubeSpawner, "reflectors", {})
+    with pytest.raises(ConnectionError):
+        await make()._start_reflector("pods", Failing)
+
+    assert reflectors == {}
+
+
+async def test_cancelling_a_start_during_the_first_list_cancels_no_other(make, reflectors) -> None:
     first, second = make(), make()
     starts = [asyncio.ensure_future(it._start_reflector("pods", Listing)) for it in (first, second)]
     await asyncio.sleep(0)
@@ -152,31 +154,15 @@ async def test_cancelling_a_start_during_the_first_list_cancels_no_other(
     starts[1].cancel()
     with pytest.raises(asyncio.CancelledError):
         await starts[1]
-    [reflector] = KubeSpawner.reflectors.values()
+    [reflector] = reflectors.values()
     reflector.first_load_future.set_result(None)
 
     assert await starts[0] is reflector
 
 
-class Quick(PodReflector):
-    """A reflector whose first list is read at once."""
-
-    def __init__(self, **_: object) -> None:
-        self.first_load_future: asyncio.Future[None] = asyncio.Future()
-        self.first_load_future.set_result(None)
-
-    async def start(self) -> None:
-        """Start the first list."""
-
-    async def stop(self) -> None:
-        """Stop the watch."""
-
-
 async def test_only_a_new_reflector_gets_a_class_that_tells_what_is_gone(
-    write, make, monkeypatch
+    make, reflectors, monkeypatch
 ) -> None:
-    write(TOKEN)
-    monkeypatch.setattr(KubeSpawner, "reflectors", {})
     told: list[object] = []
 
     def counted(reflector: object, gone: object) -> object:
@@ -191,9 +177,10 @@ async def test_only_a_new_reflector_gets_a_class_that_tells_what_is_gone(
     assert len(told) == 1
     assert await spawner._start_reflector("pods", Quick, replace=True) is not first
     assert len(told) == 2
-    assert all(type(it) is not Quick for it in KubeSpawner.reflectors.values())
+    assert all(type(it) is not Quick for it in reflectors.values())
 
 
+POD = V1Pod(metadata=V1ObjectMeta(name="x"))
 LOST = [
     ServerDisconnectedError(),
     ConnectionResetError(),
@@ -210,10 +197,8 @@ async def test_requests_whose_connection_is_lost_are_sent_again(make, error) -> 
         create_namespaced_persistent_volume_claim=_failing(error),
         delete_namespaced_pod=_failing(error),
     )
-    pod = V1Pod(metadata=V1ObjectMeta(name=spawner.pod_name))
-
-    assert not await spawner.stock.create_pod(pod, 3)
-    assert not await spawner.stock.create_pvc(pod, 3)
+    assert not await spawner.stock.create_pod(POD, 3)
+    assert not await spawner.stock.create_pvc(POD, 3)
     assert not await spawner._make_delete_pod_request(spawner.pod_name, None, 0, 3)
 
 
@@ -222,46 +207,45 @@ async def test_a_request_that_the_api_server_rejects_is_not_sent_again(make) -> 
     spawner.api = SimpleNamespace(create_namespaced_pod=_failing(ApiException(status=403)))
 
     with pytest.raises(ApiException):
-        await spawner.stock.create_pod(V1Pod(metadata=V1ObjectMeta(name="x")), 3)
+        await spawner.stock.create_pod(POD, 3)
 
 
+@pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("error", LOST, ids=repr)
 async def test_an_api_server_that_comes_back_may_not_know_the_hub_s_rights_at_first(
-    make, monkeypatch, error
+    make, error
 ) -> None:
     spawner = make()
-    pod = V1Pod(metadata=V1ObjectMeta(name=spawner.pod_name))
     spawner.api = SimpleNamespace(create_namespaced_pod=_failing(error))
-    assert not await spawner.stock.create_pod(pod, 3)
+    assert not await spawner.stock.create_pod(POD, 3)
 
     spawner.api.create_namespaced_pod = _failing(ApiException(status=403))
-    assert not await spawner.stock.create_pod(pod, 3)
+    await asyncio.sleep(9)
+    assert not await spawner.stock.create_pod(POD, 3)
 
-    monkeypatch.setattr(kubespawner, "_NEW_SECONDS", 0.0)
+    await asyncio.sleep(2)
     with pytest.raises(ApiException):
-        await spawner.stock.create_pod(pod, 3)
+        await spawner.stock.create_pod(POD, 3)
 
 
-async def test_an_api_server_without_roles_is_believed_only_after_ten_seconds(
-    make, monkeypatch
-) -> None:
+@pytest.mark.usefixtures("clock")
+async def test_an_api_server_without_roles_is_believed_only_after_ten_seconds(make) -> None:
     """Other spawners' connections were lost, or the view's."""
     spawner = make()
-    pod = V1Pod(metadata=V1ObjectMeta(name=spawner.pod_name))
     denied = ApiException(status=403)
     why = 'pods is forbidden: User "hub" cannot create resource "pods" in API group ""'
     denied.body = json.dumps({"kind": "Status", "message": why})
     spawner.api = SimpleNamespace(create_namespaced_pod=_failing(denied))
-    assert not await spawner.stock.create_pod(pod, 3)
-    assert not await spawner.stock.create_pod(pod, 3)
+    assert not await spawner.stock.create_pod(POD, 3)
+    await asyncio.sleep(9)
+    assert not await spawner.stock.create_pod(POD, 3)
 
-    monkeypatch.setattr(kubespawner, "_NEW_SECONDS", 0.0)
+    await asyncio.sleep(2)
     with pytest.raises(ApiException):
-        await spawner.stock.create_pod(pod, 3)
+        await spawner.stock.create_pod(POD, 3)
 
-    monkeypatch.undo()
-    monkeypatch.setattr(kubespawner, "_EPISODE_SECONDS", 0.0)
-    assert not await spawner.stock.create_pod(pod, 3)
+    await asyncio.sleep(60)
+    assert not await spawner.stock.create_pod(POD, 3)
 
 
 def _failing(error: Exception) -> Callable[..., Awaitable[None]]:

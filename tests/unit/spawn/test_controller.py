@@ -1,9 +1,8 @@
 """The gates of one spawner; tests/hub/test_gates.py tests them in a hub."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,18 +16,15 @@ from gpuspawner.spawn.one_request import AlreadyStartedError
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawner_class import in_front_of
 from tests.unit.preflight.worlds import node, pod
-from tests.unit.spawn.hubs import A100
+from tests.unit.spawn.courses import sends
+from tests.unit.spawn.hubs import A100, TAINT, StillHub, tolerating
 from tests.unit.spawn.profiles.lists import GPU
 
 pytestmark = pytest.mark.each_python
 
-TAINTED = ("Node", node("a", 2, taints=[{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]))
+TAINTED = ("Node", node("a", 2, taints=[TAINT]))
 TWO = ("Node", node("a", 2))
 TWO_GPUS = {"accelerator": "a100", "gpus": 2, "image": None, "memory": None, "cpu": None}
-
-
-def tolerating(pod: Manifest) -> Manifest:
-    return {**pod, "spec": {**pod["spec"], "tolerations": [{"operator": "Exists"}]}}
 
 
 class RunsTheImageThatIsSent(KubeSpawner):
@@ -113,7 +109,6 @@ async def test_each_gate_asks_admission_in_the_pod_s_namespace(hub_with) -> None
         assert namespace == "research"
         assert container["resources"]["limits"]["nvidia.com/gpu"] == "2"
     attempt = spawner.gates.attempt
-    assert attempt is not None
     assert attempt.decision == Start(attempt.choice.proposal.grant)
     assert attempt.phase is Phase.SENT
 
@@ -147,7 +142,7 @@ async def test_a_form_is_refused_if_another_request_starts_the_server_meanwhile(
 
 
 async def test_a_profile_that_cannot_be_loaded_at_the_start_is_not_a_500(hub_with) -> None:
-    spawner = hub_with(("Node", node("a", 2))).spawner(profile_list=[GPU])
+    spawner = hub_with(TWO).spawner(profile_list=[GPU])
     assert spawner.run_pre_spawn_hook() is None
     spawner.user_options = {"profile": "taken away meanwhile"}
 
@@ -156,7 +151,7 @@ async def test_a_profile_that_cannot_be_loaded_at_the_start_is_not_a_500(hub_wit
 
 
 async def test_on_a_copy_a_profile_fails_to_load_as_with_kubespawner(hub_with) -> None:
-    spawner = hub_with(("Node", node("a", 2))).spawner(profile_list=[GPU])
+    spawner = hub_with(TWO).spawner(profile_list=[GPU])
     assert spawner.run_pre_spawn_hook() is None
 
     copied = spawner.copied()
@@ -174,7 +169,6 @@ async def test_a_wait_in_vain_is_a_warning_if_refusals_are_warnings(hub_with, ca
     if (begun := spawner.run_pre_spawn_hook()) is not None:
         await begun
     attempt = spawner.gates.attempt
-    assert attempt is not None
     assert isinstance(attempt.decision, Wait)
     named = {"name": spawner.pod_name, "namespace": spawner.namespace, "uid": "u"}
     hub.view.put("Pod", {**pod("a"), "metadata": named})
@@ -186,28 +180,38 @@ async def test_a_wait_in_vain_is_a_warning_if_refusals_are_warnings(hub_with, ca
     assert "no-answer" in caplog.text
 
 
-@pytest.mark.usefixtures("clock")
-async def test_a_wait_that_only_the_last_gate_knows_of_ends_in_a_refusal(hub_with) -> None:
-    """Admission sends the pod to another pool, but isn't asked about a yes before the start."""
-    hub = hub_with(("Node", node("a", 1)))
-    spawner = hub.spawner(accelerators={"a100": A100}, autoscaling="always")
+ELSEWHERE = {"gpu": "a100", "pool": "research"}
+
+
+def sends_elsewhere(hub: StillHub, then: Callable[..., Any], **traits: Any) -> Any:
+    """Make a start whose pod is sent to another pool; *then* is called, and it waits for ever.
+
+    Admission changes the pod so, but isn't asked about a yes before the start.
+    """
+    spawner: Any = hub.spawner(accelerators={"a100": A100}, autoscaling="always", **traits)
     spawner.user_options = {"accelerator": "a100"}
     assert spawner.run_pre_spawn_hook() is None
     assert spawner.gates.attempt.decision == Start(spawner.gates.attempt.choice.proposal.grant)
-    elsewhere = {"gpu": "a100", "pool": "research"}
-    hub.admission.answer = lambda pod: {**pod, "spec": {**pod["spec"], "nodeSelector": elsewhere}}
+    hub.admission.answer = lambda pod: {**pod, "spec": {**pod["spec"], "nodeSelector": ELSEWHERE}}
 
-    async def create_namespaced_pod(namespace: str, _: Any) -> None:
-        named = {"name": spawner.pod_name, "namespace": namespace, "uid": "u"}
-        hub.view.put("Pod", {**pod("a", nodeSelector=elsewhere), "metadata": named})
-
-    async def run_start() -> None:
-        await spawner._make_create_pod_request(await spawner.get_pod_manifest(), 3)
+    async def forever() -> None:
+        then(spawner)
         await asyncio.Event().wait()
 
-    spawner.api.create_namespaced_pod = create_namespaced_pod
-    spawner.stock.run_start = run_start
+    sends(spawner, forever)
     spawner.stock.stops_pod = lambda: True
+    return spawner
+
+
+@pytest.mark.usefixtures("clock")
+async def test_a_wait_that_only_the_last_gate_knows_of_ends_in_a_refusal(hub_with) -> None:
+    hub = hub_with(("Node", node("a", 1)))
+
+    def show(spawner: Any) -> None:
+        named = {"name": spawner.pod_name, "namespace": spawner.namespace, "uid": "u"}
+        hub.view.put("Pod", {**pod("a", nodeSelector=ELSEWHERE), "metadata": named})
+
+    spawner = sends_elsewhere(hub, show)
 
     with pytest.raises(Refusal, match="The cluster didn't add a machine"):
         await asyncio.wait_for(spawner.gates.run_start(), 3600)
@@ -217,28 +221,17 @@ async def test_a_wait_that_only_the_last_gate_knows_of_ends_in_a_refusal(hub_wit
 async def test_a_wait_that_the_hub_has_set_no_time_for_ends_before_the_hub_s_timeout(
     hub_with,
 ) -> None:
-    hub = hub_with(("Node", node("a", 1)))
-    spawner = hub.spawner(accelerators={"a100": A100}, autoscaling="always", start_timeout=300)
-    spawner.user_options = {"accelerator": "a100"}
-    assert spawner.run_pre_spawn_hook() is None
-    elsewhere = {"gpu": "a100", "pool": "research"}
-    hub.admission.answer = lambda pod: {**pod, "spec": {**pod["spec"], "nodeSelector": elsewhere}}
+    """The pod isn't in view yet when the start ends."""
 
-    async def create_namespaced_pod(namespace: str, _: Any) -> None:
-        """The pod isn't in view yet when the start ends."""
-
-    async def run_start() -> None:
-        await spawner._make_create_pod_request(await spawner.get_pod_manifest(), 3)
+    def end_soon(spawner: Any) -> None:
         attempt = spawner.gates.attempt
         before = spawner.scheduling_timeout + 600 + spawner.http_timeout
         assert attempt.seconds_left == pytest.approx(before - CLEANUP_SECONDS)
         assert attempt.seconds_left < longest_wait(attempt.decision.scale_up)
         spawner.gates.attempt = attempt.ending_in(0)
-        await asyncio.Event().wait()
 
-    spawner.api.create_namespaced_pod = create_namespaced_pod
-    spawner.stock.run_start = run_start
-    spawner.stock.stops_pod = lambda: True
+    hub = hub_with(("Node", node("a", 1)))
+    spawner = sends_elsewhere(hub, end_soon, start_timeout=300)
 
     with pytest.raises(Refusal, match="No machine can take your server right now"):
         await asyncio.wait_for(spawner.start(), 3600)

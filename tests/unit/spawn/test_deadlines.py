@@ -1,7 +1,5 @@
 """Each phase of a start has a limit, and the hub gets their sum."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 
@@ -71,3 +69,15 @@ def test_an_infinite_limit_is_a_very_long_timeout_of_the_hub() -> None:
 
 def test_the_hub_waits_for_all_phases() -> None:
     assert total(limits(SPAWNER, of(Start(Grant())))) == 60 + 600 + 300 + 30
+
+
+@pytest.mark.parametrize("labels", [{"kueue.x-k8s.io/queue-name": "gpus"}, {}])
+def test_nothing_limits_the_wait_in_a_queue_but_only_there(labels) -> None:
+    attempt = of(Start(Grant()))
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "notebook"}]}}
+    choice = Choice(Proposal("jhub", "jupyter-ann", pod, Grant()))
+    found = limits(SPAWNER, replace(attempt, choice=choice))
+
+    assert (found[Phase.QUEUED] >= 10**8) is bool(labels)
+    assert (total(found) >= 10**8) is bool(labels)
+    assert found[Phase.SCHEDULED] == 60

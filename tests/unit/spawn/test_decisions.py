@@ -1,8 +1,5 @@
 """The preflight's decision about a start; tests/hub/test_gates.py tests it in a hub."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -27,7 +24,7 @@ from gpuspawner.spawn.decisions import decide
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.source import Choice
 from gpuspawner.traits import ENFORCE, OFF, WARN
-from tests.unit.spawn.hubs import Script, StillHub
+from tests.unit.spawn.hubs import Script
 
 pytestmark = pytest.mark.each_python
 
@@ -36,7 +33,7 @@ FULL = Refuse(Grant(), Reason.BUSY)
 
 
 @pytest.fixture
-def spawner(hub_with: Callable[..., StillHub]) -> Any:
+def spawner(hub_with) -> Any:
     return hub_with().spawner(preflight=ENFORCE)
 
 

@@ -1,7 +1,5 @@
 """The draft of a request, for redrawing the form."""
 
-from __future__ import annotations
-
 import asyncio
 from contextvars import copy_context
 

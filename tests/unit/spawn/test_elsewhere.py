@@ -1,7 +1,5 @@
 """Avoiding the nodes whose GPUs have failed a server's owner."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -10,7 +8,7 @@ from gpuspawner.manifest.elsewhere import HOSTNAME
 from gpuspawner.pods import plain
 from tests.unit.preflight.worlds import node, pod
 from tests.unit.spawn.courses import begin
-from tests.unit.spawn.hubs import A100, StillHub
+from tests.unit.spawn.hubs import A100, TAINT, StillHub, tolerating
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -64,10 +62,8 @@ async def test_a_server_keeps_the_node_if_no_other_has_room(preflight, hub_with)
 
 
 async def test_room_that_only_admission_gives_counts(hub_with) -> None:
-    taint = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
-    hub = hub_with(labelled("a", taints=[taint]), labelled("b", taints=[taint]))
-    tolerates = {"tolerations": [{"operator": "Exists"}]}
-    hub.admission.answer = lambda pod: {**pod, "spec": {**pod["spec"], **tolerates}}
+    hub = hub_with(labelled("a", taints=[TAINT]), labelled("b", taints=[TAINT]))
+    hub.admission.answer = tolerating
 
     affinity, _ = await start(hub)
 

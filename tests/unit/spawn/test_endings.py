@@ -1,9 +1,7 @@
 """A spawner knows how its last server ended, and so does the hub's database."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -13,51 +11,48 @@ from gpuspawner.launch.trouble import Kind
 from gpuspawner.queue.kept import KeptPlace, Wish
 from gpuspawner.queue.rules import QueueRules
 from gpuspawner.spawn.endings import last_of, place_of, without_place
-from tests.unit.spawn.restarts import NODE, kind, pod, set_pod, stop
+from tests.unit.spawn.restarts import NODE, kind, pod, set_pod, stop, stopped
+
+pytestmark = pytest.mark.each_python
 
 EVICTED = Ending(Kind.EVICTED, datetime(2026, 11, 21, 20, 30, tzinfo=UTC))
 
 
 @pytest.fixture
-def up(after_restart: Callable[..., GPUSpawner]) -> GPUSpawner:
+def up(after_restart) -> GPUSpawner:
     """A spawner whose server is up."""
     spawner = after_restart(runs=True)
     spawner.gates.endings.answers()
     return spawner
 
 
-def test_the_hub_stores_how_a_server_ended_that_was_up(up) -> None:
-    assert up.gates.endings.polled(1, pod("EvictionByEvictionAPI")) == 1
-    stop(up)
+@pytest.mark.parametrize(
+    ("farewell", "polled", "expected"),
+    [
+        pytest.param("", [pod("EvictionByEvictionAPI")], Kind.EVICTED, id="as KubeSpawner sees it"),
+        pytest.param("PreemptionByScheduler", [None], Kind.PREEMPTED, id="gone before a look"),
+        # It still ran before KubeSpawner looked, and stopped it.
+        pytest.param("EvictionByEvictionAPI", [pod()], Kind.EVICTED, id="ends during a look"),
+        pytest.param("", [None], Kind.DELETED, id="gone without a word"),
+        pytest.param(
+            "", [pod("PreemptionByScheduler"), None], Kind.PREEMPTED, id="the first cause stays"
+        ),
+    ],
+)
+def test_the_hub_stores_how_a_server_ended_that_was_up(up, farewell, polled, expected) -> None:
+    if farewell:
+        up.gates.endings.farewell(pod(farewell))
 
-    assert kind(up) is Kind.EVICTED
-
-
-def test_a_pod_that_is_gone_before_anyone_looks_has_told_the_reflector(up) -> None:
-    up.gates.endings.farewell(pod("PreemptionByScheduler"))
-
-    up.gates.endings.polled(1, None)
-    stop(up)
-
-    assert kind(up) is Kind.PREEMPTED
-
-
-def test_a_pod_that_ends_while_kubespawner_looks_has_told_why(up) -> None:
-    up.gates.endings.farewell(pod("EvictionByEvictionAPI"))
-
-    up.gates.endings.polled(1, pod())  # it still ran before KubeSpawner looked, and stopped it
-    stop(up)
-
-    assert kind(up) is Kind.EVICTED
+    assert [up.gates.endings.polled(1, it) for it in polled] == [1] * len(polled)
+    assert stopped(up) is expected
 
 
 def test_a_pod_that_has_ended_meanwhile_and_stays_tells_why(up) -> None:
     set_pod(up, pod("EvictionByEvictionAPI"))
 
     up.gates.endings.polled(1, pod())
-    stop(up)
 
-    assert kind(up) is Kind.EVICTED
+    assert stopped(up) is Kind.EVICTED
 
 
 def test_a_bug_of_ours_leaves_the_hub_with_kubespawner_s_own_status(
@@ -75,29 +70,13 @@ def test_a_bug_of_ours_leaves_the_hub_with_kubespawner_s_own_status(
     assert "Can't note how a pod ended" in caplog.text
 
 
-def test_a_pod_that_is_gone_without_a_word_was_deleted(up) -> None:
-    up.gates.endings.polled(1, None)
-    stop(up)
-
-    assert kind(up) is Kind.DELETED
-
-
-def test_the_first_cause_stays_when_the_hub_asks_again(up) -> None:
-    up.gates.endings.polled(1, pod("PreemptionByScheduler"))
-    up.gates.endings.polled(1, None)
-    stop(up)
-
-    assert kind(up) is Kind.PREEMPTED
-
-
 def test_the_farewell_of_an_older_pod_is_not_that_of_the_server(up) -> None:
     up.gates.endings.farewell(pod("PreemptionByScheduler"))
     up.gates.endings.answers()
 
     up.gates.endings.polled(1, None)
-    stop(up)
 
-    assert kind(up) is Kind.DELETED
+    assert stopped(up) is Kind.DELETED
 
 
 def test_a_server_that_the_hub_stops_has_no_ending(up) -> None:
@@ -114,9 +93,8 @@ def test_a_start_that_fails_is_no_ending(after_restart) -> None:
     spawner.gates.endings.send()
 
     assert spawner.gates.endings.polled(1, None) == 1
-    stop(spawner)
 
-    assert kind(spawner) is None
+    assert stopped(spawner) is None
     assert "gpuspawner" not in spawner.get_state()
 
 
@@ -124,9 +102,8 @@ def test_without_a_connection_nobody_knows_that_a_server_has_ended(up) -> None:
     up.api = None
 
     assert up.gates.endings.polled(1, None) == 1
-    stop(up)
 
-    assert kind(up) is None
+    assert stopped(up) is None
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(5, None), (60, 1)])
@@ -135,9 +112,8 @@ def test_a_pod_that_should_be_gone_is_no_server(up, seconds, status) -> None:
     deleted = pod("EvictionByEvictionAPI", deletionTimestamp=ended.isoformat())
 
     assert up.gates.endings.polled(None, deleted) == status
-    stop(up)
 
-    assert kind(up) is (Kind.EVICTED if status else None)
+    assert stopped(up) is (Kind.EVICTED if status else None)
 
 
 @pytest.mark.parametrize(("node", "expected"), [("gpu-0", Kind.TAINTED), ("gone", Kind.NODE_LOST)])
@@ -146,9 +122,8 @@ def test_a_node_that_is_lost_is_told_from_one_that_is_drained(up, node, expected
     drained["spec"]["nodeName"] = node
 
     up.gates.endings.polled(1, drained)
-    stop(up)
 
-    assert kind(up) is expected
+    assert stopped(up) is expected
 
 
 def test_an_ending_is_kept_over_a_restart_and_until_a_start_is_allowed(after_restart, up) -> None:
@@ -159,9 +134,8 @@ def test_an_ending_is_kept_over_a_restart_and_until_a_start_is_allowed(after_res
     stop(spawner)  # a start that the hub has refused
     assert kind(spawner) is Kind.EVICTED
     spawner.gates.endings.forget()
-    stop(spawner)
 
-    assert kind(spawner) is None
+    assert stopped(spawner) is None
 
 
 @pytest.mark.parametrize(
@@ -171,9 +145,7 @@ def test_a_state_that_nobody_can_read_tells_nothing(after_restart, ours) -> None
     spawner = after_restart(runs=True)
     spawner.load_state({"pod_name": "jupyter-alice", "gpuspawner": ours})
 
-    stop(spawner)
-
-    assert kind(spawner) is None
+    assert stopped(spawner) is None
     assert last_of(ours) is None
 
 
@@ -200,7 +172,7 @@ def test_a_spawner_without_a_row_loads_and_sends_all_the_same(hub_with) -> None:
 @pytest.mark.parametrize("queue", [False, True])
 def test_a_stored_place_is_awaited_only_if_there_is_a_line(after_restart, queue) -> None:
     spawner = after_restart(runs=True)
-    running = spawner.gates._runtime
+    running = spawner.hub.runtime(spawner)
     running.queue = QueueRules(is_on=queue)
 
     spawner.load_state({"gpuspawner": {"place": KeptPlace(1.0, Wish.ANYWAY).written()}})
@@ -219,3 +191,144 @@ def test_who_has_no_place_any_more_keeps_the_rest_of_the_state() -> None:
     left = without_place({"pod_name": "p", "gpuspawner": ours})
 
     assert left == {"pod_name": "p", "gpuspawner": {"ending": written(EVICTED)}}
+
+
+def test_a_start_whose_pod_was_sent_is_cut_by_a_restart_of_the_hub(after_restart) -> None:
+    after_restart(runs=True).gates.endings.send()
+    restarted = after_restart(runs=True)
+
+    assert restarted.gates.endings.polled(1, None) == 1
+
+    assert stopped(restarted) is Kind.HUB_RESTARTED
+
+
+async def test_a_start_that_has_begun_is_cut_by_a_restart_of_the_hub(after_restart) -> None:
+    spawner = after_restart(runs=True)
+    spawner._start_pending = True
+    await spawner.run_auth_state_hook(None)
+
+    assert stopped(after_restart(runs=True)) is Kind.HUB_RESTARTED
+
+
+async def test_a_form_begins_no_start(after_restart) -> None:
+    spawner = after_restart(runs=False)
+
+    await spawner.run_auth_state_hook(None)
+
+    assert "gpuspawner" not in spawner.get_state()
+
+
+async def test_a_start_that_was_noted_when_it_began_needs_no_commit_to_send_its_pod(
+    after_restart, monkeypatch
+) -> None:
+    spawner, commits = after_restart(runs=True), []
+    monkeypatch.setattr("gpuspawner.compat.jupyterhub.store_state", commits.append)
+    spawner._start_pending = True
+    await spawner.run_auth_state_hook(None)
+
+    spawner.gates.endings.send()
+
+    assert not commits
+
+
+async def test_a_start_that_begins_leaves_what_kubespawner_has_stored(after_restart) -> None:
+    spawner = after_restart(runs=True)
+    row: Any = spawner.orm_spawner
+    row.state = {"pod_name": "jupyter-alice-of-6"}  # KubeSpawner 6 wrote no version
+    spawner._start_pending = True
+
+    await spawner.run_auth_state_hook(None)
+
+    assert row.state.keys() == {"pod_name", "gpuspawner"}
+    assert row.state["pod_name"] == "jupyter-alice-of-6"
+
+
+async def test_where_a_pod_is_sent_is_stored_if_a_hook_has_changed_it(after_restart) -> None:
+    spawner = after_restart(runs=True)
+    row: Any = spawner.orm_spawner
+    spawner._start_pending = True
+    await spawner.run_auth_state_hook(None)
+    spawner.namespace = "of-a-hook"
+
+    spawner.gates.endings.send()
+
+    assert row.state["namespace"] == "of-a-hook"
+    assert row.state["gpuspawner"].keys() == {"began"}
+
+
+async def test_a_form_that_is_opened_while_a_server_starts_or_runs_begins_no_start(
+    after_restart,
+) -> None:
+    spawner = after_restart(runs=True)
+    row: Any = spawner.orm_spawner
+    spawner._start_pending, row.started = True, datetime(2026, 11, 25)  # noqa: DTZ001, as the hub
+
+    await spawner.run_auth_state_hook(None)
+
+    assert "gpuspawner" not in spawner.get_state()
+
+
+async def test_a_start_that_goes_on_in_line_after_a_restart_is_not_cut_by_another_one(
+    after_restart,
+) -> None:
+    first = after_restart(runs=True)
+    first.hub.runtime(first).queue = QueueRules(is_on=True)
+    first.gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
+    resumed = after_restart(runs=True)
+    resumed._start_pending = True
+
+    await resumed.run_auth_state_hook(None)
+    assert stopped(after_restart(runs=True)) is None
+
+
+def test_a_start_that_waits_in_line_is_not_cut_until_it_sends_its_pod(after_restart) -> None:
+    spawner = after_restart(runs=True)
+    spawner._start_pending = True
+    place = KeptPlace(1.0, Wish.ANYWAY)
+    spawner.gates.endings.begin()
+    spawner.gates.endings.wait(place)
+    assert stopped(after_restart(runs=True)) is None
+
+    spawner.gates.endings.begin()
+    spawner.gates.endings.wait(place)
+    spawner.gates.endings.send()
+    assert stopped(after_restart(runs=True)) is Kind.HUB_RESTARTED
+
+
+def test_a_start_that_a_restarted_hub_finds_up_is_not_cut(after_restart) -> None:
+    after_restart(runs=True).gates.endings.send()
+    restarted = after_restart(runs=True)
+    restarted.gates.endings.answers()
+    assert kind(restarted) is None
+
+    again = after_restart(runs=True)
+    again.gates.endings.polled(1, pod("EvictionByEvictionAPI"))
+
+    assert stopped(again) is Kind.EVICTED
+
+
+def test_others_in_line_wait_no_longer_for_a_start_that_a_restarted_hub_finds_up(
+    after_restart,
+) -> None:
+    """Its place was stored until it was up, and the hub ended in between."""
+    first = after_restart(runs=True)
+    kept = first.hub.runtime(first).kept_places
+    first.hub.runtime(first).queue = QueueRules(is_on=True)
+    first.gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
+    restarted = after_restart(runs=True)
+    assert kept.are_awaited
+
+    restarted.gates.endings.answers()
+
+    assert not kept.are_awaited
+    after_restart(runs=True)
+    assert not kept.are_awaited  # nor does the next hub find a place
+
+
+def test_a_start_that_ended_before_the_restart_is_not_cut(after_restart) -> None:
+    spawner = after_restart(runs=True)
+    spawner.gates.endings.send()
+
+    stop(after_restart(runs=False))
+
+    assert kind(spawner) is None

@@ -1,7 +1,5 @@
 """What the pages say of a start that failed after the click."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The first gate, without a hub."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuspawner.preflight.admitted import AdmittedPreflight
@@ -14,7 +12,7 @@ FIELDS = {"accelerator": ["a100"], "gpus": ["1"]}
 
 
 @pytest.fixture
-def try_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def try_again(monkeypatch) -> None:
     """Nobody can tell in time."""
 
     async def examine(_: AdmittedPreflight, proposal: Proposal, **_more: object) -> Refuse:

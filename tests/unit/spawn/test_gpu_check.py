@@ -1,7 +1,5 @@
 """Which pods get the check of their GPUs, and which GPUs may be shares of one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

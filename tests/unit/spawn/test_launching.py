@@ -1,7 +1,5 @@
 """When a start whose pod gets no node, or loses it, is given up."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable, Callable

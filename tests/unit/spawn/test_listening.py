@@ -1,7 +1,5 @@
 """A start ends when its server listens, or is refused if it never does."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 

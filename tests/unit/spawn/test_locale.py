@@ -1,7 +1,5 @@
 """The language of a spawner's messages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Only one request starts a server; tests/hub/test_gates.py tests this in a hub."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 

@@ -1,7 +1,5 @@
 """The pods for grants to one user."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuspawner.kube.objects import Manifest, Undecodable
@@ -29,7 +27,6 @@ def test_a_variant_has_its_own_grant_and_pod() -> None:
     grant, pod = variant
     assert grant == Grant(OFFERS.accelerators["t4"], 2)
     assert pod["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "2"}
-    assert builder.stock is not None
     assert "resources" not in builder.stock["spec"]["containers"][0]
 
 

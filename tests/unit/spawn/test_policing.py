@@ -1,9 +1,6 @@
 """Policies at the gates of one spawner; tests/hub/test_policies.py tests them in a hub."""
 
-from __future__ import annotations
-
 import asyncio
-import inspect
 import json
 import logging
 from types import SimpleNamespace
@@ -15,7 +12,7 @@ from gpuspawner.cluster.health import Forbidden, Stale
 from gpuspawner.kube.servers import GRANT, SERVER, USER
 from gpuspawner.spawn.policing import RETRY_SECONDS
 from gpuspawner.spawn.refusal import Refusal
-from tests.unit.policy.pods import container, plain, read, server_pod
+from tests.unit.policy.pods import container, server_pod
 from tests.unit.spawn.courses import (
     ALICE,
     NODES,
@@ -111,10 +108,7 @@ async def test_a_share_counts_the_servers_of_all_members_without_naming_them(cou
 
 async def test_a_new_server_replaces_the_pod_of_its_own_name(course) -> None:
     spawner = course.spawner({"course": {"gpus_per_user": 4}})
-    name = spawner.pod_name
-    pod = plain("alice", name=name, containers=[container(gpu=4)])
-    pod["metadata"]["namespace"] = spawner.namespace
-    course.of(spawner).accounts.ledger.put(read(pod))
+    course.show(spawner, 4)
 
     await begin(spawner, gpus=4)
 
@@ -169,34 +163,25 @@ async def test_two_servers_that_start_at_once_do_not_both_get_the_last_gpu(cours
 
 
 async def test_a_profile_counts_what_its_pod_asks_for(course) -> None:
-    spawner = course.spawner(
-        {"course": {"gpus_per_server": 1, "explanation": "One is enough."}},
-        profile_list=[GPU_PROFILE, CPU],
-    )
-    spawner.user_options = {"profile": "gpu", "gpus": "two"}
+    policies = {"course": {"gpus_per_server": 1, "explanation": "One is enough."}}
+    spawner = course.spawner(policies, profile_list=[GPU_PROFILE, CPU])
 
-    with pytest.raises(Refusal) as raised:
-        await spawner.run_pre_spawn_hook()
+    refusal = await refused(spawner, profile="gpu", gpus="two")
 
-    assert raised.value.status_code == 403
-    assert "this one would have 2 GPUs" in raised.value.text
-    spawner.user_options = {"profile": "gpu", "gpus": "one"}
-    if inspect.isawaitable(begun := spawner.run_pre_spawn_hook()):
-        await begun
+    assert refusal.status_code == 403
+    assert "this one would have 2 GPUs" in refusal.text
+    await begin(spawner, profile="gpu", gpus="one")
     assert course.counted(spawner) == 1
 
 
 async def test_a_profile_that_is_withheld_is_refused_by_its_name(course) -> None:
-    spawner = course.spawner(
-        {"course": {"profiles": ["cpu-only"]}}, profile_list=[CPU, GPU_PROFILE]
-    )
-    spawner.user_options = {"profile": "gpu"}
+    policies = {"course": {"profiles": ["cpu-only"]}}
+    spawner = course.spawner(policies, profile_list=[CPU, GPU_PROFILE])
 
-    with pytest.raises(Refusal) as raised:
-        await spawner.run_pre_spawn_hook()
+    refusal = await refused(spawner, profile="gpu")
 
-    assert raised.value.status_code == 403
-    assert "isn't offered to you" in raised.value.text
+    assert refusal.status_code == 403
+    assert "isn't offered to you" in refusal.text
 
 
 # What can't be counted

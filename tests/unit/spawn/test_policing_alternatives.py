@@ -1,7 +1,5 @@
 """What is proposed instead of a busy accelerator is what policies leave to the user right now."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Policies that a function of the administrator returns for each server."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from typing import Any

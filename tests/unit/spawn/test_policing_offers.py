@@ -1,14 +1,10 @@
 """What the form shows of an accelerator to those to whom policies leave less than is free."""
 
-from __future__ import annotations
-
 from typing import Any
-
-from msgspec.structs import replace
 
 from gpuspawner.cluster.health import Stale
 from gpuspawner.spawn.preview import preview
-from tests.unit.policy.pods import GPU, container, plain, read, server_pod
+from tests.unit.policy.pods import GPU
 from tests.unit.spawn.hubs import rows_of
 
 
@@ -42,9 +38,7 @@ async def test_what_is_left_is_not_guessed_while_nothing_can_be_counted(course) 
 
 async def test_a_server_that_does_not_exist_yet_replaces_no_pod(course) -> None:
     spawner = course.spawner({"two": {"gpus_per_user": {GPU: 2}}})
-    pod = plain("alice", name=spawner.pod_name, containers=[container(gpu=2)])
-    pod["metadata"]["namespace"] = spawner.namespace
-    course.of(spawner).accounts.ledger.put(read(pod))
+    course.show(spawner, 2)
     policing = spawner.gates.sources.accelerators.policing
     t4 = course.of(spawner).offers.accelerators["t4"]
 
@@ -68,10 +62,7 @@ async def test_a_server_that_does_not_exist_yet_has_what_policies_leave_to_its_n
 
 async def test_the_default_server_counts_for_a_server_that_does_not_exist_yet(course) -> None:
     spawner = course.spawner({"two": {"gpus_per_user": 2}})
-    pod = server_pod("alice", name=spawner.pod_name, containers=[container(gpu=2)])
-    course.of(spawner).accounts.ledger.put(
-        replace(pod, metadata=replace(pod.metadata, namespace=spawner.namespace))
-    )
+    course.show(spawner, 2)
     accelerators = spawner.gates.sources.accelerators
 
     own = await rows_of(accelerators)

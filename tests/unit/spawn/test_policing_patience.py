@@ -1,7 +1,5 @@
 """Which policies apply to a server, and what is waited for before it is judged."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 
@@ -51,7 +49,6 @@ async def test_it_waits_until_servers_can_be_counted_and_then_reads_the_owner_ag
     applying = await judging.applying(patience=7)
 
     assert pods.waits == [7]
-    assert applying is not None
     assert applying.owner.groups == {"course"}
 
 

@@ -1,7 +1,5 @@
 """A start counts from its grant on, and its pledge ends however the start ends."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 
@@ -9,11 +7,18 @@ import pytest
 from jupyterhub.objects import Server
 
 from gpuspawner.spawn.refusal import Refusal
-from tests.unit.policy.pods import container, plain, read
 from tests.unit.preflight.worlds import node
 from tests.unit.spawn.courses import Course, Train, begin, refused, sends
 
 pytestmark = pytest.mark.each_python
+
+
+@pytest.fixture
+async def spawner(course) -> Any:
+    """A spawner whose start has got all that a policy allows."""
+    made = course.spawner({"course": {"gpus_per_user": 4}})
+    await begin(made, gpus=4)
+    return made
 
 
 async def test_a_start_that_the_preflight_refuses_leaves_no_pledge(hub_with) -> None:
@@ -40,9 +45,7 @@ async def test_a_start_whose_hook_fails_leaves_no_pledge(course) -> None:
     assert course.counted(spawner) == 0
 
 
-async def test_a_start_that_fails_before_its_pod_is_sent_leaves_no_pledge(course) -> None:
-    spawner = course.spawner({"course": {"gpus_per_user": 4}})
-    await begin(spawner, gpus=4)
+async def test_a_start_that_fails_before_its_pod_is_sent_leaves_no_pledge(course, spawner) -> None:
 
     async def run_start() -> None:
         assert course.counted(spawner) == 4
@@ -76,28 +79,21 @@ async def cancel(spawner: Train, was_sent: asyncio.Event) -> None:
 
 
 async def test_a_start_that_is_cancelled_after_its_pod_was_sent_counts_until_it_is_shown(
-    course,
+    course, spawner
 ) -> None:
-    spawner = course.spawner({"course": {"gpus_per_user": 4}})
-    await begin(spawner, gpus=4)
     await cancel(spawner, sends_and_waits(spawner))
     assert course.counted(spawner) == 4
 
-    shown = plain("alice", name=spawner.pod_name, containers=[container(gpu=4)])
-    shown["metadata"]["namespace"] = spawner.namespace
-    accounts = course.of(spawner).accounts
-    accounts.ledger.put(read(shown))
+    course.show(spawner, 4)
     assert course.counted(spawner) == 4
-    accounts.pledges.look()
-    accounts.ledger.remove("ServerPod", spawner.namespace, spawner.pod_name)
+    course.of(spawner).accounts.pledges.look()
+    course.hide(spawner)
 
     assert course.counted(spawner) == 0
 
 
-async def test_a_cancelled_start_leaves_no_pod_no_pledge_and_no_server(course) -> None:
+async def test_a_cancelled_start_leaves_no_pod_no_pledge_and_no_server(course, spawner) -> None:
     """The hub would call a server ready whose start was cancelled."""
-    spawner = course.spawner({"course": {"gpus_per_user": 4}})
-    await begin(spawner, gpus=4)
     was_sent, deleted = sends_and_waits(spawner), []
 
     async def delete_pod(*_: Any) -> bool:
@@ -115,19 +111,15 @@ async def test_a_cancelled_start_leaves_no_pod_no_pledge_and_no_server(course) -
 
 
 async def test_a_cancelled_start_whose_pod_may_exist_keeps_its_server_for_the_hub_to_stop(
-    course,
+    spawner,
 ) -> None:
-    spawner = course.spawner({"course": {"gpus_per_user": 4}})
-    await begin(spawner, gpus=4)
     spawner.server = Server()
     await cancel(spawner, sends_and_waits(spawner))
 
     assert spawner.server is not None
 
 
-async def test_a_start_whose_pod_certainly_does_not_exist_leaves_no_pledge(course) -> None:
-    spawner = course.spawner({"course": {"gpus_per_user": 4}})
-    await begin(spawner, gpus=4)
+async def test_a_start_whose_pod_certainly_does_not_exist_leaves_no_pledge(course, spawner) -> None:
 
     def fail() -> None:
         raise TimeoutError("the container doesn't start")
@@ -144,20 +136,11 @@ async def test_a_start_whose_pod_certainly_does_not_exist_leaves_no_pledge(cours
     assert course.counted(spawner) == 0
 
 
-async def test_a_running_server_counts_by_its_pod_alone(course) -> None:
-    spawner = course.spawner({"course": {"gpus_per_user": 4}})
-    await begin(spawner, gpus=4)
-    accounts = course.of(spawner).accounts
-
-    def show() -> None:
-        pod = plain("alice", name=spawner.pod_name, containers=[container(gpu=4)])
-        pod["metadata"]["namespace"] = spawner.namespace
-        accounts.ledger.put(read(pod))
-
-    sends(spawner, show)
+async def test_a_running_server_counts_by_its_pod_alone(course, spawner) -> None:
+    sends(spawner, lambda: course.show(spawner, 4))
     await spawner.gates.run_start()
     assert course.counted(spawner) == 4
-    accounts.ledger.remove("ServerPod", spawner.namespace, spawner.pod_name)
+    course.hide(spawner)
 
     assert course.counted(spawner) == 0
 

@@ -1,7 +1,5 @@
 """What policies grant is judged by the pod that is sent, and written on it."""
 
-from __future__ import annotations
-
 import json
 import logging
 from typing import Any

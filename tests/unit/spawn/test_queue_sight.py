@@ -1,33 +1,18 @@
 """What is seen and told of a start while Kueue holds its pod back."""
 
-from __future__ import annotations
-
-import time
-from dataclasses import replace
-from typing import Any
-
-import pytest
 from msgspec import structs
 
 from gpuspawner.kueue.objects import KueueObjects
 from gpuspawner.kueue.places import Line
-from gpuspawner.launch.course import Course
-from gpuspawner.launch.limits import Phase
 from gpuspawner.launch.steps import Stage, Step
 from gpuspawner.launch.trouble import Kind
-from gpuspawner.launch.usual import UsualSteps
 from gpuspawner.policy import Grant
-from gpuspawner.preflight.decision import Start
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.scheduling.node_images import NodeImages
 from gpuspawner.scheduling.rules import DEFAULT_RULES
-from gpuspawner.spawn.deadlines import limits, total
 from gpuspawner.spawn.queue_sight import QueueSight
 from gpuspawner.spawn.sight import Seen
-from gpuspawner.spawn.telling import Telling
 from tests.unit.kueue.worlds import GPU, flavor, known, pool, queue, workload
-from tests.unit.spawn.test_deadlines import SPAWNER, of
-from tests.unit.spawn.test_telling import Page
+from tests.unit.spawn.launches import Launch
 
 QUEUED = Stage(Step.QUEUED, (-2, 0))
 SCHEDULING = Stage(Step.SCHEDULING, (-1, 0))
@@ -84,50 +69,33 @@ def test_what_kueue_can_never_give_ends_the_start() -> None:
     assert (trouble.kind, trouble.is_final, trouble.text) == (Kind.QUEUE_NEVER, True, TOO_MUCH)
 
 
-def tell(page: Page, *looks: tuple[float, Seen]) -> None:
-    telling = Telling(page, Start(Grant()), UsualSteps(), NodeImages())
-    course, began = Course(), time.monotonic()
-    for seconds, seen in looks:
-        course.note(seen.stages, seen.troubles, began + seconds)
-        telling.tell(seen, course)
+def at(ahead: int) -> Seen:
+    return structs.replace(WAITING, line=Line("gpus", "team-a", ahead))
 
 
 def test_a_page_tells_each_place_once_and_nothing_of_a_wait_that_takes_no_time() -> None:
-    def at(ahead: int) -> Seen:
-        return structs.replace(WAITING, line=Line("gpus", "team-a", ahead))
+    launch = Launch()
+    for ahead, after in ((2, 0), (2, 0.5), (2, 1), (2, 0.5), (0, 1)):
+        launch.look(at(ahead), after)
 
-    page = Page()
-    tell(page, (0.0, at(2)), (0.5, at(2)), (1.5, at(2)), (2.0, at(2)), (3.0, at(0)))
-
-    assert page.texts == [
+    assert launch.page.texts == [
         "Your server waits in the queue gpus: 2 are ahead of it.",
         "Your server is next in the queue gpus.",
     ]
 
 
 def test_after_the_queue_the_page_goes_on_as_for_any_server() -> None:
-    page = Page()
-    line = structs.replace(WAITING, line=Line("gpus", "team-a", 0))
-    tell(
-        page, (0.0, line), (2.0, line), (3.0, structs.replace(WAITING, stages=(QUEUED, SCHEDULING)))
-    )
+    launch = Launch()
+    launch.look(at(0))
+    launch.look(at(0), after=2)
+    launch.look(structs.replace(WAITING, stages=(QUEUED, SCHEDULING)), after=1)
 
-    assert page.texts[-1] == "Looking for a machine for your server."
+    assert launch.page.texts[-1] == "Looking for a machine for your server."
 
 
 def test_without_rights_a_page_still_says_that_the_server_waits_in_a_queue() -> None:
-    page = Page()
-    tell(page, (0.0, WAITING), (2.0, WAITING))
+    launch = Launch()
+    launch.look(WAITING)
+    launch.look(WAITING, after=2)
 
-    assert page.texts == ["Your server waits in the cluster's queue."]
-
-
-@pytest.mark.parametrize(("pod", "waits"), [(POD, True), ({"spec": POD["spec"]}, False)])
-def test_nothing_limits_the_wait_in_a_queue_but_only_there(pod: Any, waits: bool) -> None:
-    attempt = of(Start(Grant()))
-    choice = replace(attempt.choice, proposal=replace(PROPOSAL, pod=pod))
-    found = limits(SPAWNER, structs.replace(attempt, choice=choice))
-
-    assert (found[Phase.QUEUED] >= 10**8) is waits
-    assert (total(found) >= 10**8) is waits
-    assert found[Phase.SCHEDULED] == 60
+    assert launch.page.texts == ["Your server waits in the cluster's queue."]

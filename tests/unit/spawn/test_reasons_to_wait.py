@@ -1,7 +1,5 @@
 """Which refusals let a start wait in line."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuspawner.messages import Message, OnForm

@@ -1,7 +1,5 @@
 """Where a refusal is logged and shown; tests/hub/test_refusals.py tests it in a hub."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

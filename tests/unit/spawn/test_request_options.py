@@ -1,7 +1,5 @@
 """The options of a request; tests/hub/test_hostile_bodies.py tests them in a hub."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

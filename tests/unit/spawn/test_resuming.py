@@ -1,7 +1,5 @@
 """Servers that were in line when the hub ended are started again."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -67,7 +65,7 @@ class Hub:
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
+def hub(monkeypatch) -> Hub:
     hub = Hub()
 
     async def answers() -> bool:

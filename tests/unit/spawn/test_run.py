@@ -1,7 +1,5 @@
 """A start is followed from the first event of its pod on."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the hub sees of a pod that starts, as KubeSpawner's reflector shows it."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -62,13 +60,14 @@ class Window:
         return self.sight.look(self.heard)
 
     def step(self) -> Step:
-        seen = self.look()
-        assert seen is not None
-        return seen.stages[-1].step
+        return self.look().stages[-1].step
+
+    def troubles(self) -> list[Kind]:
+        return [it.kind for it in self.look().troubles]
 
 
 @pytest.fixture
-def window(clock: Clock) -> Window:
+def window(clock) -> Window:
     return Window(clock)
 
 
@@ -97,13 +96,10 @@ def test_an_unchanged_pod_is_looked_at_every_second(window) -> None:
 def test_events_are_seen_once_and_what_they_showed_stays(window) -> None:
     window.pod = pod(node="t4-0")
     window.heard.put(event("1", "Pulling", 'Pulling image "lab:1"'))
-    seen = window.look()
-    assert seen is not None
-    assert seen.texts == ('Pulling image "lab:1"',)
+    assert window.look().texts == ('Pulling image "lab:1"',)
 
     window.pod = pod(node="t4-0")  # all over again, as after a watch was cut
     again = window.look()
-    assert again is not None
     assert again.texts == ()
     assert again.stages[-1].step is Step.PULLING
 
@@ -113,9 +109,7 @@ def test_an_older_pod_of_the_name_that_is_still_ending_is_not_this_start_s(windo
     assert window.look() is None
 
     window.pod = pod("newer")
-    seen = window.look()
-    assert seen is not None
-    assert seen.troubles == ()
+    assert window.troubles() == []
 
 
 def test_a_pod_that_kubespawner_sends_again_starts_anew(window) -> None:
@@ -130,18 +124,12 @@ def test_a_pod_that_is_deleted_is_told_at_once_and_a_missing_one_after_some_seco
     window.look()
     window.pod = None
     window.clock.now += 4
-    seen = window.look()
-    assert seen is not None
-    assert seen.troubles == ()
+    assert window.troubles() == []
     window.clock.now += 2
-    seen = window.look()
-    assert seen is not None
-    assert [it.kind for it in seen.troubles] == [Kind.DELETED]
+    assert window.troubles() == [Kind.DELETED]
 
     window.pod = pod(deletionTimestamp="2026-11-23T12:00:00Z")
-    seen = window.look()
-    assert seen is not None
-    assert seen.troubles[0].kind is Kind.DELETED
+    assert window.troubles()[0] is Kind.DELETED
 
 
 def test_a_pod_is_not_missing_while_kubespawner_reads_all_pods_anew(window) -> None:
@@ -149,22 +137,16 @@ def test_a_pod_is_not_missing_while_kubespawner_reads_all_pods_anew(window) -> N
     window.look()
     window.pod, window.knows_pods = None, False
     window.clock.now += 60
-    seen = window.look()
-    assert seen is not None
-    assert seen.troubles == ()
+    assert window.troubles() == []
 
 
 def test_a_pod_that_came_and_went_between_two_looks_is_told(window) -> None:
     assert window.look() is None
     window.is_lost = True
-    seen = window.look()
-    assert seen is not None
-    assert [it.kind for it in seen.troubles] == [Kind.DELETED]
+    assert window.troubles() == [Kind.DELETED]
 
     window.farewell = Kind.PREEMPTED
-    seen = window.look()
-    assert seen is not None
-    assert [it.kind for it in seen.troubles] == [Kind.PREEMPTED]
+    assert window.troubles() == [Kind.PREEMPTED]
 
 
 @pytest.mark.parametrize("raw", [{}, [], "x", {"metadata": 1}, {"spec": {"containers": "x"}}])

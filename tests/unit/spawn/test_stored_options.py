@@ -1,9 +1,7 @@
 """Stored options after a refusal; tests/hub/test_stored_options.py tests them in a hub."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from contextvars import copy_context
 
@@ -73,7 +71,7 @@ class Server:
 
 
 @pytest.fixture
-def server(hub_with: Callable[..., StillHub]) -> Iterator[Server]:
+def server(hub_with) -> Iterator[Server]:
     server = Server(hub_with())
     yield server
     server.session.close()

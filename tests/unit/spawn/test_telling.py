@@ -1,26 +1,18 @@
 """What the pages of a start are told, and when."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from msgspec.structs import replace
 
-from gpuspawner.launch.course import Course
 from gpuspawner.launch.pulls import Pulled, Pulling
 from gpuspawner.launch.steps import Stage, Step
 from gpuspawner.launch.trouble import About, Kind, Trouble
 from gpuspawner.launch.usual import UsualSteps
-from gpuspawner.messages import Message, with_details_in_log
 from gpuspawner.policy import Grant
-from gpuspawner.preflight.decision import Start, Wait
+from gpuspawner.preflight.decision import Wait
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Source
-from gpuspawner.scheduling.node_images import NodeImages
-from gpuspawner.spawn.sight import Seen
-from gpuspawner.spawn.story import Story
-from gpuspawner.spawn.telling import Telling
+from tests.unit.spawn.launches import Launch
 
 LOOKING = Stage(Step.SCHEDULING, (-1, 0))
 COMING = Stage(Step.NODE_STARTING, (-1, 1), subject="l4")
@@ -35,53 +27,6 @@ DOWNLOADING = "Downloading the software of your server."
 
 COMES = Wait(Grant(), CanScaleUp(0, 2, 8.0))
 MAY_COME = Wait(Grant(), MayScaleUp(Source.DECLARED))
-
-
-class Page(Story):
-    """A story, and what a page shows of it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.told: list[Message] = []
-        self.bar: list[int] = []
-
-    @property
-    def texts(self) -> list[str]:
-        return [it.text for it in self.told]
-
-    def tell(self, message: Message, percent: int, texts: Iterable[str] = ()) -> None:
-        self.told.append(with_details_in_log(message, texts))
-        self.move(percent)
-
-    def tell_instead(self, message: Message, percent: int) -> None:
-        self.tell(message, percent)
-
-    def move(self, percent: int) -> None:
-        self.bar.append(percent)
-
-
-class Launch:
-    """One start, as it is seen, and the page that follows it."""
-
-    def __init__(
-        self, decision: Start | Wait | None = None, usual: UsualSteps | None = None
-    ) -> None:
-        self.page = Page()
-        usual = usual or UsualSteps()
-        self._telling = Telling(self.page, decision or Start(Grant()), usual, NodeImages())
-        self._course = Course()
-        self._now = 1000.0
-
-    def see(
-        self,
-        *stages: Stage,
-        after: float = 0,
-        troubles: Sequence[Trouble] = (),
-        texts: Sequence[str] = (),
-    ) -> None:
-        self._now += after
-        self._course.note(stages, troubles, self._now)
-        self._telling.tell(Seen(stages, tuple(troubles), tuple(texts)), self._course)
 
 
 def learned(stage: Stage, seconds: float, following: Stage) -> UsualSteps:

@@ -1,7 +1,5 @@
 """The wish to wait in line, as programs and forms send it."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuspawner.queue.kept import Wish

@@ -1,7 +1,5 @@
 """Somebody who waits in line for a start, without a hub."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

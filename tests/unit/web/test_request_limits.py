@@ -1,7 +1,5 @@
 """Limits on one user's questions, at once and per second, without effect on others."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 
 import pytest
@@ -13,7 +11,7 @@ from gpuspawner.web.request_limits import (
     Questions,
     TooManyQuestionsError,
 )
-from tests.unit.admission.test_slots import Clock
+from tests.unit.clocks import Clock
 
 
 def may_ask(questions: Questions, person: str) -> bool:

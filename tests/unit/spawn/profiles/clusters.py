@@ -1,30 +1,25 @@
-"""Nodes and pods for profiles to be judged on, and the source that judges them."""
+"""Nodes and pods for profiles to be judged on, the users, and the source that judges them."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import Any
 
-from gpuspawner.kube.objects import Manifest
+from gpuspawner import GPUSpawner
 from gpuspawner.spawn.profiles.profiles import Profiles
 from tests.unit.preflight.worlds import node, pod
-from tests.unit.spawn.hubs import StillHub
-
-HubWith = Callable[..., StillHub]
+from tests.unit.spawn.hubs import TAINT, StillHub, named
+from tests.unit.spawn.profiles.lists import CPU, GPU
 
 TWO_GPUS = ("Node", node("a", 2))
-TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 TAINTED = ("Node", node("a", 2, taints=[TAINT]))
 ONE_TAKEN = ("Pod", pod("somebody-s", 1, on="a"))
 TAKEN_TOO = ("Pod", pod("another", 1, on="a"))
-
-
-def tolerating(sent: Manifest) -> Manifest:
-    toleration = {"key": "nvidia.com/gpu", "operator": "Exists"}
-    return {**sent, "spec": {**sent["spec"], "tolerations": [toleration]}}
 
 
 def profiles_of(spawner: Any) -> Profiles:
     source = spawner.gates.sources.current
     assert isinstance(source, Profiles)
     return source
+
+
+def of(hub: StillHub, name: str, **traits: Any) -> GPUSpawner:
+    """Make the spawner of a user who is offered one profile without a GPU and one with GPUs."""
+    return named(hub.spawner(profile_list=[CPU, GPU], **traits), name)

@@ -1,7 +1,5 @@
 """Examples of ``profile_list``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpuspawner.spawn.profiles.profile_list import read

@@ -1,7 +1,5 @@
 """A user's choice among profiles, or the errors in it."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Forms that KubeSpawner draws once for all pages that show the same."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -14,7 +12,7 @@ from tests.unit.spawn.profiles.lists import CPU, GPU
 
 
 @pytest.fixture
-def drawings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def drawings(monkeypatch) -> list[str]:
     """Collects the forms that KubeSpawner draws."""
     forms: list[str] = []
     render = KubeSpawner._render_options_form

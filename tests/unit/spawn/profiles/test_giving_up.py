@@ -1,7 +1,5 @@
 """Admission for a page with many profiles."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

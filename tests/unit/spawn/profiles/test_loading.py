@@ -1,21 +1,18 @@
 """Limits on the profiles that KubeSpawner loads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from gpuspawner.spawn.refusal import Refusal
-from tests.unit.spawn.hubs import StillHub
 from tests.unit.spawn.profiles.lists import CPU
 
 pytestmark = pytest.mark.each_python
 
 
 @pytest.fixture
-def writing_in(hub_with: Callable[..., StillHub]) -> Callable[[str], Any]:
+def writing_in(hub_with) -> Callable[[str], Any]:
     """Make the spawner of a user who has written in the name of an image."""
     image = {
         "display_name": "Image",

@@ -1,14 +1,12 @@
 """What policies leave of the profiles: what the form shows, and what a start gets."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
 from gpuspawner.spawn.refusal import Refusal
 from tests.unit.preflight.worlds import node
-from tests.unit.spawn.courses import Course, begin
+from tests.unit.spawn.courses import Course, begin, refused
 from tests.unit.spawn.profiles.clusters import ONE_TAKEN, TAKEN_TOO, TWO_GPUS, profiles_of
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
@@ -141,9 +139,7 @@ async def test_no_alternative_is_one_that_a_policy_denies(most, offered, hub_wit
         profile_list=[GPU, {**TWO, "kubespawner_override": override}, CPU],
         autoscaling="none",
     )
-    spawner.user_options = {"profile": "gpu"}
 
-    with pytest.raises(Refusal) as raised:
-        await spawner.run_pre_spawn_hook()
+    refusal = await refused(spawner, profile="gpu")
 
-    assert [it.label for it in raised.value.on_form.profiles] == offered
+    assert [it.label for it in refusal.on_form.profiles] == offered

@@ -1,7 +1,5 @@
 """What this package reads of a list: unambiguous names, and KubeSpawner's defaults."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpuspawner.spawn.profiles.availability import others

@@ -1,7 +1,5 @@
 """Starts of profiles: pools that grow, refusals with alternatives, administrators' functions."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 
@@ -14,15 +12,8 @@ from tornado import web
 from gpuspawner.preflight.decision import Refuse, Wait
 from gpuspawner.spawn.refusal import Refusal
 from tests.unit.preflight.worlds import node
-from tests.unit.spawn.hubs import StillHub
-from tests.unit.spawn.profiles.clusters import (
-    ONE_TAKEN,
-    TAINTED,
-    TAKEN_TOO,
-    TWO_GPUS,
-    profiles_of,
-    tolerating,
-)
+from tests.unit.spawn.hubs import StillHub, tolerating
+from tests.unit.spawn.profiles.clusters import ONE_TAKEN, TAINTED, TAKEN_TOO, TWO_GPUS, profiles_of
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
 

@@ -1,7 +1,5 @@
 """Pods made for one user and used for all whose pods are alike."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -12,10 +10,9 @@ from gpuspawner import GPUSpawner
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.spawn.profiles import looking, samples
 from gpuspawner.spawn.profiles.choosing import Chosen
-from gpuspawner.spawn.profiles.trial import try_out
 from gpuspawner.turn import Turn
-from tests.unit.spawn.hubs import StillHub
-from tests.unit.spawn.profiles.clusters import TWO_GPUS, profiles_of
+from tests.unit.spawn.hubs import StillHub, named
+from tests.unit.spawn.profiles.clusters import TWO_GPUS, of, profiles_of
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
 pytestmark = pytest.mark.each_python
@@ -30,28 +27,6 @@ OWN = {"extra_pod_config": {"hostname": "{username}"}}
 """Pods that nobody can take for another user's before one is made."""
 CHOICES = 4
 """The default profile, and the GPU profile with its defaults and two other choices."""
-
-
-@pytest.fixture
-def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Collects the owner of each pod that KubeSpawner makes for a page."""
-    owners: list[str] = []
-
-    async def counted(spawner: Any, *rest: Any) -> Proposal:
-        owners.append(spawner.user.name)
-        return await try_out(spawner, *rest)
-
-    monkeypatch.setattr(looking, "try_out", counted)
-    return owners
-
-
-def named(spawner: GPUSpawner, name: str) -> GPUSpawner:
-    spawner.user.name, spawner.pod_name = name, f"jupyter-{name}"
-    return spawner
-
-
-def of(hub: StillHub, name: str, **traits: Any) -> GPUSpawner:
-    return named(hub.spawner(profile_list=[CPU, GPU], **traits), name)
 
 
 async def read(hub: StillHub, spawner: GPUSpawner, chosen: dict[str, object]) -> Proposal:
@@ -108,7 +83,6 @@ async def test_the_sample_of_another_user_is_the_pod_that_kubespawner_makes(
 
     assert shared.decoded == own.decoded
     assert (shared.key, shared.grant, shared.new_claims) == (own.key, own.grant, own.new_claims)
-    assert shared.decoded is not None
     assert shared.decoded.spec.volumes[0].persistent_volume_claim.claim_name == "claim-bob"
     assert shared.decoded.metadata.labels["owner"] == "bob"
 
@@ -155,7 +129,6 @@ async def test_a_claim_that_only_one_profile_has_is_never_another_user_s(hub_wit
     for name in ("ann", "bob"):
         spawner = named(hub.spawner(profile_list=[CPU, gpu]), name)
         found = (await read(hub, spawner, {"profile": "gpu"})).decoded
-        assert found is not None
         assert found.spec.volumes[0].persistent_volume_claim.claim_name == f"scratch-{name}"
 
 
@@ -171,7 +144,7 @@ async def test_users_share_nothing_if_other_code_makes_the_pods(hub_with) -> Non
     hub = hub_with(TWO_GPUS)
 
     async def form(name: str) -> str:
-        spawner = named(hub._make(Theirs, {"profile_list": [CPU, GPU]}), name)
+        spawner = named(hub.spawner(Theirs, profile_list=[CPU, GPU]), name)
         return await profiles_of(spawner).form()
 
     assert "2 of 2 free" in await form("ann")

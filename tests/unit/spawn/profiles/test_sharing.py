@@ -1,7 +1,5 @@
 """What one page has found out, shown on the next pages of users whose pods are alike."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -9,13 +7,11 @@ import pytest
 from gpuspawner import GPUSpawner
 from gpuspawner.cluster.health import Stale
 from gpuspawner.preflight.reservations import Reservations
-from gpuspawner.spawn.profiles import looking
-from gpuspawner.spawn.profiles.trial import try_out
+from gpuspawner.spawn.profiles import looking, sharing
 from tests.unit.preflight.worlds import NAMESPACE, node, pod
-from tests.unit.spawn.hubs import StillHub
-from tests.unit.spawn.profiles.clusters import ONE_TAKEN, TAINTED, TWO_GPUS, profiles_of, tolerating
+from tests.unit.spawn.hubs import StillHub, named, tolerating
+from tests.unit.spawn.profiles.clusters import ONE_TAKEN, TAINTED, TWO_GPUS, of, profiles_of
 from tests.unit.spawn.profiles.lists import CPU, GPU
-from tests.unit.spawn.profiles.test_samples import named
 
 pytestmark = pytest.mark.each_python
 
@@ -29,23 +25,6 @@ AWAY_FROM_BOB = {
 }
 FREE = ">Free<"
 REPELLING = ("Pod", pod("guard", 0, on="a", affinity={"podAntiAffinity": AWAY_FROM_BOB}))
-
-
-@pytest.fixture
-def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Collects the owner of each pod that KubeSpawner makes for a page."""
-    owners: list[str] = []
-
-    async def counted(spawner: Any, *rest: Any) -> Any:
-        owners.append(spawner.user.name)
-        return await try_out(spawner, *rest)
-
-    monkeypatch.setattr(looking, "try_out", counted)
-    return owners
-
-
-def of(hub: StillHub, name: str, **traits: Any) -> GPUSpawner:
-    return named(hub.spawner(profile_list=[CPU, GPU], **traits), name)
 
 
 async def form(hub: StillHub, name: str, **traits: Any) -> str:
@@ -209,10 +188,11 @@ async def test_a_reservation_counts_only_for_its_owner(hub_with, tried, monkeypa
     assert "bob" in tried
 
 
-async def test_only_so_many_pages_are_kept(hub_with) -> None:
+async def test_only_so_many_pages_are_kept(hub_with, monkeypatch) -> None:
+    monkeypatch.setattr(sharing, "_MOST_KEPT", 4)
     hub = hub_with(TWO_GPUS)
-    for number in range(300):
+    for number in range(6):
         await form(hub, "ann", priority_class_name=f"p-{number}")
 
     kept = looking.known(hub.runtime(of(hub, "ann"))).rows._kept
-    assert len(kept._kept) <= 256
+    assert len(kept._kept) <= 4

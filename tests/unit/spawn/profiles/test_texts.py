@@ -1,7 +1,5 @@
 """A template that prints a text gets HTML; one that passes it on as JSON gets plain text."""
 
-from __future__ import annotations
-
 import copy
 import json
 

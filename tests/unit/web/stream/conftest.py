@@ -1,7 +1,5 @@
 """Fixtures for streams."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from functools import partial

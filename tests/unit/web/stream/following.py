@@ -1,7 +1,5 @@
 """Forms that show what a test sets, their clients, and a hub that keeps them current."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager

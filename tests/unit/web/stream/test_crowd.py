@@ -1,7 +1,5 @@
 """Streams are limited for each client and in all, and leave nothing behind."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 
 import pytest

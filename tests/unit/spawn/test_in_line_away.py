@@ -1,7 +1,5 @@
 """Who waits in line with the page open, who is away, and who comes back."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any

@@ -4,8 +4,10 @@ import itertools
 import re
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gpuspawner import form as form_package
 from gpuspawner.availability import Availability, State
@@ -30,6 +32,10 @@ from tests.unit.form.drawing import (
 )
 from tests.unit.form.page import Page
 from tests.unit.translating import Pseudo, speaking
+
+LIVE = Live(
+    "/s.css?v=1", "/s.js?v=1", "/states/ann/", "/decision/ann/", "/stream/ann/", "/f.js?v=1"
+)
 
 
 def test_every_accelerator_can_be_chosen_and_so_can_none():
@@ -244,11 +250,6 @@ def test_what_is_withheld_is_below_the_accelerators_and_above_the_sizes():
     assert order == sorted(order)
 
 
-LIVE = Live(
-    "/s.css?v=1", "/s.js?v=1", "/states/ann/", "/decision/ann/", "/stream/ann/", "/f.js?v=1"
-)
-
-
 def test_a_live_form_has_nothing_inline():
     page = drawn(live=LIVE)
 
@@ -279,3 +280,86 @@ def test_what_was_drawn_in_one_language_is_not_shown_in_another():
         root = page.all("div")[0]
         texts = (page.all("legend")[0].text, page.all("label")[-1].text, root["data-stale"])
         assert [("⟦" not in (it or "")) for it in texts] == [is_english] * 3
+
+
+FREE, BUSY, NONE = ROWS
+
+
+def with_images(row: Availability, *keys: str) -> Availability:
+    return replace(row, at_hand=frozenset(keys))
+
+
+@pytest.mark.parametrize(
+    ("busy", "of_none", "pytorch"),
+    [
+        pytest.param(BUSY, ("pytorch", "minimal"), "PyTorch (no download needed)", id="on all"),
+        pytest.param(BUSY, (), "PyTorch", id="one choice has to download it"),
+        pytest.param(
+            replace(BUSY, state=State.CAN_SCALE_UP), ("pytorch",), "PyTorch", id="a new machine"
+        ),
+    ],
+)
+def test_only_an_image_on_all_machines_needs_no_download(busy, of_none, pytorch):
+    rows = (with_images(FREE, "pytorch"), busy, with_images(NONE, *of_none))
+
+    assert options_of(drawn(rows=rows), "image") == {"minimal": "minimal", "pytorch": pytorch}
+
+
+def test_each_accelerator_with_images_of_its_own_says_what_it_has():
+    t4 = Availability(TIED.accelerators["t4"], State.FREE, at_hand=frozenset({"cuda", "m"}))
+    page = drawn(offers=TIED, rows=(t4, Availability(None, State.FREE)))
+
+    assert options_of(page, "image--t4")["cuda"] == "cuda (no download needed)"
+    assert options_of(page, "image--") == {"m": "m"}
+
+
+def test_an_open_form_can_mark_images_by_its_script():
+    root = drawn(rows=ROWS, offers=OFFERS, live=LIVE).one("div", **{"class": "gpuspawner"})
+
+    assert root["data-ready"] == "{choice} (no download needed)"
+
+
+WRITABLE = Offers.parse(
+    accelerators={"t4": {"node_selector": {"gpu": "t4"}}},
+    images={"m": {"image": "m:1"}},
+    memory_choices=["8Gi"],
+    unlisted_image={"validation_regex": "quay.io/.*"},
+    unlisted_memory={"min": "1Gi", "max": "16Gi"},
+)
+
+
+@pytest.mark.each_python
+def test_a_text_field_keeps_an_allowed_value():
+    chosen = {"accelerator": "t4", "image": "quay.io/me/mine:1", "memory": "3Gi"}
+    page = drawn(chosen, offers=WRITABLE, rows=rows_of(WRITABLE))
+    image, memory = page.all("input", type="text")
+
+    assert (image["name"], image["value"]) == ("unlisted_image", "quay.io/me/mine:1")
+    assert (memory["name"], memory["value"]) == ("unlisted_memory", "3Gi")
+    assert "A size from 1Gi to 16Gi" in page.by_id(memory["aria-describedby"]).text
+    assert [e["value"] for e in drawn(None, WRITABLE, rows_of(WRITABLE)).all("input", type="text")]
+
+
+@pytest.mark.each_python
+def test_a_refused_value_stays_in_its_text_field():
+    chosen = {"accelerator": "t4", "image": "docker.io/evil"}
+    told = OnForm.of_errors(parse(chosen, WRITABLE))
+    page = drawn(chosen, offers=WRITABLE, rows=rows_of(WRITABLE), told=told)
+    image = page.one("input", name="unlisted_image")
+
+    assert image["value"] == "docker.io/evil"
+    assert image["aria-invalid"] == "true"
+    assert "isn't offered" in page.by_id((image["aria-describedby"] or "").split()[0]).text
+    assert page.one("select", name="image")["aria-invalid"] is None
+
+
+@pytest.mark.each_python
+@pytest.mark.parametrize("image", ["docker.io/gone", "\ud800"])
+def test_a_stored_value_that_is_no_longer_allowed_is_dropped(image):
+    """REST accepts any JSON text, and a page can't show all of them."""
+    offers = Offers.parse(unlisted_image={"validation_regex": "quay.io/.*"})
+    told = OnForm(Message.of("It is gone."))
+    html = render(offers, rows_of(offers), {"image": image}, told)
+
+    assert Page(html).one("input", name="unlisted_image")["value"] == ""
+    assert html.encode()

@@ -1,7 +1,5 @@
 """Which open forms share an answer: those that surely show the same, and no others."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 
@@ -13,7 +11,7 @@ from gpuspawner.web.stream.open_form import OpenForm, opened
 from tests.unit.policy.pods import GPU
 from tests.unit.preflight.worlds import node, pod
 from tests.unit.spawn.courses import NODES, Course
-from tests.unit.spawn.hubs import A100, StillHub
+from tests.unit.spawn.hubs import A100, StillHub, named
 from tests.unit.spawn.profiles.clusters import ONE_TAKEN, TAKEN_TOO, TWO_GPUS
 from tests.unit.spawn.profiles.lists import CPU
 from tests.unit.spawn.profiles.lists import GPU as GPU_PROFILE
@@ -32,16 +30,23 @@ EACH = pytest.mark.parametrize("offers", [ACCELERATORS, PROFILES], ids=["acceler
 
 
 async def form_of(spawner: Any, name: str = "", server: str = "") -> OpenForm:
-    if name:
-        spawner.user.name, spawner.pod_name = name, f"jupyter-{name}"
-    form = await opened(spawner.gates.sources, server)
+    form = await opened(named(spawner, name or spawner.user.name).gates.sources, server)
     assert form is not None
     return form
 
 
+async def ann_and_bob(hub: StillHub, **traits: Any) -> list[OpenForm]:
+    return [await form_of(hub.spawner(**traits), name) for name in ("ann", "bob")]
+
+
 @pytest.fixture
-def course(monkeypatch: pytest.MonkeyPatch) -> Course:
+def course(monkeypatch) -> Course:
     return Course(hub_with(monkeypatch, *NODES))
+
+
+@pytest.fixture
+def hub(monkeypatch) -> StillHub:
+    return hub_with(monkeypatch, TWO_GPUS)
 
 
 def hub_with(monkeypatch: pytest.MonkeyPatch, *objects: tuple[str, Any]) -> StillHub:
@@ -52,9 +57,8 @@ def hub_with(monkeypatch: pytest.MonkeyPatch, *objects: tuple[str, Any]) -> Stil
 
 
 @EACH
-async def test_users_whose_pods_differ_only_in_names_ask_the_same(monkeypatch, offers) -> None:
-    hub = hub_with(monkeypatch, TWO_GPUS)
-    ann, bob = [await form_of(hub.spawner(**offers, **HOME), name) for name in ("ann", "bob")]
+async def test_users_whose_pods_differ_only_in_names_ask_the_same(hub, offers) -> None:
+    ann, bob = await ann_and_bob(hub, **offers, **HOME)
 
     assert ann.question() == bob.question()
     answers = [await form.answer() for form in (ann, bob)]
@@ -63,8 +67,7 @@ async def test_users_whose_pods_differ_only_in_names_ask_the_same(monkeypatch, o
 
 
 @EACH
-async def test_users_whose_pods_go_to_other_nodes_do_not(monkeypatch, offers) -> None:
-    hub = hub_with(monkeypatch, TWO_GPUS)
+async def test_users_whose_pods_go_to_other_nodes_do_not(hub, offers) -> None:
     ann = await form_of(hub.spawner(**offers), "ann")
     bob = await form_of(hub.spawner(**offers, node_selector={"zone": "b"}), "bob")
 
@@ -73,10 +76,9 @@ async def test_users_whose_pods_go_to_other_nodes_do_not(monkeypatch, offers) ->
 
 @EACH
 async def test_users_do_not_ask_the_same_while_pods_select_each_other_by_labels(
-    monkeypatch, offers
+    hub, offers
 ) -> None:
-    hub = hub_with(monkeypatch, TWO_GPUS)
-    ann, bob = [await form_of(hub.spawner(**offers, **HOME), name) for name in ("ann", "bob")]
+    ann, bob = await ann_and_bob(hub, **offers, **HOME)
     selector = {"matchLabels": {"owner": "ann"}}
     term = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
@@ -88,8 +90,9 @@ async def test_users_do_not_ask_the_same_while_pods_select_each_other_by_labels(
 
 
 @EACH
-async def test_a_form_in_another_language_does_not_share_its_words(monkeypatch, offers) -> None:
-    hub = hub_with(monkeypatch, TWO_GPUS)
+async def test_a_form_in_another_language_does_not_share_its_words(
+    hub, monkeypatch, offers
+) -> None:
     ann = await form_of(hub.spawner(**offers), "ann")
     monkeypatch.setattr(language, "_known", lambda: ("de",))
     monkeypatch.setattr(language, "_catalogue", lambda tag: (tag, language.NullTranslations()))
@@ -101,28 +104,25 @@ async def test_a_form_in_another_language_does_not_share_its_words(monkeypatch, 
 
 
 async def test_a_form_of_profiles_whose_home_can_be_reached_from_elsewhere_is_alone(
-    monkeypatch,
+    hub,
 ) -> None:
-    hub = hub_with(monkeypatch, TWO_GPUS)
-    ann, bob = [await form_of(hub.spawner(**PROFILES, **HOME), name) for name in ("ann", "bob")]
+    ann, bob = await ann_and_bob(hub, **PROFILES, **HOME)
     assert ann.question() == bob.question()
     namespace = hub.spawner(**PROFILES).namespace
     volume = {"accessModes": ["ReadWriteOnce"], "volumeName": "disk"}
-    claim = {"metadata": {"name": "claim-ann", "namespace": namespace}, "spec": volume}
     term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["far"]}]}
     affinity = {"required": {"nodeSelectorTerms": [term]}}
     hub.view.put(
         "PersistentVolume", {"metadata": {"name": "disk"}, "spec": {"nodeAffinity": affinity}}
     )
-    claim["metadata"]["name"] = "ann"
-    hub.view.put("PersistentVolumeClaim", claim)
+    named_ann = {"name": "ann", "namespace": namespace}
+    hub.view.put("PersistentVolumeClaim", {"metadata": named_ann, "spec": volume})
 
     assert ann.question() != bob.question()
 
 
-async def test_a_form_of_profiles_whose_user_has_an_older_pod_is_alone(monkeypatch) -> None:
-    hub = hub_with(monkeypatch, TWO_GPUS)
-    ann, bob = [await form_of(hub.spawner(**PROFILES), name) for name in ("ann", "bob")]
+async def test_a_form_of_profiles_whose_user_has_an_older_pod_is_alone(hub) -> None:
+    ann, bob = await ann_and_bob(hub, **PROFILES)
     older = pod("jupyter-ann", 1, on="a")
     older["metadata"]["namespace"] = hub.spawner(**PROFILES).namespace
     hub.view.put("Pod", older)
@@ -130,9 +130,8 @@ async def test_a_form_of_profiles_whose_user_has_an_older_pod_is_alone(monkeypat
     assert ann.question() != bob.question()
 
 
-async def test_what_a_function_in_the_list_gives_one_user_is_shown_to_no_other(monkeypatch) -> None:
+async def test_what_a_function_in_the_list_gives_one_user_is_shown_to_no_other(hub) -> None:
     gpu = {**GPU_PROFILE, "kubespawner_override": {"node_selector": lambda _: {"gpu": "a100"}}}
-    hub = hub_with(monkeypatch, TWO_GPUS)
     form = await form_of(hub.spawner(profile_list=[CPU, gpu]), "ann")
 
     assert not (await form.answer()).for_all
@@ -209,9 +208,9 @@ async def test_nothing_of_policies_is_read_again_as_long_as_nothing_changes(cour
     assert allowed.entitlement is entitlement
 
 
-async def test_lists_of_functions_are_never_taken_for_each_other(monkeypatch) -> None:
+async def test_lists_of_functions_are_never_taken_for_each_other(hub) -> None:
     """Each owner's function returns a list of its own; the lists of closed forms are freed."""
-    hub, questions = hub_with(monkeypatch, TWO_GPUS), []
+    questions = []
     for number in range(100):
         own = [{**CPU, "display_name": f"of {number}"}, GPU_PROFILE]
         form = await form_of(hub.spawner(profile_list=lambda _, own=own: own), f"user-{number}")
@@ -220,8 +219,7 @@ async def test_lists_of_functions_are_never_taken_for_each_other(monkeypatch) ->
     assert len(set(questions)) == 100
 
 
-async def test_what_a_start_loads_into_a_spawner_is_not_shown_to_others(monkeypatch) -> None:
-    hub = hub_with(monkeypatch, TWO_GPUS)
+async def test_what_a_start_loads_into_a_spawner_is_not_shown_to_others(hub) -> None:
     starting = hub.spawner(**PROFILES)
     ann, bob = await form_of(starting, "ann"), await form_of(hub.spawner(**PROFILES), "bob")
     assert ann.question() == bob.question()
@@ -235,9 +233,9 @@ async def test_what_a_start_loads_into_a_spawner_is_not_shown_to_others(monkeypa
 
 
 async def test_a_start_that_loads_a_profile_changes_nothing_on_forms_that_are_open(
-    monkeypatch,
+    hub,
 ) -> None:
-    spawner: Any = hub_with(monkeypatch, TWO_GPUS).spawner(**PROFILES)
+    spawner: Any = hub.spawner(**PROFILES)
     form = await form_of(spawner)
     before = (await form.answer()).found
     started: asyncio.Future[object] = asyncio.Future()
