@@ -51,16 +51,8 @@ ACCELERATOR_ERRORS = [
         ".scale_up.max_nodes: 0 is not a whole number of at least 1",
     ),
     ("scale_up", {"max_nodes": 1, "minutes": "8"}, ".scale_up.minutes: '8' is not a number"),
-    (
-        "scale_up",
-        {"max_nodes": 1, "minutes": 0.0},
-        ".scale_up.minutes: 0.0 is not a number more",
-    ),
-    (
-        "scale_up",
-        {"max_nodes": 1, "minutes": 1e6},
-        ".scale_up.minutes: 1000000.0 is not a number",
-    ),
+    ("scale_up", {"max_nodes": 1, "minutes": 0.0}, ".scale_up.minutes: 0.0 is not a number more"),
+    ("scale_up", {"max_nodes": 1, "minutes": 1e6}, ".scale_up.minutes: 1000000.0 is not a number"),
     (
         "scale_up",
         {"max_nodes": True, "minutes": 1},

@@ -185,9 +185,7 @@ TOGETHER = {
         names=["a"],
     ),
     "a policy that says nothing of it denies nothing": Case(
-        {"a": {"gpus_per_user": 1}, "b": {"explanation": "We like short jobs."}},
-        gpus=1,
-        names=[],
+        {"a": {"gpus_per_user": 1}, "b": {"explanation": "We like short jobs."}}, gpus=1, names=[]
     ),
     "a policy for other servers is no part of it": Case(
         {"default": {"servers": [""], "gpus_per_server": 4}, "other": {"servers": ["exp-*"]}},

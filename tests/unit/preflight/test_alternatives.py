@@ -91,9 +91,7 @@ def test_fewer_gpus_and_less_memory_together_are_tried_if_neither_helps() -> Non
 def test_another_model_with_as_many_gpus_comes_before_one_with_fewer() -> None:
     _, found = search(lambda r: r.accelerator in ("t4", "v100"))
 
-    assert found == [
-        (GPURequest("v100", 4, "pytorch", "64Gi", 4), (Difference.OTHER_ACCELERATOR,)),
-    ]
+    assert found == [(GPURequest("v100", 4, "pytorch", "64Gi", 4), (Difference.OTHER_ACCELERATOR,))]
 
 
 def test_another_model_with_fewer_gpus_is_better_than_none() -> None:
@@ -103,7 +101,7 @@ def test_another_model_with_fewer_gpus_is_better_than_none() -> None:
         (
             GPURequest("t4", 2, "pytorch", "32Gi", 4),
             (Difference.OTHER_ACCELERATOR, Difference.FEWER_GPUS),
-        ),
+        )
     ]
 
 

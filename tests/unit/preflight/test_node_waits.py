@@ -109,11 +109,7 @@ OVER_LIMIT = (
 
 @pytest.mark.parametrize(
     ("claims", "seconds", "why"),
-    [
-        ([], 290, Why.STOCK_OUT),
-        ([], 310, Why.IN_VAIN),
-        (["a-x"], 290, Why.LIMIT),
-    ],
+    [([], 290, Why.STOCK_OUT), ([], 310, Why.IN_VAIN), (["a-x"], 290, Why.LIMIT)],
     ids=["the cloud had none", "the machine never joined", "another pod took it"],
 )
 async def test_karpenters_no_after_a_nodeclaim_says_what_became_of_the_claim(

@@ -77,10 +77,7 @@ def test_generated_volume_names_make_no_difference(evaluations) -> None:
 def test_labels_make_a_difference_if_a_running_pod_keeps_others_away() -> None:
     loner = pod("loner", 0, on="n", affinity=ANTI_AFFINITY)
     host = node("n", 2)
-    host["metadata"] = {
-        "name": "n",
-        "labels": {"gpu": "a100", HOSTNAME: "n"},
-    }
+    host["metadata"] = {"name": "n", "labels": {"gpu": "a100", HOSTNAME: "n"}}
     verdicts = Verdicts(StillView(("Node", host), ("Pod", loner)).state)
 
     assert verdicts.verdict(labelled("b", "b")).outcome is Outcome.FITS
