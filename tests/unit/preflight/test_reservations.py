@@ -103,10 +103,13 @@ def test_a_stopped_pod_that_the_view_never_shows_holds_its_room_for_a_moment_onl
     assert len(desk) == 0
 
 
-def test_stopping_an_older_pod_does_not_end_the_reservation_of_a_start_under_way(desk) -> None:
+def test_stopping_an_older_pod_does_not_end_the_reservation_of_a_start_under_way(
+    desk, clock
+) -> None:
     desk.start()
 
     desk.see_out(KEY)
+    clock.now += 2 * GONE_SECONDS
 
     assert len(desk) == 1
 
