@@ -46,7 +46,7 @@ async def test_without_an_answer_the_trial_ends(clock) -> None:
 
 async def test_without_the_right_to_read_events_silence_ends_nothing() -> None:
     async with World() as world:
-        world.view.events._tell(NAMESPACE, is_heard=False)
+        world.view.events.end(NAMESPACE)
 
         assert await world.still_waits(2 * TRIAL_SECONDS)
 
