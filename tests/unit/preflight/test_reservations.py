@@ -123,6 +123,9 @@ STORIES = {
         "show unbound, promise, send, holds, show none, holds, send_again, "
         "send, holds, show bound, is_over"
     ),
+    "a pod whose creation had no answer and that will be replaced ends none": (
+        "promise, send, send_again, show bound, holds, show none, holds, send, show bound, is_over"
+    ),
     "a terminating pod ends the reservation of a start that is over": (
         "promise, send, release, show ending, is_over"
     ),
