@@ -50,10 +50,7 @@ def test_an_error_in_the_default_of_an_accelerator_names_the_field(field, value,
 
 TRAIT_ERRORS = [
     ({"default_accelerator": "h100"}, "GPUSpawner.default_accelerator: there is no accelerator"),
-    (
-        {"default_accelerator": 1},
-        "GPUSpawner.default_accelerator: 1 is not text; write it in",
-    ),
+    ({"default_accelerator": 1}, "GPUSpawner.default_accelerator: 1 is not text; write it in"),
 ]
 
 

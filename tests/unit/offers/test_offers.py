@@ -7,7 +7,7 @@ from types import MappingProxyType
 import pytest
 from traitlets.config import Config
 
-from gpuspawner.offers import Default, Memory, Offers, ScaleUp
+from gpuspawner.offers import Default, Image, Memory, OfferError, Offers, ScaleUp
 from tests.unit.offers.configured import A100, IMAGES, T4, accelerator, offers
 
 pytestmark = pytest.mark.each_python
@@ -137,3 +137,121 @@ def test_images_may_name_accelerators_that_are_not_discovered_yet():
     read = Offers.parse(images={"pytorch": {"image": "p:1", "accelerators": ["a100"]}})
 
     assert read.images["pytorch"].accelerators == {"a100"}
+
+
+# Values that users may type in addition to the listed ones
+
+LAB = {"validation_regex": r"ghcr\.io/our-lab/[a-z-]+:[0-9.]+"}
+
+
+def test_only_listed_values_are_allowed_by_default():
+    choices = Offers.parse(images={"lab": {"image": "lab:1"}}).choices(None)
+
+    assert choices.unlisted_image is None
+    assert choices.unlisted_memory is None
+    assert choices.image("ghcr.io/our-lab/torch:1") is None
+
+
+def test_an_unlisted_image_is_allowed_if_the_expression_matches_all_of_it():
+    choices = Offers.parse(images={"lab": {"image": "lab:1"}}, unlisted_image=LAB).choices(None)
+    written = "ghcr.io/our-lab/torch:1.0"
+
+    assert choices.image(written) == Image(written, written, written)
+    assert choices.image("lab") == Image("lab", "lab", "lab:1")
+    for other in ("evil.io/ghcr.io/our-lab/torch:1", f"{written}@x", f"{written}\n", "torch"):
+        assert choices.image(other) is None
+
+
+def test_an_expression_of_alternatives_is_matched_as_a_whole():
+    unlisted = Offers.parse(unlisted_image={"validation_regex": "lab:1|lab:2"}).unlisted_image
+
+    assert unlisted is not None
+    assert unlisted.image("lab:2") is not None
+    assert unlisted.image("lab:11") is None
+
+
+def test_an_invalid_reference_is_refused_even_if_the_expression_matches():
+    unlisted = Offers.parse(unlisted_image={"validation_regex": ".*"}).unlisted_image
+
+    assert unlisted is not None
+    assert unlisted.image("lab; rm -rf /") is None
+    assert unlisted.image("a" * 10_000) is None
+
+
+def test_unlisted_sizes_go_from_min_to_max_by_the_step():
+    unlisted = {"min": "2Gi", "max": "7Gi", "step": "2Gi"}
+    choices = Offers.parse(memory_choices=["1Gi"], unlisted_memory=unlisted).choices(None)
+
+    assert choices.sizes == tuple(Memory(f"{n}Gi", n * GI) for n in (1, 2, 4, 6))
+    assert choices.memory == (Memory("1Gi", GI),)
+
+
+# The errors that an administrator reads about other traits
+
+UNLISTED_ERRORS = [
+    ("unlisted_image", [], ": a list is not a mapping"),
+    ("unlisted_image", {"display_name": "Any"}, ": 'validation_regex' is missing"),
+    ("unlisted_image", {"regex": "a"}, ": unknown key 'regex'; allowed are display_name"),
+    ("unlisted_image", {"validation_regex": "("}, ".validation_regex: '(' is not a regular"),
+    ("unlisted_image", {"validation_regex": "a)|(?:b"}, ".validation_regex: 'a)|(?:b' is not a"),
+    ("unlisted_image", {"validation_regex": 1}, ".validation_regex: 1 is not text"),
+    ("unlisted_image", {"validation_regex": "(" * 9999}, ".validation_regex: '(((("),
+    ("unlisted_image", {"validation_regex": f"a{{{9**99}}}"}, ".validation_regex: 'a{2951"),
+    ("unlisted_memory", {"min": "1Gi"}, ": 'max' is missing"),
+    ("unlisted_memory", {"min": "lots", "max": "8Gi"}, ".min: 'lots' is not a size of memory"),
+    ("unlisted_memory", {"min": "8Gi", "max": "4Gi"}, ".max: '4Gi' is less than the min, 8Gi"),
+    ("unlisted_memory", {"min": "1Gi", "max": "2Gi", "step": "0"}, ".step: '0' is not more than"),
+    ("unlisted_memory", {"min": "1Gi", "max": "1Ti"}, ": that makes 1024 sizes; use a step with"),
+    ("unlisted_memory", {"min": "1", "max": "7Ei", "step": "1"}, ": that makes "),
+]
+IMAGE_ERRORS = [
+    ({}, ": 'image' is missing"),
+    ("b:1", ": 'b:1' is not a mapping"),
+    ({"image": "a b"}, ".image: 'a b' is not an image"),
+    ({"image": " b:1 "}, ".image: ' b:1 ' is not an image"),
+    ({"image": "Lab:1"}, ".image: 'Lab:1' is not an image"),
+    ({"image": "b:1\n"}, ".image: 'b:1\\n' is not an image"),
+    (
+        {"image": "b:1", "accelerators": ["a10"]},
+        ".accelerators[0]: there is no accelerator 'a10' (did you mean 'a100",
+    ),
+    (
+        {"image": "b:1", "accelerators": ["tpu"]},
+        ".accelerators[0]: there is no accelerator 'tpu'; there are a100 or",
+    ),
+    (
+        {"image": "b:1", "accelerators": []},
+        ".accelerators: is empty; write at least one or leave it out",
+    ),
+]
+TRAIT_ERRORS = [
+    *(({trait: value}, f"GPUSpawner.{trait}{error}") for trait, value, error in UNLISTED_ERRORS),
+    ({"accelerators": []}, "GPUSpawner.accelerators: a list is not a mapping"),
+    ({"accelerators": {1: T4}}, "GPUSpawner.accelerators: the key 1 is not text"),
+    ({"accelerators": {"a b": T4}}, "GPUSpawner.accelerators: 'a b' cannot be a key"),
+    (
+        {"accelerators": {"A_1": T4, "a-1": T4}},
+        "GPUSpawner.accelerators: 'A_1' and 'a-1' are one key; rename one of them",
+    ),
+    (
+        {"accelerators": {"k80": {"counts": [1]}}},
+        "GPUSpawner.accelerators['k80']: 'node_selector' or 'node_affinity' is missing",
+    ),
+    *(
+        ({"images": {"a": value}}, f"GPUSpawner.images['a']{error}")
+        for value, error in IMAGE_ERRORS
+    ),
+    ({"memory_choices": "8Gi"}, "GPUSpawner.memory_choices: '8Gi' is not a list"),
+    ({"memory_choices": ["lots"]}, "GPUSpawner.memory_choices[0]: 'lots' is not a size of memory"),
+    ({"cpu_choices": [2, 2.0]}, "GPUSpawner.cpu_choices[1]: 2.0 is listed twice"),
+    ({"memory_choices": {"8Gi"}}, "GPUSpawner.memory_choices: a set is not plain data"),
+]
+
+
+@pytest.mark.parametrize(("traits", "message"), TRAIT_ERRORS)
+def test_an_error_in_a_trait_names_it(traits, message):
+    with pytest.raises(OfferError) as raised:
+        offers(**traits)
+
+    assert str(raised.value).startswith(message)
+    assert raised.value.trait == next(iter(traits))

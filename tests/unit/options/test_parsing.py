@@ -178,12 +178,7 @@ def test_a_form_field_counts_if_its_accelerator_is_chosen():
         "cpu": ["0.5"],
     }
 
-    assert from_form(form) == {
-        "accelerator": "a100",
-        "gpus": 4,
-        "memory": "32Gi",
-        "cpu": 0.5,
-    }
+    assert from_form(form) == {"accelerator": "a100", "gpus": 4, "memory": "32Gi", "cpu": 0.5}
 
 
 def test_a_form_field_matches_its_accelerator_in_any_case():

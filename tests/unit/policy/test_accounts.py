@@ -40,6 +40,13 @@ async def reading(*script: Step, namespace: str = "jhub") -> AsyncIterator[Accou
             await accounts.following.stop()
 
 
+def start(accounts: Accounts) -> None:
+    """Start a server of four GPUs, whose pod isn't shown yet."""
+    accounts.pledges.take(KEY, Charge(frozenset({"ann"}), "", {GPUS: 4}))
+    accounts.pledges.send(KEY)
+    accounts.pledges.release(KEY)
+
+
 def gpus(accounts: Accounts) -> object:
     found = accounts.usage.of_owner({"ann"}).values()
     return sum(charge.of(GPUS) for charges in found for charge in charges)
@@ -81,9 +88,7 @@ async def test_changes_that_the_watch_shows_count() -> None:
 async def test_a_pledge_whose_pod_the_watch_shows_ends() -> None:
     pod = plain(name="jupyter-ann")
     async with reading(page(), watch(event("ADDED", pod), hold=True)) as accounts:
-        accounts.pledges.take(KEY, Charge(frozenset({"ann"}), "", {GPUS: 4}))
-        accounts.pledges.send(KEY)
-        accounts.pledges.release(KEY)
+        start(accounts)
         while gpus_of(accounts, KEY) != [1]:
             assert await accounts.following.changed(PATIENCE)
 
@@ -96,9 +101,7 @@ def gpus_of(accounts: Accounts, key: tuple[str, str]) -> list[object]:
 async def test_a_pledge_whose_pod_never_comes_ends_without_any_change(monkeypatch) -> None:
     clock = clock_of("gpuspawner.policy.pledges")(monkeypatch)
     async with reading(page(), watch(hold=True)) as accounts:
-        accounts.pledges.take(KEY, Charge(frozenset({"ann"}), "", {GPUS: 4}))
-        accounts.pledges.send(KEY)
-        accounts.pledges.release(KEY)
+        start(accounts)
         clock.now += LEFT_SECONDS + 1
 
         assert accounts.trouble() == ""
@@ -111,9 +114,7 @@ async def test_a_pledge_outlasts_a_watch_that_has_broken_without_a_word(monkeypa
     healthy = clock_of("gpuspawner.cluster.health")(monkeypatch)
     healthy.now = time.monotonic()
     async with reading(page(), watch(hold=True)) as accounts:
-        accounts.pledges.take(KEY, Charge(frozenset({"ann"}), "", {GPUS: 4}))
-        accounts.pledges.send(KEY)
-        accounts.pledges.release(KEY)
+        start(accounts)
         while accounts.trouble() == "":
             assert gpus(accounts) == 4
             pledged.now += 1
@@ -122,15 +123,9 @@ async def test_a_pledge_outlasts_a_watch_that_has_broken_without_a_word(monkeypa
         assert "has fallen silent" in accounts.trouble()
 
 
-@pytest.mark.parametrize(
-    ("script", "why"),
-    [
-        ([failure(403, "pods is forbidden")] * 1000, "pods is forbidden"),
-        ([failure(500, "etcd is away")] * 1000, "etcd is away"),
-    ],
-)
-async def test_pods_that_cannot_be_read_cannot_be_counted(script, why) -> None:
-    async with reading(*script) as accounts:
+@pytest.mark.parametrize(("status", "why"), [(403, "pods is forbidden"), (500, "etcd is away")])
+async def test_pods_that_cannot_be_read_cannot_be_counted(status, why) -> None:
+    async with reading(*[failure(status, why)] * 1000) as accounts:
         assert accounts.trouble().startswith("the servers' pods can't be read: ")
         assert why in accounts.trouble()
 
@@ -167,7 +162,12 @@ async def test_one_pod_that_cannot_be_understood_is_named(broken) -> None:
 @pytest.mark.parametrize(
     ("namespace", "path"), [("jhub", "/api/v1/namespaces/jhub/pods"), ("", "/api/v1/pods")]
 )
-def test_only_the_hub_s_namespace_is_read_unless_each_user_has_one(namespace, path) -> None:
-    accounts = Accounts(ScriptedServer().configuration, namespace, lambda: METER, Contact())
+async def test_only_the_hub_s_namespace_is_read_unless_each_user_has_one(namespace, path) -> None:
+    asked = []
 
-    assert accounts.following._reflector.kind.path == path
+    async def listed(request):
+        asked.append(request.path)
+        return await page()(request)
+
+    async with reading(listed, watch(hold=True), namespace=namespace):
+        assert asked == [path]

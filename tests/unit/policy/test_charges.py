@@ -1,29 +1,71 @@
-"""What a pod takes of limits, by its own fields."""
+"""What a pod takes of limits by its own fields, and for whom it counts, whatever it says."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
+import json
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kubespawner.slugs import escape_slug
+from msgspec.structs import replace
 
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.policy.charges import counts_as_gpu
-from tests.unit.policy.charging import (
-    ACCELERATORS,
-    CPU,
-    GIB,
-    GPUS,
-    MEMORY,
-    METER,
-    SERVERS,
-    charged,
-    gpus,
-    of_accelerators,
+from gpuspawner.kube.servers import GRANT, SERVER, USER
+from gpuspawner.offers import Accelerator
+from gpuspawner.policy import granted
+from gpuspawner.policy.charges import Charge, Meter, counts_as_gpu, owner_names
+from gpuspawner.policy.owner import Names
+from gpuspawner.policy.policies import Measure, Policy, What
+from gpuspawner.policy.shares import covers, most
+from gpuspawner.policy.usage import Usage
+from gpuspawner.scheduling import Rules
+from tests.unit.policy.pods import (
+    GPU,
+    MIG,
+    Plain,
+    annotations_of,
+    container,
+    labels_of,
+    plain,
+    read,
+    server_pod,
 )
-from tests.unit.policy.pods import GPU, MIG, container, server_pod
+
+pytestmark = pytest.mark.each_python
+
+GIB = 2**30
+GPUS, SERVERS = Measure(What.GPUS), Measure(What.GPU_SERVERS)
+MEMORY, CPU = Measure(What.MEMORY), Measure(What.CPU)
+ACCELERATORS = (
+    Accelerator("any", "Any", GPU),
+    Accelerator("t4", "T4", GPU, node_selector={"gpu": "t4"}),
+    Accelerator("a100", "A100", GPU, node_selector={"gpu": "a100"}),
+    Accelerator("a100-big", "A100", GPU, node_selector={"gpu": "a100"}),
+    Accelerator("slice", "Slice", MIG, node_selector={"gpu": "a100"}),
+    Accelerator("fpga", "FPGA", "example.com/fpga"),
+)
+WEIGHTED = "example.com/weighted"
+METER = Meter(Rules.of_version("1.36"), ACCELERATORS, {MIG: Fraction(1, 7)})
+
+
+def gpus(of: str) -> Measure:
+    return Measure(What.GPUS, of)
+
+
+def charged(**spec: object) -> dict[Measure, Any]:
+    """What a pod takes, without zeros."""
+    amounts = METER.charge(server_pod(**spec)).amounts
+    return {measure: amount for measure, amount in amounts.items() if amount}
+
+
+def of_accelerators(charge: Charge) -> dict[str, Any]:
+    found = {it.key: charge.of(gpus(it.key)) for it in ACCELERATORS}
+    return {key: amount for key, amount in found.items() if amount}
+
 
 # Amounts
 
@@ -33,14 +75,8 @@ def test_a_pod_takes_what_its_containers_request_together() -> None:
 
     taken = charged(containers=containers, nodeSelector={"gpu": "t4"})
 
-    assert taken == {
-        GPUS: 2,
-        gpus(GPU): 2,
-        gpus("t4"): 2,
-        SERVERS: 1,
-        MEMORY: 17 * GIB,
-        CPU: 2500,
-    }
+    of_gpus = {GPUS: 2, gpus(GPU): 2, gpus("t4"): 2, SERVERS: 1}
+    assert taken == {**of_gpus, MEMORY: 17 * GIB, CPU: 2500}
 
 
 def test_a_server_without_a_gpu_takes_memory_and_cpu_only() -> None:
@@ -72,12 +108,10 @@ def test_a_sidecar_counts_beside_the_others() -> None:
 
 
 def test_overhead_and_the_resources_of_the_whole_pod_count() -> None:
-    assert charged(overhead={"memory": "1Gi"}, containers=[container(memory="1Gi")]) == {
-        MEMORY: 2 * GIB
-    }
-    assert charged(resources={"requests": {"cpu": "4"}}, containers=[container(cpu=1)]) == {
-        CPU: 4000
-    }
+    over = charged(overhead={"memory": "1Gi"}, containers=[container(memory="1Gi")])
+    whole = charged(resources={"requests": {"cpu": "4"}}, containers=[container(cpu=1)])
+
+    assert (over, whole) == ({MEMORY: 2 * GIB}, {CPU: 4000})
 
 
 def test_zero_gpus_are_none() -> None:
@@ -101,7 +135,7 @@ def test_several_resources_count_together_and_apart() -> None:
 def test_a_device_that_is_no_gpu_counts_only_if_it_is_offered_or_has_a_weight() -> None:
     assert SERVERS in charged(containers=[container(**{"example.com/fpga": 1})])
     assert not charged(containers=[container(**{"example.com/nic": 1})])
-    weighted = replace(METER, weights={"example.com/nic": 0})
+    weighted = dataclasses.replace(METER, weights={"example.com/nic": 0})
     nic = server_pod(containers=[container(**{"example.com/nic": 3})])
     assert weighted.charge(nic).of(SERVERS) == 1
     assert weighted.charge(nic).of(GPUS) == 0
@@ -110,20 +144,13 @@ def test_a_device_that_is_no_gpu_counts_only_if_it_is_offered_or_has_a_weight() 
 @pytest.mark.parametrize(
     ("resource", "counts"),
     [
-        ("nvidia.com/gpu", True),
-        ("amd.com/gpu", True),
-        ("nvidia.com/gpu.shared", True),
-        ("nvidia.com/mig-3g.20gb", True),
-        ("example.com/fpga", True),
-        ("example.com/weighted", True),
-        ("example.com/nic", False),
-        ("nvidia.com/gpux", False),
-        ("memory", False),
-        ("hugepages-2Mi", False),
+        *((it, True) for it in ("nvidia.com/gpu", "nvidia.com/gpu.shared", "amd.com/gpu")),
+        *((it, True) for it in ("nvidia.com/mig-3g.20gb", "example.com/fpga", WEIGHTED)),
+        *((it, False) for it in ("example.com/nic", "nvidia.com/gpux", "memory", "hugepages-2Mi")),
     ],
 )
 def test_which_resources_count_as_gpus(resource, counts) -> None:
-    assert counts_as_gpu(resource, ACCELERATORS, {"example.com/weighted": 1}) is counts
+    assert counts_as_gpu(resource, ACCELERATORS, {WEIGHTED: 1}) is counts
 
 
 @pytest.mark.parametrize("amount", ["lots", "1e40", ""])
@@ -157,11 +184,7 @@ def test_a_pod_has_the_accelerators_whose_nodes_it_selects(selector, taken) -> N
     [
         ("a100-big", {"a100-big": 1}),
         ("a100", {"a100": 1}),
-        ("t4", {"a100": 1, "a100-big": 1}),
-        ("any", {"a100": 1, "a100-big": 1}),
-        ("slice", {"a100": 1, "a100-big": 1}),
-        ("gone", {"a100": 1, "a100-big": 1}),
-        ("", {"a100": 1, "a100-big": 1}),
+        *((it, {"a100": 1, "a100-big": 1}) for it in ("t4", "any", "slice", "gone", "")),
     ],
 )
 def test_a_named_accelerator_counts_only_if_the_pod_s_own_fields_allow_it(named, taken) -> None:
@@ -197,3 +220,157 @@ def test_a_pod_takes_of_all_gpus_what_its_resources_take_together(
     assert charge.has_gpus is (charge.of(GPUS) > 0)
     for accelerator in ACCELERATORS:
         assert charge.of(gpus(accelerator.key)) in (0, charge.of(gpus(accelerator.resource)))
+
+
+# Pods that gpuspawner didn't make
+
+
+def test_the_pod_of_a_profile_counts_by_what_it_requests() -> None:
+    override = plain(nodeSelector={"gpu": "t4"}, containers=[container(gpu=2)])
+
+    charge = METER.charge(read(override))
+
+    assert (charge.of(GPUS), charge.of(gpus("t4"))) == (2, 2)
+    assert (charge.policies, charge.groups) == (frozenset(), frozenset())
+
+
+def test_a_pod_with_only_the_label_belongs_to_the_label_s_user() -> None:
+    """Of a KubeSpawner that wrote no annotations, or edited since."""
+    charge = METER.charge(server_pod(metadata={"annotations": {}, "labels": {USER: "ann"}}))
+
+    assert charge.owners == {"label/ann"}
+    assert charge.owners & owner_names("ann", "ann")
+    assert charge.of(GPUS) == 1
+
+
+@pytest.mark.parametrize("user", ["ann", "Ann Smith", "ann@example.org", "ann--x", "ä" * 80])
+def test_a_server_s_pod_has_the_names_of_its_owner_and_none_of_anyone_else(user) -> None:
+    charge = METER.charge(server_pod(user, "Exp. 1"))
+
+    person_s = owner_names(user, labels_of(user)[USER])
+    assert charge.owners == person_s
+    assert (charge.server, charge.any_server) == ("Exp. 1", False)
+    assert not charge.owners & owner_names("bob", "bob")
+
+
+@given(st.text(st.characters(exclude_characters="/"), min_size=1), st.text(min_size=1, max_size=63))
+def test_no_user_s_name_is_the_label_of_another_user(name, label) -> None:
+    """No name contains a slash: JupyterHub refuses these."""
+    assert name not in owner_names("", label)
+
+
+@pytest.mark.parametrize("metadata", [{"annotations": None}, {"annotations": {}, "labels": None}])
+def test_a_pod_without_annotations_or_labels_can_be_read(metadata) -> None:
+    pod = read({"metadata": {"name": "x", **metadata}, "spec": {}})
+
+    assert METER.charge(pod).owners == set()
+
+
+# Edited pods
+
+
+def used(policy: Policy, measure: Measure, *pods: Plain, user: str = "ann") -> Any:
+    """What those pods take of a user's limit."""
+    usage = Usage()
+    for number, pod in enumerate(pods):
+        usage.put(("jhub", str(number)), METER.charge(read(pod)))
+    found = usage.of_owner(owner_names(user, labels_of(user)[USER])).values()
+    covered = ((it for it in charges if covers(policy, it)) for charges in found)
+    return sum(most(charges, measure) for charges in covered)
+
+
+def annotated(pod: Plain, written: dict[str, str]) -> Plain:
+    return {**pod, "metadata": {**pod["metadata"], "annotations": written}}
+
+
+EDITS: list[dict[str, str]] = [
+    {},
+    {USER: "bob"},
+    {SERVER: "other"},
+    {USER: "bob", SERVER: ""},
+    {GRANT: "{}"},
+    {GRANT: '{"accelerator":"t4","policies":["x"],"groups":["y"]}'},
+    {GRANT: '{"accelerator":"any"}'},
+]
+
+
+@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize("server", ["", "exp-1", "Exp. 1"])
+@pytest.mark.parametrize("pattern", ["*", "exp-*", "Exp*", ""])
+def test_an_edited_annotation_never_lowers_a_count(edit, server, pattern) -> None:
+    policy = Policy("p", servers=Names.of([pattern]))
+    original = plain(server=server, nodeSelector={"gpu": "t4"}, grant={"accelerator": "t4"})
+    edited = annotated(original, {**original["metadata"]["annotations"], **edit})
+
+    for measure in (GPUS, gpus("t4"), SERVERS):
+        assert used(policy, measure, edited) >= used(policy, measure, original)
+
+
+@given(
+    st.dictionaries(st.sampled_from([USER, SERVER, GRANT]), st.text(max_size=8)),
+    st.sampled_from(["", "exp-1", "Exp. 1", "a--b"]),
+    st.sampled_from(["*", "exp-*", "[!e]*", "", "Exp. ?"]),
+)
+def test_no_annotations_whatever_they_say_lower_a_count(written, server, pattern) -> None:
+    policy = Policy("p", servers=Names.of([pattern]))
+    original = plain(server=server)
+    edited = annotated(original, written)
+
+    assert used(policy, GPUS, edited) >= used(policy, GPUS, original)
+
+
+def test_a_server_whose_label_and_annotation_disagree_counts_toward_every_policy() -> None:
+    pod = plain(server="exp-1", metadata={"annotations": annotations_of("ann", "harmless")})
+
+    charge = METER.charge(read(pod))
+
+    assert (charge.server, charge.any_server) == ("harmless", True)
+    assert used(Policy("p", servers=Names.of(["exp-*"])), GPUS, pod) == 1
+    assert used(Policy("p", servers=Names.of([""])), GPUS, pod) == 1
+
+
+@pytest.mark.parametrize("server", ["exp-1", "exp1", "Exp. 1", ""])
+def test_the_labels_of_an_older_kubespawner_agree_too(server) -> None:
+    older = {USER: escape_slug("ann"), SERVER: escape_slug(server)}
+    pod = server_pod(server=server, metadata={"labels": older})
+
+    charge = METER.charge(pod)
+
+    assert (charge.server, charge.any_server) == (server, False)
+
+
+def test_a_pod_that_two_users_seem_to_own_counts_for_both() -> None:
+    pod = plain("ann", metadata={"annotations": annotations_of("bob")})
+
+    assert used(Policy("p"), GPUS, pod) == 1
+    assert used(Policy("p"), GPUS, pod, user="bob") == 1
+
+
+HOSTILE = [
+    *("", "null", "[]", '"x"', "{", "[" * 10_000, "\ud800", "\x00"),
+    *(
+        '{"policies": "p"}',
+        '{"policies": [1]}',
+        '{"groups": {"a": 1}}',
+        '{"groups": ' + "[" * 5_000,
+    ),
+    *('{"lifetime": "1"}', '{"accelerator": null}'),
+    json.dumps({"groups": ["x" * granted.LONGEST]}),
+]
+
+
+@pytest.mark.parametrize("written", HOSTILE, ids=range(len(HOSTILE)))
+def test_an_annotation_that_cannot_be_read_says_nothing(written) -> None:
+    pod = server_pod(nodeSelector={"gpu": "t4"})
+    annotations = replace(pod.metadata.annotations, grant=written)
+    annotated = replace(pod, metadata=replace(pod.metadata, annotations=annotations))
+
+    assert METER.charge(annotated) == METER.charge(pod)
+
+
+def test_what_a_pod_says_of_policies_and_groups_is_kept() -> None:
+    grant = {"policies": ["a", "b"], "groups": ["course"], "newer": "key"}
+
+    charge = METER.charge(server_pod(grant=grant))
+
+    assert (charge.policies, charge.groups) == ({"a", "b"}, {"course"})

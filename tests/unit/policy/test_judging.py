@@ -182,9 +182,7 @@ def test_a_pod_and_its_reservation_count_once() -> None:
     usage = usage_of([(other, {GPUS: 1})])
     usage.reserve(key(other), charge(other, {GPUS: 2}))
     [standing] = standings(
-        [Policy("p", limits=(Limit(Per.USER, GPUS, 3),))],
-        Owner("ann"),
-        counts(usage, Owner("ann")),
+        [Policy("p", limits=(Limit(Per.USER, GPUS, 3),))], Owner("ann"), counts(usage, Owner("ann"))
     )
 
     assert (standing.used, standing.left, standing.servers) == (2, 1, ("train",))

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,25 +26,30 @@ GPUS, T4S = Measure(What.GPUS), Measure(What.GPUS, "t4")
 METER = Meter(Rules.of_version("1.36"))
 T4 = Accelerator("t4", "T4", GPU, node_selector={"gpu": "t4"})
 ANN = owner_names("ann", "ann")
+NOBODY_S = {"labels": {}, "annotations": {}}
 
 
-class Meters:
-    """Returns the meter that the test has set last."""
+class Book(Ledger):
+    """A ledger that counts by the meter that a test has set last."""
 
     def __init__(self) -> None:
         self.meter = METER
+        super().__init__(Usage(), lambda: self.meter)
 
-    def __call__(self) -> Meter:
-        return self.meter
+    def show(self, name: str = "a", **fields: Any) -> None:
+        self.put(server_pod(name=name, **fields))
+
+    def names(self) -> list[str]:
+        return ["/".join(key) for key in self.keys("ServerPod")]
+
+    def taken(self, measure: Measure = GPUS) -> Any:
+        found = self.usage.of_owner(ANN).values()
+        return sum(charge.of(measure) for charges in found for charge in charges)
 
 
-def new(meters: Meters | None = None) -> Ledger:
-    return Ledger(Usage(), meters or Meters())
-
-
-def taken(ledger: Ledger, measure: Measure = GPUS, owners: frozenset[str] = ANN) -> Any:
-    found = ledger.usage.of_owner(owners).values()
-    return sum(charge.of(measure) for charges in found for charge in charges)
+@pytest.fixture
+def ledger() -> Book:
+    return Book()
 
 
 def seen(pod: Plain) -> AnyObject | Undecodable:
@@ -51,152 +57,131 @@ def seen(pod: Plain) -> AnyObject | Undecodable:
     return decode("ServerPod", json.dumps(pod).encode())
 
 
-def test_a_pod_counts_until_it_is_removed() -> None:
-    ledger = new()
-    ledger.put(server_pod(name="a"))
-    ledger.put(server_pod(name="b", server="b"))
-    assert taken(ledger) == 2
+def test_a_pod_counts_until_it_is_removed(ledger) -> None:
+    ledger.show("a")
+    ledger.show("b", server="b")
+    assert ledger.taken() == 2
 
     ledger.remove("ServerPod", "jhub", "a")
     ledger.remove("ServerPod", "jhub", "never there")
 
-    assert taken(ledger) == 1
-    assert list(ledger.keys("ServerPod")) == [("jhub", "b")]
+    assert ledger.taken() == 1
+    assert ledger.names() == ["jhub/b"]
 
 
-def test_the_newest_version_of_a_pod_counts() -> None:
-    ledger = new()
-    ledger.put(server_pod(name="a", containers=[container(gpu=4)]))
-    ledger.put(server_pod(name="a", containers=[container(gpu=1)]))
+def test_the_newest_version_of_a_pod_counts(ledger) -> None:
+    ledger.show("a", containers=[container(gpu=4)])
+    ledger.show("a", containers=[container(gpu=1)])
 
-    assert taken(ledger) == 1
-
-
-def test_a_pod_that_is_being_deleted_still_counts() -> None:
-    ledger = new()
-    ledger.put(server_pod(metadata={"deletionTimestamp": "2026-11-23T12:00:00Z"}))
-
-    assert taken(ledger) == 1
+    assert ledger.taken() == 1
 
 
-def test_pods_of_two_namespaces_are_two_pods() -> None:
-    ledger = new()
+def test_a_pod_that_is_being_deleted_still_counts(ledger) -> None:
+    ledger.show(metadata={"deletionTimestamp": "2026-11-23T12:00:00Z"})
+
+    assert ledger.taken() == 1
+
+
+def test_pods_of_two_namespaces_are_two_pods(ledger) -> None:
     for namespace in ("jhub-ann", "jhub-bob"):
-        ledger.put(server_pod(name="a", metadata={"namespace": namespace}))
+        ledger.show("a", metadata={"namespace": namespace})
 
-    assert taken(ledger) == 2
-    assert sorted(ledger.keys("ServerPod")) == [("jhub-ann", "a"), ("jhub-bob", "a")]
-
-
-def test_a_pod_without_an_owner_stops_no_count_even_if_nobody_can_tell_what_it_takes() -> None:
-    ledger = new()
-    nobody_s = {"labels": {}, "annotations": {}}
-    ledger.put(server_pod(name="a", metadata=nobody_s, containers=[container(memory="8Eii")]))
-
-    assert not ledger.unread
-    assert list(ledger.keys("ServerPod")) == [("jhub", "a")]
+    assert ledger.taken() == 2
+    assert sorted(ledger.names()) == ["jhub-ann/a", "jhub-bob/a"]
 
 
-def test_a_pod_without_an_owner_is_nobody_s_server_but_is_not_forgotten() -> None:
-    ledger = new()
-    ledger.put(server_pod(name="a", metadata={"labels": {}, "annotations": {}}))
+@pytest.mark.parametrize("amounts", [{"gpu": 1}, {"memory": "8Eii"}], ids=["known", "unknown"])
+def test_a_pod_without_an_owner_is_nobody_s_server_but_is_not_forgotten(ledger, amounts) -> None:
+    ledger.show("a", metadata=NOBODY_S, containers=[container(**amounts)])
 
     assert not ledger.usage.shows(("jhub", "a"))
-    assert list(ledger.keys("ServerPod")) == [("jhub", "a")]
+    assert ledger.names() == ["jhub/a"]
     assert not ledger.unread
 
 
-def test_a_pod_that_loses_its_owner_no_longer_counts() -> None:
-    ledger = new()
-    ledger.put(server_pod(name="a"))
-    ledger.put(server_pod(name="a", metadata={"labels": {}, "annotations": {}}))
-    assert taken(ledger) == 0
+def test_a_pod_that_loses_its_owner_no_longer_counts(ledger) -> None:
+    ledger.show("a")
+    ledger.show("a", metadata=NOBODY_S)
+    assert ledger.taken() == 0
 
-    ledger.put(server_pod(name="a", metadata={"labels": {USER: "ann"}, "annotations": {}}))
+    ledger.show("a", metadata={"labels": {USER: "ann"}, "annotations": {}})
 
-    assert taken(ledger) == 1
+    assert ledger.taken() == 1
 
 
-def test_an_undecodable_pod_is_unread_until_it_can_be_read_or_is_gone() -> None:
-    ledger = new()
-    ledger.put(server_pod(name="a"))
+def test_an_undecodable_pod_is_unread_until_it_can_be_read_or_is_gone(ledger) -> None:
+    ledger.show("a")
     broken = seen(plain(name="a", containers="none"))
     assert isinstance(broken, Undecodable)
 
     ledger.put(broken)
     assert ledger.unread == {("jhub", "a")}
-    assert list(ledger.keys("ServerPod")) == [("jhub", "a")]
+    assert ledger.names() == ["jhub/a"]
 
-    ledger.put(server_pod(name="a", containers=[container(gpu=3)]))
-    assert (ledger.unread, taken(ledger)) == (set(), 3)
+    ledger.show("a", containers=[container(gpu=3)])
+    assert (ledger.unread, ledger.taken()) == (set(), 3)
 
     ledger.put(broken)
     ledger.remove("ServerPod", "jhub", "a")
-    assert (ledger.unread, taken(ledger)) == (set(), 0)
+    assert (ledger.unread, ledger.taken()) == (set(), 0)
 
 
-def test_a_pod_whose_amounts_are_no_quantities_is_unread_too() -> None:
-    ledger = new()
-    ledger.put(server_pod(name="a", containers=[container(memory="lots")]))
+def test_a_pod_whose_amounts_are_no_quantities_is_unread_too(ledger) -> None:
+    ledger.show("a", containers=[container(memory="lots")])
 
     assert ledger.unread == {("jhub", "a")}
     assert not ledger.pods
 
 
-def test_the_accelerators_of_the_first_pod_s_moment_count_until_they_change() -> None:
-    meters = Meters()
-    ledger = new(meters)
-    ledger.put(server_pod(nodeSelector={"gpu": "t4"}))
+def test_the_accelerators_of_the_first_pod_s_moment_count_until_they_change(ledger) -> None:
+    ledger.show(nodeSelector={"gpu": "t4"})
     ledger.refresh()
-    assert taken(ledger, T4S) == 0
+    assert ledger.taken(T4S) == 0
 
-    meters.meter = replace(METER, accelerators=(T4,))
+    ledger.meter = replace(METER, accelerators=(T4,))
     ledger.refresh()
-    assert (taken(ledger), taken(ledger, T4S)) == (1, 1)
+    assert (ledger.taken(), ledger.taken(T4S)) == (1, 1)
 
-    ledger.put(server_pod(name="b", nodeSelector={"gpu": "t4"}))
-    assert taken(ledger, T4S) == 2
+    ledger.show("b", nodeSelector={"gpu": "t4"})
+    assert ledger.taken(T4S) == 2
 
 
-def test_an_equal_meter_counts_nothing_again() -> None:
-    meters = Meters()
-    ledger = new(meters)
-    ledger.put(server_pod(name="a"))
+def test_an_equal_meter_counts_nothing_again(ledger) -> None:
+    ledger.show("a")
     # Counted again, it would take nothing.
     ledger.pods["jhub", "a"] = server_pod(name="a", containers=[])
 
-    meters.meter = replace(METER, weights=MappingProxyType({}))
+    ledger.meter = replace(METER, weights=MappingProxyType({}))
     ledger.refresh()
 
-    assert taken(ledger) == 1
+    assert ledger.taken() == 1
 
 
-def test_a_pod_that_newer_rules_cannot_read_becomes_unread_and_the_others_count() -> None:
+def test_a_pod_that_newer_rules_cannot_read_becomes_unread_and_the_others_count(
+    ledger,
+) -> None:
     """Kubernetes 1.32 ignores the resources of whole pods; later versions read them."""
-    meters = Meters()
-    meters.meter = replace(
+    ledger.meter = replace(
         METER, rules=msgspec.structs.replace(METER.rules, pod_level_resources=False)
     )
-    ledger = new(meters)
     huge = {"limits": {"memory": "1e40"}}
-    ledger.put(server_pod(name="a", resources=huge))
-    ledger.put(server_pod(name="b"))
-    assert taken(ledger) == 2
+    ledger.show("a", resources=huge)
+    ledger.show("b")
+    assert ledger.taken() == 2
 
-    meters.meter = METER
+    ledger.meter = METER
     ledger.refresh()
 
     assert ledger.unread == {("jhub", "a")}
-    assert taken(ledger) == 1
+    assert ledger.taken() == 1
 
 
-def test_the_reflector_s_marks_change_nothing() -> None:
-    ledger = new()
-    ledger.put(server_pod())
+def test_the_reflector_s_marks_change_nothing(ledger) -> None:
+    ledger.show()
     ledger.mark_unknown("ServerPod")
     ledger.mark_known("ServerPod")
 
-    assert taken(ledger) == 1
+    assert ledger.taken() == 1
 
 
 events = st.lists(
@@ -213,17 +198,17 @@ events = st.lists(
 @given(events)
 def test_a_count_from_changes_equals_a_count_from_a_list(changes) -> None:
     """None deletes a pod, and some pods can't be decoded."""
-    changed, pods = new(), {}
+    changed, pods = Book(), {}
     for name, user, gpus, broken in changes:
         if gpus is None:
             pods.pop(name, None)
             changed.remove("ServerPod", "jhub", name)
         else:
-            who = {} if user else {"labels": {}, "annotations": {}}
+            who = {} if user else NOBODY_S
             spec: Plain = {"containers": "none" if broken else [container(gpu=gpus)]}
             pods[name] = seen(plain(user, name=name, metadata=who, **spec))
             changed.put(pods[name])
-    listed = new()
+    listed = Book()
     for pod in reversed(pods.values()):
         listed.put(pod)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from msgspec.structs import replace
 from sqlalchemy import event
@@ -14,13 +16,19 @@ from tests.unit.policy.clocks import Clock, clock_of
 from tests.unit.policy.worlds import people
 
 COURSE = Policy("course", people(groups=("course",)))
+ANN, BOB = owner_names("ann", "ann"), owner_names("bob", "bob")
+Names = Callable[..., frozenset[str]]
 
 clock = pytest.fixture(clock_of("gpuspawner.policy.memberships"))
 
 
 @pytest.fixture
 def hub() -> HubDatabase:
-    return HubDatabase()
+    """A hub with two users, who both are in the course."""
+    hub = HubDatabase()
+    hub.user("ann", "course")
+    hub.user("bob", "course", "staff")
+    return hub
 
 
 @pytest.fixture
@@ -28,118 +36,103 @@ def memberships(clock: Clock) -> Memberships:  # noqa: ARG001, it sets the clock
     return Memberships()
 
 
-def test_members_have_the_names_that_their_pods_give_them(hub, memberships) -> None:
-    hub.user("ann", "course")
+@pytest.fixture
+def names(hub: HubDatabase, memberships: Memberships) -> Names:
+    """Returns the names of those for whom a policy is, of a group."""
+
+    def of(policy: Policy = COURSE, group: str = "course") -> frozenset[str]:
+        return memberships.names(hub.session, policy, group)
+
+    return of
+
+
+@pytest.fixture
+def asked(hub: HubDatabase) -> list[str]:
+    """What the database has been asked since."""
+    hub.session.commit()
+    asked: list[str] = []
+
+    @event.listens_for(hub.session.get_bind(), "before_cursor_execute")
+    def note(*it: object) -> None:
+        asked.append(str(it[2]))
+
+    return asked
+
+
+def test_members_have_the_names_that_their_pods_give_them(hub, names) -> None:
     hub.user("Bob Smith", "course")
     hub.user("cleo", "staff")
 
-    names = memberships.names(hub.session, COURSE, "course")
+    assert names() == ANN | BOB | {"Bob Smith", "label/bob-smith---7e3d8981"}
+    assert {"ann", "label/ann"} == ANN
 
-    assert names == {"ann", "label/ann", "Bob Smith", "label/bob-smith---7e3d8981"}
 
-
-def test_members_for_whom_the_policy_is_not_do_not_count(hub, memberships) -> None:
-    hub.user("ann", "course")
-    hub.user("bob", "course", "staff")
+def test_members_for_whom_the_policy_is_not_do_not_count(hub, names) -> None:
     hub.user("root", "course", admin=True)
-    policy = Policy(
-        "course",
-        people(groups=("course",)),
-        excepted=people(groups=("staff",), roles=("admin",)),
-    )
+    excepted = people(groups=("staff",), roles=("admin",))
 
-    assert memberships.names(hub.session, policy, "course") == owner_names("ann", "ann")
+    assert names(Policy("course", people(groups=("course",)), excepted)) == ANN
 
 
-def test_a_policy_for_users_of_a_group_counts_all_members_that_it_names(hub, memberships) -> None:
-    hub.user("ann", "course")
-    hub.user("bob", "course")
-    of_ann = Policy("p", people(users=("ann",)))
-
-    assert memberships.names(hub.session, of_ann, "course") == owner_names("ann", "ann")
+def test_a_policy_for_users_of_a_group_counts_all_members_that_it_names(names) -> None:
+    assert names(Policy("p", people(users=("ann",)))) == ANN
 
 
 @pytest.mark.parametrize("group", ["nobody", "", "cour*"])
-def test_a_group_that_does_not_exist_has_no_members(group, hub, memberships) -> None:
-    hub.user("ann", "course")
-
-    assert memberships.names(hub.session, COURSE, group) == set()
+def test_a_group_that_does_not_exist_has_no_members(group, names) -> None:
+    assert names(group=group) == set()
 
 
-def test_members_are_read_again_after_some_seconds(hub, memberships, clock) -> None:
-    hub.user("ann", "course")
-    memberships.names(hub.session, COURSE, "course")
-    hub.user("bob", "course")
+def test_members_are_read_again_after_some_seconds(hub, names, clock) -> None:
+    names()
+    hub.user("cleo", "course")
 
     clock.now += KEPT_SECONDS - 0.1
-    assert "bob" not in memberships.names(hub.session, COURSE, "course")
+    assert "cleo" not in names()
     clock.now += 0.1
 
-    assert "bob" in memberships.names(hub.session, COURSE, "course")
+    assert "cleo" in names()
 
 
-def test_many_starts_within_these_seconds_ask_the_database_once(hub, memberships) -> None:
-    hub.user("ann", "course")
-    hub.session.expire_all()
-    asked: list[str] = []
-    event.listen(
-        hub.session.get_bind(), "before_cursor_execute", lambda *it: asked.append(str(it[2]))
-    )
-
-    memberships.names(hub.session, COURSE, "course")
+def test_many_starts_within_these_seconds_ask_the_database_once(names, asked) -> None:
+    names()
     once = len(asked)
     for _ in range(10):
-        memberships.names(hub.session, replace(COURSE), "course")
+        names(replace(COURSE))
 
     assert len(asked) == once > 0
 
 
-def test_one_question_reads_a_group_of_which_nobody_is_excepted(hub, memberships) -> None:
+def test_one_question_reads_a_group_of_which_nobody_is_excepted(names, asked) -> None:
     """A user may be in hundreds of groups, and the hub does nothing else meanwhile."""
-    hub.user("ann", "course")
-    hub.user("bob", "course", "staff")
-    hub.session.commit()
-    asked: list[str] = []
-    event.listen(
-        hub.session.get_bind(), "before_cursor_execute", lambda *it: asked.append(str(it[2]))
-    )
-
-    names = memberships.names(hub.session, COURSE, "course")
-
-    assert {"ann", "bob"} < names
+    assert names() == ANN | BOB
     assert len([it for it in asked if "FROM" in it]) == 1
 
 
-def test_two_policies_and_two_groups_are_kept_apart(hub, memberships) -> None:
-    hub.user("ann", "course", "other")
-    hub.user("bob", "course")
+def test_two_policies_and_two_groups_are_kept_apart(hub, names) -> None:
+    hub.user("cleo", "course", "other")
     without_bob = Policy("course", people(groups=("course",)), excepted=people(users=("bob",)))
 
-    assert "bob" in memberships.names(hub.session, COURSE, "course")
-    assert "bob" not in memberships.names(hub.session, without_bob, "course")
+    assert "bob" in names()
+    assert "bob" not in names(without_bob)
     both = Policy("both", people(groups=("*",)))
-    assert "bob" in memberships.names(hub.session, both, "course")
-    assert "bob" not in memberships.names(hub.session, both, "other")
+    assert "bob" in names(both)
+    assert "bob" not in names(both, "other")
 
 
-def test_a_policy_that_has_changed_since_is_read_anew(hub, memberships) -> None:
+def test_a_policy_that_has_changed_since_is_read_anew(names, memberships) -> None:
     """A function may make policies anew for each start, and a new one replaces the older one."""
-    hub.user("ann", "course")
-    hub.user("bob", "course")
-    assert "bob" in memberships.names(hub.session, COURSE, "course")
+    assert "bob" in names()
 
-    without = replace(COURSE, excepted=people(users=["bob"]))
-
-    assert "bob" not in memberships.names(hub.session, without, "course")
-    assert "bob" in memberships.names(hub.session, replace(COURSE), "course")
+    assert "bob" not in names(replace(COURSE, excepted=people(users=["bob"])))
+    assert "bob" in names(replace(COURSE))
     assert len(memberships._found) == 1
 
 
-def test_of_ever_new_policies_only_the_last_are_kept(hub, memberships, monkeypatch) -> None:
+def test_of_ever_new_policies_only_the_last_are_kept(names, memberships, monkeypatch) -> None:
     monkeypatch.setattr("gpuspawner.policy.memberships.MOST", 2)
-    hub.user("ann", "course")
 
     for name in "abc":
-        assert "ann" in memberships.names(hub.session, replace(COURSE, name=name), "course")
+        assert "ann" in names(replace(COURSE, name=name))
 
     assert [name for name, _ in memberships._found] == ["b", "c"]

@@ -111,12 +111,6 @@ def test_a_policy_does_not_cover_servers_that_are_excepted(excepted, covered) ->
     assert policy.applies(named("train"), MONDAY) is covered
 
 
-def test_all_policies_that_apply_are_returned_and_no_other() -> None:
-    first, other, last = Policy("a"), Policy("b", people(users=("bob",))), Policy("c")
-
-    assert Policies((first, other, last)).applying(ANN, MONDAY) == (first, last)
-
-
 @pytest.mark.parametrize(
     ("groups", "charged"),
     [
@@ -185,9 +179,7 @@ TOGETHER = {
         names=["a"],
     ),
     "a policy that says nothing of it denies nothing": Case(
-        {"a": {"gpus_per_user": 1}, "b": {"explanation": "We like short jobs."}},
-        gpus=1,
-        names=[],
+        {"a": {"gpus_per_user": 1}, "b": {"explanation": "We like short jobs."}}, gpus=1, names=[]
     ),
     "a policy for other servers is no part of it": Case(
         {"default": {"servers": [""], "gpus_per_server": 4}, "other": {"servers": ["exp-*"]}},

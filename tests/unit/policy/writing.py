@@ -23,12 +23,7 @@ EVERY_KEY = {
     "users": ["ann", "tutor-*"],
     "groups": ["ml-*"],
     "roles": ["admin"],
-    "except": {
-        "users": ["bob"],
-        "groups": ["staff"],
-        "roles": ["grader"],
-        "servers": ["exp-0"],
-    },
+    "except": {"users": ["bob"], "groups": ["staff"], "roles": ["grader"], "servers": ["exp-0"]},
     "servers": ["", "exp-*"],
     "hours": ["Mon-Fri 08:00-18:00", "Sat"],
     "timezone": "Europe/Berlin",

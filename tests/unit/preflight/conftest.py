@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
@@ -33,6 +34,7 @@ def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], VirtualLoop]]:
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> VirtualClock:
+    CLOCK.now = math.ceil(CLOCK.now)  # sums of whole seconds are exact
     for name in CLOCKS:
         monkeypatch.setattr(import_module(f"gpuspawner.{name}"), "time", CLOCK)
     return CLOCK

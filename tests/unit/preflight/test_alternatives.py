@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest
 from gpuspawner.policy import Denial, Grant, decide
@@ -65,52 +67,45 @@ def test_if_nothing_fits_there_is_no_alternative() -> None:
     assert len(seen) == len(set(seen))
 
 
-def test_the_most_gpus_that_fit_are_the_nearest() -> None:
-    _, found = search(lambda r: r.accelerator == "a100" and r.gpus < 4)
-
-    assert found == [(GPURequest("a100", 2, "pytorch", "32Gi", 4), (Difference.FEWER_GPUS,))]
-
-
-def test_less_memory_keeps_the_gpus() -> None:
-    _, found = search(lambda r: r.gpus == 4 and r.accelerator == "a100" and r.memory != "32Gi")
-
-    assert found == [(GPURequest("a100", 4, "pytorch", "16Gi", 4), (Difference.LESS_MEMORY,))]
-
-
-def test_fewer_gpus_and_less_memory_together_are_tried_if_neither_helps() -> None:
-    _, found = search(lambda r: r.gpus == 1 and r.accelerator == "a100" and r.memory == "8Gi")
-
-    assert found == [
-        (
-            GPURequest("a100", 1, "pytorch", "8Gi", 4),
-            (Difference.FEWER_GPUS, Difference.LESS_MEMORY),
-        )
-    ]
-
-
-def test_another_model_with_as_many_gpus_comes_before_one_with_fewer() -> None:
-    _, found = search(lambda r: r.accelerator in ("t4", "v100"))
-
-    assert found == [
-        (GPURequest("v100", 4, "pytorch", "64Gi", 4), (Difference.OTHER_ACCELERATOR,)),
-    ]
-
-
-def test_another_model_with_fewer_gpus_is_better_than_none() -> None:
-    _, found = search(lambda r: r.accelerator == "t4")
-
-    assert found == [
-        (
-            GPURequest("t4", 2, "pytorch", "32Gi", 4),
-            (Difference.OTHER_ACCELERATOR, Difference.FEWER_GPUS),
-        ),
-    ]
+NEAREST = {
+    "the most GPUs that fit": (
+        lambda it: it.accelerator == "a100" and it.gpus < 4,
+        GPURequest("a100", 2, "pytorch", "32Gi", 4),
+        (Difference.FEWER_GPUS,),
+    ),
+    "less memory with the same GPUs": (
+        lambda it: it.gpus == 4 and it.accelerator == "a100" and it.memory != "32Gi",
+        GPURequest("a100", 4, "pytorch", "16Gi", 4),
+        (Difference.LESS_MEMORY,),
+    ),
+    "fewer GPUs and less memory together, if neither helps alone": (
+        lambda it: it.gpus == 1 and it.accelerator == "a100" and it.memory == "8Gi",
+        GPURequest("a100", 1, "pytorch", "8Gi", 4),
+        (Difference.FEWER_GPUS, Difference.LESS_MEMORY),
+    ),
+    "another model with as many GPUs before one with fewer": (
+        lambda it: it.accelerator in ("t4", "v100"),
+        GPURequest("v100", 4, "pytorch", "64Gi", 4),
+        (Difference.OTHER_ACCELERATOR,),
+    ),
+    "another model with fewer GPUs rather than none": (
+        lambda it: it.accelerator == "t4",
+        GPURequest("t4", 2, "pytorch", "32Gi", 4),
+        (Difference.OTHER_ACCELERATOR, Difference.FEWER_GPUS),
+    ),
+    "no GPU, with an image on offer for that": (
+        lambda it: it.accelerator is None,
+        GPURequest(None, 0, "plain", "32Gi", 4),
+        (Difference.NO_GPU,),
+    ),
+}
 
 
-def test_an_alternative_without_a_gpu_gets_an_image_on_offer_for_it() -> None:
-    _, found = search(lambda r: r.accelerator is None)
+@pytest.mark.parametrize(("fits", "nearest_one", "differences"), NEAREST.values(), ids=NEAREST)
+def test_the_nearest_alternative_is(fits, nearest_one, differences) -> None:
+    _, found = search(fits)
 
-    assert found == [(GPURequest(None, 0, "plain", "32Gi", 4), (Difference.NO_GPU,))]
+    assert found == [(nearest_one, differences)]
 
 
 def test_there_are_at_most_three_alternatives_of_different_kinds() -> None:

@@ -98,9 +98,7 @@ def test_an_end_that_is_overdue_is_now() -> None:
     assert [it.seconds for it in Durations(lambda: pods).ends(place)] == [0]
 
 
-def test_servers_that_end_are_counted_by_device_and_those_that_never_began_arent(
-    calendar,
-) -> None:
+def test_servers_that_end_are_counted_by_device_and_those_that_never_began_arent(calendar) -> None:
     durations = Durations(dict)
     calendar.minute = 30
     for began in (10, 20, None):

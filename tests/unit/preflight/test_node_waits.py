@@ -46,7 +46,7 @@ async def test_without_an_answer_the_trial_ends(clock) -> None:
 
 async def test_without_the_right_to_read_events_silence_ends_nothing() -> None:
     async with World() as world:
-        world.view.events._tell(NAMESPACE, is_heard=False)
+        world.view.events.end(NAMESPACE)
 
         assert await world.still_waits(2 * TRIAL_SECONDS)
 
@@ -109,11 +109,7 @@ OVER_LIMIT = (
 
 @pytest.mark.parametrize(
     ("claims", "seconds", "why"),
-    [
-        ([], 290, Why.STOCK_OUT),
-        ([], 310, Why.IN_VAIN),
-        (["a-x"], 290, Why.LIMIT),
-    ],
+    [([], 290, Why.STOCK_OUT), ([], 310, Why.IN_VAIN), (["a-x"], 290, Why.LIMIT)],
     ids=["the cloud had none", "the machine never joined", "another pod took it"],
 )
 async def test_karpenters_no_after_a_nodeclaim_says_what_became_of_the_claim(

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.objects import convert
+from gpuspawner.offers import Accelerator, ScaleUp
 from gpuspawner.preflight.future import Judged
 from gpuspawner.preflight.verdicts import Subject
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Obstacle, Source, Why
-from tests.unit.preflight.nodes import busy_node, declared, group
 from tests.unit.scaling.groups import status, why
 from tests.unit.scaling.outlooks import (
     T4,
@@ -29,6 +29,19 @@ from tests.unit.scaling.outlooks import (
     pod,
     state,
 )
+
+
+def group(name: str, target: int, most: int) -> str:
+    return f"- name: {name}\n  health: {{cloudProviderTarget: {target}, maxSize: {most}}}\n"
+
+
+def declared(most: int) -> Accelerator:
+    return Accelerator("t4", "T4", "nvidia.com/gpu", node_selector=T4, scale_up=ScaleUp(most, 8))
+
+
+def busy_node(gpus: int, **labels: str) -> Plain:
+    return node("n", gpus, labels={**T4, **labels}, unschedulable=True)
+
 
 FULL = Obstacle(Why.AT_MAXIMUM)
 

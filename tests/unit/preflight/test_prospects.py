@@ -54,37 +54,31 @@ def of(view: StillView, unused: frozenset[Key] = frozenset()) -> Prospects:
     return Prospects(view.state, Durations(lives, lambda: unused))
 
 
-def test_the_next_gpu_is_that_of_the_server_that_ends_first(view) -> None:
-    found = of(view).usual(ticket(), frozenset({"n"}), [])
-
-    assert found == Range(9 * MINUTE, 10 * MINUTE)
-
-
-def test_who_has_others_ahead_waits_for_later_ends(view) -> None:
-    found = of(view).usual(ticket(), NODES, [(ticket(), 2)])
-
-    assert found == Range(55 * MINUTE, 60 * MINUTE)
-
-
-def test_a_server_of_several_gpus_waits_for_the_node_that_has_them_first(view) -> None:
-    assert of(view).usual(ticket(2), NODES, []) == Range(25 * MINUTE, 30 * MINUTE)
-    assert of(view).usual(ticket(2), frozenset({"m"}), []) == Range(55 * MINUTE, 60 * MINUTE)
+WAITS = {
+    "for the server that ends first": (1, {"n"}, [], (9, 10)),
+    "with others ahead: for later ends": (1, NODES, [(1, 2)], (55, 60)),
+    "with others who have left: as if alone": (1, NODES, [(2, 0)], (9, 10)),
+    "for several GPUs: for the node that has them first": (2, NODES, [], (25, 30)),
+    "for several GPUs on one node": (2, {"m"}, [], (55, 60)),
+    "for several GPUs with others ahead: nobody can tell": (2, NODES, [(1, 1)], None),
+    "for several GPUs on a node that is gone: nobody can tell": (2, {"gone"}, [], None),
+    "behind a server of several GPUs: nobody can tell": (1, NODES, [(2, 1)], None),
+}
 
 
-def test_nobody_can_tell_who_has_others_ahead_and_needs_several_gpus(view) -> None:
-    assert of(view).usual(ticket(2), NODES, [(ticket(), 1)]) is None
-    assert of(view).usual(ticket(2), frozenset({"gone"}), []) is None
+@pytest.mark.parametrize(("gpus", "nodes", "ahead", "minutes"), WAITS.values(), ids=WAITS)
+def test_how_long_somebody_waits(view, gpus, nodes, ahead, minutes) -> None:
+    others = [(ticket(gpus), count) for gpus, count in ahead]
+
+    found = of(view).usual(ticket(gpus), frozenset(nodes), others)
+
+    assert found == (minutes and Range(*(it * MINUTE for it in minutes)))
 
 
 def test_of_many_nodes_those_with_most_free_are_asked(view, monkeypatch) -> None:
     monkeypatch.setattr(prospects, "_ASKED", 1)
 
     assert of(view).usual(ticket(2), NODES, []) == Range(55 * MINUTE, 60 * MINUTE)
-
-
-def test_nobody_can_tell_who_is_behind_a_server_of_several_gpus(view) -> None:
-    assert of(view).usual(ticket(), NODES, [(ticket(2), 1)]) is None
-    assert of(view).usual(ticket(), NODES, [(ticket(2), 0)]) == Range(9 * MINUTE, 10 * MINUTE)
 
 
 def test_of_a_server_without_a_gpu_nothing_is_known(view) -> None:

@@ -4,210 +4,153 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.preflight.reservations import GONE_SECONDS, LIFETIME_SECONDS, Reservations
+from gpuspawner.preflight.reservations import (
+    GONE_SECONDS,
+    LEFT_SECONDS,
+    LIFETIME_SECONDS,
+    Reservations,
+)
 from gpuspawner.preflight.verdicts import Verdicts
+from tests.unit.preflight.virtual_time import CLOCK
 from tests.unit.preflight.worlds import NAMESPACE, StillView, node, pod, proposal
 
 KEY = (NAMESPACE, "a")
+BOUND = pod("a", on="n")
+ENDING = {**BOUND, "metadata": {**BOUND["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+PODS = {
+    "unbound": pod("a"),
+    "bound": BOUND,
+    "ending": ENDING,
+    "nominated": {**pod("a"), "status": {"nominatedNodeName": "n"}},
+    "unknown": pod("a", schedulerName="volcano"),
+}
+"""The pod of the server, as the view may show it."""
 
 
-def terminating(plain):
-    metadata = {**plain["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
-    return {**plain, "metadata": metadata}
-
-
-class Desk(Reservations):
+class Desk:
     """Reservations for one node with two GPUs, and how often they called `notify`."""
 
-    def __init__(self, *objects) -> None:
+    def __init__(self) -> None:
         self.notified = 0
-        self.view = StillView(("Node", node("n", 2)), *objects)
-        super().__init__(self.view.state, Verdicts(self.view.state), self.notify)
+        self.view = StillView(("Node", node("n", 2)))
+        self.held = Reservations(self.view.state, Verdicts(self.view.state), self.notify)
 
     def notify(self) -> None:
         self.notified += 1
 
-    def promise(self, **spec: object) -> None:
-        self.take(KEY, proposal("a", **spec).subject)
-
-    def start(self, **spec: object) -> None:
-        """Promise room, and send the pod."""
-        self.promise(**spec)
-        self.send(KEY)
-
-    def show(self, plain) -> int:
-        """Let the view show a pod; return how many reservations are left."""
-        self.view.put("Pod", plain)
-        return len(self)
-
-
-@pytest.fixture
-def desk() -> Desk:
-    return Desk()
-
-
-def test_a_start_that_sent_no_pod_ends_its_reservation_at_once(desk) -> None:
-    desk.promise()
-
-    desk.release(KEY)
-    assert len(desk) == 0
-
-    desk.release(KEY)
-    assert desk.notified == 1
-
-
-def test_a_reservation_ends_when_the_view_shows_its_pod_bound(desk) -> None:
-    desk.start()
-
-    assert desk.show(pod("a")) == 1
-    assert desk.show(pod("a", on="n")) == 0
-
-
-def test_a_reservation_outlasts_its_start_until_the_view_shows_the_pod(desk) -> None:
-    desk.start()
-    desk.release(KEY)
-    assert len(desk) == 1
-
-    assert desk.show(pod("a", on="n")) == 0
-
-
-def test_an_unbound_pod_whose_start_is_over_holds_no_reservation(desk) -> None:
-    desk.start()
-    assert desk.show(pod("a")) == 1
-
-    desk.release(KEY)
-
-    assert len(desk) == 0
-
-
-def test_a_stopped_pod_holds_its_room_until_the_view_shows_it(desk) -> None:
-    desk.start()
-    desk.release(KEY)
-    desk.see_out(KEY)
-    assert len(desk) == 1
-
-    assert desk.show(pod("a", on="n")) == 0
-
-
-def test_a_stopped_pod_that_the_view_never_shows_holds_its_room_for_a_moment_only(
-    desk, clock
-) -> None:
-    desk.start()
-    desk.release(KEY)
-    clock.now += 2 * GONE_SECONDS
-    desk.see_out(KEY)
-
-    clock.now += GONE_SECONDS
-    assert len(desk) == 1
-    clock.now += 0.1
-    assert len(desk) == 0
-
-
-def test_stopping_an_older_pod_does_not_end_the_reservation_of_a_start_under_way(desk) -> None:
-    desk.start()
-
-    desk.see_out(KEY)
-
-    assert len(desk) == 1
-
-
-def test_a_reservation_ends_if_the_api_server_has_no_pod(desk) -> None:
-    desk.start()
-    desk.release(KEY)
-
-    desk.vacate(KEY)
-    desk.vacate(KEY)
-
-    assert len(desk) == 0
-    assert desk.notified == 1
-
-
-def test_a_reservation_ends_when_its_pod_was_seen_and_is_gone(desk) -> None:
-    desk.start()
-    assert desk.show(pod("a")) == 1
-
-    desk.view.remove_pod("a")
-    assert len(desk) == 0
-
-
-def test_a_pod_that_runs_before_one_is_sent_does_not_end_the_reservation() -> None:
-    desk = Desk(("Pod", pod("a", on="n")))
-    desk.promise()
-
-    assert len(desk) == 1
-
-
-def test_an_older_pod_of_the_same_name_does_not_end_a_reservation() -> None:
-    desk = Desk(("Pod", pod("a", on="n")))
-    desk.start()
-    assert len(desk) == 1
-
-    assert desk.show(terminating(pod("a", on="n"))) == 1
-    desk.view.remove_pod("a")
-    assert len(desk) == 1
-
-    assert desk.show(pod("a", on="n")) == 0
-
-
-def test_the_next_pod_ends_a_reservation_even_if_it_comes_with_the_end_of_the_older_one() -> None:
-    """A watch may tell of both at once. The room would count twice for as long as the start."""
-    desk = Desk(("Pod", pod("a", on="n")))
-    desk.send()
-    desk.view.put("Pod", terminating(pod("a", on="n")))
-    assert len(desk.reservations) == 1
-
-    desk.view.put("Pod", pod("a", on="n"))
-
-    assert len(desk.reservations) == 0
-
-
-def test_a_reservation_stays_while_an_older_pod_is_replaced() -> None:
-    desk = Desk(("Pod", pod("a")))
-    desk.start()
-    assert len(desk) == 1
-    desk.view.remove_pod("a")
-    assert len(desk) == 1
-    desk.send_again(KEY)
-
-    desk.send(KEY)
-    assert len(desk) == 1
-    assert desk.show(pod("a", on="n")) == 0
-
-
-def test_a_terminating_pod_ends_the_reservation_of_a_start_that_is_over(desk) -> None:
-    desk.start()
-    desk.release(KEY)
-
-    assert desk.show(terminating(pod("a", on="n"))) == 0
-
-
-def test_a_reservation_ends_after_its_lifetime(desk, clock) -> None:
-    desk.promise()
-
-    clock.now += LIFETIME_SECONDS
-    assert len(desk) == 1
-    clock.now += 0.1
-    assert len(desk) == 0
-
-
-def test_a_preempting_pod_keeps_its_reservation_until_it_has_a_node_in_view() -> None:
-    desk = Desk(*(("Pod", pod(f"p{i}", on="n", priority=-10)) for i in range(2)))
-    desk.start()
-
-    assert desk.show(pod("a")) == 1
-    assert desk.show({**pod("a"), "status": {"nominatedNodeName": "n"}}) == 0
-
-
-def test_a_pod_with_an_unknown_verdict_keeps_its_reservation_until_it_is_in_view(desk) -> None:
-    desk.start(schedulerName="volcano")
-    assert len(desk) == 1
-
-    assert desk.show(pod("a", schedulerName="volcano")) == 0
-
-
-def test_ending_a_missing_reservation_does_nothing(desk) -> None:
-    for end in (desk.release, desk.vacate, desk.send, desk.send_again, desk.see_out):
-        end(KEY)
-
-    assert len(desk) == 0
-    assert desk.notified == 0
+    def promise(self, *unknown: str) -> None:
+        spec = {"schedulerName": "volcano"} if unknown else {}
+        self.held.take(KEY, proposal("a", **spec).subject)
+
+    def placeholders(self) -> None:
+        """Let pods of a lower priority have both GPUs."""
+        for name in ("p0", "p1"):
+            self.view.put("Pod", pod(name, on="n", priority=-10))
+
+    def send(self) -> None:
+        self.held.send(KEY)
+
+    def send_again(self) -> None:
+        self.held.send_again(KEY)
+
+    def release(self) -> None:
+        self.held.release(KEY)
+
+    def see_out(self) -> None:
+        self.held.see_out(KEY)
+
+    def vacate(self) -> None:
+        self.held.vacate(KEY)
+
+    def show(self, state: str) -> None:
+        if state == "none":
+            self.view.remove_pod("a")
+        else:
+            self.view.put("Pod", PODS[state])
+
+    def wait(self, seconds: str) -> None:
+        CLOCK.now += float(seconds)
+
+    def holds(self) -> None:
+        assert len(self.held) == 1
+
+    def is_over(self) -> None:
+        assert len(self.held) == 0
+
+    def notifies(self, times: str) -> None:
+        assert self.notified == int(times)
+
+
+STORIES = {
+    "a start that sent no pod ends its reservation at once": (
+        "promise, release, is_over, notifies 1, release, notifies 1"
+    ),
+    "a reservation ends when the view shows its pod bound": (
+        "promise, send, show unbound, holds, show bound, is_over"
+    ),
+    "a reservation outlasts its start until the view shows the pod": (
+        "promise, send, release, holds, show bound, is_over"
+    ),
+    "a pod that the view never shows holds its room for a while only": (
+        f"promise, send, wait 9, release, wait {LEFT_SECONDS}, holds, wait 0.1, is_over"
+    ),
+    "an unbound pod whose start is over holds no reservation": (
+        "promise, send, show unbound, holds, release, is_over"
+    ),
+    "a stopped pod holds its room until the view shows it": (
+        "promise, send, release, see_out, holds, show bound, is_over"
+    ),
+    "a stopped pod that the view never shows holds its room for a moment only": (
+        f"promise, send, release, wait 9, see_out, wait {GONE_SECONDS}, holds, wait 0.1, is_over"
+    ),
+    "stopping an older pod does not end the reservation of a start under way": (
+        f"promise, send, see_out, wait {2 * GONE_SECONDS}, holds"
+    ),
+    "a reservation ends if the API server has no pod": (
+        "promise, send, release, vacate, vacate, is_over, notifies 1"
+    ),
+    "a reservation ends when its pod was seen and is gone": (
+        "promise, send, show unbound, holds, show none, is_over"
+    ),
+    "a pod that runs before one is sent does not end the reservation": (
+        "show bound, promise, holds"
+    ),
+    "an older pod of the same name does not end a reservation": (
+        "show bound, promise, send, holds, show ending, holds, show none, holds, "
+        "show bound, is_over"
+    ),
+    # A watch may tell of both at once. The room would count twice for as long as the start.
+    "the next pod ends a reservation even if it comes with the end of the older one": (
+        "show bound, promise, send, show ending, holds, show bound, is_over"
+    ),
+    "a reservation stays while an older pod is replaced": (
+        "show unbound, promise, send, holds, show none, holds, send_again, "
+        "send, holds, show bound, is_over"
+    ),
+    "a pod whose creation had no answer and that will be replaced ends none": (
+        "promise, send, send_again, show bound, holds, show none, holds, send, show bound, is_over"
+    ),
+    "a terminating pod ends the reservation of a start that is over": (
+        "promise, send, release, show ending, is_over"
+    ),
+    "a reservation ends after its lifetime": (
+        f"promise, wait {LIFETIME_SECONDS}, holds, wait 0.1, is_over"
+    ),
+    "a preempting pod keeps its reservation until it has a node in view": (
+        "placeholders, promise, send, show unbound, holds, show nominated, is_over"
+    ),
+    "a pod with an unknown verdict keeps its reservation until it is in view": (
+        "promise unknown, send, holds, show unknown, is_over"
+    ),
+    "ending a missing reservation does nothing": (
+        "release, vacate, send, send_again, see_out, is_over, notifies 0"
+    ),
+}
+
+
+@pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
+def test_a_reservation_holds_as_long_as_its_pod_may_take_unseen_room(story) -> None:
+    desk = Desk()
+    for step in story.split(", "):
+        verb, *what = step.split()
+        getattr(desk, verb)(*what)

@@ -101,10 +101,7 @@ def test_servers_with_homes_need_the_same_unless_a_home_is_for_one_pod_at_a_time
 def test_labels_make_a_difference_if_a_running_pod_keeps_others_away() -> None:
     loner = pod("loner", 0, on="n", affinity=ANTI_AFFINITY)
     host = node("n", 2)
-    host["metadata"] = {
-        "name": "n",
-        "labels": {"gpu": "a100", HOSTNAME: "n"},
-    }
+    host["metadata"] = {"name": "n", "labels": {"gpu": "a100", HOSTNAME: "n"}}
     verdicts = Verdicts(StillView(("Node", host), ("Pod", loner)).state)
 
     assert verdicts.verdict(labelled("b", "b")).outcome is Outcome.FITS

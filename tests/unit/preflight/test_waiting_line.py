@@ -10,9 +10,11 @@ import pytest
 
 from gpuspawner.cluster.health import Reading
 from gpuspawner.cluster.kinds import KINDS
+from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import Reason, Start, UnknownRules
 from gpuspawner.preflight.fronts import UNSURE_SECONDS
 from gpuspawner.queue.kept import KeptPlace, KeptPlaces, Wish
+from gpuspawner.queue.serving import Serving
 from tests.unit.preflight.line_stage import FULL, Stage
 from tests.unit.preflight.worlds import GPU, NAMESPACE, node, pod, proposal, refused, settle
 
@@ -183,7 +185,7 @@ async def test_a_fault_while_the_line_is_served_ends_no_wait(stage, monkeypatch)
     with stage.joining("ann") as ann:
         await settle()
         with monkeypatch.context() as patch:
-            patch.setattr(stage.line._serving, "serve", lambda *_: 1 / 0)
+            patch.setattr(Serving, "serve", lambda *_: 1 / 0)
             await stage.ends("x")
         assert not ann.done()
 
@@ -198,7 +200,7 @@ async def test_who_takes_nothing_that_others_wait_for_isnt_refused_behind_them(m
     kept.keep(("zoe", ""), KeptPlace(2.0, Wish.ANYWAY))
     stage = Stage(*FULL, kept=kept)
     unknown = Start(proposal("ann").grant, (UnknownRules(("a rule",)),))
-    monkeypatch.setattr(stage.preflight._decider, "decide", lambda *_: unknown)
+    monkeypatch.setattr(Decider, "decide", lambda *_: unknown)
 
     with stage.joining("ann") as ann:
         assert await asyncio.wait_for(ann, 2 * UNSURE_SECONDS) == ()
@@ -222,7 +224,7 @@ async def test_who_starts_again_after_a_failed_start_doesnt_pass_those_in_line()
 async def test_after_a_look_the_hub_does_something_else_for_nine_times_as_long(
     stage, clock, monkeypatch
 ) -> None:
-    decide = stage.preflight._decider.decide
+    decide = Decider.decide
 
     def slowly(*args):
         clock.worked += 1
@@ -230,7 +232,7 @@ async def test_after_a_look_the_hub_does_something_else_for_nine_times_as_long(
 
     with stage.joining("ann") as ann:
         await settle()
-        monkeypatch.setattr(stage.preflight._decider, "decide", slowly)
+        monkeypatch.setattr(Decider, "decide", slowly)
         await stage.shows("Node", node("other", 0))  # the line is looked at, and nobody is called
 
         stage.view.remove_pod("x")
@@ -241,16 +243,16 @@ async def test_after_a_look_the_hub_does_something_else_for_nine_times_as_long(
 
 
 async def test_one_whose_turn_nobody_can_decide_keeps_nobody_up(stage, monkeypatch, caplog) -> None:
-    decide = stage.preflight._decider.decide
+    decide = Decider.decide
 
-    def failing(proposal, *more):
+    def failing(self, proposal, *more):
         if proposal.name == "odd":
             raise RuntimeError("a fault")
-        return decide(proposal, *more)
+        return decide(self, proposal, *more)
 
     with stage.joining("odd", 2) as odd, stage.joining("ann") as ann:
         await settle()
-        monkeypatch.setattr(stage.preflight._decider, "decide", failing)
+        monkeypatch.setattr(Decider, "decide", failing)
 
         await stage.ends("x")
         await stage.wakes()

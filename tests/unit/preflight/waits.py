@@ -23,9 +23,7 @@ class World:
     """A full node of a cloud, and a pod that waits for another one."""
 
     def __init__(
-        self,
-        scale_up: CanScaleUp | MayScaleUp = UNKNOWN,
-        provider: str = "aws:///z/i-1",
+        self, scale_up: CanScaleUp | MayScaleUp = UNKNOWN, provider: str = "aws:///z/i-1"
     ) -> None:
         full = ("Pod", pod("x", 1, on="n"))
         self.view = StillView(("Node", node("n", 1, providerID=provider)), full)

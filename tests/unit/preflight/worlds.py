@@ -42,6 +42,10 @@ class FedEvents(PodEvents):
     async def _watch(self, namespace: str) -> None:  # noqa: ARG002
         await asyncio.Event().wait()
 
+    def end(self, namespace: str) -> None:
+        """As if the hub might not read them any more."""
+        self._tell(namespace, is_heard=False)
+
 
 class StillView(ClusterView):
     """A view whose state and health a test sets."""

@@ -1,15 +1,26 @@
-"""The errors that an administrator reads about an invalid configuration."""
+"""The errors that an administrator reads about an invalid accelerator."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.offers import OfferError
-from tests.unit.offers.configured import A100, T4, accelerator, offers
+from tests.unit.offers.configured import A100, accelerator
 
 pytestmark = pytest.mark.each_python
 
+X = {"x": object()}
+SCALE_UP_ERRORS = [
+    ({"max_nodes": 4}, ": 'minutes' is missing"),
+    ({"max_nodes": 0, "minutes": 8}, ".max_nodes: 0 is not a whole number of at least 1"),
+    ({"max_nodes": True, "minutes": 1}, ".max_nodes: true is not a whole number"),
+    ({"max_nodes": 1, "minutes": "8"}, ".minutes: '8' is not a number"),
+    ({"max_nodes": 1, "minutes": 0.0}, ".minutes: 0.0 is not a number more"),
+    ({"max_nodes": 1, "minutes": 0}, ".minutes: 0 is not a whole number of"),
+    ({"max_nodes": 1, "minutes": 1e6}, ".minutes: 1000000.0 is not a number"),
+]
 ACCELERATOR_ERRORS = [
+    *(("scale_up", value, f".scale_up{error}") for value, error in SCALE_UP_ERRORS),
     ("counts", [1, 0], ".counts[1]: 0 is not a whole number of at least 1"),
     ("counts", [True], ".counts[0]: true is not a whole number"),
     ("counts", ["2"], ".counts[0]: '2' is not a whole number"),
@@ -31,11 +42,7 @@ ACCELERATOR_ERRORS = [
     ("node_affinity", [], ".node_affinity: is empty"),
     ("node_affinity", {"matchExpressions": []}, ".node_affinity: an object is not a list"),
     ("tolerations", {"key": "a"}, ".tolerations: an object is not a list"),
-    (
-        "volumes",
-        [{"name": "a", "csi": {"x": object()}}],
-        ".volumes[0].csi.x: a object is not plain",
-    ),
+    ("volumes", [{"name": "a", "csi": X}], ".volumes[0].csi.x: a object is not plain"),
     ("shared_memory", "8GB", ".shared_memory: '8GB' is not a size of memory; write it as"),
     ("shared_memory", "0", ".shared_memory: '0' is not more than 0"),
     ("shared_memory", "1e400", ".shared_memory: '1e400' is more than any machine has"),
@@ -44,29 +51,6 @@ ACCELERATOR_ERRORS = [
     ("memory_choices", ["1Gi", "1024Mi"], ".memory_choices[1]: '1024Mi' is listed twice"),
     ("cpu_choices", ["1u"], ".cpu_choices[0]: '1u' is finer than a thousandth of a core"),
     ("cpu_choices", [-1], ".cpu_choices[0]: -1 is not more than 0"),
-    ("scale_up", {"max_nodes": 4}, ".scale_up: 'minutes' is missing"),
-    (
-        "scale_up",
-        {"max_nodes": 0, "minutes": 8},
-        ".scale_up.max_nodes: 0 is not a whole number of at least 1",
-    ),
-    ("scale_up", {"max_nodes": 1, "minutes": "8"}, ".scale_up.minutes: '8' is not a number"),
-    (
-        "scale_up",
-        {"max_nodes": 1, "minutes": 0.0},
-        ".scale_up.minutes: 0.0 is not a number more",
-    ),
-    (
-        "scale_up",
-        {"max_nodes": 1, "minutes": 1e6},
-        ".scale_up.minutes: 1000000.0 is not a number",
-    ),
-    (
-        "scale_up",
-        {"max_nodes": True, "minutes": 1},
-        ".scale_up.max_nodes: true is not a whole number",
-    ),
-    ("scale_up", {"max_nodes": 1, "minutes": 0}, ".scale_up.minutes: 0 is not a whole number of"),
     ("resource", f"{'a' * 241}kubernetes.io/x", ".resource: 'aaaa"),
     ("count", None, ": unknown key 'count' (did you mean 'counts'?)"),
     ("\ud800", 1, ": unknown key '\\ud800'; allowed are display_name, description,"),
@@ -91,52 +75,6 @@ def test_what_contains_itself_is_refused() -> None:
 
     with pytest.raises(OfferError, match=r"\['t4'\]: is nested too deeply"):
         accelerator(volumes=[{"name": "a", "csi": {"x": endless}}])
-
-
-TRAIT_ERRORS = [
-    ({"accelerators": []}, "GPUSpawner.accelerators: a list is not a mapping"),
-    ({"accelerators": {1: T4}}, "GPUSpawner.accelerators: the key 1 is not text"),
-    ({"accelerators": {"a b": T4}}, "GPUSpawner.accelerators: 'a b' cannot be a key"),
-    (
-        {"accelerators": {"A_1": T4, "a-1": T4}},
-        "GPUSpawner.accelerators: 'A_1' and 'a-1' are one key; rename one of them",
-    ),
-    (
-        {"accelerators": {"k80": {"counts": [1]}}},
-        "GPUSpawner.accelerators['k80']: 'node_selector' or 'node_affinity' is missing",
-    ),
-    ({"images": {"a": {}}}, "GPUSpawner.images['a']: 'image' is missing"),
-    ({"images": {"a": "b:1"}}, "GPUSpawner.images['a']: 'b:1' is not a mapping"),
-    (
-        {"images": {"a": {"image": "b:1", "accelerators": ["a10"]}}},
-        "GPUSpawner.images['a'].accelerators[0]: there is no accelerator 'a10' (did you mean 'a100",
-    ),
-    (
-        {"images": {"a": {"image": "b:1", "accelerators": ["tpu"]}}},
-        "GPUSpawner.images['a'].accelerators[0]: there is no accelerator 'tpu'; there are a100 or",
-    ),
-    (
-        {"images": {"a": {"image": "b:1", "accelerators": []}}},
-        "GPUSpawner.images['a'].accelerators: is empty; write at least one or leave it out",
-    ),
-    ({"images": {"a": {"image": "a b"}}}, "GPUSpawner.images['a'].image: 'a b' is not an image"),
-    ({"images": {"a": {"image": " b:1 "}}}, "GPUSpawner.images['a'].image: ' b:1 ' is not an"),
-    ({"images": {"a": {"image": "Lab:1"}}}, "GPUSpawner.images['a'].image: 'Lab:1' is not an im"),
-    ({"images": {"a": {"image": "b:1\n"}}}, "GPUSpawner.images['a'].image: 'b:1\\n' is not an"),
-    ({"memory_choices": "8Gi"}, "GPUSpawner.memory_choices: '8Gi' is not a list"),
-    ({"memory_choices": ["lots"]}, "GPUSpawner.memory_choices[0]: 'lots' is not a size of memory"),
-    ({"cpu_choices": [2, 2.0]}, "GPUSpawner.cpu_choices[1]: 2.0 is listed twice"),
-    ({"memory_choices": {"8Gi"}}, "GPUSpawner.memory_choices: a set is not plain data"),
-]
-
-
-@pytest.mark.parametrize(("traits", "message"), TRAIT_ERRORS)
-def test_an_error_in_a_trait_names_it(traits, message):
-    with pytest.raises(OfferError) as raised:
-        offers(**traits)
-
-    assert str(raised.value).startswith(message)
-    assert raised.value.trait == next(iter(traits))
 
 
 anything = st.recursive(
