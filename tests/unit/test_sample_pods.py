@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import kubespawner
 import pytest
 from traitlets.config import Config
 
@@ -61,7 +62,20 @@ def test_each_accelerator_is_tried_with_the_fewest_gpus() -> None:
     assert a100.pod["spec"]["schedulerName"] == "user-scheduler"
 
 
-@pytest.mark.parametrize("profiles", [PROFILES, dict(zip("ab", PROFILES, strict=True))])
+@pytest.mark.parametrize(
+    "profiles",
+    [
+        PROFILES,
+        pytest.param(
+            dict(zip("ab", PROFILES, strict=True)),
+            marks=pytest.mark.skipif(
+                kubespawner.version_info < (7, 1),
+                reason="version: KubeSpawner 7.1 brought dictionaries",
+            ),
+        ),
+    ],
+    ids=["a list", "a dictionary"],
+)
 def test_each_profile_is_tried_with_what_it_changes(profiles: Any) -> None:
     cpu, gpu = made(profile_list=profiles)
 

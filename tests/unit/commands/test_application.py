@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -105,31 +106,28 @@ def test_a_very_narrow_terminal_is_written_to(
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_a_terminal_that_knows_no_arrow_is_written_to(tmp_path: Path, encoding: str) -> None:
-    ended = doctor(tmp_path, stdout=subprocess.PIPE, PYTHONIOENCODING=encoding)
+def test_a_terminal_that_knows_no_arrow_is_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding))
 
-    assert ended.returncode == 1
-    assert b"? Correct the configuration file" in ended.stdout
+    assert main(["doctor", "--config", str(tmp_path / "jupyterhub_config.py")]) == 1
+    assert b"? Correct the configuration file" in written.getvalue()
 
 
 def test_a_reader_who_leaves_early_meets_no_error(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "gpuspawner", "doctor"]
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        ended = doctor(tmp_path, stdout=writing)
+        ended = subprocess.run(
+            command, cwd=tmp_path, check=False, stdout=writing, stderr=subprocess.PIPE
+        )
     finally:
         os.close(writing)
 
     assert (ended.returncode, ended.stderr) == (0, b"")
-
-
-def doctor(folder: Path, stdout: int, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    """Run the doctor as a process, without a configuration file."""
-    return subprocess.run(
-        [sys.executable, "-m", "gpuspawner", "doctor"],
-        cwd=folder, env=os.environ | environment, check=False,
-        stdout=stdout, stderr=subprocess.PIPE,
-    )  # fmt: skip
 
 
 def test_the_module_is_the_same_command(tmp_path: Path) -> None:

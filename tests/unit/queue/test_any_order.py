@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from gpuspawner.queue.ticket import Key, Ticket
 from tests.simulation.cluster import ticket
@@ -195,13 +203,19 @@ class WhileNodesGo(WithLifetimesAndWeights):
         super().teardown()
 
 
-FEW = settings(max_examples=150, stateful_step_count=40, deadline=None)
+MACHINES = (WithoutLifetimes, InOrder, WithLifetimesAndWeights, WhileNodesGo)
 
-TestWithoutLifetimes = WithoutLifetimes.TestCase
-TestWithoutLifetimes.settings = FEW
-TestInOrder = InOrder.TestCase
-TestInOrder.settings = FEW
-TestWhileNodesGo = WhileNodesGo.TestCase
-TestWhileNodesGo.settings = FEW
-TestWithLifetimesAndWeights = WithLifetimesAndWeights.TestCase
-TestWithLifetimesAndWeights.settings = FEW
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_whatever_happens_everybody_is_served_in_turn(machine: type[Played]) -> None:
+    run_state_machine_as_test(
+        machine, settings=settings(max_examples=40, stateful_step_count=40, deadline=None)
+    )
+
+
+@pytest.mark.nightly(why="it takes minutes, and finds the faults of the short form more surely")
+@pytest.mark.parametrize("machine", MACHINES)
+def test_whatever_happens_for_long_everybody_is_served_in_turn(machine: type[Played]) -> None:
+    run_state_machine_as_test(
+        machine, settings=settings(max_examples=1000, stateful_step_count=60, deadline=None)
+    )

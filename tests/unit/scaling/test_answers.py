@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from time import process_time
-
 import msgspec
 import pytest
 
@@ -103,11 +101,9 @@ def test_a_scale_up_names_its_group() -> None:
     assert said("TriggeredScaleUp", "pod triggered scale-up") == Coming(Source.CLUSTER_AUTOSCALER)
 
 
-def test_a_hostile_answer_is_read_at_once() -> None:
-    began = process_time()
-
+@pytest.mark.timeout(60)  # if it isn't read in one pass, it takes hours
+def test_a_hostile_answer_is_read() -> None:
     assert said("TriggeredScaleUp", "{" * 1_000_000) == Coming(Source.CLUSTER_AUTOSCALER)
-    assert process_time() - began < 1
 
 
 @pytest.mark.parametrize("reason", ["Scheduled", "Pulling", ""])

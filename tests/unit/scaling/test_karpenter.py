@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
+from unittest.mock import Mock
 
 import msgspec
 import pytest
 
 from gpuspawner.kube.autoscaling import NodePool
-from gpuspawner.kube.objects import Undecodable
+from gpuspawner.kube.objects import Undecodable, convert
 from gpuspawner.preflight.verdicts import Subject
+from gpuspawner.scaling.growth import new_node
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, Why
+from gpuspawner.scaling.starting import is_young
 from gpuspawner.scheduling.filters import Filters
 from tests.unit.scaling.outlooks import (
     Cluster,
@@ -377,15 +379,20 @@ def test_a_node_without_its_gpu_does_not_speak_for_its_type() -> None:
     assert isinstance(look(only, nodes=(small("b", 0),), claims=(claim("c", 1, "b"),)), CanScaleUp)
 
 
-def test_thousands_of_nodes_are_read_once_for_all_pods() -> None:
-    nodes = tuple(small(str(number)) for number in range(2000))
-    claims = tuple(claim(f"c{number}", 1, on=str(number)) for number in range(2000))
-    pools = tuple(pool(meta={"name": name}) for name in ("gpu", *map(str, range(20))))
+def test_each_node_and_claim_is_read_once_for_all_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, made = Mock(wraps=is_young), Mock(wraps=new_node)
+    monkeypatch.setattr("gpuspawner.scaling.karpenter_nodes.is_young", read)
+    monkeypatch.setattr("gpuspawner.scaling.karpenter_nodes.new_node", made)
+    nodes = tuple(small(str(number)) for number in range(20))
+    claims = tuple(claim(f"c{number}", 1, on=str(number)) for number in range(20))
+    pools = tuple(pool(meta={"name": name}) for name in ("gpu", "a", "b"))
     cluster = Cluster(state(*nodes), autoscalers(pools, claims), "detect")
-    filters = [Filters(cluster.state, asks(gpus)) for gpus in (1, 2, 4)]
-    cluster.pools.seen(filters[0])
-    started = time.perf_counter()
-    for it in filters:
-        cluster.pools.seen(it)
+    for gpus in (1, 2, 4):
+        cluster.pools.seen(Filters(cluster.state, asks(gpus)))
 
-    assert time.perf_counter() - started < 0.2
+    assert read.call_count == len(nodes)
+    cluster.state.put(convert("Node", small("new")))
+    cluster.pools.seen(Filters(cluster.state, asks()))
+
+    assert read.call_count == 2 * len(nodes) + 1
+    assert made.call_count == len(claims)

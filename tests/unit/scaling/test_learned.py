@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import time
+from types import SimpleNamespace
+
+import pytest
 
 from gpuspawner.scaling.learned import Learned
 from gpuspawner.scaling.outlook import Obstacle, Source, Why
@@ -64,12 +66,17 @@ def test_a_no_stays_forgotten_when_the_nodes_are_as_before() -> None:
     assert learned.obstacles("shape", "then") == {}
 
 
-def test_a_no_that_ends_with_time_is_a_change_for_those_who_keep_what_they_saw() -> None:
-    learned = Learned(seconds=0.01)
+def test_a_no_that_ends_with_time_is_a_change_for_those_who_keep_what_they_saw(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = SimpleNamespace(now=1000.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr("gpuspawner.scaling.learned.time", clock)
+    learned = Learned(seconds=60)
     learned.refused("shape", None, VAIN, "now")
     before = learned.version
-    ended = time.monotonic() + 0.02
-    while time.monotonic() < ended:
-        pass
+
+    clock.now += 60
+    assert learned.version == before
+    clock.now += 1
 
     assert learned.version > before

