@@ -13,7 +13,7 @@ from gpuspawner.inventory import (
 )
 from gpuspawner.offers import Offers
 from gpuspawner.scheduling import ClusterState
-from tests.unit.test_availability import node, pod
+from tests.unit.surveyed import node, pod
 
 T4 = {"node_selector": {"gpu": "t4"}}
 GPU = {"extra_resource_limits": {"nvidia.com/gpu": "1"}}

@@ -7,9 +7,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from gpuspawner.kube.objects import convert
 from gpuspawner.scheduling import ClusterState, explain
 from gpuspawner.scheduling.node_kinds import NodeKinds
-from tests.unit.scheduling.objects import KINDS, node, pod
+from tests.unit.scheduling.objects import KINDS, named, node, pod, required
 from tests.unit.scheduling.storage import claim, uses, volume
-from tests.unit.scheduling.test_node_affinity import named, required
 
 NAMES = st.sampled_from(["a", "b", "c"])
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -13,7 +13,7 @@ from gpuspawner.web.request_limits import (
     Questions,
     TooManyQuestionsError,
 )
-from tests.unit.admission.test_slots import Clock
+from tests.unit.clocks import Clock
 
 
 def may_ask(questions: Questions, person: str) -> bool:

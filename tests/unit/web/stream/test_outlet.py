@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from gpuspawner.web.stream.outlet import KEEP_ALIVE, Outlet
-from tests.unit.admission.test_slots import Clock
+from tests.unit.clocks import Clock
 
 pytestmark = pytest.mark.each_python
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuspawner.web.stream.rhythm import AT_LEAST_EVERY, LEAST_REST, MOST_REST, SHARE, Rhythm
-from tests.unit.admission.test_slots import Clock
+from tests.unit.clocks import Clock
 
 
 def looked(seconds: float = 0.0) -> tuple[Clock, Rhythm]:
