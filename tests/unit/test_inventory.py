@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuspawner.inventory import (
-    Stock,
-    nodes_with_gpus,
-    of_accelerators,
-    of_profiles,
-    take_stock,
-)
+from gpuspawner.inventory import Stock, nodes_with_gpus, of_accelerators, of_profiles, take_stock
 from gpuspawner.offers import Offers
 from gpuspawner.scheduling import ClusterState
 from tests.unit.surveyed import node, pod

@@ -15,26 +15,8 @@ from gpuspawner.scaling.objects import STATUS, AutoscalerObjects
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, Why
 from gpuspawner.scaling.starting import is_young
 from gpuspawner.scheduling.filters import Filters
-from tests.unit.scaling.groups import (
-    EKS,
-    GPU,
-    MAY,
-    UUID,
-    asks,
-    group,
-    look,
-    member,
-    status,
-    why,
-)
-from tests.unit.scaling.outlooks import (
-    Cluster,
-    autoscalers,
-    node,
-    outlook,
-    state,
-    status_map,
-)
+from tests.unit.scaling.groups import EKS, GPU, MAY, UUID, asks, group, look, member, status, why
+from tests.unit.scaling.outlooks import Cluster, autoscalers, node, outlook, state, status_map
 
 
 def test_a_group_below_its_maximum_adds_a_node_like_its_own() -> None:
