@@ -223,7 +223,8 @@ async def test_after_the_views_end_no_watch_goes_on(is_waiting: bool) -> None:
             going_on = watches()
             if is_waiting:
                 await events.close()
-        await events.close()
+        if not is_waiting:
+            await events.close()
         await asyncio.wait(going_on, timeout=PATIENCE)
 
         assert not watches()
