@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuspawner.scheduling import ClusterState, Outcome, Why, evaluate, explain, fits_on
@@ -83,9 +83,20 @@ def broken_cases(draw):
     return case
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120)
 @given(broken_cases())
 def test_broken_objects_never_raise(case):
+    judge_in_each_way(case)
+
+
+@pytest.mark.nightly(why="ten thousand broken objects take a minute")
+@settings(max_examples=10_000)
+@given(broken_cases())
+def test_thousands_of_broken_objects_never_raise(case):
+    judge_in_each_way(case)
+
+
+def judge_in_each_way(case):
     pod = case.pop("pod")
     state = ClusterState.from_objects(**case)
     for verdict in (evaluate(state, pod), explain(state, pod)):
@@ -97,7 +108,7 @@ def test_broken_objects_never_raise(case):
         assert fits_on(state, name, pod, [pod]) in (True, False, None)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(anything, max_size=4), st.lists(anything, max_size=4), anything)
 def test_values_that_are_not_objects_never_raise(nodes, pods, pod):
     state = ClusterState.from_objects(nodes=nodes, pods=pods)

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuspawner.inventory import (
-    Stock,
-    nodes_with_gpus,
-    of_accelerators,
-    of_profiles,
-    take_stock,
-)
+from gpuspawner.inventory import Stock, nodes_with_gpus, of_accelerators, of_profiles, take_stock
 from gpuspawner.offers import Offers
 from gpuspawner.scheduling import ClusterState
-from tests.unit.test_availability import node, pod
+from tests.unit.surveyed import node, pod
 
 T4 = {"node_selector": {"gpu": "t4"}}
 GPU = {"extra_resource_limits": {"nvidia.com/gpu": "1"}}

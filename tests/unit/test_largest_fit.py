@@ -11,7 +11,7 @@ from gpuspawner.manifest import PodRules
 from gpuspawner.manifest.apply import EVERYWHERE
 from gpuspawner.offers import Offers
 from gpuspawner.scheduling import ClusterState, Outcome, evaluate
-from tests.unit.test_availability import STOCK, T4, node, pod
+from tests.unit.surveyed import STOCK, T4, node, pod
 
 GI = 2**30
 OFFERS = Offers.parse(

@@ -22,7 +22,7 @@ from gpuspawner.runtime import Runtime
 from gpuspawner.scaling.objects import STATUS
 from gpuspawner.scheduling.rules import DEFAULT_RULES
 from tests.unit.cluster.scripted import FAST, ScriptedServer, Step, failure, page, watch
-from tests.unit.test_availability import node
+from tests.unit.surveyed import node
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.each_python

@@ -28,6 +28,9 @@ from gpuspawner.messages.starts import preview
 from gpuspawner.offers import Offers
 from gpuspawner.options import NAMES, Gone, GPURequest, parse
 from gpuspawner.policy import Denial, DenialReason, Grant
+from gpuspawner.policy import denial as policy_denial
+from gpuspawner.policy.judging import Standing
+from gpuspawner.policy.policies import Limit, Measure, Per, Policy, What
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     Alternative,
@@ -48,6 +51,7 @@ from tests.unit.translating import Pseudo, speaking, untranslated
 from tools.catalogue import POT, catalogue
 
 pytestmark = pytest.mark.each_python
+
 
 GIB = 2**30
 # Its names have no letters, so each letter on a page belongs to a sentence.
@@ -294,3 +298,30 @@ def test_all_of_a_form_with_text_fields_is_translated(state, chosen):
 
 def test_the_catalogue_lists_the_sentences_of_the_source():
     assert POT.read_text() == catalogue(), "run tools/catalogue.py"
+
+
+POLICY = Policy("1", explanation="3")
+MEASURES = (*map(Measure, What), Measure(What.GPUS, "1"), Measure(What.GPUS, "nvidia.com/gpu"))
+
+
+@pytest.mark.parametrize("choice", list(policy_denial.Choice))
+def test_what_a_policy_withholds_is_translated(choice):
+    with speaking("x", Pseudo()):
+        told = messages.policy_denied(policy_denial.Withheld(POLICY, choice, "1"), {"1": "2"})
+    assert untranslated(told.text) == []
+
+
+@pytest.mark.parametrize("servers", [(), ("",), ("", "1", "2")])
+@pytest.mark.parametrize("per", list(Per))
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("asked", [1, 2, 9 * GIB, GIB])
+def test_every_limit_that_a_server_breaks_is_translated(measure, per, servers, asked):
+    standing = Standing(POLICY, Limit(per, measure, 1 if asked < GIB else 8 * GIB), "1", 1, servers)
+    with speaking("x", Pseudo()):
+        denial = policy_denial.OverLimit(standing, asked)
+        told = messages.policy_denied(denial, {"1": "2"})
+        state = messages.state_text(Availability.denied(None, denial))
+        uncounted = messages.policy_denied(policy_denial.Uncounted("no word of this"), {})
+    assert untranslated(told.text) == []
+    assert untranslated(uncounted.text) == []
+    assert untranslated(f"{state.word} {state.detail}") == []

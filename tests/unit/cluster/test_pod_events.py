@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -46,27 +47,40 @@ class Counted:
         self.calls += 1
 
 
-@pytest.fixture(autouse=True)
-async def closed(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    """Close the connections of all events of a test, and let no watch rest before its server."""
+@pytest.fixture
+def no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a watch end as soon as no pod waits."""
     monkeypatch.setattr(pod_events, "_REST_SECONDS", 0)
-    made: list[PodEvents] = []
-    make = PodEvents.__init__
 
-    def kept(self: PodEvents, *given: Any) -> None:
-        made.append(self)
-        make(self, *given)
 
-    monkeypatch.setattr(PodEvents, "__init__", kept)
-    yield
-    for events in made:
-        await events.close()
+@asynccontextmanager
+async def hearing(
+    *script: Step, notify: Callable[[], None] = lambda: None, contact: Contact | None = None
+) -> AsyncIterator[PodEvents]:
+    """Hear the events of a scripted server; when the script is used up, it answers 503."""
+    server = ScriptedServer(events=list(script))
+    async with server.serving():
+        events = PodEvents(server.configuration, FAST, notify, contact or Contact())
+        try:
+            yield events
+        finally:
+            await events.close()
+
+
+def watches() -> set[asyncio.Task[Any]]:
+    """The watches that go on, of all namespaces."""
+    return {task for task in asyncio.all_tasks() if "PodEvents._watch" in repr(task)}
+
+
+async def until_silent(heard: Heard) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while heard.is_heard:  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0)
 
 
 async def test_only_the_events_of_a_waiting_pod_are_kept() -> None:
-    server, told = ScriptedServer(), Counted()
-    async with server.serving():
-        events = PodEvents(server.configuration, FAST, told, Contact())
+    told = Counted()
+    async with hearing(notify=told) as events:
         with events.of("jhub", "a") as heard:
             events.hear(event("a"))
             events.hear(event("b"))
@@ -98,14 +112,13 @@ async def test_only_the_events_of_a_waiting_pod_are_kept() -> None:
 )
 async def test_an_event_is_heard_wherever_it_is(answers: list[Step]) -> None:
     last = watch(change("MODIFIED", sent(version="2")), hold=True)
-    server, told = ScriptedServer(events=[*answers, last]), asyncio.Event()
+    told = asyncio.Event()
 
     def note() -> None:
         if event(version="2") in heard.all():
             told.set()
 
-    async with server.serving():
-        events = PodEvents(server.configuration, FAST, note, Contact())
+    async with hearing(*answers, last, notify=note) as events:
         with events.of("jhub", "a") as heard:
             await asyncio.wait_for(told.wait(), PATIENCE)
 
@@ -113,9 +126,8 @@ async def test_an_event_is_heard_wherever_it_is(answers: list[Step]) -> None:
 
 
 async def test_all_who_hear_a_pod_hear_each_event() -> None:
-    server, told = ScriptedServer(), Counted()
-    async with server.serving():
-        events = PodEvents(server.configuration, FAST, told, Contact())
+    told = Counted()
+    async with hearing(notify=told) as events:
         with events.of("jhub", "a") as first:
             with events.of("jhub", "a") as second:
                 events.hear(event())
@@ -128,9 +140,8 @@ async def test_all_who_hear_a_pod_hear_each_event() -> None:
 
 
 async def test_who_hears_a_pod_later_hears_what_others_have_heard_of_it() -> None:
-    server, told = ScriptedServer(), Counted()
-    async with server.serving():
-        events = PodEvents(server.configuration, FAST, told, Contact())
+    told = Counted()
+    async with hearing(notify=told) as events:
         with events.of("jhub", "a") as first:
             events.hear(event(version="1"))
             events.hear(event(version="2"))
@@ -143,9 +154,7 @@ async def test_who_hears_a_pod_later_hears_what_others_have_heard_of_it() -> Non
 
 
 async def test_an_older_pods_events_are_kept_apart() -> None:
-    server = ScriptedServer()
-    async with server.serving():
-        events = PodEvents(server.configuration, FAST, lambda: None, Contact())
+    async with hearing() as events:
         with events.of("jhub", "a") as heard:
             events.hear(event(uid="older"))
 
@@ -153,9 +162,7 @@ async def test_an_older_pods_events_are_kept_apart() -> None:
 
 
 async def test_an_event_that_a_new_list_repeats_is_kept_once() -> None:
-    server = ScriptedServer()
-    async with server.serving():
-        events = PodEvents(server.configuration, FAST, lambda: None, Contact())
+    async with hearing() as events:
         with events.of("jhub", "a") as heard:
             events.hear(event())
             assert heard.take("u") == [event()]
@@ -165,89 +172,73 @@ async def test_an_event_that_a_new_list_repeats_is_kept_once() -> None:
             assert heard.take("u") == [event(version="2")]
 
 
+@pytest.mark.usefixtures("no_rest")
 async def test_namespaces_in_which_nobody_waits_any_more_are_forgotten_after_a_while() -> None:
-    server = ScriptedServer()
-    async with server.serving():
-        events = PodEvents(server.configuration, FAST, lambda: None, Contact())
+    async with hearing() as events:
         for number in range(3):
             with events.of(f"user-{number}", "a"), events.of(f"user-{number}", "b"):
-                pass
-        await asyncio.wait(tuple(events._watches.values()), timeout=PATIENCE)
+                assert len(watches()) == number + 1
+        await asyncio.wait(watches(), timeout=PATIENCE)
 
+        assert not watches()
         assert (events._heard, events._watches, events._is_heard) == ({}, {}, {})
 
 
+@pytest.mark.usefixtures("no_rest")
 async def test_the_next_start_goes_on_with_the_watch_of_the_last_one() -> None:
-    server = ScriptedServer()
-    async with server.serving():
-        events = PodEvents(server.configuration, FAST, lambda: None, Contact())
+    async with hearing() as events:
         with events.of("jhub", "a"):
-            first = events._watches["jhub"]
+            first = watches()
         with events.of("jhub", "b") as heard:
             events.hear(event("b"))
+            for _ in range(5):
+                await asyncio.sleep(0)
 
-            assert events._watches["jhub"] is first
-            assert not events._ends
+            assert watches() == first
             assert heard.take("u") == [event("b")]
 
 
-async def test_the_next_start_asks_at_once_if_the_watch_that_rests_is_deaf() -> None:
-    server = ScriptedServer()
-    async with server.serving():
-        events = PodEvents(server.configuration, FAST, lambda: None, Contact())
-        with events.of("jhub", "a"):
-            first = events._watches["jhub"]
-            events._tell("jhub", is_heard=False)
+async def test_the_next_start_asks_at_once_if_the_watch_that_rests_is_deaf(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Backoff, "before_retry", lambda *_: PATIENCE * 10)
+    asked = asyncio.Event()
+
+    async def ask(request: web.Request) -> web.StreamResponse:
+        asked.set()
+        return await page()(request)
+
+    async with hearing(failure(403), ask) as events:
+        with events.of("jhub", "a") as heard:
+            await until_silent(heard)
         with events.of("jhub", "b") as heard:
-            assert events._watches["jhub"] is not first
             assert heard.is_heard
+            await asyncio.wait_for(asked.wait(), PATIENCE)
 
 
-async def test_after_the_views_end_no_watch_rests() -> None:
-    server = ScriptedServer()
-    async with server.serving():
-        events = PodEvents(server.configuration, FAST, lambda: None, Contact())
+@pytest.mark.parametrize("is_waiting", [True, False], ids=["a pod waits", "it rests"])
+async def test_after_the_views_end_no_watch_goes_on(is_waiting: bool) -> None:
+    async with hearing() as events:
         with events.of("jhub", "a"):
+            [going_on] = watches()
+            if is_waiting:
+                await events.close()
+        if not is_waiting:
             await events.close()
 
-        assert (events._heard, events._watches, events._ends) == ({}, {}, {})
-
-
-async def test_a_view_that_ends_leaves_no_watch_that_rests() -> None:
-    server = ScriptedServer()
-    async with server.serving():
-        events = PodEvents(server.configuration, FAST, lambda: None, Contact())
-        with events.of("jhub", "a"):
-            watch = events._watches["jhub"]
-        await events.close()
-        with pytest.raises(asyncio.CancelledError):
-            await watch
-
+        assert going_on.cancelling()
         assert (events._heard, events._watches, events._ends) == ({}, {}, {})
 
 
 async def test_a_hub_that_may_not_read_events_knows_it() -> None:
-    server = ScriptedServer(events=[failure(403)])
-    async with server.serving():
-        events = PodEvents(server.configuration, FAST, lambda: None, Contact())
+    async with hearing(failure(403)) as events:
         with events.of("jhub", "a") as heard:
             assert heard.is_heard
-            async with asyncio.timeout(5):
-                while heard.is_heard:  # noqa: ASYNC110 - nothing tells of it
-                    await asyncio.sleep(0)
-
-
-async def test_the_watch_ends_with_the_last_pod_that_waits() -> None:
-    server = ScriptedServer()
-    async with server.serving():
-        before = asyncio.all_tasks()
-        events = PodEvents(server.configuration, FAST, lambda: None, Contact())
-        with events.of("jhub", "a"), events.of("jhub", "b"):
-            watch = asyncio.all_tasks() - before
-            assert len(watch) == 1
-        await asyncio.gather(*watch, return_exceptions=True)
-
-        assert all(task.cancelled() for task in watch)
+            await until_silent(heard)
+            with events.of("jhub", "b") as other:
+                assert not other.is_heard
+            with events.of("other", "c") as elsewhere:
+                assert elsewhere.is_heard
 
 
 async def test_waits_one_after_the_other_share_the_connections() -> None:
@@ -271,35 +262,15 @@ async def test_waits_one_after_the_other_share_the_connections() -> None:
         assert events._client._api is None
 
 
-async def _until_silent(heard: Heard) -> None:
-    async with asyncio.timeout(5):
-        while heard.is_heard:  # noqa: ASYNC110 - nothing tells of it
-            await asyncio.sleep(0)
-
-
-async def test_the_next_pod_that_waits_knows_it_too() -> None:
-    server = ScriptedServer(events=[failure(403)])
-    async with server.serving():
-        events = PodEvents(server.configuration, FAST, lambda: None, Contact())
-        with events.of("jhub", "a") as heard:
-            await _until_silent(heard)
-            with events.of("jhub", "b") as other:
-                assert not other.is_heard
-            with events.of("other", "c") as elsewhere:
-                assert elsewhere.is_heard
-
-
 async def test_an_error_of_ours_is_no_silence_of_autoscalers(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = Failing()
     monkeypatch.setattr(pod_events, "Watcher", broken)
-    server = ScriptedServer()
-    async with server.serving():
-        events = PodEvents(server.configuration, FAST, lambda: None, Contact())
+    async with hearing() as events:
         with events.of("jhub", "a") as heard:
-            await _until_silent(heard)
-            async with asyncio.timeout(5):
+            await until_silent(heard)
+            async with asyncio.timeout(PATIENCE):
                 while broken.calls < 2:  # noqa: ASYNC110 - nothing tells of it
                     await asyncio.sleep(0)
     assert "Reading events failed; starting again" in caplog.text
@@ -333,8 +304,6 @@ async def test_events_are_heard_again_as_soon_as_the_server_is_back_for_others(
         again.set()
         return await watch(hold=True)(request)
 
-    server = ScriptedServer(events=[fail, page(), hear])
-    async with server.serving():
-        events = PodEvents(server.configuration, FAST, Counted(), contact)
+    async with hearing(fail, page(), hear, contact=contact) as events:
         with events.of("jhub", "a"):
             await asyncio.wait_for(again.wait(), PATIENCE)

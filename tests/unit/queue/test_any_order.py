@@ -208,14 +208,10 @@ MACHINES = (WithoutLifetimes, InOrder, WithLifetimesAndWeights, WhileNodesGo)
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_whatever_happens_everybody_is_served_in_turn(machine: type[Played]) -> None:
-    run_state_machine_as_test(
-        machine, settings=settings(max_examples=40, stateful_step_count=40, deadline=None)
-    )
+    run_state_machine_as_test(machine, settings=settings(max_examples=40, stateful_step_count=40))
 
 
 @pytest.mark.nightly(why="it takes minutes, and finds the faults of the short form more surely")
 @pytest.mark.parametrize("machine", MACHINES)
 def test_whatever_happens_for_long_everybody_is_served_in_turn(machine: type[Played]) -> None:
-    run_state_machine_as_test(
-        machine, settings=settings(max_examples=1000, stateful_step_count=60, deadline=None)
-    )
+    run_state_machine_as_test(machine, settings=settings(max_examples=1000, stateful_step_count=60))

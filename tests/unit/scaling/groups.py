@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpuspawner.scaling.outlook import CannotScaleUp, MayScaleUp, Source, Why
-from tests.unit.scaling.outlooks import (
-    Plain,
-    autoscalers,
-    node,
-    outlook,
-    pod,
-    state,
-)
+from tests.unit.scaling.outlooks import Plain, autoscalers, node, outlook, pod, state
 
 EKS = "eks.amazonaws.com/nodegroup"
 UUID = "4ac1b2c3-1111-2222-3333-444455556666"

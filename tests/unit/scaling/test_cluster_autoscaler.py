@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from unittest.mock import Mock
 
+import msgspec
 import pytest
 
-from gpuspawner.kube.objects import convert
+from gpuspawner.kube.autoscaling import ConfigMap
+from gpuspawner.kube.objects import Undecodable, convert
 from gpuspawner.scaling.cluster_autoscaler import _MOST_POOLS, _GroupNames
+from gpuspawner.scaling.objects import STATUS, AutoscalerObjects
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, Why
 from gpuspawner.scaling.starting import is_young
 from gpuspawner.scheduling.filters import Filters
-from tests.unit.scaling.groups import (
-    GPU,
-    MAY,
-    UUID,
-    asks,
-    group,
-    look,
-    member,
-    status,
-    why,
-)
-from tests.unit.scaling.outlooks import (
-    Cluster,
-    autoscalers,
-    node,
-    state,
-    status_map,
-)
+from tests.unit.scaling.groups import EKS, GPU, MAY, UUID, asks, group, look, member, status, why
+from tests.unit.scaling.outlooks import Cluster, autoscalers, node, outlook, state, status_map
 
 
 def test_a_group_below_its_maximum_adds_a_node_like_its_own() -> None:
@@ -213,3 +200,134 @@ def test_a_pool_at_zero_is_no_hope_for_a_pod_that_selects_another_one_by_name() 
     )
     for selector in ({key: "t4"}, {}, {key: "cut-because-it-is-long"}):
         assert look(full, empty, nodes=nodes, asked=asks(selector=selector)) == MAY
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "node_name"),
+    [
+        (f"eks-gpu-{UUID}", {EKS: "gpu"}, "ip-10-0-0-1.ec2.internal"),
+        (
+            "gke-c1-gpu-1a2b3c4d-grp",
+            {"cloud.google.com/gke-nodepool": "gpu"},
+            "gke-c1-gpu-1a2b3c4d-x1yz",
+        ),
+        (
+            "https://example.com/zones/z/instanceGroups/gke-c-gpu-1a2b3c4d-grp",
+            {"cloud.google.com/gke-nodepool": "gpu"},
+            "gke-c-gpu-1a2b3c4d-x1yz",
+        ),
+        ("aks-gpu-12345678-vmss", {"agentpool": "gpu"}, "aks-gpu-12345678-vmss000001"),
+        (
+            "eksctl-c-nodegroup-gpu-NodeGroup-1A2B3C",
+            {"alpha.eksctl.io/nodegroup-name": "gpu"},
+            "ip-10-0-0-1",
+        ),
+        ("gpu", {"doks.digitalocean.com/node-pool": "gpu"}, "gpu-x1y2z"),
+        ("gpu", {}, "gpu-1a2b3c4d"),
+    ],
+    ids=["eks", "gke", "gke url", "aks", "eksctl", "doks", "node name alone"],
+)  # fmt: skip
+def test_a_node_is_matched_to_its_group(name: str, labels: dict[str, str], node_name: str) -> None:
+    present = node(node_name, 1, labels=labels, unschedulable=True)
+
+    assert isinstance(look(group(name), nodes=(present,)), CanScaleUp)
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "node_name"),
+    [
+        (f"eks-gpu-large-{UUID}", {EKS: "gpu"}, "ip-10-0-0-1"),
+        (f"eks-mygpu-{UUID}", {EKS: "gpu"}, "ip-10-0-0-1"),
+        ("gpu", {}, "gpu-large-1"),
+        ("gpu", {}, "gpularge-1"),
+        ("gpu", {}, "gpu"),
+    ],
+)
+def test_a_node_of_a_similar_name_belongs_to_no_group(
+    name: str, labels: dict[str, str], node_name: str
+) -> None:
+    present = node(node_name, 1, labels=labels, unschedulable=True)
+
+    assert look(group(name), nodes=(present,), asked=asks(4)) == MAY
+
+
+def test_a_node_that_may_belong_to_two_groups_belongs_to_none() -> None:
+    groups = group(f"eks-gpu-{UUID}"), group(f"eks-gpu-{UUID.replace('4', '5')}")
+
+    assert look(*groups, asked=asks(4)) == MAY
+
+
+def test_groups_of_one_pool_in_several_zones_are_told_apart_by_their_nodes() -> None:
+    pool = {"cloud.google.com/gke-nodepool": "gpu"}
+    nodes = (
+        node("gke-c-gpu-1a2b3c4d-aaaa", 1, labels=pool, unschedulable=True),
+        node("gke-c-gpu-5e6f7a8b-bbbb", 1, labels=pool, unschedulable=True),
+    )
+    full = group("gke-c-gpu-1a2b3c4d-grp", 1, 1), group("gke-c-gpu-5e6f7a8b-grp", 1, 1)
+
+    assert why(look(*full, nodes=nodes)) == [Why.AT_MAXIMUM, Why.AT_MAXIMUM]
+
+
+def test_a_status_that_cannot_be_read_is_not_a_status_that_is_absent() -> None:
+    karpenters = {"metadata": {"name": "k"}, "spec": {"replicas": 1}}
+    cloud = node("n", 1, labels={EKS: "gpu"}, unschedulable=True)
+
+    def found(objects: AutoscalerObjects) -> object:
+        return outlook(state(cloud), asks(), objects=objects, autoscaling="detect")
+
+    unreadable = autoscalers((karpenters,))
+    unreadable.put(Undecodable("ConfigMap", *STATUS, "", "its data is a number"))
+    empty = autoscalers((karpenters,))
+    meta = {"metadata": {"namespace": STATUS[0], "name": STATUS[1]}}
+    empty.put(msgspec.convert(meta, ConfigMap))
+    forbidden = autoscalers((karpenters,))
+    forbidden.mark_unknown("ConfigMap")
+
+    assert why(found(autoscalers((karpenters,)))) == [Why.AT_MAXIMUM]
+    for objects in (unreadable, empty, forbidden, autoscalers((karpenters,), status="nonsense")):
+        assert found(objects) == MayScaleUp(Source.NODES)
+
+
+@pytest.mark.parametrize("text", ["nonsense", "x" * 400_001, ""])
+def test_groups_whose_status_cant_be_read_may_grow_on_machines_without_a_cloud(text: str) -> None:
+    busy = node("worker", 1, labels={}, unschedulable=True)
+    objects = autoscalers(status=text)
+
+    found = outlook(state(busy), asks(), objects=objects, autoscaling="detect")
+
+    assert found == MayScaleUp(Source.UNREAD_STATUS)
+
+
+def test_groups_that_the_hub_has_seen_may_grow_while_it_cant_read_them() -> None:
+    objects = autoscalers(status=status(group("gpu", 0, 1)))
+    cluster = Cluster(state(), objects, "detect")
+    objects.mark_unknown("ConfigMap")
+    objects.remove("ConfigMap", *STATUS)
+
+    assert cluster.outlook(asks()) == MayScaleUp(Source.UNREAD_STATUS)
+
+    objects.mark_known("ConfigMap")  # it was deleted
+
+    assert cluster.outlook(asks()) == CannotScaleUp()
+
+
+def test_an_old_status_promises_nothing() -> None:
+    def found(minutes: int) -> object:
+        at = datetime.now(UTC) - timedelta(minutes=minutes)
+        text = f"time: {at:%Y-%m-%d %H:%M:%S}.5 +0000 UTC\n{status(group())}"
+        return outlook(
+            state(member()), asks(), objects=autoscalers(status=text), autoscaling="detect"
+        )
+
+    assert isinstance(found(14), CanScaleUp)
+    assert found(16) == MayScaleUp(Source.NODES)
+
+
+def test_a_status_becomes_old_without_a_change() -> None:
+    at = datetime.now(UTC) - timedelta(minutes=14)
+    objects = autoscalers(status=f"time: {at:%Y-%m-%d %H:%M:%S} +0000 UTC\n{status(group())}")
+    cluster = Cluster(state(), objects, "detect")
+    before = cluster.to_come.version
+    cluster.pools._autoscaler._written = at - timedelta(minutes=2)
+
+    assert cluster.to_come.version != before

@@ -6,14 +6,7 @@ import pytest
 
 from gpuspawner.offers import Accelerator, ScaleUp
 from gpuspawner.preflight.verdicts import Subject
-from gpuspawner.scaling.outlook import (
-    CannotScaleUp,
-    CanScaleUp,
-    MayScaleUp,
-    Obstacle,
-    Source,
-    Why,
-)
+from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Obstacle, Source, Why
 from tests.unit.scaling.outlooks import (
     GPU_TAINT,
     T4,

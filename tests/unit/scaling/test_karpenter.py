@@ -15,15 +15,7 @@ from gpuspawner.scaling.growth import new_node
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, Why
 from gpuspawner.scaling.starting import is_young
 from gpuspawner.scheduling.filters import Filters
-from tests.unit.scaling.outlooks import (
-    Cluster,
-    Plain,
-    autoscalers,
-    node,
-    outlook,
-    pod,
-    state,
-)
+from tests.unit.scaling.outlooks import Cluster, Plain, autoscalers, node, outlook, pod, state
 
 TYPE = "node.kubernetes.io/instance-type"
 ZONE = "topology.kubernetes.io/zone"

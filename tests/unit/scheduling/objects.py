@@ -89,6 +89,19 @@ def affinity(near: Sequence[Plain] = (), away: Sequence[Plain] = ()) -> Plain:
     }
 
 
+def required(*terms: Plain) -> Plain:
+    """Return the field of a pod's spec that requires a node of one of these terms."""
+    selector = {"nodeSelectorTerms": list(terms)}
+    field = {"requiredDuringSchedulingIgnoredDuringExecution": selector}
+    return {"affinity": {"nodeAffinity": field}}
+
+
+def named(*names: str) -> Plain:
+    """Return a term that requires all of the names."""
+    fields = [{"key": "metadata.name", "operator": "In", "values": [name]} for name in names]
+    return {"matchFields": fields}
+
+
 def cluster(*nodes: Plain, rules: Rules | None = None, **objects: Any) -> ClusterState:
     """Return a state with only the given objects; all kinds are known."""
     given: dict[str, Any] = {**dict.fromkeys(KINDS, ()), "nodes": nodes, **objects}

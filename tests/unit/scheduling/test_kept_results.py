@@ -1,15 +1,21 @@
 """Results that are kept between evaluations never change a verdict."""
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 from gpuspawner.kube.objects import convert
 from gpuspawner.scheduling import ClusterState, explain
 from gpuspawner.scheduling.node_kinds import NodeKinds
-from tests.unit.scheduling.objects import KINDS, node, pod
+from tests.unit.scheduling.objects import KINDS, named, node, pod, required
 from tests.unit.scheduling.storage import claim, uses, volume
-from tests.unit.scheduling.test_node_affinity import named, required
 
 NAMES = st.sampled_from(["a", "b", "c"])
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -115,5 +121,14 @@ class KeptResults(RuleBasedStateMachine):
             assert (kept.busy, kept.away) == (new.busy, new.away)
 
 
-TestKeptResults = KeptResults.TestCase
-TestKeptResults.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+def test_whatever_changes_kept_results_are_those_of_a_new_state():
+    run_state_machine_as_test(
+        KeptResults, settings=settings(max_examples=20, stateful_step_count=25)
+    )
+
+
+@pytest.mark.nightly(why="a thousand series of changes take a minute")
+def test_whatever_changes_for_long_kept_results_are_those_of_a_new_state():
+    run_state_machine_as_test(
+        KeptResults, settings=settings(max_examples=1000, stateful_step_count=50)
+    )

@@ -1,27 +1,8 @@
 from gpuspawner.scheduling import Outcome
 from gpuspawner.scheduling.failures import OtherNode
-from tests.unit.scheduling.objects import judge, node, pod, texts
+from tests.unit.scheduling.objects import judge, named, node, pod, required, texts
 
 MODEL = {"nvidia.com/gpu.product": "A100"}
-
-
-def required(*terms):
-    return {
-        "affinity": {
-            "nodeAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}
-            }
-        }
-    }
-
-
-def named(*names):
-    """Return a term that requires all of the names."""
-    return {
-        "matchFields": [
-            {"key": "metadata.name", "operator": "In", "values": [name]} for name in names
-        ]
-    }
 
 
 def test_a_node_must_have_every_label_of_the_node_selector():

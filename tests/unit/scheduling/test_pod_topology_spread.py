@@ -2,8 +2,7 @@ import pytest
 
 from gpuspawner.scheduling import Outcome, evaluate
 from gpuspawner.scheduling.failures import NoTopology, Uneven
-from tests.unit.scheduling.objects import answer, cluster, judge, node, pod
-from tests.unit.scheduling.test_node_affinity import required
+from tests.unit.scheduling.objects import answer, cluster, judge, node, pod, required
 
 APP = {"app": "x"}
 NODES = [node(name, labels={"zone": name[0]}) for name in ("a1", "a2", "b1")]

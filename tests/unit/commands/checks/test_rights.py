@@ -17,7 +17,7 @@ from gpuspawner.kube.objects import convert
 from gpuspawner.policy.policies import Limit, Measure, Per, Policies, Policy, What
 from gpuspawner.scheduling import ClusterState
 from tests.unit.cluster.scripted import ScriptedServer, Step, failure, page
-from tests.unit.test_availability import node
+from tests.unit.surveyed import node
 
 pytestmark = pytest.mark.each_python
 
