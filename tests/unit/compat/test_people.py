@@ -7,7 +7,6 @@ from jupyterhub.user import User
 
 from gpuspawner.compat.people import Person, is_label_of, label_of, member_names, members, person
 from gpuspawner.kube.servers import SERVER, USER
-from tests.unit.compat.hub_database import HubDatabase
 from tests.unit.spawn.hubs import StillHub
 
 pytestmark = pytest.mark.each_python
@@ -15,83 +14,78 @@ pytestmark = pytest.mark.each_python
 NAMES = ["ann", "Ann", "ann@example.org", "a.b_c-d", "ann--x", "x" * 70, "ä", "1", "-", "ann smith"]
 
 
-@pytest.fixture
-def hub() -> HubDatabase:
-    return HubDatabase()
-
-
-def test_a_person_has_the_groups_and_roles_of_their_own_and_of_their_groups(hub) -> None:
-    row = hub.user("ann", "course", "staff", own=["grader"])
-    staff, other = hub.group("staff"), hub.group("other")
-    staff.roles.append(hub.role("tutor"))
-    other.roles.append(hub.role("none of hers"))
-    hub.session.commit()
+def test_a_person_has_the_groups_and_roles_of_their_own_and_of_their_groups(database) -> None:
+    row = database.user("ann", "course", "staff", own=["grader"])
+    staff, other = database.group("staff"), database.group("other")
+    staff.roles.append(database.role("tutor"))
+    other.roles.append(database.role("none of hers"))
+    database.session.commit()
 
     assert person(row) == Person(
         "ann", "ann", frozenset({"course", "staff"}), frozenset({"user", "grader", "tutor"})
     )
 
 
-def test_an_administrator_has_the_role_admin(hub) -> None:
-    assert "admin" in person(hub.user("root", admin=True)).roles
-    assert "admin" not in person(hub.user("ann")).roles
+def test_an_administrator_has_the_role_admin(database) -> None:
+    assert "admin" in person(database.user("root", admin=True)).roles
+    assert "admin" not in person(database.user("ann")).roles
 
 
-def test_the_hub_s_own_user_object_is_read_like_its_row(hub) -> None:
-    row = hub.user("ann", "course")
+def test_the_hub_s_own_user_object_is_read_like_its_row(database) -> None:
+    row = database.user("ann", "course")
 
-    assert person(User(row, {}, db=hub.session)) == person(row)
+    assert person(User(row, {}, db=database.session)) == person(row)
 
 
-def test_a_change_of_groups_is_read_at_once(hub) -> None:
-    row = hub.user("ann", "course")
+def test_a_change_of_groups_is_read_at_once(database) -> None:
+    row = database.user("ann", "course")
     assert person(row).groups == {"course"}
 
-    row.groups = [hub.group("staff")]
-    hub.session.commit()
+    row.groups = [database.group("staff")]
+    database.session.commit()
 
     assert person(row).groups == {"staff"}
-    assert [it.name for it in members(hub.session, "staff")] == ["ann"]
-    assert not list(members(hub.session, "course"))
+    assert [it.name for it in members(database.session, "staff")] == ["ann"]
+    assert not list(members(database.session, "course"))
 
 
-def test_the_members_of_a_group_are_read_with_their_other_groups(hub) -> None:
-    hub.user("ann", "course")
-    hub.user("bob", "course", "staff")
-    hub.user("cleo", "staff")
+def test_the_members_of_a_group_are_read_with_their_other_groups(database) -> None:
+    database.user("ann", "course")
+    database.user("bob", "course", "staff")
+    database.user("cleo", "staff")
 
-    found = {it.name: it.groups for it in members(hub.session, "course")}
+    found = {it.name: it.groups for it in members(database.session, "course")}
 
     assert found == {"ann": {"course"}, "bob": {"course", "staff"}}
 
 
-def test_the_members_of_a_group_are_read_as_each_of_them_alone(hub) -> None:
-    rows = [hub.user("ann", "course", "staff", own=["grader"]), hub.user("bob", "course")]
-    rows.append(hub.user("root", "course", admin=True))
-    staff, course, other = (hub.group(name) for name in ("staff", "course", "other"))
-    staff.roles.append(hub.role("tutor"))
-    course.roles.extend([hub.role("student"), hub.role("grader")])
-    other.roles.append(hub.role("none of theirs"))
-    hub.session.commit()
+def test_the_members_of_a_group_are_read_as_each_of_them_alone(database) -> None:
+    rows = [database.user("ann", "course", "staff", own=["grader"]), database.user("bob", "course")]
+    rows.append(database.user("root", "course", admin=True))
+    staff, course, other = (database.group(name) for name in ("staff", "course", "other"))
+    staff.roles.append(database.role("tutor"))
+    course.roles.extend([database.role("student"), database.role("grader")])
+    other.roles.append(database.role("none of theirs"))
+    database.session.commit()
 
-    found = sorted(members(hub.session, "course"), key=lambda it: it.name)
+    found = sorted(members(database.session, "course"), key=lambda it: it.name)
 
     assert found == [person(row) for row in rows]
 
 
-def test_the_names_of_the_members_are_those_of_the_members(hub) -> None:
-    hub.user("ann", "course", "staff")
-    hub.user("bob", "course")
-    hub.user("cleo", "staff")
+def test_the_names_of_the_members_are_those_of_the_members(database) -> None:
+    database.user("ann", "course", "staff")
+    database.user("bob", "course")
+    database.user("cleo", "staff")
 
     for group in ("course", "staff"):
-        named = {it.name for it in members(hub.session, group)}
-        assert set(member_names(hub.session, group)) == named
+        named = {it.name for it in members(database.session, group)}
+        assert set(member_names(database.session, group)) == named
 
 
-def test_a_group_that_does_not_exist_has_no_members(hub) -> None:
-    assert not list(members(hub.session, "nobody"))
-    assert not list(member_names(hub.session, "nobody"))
+def test_a_group_that_does_not_exist_has_no_members(database) -> None:
+    assert not list(members(database.session, "nobody"))
+    assert not list(member_names(database.session, "nobody"))
 
 
 @pytest.mark.parametrize("name", NAMES)

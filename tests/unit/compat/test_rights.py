@@ -42,11 +42,10 @@ class Handler:
 
 
 @pytest.fixture
-def database() -> HubDatabase:
-    made = HubDatabase()
-    made.session.add(orm.OAuthClient(identifier="jupyterhub"))  # of users' own tokens
-    made.session.commit()
-    return made
+def database(database) -> HubDatabase:
+    database.session.add(orm.OAuthClient(identifier="jupyterhub"))  # of users' own tokens
+    database.session.commit()
+    return database
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from sqlalchemy import text
 from tornado.httpclient import AsyncHTTPClient
 
 from gpuspawner.compat import waiting
-from tests.unit.compat.hub_database import HubDatabase
 
 pytestmark = pytest.mark.each_python
 
@@ -101,8 +100,7 @@ async def test_a_hub_with_its_own_certificates_is_asked_even_if_there_is_pycurl(
     assert not await waiting.answers()  # nobody listens
 
 
-def test_a_state_that_isnt_json_keeps_the_hub_from_no_other(monkeypatch) -> None:
-    database = HubDatabase()
+def test_a_state_that_isnt_json_keeps_the_hub_from_no_other(database, monkeypatch) -> None:
     session = database.session
     for name in ("ann", "bob", "cam"):
         state = {} if name == "cam" else {"place": name}
@@ -116,8 +114,7 @@ def test_a_state_that_isnt_json_keeps_the_hub_from_no_other(monkeypatch) -> None
     assert list(waiting.stored_states("place")) == [(("bob", ""), {"place": "bob"})]
 
 
-def test_a_stored_state_can_be_changed_unless_the_server_is_gone(monkeypatch) -> None:
-    database = HubDatabase()
+def test_a_stored_state_can_be_changed_unless_the_server_is_gone(database, monkeypatch) -> None:
     session = database.session
     session.add(orm.Spawner(name="", user=database.user("ann"), state={"place": 1}))
     session.commit()
@@ -143,8 +140,7 @@ def test_a_server_that_the_hub_checks_is_active(monkeypatch) -> None:
     assert waiting.is_active("ann", "")
 
 
-def test_a_server_that_is_called_begins_its_time_in_the_database() -> None:
-    database = HubDatabase()
+def test_a_server_that_is_called_begins_its_time_in_the_database(database) -> None:
     row = orm.Spawner(name="", user=database.user("ann"), started=datetime(2026, 1, 1))  # noqa: DTZ001
     database.session.add(row)
     database.session.commit()

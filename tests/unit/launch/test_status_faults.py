@@ -53,9 +53,7 @@ def test_a_pull_that_fails_names_the_image(reason, message, kind) -> None:
     ],
 )
 def test_a_container_that_does_not_start_tells_why(reason, message, kind) -> None:
-    fault = of_waiting(Waiting(reason, message), IMAGE)
-
-    assert fault.kind is kind
+    assert of_waiting(Waiting(reason, message), IMAGE).kind is kind
 
 
 def test_a_device_that_is_broken_is_named() -> None:
@@ -105,9 +103,7 @@ def container(*, is_init: bool = False, restarts: str | None = None) -> Containe
     ],
 )
 def test_a_container_that_ended_tells_why(ended, kind) -> None:
-    fault = of_end(ended, container(), "Always")
-
-    assert fault.kind is kind
+    assert of_end(ended, container(), "Always").kind is kind
 
 
 def test_an_init_container_that_has_done_its_work_is_in_no_trouble() -> None:
@@ -127,9 +123,7 @@ def test_an_init_container_that_has_done_its_work_is_in_no_trouble() -> None:
     ],
 )
 def test_an_end_is_final_if_the_kubelet_does_not_start_it_again(policy, code, is_final) -> None:
-    fault = of_end(Terminated(code), container(), policy)
-
-    assert fault.is_final is is_final
+    assert of_end(Terminated(code), container(), policy).is_final is is_final
 
 
 def test_a_sidecar_is_always_started_again() -> None:
@@ -144,9 +138,7 @@ def test_a_sidecar_is_always_started_again() -> None:
 )
 def test_a_container_s_own_policy_goes_before_the_pod_s(own, code, is_final) -> None:
     of_pod = "Always" if is_final else "Never"
-    fault = of_end(Terminated(code), container(restarts=own), of_pod)
-
-    assert fault.is_final is is_final
+    assert of_end(Terminated(code), container(restarts=own), of_pod).is_final is is_final
 
 
 def test_a_container_with_rules_of_its_own_may_be_started_again() -> None:
