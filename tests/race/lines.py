@@ -18,6 +18,7 @@ from tests.race.beside import beside
 from tests.race.line_stage import GPUS, NAMESPACE, LineStage
 from tests.race.pages import open_pages
 from tests.race.timeline import Timeline
+from tests.race.troubles import cutting, restart
 from tests.waiting import wait_for
 
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -104,15 +105,13 @@ class LineResult:
 def restarting(stage: LineStage, dice: random.Random) -> Iterator[None]:
     """Restart the hub twice, once by force."""
 
-    def restart() -> None:
+    def twice() -> None:
         for end in (stage.hub.end, stage.hub.kill):
             time.sleep(dice.uniform(2.0, 4.0))
             with stage.away():
-                end()
-                stage.hub.begin()
-                stage.hub.until_it_serves()
+                restart(stage.hub, end)
 
-    with beside(restart):
+    with beside(twice):
         yield
 
 
@@ -120,20 +119,13 @@ def restarting(stage: LineStage, dice: random.Random) -> Iterator[None]:
 def without_the_api_server(stage: LineStage, dice: random.Random) -> Iterator[None]:
     """Restart the API server twice."""
 
-    def restart() -> None:
+    def twice() -> None:
         for _ in range(2):
             time.sleep(dice.uniform(1.0, 3.0))
             with stage.away():
                 stage.cluster.restart_apiserver()
 
-    with beside(restart):
-        yield
-
-
-@contextmanager
-def cutting(stage: LineStage, dice: random.Random) -> Iterator[None]:
-    """Cut the hub's watches at random."""
-    with stage.proxy.cutting_idle(dice):
+    with beside(twice):
         yield
 
 

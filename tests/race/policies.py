@@ -22,6 +22,7 @@ from tests.race.history import History
 from tests.race.limits import SERVERS, Server
 from tests.race.policy_stage import NAMESPACE, PolicyStage
 from tests.race.tabs import AWAY, STARTED, Tab, User, Way
+from tests.race.troubles import restart
 from tests.race.turns import Turns
 from tests.waiting import wait_for
 
@@ -160,9 +161,7 @@ def _restart(stage: PolicyStage, dice: random.Random, end: Callable[[], None]) -
     with suppress(TimeoutError):
         wait_for(lambda: len(stage.cluster.api.items(_PODS)) >= _PODS_AT_RESTART, timeout=10)
     time.sleep(dice.uniform(0, 2))
-    end()
-    stage.hub.begin()
-    stage.hub.until_it_serves()
+    restart(stage.hub, end)
 
 
 POLICY_RACES = (

@@ -15,6 +15,7 @@ from tests.race.beside import beside
 from tests.race.replay import Line
 from tests.race.servers import Server
 from tests.race.stage import GPU, NAMESPACE, Stage, nodes
+from tests.race.troubles import cutting
 from tests.race.twin import Misjudged
 from tests.waiting import wait_for
 
@@ -90,15 +91,6 @@ def restarting(stage: Stage, dice: random.Random) -> Iterator[None]:
 
     with beside(restart):
         yield
-
-
-@contextmanager
-def cutting(stage: Stage, dice: random.Random) -> Iterator[None]:
-    """Cut the hub's watches at random."""
-    before = stage.proxy.cuts
-    with stage.proxy.cutting_idle(dice):
-        yield
-    assert stage.proxy.cuts > before
 
 
 @contextmanager
