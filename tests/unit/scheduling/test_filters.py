@@ -80,13 +80,17 @@ def test_a_pod_that_preempted_others_keeps_what_it_will_use_of_its_node(
     assert answer(new, node(), node("b"), pods=[waits], **objects).feasible == ("b",)
 
 
-def test_pods_that_ask_for_other_devices_are_refused_for_their_own_reasons() -> None:
+@pytest.mark.parametrize("first", ["0", "1", "2"])
+def test_pods_that_ask_for_other_devices_are_judged_as_if_they_were_alone(first: str) -> None:
     """What the static rules say is kept for all pods with the same requirements."""
-    state = cluster(node("a", gpu="1"), node("b"))
+    nodes = node("a", gpu="1"), node("b"), node("c", gpu="2")
+    there = [pod("old", node="c", requests={"gpu": "2"})]
+    state = cluster(*nodes, pods=there)
+    evaluate(state, pod(requests={"gpu": first}))
 
-    for resource, outcome in (("gpu", Outcome.FITS), ("amd.com/gpu", Outcome.IMPOSSIBLE)):
-        assert evaluate(state, pod(requests={resource: "1"})).outcome is outcome
-    assert evaluate(state, pod(requests={"gpu": "2"})).outcome is Outcome.IMPOSSIBLE
+    for amount in ("0", "1", "2", "4"):
+        asks = pod(requests={"gpu": amount})
+        assert evaluate(state, asks) == answer(asks, *nodes, pods=there)
 
 
 @PAIRS
