@@ -28,7 +28,7 @@ def _is_the_hubs_button(page: Page, node: dict[str, Any]) -> bool:
 
 
 def findings_in(page: Page, selector: str) -> list[str]:
-    """Return what axe finds in one part of the page."""
+    """Return what axe finds in the parts of the page that a selector names."""
     found = Axe().run(page, context=selector).response["violations"]
     return [f"{it['id']}: {node['html'][:200]}" for it in found for node in it["nodes"]]
 

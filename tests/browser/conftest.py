@@ -18,6 +18,7 @@ from tests.browser.visiting import Visit
 from tests.fixtures.cluster import ensure_namespace
 from tests.hub.running import RunningHub
 from tests.waiting import PATIENCE
+from tools.chromium import on_path
 
 # Without internet, Chromium's own requests to it would only slow the tests.
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -28,7 +29,7 @@ expect.set_options(timeout=1000 * PATIENCE)
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """Chromium, for this folder only: no other event loop can run while it is open."""
-    path = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+    path = os.environ.get("CHROMIUM") or on_path()
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield launched

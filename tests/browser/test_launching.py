@@ -171,7 +171,7 @@ def test_axe_finds_no_problem_of_ours(
 
 
 def problems(page: Page) -> list[str]:
-    found = [*findings_in(page, "#progress-message"), *findings_in(page, "#progress-log")]
+    found = findings_in(page, "#progress-message, #progress-log")
     wider = overflow(page)
     return [*found, f"{wider} px too wide"] if wider > 0 else found
 

@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Response, ViewportSize
+from playwright.sync_api import (
+    Browser,
+    Locator,
+    Page,
+    Response,
+    ViewportSize,
+)
 
 from tests.browser.states import ON_A_LIVE_CLUSTER, Case
 from tests.hub.people import HasPages, Person
