@@ -10,6 +10,8 @@ T = TypeVar("T")
 
 PATIENCE = 60.0
 """Seconds until a test gives up waiting; a busy machine may stand still for a while."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.25
+"""Seconds between two looks: each takes time that the awaited could use."""
 
 
 def wait_for(condition: Callable[[], T | None], timeout: float = PATIENCE) -> T:
@@ -19,8 +21,10 @@ def wait_for(condition: Callable[[], T | None], timeout: float = PATIENCE) -> T:
         TimeoutError: it returned none within ``timeout`` seconds.
     """
     deadline = time.monotonic() + timeout
+    pause = _FIRST_PAUSE
     while not (answer := condition()):
         if time.monotonic() > deadline:
             raise TimeoutError(f"not within {timeout:g} s; at last: {answer!r}")
-        time.sleep(0.02)
+        time.sleep(pause)
+        pause = min(1.5 * pause, _LONGEST_PAUSE)
     return answer

@@ -7,16 +7,16 @@ from localcluster.agent.runtime import Exit, Running
 
 
 class Doomed:
-    """A container that ends after some seconds, as if of itself."""
+    """A container that ends after some seconds, or with its process, as its pod asks."""
 
     def __init__(self, running: Running, faults: Faults) -> None:
         self._running = running
         self._faults = faults
 
     async def wait(self) -> Exit:
-        """Wait until it ends, or end it when its time has come."""
+        """Wait until its process ends, or end that when its time has come."""
         try:
-            return await asyncio.wait_for(self._running.wait(), self._faults.exits_after)
+            ended = await asyncio.wait_for(self._running.wait(), self._faults.exits_after)
         except TimeoutError:
             ended = await self._running.stop(0)
         faults = self._faults

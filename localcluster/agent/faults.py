@@ -28,7 +28,8 @@ class Faults:
         mount_error, mount_error_seconds: why mounting fails, and for how long.
         device_error: why the kubelet can't give it devices, a key of `admission.DEVICE_ERRORS`.
         create_error, run_error: what the container runtime says instead of creating or starting.
-        exits_after: the seconds after which its containers end; None if they end by themselves.
+        exits_after: the seconds after which its containers end, if their processes haven't ended by
+            then; None if they end by themselves, and as they like.
         exit_code, exit_reason, exit_output: how they end then, and the last that they print.
         exit_times: how often they end so.
         hangs: whether they run without doing anything.

@@ -11,10 +11,11 @@ from typing import Protocol
 import pytest
 
 from localcluster import LocalCluster, rbac
+from tests.fixtures.cluster import AddNodes
+from tests.hub.kept import Keeper, LendHub
 from tests.hub.pods import Pods
 from tests.hub.running import RunningHub, running_hub
 from tests.servers import single_user
-from tests.waiting import wait_for
 
 StartHub = Callable[[str], AbstractContextManager[RunningHub]]
 
@@ -26,6 +27,8 @@ c.KubeSpawner.cmd = {server!r}
 c.KubeSpawner.delete_grace_period = 0
 c.KubeSpawner.start_timeout = 60
 c.Spawner.consecutive_failure_limit = 5
+# A busy machine may need more than 10 s; a refusal must still be in the answer.
+c.JupyterHub.tornado_settings = {{"slow_spawn_timeout": 60}}
 {more}
 gpuspawner.configure(c)
 """
@@ -82,11 +85,27 @@ def start_gpu_hub(
     return start
 
 
+@pytest.fixture(scope="session")
+def keeper(start_gpu_hub: StartGPUHub, running_cluster: LocalCluster) -> Iterator[Keeper]:
+    made = Keeper(start_gpu_hub, running_cluster)
+    yield made
+    made.end()
+
+
 @pytest.fixture
-def leave_no_server(hub: RunningHub) -> Iterator[None]:
-    """Stop all servers after a test, for a hub that several tests of a module share."""
-    yield
-    for user in hub.api("GET", "/users").json():
-        if user["servers"]:
-            hub.stop(user["name"])
-    wait_for(lambda: not hub.pods.all())
+def kept_hub(keeper: Keeper, add_nodes: AddNodes) -> Iterator[LendHub]:  # noqa: ARG001
+    """Lend a hub with a configuration, which other tests have had before and will have later.
+
+    Add the nodes first; they go after the servers.
+    """
+    with keeper.lending() as lend:
+        yield lend
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the tests of a module that share hubs run on one worker, unless a mark groups them."""
+    for item in items:
+        shares = "kept_hub" in getattr(item, "fixturenames", ())
+        if shares and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-from localcluster import LocalCluster
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, T4, t4_nodes
-from tests.hub.conftest import StartGPUHub
+from tests.hub.kept import LendHub
 from tests.hub.running import RunningHub
 
 QUEUE = """
@@ -31,24 +28,12 @@ def behind(count: int) -> str:
     return f"You are in line: {count} people are ahead of you. {_WAITED_FOR}"
 
 
-@contextmanager
-def a_shared_hub(
-    start: StartGPUHub, cluster: LocalCluster, configuration: str
-) -> Iterator[RunningHub]:
-    """Run a hub for several tests, on one node with one GPU."""
-    names = cluster.add_nodes(t4_nodes(1, 1))
-    with start(configuration) as running:
-        yield running
-    cluster.remove_nodes(names)
-
-
-@contextmanager
-def a_hub_in_use(start: StartGPUHub, add_nodes: AddNodes, more: str = "") -> Iterator[RunningHub]:
-    """Run a hub with a line and one GPU, which Alice has."""
+def a_hub_in_use(lend: LendHub, add_nodes: AddNodes, more: str = "") -> RunningHub:
+    """Borrow a hub with a line and one GPU, which Alice has."""
     add_nodes(t4_nodes(1, 1))
-    with start(WITH_A_LINE + more) as running:
-        running.start_until_ready("alice")
-        yield running
+    hub = lend(WITH_A_LINE + more)
+    hub.start_until_ready("alice")
+    return hub
 
 
 def told(hub: RunningHub, user: str) -> str:
@@ -63,4 +48,5 @@ def wait_in_line(hub: RunningHub, user: str, says: str) -> None:
     """Let a user join the line by REST, who then reads this."""
     answer = hub.start(user, WAITING)
     assert answer.status_code in WAITS, answer.text
-    assert told(hub, user) == says
+    said = told(hub, user)
+    assert said == says, said

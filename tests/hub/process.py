@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["tests.quick_imports", "jupyterhub.app", "gpuspawner.spawner"])
+_context.set_forkserver_preload(["tests.quick_imports", "tests.hub.imported"])
 
 
 def start_hub_process(folder: Path, environment: Mapping[str, str]) -> BaseProcess:

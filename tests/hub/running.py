@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
@@ -26,8 +28,15 @@ API_TOKEN = "the-tests-own-token"
 # What the log says when the first list is complete.
 _SEEN = "The view of the cluster is live."
 
+_ERROR = re.compile(r"\[[EC] |Traceback|Exception ignored")
+# JupyterHub removes the route of a server that is stopped before it has one.
+_HARMLESS = "api_request to proxy failed: HTTP 404"
+
 # How many lines of the log explain why a start has failed.
 _LINES_TO_SHOW = 60
+
+# Seconds until a start must have got on; a stream without events has an empty line every 8 s.
+_PATIENCE = 120.0
 
 # The minimum for a hub on this machine; each test adds the lines that it is about.
 BASE_CONFIGURATION = """
@@ -64,6 +73,7 @@ class RunningHub:
     Attributes:
         url: As above.
         direct: As above.
+        is_as_configured: Whether no test has changed its configuration or its database.
         pods: The pods of its namespace; missing if it has none.
     """
 
@@ -83,17 +93,19 @@ class RunningHub:
         self._folder = folder
         self.direct = direct
         self._environment = environment
-        self._api = requests.Session()
+        self.is_as_configured = True
+        self._log_begins = 0
+        self._expected: list[str] = []
+        self._api = _administrator()
         # A proxy may close an idle connection at the moment when a request reuses it.
         self._api.headers["Connection"] = "close"
-        self._api.trust_env = False
-        self._api.headers["Authorization"] = f"token {API_TOKEN}"
         (folder / "hub.log").touch()
         self.begin()
 
     def begin(self) -> None:
         """Start the process; it is ready only after `until_it_serves`."""
-        self._seen = self.log.count(_SEEN)
+        self._seen = self._whole_log.count(_SEEN)
+        self._looking = _administrator()
         self.process = start_hub_process(self._folder, self._environment)
 
     def until_it_serves(self) -> None:
@@ -107,15 +119,17 @@ class RunningHub:
 
     def until_it_sees_the_cluster(self) -> None:
         """Wait for the first list; until then nothing is refused, and no figures are known."""
-        self._until(lambda: self.log.count(_SEEN) > self._seen)
+        self._until(lambda: self._whole_log.count(_SEEN) > self._seen)
 
     def _until(self, condition: Callable[[], bool]) -> None:
         """Wait for a condition, or for the hub's end, which is an error."""
-        wait_for(lambda: not self.lives or condition(), timeout=120)
+        wait_for(lambda: not self.lives or condition(), timeout=_PATIENCE)
         assert self.lives, f"The hub has ended:\n{self._end_of_log()}"
 
     def end(self) -> None:
         """Terminate the hub, which stops its servers; kill the processes that it leaves."""
+        # JupyterHub says that it ends, and cuts the streams of starts.
+        self.expect_errors("Received signal", "/server/progress", "Cannot send error response")
         if self.lives:
             self.process.terminate()
             self.process.join(120)  # a killed hub leaves its services
@@ -129,6 +143,7 @@ class RunningHub:
 
     def reconfigure(self, *lines: str) -> None:
         """Restart the hub with more lines before the last one of its configuration."""
+        self.is_as_configured = False
         self.end()
         path = self._folder / "jupyterhub_config.py"
         *others, last = path.read_text().rstrip().splitlines()
@@ -137,6 +152,7 @@ class RunningHub:
 
     def change_database(self, statement: str, *values: object) -> None:
         """Restart the hub, with its database changed by SQL in between."""
+        self.is_as_configured = False
         self.end()
         with closing(sqlite3.connect(self._folder / "hub.sqlite")) as database, database:
             database.execute(statement, values)
@@ -150,7 +166,29 @@ class RunningHub:
 
     @property
     def log(self) -> str:
+        """Its log, since the test began that has it."""
+        with (self._folder / "hub.log").open("rb") as log:
+            log.seek(self._log_begins)
+            return log.read().decode(errors="replace")
+
+    @property
+    def _whole_log(self) -> str:
         return (self._folder / "hub.log").read_text(errors="replace")
+
+    def begin_test(self) -> None:
+        """Note that another test begins: it neither reads nor answers for earlier lines."""
+        self._log_begins = (self._folder / "hub.log").stat().st_size
+        self._expected = []
+
+    def expect_errors(self, *parts: str) -> None:
+        """Let the log have errors with one of these words until the test ends."""
+        self._expected += parts
+
+    def unexpected_errors(self) -> list[str]:
+        """The lines of the log that begin an error which the test doesn't expect."""
+        errors = [line for line in self.log.splitlines() if _ERROR.match(line)]
+        expected = [_HARMLESS, *self._expected]
+        return [it for it in errors if not any(part in it for part in expected)]
 
     @property
     def lives(self) -> bool:
@@ -175,11 +213,13 @@ class RunningHub:
 
     def stop(self, user: str) -> None:
         self.api("DELETE", f"/users/{user}/server")
-        wait_for(lambda: not self.api("GET", f"/users/{user}").json()["servers"])
+        wait_for(lambda: not self.server(user))
 
     def server(self, user: str) -> dict[str, Any]:
         """*user*'s default server as the REST API shows it; empty if there is none."""
-        servers: dict[str, dict[str, Any]] = self.api("GET", f"/users/{user}").json()["servers"]
+        # Tests wait with this, so it costs little: a kept connection, past the proxy.
+        answer = self._looking.get(f"{self.direct}/hub/api/users/{user}")
+        servers: dict[str, dict[str, Any]] = answer.json()["servers"]
         return servers.get("", {})
 
     def until_ready(self, user: str) -> dict[str, Any]:
@@ -193,11 +233,13 @@ class RunningHub:
         """
 
         def ready() -> dict[str, Any] | None:
+            for _ in self.follow(user):
+                pass
             server = self.server(user)
             assert server, f"{user}'s server didn't start:\n{self._end_of_log()}"
             return server if server.get("ready") else None
 
-        return wait_for(ready, timeout=120)
+        return wait_for(ready, timeout=_PATIENCE)
 
     def _end_of_log(self) -> str:
         """The last lines of the log, without those about questions such as that of `server`."""
@@ -215,6 +257,8 @@ class RunningHub:
 
         The hub stops the server of a failed start; its pod may be there until it has done so.
         """
+        for _ in self.follow(user):
+            pass
         wait_for(lambda: not self.server(user).get("pending"))
 
     def events(self, user: str) -> list[dict[str, Any]]:
@@ -226,11 +270,19 @@ class RunningHub:
         return wait_for(lambda: list(self.follow(user)))
 
     def follow(self, user: str, **more: Any) -> Iterator[dict[str, Any]]:
-        """Yield the events of *user*'s progress stream as they come, until it closes."""
-        answer = self.api("GET", f"/users/{user}/server/progress", stream=True, **more)
-        for line in answer.iter_lines(chunk_size=1):
-            if line.startswith(b"data:"):
-                yield json.loads(line[len(b"data:") :])
+        """Yield the events of *user*'s progress stream as they come, until it closes.
+
+        Raises:
+            TimeoutError: None has come for long.
+        """
+        with self.api("GET", f"/users/{user}/server/progress", stream=True, **more) as answer:
+            last = time.monotonic()
+            for line in answer.iter_lines(chunk_size=1):
+                if line.startswith(b"data:"):
+                    last = time.monotonic()
+                    yield json.loads(line[len(b"data:") :])
+                elif time.monotonic() - last > _PATIENCE:
+                    raise TimeoutError(f"no event of {user}'s start for {_PATIENCE:g} s")
 
 
 @contextmanager
@@ -265,6 +317,14 @@ def running_hub(
             yield running
         finally:
             running.end()
+
+
+def _administrator() -> requests.Session:
+    """Make a session that calls the REST API as an administrator's script does."""
+    session = requests.Session()
+    session.trust_env = False
+    session.headers["Authorization"] = f"token {API_TOKEN}"
+    return session
 
 
 def _serves(url: str) -> bool:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from localcluster import Fleet, LocalCluster, NodeGroup
-from tests.hub.conftest import StartGPUHub
+from localcluster import Fleet, NodeGroup
+from tests.fixtures.cluster import AddNodes
+from tests.hub.kept import LendHub
 from tests.hub.running import RunningHub
 from tests.waiting import wait_for
 
@@ -41,16 +42,12 @@ T4_NODE = NodeGroup(
     labels={"gpu": "t4"},
 )
 
-pytestmark = pytest.mark.usefixtures("leave_no_server")
 
-
-@pytest.fixture(scope="module")
-def hub(start_gpu_hub: StartGPUHub, running_cluster: LocalCluster) -> Iterator[RunningHub]:
+@pytest.fixture
+def hub(kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
     """A hub on a cluster with one node of two GPUs."""
-    nodes = running_cluster.add_nodes(Fleet((T4_NODE,)))
-    with start_gpu_hub(CONFIGURATION) as running:
-        yield running
-    running_cluster.remove_nodes(nodes)
+    add_nodes(Fleet((T4_NODE,)))
+    return kept_hub(CONFIGURATION)
 
 
 @contextmanager
@@ -174,7 +171,7 @@ def test_with_preflight_off_only_the_api_server_refuses(hub: RunningHub) -> None
         log = hub.log[before:]
         assert not [line for line in log.splitlines() if "otto" in line and "Refused" in line]
         hub.stop("otto")
-
+        hub.expect_errors("Failed for {")  # so KubeSpawner writes of a pod that isn't created
         with quota(hub, **{"requests.nvidia.com/gpu": "2"}):
             message = refused(hub, "otto", T4)
         assert hub.pods.names() == {"holder"}

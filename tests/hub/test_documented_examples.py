@@ -13,7 +13,7 @@ import pytest
 
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, T4, t4_nodes
-from tests.hub.conftest import StartGPUHub
+from tests.hub.kept import LendHub
 from tests.hub.running import API_TOKEN, RunningHub
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -42,40 +42,40 @@ def run(
 
 @pytest.mark.parametrize("answers", ["", ANSWER_AT_ONCE], ids=["when it knows", "at once"])
 def test_the_examples_start_a_server_and_explain_the_next_refusal(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes, answers: str
+    kept_hub: LendHub, add_nodes: AddNodes, answers: str
 ) -> None:
     add_nodes(t4_nodes(1, 1))
     [by_python] = examples("how-to/start-by-rest.md", "python")
     [by_curl] = examples("how-to/start-by-rest.md", "bash")
-    with start_gpu_hub(T4 + answers) as hub:
-        first = run("python", by_python, hub, "alice")
-        second = run("python", by_python, hub, "bob")
-        third = run("bash", by_curl, hub, "carol")
+    hub = kept_hub(T4 + answers)
+    first = run("python", by_python, hub, "alice")
+    second = run("python", by_python, hub, "bob")
+    third = run("bash", by_curl, hub, "carol")
 
-        assert (first.returncode, first.stderr) == (0, "")
-        assert hub.server("alice")["ready"]
-        assert second.returncode == 1
-        assert "The one Tesla T4 is in use right now." in second.stdout
-        assert '"status": 409' in third.stdout
-        hub.stop("alice")
-        assert '"ready": true' in run("bash", by_curl, hub, "carol").stdout
+    assert (first.returncode, first.stderr) == (0, "")
+    assert hub.server("alice")["ready"]
+    assert second.returncode == 1
+    assert "The one Tesla T4 is in use right now." in second.stdout
+    assert '"status": 409' in third.stdout
+    hub.stop("alice")
+    assert '"ready": true' in run("bash", by_curl, hub, "carol").stdout
 
 
 def test_the_examples_ask_for_the_availability_a_decision_and_the_line(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+    kept_hub: LendHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
     states, stream, decision, line = examples("reference/http.md", "bash")
-    with start_gpu_hub(T4) as hub:
-        [t4, none] = json.loads(run("bash", states, hub, "alice").stdout)["accelerators"]
-        followed = run("bash", stream.replace("curl", "curl --max-time 3"), hub, "alice").stdout
-        asked = json.loads(run("bash", decision, hub, "alice").stdout)
-        waiting = json.loads(run("bash", line, hub, "alice").stdout)
+    hub = kept_hub(T4)
+    [t4, none] = json.loads(run("bash", states, hub, "alice").stdout)["accelerators"]
+    followed = run("bash", stream.replace("curl", "curl --max-time 3"), hub, "alice").stdout
+    asked = json.loads(run("bash", decision, hub, "alice").stdout)
+    waiting = json.loads(run("bash", line, hub, "alice").stdout)
 
-        assert set(t4) == set(none)
-        [data] = [it for it in followed.splitlines() if it.startswith("data: ")]
-        assert json.loads(data.removeprefix("data: "))["accelerators"] == [t4, none]
-        assert (t4["accelerator"], t4["gpus"]["total"]) == ("t4", 1)
-        assert (asked["decision"], asked["reason"]) == ("refuse", "impossible")
-        assert asked["alternatives"][0]["label"] == "Start with 1 × Tesla T4"
-        assert waiting == {"servers": 0, "accelerators": {}}
+    assert set(t4) == set(none)
+    [data] = [it for it in followed.splitlines() if it.startswith("data: ")]
+    assert json.loads(data.removeprefix("data: "))["accelerators"] == [t4, none]
+    assert (t4["accelerator"], t4["gpus"]["total"]) == ("t4", 1)
+    assert (asked["decision"], asked["reason"]) == ("refuse", "impossible")
+    assert asked["alternatives"][0]["label"] == "Start with 1 × Tesla T4"
+    assert waiting == {"servers": 0, "accelerators": {}}

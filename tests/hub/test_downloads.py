@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from localcluster import Fleet, LocalCluster, NodeGroup
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE
-from tests.hub.conftest import StartGPUHub
+from tests.hub.kept import LendHub
 from tests.hub.running import RunningHub
 
 ROOM = {"cpu": "8", "memory": "32Gi", "pods": "110"}
@@ -21,17 +19,13 @@ c.KubeSpawner.image = "downloads-lab:1"
 
 
 @pytest.fixture
-def hub(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes, cluster: LocalCluster
-) -> Iterator[RunningHub]:
+def hub(kept_hub: LendHub, add_nodes: AddNodes, cluster: LocalCluster) -> RunningHub:
     add_nodes(Fleet((NodeGroup("loads", 1, ROOM), NodeGroup("has", 1, ROOM))))
     images = [{"names": ["docker.io/library/downloads-lab:1"], "sizeBytes": 12_345_678_901}]
     cluster.api.patch("/api/v1/nodes/has-0/status", {"status": {"images": images}})
-    with start_gpu_hub(CONFIGURATION) as running:
-        yield running
+    return kept_hub(CONFIGURATION)
 
 
-@pytest.mark.usefixtures("leave_no_server")
 def test_a_download_is_as_large_as_another_node_says(hub: RunningHub) -> None:
     hub.start("alice", {})
 

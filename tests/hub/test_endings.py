@@ -11,7 +11,7 @@ from localcluster import Fleet, LocalCluster, NodeGroup
 from localcluster.losses import find_again, lose
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, T4
-from tests.hub.conftest import StartGPUHub
+from tests.hub.kept import LendHub
 from tests.hub.running import RunningHub
 from tests.waiting import wait_for
 
@@ -28,11 +28,13 @@ c.KubeSpawner.http_timeout = 5
 c.Spawner.consecutive_failure_limit = 1
 c.GPUSpawner.memory_choices = ["2Gi"]
 FATES = {{
-    "oom": {{"exits-after": "4", "exit-reason": "OOMKilled", "exit-code": "137"}},
+    "oom": {{"exits-after": "forever", "exit-reason": "OOMKilled", "exit-code": "137"}},
     "again": {{
-        "exits-after": "4", "exit-times": "1", "exit-reason": "OOMKilled", "exit-code": "137"}},
-    "crash": {{"exits-after": "4", "exit-code": "3", "exit-output": "ImportError: <b>torch</b>"}},
-    "done": {{"exits-after": "4", "exit-code": "0"}},
+        "exits-after": "forever", "exit-times": "1", "exit-reason": "OOMKilled",
+        "exit-code": "137"}},
+    "crash": {{
+        "exits-after": "forever", "exit-code": "3", "exit-output": "ImportError: <b>torch</b>"}},
+    "done": {{"exits-after": "forever", "exit-code": "0"}},
     "slow": {{"pull-seconds": "forever"}},
     "pressed": {{"uses": "3Gi"}},
 }}
@@ -46,7 +48,7 @@ def fate(spawner):
     if name == "again":  # KubeSpawner ends a server if it looks between its two containers
         spawner.poll_interval = 3600
     if name == "brief":
-        spawner.extra_pod_config["activeDeadlineSeconds"] = 4
+        spawner.extra_pod_config["activeDeadlineSeconds"] = 15
     spawner.tolerations = [
         {{"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute",
           "tolerationSeconds": 1}}]
@@ -60,21 +62,11 @@ DELETED = (
 )
 
 
-@pytest.fixture(scope="module")
-def hub(start_gpu_hub: StartGPUHub) -> Iterator[RunningHub]:
-    with start_gpu_hub(CONFIGURATION) as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def nodes(add_nodes: AddNodes) -> None:
-    """Two nodes, for each test new ones."""
+@pytest.fixture
+def hub(kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
+    """A hub with two nodes, for each test new ones."""
     add_nodes(NODES)
-
-
-@pytest.fixture(autouse=True)
-def no_server_is_left(nodes: None, leave_no_server: None) -> None:
-    """Servers end before their nodes do."""
+    return kept_hub(CONFIGURATION)
 
 
 def node_of(hub: RunningHub, user: str) -> str:
@@ -84,6 +76,11 @@ def node_of(hub: RunningHub, user: str) -> str:
 def restarts(hub: RunningHub, user: str) -> int:
     [container] = hub.pods.of(user)["status"]["containerStatuses"]
     return int(container["restartCount"]) if container["ready"] else 0
+
+
+def end(hub: RunningHub, user: str) -> None:
+    """Let a server's process end; its pod's annotations say how."""
+    hub.person(user).session.get(f"{hub.url}/user/{user}/end")
 
 
 def until_ended(hub: RunningHub, user: str) -> None:
@@ -196,6 +193,7 @@ def test_a_server_whose_node_runs_short_of_memory_is_told_so(hub: RunningHub) ->
 
 def test_a_server_that_takes_too_much_memory_is_told_its_limit(hub: RunningHub) -> None:
     hub.start_until_ready("oom", ONE_T4)
+    end(hub, "oom")
     until_ended(hub, "oom")
 
     sentence = "{server} ended because it took more than its 2 GiB of memory."
@@ -204,6 +202,7 @@ def test_a_server_that_takes_too_much_memory_is_told_its_limit(hub: RunningHub) 
 
 def test_a_server_that_the_kubelet_restarts_is_up_and_is_told_why(hub: RunningHub) -> None:
     hub.start_until_ready("again", ONE_T4)
+    end(hub, "again")
     wait_for(lambda: restarts(hub, "again"))
 
     sentence = (
@@ -215,6 +214,7 @@ def test_a_server_that_the_kubelet_restarts_is_up_and_is_told_why(hub: RunningHu
 
 def test_a_crash_is_told_with_its_last_words_as_text(hub: RunningHub) -> None:
     hub.start_until_ready("crash", ONE_T4)
+    end(hub, "crash")
     until_ended(hub, "crash")
 
     sentence = "{server} crashed. Its last words: “ImportError: <b>torch</b>”."
@@ -242,6 +242,7 @@ def test_whoever_ends_a_server_is_told_nothing(hub: RunningHub) -> None:
     hub.start_until_ready("fay", ONE_T4)
     hub.stop("fay")
     hub.start_until_ready("done", ONE_T4)
+    end(hub, "done")
     until_ended(hub, "done")
 
     for user in ("fay", "done"):
@@ -278,6 +279,7 @@ def test_an_ending_survives_the_hub_and_one_that_it_missed_is_told_as_such(
 def test_a_start_that_a_restart_of_the_hub_cuts_is_told_so_and_starts_once(
     hub: RunningHub,
 ) -> None:
+    hub.expect_errors("slow does not appear to be running")
     hub.start("slow", ONE_T4)
     cut = hub.pods.bound("slow")["metadata"]["uid"]
     hub.kill()

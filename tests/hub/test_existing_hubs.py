@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from localcluster import Fleet, NodeGroup
 from tests.fixtures.cluster import AddNodes
 from tests.hub.conftest import StartGPUHub
+from tests.hub.kept import LendHub
 from tests.hub.running import RunningHub
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
@@ -45,16 +44,11 @@ def nodes(gpus: int) -> Fleet:
     return Fleet((NodeGroup("a100", 1, amounts, labels={"gpu": "a100"}),))
 
 
-@pytest.fixture
-def two_gpus(add_nodes: AddNodes) -> None:
-    add_nodes(nodes(gpus=2))
-
-
-@pytest.mark.usefixtures("two_gpus")
 @pytest.mark.parametrize("set_after", [False, True])
 def test_the_hub_s_own_spawner_class_gets_gates_and_keeps_its_methods(
-    start_gpu_hub: StartGPUHub, set_after: bool
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes, set_after: bool
 ) -> None:
+    add_nodes(nodes(gpus=2))
     earlier = CONFIGURE_HERE if set_after else ""
     with start_gpu_hub(OWN_CLASS + T4 + earlier + SET) as hub:
         hub.start_until_ready("alice", {"accelerator": "t4", "gpus": 2})
@@ -81,13 +75,13 @@ c.KubeSpawner.options_form = form
 """
 
 
-@pytest.fixture(scope="module")
-def hub(start_gpu_hub: StartGPUHub) -> Iterator[RunningHub]:
-    with start_gpu_hub(FORM_FUNCTION) as running:
-        yield running
+@pytest.fixture
+def hub(kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
+    """A hub with two GPUs."""
+    add_nodes(nodes(gpus=2))
+    return kept_hub(FORM_FUNCTION)
 
 
-@pytest.mark.usefixtures("two_gpus", "leave_no_server")
 def test_a_form_function_that_sets_profiles_works_by_form(hub: RunningHub) -> None:
     alice, guest = hub.person("alice"), hub.person("guest")
 
@@ -105,7 +99,6 @@ def test_a_form_function_that_sets_profiles_works_by_form(hub: RunningHub) -> No
     assert guest.submit({"profile": "gpu"}).status == 400
 
 
-@pytest.mark.usefixtures("two_gpus", "leave_no_server")
 def test_a_form_function_that_sets_profiles_works_by_rest_and_query(hub: RunningHub) -> None:
     hub.start_until_ready("carol", {"profile": "gpu", "gpus": "two"})  # who never opened the form
 

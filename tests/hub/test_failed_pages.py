@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, T4, t4_nodes
-from tests.hub.conftest import StartGPUHub
+from tests.hub.kept import LendHub
 from tests.hub.running import RunningHub
 
 pytestmark = pytest.mark.each_hub
@@ -30,10 +28,9 @@ NO_IMAGE = "There is no image"
 
 
 @pytest.fixture
-def hub(start_gpu_hub: StartGPUHub, add_nodes: AddNodes) -> Iterator[RunningHub]:
+def hub(kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
     add_nodes(t4_nodes(1, 2))
-    with start_gpu_hub(f"{ANSWER_AT_ONCE}{T4}{FAILING}") as running:
-        yield running
+    return kept_hub(f"{ANSWER_AT_ONCE}{T4}{FAILING}")
 
 
 def test_a_failure_is_told_on_the_page_of_the_server_and_on_the_next_form(hub: RunningHub) -> None:
@@ -50,6 +47,7 @@ def test_a_failure_is_told_on_the_page_of_the_server_and_on_the_next_form(hub: R
 
 
 def test_an_error_that_nobody_foresaw_is_told_without_its_words(hub: RunningHub) -> None:
+    hub.expect_errors("uma", "Exception in Future", "] {")
     uma = hub.person("uma")
     assert hub.start("uma", {"accelerator": "t4"}).status_code == 202
     told = "Your server couldn't start because of an error."

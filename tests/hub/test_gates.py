@@ -10,8 +10,30 @@ import pytest
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, SLOW_AUTHENTICATOR, T4, t4_nodes
 from tests.hub.conftest import StartGPUHub
+from tests.hub.kept import LendHub
 from tests.hub.running import RunningHub
 from tests.waiting import wait_for
+
+ONE = {"accelerator": "t4"}
+# What each hook does depends on the name of the user.
+HOOKS = """
+c.GPUSpawner.default_accelerator = ""
+def before_the_spawn(spawner):
+    if spawner.user.name == "unlucky":
+        assert spawner.user_options["gpus"] == 1
+        raise RuntimeError("the hook's own failure")
+    spawner.team = "physics"
+c.Spawner.pre_spawn_hook = before_the_spawn
+c.Spawner.environment = {
+    "TEAM": lambda spawner: spawner.team if spawner.user.name.endswith("team") else "none"}
+def with_two_gpus(spawner, pod):
+    resources = pod.spec.containers[0].resources
+    for side in (resources.limits, resources.requests):
+        if spawner.user.name == "gets-two" and "nvidia.com/gpu" in side:
+            side["nvidia.com/gpu"] = "2"
+    return pod
+c.KubeSpawner.modify_pod_hook = with_two_gpus
+"""
 
 
 @pytest.mark.each_hub
@@ -38,37 +60,37 @@ def test_after_the_hub_s_answer_the_first_event_and_the_page_show_the_refusal(
 
 @pytest.mark.each_hub
 def test_a_hub_that_answers_at_once_answers_with_the_refusal(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+    kept_hub: LendHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
-    with start_gpu_hub(T4 + ANSWER_AT_ONCE) as hub:
-        hub.start_until_ready("alice")
+    hub = kept_hub(T4 + ANSWER_AT_ONCE)
+    hub.start_until_ready("alice")
 
-        answer = hub.start("bob")
+    answer = hub.start("bob")
 
-        assert answer.status_code == 409
-        assert "in use" in answer.json()["message"]
+    assert answer.status_code == 409
+    assert "in use" in answer.json()["message"]
 
 
 def test_dozens_of_refusals_do_not_stop_the_hub_and_leave_no_pods(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+    kept_hub: LendHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
-    with start_gpu_hub(T4) as hub:
-        hub.start_until_ready("alice")
-        bob = hub.person("bob")
-        for _ in range(5):
-            assert bob.submit({"accelerator": "t4"}).status == 409
-            assert hub.start("carol").status_code == 409
+    hub = kept_hub(T4)
+    hub.start_until_ready("alice")
+    bob = hub.person("bob")
+    for _ in range(5):
+        assert bob.submit({"accelerator": "t4"}).status == 409
+        assert hub.start("carol").status_code == 409
 
-        _forty_refusals_while_three_start(hub)
+    _forty_refusals_while_three_start(hub)
 
-        assert hub.lives
-        assert "consecutive spawn" not in hub.log
-        assert "Traceback" not in hub.log
-        starting = {f"jupyter-starts-{number}" for number in range(3)}
-        assert hub.pods.names() == {"jupyter-alice", *starting}
-        assert all(pod["spec"].get("nodeName") for pod in hub.pods.all())
+    assert hub.lives
+    assert "consecutive spawn" not in hub.log
+    assert "Traceback" not in hub.log
+    starting = {f"jupyter-starts-{number}" for number in range(3)}
+    assert hub.pods.names() == {"jupyter-alice", *starting}
+    assert all(pod["spec"].get("nodeName") for pod in hub.pods.all())
 
 
 def _forty_refusals_while_three_start(hub: RunningHub) -> None:
@@ -91,44 +113,42 @@ def _forty_refusals_while_three_start(hub: RunningHub) -> None:
 
 
 def test_a_dozen_users_at_once_start_exactly_as_many_servers_as_gpus(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+    kept_hub: LendHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(2, 1))
-    with start_gpu_hub(T4) as hub:
-        people = [hub.person(f"form-{number}") for number in range(6)]
+    hub = kept_hub(T4)
+    people = [hub.person(f"form-{number}") for number in range(6)]
 
-        with ThreadPoolExecutor(12) as at_once:
-            forms = [
-                at_once.submit(p.submit, {"accelerator": "t4"}, redirects=False) for p in people
-            ]
-            calls = [at_once.submit(hub.start, f"rest-{number}") for number in range(6)]
-        statuses = [f.result().status for f in forms] + [c.result().status_code for c in calls]
+    with ThreadPoolExecutor(12) as at_once:
+        forms = [at_once.submit(p.submit, {"accelerator": "t4"}, redirects=False) for p in people]
+        calls = [at_once.submit(hub.start, f"rest-{number}") for number in range(6)]
+    statuses = [f.result().status for f in forms] + [c.result().status_code for c in calls]
 
-        # The hub answers a form with "302" after a second, whether its start is refused or not.
-        assert set(statuses) <= {201, 202, 302, 409}
-        wait_for(lambda: len(hub.pods.all()) == 2, timeout=60)
-        assert all(pod["spec"].get("nodeName") for pod in hub.pods.all())
-        wait_for(lambda: _nobody_is_pending(hub), timeout=60)
-        assert len(hub.pods.all()) == 2
+    # The hub answers a form with "302" after a second, whether its start is refused or not.
+    assert set(statuses) <= {201, 202, 302, 409}
+    wait_for(lambda: len(hub.pods.all()) == 2, timeout=60)
+    assert all(pod["spec"].get("nodeName") for pod in hub.pods.all())
+    wait_for(lambda: _nobody_is_pending(hub), timeout=60)
+    assert len(hub.pods.all()) == 2
 
 
 def test_a_forgotten_server_makes_way_for_its_owner_s_next(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+    kept_hub: LendHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
-    with start_gpu_hub(T4) as hub:
-        hub.start_until_ready("alice")
-        pod = hub.pods.of("alice")
-        hub.stop("alice")
-        kept = {field: pod["metadata"][field] for field in ("name", "labels")}
-        spec = {**pod["spec"], "nodeName": ""}
-        hub.pods.cluster.api.create(hub.pods.path, {"metadata": kept, "spec": spec})
-        forgotten = hub.pods.bound("alice")
+    hub = kept_hub(T4)
+    hub.start_until_ready("alice")
+    pod = hub.pods.of("alice")
+    hub.stop("alice")
+    kept = {field: pod["metadata"][field] for field in ("name", "labels")}
+    spec = {**pod["spec"], "nodeName": ""}
+    hub.pods.cluster.api.create(hub.pods.path, {"metadata": kept, "spec": spec})
+    forgotten = hub.pods.bound("alice")
 
-        assert wait_for(lambda: hub.start("bob").status_code == 409)
-        hub.start_until_ready("alice")
+    assert wait_for(lambda: hub.start("bob").status_code == 409)
+    hub.start_until_ready("alice")
 
-        assert hub.pods.of("alice")["metadata"]["uid"] != forgotten["metadata"]["uid"]
+    assert hub.pods.of("alice")["metadata"]["uid"] != forgotten["metadata"]["uid"]
 
 
 def _nobody_is_pending(hub: RunningHub) -> bool:
@@ -137,104 +157,73 @@ def _nobody_is_pending(hub: RunningHub) -> bool:
 
 
 def test_a_hook_that_fails_gives_the_reservation_back(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+    kept_hub: LendHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
-    hook = """
-import os
-def hook(spawner):
-    assert spawner.user_options["gpus"] == 1
-    if spawner.user.name == "alice":
-        raise RuntimeError("the hook's own failure")
-c.Spawner.pre_spawn_hook = hook
-"""
-    with start_gpu_hub(T4 + hook) as hub:
-        assert hub.start("alice").status_code == 500
+    hub = kept_hub(T4 + HOOKS)
+    hub.expect_errors("hook's own failure", "POST /hub/api/users/unlucky/server", " {")
 
-        assert hub.start("bob").status_code in {201, 202}
-        assert hub.pods.bound("bob")
+    assert hub.start("unlucky", ONE).status_code == 500
+
+    assert hub.start("bob", ONE).status_code in {201, 202}
+    assert hub.pods.bound("bob")
 
 
 def test_a_pod_that_needs_the_hook_first_is_judged_after_it(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+    kept_hub: LendHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
-    hook = """
-def hook(spawner):
-    spawner.team = "physics"
-c.Spawner.pre_spawn_hook = hook
-c.Spawner.environment = {"TEAM": lambda spawner: spawner.team}
-"""
-    with start_gpu_hub(T4 + hook) as hub:
-        page = hub.person("alice").open("/hub/spawn")
-        assert page.status == 200
-        assert "Unknown" in page.text
+    hub = kept_hub(T4 + HOOKS)
+    page = hub.person("in-a-team").open("/hub/spawn")
+    assert page.status == 200
+    assert "Unknown" in page.text
 
-        hub.start_until_ready("alice")
-        hub.start("bob")
-        hub.events_end("bob")
-        assert [pod["metadata"]["name"] for pod in hub.pods.all()] == ["jupyter-alice"]
+    hub.start_until_ready("in-a-team", ONE)
+    hub.start("in-another-team", ONE)
+    hub.events_end("in-another-team")
+    assert hub.pods.names() == {"jupyter-in-a-team"}
 
 
 @pytest.mark.each_hub
 def test_a_form_that_is_sent_twice_starts_one_server(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+    kept_hub: LendHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
-    with start_gpu_hub(T4) as hub:
-        alice = hub.person("alice")
-        alice.open("/hub/home")
+    hub = kept_hub(T4)
+    alice = hub.person("alice")
+    alice.open("/hub/home")
+    hub.expect_errors("Failed to spawn single-user server with form")
 
-        def press(_: int) -> int:
-            return alice.submit({"accelerator": "t4"}, redirects=False).status
+    def press(_: int) -> int:
+        return alice.submit({"accelerator": "t4"}, redirects=False).status
 
-        with ThreadPoolExecutor(8) as threads:
-            assert sorted(threads.map(press, range(8))) == [302] + [400] * 7
-        hub.until_ready("alice")
+    with ThreadPoolExecutor(8) as threads:
+        assert sorted(threads.map(press, range(8))) == [302] + [400] * 7
+    hub.until_ready("alice")
 
 
 @pytest.mark.each_hub
 def test_options_refused_by_the_last_gate_are_not_stored(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+    kept_hub: LendHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
-    hook = """
-c.GPUSpawner.default_accelerator = ""
-def more(spawner, pod):
-    resources = pod.spec.containers[0].resources
-    for side in (resources.limits, resources.requests):
-        if "nvidia.com/gpu" in side:
-            side["nvidia.com/gpu"] = "7"
-    return pod
-c.KubeSpawner.modify_pod_hook = more
-"""
-    with start_gpu_hub(T4 + hook) as hub:
-        hub.start("alice", {"accelerator": "t4"})
-        hub.events_end("alice")
+    hub = kept_hub(T4 + HOOKS)
+    hub.start("gets-two", ONE)
+    hub.events_end("gets-two")
 
-        assert hub.start_until_ready("alice")["user_options"]["accelerator"] is None
+    assert hub.start_until_ready("gets-two")["user_options"]["accelerator"] is None
 
 
-def test_the_pod_that_is_really_sent_is_judged(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
-) -> None:
+def test_the_pod_that_is_really_sent_is_judged(kept_hub: LendHub, add_nodes: AddNodes) -> None:
     add_nodes(t4_nodes(1, 1))
-    hook = """
-def twice(spawner, pod):
-    resources = pod.spec.containers[0].resources
-    for side in (resources.limits, resources.requests):
-        side["nvidia.com/gpu"] = "2"
-    return pod
-c.KubeSpawner.modify_pod_hook = twice
-"""
-    with start_gpu_hub(T4 + hook) as hub:
-        answer = hub.start("alice")
+    hub = kept_hub(T4 + HOOKS)
+    answer = hub.start("gets-two", ONE)
 
-        assert answer.status_code in {202, 409}
-        wait_for(lambda: hub.server("alice").get("pending") != "spawn")
-        page = hub.person("alice").open("/hub/spawn-pending/alice")
-        assert "Tesla T4" in page.text
-        assert not hub.pods.all()
+    assert answer.status_code in {202, 409}
+    hub.events_end("gets-two")
+    page = hub.person("gets-two").open("/hub/spawn-pending/gets-two")
+    assert "Tesla T4" in page.text
+    assert not hub.pods.all()
 
 
 @pytest.mark.each_hub
@@ -305,18 +294,16 @@ c.KubeSpawner.profile_list = [{"display_name": "GPU", "slug": "gpu", "kubespawne
         assert hub.pods.bound("bob")
 
 
-def test_a_pod_is_judged_with_what_admission_adds(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
-) -> None:
+def test_a_pod_is_judged_with_what_admission_adds(kept_hub: LendHub, add_nodes: AddNodes) -> None:
     add_nodes(t4_nodes(1, 2))  # of 32Gi
-    with start_gpu_hub(T4) as hub:
-        limits = {"limits": [{"type": "Container", "defaultRequest": {"memory": "20Gi"}}]}
-        path = f"/api/v1/namespaces/{hub.pods.namespace}/limitranges"
-        hub.pods.cluster.api.create(path, {"metadata": {"name": "sizes"}, "spec": limits})
-        hub.start_until_ready("alice")
+    hub = kept_hub(T4)
+    limits = {"limits": [{"type": "Container", "defaultRequest": {"memory": "20Gi"}}]}
+    path = f"/api/v1/namespaces/{hub.pods.namespace}/limitranges"
+    hub.pods.cluster.api.create(path, {"metadata": {"name": "sizes"}, "spec": limits})
+    hub.start_until_ready("alice")
 
-        page = hub.person("bob").submit({"accelerator": "t4"})
+    page = hub.person("bob").submit({"accelerator": "t4"})
 
-        assert page.status == 409
-        assert "20 GiB" in page.text
-        assert hub.pods.names() == {"jupyter-alice"}
+    assert page.status == 409
+    assert "20 GiB" in page.text
+    assert hub.pods.names() == {"jupyter-alice"}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import jupyterhub
 import pytest
 import requests
 
 from tests.fixtures.cluster import AddNodes
-from tests.hub.conftest import StartGPUHub
+from tests.hub.kept import LendHub
 from tests.hub.running import RunningHub
 
 pytestmark = pytest.mark.each_hub
@@ -22,17 +22,13 @@ c.GPUSpawner.images = {"small": {"image": "small:1"}, "large": {"image": "large:
 BEYOND_EVERY_PYTHON = 20_000
 
 
-@pytest.fixture(scope="module")
-def hub(start_gpu_hub: StartGPUHub) -> Iterator[RunningHub]:
-    with start_gpu_hub(CONFIGURATION) as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def one_node(add_nodes: AddNodes, leave_no_server: None) -> None:
-    # Fixtures end in the reverse order, so servers stop before their node goes.
-    del leave_no_server
+@pytest.fixture
+def hub(kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
+    """A hub with one node."""
     add_nodes("single")
+    hub = kept_hub(CONFIGURATION)
+    hub.expect_errors("Couldn't parse JSON")
+    return hub
 
 
 def _start(hub: RunningHub, user: str, body: bytes) -> requests.Response:
@@ -87,25 +83,29 @@ def test_a_body_of_any_depth_is_a_400_and_stores_nothing(
     assert hub.start(user).status_code in {201, 202}
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b" ",
-        b'\x0b{"image":"large"}',
-        b'{"image":"large"}\x0c',
-        b'{"image":"large\xff"}',
-        '{"image":"large"}\u00a0'.encode(),
-        '\ufeff{"image":"large"}'.encode(),
-        '{"image":"large"}'.encode("utf-16"),
-        '{"image":"large"}'.encode("utf-16-le"),
-    ],
-    ids=["blank", "tab", "feed", "invalid", "space", "mark", "utf-16", "utf-16 without mark"],
-)
-def test_a_body_that_is_not_json_in_utf_8_starts_nothing(hub: RunningHub, body: bytes) -> None:
-    answer = _start(hub, "mallory", body)
+NOT_JSON_IN_UTF_8 = {
+    "blank": b" ",
+    "tab": b'\x0b{"image":"large"}',
+    "feed": b'{"image":"large"}\x0c',
+    "invalid": b'{"image":"large\xff"}',
+    "space": '{"image":"large"}\u00a0'.encode(),
+    "mark": '\ufeff{"image":"large"}'.encode(),
+    "utf-16": '{"image":"large"}'.encode("utf-16"),
+    "utf-16 without mark": '{"image":"large"}'.encode("utf-16-le"),
+}
 
-    assert answer.status_code == (500 if _jupyterhub_itself_fails_at(body) else 400), answer.text
-    assert not hub.server("mallory")
+
+def test_a_body_that_is_not_json_in_utf_8_starts_nothing(
+    hub: RunningHub, subtests: pytest.Subtests
+) -> None:
+    hub.expect_errors("POST /hub/api/users/mallory/server", "] {")
+    for name, body in NOT_JSON_IN_UTF_8.items():
+        with subtests.test(name):
+            answer = _start(hub, "mallory", body)
+
+            status = 500 if _jupyterhub_itself_fails_at(body) else 400
+            assert answer.status_code == status, answer.text
+            assert not hub.server("mallory")
     assert hub.lives
 
 

@@ -11,6 +11,7 @@ from localcluster import Fleet, NodeGroup
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import T4, t4_nodes
 from tests.hub.conftest import StartGPUHub
+from tests.hub.kept import LendHub
 from tests.hub.running import RunningHub
 from tests.hub.test_documented_examples import examples
 from tests.hub.test_policies import NODES, OFFERS
@@ -108,6 +109,24 @@ def test_the_culler_stops_idle_gpu_servers_sooner_while_somebody_waits_for_their
         wait_for(lambda: hub.pods.names() == {"jupyter-waits", "jupyter-busy"}, timeout=60)
 
 
+def test_only_gpu_servers_are_told_when_to_end(kept_hub: LendHub, add_nodes: AddNodes) -> None:
+    add_nodes(NODES)
+    add_nodes(CPU_NODE)
+    hub = kept_hub(OFFERS + ENDS_ITSELF)
+    for user, accelerator in (("with", "t4"), ("without", None)):
+        hub.start(user, {"accelerator": accelerator})
+
+    told = {
+        it["name"]: it["value"]
+        for it in hub.pods.bound("with")["spec"]["containers"][0]["env"]
+        if "value" in it
+    }
+    assert told["END_IF_IDLE"] == "1200"
+    others = hub.pods.bound("without")["spec"]["containers"][0]["env"]
+    assert "END_IF_IDLE" not in {it["name"] for it in others}
+
+
+@pytest.mark.nightly(why="a Jupyter server looks only once a minute whether it has been idle")
 def test_a_gpu_server_ends_itself_and_frees_its_gpu(
     start_gpu_hub: StartGPUHub, add_nodes: AddNodes, tmp_path: Path
 ) -> None:
@@ -126,7 +145,6 @@ def test_a_gpu_server_ends_itself_and_frees_its_gpu(
         assert person.session.post(kernels, **own_token(hub, "idle")).status_code == 201
         assert hub.api("POST", "/users/idle/servers/more", {"accelerator": "t4"}).status_code == 409
 
-        # A Jupyter server looks once a minute.
-        wait_for(lambda: hub.pods.names() == {"jupyter-without"}, timeout=120)
+        wait_for(lambda: hub.pods.names() == {"jupyter-without"}, timeout=180)
         again = hub.api("POST", "/users/idle/servers/more", {"accelerator": "t4"})
         assert again.status_code in (201, 202)

@@ -10,7 +10,7 @@ from localcluster import LocalCluster
 from localcluster.kueue.running import RunningKueue
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, T4, t4_nodes
-from tests.hub.conftest import StartGPUHub
+from tests.hub.kept import LendHub
 from tests.hub.queues import Queues, end_of, until_told
 from tests.hub.running import RunningHub
 from tests.waiting import wait_for
@@ -30,14 +30,11 @@ def kueue(
 
 
 @pytest.fixture
-def hub(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes, kueue: RunningKueue
-) -> Iterator[RunningHub]:
+def hub(kept_hub: LendHub, add_nodes: AddNodes, kueue: RunningKueue) -> RunningHub:
     """A hub with four GPUs on two nodes, beside Kueue."""
     kueue.process.check()
     add_nodes(t4_nodes(2, 2))
-    with start_gpu_hub(T4 + ANSWER_AT_ONCE + WITH_LINE) as running:
-        yield running
+    return kept_hub(T4 + ANSWER_AT_ONCE + WITH_LINE)
 
 
 @pytest.fixture

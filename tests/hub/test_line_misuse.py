@@ -2,68 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
 
-from localcluster import LocalCluster
-from tests.hub.conftest import StartGPUHub
+from tests.fixtures.cluster import AddNodes
+from tests.hub.kept import LendHub
 from tests.hub.lines import (
     NEXT,
     SECOND,
     WAITING,
     WAITS,
-    WITH_A_LINE,
-    a_shared_hub,
+    a_hub_in_use,
     told,
     wait_in_line,
 )
 from tests.hub.running import RunningHub
 from tests.waiting import wait_for
 
-START_SECONDS = 8
-CONFIGURATION = f"""{WITH_A_LINE}
+START_SECONDS = 3
+"""How long a start of Hasty's may take."""
+FEW_PLACES = f"""
 c.GPUSpawner.queue = {{"places": 2, "minutes_away": 1}}
-c.KubeSpawner.start_timeout = {START_SECONDS}
+def hurry(spawner):
+    if spawner.user.name == "hasty":
+        spawner.start_timeout = {START_SECONDS}
+c.KubeSpawner.pre_spawn_hook = hurry
 c.JupyterHub.allow_named_servers = True
 """
 
 
-@pytest.fixture(scope="module")
-def shared(start_gpu_hub: StartGPUHub, running_cluster: LocalCluster) -> Iterator[RunningHub]:
-    with a_shared_hub(start_gpu_hub, running_cluster, CONFIGURATION) as running:
-        running.start_until_ready("alice")
-        yield running
-
-
 @pytest.fixture
-def hub(shared: RunningHub) -> Iterator[RunningHub]:
+def hub(kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
     """A hub with one GPU, which Alice has; nobody waits."""
-    yield shared
-    for user in shared.api("GET", "/users").json():
-        if user["servers"] and user["name"] != "alice":
-            shared.stop(user["name"])
+    return a_hub_in_use(kept_hub, add_nodes, FEW_PLACES)
 
 
-@pytest.mark.parametrize("wait", ["yes", "false", "here ", 0, 1, 1e300, [], {}, [True]])
 def test_a_wish_that_is_neither_yes_nor_no_is_an_error_that_names_it(
-    hub: RunningHub, wait: object
+    hub: RunningHub, subtests: pytest.Subtests
 ) -> None:
-    answer = hub.start("bob", {**WAITING, "wait": wait})
+    wishes: list[object] = ["yes", "false", "here ", 0, 1, 1e300, [], {}, [True]]
+    for wait in wishes:
+        with subtests.test(repr(wait)):
+            answer = hub.start("bob", {**WAITING, "wait": wait})
 
-    assert answer.status_code == 400
-    assert "isn't one of true, false and" in answer.json()["message"].partition("wait: ")[2]
-    assert not hub.server("bob")
+            assert answer.status_code == 400
+            assert "isn't one of true, false and" in answer.json()["message"].partition("wait: ")[2]
+            assert not hub.server("bob")
 
 
-@pytest.mark.parametrize("wait", [False, None])
-def test_who_doesnt_want_to_wait_is_refused_as_without_a_line(
-    hub: RunningHub, wait: object
-) -> None:
-    assert hub.start("bob", {**WAITING, "wait": wait}).status_code == 409
-    assert not hub.server("bob")
+def test_who_doesnt_want_to_wait_is_refused_as_without_a_line(hub: RunningHub) -> None:
+    for wait in (False, None):
+        assert hub.start("bob", {**WAITING, "wait": wait}).status_code == 409
+        assert not hub.server("bob")
 
 
 def test_a_server_that_can_never_start_isnt_waited_for(hub: RunningHub) -> None:
@@ -106,10 +98,10 @@ def test_a_full_line_says_so_and_disturbs_nobody(hub: RunningHub) -> None:
 
 
 def test_a_wait_is_longer_than_a_start_may_take(hub: RunningHub) -> None:
-    wait_in_line(hub, "bob", NEXT)
-    began = datetime.fromisoformat(hub.server("bob")["started"])
+    wait_in_line(hub, "hasty", NEXT)
+    began = datetime.fromisoformat(hub.server("hasty")["started"])
     wait_for(lambda: (datetime.now(UTC) - began).total_seconds() > START_SECONDS + 2)
-    assert told(hub, "bob") == NEXT
+    assert told(hub, "hasty") == NEXT
 
 
 def test_who_left_and_starts_the_last_choice_again_isnt_put_in_line(hub: RunningHub) -> None:

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import requests
 
-from localcluster import LocalCluster
-from tests.hub.conftest import StartGPUHub
-from tests.hub.lines import NEXT, WAITS, WITH_A_LINE, a_shared_hub, told, wait_in_line
+from tests.fixtures.cluster import AddNodes
+from tests.hub.kept import LendHub
+from tests.hub.lines import NEXT, a_hub_in_use, told, wait_in_line
 from tests.hub.people import Person
 from tests.hub.running import RunningHub
-from tests.waiting import wait_for
-
-
-@pytest.fixture(scope="module")
-def shared(start_gpu_hub: StartGPUHub, running_cluster: LocalCluster) -> Iterator[RunningHub]:
-    with a_shared_hub(start_gpu_hub, running_cluster, WITH_A_LINE) as running:
-        running.start_until_ready("alice")
-        yield running
 
 
 @pytest.fixture
-def hub(shared: RunningHub) -> Iterator[RunningHub]:
+def hub(kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
     """A hub with one GPU, which Alice has; Bob is next in line."""
-    wait_in_line(shared, "bob", NEXT)
-    yield shared
-    shared.stop("bob")
+    hub = a_hub_in_use(kept_hub, add_nodes)
+    wait_in_line(hub, "bob", NEXT)
+    return hub
 
 
 def waits(hub: RunningHub, user: str) -> bool:
@@ -97,23 +87,28 @@ def test_an_administrator_sees_the_page_and_can_leave_for_the_owner(hub: Running
     assert not hub.server("bob")
 
 
-@pytest.mark.parametrize(
-    "instead",
-    [
-        "accelerator=t4&gpus=1",  # nothing of it is free
-        "accelerator=t4&gpus=999999999999999999999",
-        "accelerator=&gpus=0&wait=1",
-        "<script>alert(1)</script>",
-        "\r\nLocation: https://example.org/",
-        "&" * 5000,
-    ],
-)
-def test_what_isnt_on_offer_instead_keeps_the_place(hub: RunningHub, instead: str) -> None:
-    answer = press(hub.person("bob"), "bob", instead=instead)
+NOT_ON_OFFER = [
+    "accelerator=t4&gpus=1",  # nothing of it is free
+    "accelerator=t4&gpus=999999999999999999999",
+    "accelerator=&gpus=0&wait=1",
+    "<script>alert(1)</script>",
+    "\r\nLocation: https://example.org/",
+    "&" * 5000,
+]
 
-    assert (answer.status_code, answer.headers["Location"]) == (302, "/hub/gpuspawner/line/bob/")
-    assert waits(hub, "bob")
-    assert told(hub, "bob") == NEXT
+
+def test_what_isnt_on_offer_instead_keeps_the_place(
+    hub: RunningHub, subtests: pytest.Subtests
+) -> None:
+    bob = hub.person("bob")
+    for instead in NOT_ON_OFFER:
+        with subtests.test(instead[:30]):
+            answer = press(bob, "bob", instead=instead)
+
+            assert answer.status_code == 302
+            assert answer.headers["Location"] == "/hub/gpuspawner/line/bob/"
+            assert waits(hub, "bob")
+            assert told(hub, "bob") == NEXT
 
 
 def test_who_doesnt_wait_is_led_to_the_form(hub: RunningHub) -> None:
@@ -126,16 +121,20 @@ def test_who_doesnt_wait_is_led_to_the_form(hub: RunningHub) -> None:
     assert not hub.server("dave")
 
 
-@pytest.mark.parametrize(
-    "server", ["nothing", "%3Cscript%3Ealert(1)%3C%2Fscript%3E", "..%2F..%2Fbob", "%00", "x" * 999]
-)
-def test_a_server_that_isnt_there_is_not_found_nor_made(hub: RunningHub, server: str) -> None:
-    bob = hub.person("bob")
-    answer = page_of(bob, "bob", server)
+MISSING = ["nothing", "%3Cscript%3Ealert(1)%3C%2Fscript%3E", "..%2F..%2Fbob", "%00", "x" * 999]
 
-    assert answer.status_code in {400, 404}
-    assert "<script>alert" not in answer.text
-    assert list(hub.api("GET", "/users/bob").json()["servers"]) == [""]
+
+def test_a_server_that_isnt_there_is_not_found_nor_made(
+    hub: RunningHub, subtests: pytest.Subtests
+) -> None:
+    bob = hub.person("bob")
+    for server in MISSING:
+        with subtests.test(server[:30]):
+            answer = page_of(bob, "bob", server)
+
+            assert answer.status_code in {400, 404}
+            assert "<script>alert" not in answer.text
+            assert list(hub.api("GET", "/users/bob").json()["servers"]) == [""]
 
 
 @pytest.mark.each_hub
@@ -152,6 +151,3 @@ def test_a_server_that_is_called_meanwhile_isnt_left(hub: RunningHub) -> None:
 
     assert press(bob, "bob").headers["Location"] == "/hub/spawn/bob"
     assert hub.server("bob")["ready"]
-    hub.stop("bob")
-    hub.start_until_ready("alice")
-    wait_for(lambda: hub.start("bob", {"accelerator": "t4", "wait": True}).status_code in WAITS)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.fixtures.cluster import AddNodes
-from tests.hub.conftest import StartGPUHub
+from tests.hub.kept import LendHub
 from tests.hub.lines import LIMITS, NEXT, SECOND, WAITING, a_hub_in_use, behind, told, wait_in_line
 from tests.hub.running import RunningHub
 from tests.waiting import wait_for
 
 
 @pytest.fixture
-def hub(start_gpu_hub: StartGPUHub, add_nodes: AddNodes) -> Iterator[RunningHub]:
-    with a_hub_in_use(start_gpu_hub, add_nodes) as running:
-        yield running
+def hub(kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
+    return a_hub_in_use(kept_hub, add_nodes)
 
 
 def is_back(hub: RunningHub, user: str) -> bool:
@@ -61,21 +58,21 @@ def test_places_outlast_a_hub_that_is_killed_again_before_everybody_is_back(
 
 
 def test_a_hub_at_its_limit_takes_those_back_who_were_in_line(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+    kept_hub: LendHub, add_nodes: AddNodes
 ) -> None:
-    with a_hub_in_use(start_gpu_hub, add_nodes, LIMITS) as hub:
-        wait_in_line(hub, "bob", NEXT)
-        wait_in_line(hub, "carol", SECOND)
-        for user in ("erin", "frank"):
-            hub.start_until_ready(user, {"accelerator": None})
+    hub = a_hub_in_use(kept_hub, add_nodes, LIMITS)
+    wait_in_line(hub, "bob", NEXT)
+    wait_in_line(hub, "carol", SECOND)
+    for user in ("erin", "frank"):
+        hub.start_until_ready(user, {"accelerator": None})
 
-        hub.kill()
-        hub.begin()
+    hub.kill()
+    hub.begin()
 
-        hub.until_it_serves()
-        for user in ("bob", "carol"):
-            wait_for(lambda: is_back(hub, user))  # noqa: B023, called at once
-        assert told(hub, "carol") == SECOND
+    hub.until_it_serves()
+    for user in ("bob", "carol"):
+        wait_for(lambda: is_back(hub, user))  # noqa: B023, called at once
+    assert told(hub, "carol") == SECOND
 
 
 def test_whose_choice_is_gone_after_a_restart_keep_nobody_waiting_and_start_at_no_later_one(

@@ -16,7 +16,7 @@ from gpuspawner.web.about_a_server import PAUSE
 from localcluster import LocalCluster
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import T4, t4_nodes
-from tests.hub.conftest import StartGPUHub
+from tests.hub.kept import LendHub
 from tests.hub.people import Person
 from tests.hub.running import RunningHub
 from tests.servers.webhooks import Object, Webhooks, configured, patched
@@ -75,25 +75,25 @@ def starts(hub: RunningHub, user: str) -> None:
 
 
 def test_120_questions_of_one_user_take_one_connection_of_their_own(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes, webhooks: Webhooks, cluster: LocalCluster
+    kept_hub: LendHub, add_nodes: AddNodes, webhooks: Webhooks, cluster: LocalCluster
 ) -> None:
     add_nodes(t4_nodes(1, 1))
     slow = webhooks.answers["slow"] = SlowWebhook("mallory", webhooks)
-    with start_gpu_hub(T4) as hub:
-        configuration = webhooks.configuration(hub.pods.namespace, "slow", "Mutating")
-        mallory = hub.person("mallory")
-        mallory.open("/hub/home")
-        with configured(cluster, configuration), ThreadPoolExecutor(LOOPS) as at_once:
-            wait_for(lambda: ask(mallory).ok and slow.most)
-            asked = [at_once.submit(ask, mallory) for _ in range(LOOPS)]
-            starts(hub, "other")
-            answers = [each.result() for each in asked]
+    hub = kept_hub(T4)
+    configuration = webhooks.configuration(hub.pods.namespace, "slow", "Mutating")
+    mallory = hub.person("mallory")
+    mallory.open("/hub/home")
+    with configured(cluster, configuration), ThreadPoolExecutor(LOOPS) as at_once:
+        wait_for(lambda: ask(mallory).ok and slow.most)
+        asked = [at_once.submit(ask, mallory) for _ in range(LOOPS)]
+        starts(hub, "other")
+        answers = [each.result() for each in asked]
 
-        assert slow.most == 1
-        assert hub.lives
-        assert "Traceback" not in hub.log
-        refused = [it for it in answers if it.status_code != HTTPStatus.OK]
-        assert {it.status_code for it in refused} <= {HTTPStatus.TOO_MANY_REQUESTS}
-        assert {it.headers["Retry-After"] for it in refused} <= {"10"}
-        # The hub answers slowly if a user asks again at once.
-        assert all(it.elapsed.total_seconds() >= PAUSE for it in refused)
+    assert slow.most == 1
+    assert hub.lives
+    assert "Traceback" not in hub.log
+    refused = [it for it in answers if it.status_code != HTTPStatus.OK]
+    assert {it.status_code for it in refused} <= {HTTPStatus.TOO_MANY_REQUESTS}
+    assert {it.headers["Retry-After"] for it in refused} <= {"10"}
+    # The hub answers slowly if a user asks again at once.
+    assert all(it.elapsed.total_seconds() >= PAUSE for it in refused)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,7 +11,7 @@ from localcluster import LocalCluster
 from localcluster.nodes import HIDDEN_DEVICES
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, T4, t4_nodes
-from tests.hub.conftest import StartGPUHub
+from tests.hub.kept import LendHub
 from tests.hub.people import Person
 from tests.hub.running import RunningHub
 from tests.waiting import wait_for
@@ -26,10 +25,9 @@ CONFIGURATION = f"{ANSWER_AT_ONCE}{T4}c.GPUSpawner.check_gpus = True\n"
 
 
 @pytest.fixture
-def hub(start_gpu_hub: StartGPUHub, add_nodes: AddNodes) -> Iterator[RunningHub]:
+def hub(kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
     add_nodes(t4_nodes(2, gpus=2))
-    with start_gpu_hub(CONFIGURATION) as running:
-        yield running
+    return kept_hub(CONFIGURATION)
 
 
 def hide(cluster: LocalCluster, node: str, gpus: int) -> None:

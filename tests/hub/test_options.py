@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.fixtures.cluster import AddNodes
-from tests.hub.conftest import StartGPUHub
+from tests.hub.kept import LendHub
 from tests.hub.running import RunningHub
 
 OFFERS = """
@@ -27,17 +26,11 @@ c.GPUSpawner.cpu_choices = [1, 2]
 DEFAULTS = {"accelerator": None, "gpus": 0, "image": "small", "memory": "1Gi", "cpu": 1}
 
 
-@pytest.fixture(scope="module")
-def hub(start_gpu_hub: StartGPUHub) -> Iterator[RunningHub]:
-    with start_gpu_hub(OFFERS) as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def one_gpu(add_nodes: AddNodes, leave_no_server: None) -> None:
-    # Fixtures end in the reverse order, so servers stop before their node goes.
-    del leave_no_server
+@pytest.fixture
+def hub(kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
+    """A hub with one GPU."""
     add_nodes("single")
+    return kept_hub(OFFERS)
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
@@ -60,48 +53,53 @@ BAD: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "told"), BAD, ids=[told[:30] for _, told in BAD])
 def test_bad_options_by_rest_are_a_400_that_names_the_field(
-    hub: RunningHub, options: dict[str, Any], told: str
+    hub: RunningHub, subtests: pytest.Subtests
 ) -> None:
-    answer = hub.start("alice", options)
+    for options, told in BAD:
+        with subtests.test(told):
+            answer = hub.start("alice", options)
 
-    assert answer.status_code == 400, answer.text
-    assert told.lower() in answer.json()["message"].lower()
+            assert answer.status_code == 400, answer.text
+            assert told.lower() in answer.json()["message"].lower()
     assert not hub.pods.all()
 
 
 @pytest.mark.each_hub
-@pytest.mark.parametrize("body", ["text", 7, [1, 2], [{"gpus": 1}], True])
 def test_a_body_that_is_not_an_object_is_a_400_and_breaks_nothing_later(
-    hub: RunningHub, body: object
+    hub: RunningHub, subtests: pytest.Subtests
 ) -> None:
-    answer = hub.start("mallory", body)
+    bodies: list[object] = ["text", 7, [1, 2], [{"gpus": 1}], True]
+    for body in bodies:
+        with subtests.test(repr(body)):
+            answer = hub.start("mallory", body)
 
-    assert answer.status_code == 400, answer.text
-    assert answer.json()["message"]
-    assert hub.person("mallory").open("/hub/spawn").status == 200
+            assert answer.status_code == 400, answer.text
+            assert answer.json()["message"]
+            assert hub.person("mallory").open("/hub/spawn").status == 200
     assert not hub.pods.all()
 
 
-@pytest.mark.parametrize(
-    ("form", "told"),
-    [
-        ({"accelerator": "h100"}, "'h100' isn't offered"),
-        ({"accelerator": "t4", "gpus--t4": "3"}, "3 isn't offered with Tesla T4. Choose 1 or 2"),
-        ({"accelerator": "t4", "gpus--t4": "x"}, "gpus: 'x' isn't a number"),
-        ({"accelerator": "", "image": "<b>huge</b>"}, "'<b>huge</b>' isn't offered"),
-        ({"accelerator": "", "memory": "1" * 100_000}, "memory: '1111"),
-    ],
-)
-def test_a_bad_form_is_shown_again_with_the_field_s_name(
-    hub: RunningHub, form: dict[str, str], told: str
-) -> None:
-    page = hub.person("alice").submit(form)
+BAD_FORMS = [
+    ({"accelerator": "h100"}, "'h100' isn't offered"),
+    ({"accelerator": "t4", "gpus--t4": "3"}, "3 isn't offered with Tesla T4. Choose 1 or 2"),
+    ({"accelerator": "t4", "gpus--t4": "x"}, "gpus: 'x' isn't a number"),
+    ({"accelerator": "", "image": "<b>huge</b>"}, "'<b>huge</b>' isn't offered"),
+    ({"accelerator": "", "memory": "1" * 100_000}, "memory: '1111"),
+]
 
-    assert page.status == 400
-    assert told.lower() in page.text.lower()
-    assert "<b>huge" not in page.html
+
+def test_a_bad_form_is_shown_again_with_the_field_s_name(
+    hub: RunningHub, subtests: pytest.Subtests
+) -> None:
+    alice = hub.person("alice")
+    for form, told in BAD_FORMS:
+        with subtests.test(told):
+            page = alice.submit(form)
+
+            assert page.status == 400
+            assert told.lower() in page.text.lower()
+            assert "<b>huge" not in page.html
     assert not hub.pods.all()
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
 from localcluster import Fleet, NodeGroup, Taint
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE
-from tests.hub.conftest import StartGPUHub
+from tests.hub.kept import LendHub
 from tests.hub.running import RunningHub
 from tests.waiting import wait_for
 
@@ -45,10 +44,9 @@ c.GPUSpawner.policies = {
 
 
 @pytest.fixture
-def hub(start_gpu_hub: StartGPUHub, add_nodes: AddNodes) -> Iterator[RunningHub]:
+def hub(kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
     add_nodes(NODES)
-    with start_gpu_hub(OFFERS + COURSE) as running:
-        yield running
+    return kept_hub(OFFERS + COURSE)
 
 
 @pytest.mark.each_hub
@@ -88,27 +86,37 @@ def test_limits_of_server_user_and_group_hold_for_all_servers(hub: RunningHub) -
     assert start("bob", 1, "more")[0] in (201, 202)
 
 
-def test_a_server_with_a_gpu_ends_after_its_lifetime(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
-) -> None:
+@pytest.fixture
+def ends_soon(kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
+    """A hub whose servers with a GPU end after a minute, the shortest lifetime; Ann has one."""
     add_nodes(NODES)
     policies = 'c.GPUSpawner.policies = {"short": {"lifetime": "1m"}}\n'
-    faster = "c.KubeSpawner.poll_interval = 1\n"
-    with start_gpu_hub(OFFERS + policies + faster + ANSWER_AT_ONCE) as hub:
-        hub.start("ann", {"accelerator": "t4"})
-        told = [it["message"] for it in hub.events("ann")]
-        assert "This server ends 1 minute after it starts. Save your work before then." in told
-        hub.until_ready("ann")
-        [pod] = hub.pods.all()
-        assert pod["spec"]["activeDeadlineSeconds"] == 60
-        environment = {it["name"]: it.get("value") for it in pod["spec"]["containers"][0]["env"]}
-        assert environment["GPUSPAWNER_LIFETIME_SECONDS"] == "60"
-        ann = hub.person("ann")
-        home = ann.open("/hub/home")
-        assert "Your default server ends in 1 minute. Save your work before then." in home.text
+    hub = kept_hub(f"{OFFERS}{policies}c.KubeSpawner.poll_interval = 1\n{ANSWER_AT_ONCE}")
+    hub.start("ann", {"accelerator": "t4"})
+    return hub
 
-        wait_for(lambda: not hub.server("ann"), timeout=90)
-        assert not hub.pods.all()
-        assert "ann's server has ended: deadline" in hub.log
-        assert "Your last server ended after 1 minute" in ann.open("/hub/spawn").text
-        assert "ends in" not in ann.open("/hub/home").text
+
+def test_a_server_with_a_gpu_has_a_lifetime_that_its_owner_reads(ends_soon: RunningHub) -> None:
+    told = [it["message"] for it in ends_soon.events("ann")]
+
+    assert "This server ends 1 minute after it starts. Save your work before then." in told
+    ends_soon.until_ready("ann")
+    [pod] = ends_soon.pods.all()
+    assert pod["spec"]["activeDeadlineSeconds"] == 60
+    environment = {it["name"]: it.get("value") for it in pod["spec"]["containers"][0]["env"]}
+    assert environment["GPUSPAWNER_LIFETIME_SECONDS"] == "60"
+    home = ends_soon.person("ann").open("/hub/home")
+    assert "Your default server ends in 1 minute. Save your work before then." in home.text
+
+
+@pytest.mark.nightly(why="it takes a minute; test_endings sees a shorter deadline pass")
+def test_a_server_with_a_gpu_ends_after_its_lifetime(ends_soon: RunningHub) -> None:
+    ends_soon.until_ready("ann")
+
+    wait_for(lambda: not ends_soon.server("ann"), timeout=150)
+
+    assert not ends_soon.pods.all()
+    assert "ann's server has ended: deadline" in ends_soon.log
+    ann = ends_soon.person("ann")
+    assert "Your last server ended after 1 minute" in ann.open("/hub/spawn").text
+    assert "ends in" not in ann.open("/hub/home").text

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tests.fixtures.cluster import AddNodes
 from tests.hub.conftest import StartGPUHub
+from tests.hub.kept import LendHub
 from tests.hub.running import RunningHub
 from tests.hub.test_policies import NODES, OFFERS
 from tests.waiting import wait_for
@@ -24,10 +24,9 @@ GPU = {"accelerator": "t4", "gpus": 1}
 
 
 @pytest.fixture
-def hub(start_gpu_hub: StartGPUHub, add_nodes: AddNodes) -> Iterator[RunningHub]:
+def hub(kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
     add_nodes(NODES)
-    with start_gpu_hub(OFFERS + LIMITED) as running:
-        yield running
+    return kept_hub(OFFERS + LIMITED)
 
 
 def start(

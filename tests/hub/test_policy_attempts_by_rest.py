@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from localcluster import LocalCluster
 from tests.fixtures.cluster import AddNodes
 from tests.hub.conftest import StartGPUHub
+from tests.hub.kept import LendHub
 from tests.hub.running import RunningHub
 from tests.hub.test_policies import NODES, OFFERS
 from tests.hub.test_policy_attempts import GPU, LIMITED, held, start
@@ -22,11 +21,11 @@ c.GPUSpawner.policies = {"experiments": {
 
 
 @pytest.fixture
-def hub(start_gpu_hub: StartGPUHub, add_nodes: AddNodes) -> Iterator[RunningHub]:
+def hub(kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
     add_nodes(NODES)
-    with start_gpu_hub(OFFERS + LIMITED) as running:
-        running.api("POST", "/users/dora")
-        yield running
+    hub = kept_hub(OFFERS + LIMITED)
+    hub.api("POST", "/users/dora")
+    return hub
 
 
 def own_token(hub: RunningHub, user: str) -> dict[str, dict[str, str]]:

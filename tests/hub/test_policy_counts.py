@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from localcluster import LocalCluster, rbac
 from tests.fixtures.cluster import AddNodes
 from tests.hub.conftest import StartGPUHub
+from tests.hub.kept import LendHub
 from tests.hub.running import RunningHub
 from tests.hub.test_policies import NODES, OFFERS
 from tests.hub.test_policy_attempts import GPU, LIMITED, start
@@ -37,10 +36,9 @@ gpuspawner.configure = own_configure
 
 
 @pytest.fixture
-def hub(start_gpu_hub: StartGPUHub, add_nodes: AddNodes) -> Iterator[RunningHub]:
+def hub(kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
     add_nodes(NODES)
-    with start_gpu_hub(OFFERS + LIMITED) as running:
-        yield running
+    return kept_hub(OFFERS + LIMITED)
 
 
 def refused(hub: RunningHub, user: str, server: str, options: object = GPU) -> str:
@@ -106,6 +104,7 @@ c.KubeSpawner.pod_name_template = "second-{{user_server}}"
         assert "The group course can have 3 GPUs at a time, and uses 2" in refused(
             hub, "ann", "b", TWO
         )
+        second.stop("bob")
 
 
 def test_pods_older_than_gpuspawner_count_by_their_label_and_resources(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 from requests import Response
@@ -12,7 +10,7 @@ from requests import Response
 from localcluster import Fleet, NodeGroup
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE
-from tests.hub.conftest import StartGPUHub
+from tests.hub.kept import LendHub
 from tests.hub.running import RunningHub
 from tests.hub.test_admission import quota
 from tests.hub.test_documented_examples import DOCS
@@ -48,20 +46,17 @@ c.KubeSpawner.group_overrides = {"course": {
     "spawner_override": {"policies": {}, "mem_guarantee": "4G", "mem_limit": "4G"}}}
 """
 
-Start = Callable[[str], AbstractContextManager[RunningHub]]
-
 
 @pytest.fixture
-def start(start_gpu_hub: StartGPUHub, add_nodes: AddNodes) -> Start:
+def start(kept_hub: LendHub, add_nodes: AddNodes) -> LendHub:
     add_nodes(NODES)
     add_nodes(CPU_NODE)
 
-    @contextmanager
-    def started(configuration: str) -> Iterator[RunningHub]:
-        with start_gpu_hub(OFFERS + configuration) as hub:
-            for user in ("ann", "bob"):
-                hub.api("POST", f"/users/{user}")
-            yield hub
+    def started(configuration: str) -> RunningHub:
+        hub = kept_hub(OFFERS + configuration)
+        for user in ("ann", "bob"):
+            hub.api("POST", f"/users/{user}")
+        return hub
 
     return started
 
@@ -93,79 +88,82 @@ def is_accepted(answer: Response) -> bool:
 
 @pytest.mark.each_hub
 def test_the_limit_of_named_servers_comes_first_and_counts_those_that_are_stopped(
-    start: Start,
+    start: LendHub,
 ) -> None:
-    with start(NO_GPUS_IN_NAMED_SERVERS) as hub:
-        assert is_accepted(ask(hub, "ann", "first", CPU))
-        wait_for(lambda: servers(hub, "ann")["first"]["ready"])
-        hub.api("DELETE", "/users/ann/servers/first")
-        wait_for(lambda: not servers(hub, "ann"))
+    hub = start(NO_GPUS_IN_NAMED_SERVERS)
+    assert is_accepted(ask(hub, "ann", "first", CPU))
+    wait_for(lambda: servers(hub, "ann")["first"]["ready"])
+    hub.api("DELETE", "/users/ann/servers/first")
+    wait_for(lambda: not servers(hub, "ann"))
 
-        assert is_documented(ask(hub, "ann", "second"), "named_server_limit_per_user")
-        assert ask(hub, "ann", "first").status_code == 403  # the policy's own refusal
-        # A stopped server holds nothing of its owner's two GPUs.
-        assert is_accepted(ask(hub, "ann", options=TWO))
+    assert is_documented(ask(hub, "ann", "second"), "named_server_limit_per_user")
+    assert ask(hub, "ann", "first").status_code == 403  # the policy's own refusal
+    # A stopped server holds nothing of its owner's two GPUs.
+    assert is_accepted(ask(hub, "ann", options=TWO))
 
 
-def test_a_named_server_that_a_policy_refused_counts_until_it_is_deleted(start: Start) -> None:
-    with start(NO_GPUS_IN_NAMED_SERVERS) as hub:
-        assert ask(hub, "ann", "first").status_code == 403
-        assert is_documented(ask(hub, "ann", "second", CPU), "named_server_limit_per_user")
+def test_a_named_server_that_a_policy_refused_counts_until_it_is_deleted(start: LendHub) -> None:
+    hub = start(NO_GPUS_IN_NAMED_SERVERS)
+    assert ask(hub, "ann", "first").status_code == 403
+    assert is_documented(ask(hub, "ann", "second", CPU), "named_server_limit_per_user")
 
-        hub.api("DELETE", "/users/ann/servers/first", {"remove": True})
-        assert is_accepted(ask(hub, "ann", "second", CPU))
+    hub.api("DELETE", "/users/ann/servers/first", {"remove": True})
+    assert is_accepted(ask(hub, "ann", "second", CPU))
 
 
 @pytest.mark.each_hub
 def test_the_limit_of_active_servers_comes_first_and_counts_servers_of_all_kinds(
-    start: Start,
+    start: LendHub,
 ) -> None:
-    with start(LIMITED + "c.JupyterHub.active_server_limit = 1\n") as hub:
-        assert ask(hub, "ann", options=MORE_THAN_ALLOWED).status_code == 403
+    hub = start(LIMITED + "c.JupyterHub.active_server_limit = 1\n")
+    assert ask(hub, "ann", options=MORE_THAN_ALLOWED).status_code == 403
 
-        # What a policy has refused is no active server.
-        assert is_accepted(ask(hub, "bob", options=CPU))
-        hub.until_ready("bob")
-        full = ask(hub, "ann", options=MORE_THAN_ALLOWED)
-        assert is_documented(full, "active_server_limit")
+    # What a policy has refused is no active server.
+    assert is_accepted(ask(hub, "bob", options=CPU))
+    hub.until_ready("bob")
+    full = ask(hub, "ann", options=MORE_THAN_ALLOWED)
+    assert is_documented(full, "active_server_limit")
 
 
 @pytest.mark.each_hub
-def test_the_limit_of_concurrent_spawns_comes_first(start: Start) -> None:
-    with start(
-        LIMITED + SLOW + ANSWER_AT_ONCE + "c.JupyterHub.concurrent_spawn_limit = 1\n"
-    ) as hub:
-        assert hub.start("slow", CPU).status_code == 202
-        throttled = ask(hub, "ann", options=MORE_THAN_ALLOWED)
+def test_the_limit_of_concurrent_spawns_comes_first(start: LendHub) -> None:
+    one_at_a_time = "c.JupyterHub.concurrent_spawn_limit = 1\n"
+    hub = start(LIMITED + SLOW + ANSWER_AT_ONCE + one_at_a_time)
+    assert hub.start("slow", CPU).status_code == 202
+    throttled = ask(hub, "ann", options=MORE_THAN_ALLOWED)
 
-        assert is_documented(throttled, "concurrent_spawn_limit")
-        assert int(throttled.headers["Retry-After"]) > 0
-        hub.stop("slow")
-        assert ask(hub, "ann", options=MORE_THAN_ALLOWED).status_code == 403
+    assert is_documented(throttled, "concurrent_spawn_limit")
+    assert int(throttled.headers["Retry-After"]) > 0
+    hub.stop("slow")
+    assert ask(hub, "ann", options=MORE_THAN_ALLOWED).status_code == 403
 
 
-def test_group_overrides_change_what_a_pod_requests_but_no_policy(start: Start) -> None:
-    with start(OVERRIDES) as hub:
-        assert is_accepted(ask(hub, "bob"))
-        over = ask(hub, "ann")
-        assert over.status_code == 403
-        assert over.json()["message"].startswith("Two GiB are for everybody.")
-        assert not [name for name in hub.pods.names() if "ann" in name]
+def test_group_overrides_change_what_a_pod_requests_but_no_policy(start: LendHub) -> None:
+    hub = start(OVERRIDES)
+    assert is_accepted(ask(hub, "bob"))
+    over = ask(hub, "ann")
+    assert over.status_code == 403
+    assert over.json()["message"].startswith("Two GiB are for everybody.")
+    assert not [name for name in hub.pods.names() if "ann" in name]
 
 
 @pytest.mark.parametrize("preflight", ["enforce", "off"])
-def test_what_a_resource_quota_rejects_counts_toward_no_limit(start: Start, preflight: str) -> None:
-    with start(LIMITED + f"c.GPUSpawner.preflight = {preflight!r}\n") as hub:
-        with quota(hub, **{"requests.nvidia.com/gpu": "1"}):
-            rejected = ask(hub, "ann", "first", TWO)
-        assert is_documented(rejected, "ResourceQuota")
+def test_what_a_resource_quota_rejects_counts_toward_no_limit(
+    start: LendHub, preflight: str
+) -> None:
+    hub = start(LIMITED + f"c.GPUSpawner.preflight = {preflight!r}\n")
+    hub.expect_errors("Failed for {")  # so KubeSpawner writes of a pod that isn't created
+    with quota(hub, **{"requests.nvidia.com/gpu": "1"}):
+        rejected = ask(hub, "ann", "first", TWO)
+    assert is_documented(rejected, "ResourceQuota")
 
-        assert is_accepted(ask(hub, "ann", "second", TWO))
-        assert "and you use 2: second" in ask(hub, "ann", "third").json()["message"]
+    assert is_accepted(ask(hub, "ann", "second", TWO))
+    assert "and you use 2: second" in ask(hub, "ann", "third").json()["message"]
 
 
-def test_the_policies_refuse_before_a_resource_quota_is_asked(start: Start) -> None:
-    with start(LIMITED) as hub, quota(hub, **{"requests.nvidia.com/gpu": "1"}):
+def test_the_policies_refuse_before_a_resource_quota_is_asked(start: LendHub) -> None:
+    hub = start(LIMITED)
+    with quota(hub, **{"requests.nvidia.com/gpu": "1"}):
         told = ask(hub, "ann", options=MORE_THAN_ALLOWED).json()["message"]
 
         assert told.startswith("The group course can have 3 GPUs at a time")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
@@ -15,6 +14,7 @@ import pytest
 from localcluster import Fleet, NodeGroup
 from tests.fixtures.cluster import AddNodes
 from tests.hub.conftest import StartGPUHub
+from tests.hub.kept import LendHub
 from tests.hub.people import Person
 from tests.hub.running import RunningHub
 from tests.unit.spawn.profiles.lists import CPU, GPU
@@ -37,15 +37,11 @@ TWO = {"profile": "gpu", "profile-option-gpu--gpus": "two"}
 WRITTEN_IN = "profile-option-gpu--image--unlisted-choice"
 
 
-@pytest.fixture(scope="module")
-def hub(start_gpu_hub: StartGPUHub) -> Iterator[RunningHub]:
-    with start_gpu_hub(PROFILES) as running:
-        yield running
-
-
 @pytest.fixture
-def two_gpus(add_nodes: AddNodes) -> None:
+def hub(kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
+    """A hub with two GPUs."""
     add_nodes(nodes(gpus=2))
+    return kept_hub(PROFILES)
 
 
 def nodes(gpus: int) -> Fleet:
@@ -53,7 +49,6 @@ def nodes(gpus: int) -> Fleet:
     return Fleet((NodeGroup("a100", 1, amounts, labels={"gpu": "a100"}),))
 
 
-@pytest.mark.usefixtures("two_gpus", "leave_no_server")
 def test_the_form_shows_the_availability_of_gpu_profiles(hub: RunningHub) -> None:
     page = hub.person("who-chose-nothing-yet").open("/hub/spawn")
 
@@ -67,7 +62,6 @@ def test_the_form_shows_the_availability_of_gpu_profiles(hub: RunningHub) -> Non
 
 
 @pytest.mark.each_hub
-@pytest.mark.usefixtures("two_gpus", "leave_no_server")
 def test_a_profile_that_does_not_fit_is_refused_on_the_form_with_the_choices_kept(
     hub: RunningHub,
 ) -> None:
@@ -90,7 +84,6 @@ def test_a_profile_that_does_not_fit_is_refused_on_the_form_with_the_choices_kep
     assert hub.pods.names() == {"jupyter-alice"}
 
 
-@pytest.mark.usefixtures("two_gpus", "leave_no_server")
 def test_the_button_of_an_alternative_starts_it(hub: RunningHub) -> None:
     hub.start_until_ready("alice", {"profile": "gpu"})
     bob = hub.person("bob")
@@ -105,7 +98,6 @@ def test_the_button_of_an_alternative_starts_it(hub: RunningHub) -> None:
     assert (chosen["profile"], chosen["gpus"]) == ("gpu", "one")
 
 
-@pytest.mark.usefixtures("two_gpus", "leave_no_server")
 def test_an_open_form_s_states_follow_the_cluster(hub: RunningHub) -> None:
     bob = hub.person("bob")
     assert states(bob)["gpu"] == ("free", "2 of 2 free")
@@ -125,7 +117,6 @@ def states(person: Person) -> dict[str, tuple[str | None, str]]:
 
 
 @pytest.mark.each_hub
-@pytest.mark.usefixtures("two_gpus", "leave_no_server")
 def test_rest_and_query_refuse_a_profile_alike(hub: RunningHub) -> None:
     hub.start_until_ready("alice", {"profile": "gpu", "gpus": "two"})
 
@@ -140,7 +131,6 @@ def test_rest_and_query_refuse_a_profile_alike(hub: RunningHub) -> None:
     assert hub.pods.names() == {"jupyter-alice"}
 
 
-@pytest.mark.usefixtures("two_gpus", "leave_no_server")
 def test_a_profile_that_fits_starts_as_kubespawner_starts_it(hub: RunningHub) -> None:
     form = {"profile": "gpu", "profile-option-gpu--gpus": "two", WRITTEN_IN: "quay.io/a:1"}
 
@@ -157,32 +147,33 @@ def test_a_profile_that_fits_starts_as_kubespawner_starts_it(hub: RunningHub) ->
     }
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"profile": "gqu"}, "profile: 'gqu' isn't offered. Did you mean 'gpu'?"),
-        ({"profile": ["gpu"]}, "profile: a list isn't offered. Choose cpu-only, gpu or v100."),
-        ({"profile": "gpu", "gpus": "three"}, "gpus: 'three' isn't offered. Choose one or two."),
-        ({"profile": "gpu", "gpus": {"one": 1}}, "gpus: an object isn't offered"),
-        (
-            {"profile": "gpu", "gpus--unlisted-choice": "9"},
-            "gpus--unlisted-choice: '9' isn't offered. Choose one or two.",
-        ),
-        (
-            {"profile": "gpu", "image--unlisted-choice": "docker.io/a"},
-            "image--unlisted-choice: 'docker.io/a' isn't allowed. It must come from quay.io.",
-        ),
-        ({"profile": "gpu", "image--unlisted-choice": 7}, "7 isn't text"),
-    ],
-)
-def test_invalid_options_are_answered_with_the_valid_choices(
-    hub: RunningHub, options: Any, told: str
-) -> None:
-    answer = hub.start("alice", options)
+INVALID: list[tuple[Any, str]] = [
+    ({"profile": "gqu"}, "profile: 'gqu' isn't offered. Did you mean 'gpu'?"),
+    ({"profile": ["gpu"]}, "profile: a list isn't offered. Choose cpu-only, gpu or v100."),
+    ({"profile": "gpu", "gpus": "three"}, "gpus: 'three' isn't offered. Choose one or two."),
+    ({"profile": "gpu", "gpus": {"one": 1}}, "gpus: an object isn't offered"),
+    (
+        {"profile": "gpu", "gpus--unlisted-choice": "9"},
+        "gpus--unlisted-choice: '9' isn't offered. Choose one or two.",
+    ),
+    (
+        {"profile": "gpu", "image--unlisted-choice": "docker.io/a"},
+        "image--unlisted-choice: 'docker.io/a' isn't allowed. It must come from quay.io.",
+    ),
+    ({"profile": "gpu", "image--unlisted-choice": 7}, "7 isn't text"),
+]
 
-    assert answer.status_code == 400
-    assert told in answer.json()["message"]
-    assert not hub.server("alice")
+
+def test_invalid_options_are_answered_with_the_valid_choices(
+    hub: RunningHub, subtests: pytest.Subtests
+) -> None:
+    for options, told in INVALID:
+        with subtests.test(told):
+            answer = hub.start("alice", options)
+
+            assert answer.status_code == 400
+            assert told in answer.json()["message"]
+            assert not hub.server("alice")
 
 
 def test_an_invalid_form_is_shown_again_with_the_valid_choices(hub: RunningHub) -> None:
@@ -288,10 +279,10 @@ c.KubeSpawner.profile_list = listed
 """
 
 
-@pytest.mark.usefixtures("two_gpus")
 def test_a_start_calls_a_profile_function_once_and_kubespawner_once_more(
-    start_gpu_hub: StartGPUHub,
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
 ) -> None:
+    add_nodes(nodes(gpus=2))
     with start_gpu_hub(COUNTED) as hub:
         hub.start_until_ready("alice", {"profile": "gpu"})
 

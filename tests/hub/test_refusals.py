@@ -16,7 +16,7 @@ from tests.hub.refusing import FULL
 from tests.hub.running import RunningHub
 from tests.waiting import wait_for
 
-pytestmark = pytest.mark.each_hub
+pytestmark = [pytest.mark.each_hub, pytest.mark.xdist_group("refusals")]
 
 REFUSING = """
 from tests.hub.refusing import RefusingSpawner
@@ -90,16 +90,15 @@ def test_a_hook_that_does_not_wait_can_refuse_in_the_hub_s_answer(
         assert answer.json()["message"] == FULL.text
 
 
-@pytest.mark.parametrize("place", BY_REST)
-def test_after_the_hub_s_answer_the_progress_stream_has_the_refusal(
-    start_hub: StartHub, place: str
-) -> None:
+def test_after_the_hub_s_answer_the_progress_stream_has_the_refusal(start_hub: StartHub) -> None:
     with start_hub(REFUSING + ANSWER_AT_ONCE + SLOW_AUTHENTICATOR) as hub:
-        answer = hub.start("alice", {"refuse": place})
+        for place in BY_REST:
+            user = f"refused-in-{place}"
+            answer = hub.start(user, {"refuse": place})
 
-        assert answer.status_code in {201, 202}
-        assert hub.events("alice")[-1]["message"] == f"Spawn failed: {FULL.text}"
-        assert FULL.html in hub.person("alice").open("/hub/spawn-pending/alice").html
+            assert answer.status_code in {201, 202}
+            assert hub.events(user)[-1]["message"] == f"Spawn failed: {FULL.text}"
+            assert FULL.html in hub.person(user).open(f"/hub/spawn-pending/{user}").html
 
 
 def test_five_failures_in_a_row_stop_the_hub_but_ten_refusals_do_not(start_hub: StartHub) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from localcluster import Fleet, NodeGroup
 from localcluster.client import unless_gone
 from tests.fixtures.cluster import AddNodes
-from tests.hub.conftest import StartGPUHub
+from tests.hub.kept import LendHub
 from tests.hub.running import RunningHub
 from tests.waiting import wait_for
 
@@ -46,18 +44,12 @@ HeldReservation.send = send_late
 """
 
 
-@pytest.fixture(scope="module")
-def hub(start_gpu_hub: StartGPUHub) -> Iterator[RunningHub]:
-    with start_gpu_hub(PEOPLE) as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def one_gpu(add_nodes: AddNodes, leave_no_server: None) -> None:
-    # Fixtures end in the reverse order, so servers stop before their node goes.
-    del leave_no_server
+@pytest.fixture
+def hub(kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
+    """A hub with one GPU."""
     amounts = {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "1"}
     add_nodes(Fleet((NodeGroup("reservations", 1, amounts, labels={"gpu": "reservations"}),)))
+    return kept_hub(PEOPLE)
 
 
 def one_more_starts(hub: RunningHub) -> None:

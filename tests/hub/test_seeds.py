@@ -6,14 +6,14 @@ itself, and the same scheduler leaves it Pending.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from localcluster import LocalCluster
 from tests.fixtures.cluster import AddNodes
-from tests.hub.conftest import StartGPUHub
+from tests.hub.kept import LendHub
 from tests.hub.pods import asking_for
 from tests.hub.running import RunningHub
 from tests.waiting import wait_for
@@ -44,13 +44,18 @@ c.GPUSpawner.accelerators = {
 """
 
 
-@pytest.fixture(scope="module")
-def hub(start_gpu_hub: StartGPUHub) -> Iterator[RunningHub]:
-    with start_gpu_hub(OFFERS) as running:
-        yield running
+Seed = Callable[[str], RunningHub]
 
 
-pytestmark = pytest.mark.usefixtures("leave_no_server")
+@pytest.fixture
+def on(kept_hub: LendHub, add_nodes: AddNodes) -> Seed:
+    """Borrow a hub on the nodes of a shipped fleet."""
+
+    def borrow(fleet: str) -> RunningHub:
+        add_nodes(fleet)
+        return kept_hub(OFFERS)
+
+    return borrow
 
 
 def start(hub: RunningHub, user: str, accelerator: str, gpus: int = 1) -> dict[str, Any]:
@@ -87,10 +92,8 @@ def is_pending(hub: RunningHub, spec: dict[str, Any], reason: str) -> bool:
     return not node and reason in message
 
 
-def test_of_two_users_for_one_gpu_one_starts_and_one_is_refused(
-    hub: RunningHub, add_nodes: AddNodes
-) -> None:
-    add_nodes("single")
+def test_of_two_users_for_one_gpu_one_starts_and_one_is_refused(on: Seed) -> None:
+    hub = on("single")
     running = start(hub, "alice", "workstation")
 
     message = refused(hub, "bob", "workstation")
@@ -106,8 +109,8 @@ def test_of_two_users_for_one_gpu_one_starts_and_one_is_refused(
     assert limits(start(hub, "bob", "workstation"))[GPU] == "1"
 
 
-def test_gke_models_are_chosen_by_node_selector(hub: RunningHub, add_nodes: AddNodes) -> None:
-    add_nodes("gke")
+def test_gke_models_are_chosen_by_node_selector(on: Seed) -> None:
+    hub = on("gke")
 
     both_k80 = start(hub, "alice", "k80", 2)
     p100 = start(hub, "bob", "p100")
@@ -120,8 +123,8 @@ def test_gke_models_are_chosen_by_node_selector(hub: RunningHub, add_nodes: AddN
     assert is_pending(hub, asking_for(p100, GPU, 1), f"1 Insufficient {GPU}")
 
 
-def test_a_tainted_gpu_node_needs_the_toleration(hub: RunningHub, add_nodes: AddNodes) -> None:
-    add_nodes("gke")
+def test_a_tainted_gpu_node_needs_the_toleration(on: Seed) -> None:
+    hub = on("gke")
 
     refused(hub, "alice", "p100-untolerated")
     tolerated = start(hub, "alice", "p100")
@@ -134,8 +137,8 @@ def test_a_tainted_gpu_node_needs_the_toleration(hub: RunningHub, add_nodes: Add
     assert is_pending(hub, untolerated, "untolerated taint")
 
 
-def test_four_v100_are_shared_and_not_overbooked(hub: RunningHub, add_nodes: AddNodes) -> None:
-    add_nodes("eks")
+def test_four_v100_are_shared_and_not_overbooked(on: Seed) -> None:
+    hub = on("eks")
 
     one = start(hub, "alice", "v100", 1)
     three = start(hub, "bob", "v100", 3)
@@ -150,10 +153,8 @@ def test_four_v100_are_shared_and_not_overbooked(hub: RunningHub, add_nodes: Add
     start(hub, "carol", "v100", 1)
 
 
-def test_an_old_device_name_works_with_its_driver_s_folder(
-    hub: RunningHub, add_nodes: AddNodes
-) -> None:
-    add_nodes("old-device")
+def test_an_old_device_name_works_with_its_driver_s_folder(on: Seed) -> None:
+    hub = on("old-device")
 
     running = start(hub, "alice", "gtx")
 
@@ -168,10 +169,8 @@ def test_an_old_device_name_works_with_its_driver_s_folder(
     assert is_pending(hub, asking_for(running, OLD_GPU, 1), f"Insufficient {OLD_GPU}")
 
 
-def test_a_server_without_a_gpu_sees_none(
-    hub: RunningHub, add_nodes: AddNodes, cluster: LocalCluster
-) -> None:
-    add_nodes("single")
+def test_a_server_without_a_gpu_sees_none(on: Seed, cluster: LocalCluster) -> None:
+    hub = on("single")
 
     assert hub.start("alice", {"accelerator": None}).status_code in {201, 202}
     plain = hub.pods.bound("alice")

@@ -12,6 +12,7 @@ import requests
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, t4_nodes
 from tests.hub.conftest import StartGPUHub
+from tests.hub.kept import LendHub
 from tests.hub.running import RunningHub
 from tests.hub.versions import PUT_AND_PATCH
 from tests.unit.spawn.profiles.lists import CPU
@@ -74,78 +75,78 @@ def test_a_stored_choice_that_is_gone_is_replaced_with_a_notice(
 
 
 def test_refused_options_affect_neither_the_next_start_nor_the_next_form(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+    kept_hub: LendHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
-    with start_gpu_hub(OFFERS) as hub:
-        hub.start_until_ready("alice", CHOSEN)
-        hub.stop("alice")
+    hub = kept_hub(OFFERS)
+    hub.start_until_ready("alice", CHOSEN)
+    hub.stop("alice")
 
-        assert hub.start("alice", {"image": "evil", "memory": "1Gi"}).status_code == 400
+    assert hub.start("alice", {"image": "evil", "memory": "1Gi"}).status_code == 400
 
-        page = hub.person("alice").open("/hub/spawn")
-        assert "evil" not in page.text
-        assert page.chosen["memory"] == "2Gi"
-        assert hub.start_until_ready("alice")["user_options"] == CHOSEN
+    page = hub.person("alice").open("/hub/spawn")
+    assert "evil" not in page.text
+    assert page.chosen["memory"] == "2Gi"
+    assert hub.start_until_ready("alice")["user_options"] == CHOSEN
 
 
 @PUT_AND_PATCH
 def test_a_start_uses_options_stored_without_a_start(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+    kept_hub: LendHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
-    with start_gpu_hub(OFFERS) as hub:
-        make_lab(hub)
-        store(hub, {"memory": "2Gi", "image": "new"})
+    hub = kept_hub(OFFERS)
+    make_lab(hub)
+    store(hub, {"memory": "2Gi", "image": "new"})
 
-        assert hub.api("POST", LAB).status_code in {201, 202}
+    assert hub.api("POST", LAB).status_code in {201, 202}
 
-        assert image_and_memory_of_the_only_server(hub) == ("new:1", "2Gi")
+    assert image_and_memory_of_the_only_server(hub) == ("new:1", "2Gi")
 
 
 @PUT_AND_PATCH
 def test_a_refused_start_without_options_keeps_the_stored_options(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+    kept_hub: LendHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
-    with start_gpu_hub(OFFERS + ANSWER_AT_ONCE) as hub:
-        hub.start_until_ready("bob", {"accelerator": "t4"})
-        stored = {"accelerator": "t4", "memory": "2Gi", "image": "new"}
-        make_lab(hub)
-        store(hub, stored)
+    hub = kept_hub(OFFERS + ANSWER_AT_ONCE)
+    hub.start_until_ready("bob", {"accelerator": "t4"})
+    stored = {"accelerator": "t4", "memory": "2Gi", "image": "new"}
+    make_lab(hub)
+    store(hub, stored)
 
-        assert hub.api("POST", LAB).status_code == 409
+    assert hub.api("POST", LAB).status_code == 409
 
-        assert hub.api("GET", LAB).json()["user_options"] == stored
-        hub.stop("bob")
-        assert hub.api("POST", LAB).status_code in {201, 202}
-        assert image_and_memory_of_the_only_server(hub) == ("new:1", "2Gi")
+    assert hub.api("GET", LAB).json()["user_options"] == stored
+    hub.stop("bob")
+    assert hub.api("POST", LAB).status_code in {201, 202}
+    assert image_and_memory_of_the_only_server(hub) == ("new:1", "2Gi")
 
 
 @PUT_AND_PATCH
 def test_a_refused_start_restores_only_what_it_replaced(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+    kept_hub: LendHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
     refused: list[object] = [{"image": "evil"}, {"image": "evil"}, TOO_DEEP]
-    with start_gpu_hub(OFFERS) as hub:
-        make_lab(hub)
-        for stored in ({"image": "new"}, {"image": "new", "memory": "2Gi"}):
-            store(hub, stored)
-            for body in refused:
-                assert hub.api("POST", LAB, body).status_code == 400
-                assert hub.api("GET", LAB).json()["user_options"] == stored
-
-            hub.end()
-            hub.begin()
-            hub.until_it_serves()
-
-            assert hub.api("GET", LAB).json()["user_options"] == stored
-            assert hub.api("POST", LAB, {"image": "evil"}).status_code == 400
+    hub = kept_hub(OFFERS)
+    make_lab(hub)
+    for stored in ({"image": "new"}, {"image": "new", "memory": "2Gi"}):
+        store(hub, stored)
+        for body in refused:
+            assert hub.api("POST", LAB, body).status_code == 400
             assert hub.api("GET", LAB).json()["user_options"] == stored
 
-        assert hub.api("POST", LAB).status_code in {201, 202}
-        assert image_and_memory_of_the_only_server(hub) == ("new:1", "2Gi")
+        hub.end()
+        hub.begin()
+        hub.until_it_serves()
+
+        assert hub.api("GET", LAB).json()["user_options"] == stored
+        assert hub.api("POST", LAB, {"image": "evil"}).status_code == 400
+        assert hub.api("GET", LAB).json()["user_options"] == stored
+
+    assert hub.api("POST", LAB).status_code in {201, 202}
+    assert image_and_memory_of_the_only_server(hub) == ("new:1", "2Gi")
 
 
 PROFILES = f"""
@@ -171,24 +172,24 @@ def test_too_large_options_stored_by_an_older_version_give_way_to_defaults(
 
 
 def test_concurrent_requests_do_not_roll_back_a_start_s_options(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+    kept_hub: LendHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
-    with start_gpu_hub(OFFERS) as hub:
-        people = [f"person-{number}" for number in range(4)]
-        over = Event()
+    hub = kept_hub(OFFERS)
+    people = [f"person-{number}" for number in range(4)]
+    over = Event()
 
-        def look() -> None:
-            # Reads no table, so that the hub's session stays as the start left it.
-            while not over.is_set():
-                assert requests.get(f"{hub.url}/hub/health", timeout=30).ok
+    def look() -> None:
+        # Reads no table, so that the hub's session stays as the start left it.
+        while not over.is_set():
+            assert requests.get(f"{hub.url}/hub/health", timeout=30).ok
 
-        with ThreadPoolExecutor(6) as at_once:
-            looking = [at_once.submit(look) for _ in range(2)]
-            starts = [at_once.submit(hub.start, it, {"accelerator": "t4"}) for it in people]
-            statuses = sorted(it.result().status_code for it in starts)
-            over.set()
+    with ThreadPoolExecutor(6) as at_once:
+        looking = [at_once.submit(look) for _ in range(2)]
+        starts = [at_once.submit(hub.start, it, {"accelerator": "t4"}) for it in people]
+        statuses = sorted(it.result().status_code for it in starts)
+        over.set()
 
-        assert statuses[1:] == [409, 409, 409]
-        assert all(it.result() is None for it in looking)
-        assert "Rolling back dirty objects" not in hub.log
+    assert statuses[1:] == [409, 409, 409]
+    assert all(it.result() is None for it in looking)
+    assert "Rolling back dirty objects" not in hub.log

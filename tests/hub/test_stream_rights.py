@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 import requests
 
-from localcluster import LocalCluster
-from tests.hub.conftest import StartGPUHub
+from tests.hub.kept import LendHub
 from tests.hub.people import Person
 from tests.hub.running import RunningHub
 from tests.hub.streams import OpenForm, following, following_at
@@ -29,10 +28,9 @@ c.JupyterHub.load_roles = [
 """
 
 
-@pytest.fixture(scope="module")
-def hub(start_gpu_hub: StartGPUHub, running_cluster: LocalCluster) -> Iterator[RunningHub]:  # noqa: ARG001
-    with start_gpu_hub(CONFIGURATION) as running:
-        yield running
+@pytest.fixture
+def hub(kept_hub: LendHub) -> RunningHub:
+    return kept_hub(CONFIGURATION)
 
 
 @pytest.fixture

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import requests
 
-from localcluster import Fleet, LocalCluster, NodeGroup
-from tests.hub.conftest import StartGPUHub
+from localcluster import Fleet, NodeGroup
+from tests.fixtures.cluster import AddNodes
+from tests.hub.kept import LendHub
 from tests.hub.people import Person
 from tests.hub.running import RunningHub
 from tests.waiting import wait_for
@@ -56,20 +55,18 @@ T4 = NodeGroup(
 )
 
 
-@pytest.fixture(scope="module")
-def hub(start_gpu_hub: StartGPUHub, running_cluster: LocalCluster) -> Iterator[RunningHub]:
-    names = running_cluster.add_nodes(Fleet((T4,)))
-    with start_gpu_hub(OFFERED + ROLES) as running:
-        yield running
-    running_cluster.remove_nodes(names)
+@pytest.fixture
+def hub(kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
+    add_nodes(Fleet((T4,)))
+    return kept_hub(OFFERED + ROLES)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def ann(hub: RunningHub) -> Person:
     return hub.person("ann")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def others(hub: RunningHub, ann: Person) -> list[Person]:  # noqa: ARG001, the server is hers
     """People with rights to Ann's server, and Bob, who has none."""
     return [hub.person(name) for name in (*SCOPES, "bob")]
@@ -85,7 +82,6 @@ def ask(person: Person, path: str, body: object = None, **headers: str) -> reque
     return person.session.post(url, json=body, headers=sent)
 
 
-@pytest.mark.usefixtures("leave_no_server")
 def test_an_open_form_can_ask_for_the_availability(ann: Person) -> None:
     answer = ask(ann, "states/ann/")
 
@@ -97,7 +93,6 @@ def test_an_open_form_can_ask_for_the_availability(ann: Person) -> None:
     assert none["accelerator"] is None
 
 
-@pytest.mark.usefixtures("leave_no_server")
 def test_a_choice_can_be_checked_before_it_is_sent_without_a_reservation(
     hub: RunningHub, ann: Person
 ) -> None:
@@ -119,7 +114,6 @@ def test_a_choice_can_be_checked_before_it_is_sent_without_a_reservation(
     assert not hub.pods.all()
 
 
-@pytest.mark.usefixtures("leave_no_server")
 def test_a_server_s_gpus_are_free_for_itself_but_not_for_a_new_server(
     hub: RunningHub, ann: Person
 ) -> None:
@@ -131,15 +125,17 @@ def test_a_server_s_gpus_are_free_for_itself_but_not_for_a_new_server(
     assert (refused["decision"], refused["reason"]) == ("refuse", "busy")
 
 
-@pytest.mark.parametrize("body", [[], "x", {"gpus": "many"}, {"nodeName": "a"}])
-def test_invalid_choices_are_refused_with_errors(ann: Person, body: object) -> None:
-    answer = ask(ann, "decision/ann/", body).json()
+def test_invalid_choices_are_refused_with_errors(ann: Person) -> None:
+    bodies: list[object] = [[], "x", {"gpus": "many"}, {"nodeName": "a"}]
+    for body in bodies:
+        answer = ask(ann, "decision/ann/", body).json()
 
-    assert (answer["decision"], answer["reason"]) == ("refuse", "invalid-options")
-    assert answer["errors"]
+        assert (answer["decision"], answer["reason"]) == ("refuse", "invalid-options"), body
+        assert answer["errors"], body
 
 
-def test_a_body_that_is_not_json_or_too_long_is_refused(ann: Person) -> None:
+def test_a_body_that_is_not_json_or_too_long_is_refused(hub: RunningHub, ann: Person) -> None:
+    hub.expect_errors("Couldn't parse JSON")
     url = f"{ann.hub.url}/hub/gpuspawner/decision/ann/"
     ann.open("/hub/home")
     headers = {"X-XSRFToken": ann.xsrf, "Content-Type": "application/json"}
@@ -165,43 +161,49 @@ def status(person: Person, method: str, path: str, token: str | None = None) -> 
 
 
 @pytest.mark.each_hub
-@pytest.mark.parametrize(("method", "path", "whom"), ENDPOINTS)
 def test_an_endpoint_answers_only_those_who_have_its_scope(
-    others: list[Person], method: str, path: str, whom: set[str]
+    others: list[Person], subtests: pytest.Subtests
 ) -> None:
-    statuses = {person.name: status(person, method, path) for person in others}
+    for method, path, whom in ENDPOINTS:
+        with subtests.test(f"{method} {path}"):
+            statuses = {person.name: status(person, method, path) for person in others}
 
-    assert {name for name, it in statuses.items() if it in {200, 302}} == whom
-    assert {it for name, it in statuses.items() if name not in whom} == {404}
+            assert {name for name, it in statuses.items() if it in {200, 302}} == whom
+            assert {it for name, it in statuses.items() if name not in whom} == {404}
 
 
-@pytest.mark.parametrize(("method", "path"), [*WITH_A_TOKEN, ("GET", "line")])
 def test_an_endpoint_answers_nobody_who_has_not_logged_in(
-    hub: RunningHub, method: str, path: str
+    hub: RunningHub, subtests: pytest.Subtests
 ) -> None:
     stranger = Person(hub, "")
     stranger.session.trust_env = False
     assert stranger.open("/hub/login").status == 200
 
-    assert status(stranger, method, path) == 403
+    for method, path in [*WITH_A_TOKEN, ("GET", "line")]:
+        with subtests.test(f"{method} {path}"):
+            assert status(stranger, method, path) == 403
 
 
-@pytest.mark.parametrize(("method", "path"), WITH_A_TOKEN)
-def test_an_endpoint_answers_no_page_of_another_site(ann: Person, method: str, path: str) -> None:
+def test_an_endpoint_answers_no_page_of_another_site(
+    ann: Person, subtests: pytest.Subtests
+) -> None:
     ann.open("/hub/home")
 
-    assert status(ann, method, path, "forged") == 403
+    for method, path in WITH_A_TOKEN:
+        with subtests.test(f"{method} {path}"):
+            assert status(ann, method, path, "forged") == 403
 
 
 @pytest.mark.usefixtures("ann")
-@pytest.mark.parametrize(("method", "path"), [*WITH_A_TOKEN, PAGE])
 def test_an_endpoint_answers_administrators_but_finds_nobody_who_is_not_there(
-    hub: RunningHub, method: str, path: str
+    hub: RunningHub, subtests: pytest.Subtests
 ) -> None:
     admin = hub.person("admin")
 
-    assert status(admin, method, path) in {200, 302}
-    assert status(admin, method, path.replace("ann", "nobody")) == 404
+    for method, path in [*WITH_A_TOKEN, PAGE]:
+        with subtests.test(f"{method} {path}"):
+            assert status(admin, method, path) in {200, 302}
+            assert status(admin, method, path.replace("ann", "nobody")) == 404
 
 
 def stop(person: Person, form: str) -> str:
@@ -216,7 +218,6 @@ def stop(person: Person, form: str) -> str:
     return answer.headers["Location"]
 
 
-@pytest.mark.usefixtures("leave_no_server")
 def test_a_button_of_the_form_stops_a_server_and_comes_back(hub: RunningHub, ann: Person) -> None:
     hub.start_until_ready("ann", {"accelerator": "t4", "gpus": 2})
 
@@ -224,19 +225,15 @@ def test_a_button_of_the_form_stops_a_server_and_comes_back(hub: RunningHub, ann
     wait_for(lambda: not hub.server("ann"))
 
 
-@pytest.mark.parametrize(
-    ("form", "path"),
-    [
-        ("", "ann"),
-        ("a b", "ann/a%20b"),
-        ("../../admin", "ann/..%2F..%2Fadmin"),
-        ("x?next=//example.org", "ann/x%3Fnext%3D%2F%2Fexample.org"),
-    ],
-)
 def test_a_button_that_stops_a_server_comes_back_to_a_form_of_its_owner_whatever_is_asked(
-    ann: Person, form: str, path: str
+    ann: Person,
 ) -> None:
-    assert stop(ann, form) == f"/hub/spawn/{path}#gpuspawner-usage"
+    asked = ("", "a b", "../../admin", "x?next=//example.org")
+    paths = ("ann", "ann/a%20b", "ann/..%2F..%2Fadmin", "ann/x%3Fnext%3D%2F%2Fexample.org")
+
+    assert [stop(ann, form) for form in asked] == [
+        f"/hub/spawn/{path}#gpuspawner-usage" for path in paths
+    ]
 
 
 @pytest.mark.each_hub
@@ -277,7 +274,6 @@ def test_the_hub_logs_no_warning(hub: RunningHub, ann: Person) -> None:
 
 
 @pytest.mark.each_hub
-@pytest.mark.usefixtures("leave_no_server")
 @pytest.mark.parametrize("server", ["", "work"])
 def test_an_alternative_s_button_starts_that_alternative(
     hub: RunningHub, ann: Person, server: str
@@ -298,7 +294,6 @@ def test_an_alternative_s_button_starts_that_alternative(
     hub.api("DELETE", f"/users/ann/servers/{server}" if server else "/users/ann/server")
 
 
-@pytest.mark.usefixtures("leave_no_server")
 def test_an_alternative_s_button_passes_the_same_gates(ann: Person) -> None:
     forged = ann.submit({"accelerator": "t4", "instead": "accelerator=t4&gpus=4&memory=1Gi"})
 

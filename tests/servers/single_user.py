@@ -16,9 +16,14 @@ COMMAND = [sys.executable, __file__]
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers with the path, and with the version that the hub compares with its own."""
+    """Answers with the path, and with the version that the hub compares with its own.
+
+    At `/end`, the process ends.
+    """
 
     def do_GET(self) -> None:
+        if self.path.endswith("/end"):
+            os._exit(0)
         body = self.path.encode()
         self.send_response(200)
         self.send_header("X-JupyterHub-Version", version("jupyterhub"))

@@ -1,0 +1,41 @@
+"""A page of the hub, for tests only: what it sees of the cluster, and what it has promised."""
+
+from __future__ import annotations
+
+from tornado.web import RequestHandler
+
+from gpuspawner import runtime
+
+SEEN = "tests.gpuspawner/seen"
+"""The annotation of a node that tells which of its versions the hub sees."""
+
+
+class StatePage(RequestHandler):
+    """Answers with the state of this moment, and forgets what a new hub doesn't know."""
+
+    def check_xsrf_cookie(self) -> None:
+        """Let tests post without a cookie."""
+
+    def get(self) -> None:
+        """Answer."""
+        running = runtime.running()
+        state, preflight = running.view.state, running.preflight
+        nodes = {name: node for name, info in state.nodes.items() if (node := info.node)}
+        self.write(
+            {
+                "nodes": {
+                    name: (node.metadata.annotations or {}).get(SEEN, "")
+                    for name, node in nodes.items()
+                },
+                "pods": sorted([*state.pods, *state.unbound_pods]),
+                "reservations": len(preflight.reservations),
+                "pledges": len(running.accounts.pledges._pledges),
+                "in line": len(preflight.line),
+            }
+        )
+
+    def post(self) -> None:
+        """Forget how long servers have run, from which the hub tells how long people wait."""
+        durations = runtime.running().durations
+        durations._ended.clear()
+        durations._survivals.clear()

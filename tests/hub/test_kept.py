@@ -1,0 +1,46 @@
+"""A hub that is handed on has nothing left of the test before."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fixtures.cluster import AddNodes
+from tests.hub.kept import Keeper
+from tests.hub.running import RunningHub
+
+CONFIGURATION = ""
+ORPHAN = {
+    "metadata": {"name": "orphan", "labels": {"component": "singleuser-server"}},
+    "spec": {"containers": [{"name": "c", "image": "x"}]},
+}
+
+
+def leave_something(keeper: Keeper, in_this: RunningHub) -> None:
+    with keeper.lending() as lend:
+        hub = lend(CONFIGURATION)
+        assert hub is in_this
+        hub.raw("POST", "/users/bob", b"{")
+        hub.pods.cluster.api.create(hub.pods.path, ORPHAN)
+
+
+@pytest.mark.xdist_group("kept")
+def test_what_a_test_leaves_in_a_hub_fails_it_and_the_next_one_has_another_hub(
+    keeper: Keeper, add_nodes: AddNodes
+) -> None:
+    add_nodes("single")
+    with keeper.lending() as lend:
+        first = lend(CONFIGURATION)
+        first.start_until_ready("alice")
+        first.api("POST", "/users/bob")
+    assert not first.pods.all()
+    assert [it["name"] for it in first.api("GET", "/users").json()] == ["admin"]
+
+    told = "Couldn't parse JSON(.|\n)*the pod orphan of a stopped server"
+    with pytest.raises(AssertionError, match=told):
+        leave_something(keeper, first)
+
+    with keeper.lending() as lend:
+        third = lend(CONFIGURATION)
+        assert third is not first
+        third.expect_errors("Couldn't parse JSON")
+        third.raw("POST", "/users/bob", b"{")
