@@ -1,9 +1,37 @@
 """A hub's database in memory, with the people that a test needs."""
 
+import sqlite3
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from jupyterhub import orm, roles
+from sqlalchemy import create_engine
+from sqlalchemy.pool import NullPool
+
+IN_MEMORY = "sqlite:///:memory:"
+
+
+@cache
+def _sessions() -> Any:
+    """Return what makes sessions of the hub's own, each on an unused database of its own.
+
+    Tables and roles are made once, which takes 70 ms, and then copied.
+    """
+    sessions = orm.new_session_factory(IN_MEMORY)
+    with sessions() as session:
+        for role in roles.get_default_roles():
+            roles.create_role(session, role)
+        unused = _copy(session.connection().connection.driver_connection)
+    engine = create_engine(IN_MEMORY, creator=lambda: _copy(unused), poolclass=NullPool)
+    orm.register_foreign_keys(engine)
+    return lambda: sessions(bind=engine.connect())
+
+
+def _copy(database: sqlite3.Connection) -> sqlite3.Connection:
+    made = sqlite3.connect(":memory:", check_same_thread=False)
+    database.backup(made)
+    return made
 
 
 class HubDatabase:
@@ -14,9 +42,7 @@ class HubDatabase:
     """
 
     def __init__(self) -> None:
-        self.session: Any = orm.new_session_factory("sqlite:///:memory:")()
-        for role in roles.get_default_roles():
-            roles.create_role(self.session, role)
+        self.session: Any = _sessions()()
 
     def user(self, name: str, *groups: str, admin: bool = False, own: Iterable[str] = ()) -> Any:
         """Add a user to these groups; *own* are roles of the user's own."""

@@ -13,6 +13,7 @@ from gpuspawner.compat import jupyterhub
 from gpuspawner.messages import Message
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.stored_options import restoring
+from tests.unit.compat.hub_database import HubDatabase
 from tests.unit.spawn.hubs import StillHub
 
 pytestmark = pytest.mark.each_python
@@ -26,7 +27,7 @@ class Server:
     """A server and the hub's record of it."""
 
     def __init__(self, hub: StillHub) -> None:
-        self.session = orm.new_session_factory("sqlite:///:memory:")()
+        self.session = HubDatabase().session
         self.orm_spawner = orm.Spawner(name="lab")
         self.session.add(self.orm_spawner)
         self.session.commit()
