@@ -10,7 +10,6 @@ from gpuspawner.scheduling.node_info import NodeInfo
 
 Free = dict[str, dict[str, int]]
 
-RESOURCES = ("nvidia.com/gpu", "cpu")
 requests = st.fixed_dictionaries({"nvidia.com/gpu": st.integers(0, 4), "cpu": st.integers(0, 4)})
 frees = st.dictionaries(
     st.sampled_from("abcd"),

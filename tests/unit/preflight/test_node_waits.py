@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from gpuspawner.kube.autoscaling import ConfigMap, Event, NodeClaim
-from gpuspawner.kube.objects import Undecodable
 from gpuspawner.preflight.decision import Reason, Refuse, Wait
 from gpuspawner.preflight.in_view import UNSEEN_SECONDS
 from gpuspawner.preflight.node_waits import LASTING_SECONDS, TRIAL_SECONDS, NodeWaits, longest_wait
@@ -276,40 +275,12 @@ async def test_after_a_long_rest_the_first_look_ends_no_wait() -> None:
         assert await world.still_waits()
 
 
-async def test_while_contact_is_lost_a_pod_that_is_missing_is_not_taken_for_gone() -> None:
-    async with World() as world:
-        world.view.touch = False
-        world.view.remove_pod("a")
-
-        assert await world.still_waits(2 * UNSEEN_SECONDS)
-
-
-async def test_a_pod_that_cant_be_decoded_is_not_taken_for_gone() -> None:
-    async with World() as world:
-        world.view.state.put(Undecodable("Pod", NAMESPACE, "a", "", "an odd field"))
-        world.view.wake()
-
-        assert await world.still_waits(2 * UNSEEN_SECONDS)
-
-
 async def test_a_pod_that_came_and_went_unseen_is_gone() -> None:
     world = World()
 
     refusal = await world.waits.until_in_vain(world.asked, world.wait)
 
     assert refusal.reason is Reason.DELETED
-
-
-async def test_an_older_pod_that_the_view_still_showed_is_not_taken_for_the_one_that_waits() -> (
-    None
-):
-    async with World() as world:
-        world.view.remove_pod("a")
-        world.view.wake()
-        await settle()
-        world.view.put("Pod", pod("a"))
-
-        assert await world.still_waits(2 * UNSEEN_SECONDS)
 
 
 async def test_an_older_pod_that_is_ending_is_not_taken_for_the_one_that_waits() -> None:
