@@ -23,7 +23,7 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(monkeypatch) -> Clock:
     return Clock(monkeypatch)
 
 
@@ -44,7 +44,7 @@ async def busy(clock: Clock, done: list[str], rounds: int, each: float) -> None:
         await asyncio.sleep(0)
 
 
-async def test_other_tasks_run_after_a_long_turn_and_not_before(clock: Clock) -> None:
+async def test_other_tasks_run_after_a_long_turn_and_not_before(clock) -> None:
     done: list[str] = []
     async with asyncio.TaskGroup() as group:
         group.create_task(work(Background(), clock, done, "ours", parts=4))
@@ -53,7 +53,7 @@ async def test_other_tasks_run_after_a_long_turn_and_not_before(clock: Clock) ->
     assert done == ["ours0", "ours1", "request0", "ours2", "ours3"]
 
 
-async def test_a_request_that_has_begun_is_answered_before_the_next_turn(clock: Clock) -> None:
+async def test_a_request_that_has_begun_is_answered_before_the_next_turn(clock) -> None:
     done: list[str] = []
     async with asyncio.TaskGroup() as group:
         group.create_task(work(Background(), clock, done, "ours"))
@@ -62,7 +62,7 @@ async def test_a_request_that_has_begun_is_answered_before_the_next_turn(clock: 
     assert done == ["ours0", "ours1", *(f"request{n}" for n in range(4)), "ours2"]
 
 
-async def test_the_work_goes_on_in_a_hub_that_is_never_free(clock: Clock) -> None:
+async def test_the_work_goes_on_in_a_hub_that_is_never_free(clock) -> None:
     done: list[str] = []
     async with asyncio.TaskGroup() as group:
         group.create_task(work(Background(), clock, done, "ours", parts=5))
@@ -73,7 +73,7 @@ async def test_the_work_goes_on_in_a_hub_that_is_never_free(clock: Clock) -> Non
     assert rounds[-1] < 10
 
 
-async def test_turns_get_longer_beside_others_whose_turns_are_long(clock: Clock) -> None:
+async def test_turns_get_longer_beside_others_whose_turns_are_long(clock) -> None:
     done: list[str] = []
     async with asyncio.TaskGroup() as group:
         group.create_task(work(Background(), clock, done, "ours", parts=200))
@@ -85,9 +85,7 @@ async def test_turns_get_longer_beside_others_whose_turns_are_long(clock: Clock)
     assert max(between) == 17  # parts of 0.6 ms: 10 ms, a fifth of what others took
 
 
-async def test_a_task_that_has_waited_works_before_the_next_turn_of_the_other(
-    clock: Clock,
-) -> None:
+async def test_a_task_that_has_waited_works_before_the_next_turn_of_the_other(clock) -> None:
     its, done = Background(), []
     async with asyncio.TaskGroup() as group:
         group.create_task(work(its, clock, done, "list", parts=20))
@@ -97,9 +95,7 @@ async def test_a_task_that_has_waited_works_before_the_next_turn_of_the_other(
 
 
 @pytest.mark.parametrize("rounds", range(1, 12))
-async def test_whenever_a_task_is_cancelled_the_turn_is_free_at_the_end(
-    clock: Clock, rounds: int
-) -> None:
+async def test_whenever_a_task_is_cancelled_the_turn_is_free_at_the_end(clock, rounds) -> None:
     its, done = Background(), []
     tasks = [asyncio.create_task(work(its, clock, done, name, parts=9)) for name in "abc"]
     for _ in range(rounds):
@@ -113,7 +109,7 @@ async def test_whenever_a_task_is_cancelled_the_turn_is_free_at_the_end(
     assert not its._working.locked()
 
 
-async def test_the_work_goes_on_beside_others_that_need_little_in_each_round(clock: Clock) -> None:
+async def test_the_work_goes_on_beside_others_that_need_little_in_each_round(clock) -> None:
     done: list[str] = []
     async with asyncio.TaskGroup() as group:
         group.create_task(work(Background(), clock, done, "ours"))
@@ -122,7 +118,7 @@ async def test_the_work_goes_on_beside_others_that_need_little_in_each_round(clo
     assert done.index("ours2") == 22
 
 
-async def test_only_one_task_works_between_two_rounds_of_the_loop(clock: Clock) -> None:
+async def test_only_one_task_works_between_two_rounds_of_the_loop(clock) -> None:
     its, done = Background(), []
     held: list[float] = []
 
@@ -141,7 +137,7 @@ async def test_only_one_task_works_between_two_rounds_of_the_loop(clock: Clock) 
     assert max(held) < 0.0013  # two parts, of one task
 
 
-async def test_a_task_that_is_cancelled_leaves_the_turn_to_others(clock: Clock) -> None:
+async def test_a_task_that_is_cancelled_leaves_the_turn_to_others(clock) -> None:
     its, done = Background(), []
     first = asyncio.create_task(work(its, clock, done, "first"))
     waiting = asyncio.create_task(work(its, clock, done, "waiting"))

@@ -37,7 +37,7 @@ def _writing_in(regex: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "given", ["gpuspawner", "kubespawner", "kubespawner.KubeSpawner", KubeSpawner, GPUSpawner]
 )
-def test_the_spawner_replaces_the_chart_s_own(given: object) -> None:
+def test_the_spawner_replaces_the_chart_s_own(given) -> None:
     c = _c(JupyterHub={"spawner_class": given})
 
     configure(c)
@@ -64,13 +64,13 @@ def test_another_spawner_is_not_replaced_silently() -> None:
 
 
 @pytest.mark.parametrize("section", ["GPUSpawnr", "GpuSpawner", "GPUSPAWNER", "KubSpawner"])
-def test_a_misspelt_section_is_named(section: str) -> None:
+def test_a_misspelt_section_is_named(section) -> None:
     with pytest.raises(ConfigurationError, match=f"no section {section}; did you mean c."):
         configure(_c(**{section: {"start_timeout": 3}}))
 
 
 @pytest.mark.parametrize("section", ["DockerSpawner", "KubeSpawner", "Culler", "Authenticator"])
-def test_other_sections_are_ignored(section: str) -> None:
+def test_other_sections_are_ignored(section) -> None:
     configure(_c(**{section: {}}))
 
 
@@ -164,9 +164,7 @@ def test_other_sections_are_ignored(section: str) -> None:
         ),
     ],
 )
-def test_a_mistake_is_reported_with_its_trait(
-    sections: dict[str, dict[str, Any]], error: type[Exception], text: str
-) -> None:
+def test_a_mistake_is_reported_with_its_trait(sections, error, text) -> None:
     with pytest.raises(error, match=text):
         configure(_c(**sections))
 
@@ -193,9 +191,7 @@ def test_values_of_all_sections_are_merged() -> None:
     assert settings.cpu_environment == {"NVIDIA_VISIBLE_DEVICES": "void"}
 
 
-def test_an_incompatible_hub_stops_with_one_log_line(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_incompatible_hub_stops_with_one_log_line(monkeypatch, caplog) -> None:
     monkeypatch.setattr(runtime, "_runtime", None)
     monkeypatch.delattr(KubeSpawner, "_make_delete_pod_request")
 
@@ -216,16 +212,14 @@ def test_an_incompatible_hub_stops_with_one_log_line(
         ("Spawner", {"apply_user_options": {"mine": ["image"]}}),
     ],
 )
-def test_overrides_of_unexpected_types_are_left_to_kubespawner(
-    section: str, traits: dict[str, Any]
-) -> None:
+def test_overrides_of_unexpected_types_are_left_to_kubespawner(section, traits) -> None:
     configure(_c(**{section: traits}))
 
 
 @pytest.mark.parametrize(
     "trait", ["images", "accelerators", "memory_choices", "preflight", "language"]
 )
-def test_a_trait_that_is_null_in_values_is_absent(trait: str) -> None:
+def test_a_trait_that_is_null_in_values_is_absent(trait) -> None:
     c = _c(GPUSpawner={trait: None})
 
     configure(c)
@@ -245,7 +239,7 @@ def test_null_within_offers_is_absent() -> None:
 
 @pytest.mark.parametrize("configured", [{}, {"namespace": "course"}])
 def test_the_servers_namespace_is_the_one_that_kubespawner_would_use(
-    configured: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    configured, monkeypatch
 ) -> None:
     """Policies count the pods in it. In a cluster, it is the hub's own by default."""
     of_hub = "gpuspawner.compat.kubespawner.default_namespace"

@@ -8,7 +8,6 @@ import pytest
 from msgspec.structs import replace
 
 from gpuspawner.hub_limits import (
-    Conflict,
     LateProgress,
     Limits,
     LongRetries,
@@ -40,9 +39,7 @@ def test_jupyterhub_s_own_start_timeout_is_long_enough() -> None:
         ({"api_request": 2}, ShortRequest(2, 2)),
     ],
 )
-def test_each_limit_that_defeats_another_is_found(
-    change: dict[str, float], conflict: Conflict
-) -> None:
+def test_each_limit_that_defeats_another_is_found(change, conflict) -> None:
     assert conflicts(replace(CHART, **change)) == (conflict,)
 
 
@@ -65,5 +62,5 @@ def test_the_limits_are_read_from_the_traits_and_those_of_the_phases_add_up() ->
 @pytest.mark.parametrize(
     "tornado_settings", [None, {}, {"slow_spawn_timeout": None}, {"slow_spawn_timeout": "soon"}]
 )
-def test_what_is_no_number_of_seconds_counts_as_the_default(tornado_settings: object) -> None:
+def test_what_is_no_number_of_seconds_counts_as_the_default(tornado_settings) -> None:
     assert Limits.of(SETTINGS, tornado_settings, 2) == replace(CHART, slow_spawn=10)

@@ -68,7 +68,7 @@ def with_gpus(library: Path, *gpus: Gpu) -> Mapping[str, str]:
     return nvml_stub.environment(library, gpus, os.environ)
 
 
-def test_the_number_of_gpus_requested_is_status_0(library: Path):
+def test_the_number_of_gpus_requested_is_status_0(library):
     status, answer = ask(GPUSPAWNER_GPUS="2", **with_gpus(library, T4, T4))
 
     assert status == 0
@@ -86,20 +86,20 @@ def test_the_number_of_gpus_requested_is_status_0(library: Path):
 
 
 @pytest.mark.parametrize(("asked", "gpus"), [("2", [T4]), ("1", [T4, T4]), ("0", [T4])])
-def test_another_number_of_gpus_is_status_1(library: Path, asked: str, gpus: list[Gpu]):
+def test_another_number_of_gpus_is_status_1(library, asked, gpus):
     status, answer = ask(GPUSPAWNER_GPUS=asked, **with_gpus(library, *gpus))
 
     assert (status, answer["status"]) == (1, 1)
     assert (answer["expected"], answer["visible"]) == (int(asked), len(gpus))
 
 
-def test_the_command_line_beats_the_variable(library: Path):
+def test_the_command_line_beats_the_variable(library):
     status, answer = ask("--expect", "1", GPUSPAWNER_GPUS="2", **with_gpus(library, T4))
 
     assert (status, answer["expected"]) == (0, 1)
 
 
-def test_a_gpu_with_mig_counts_as_its_slices(library: Path):
+def test_a_gpu_with_mig_counts_as_its_slices(library):
     status, answer = ask("--expect", "2", **with_gpus(library, A100))
 
     assert status == 0
@@ -115,7 +115,7 @@ def test_a_gpu_with_mig_counts_as_its_slices(library: Path):
     assert answer["problems"] == []
 
 
-def test_without_a_number_requested_the_status_is_0(library: Path, monkeypatch: pytest.MonkeyPatch):
+def test_without_a_number_requested_the_status_is_0(library, monkeypatch):
     monkeypatch.delenv("GPUSPAWNER_GPUS", raising=False)
 
     status, answer = ask(**with_gpus(library, T4))
@@ -124,7 +124,7 @@ def test_without_a_number_requested_the_status_is_0(library: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("text", ["-1", "two", "1.5", "", " 1", "٣", "9" * 5000])
-def test_a_request_that_is_not_a_number_is_status_2(library: Path, text: str):
+def test_a_request_that_is_not_a_number_is_status_2(library, text):
     status, answer = ask(GPUSPAWNER_GPUS=text, **with_gpus(library, T4))
 
     assert status == 2
@@ -133,7 +133,7 @@ def test_a_request_that_is_not_a_number_is_status_2(library: Path, text: str):
 
 
 @pytest.mark.parametrize(("asked", "status"), [("0", 0), ("1", 2)])
-def test_only_a_server_with_gpus_needs_the_library(tmp_path: Path, asked: str, status: int):
+def test_only_a_server_with_gpus_needs_the_library(tmp_path, asked, status):
     # An unusable library, which the loader finds before the machine's own.
     (tmp_path / nvml_stub.LIBRARY).touch()
 
@@ -144,23 +144,21 @@ def test_only_a_server_with_gpus_needs_the_library(tmp_path: Path, asked: str, s
 
 
 @pytest.mark.parametrize(("asked", "status"), [("0", 0), ("1", 2)])
-def test_only_a_server_with_gpus_needs_the_driver(library: Path, asked: str, status: int):
+def test_only_a_server_with_gpus_needs_the_driver(library, asked, status):
     got, answer = ask(GPUSPAWNER_GPUS=asked, LOCALCLUSTER_NVML_ERROR="9", **with_gpus(library, T4))
 
     assert got == status
     assert ("no NVIDIA driver is loaded" in answer["message"]) == (status == 2)
 
 
-def test_any_other_error_of_nvml_is_quoted(library: Path):
+def test_any_other_error_of_nvml_is_quoted(library):
     status, answer = ask("--expect", "0", LOCALCLUSTER_NVML_ERROR="4", **with_gpus(library, T4))
 
     assert status == 2
     assert answer["message"].endswith("NVML does not start: Insufficient Permissions.")
 
 
-def test_values_missing_from_an_old_or_broken_driver_are_null_and_noted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_values_missing_from_an_old_or_broken_driver_are_null_and_noted(tmp_path, monkeypatch):
     (tmp_path / "old.c").write_text(OLD_DRIVER)
     monkeypatch.setattr(nvml_stub, "SOURCE", tmp_path / "old.c")
     nvml_stub._compile(tmp_path)
@@ -187,7 +185,7 @@ def test_values_missing_from_an_old_or_broken_driver_are_null_and_noted(
     ]
 
 
-def test_without_the_package_the_message_says_how_to_install_it(tmp_path: Path):
+def test_without_the_package_the_message_says_how_to_install_it(tmp_path):
     (tmp_path / "pynvml.py").write_text("raise ImportError('not here')")
 
     status, answer = ask("--expect", "0", PYTHONPATH=str(tmp_path))

@@ -41,24 +41,18 @@ def notes(caplog: pytest.LogCaptureFixture, **traits: object) -> list[str]:
     return [it.message for it in caplog.records if it.name == runtime_module.__name__]
 
 
-def test_the_log_names_the_accelerators_that_users_choose_from(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_the_log_names_the_accelerators_that_users_choose_from(caplog) -> None:
     [note] = notes(caplog)
 
     assert "A pool that has no node now cannot be seen" in note
 
 
-def test_nobody_is_asked_to_configure_accelerators_beside_profiles(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_nobody_is_asked_to_configure_accelerators_beside_profiles(caplog) -> None:
     assert notes(caplog, profile_list=[{"display_name": "T4"}]) == []
     assert notes(caplog, profile_list=lambda _: [{"display_name": "T4"}]) == []
 
 
-def test_nobody_is_asked_to_configure_accelerators_if_every_server_gets_gpus(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_nobody_is_asked_to_configure_accelerators_if_every_server_gets_gpus(caplog) -> None:
     assert notes(caplog, extra_resource_limits={"nvidia.com/gpu": "1"}) == []
 
 
@@ -79,13 +73,9 @@ def test_nobody_is_asked_to_configure_accelerators_if_every_server_gets_gpus(
         ),
     ],
 )
-def test_every_server_gets_gpus_only_if_users_choose_nothing(
-    traits: dict[str, object], gives: bool
-) -> None:
+def test_every_server_gets_gpus_only_if_users_choose_nothing(traits, gives) -> None:
     assert runtime(**traits).gpus_for_all is gives
 
 
-def test_nobody_is_asked_to_configure_accelerators_beside_an_own_form(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_nobody_is_asked_to_configure_accelerators_beside_an_own_form(caplog) -> None:
     assert notes(caplog, options_form=lambda _: "") == []

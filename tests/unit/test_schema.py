@@ -26,9 +26,7 @@ def configuration(folder: Path, text: str) -> list[str]:
     return [str(path)]
 
 
-def test_the_schema_of_a_configuration_s_offers_is_printed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_schema_of_a_configuration_s_offers_is_printed(tmp_path, capsys) -> None:
     assert main(configuration(tmp_path, T4)) == 0
 
     validator = Draft202012Validator(json.loads(capsys.readouterr().out))
@@ -36,9 +34,7 @@ def test_the_schema_of_a_configuration_s_offers_is_printed(
     assert not validator.is_valid({"accelerator": "t4", "gpus": 3})
 
 
-def test_with_a_line_the_schema_has_the_wish_to_wait(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_with_a_line_the_schema_has_the_wish_to_wait(tmp_path, capsys) -> None:
     assert main(configuration(tmp_path, f"{T4}c.GPUSpawner.queue = True")) == 0
 
     validator = Draft202012Validator(json.loads(capsys.readouterr().out))
@@ -50,9 +46,7 @@ def test_with_a_line_the_schema_has_the_wish_to_wait(
     assert not validator.is_valid({"accelerator": "t4", "wait": True})
 
 
-def test_what_the_configuration_prints_stays_out_of_the_schema(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_the_configuration_prints_stays_out_of_the_schema(tmp_path, capsys) -> None:
     """As the configuration file of Zero to JupyterHub does."""
     assert main(configuration(tmp_path, f"print('Loading a file')\n{T4}")) == 0
 
@@ -61,9 +55,7 @@ def test_what_the_configuration_prints_stays_out_of_the_schema(
     assert printed.err == "Loading a file\n"
 
 
-def test_a_note_says_that_the_running_hub_discovers_the_models(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_note_says_that_the_running_hub_discovers_the_models(tmp_path, capsys) -> None:
     assert main(configuration(tmp_path, "c = get_config()")) == 0
 
     printed = capsys.readouterr()
@@ -71,9 +63,7 @@ def test_a_note_says_that_the_running_hub_discovers_the_models(
     assert Draft202012Validator(json.loads(printed.out)).is_valid({})
 
 
-def test_an_invalid_configuration_is_refused_with_the_trait_s_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_invalid_configuration_is_refused_with_the_trait_s_name(tmp_path, capsys) -> None:
     broken = "c = get_config()\nc.GPUSpawner.memory_choices = ['lots']"
 
     assert main(configuration(tmp_path, broken)) == 2

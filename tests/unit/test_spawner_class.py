@@ -73,7 +73,7 @@ def test_an_unknown_name_in_the_class_s_section_stops_no_hub_that_ran_with_it() 
     assert check(c, in_front_of(CourseSpawner)).room == "none"
 
 
-def test_one_line_of_the_log_names_the_class(caplog: pytest.LogCaptureFixture) -> None:
+def test_one_line_of_the_log_names_the_class(caplog) -> None:
     class LoggedSpawner(KubeSpawner):  # type: ignore[misc]
         pass
 
@@ -114,7 +114,7 @@ class StartsInADecorator(KubeSpawner):  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("given", [StartsByAMethod, StartsInADecorator])
-def test_a_start_that_leads_to_the_gates_by_other_functions_can_have_gates(given: Any) -> None:
+def test_a_start_that_leads_to_the_gates_by_other_functions_can_have_gates(given) -> None:
     assert issubclass(in_front_of(given), GPUSpawner)
 
 
@@ -149,8 +149,6 @@ class HasNoChildren(KubeSpawner):  # type: ignore[misc]
         (HasNoChildren, r"HasNoChildren can't be combined with GPUSpawner \(this class is final\)"),
     ],
 )
-def test_a_class_that_cannot_have_gates_is_refused_with_the_line_to_change(
-    given: object, told: str
-) -> None:
+def test_a_class_that_cannot_have_gates_is_refused_with_the_line_to_change(given, told) -> None:
     with pytest.raises(SpawnerClassError, match=told):
         in_front_of(given)

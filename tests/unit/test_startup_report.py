@@ -96,7 +96,7 @@ async def reporting(
             await runtime.client.close()
 
 
-async def test_one_block_tells_what_was_found(caplog: pytest.LogCaptureFixture) -> None:
+async def test_one_block_tells_what_was_found(caplog) -> None:
     async with reporting(caplog, "", traits={"accelerators": {"t4": T4}}) as report:
         [(level, block)] = await report.ended()
 
@@ -128,9 +128,7 @@ SHARED = {"groups": ["a"], "gpus_per_group": {"t4": 2, "all": 3}, "gpus_per_serv
         ),
     ],
 )
-async def test_policies_are_told_with_what_is_counted(
-    caplog: pytest.LogCaptureFixture, traits: dict[str, Any], told: str
-) -> None:
+async def test_policies_are_told_with_what_is_counted(caplog, traits, told) -> None:
     where = {"accelerators": {"t4": T4}, "namespace": "jhub"}
     async with reporting(caplog, "", traits={**where, **traits}) as report:
         [(_, block)] = await report.ended()
@@ -138,7 +136,7 @@ async def test_policies_are_told_with_what_is_counted(
     assert block.splitlines()[2] == f"    {told}"
 
 
-async def test_gpus_that_every_server_gets_are_told(caplog: pytest.LogCaptureFixture) -> None:
+async def test_gpus_that_every_server_gets_are_told(caplog) -> None:
     given = {"extra_resource_limits": {"nvidia.com/gpu": "1"}}
     async with reporting(caplog, "", traits=given) as report:
         [(_, block)] = await report.ended()
@@ -146,7 +144,7 @@ async def test_gpus_that_every_server_gets_are_told(caplog: pytest.LogCaptureFix
     assert "every server gets GPUs by KubeSpawner.extra_resource_limits, so users don't" in block
 
 
-async def test_a_pool_of_one_node_is_singular(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_pool_of_one_node_is_singular(caplog) -> None:
     one = {**T4, "scale_up": {"max_nodes": 1, "minutes": 4}}
     async with reporting(caplog, "", traits={"accelerators": {"t4": one}}) as report:
         [(_, block)] = await report.ended()
@@ -154,25 +152,21 @@ async def test_a_pool_of_one_node_is_singular(caplog: pytest.LogCaptureFixture) 
     assert "t4 can grow to 1 node (scale_up)" in block
 
 
-async def test_profiles_are_named_as_users_read_them(caplog: pytest.LogCaptureFixture) -> None:
+async def test_profiles_are_named_as_users_read_them(caplog) -> None:
     async with reporting(caplog, "", traits={"profile_list": [PROFILE]}) as report:
         [(_, block)] = await report.ended()
 
     assert "Tesla: 2 nodes, 6 of 6 GPUs free" in block
 
 
-async def test_profiles_of_a_function_are_named_as_not_counted(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_profiles_of_a_function_are_named_as_not_counted(caplog) -> None:
     async with reporting(caplog, "", traits={"profile_list": lambda _: [PROFILE]}) as report:
         [(_, block)] = await report.ended()
 
     assert "profiles: a function lists them for each user, so they aren't counted here" in block
 
 
-async def test_other_work_goes_on_after_each_profile_that_is_counted(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_other_work_goes_on_after_each_profile_that_is_counted(caplog, monkeypatch) -> None:
     rounds, counted_in = 0, []
     take_stock = inventory._stock
 
@@ -195,9 +189,7 @@ async def test_other_work_goes_on_after_each_profile_that_is_counted(
     assert len(counted_in) == len(set(counted_in)) == 5
 
 
-async def test_an_unknown_scheduler_is_a_warning_before_the_cluster_is_read(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_an_unknown_scheduler_is_a_warning_before_the_cluster_is_read(caplog) -> None:
     async with reporting(caplog, "volcano", traits={}) as report:
         [(level, warning)] = report.said
         [_, (_, block)] = await report.ended()
@@ -208,9 +200,7 @@ async def test_an_unknown_scheduler_is_a_warning_before_the_cluster_is_read(
     assert "scheduler: volcano, unknown: its servers start unchecked" in block
 
 
-async def test_what_an_administrator_may_want_to_change_makes_it_a_warning(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_what_an_administrator_may_want_to_change_makes_it_a_warning(caplog) -> None:
     traits = {"start_timeout": 60, "preparing_timeout": 30}
     slow = {"slow_spawn_timeout": 90}
     async with reporting(caplog, "", traits=traits, tornado_settings=slow) as report:
@@ -222,9 +212,7 @@ async def test_what_an_administrator_may_want_to_change_makes_it_a_warning(
     assert progress.startswith("! slow_spawn_timeout is 90 s")
 
 
-async def test_missing_rights_are_named_with_the_servers_that_start_unchecked(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_missing_rights_are_named_with_the_servers_that_start_unchecked(caplog) -> None:
     refused = [failure(403)] * 1000
     async with reporting(
         caplog, "", kinds=(NODES, PODS, CLAIMS), traits={}, persistentvolumeclaims=refused
@@ -244,7 +232,7 @@ BY_KARPENTER["metadata"]["labels"]["karpenter.sh/nodepool"] = "default"
 
 
 async def test_rights_to_see_what_autoscalers_can_add_are_named_where_there_may_be_any(
-    caplog: pytest.LogCaptureFixture,
+    caplog,
 ) -> None:
     refused = [failure(403)] * 1000
     nodes = [page(IN_A_GROUP, BY_KARPENTER), watch(hold=True)]
@@ -261,9 +249,7 @@ async def test_rights_to_see_what_autoscalers_can_add_are_named_where_there_may_
     )
 
 
-async def test_karpenter_without_a_node_shows_itself_by_its_api(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_karpenter_without_a_node_shows_itself_by_its_api(caplog) -> None:
     refused = [failure(403)] * 1000
     api = {"karpenter.sh": [page()], "nodepools": refused}
     async with reporting(caplog, "", traits={}, **api) as report:
@@ -276,7 +262,7 @@ async def test_karpenter_without_a_node_shows_itself_by_its_api(
     ("autoscaling", "nodes"), [("detect", [node("a", 4)]), ("none", [IN_A_GROUP, BY_KARPENTER])]
 )
 async def test_rights_about_autoscalers_that_the_cluster_lacks_are_not_missed(
-    caplog: pytest.LogCaptureFixture, autoscaling: str, nodes: list[dict[str, Any]]
+    caplog, autoscaling, nodes
 ) -> None:
     refused = {"configmaps": [failure(403)] * 1000, "nodepools": [failure(403)] * 1000}
     listed = [page(*nodes), watch(hold=True)]
@@ -287,9 +273,7 @@ async def test_rights_about_autoscalers_that_the_cluster_lacks_are_not_missed(
     assert level == "INFO"
 
 
-async def test_a_cluster_that_cannot_be_read_yet_is_told_and_told_again_once_it_can(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_cluster_that_cannot_be_read_yet_is_told_and_told_again_once_it_can(caplog) -> None:
     later = [*[failure(403, "no")] * 5, page(), watch(hold=True)]
     async with reporting(caplog, "", traits={"accelerators": {"t4": T4}}, pods=later) as report:
         [(_, first), (_, second)] = await report.ended()

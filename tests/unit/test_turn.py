@@ -12,9 +12,7 @@ from gpuspawner.turn import Turn
 pytestmark = pytest.mark.each_python
 
 
-async def test_other_tasks_run_after_each_long_turn_and_not_before(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_other_tasks_run_after_each_long_turn_and_not_before(monkeypatch) -> None:
     now = 0.0
     monkeypatch.setattr(turn.time, "perf_counter", lambda: now)
     passes = 0

@@ -52,9 +52,7 @@ def run(words: list[str], *gpus: Gpu, **variables: str) -> tuple[int, str]:
         ((), FEWER, "0 of 2 GPUs visible: none"),
     ],
 )
-def test_it_fails_if_fewer_gpus_are_visible_than_granted(
-    gpus: tuple[Gpu, ...], status: int, said: str
-) -> None:
+def test_it_fails_if_fewer_gpus_are_visible_than_granted(gpus, status, said) -> None:
     found = run(command({"nvidia.com/gpu": "2", "memory": "1Gi"}), *gpus)
 
     assert found == (status, f"gpuspawner: {said}")
@@ -68,7 +66,7 @@ def test_it_fails_if_fewer_gpus_are_visible_than_granted(
         ("NVIDIA-L4", FEWER),
     ],
 )
-def test_gpus_of_another_model_than_the_node_s_label_do_not_count(model: str, status: int) -> None:
+def test_gpus_of_another_model_than_the_node_s_label_do_not_count(model, status) -> None:
     assert run(command({"nvidia.com/gpu": "1"}, model), T4)[0] == status
 
 
@@ -79,7 +77,7 @@ def test_gpus_of_another_model_than_the_node_s_label_do_not_count(model: str, st
         ({"nvidia.com/gpu": "2"}, "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"),
     ],
 )
-def test_slices_count_and_not_their_gpu(limits: dict[str, str], model: str) -> None:
+def test_slices_count_and_not_their_gpu(limits, model) -> None:
     def cut(slices: int) -> Gpu:
         return Gpu(A100.name, A100.uuid, A100.memory, slices=(SLICE,) * slices)
 
@@ -88,7 +86,7 @@ def test_slices_count_and_not_their_gpu(limits: dict[str, str], model: str) -> N
 
 
 @pytest.mark.parametrize("resource", ["nvidia.com/gpu", "nvidia.com/gpu.shared"])
-def test_two_shares_may_be_of_one_gpu(resource: str) -> None:
+def test_two_shares_may_be_of_one_gpu(resource) -> None:
     words = command({resource: "2"}, shared=("nvidia.com/gpu",))
 
     assert run(words, T4) == (0, "gpuspawner: 1 of 2 GPUs visible: Tesla T4")
@@ -104,13 +102,13 @@ def test_an_error_of_nvml_means_that_no_gpu_is_visible() -> None:
     )
 
 
-def test_nobody_checks_without_python(tmp_path: Path) -> None:
+def test_nobody_checks_without_python(tmp_path) -> None:
     found = run(["/bin/sh", *command({"nvidia.com/gpu": "1"})[1:]], PATH=str(tmp_path))
 
     assert found == (0, "gpuspawner: no python3, so nobody checks")
 
 
-def test_a_python_that_fails_does_not_keep_a_server_from_its_user(tmp_path: Path) -> None:
+def test_a_python_that_fails_does_not_keep_a_server_from_its_user(tmp_path) -> None:
     broken = tmp_path / "python3"
     broken.write_text("#!/bin/sh\nexit 1\n")
     broken.chmod(0o755)
@@ -126,12 +124,7 @@ def test_a_python_that_fails_does_not_keep_a_server_from_its_user(tmp_path: Path
     ],
 )
 def test_without_nvml_it_fails_only_if_there_is_no_device_either(
-    device: str,
-    status: int,
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    device, status, said, tmp_path, monkeypatch, capsys
 ) -> None:
     (tmp_path / device).touch()
     monkeypatch.setattr(visible_gpus, "LIBRARIES", ["libnothing.so.1"])
@@ -141,9 +134,7 @@ def test_without_nvml_it_fails_only_if_there_is_no_device_either(
     assert capsys.readouterr().out.startswith(f"gpuspawner: {said}")
 
 
-def test_nvml_that_hangs_means_that_no_gpu_is_visible(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nvml_that_hangs_means_that_no_gpu_is_visible(monkeypatch, capsys) -> None:
     never = Event()
     monkeypatch.setattr(visible_gpus, "_seen", lambda _: (1, str(never.wait(60))))
     monkeypatch.setattr(visible_gpus, "SECONDS", 0.01)
@@ -153,9 +144,7 @@ def test_nvml_that_hangs_means_that_no_gpu_is_visible(
     assert capsys.readouterr().out == "gpuspawner: 0 of 1 GPUs visible: NVML doesn't answer\n"
 
 
-def test_an_nvml_that_is_none_tells_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_nvml_that_is_none_tells_nothing(monkeypatch, capsys) -> None:
     monkeypatch.setattr(visible_gpus, "_library", object)
 
     assert visible_gpus.check(1, 1, "") == 0

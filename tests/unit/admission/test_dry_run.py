@@ -84,9 +84,7 @@ async def test_a_rejection_has_its_cause() -> None:
     ],
     ids=lambda server: str(server._answer)[:40],
 )
-async def test_an_answer_that_says_nothing_about_the_pod_is_logged_once(
-    server: Scripted, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_answer_that_says_nothing_about_the_pod_is_logged_once(server, caplog) -> None:
     dry_run = DryRun(server, 60)
 
     assert await dry_run.admit("jhub", POD) is None
@@ -96,7 +94,7 @@ async def test_an_answer_that_says_nothing_about_the_pod_is_logged_once(
     assert "A dry run failed" in caplog.text
 
 
-async def test_each_reason_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_each_reason_is_logged(caplog) -> None:
     server = says(400, NO_DRY_RUN)
     dry_run = DryRun(server, 60)
 
@@ -112,9 +110,7 @@ async def test_a_dry_run_that_takes_too_long_has_no_answer() -> None:
     assert await DryRun(Scripted("never"), 0.01).admit("jhub", POD) is None
 
 
-async def test_a_pod_without_a_spec_is_neither_sent_nor_logged(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_pod_without_a_spec_is_neither_sent_nor_logged(caplog) -> None:
     server = Scripted({})
 
     assert await DryRun(server, 60).admit("jhub", {"spec": None}) is None
@@ -185,7 +181,7 @@ def test_defaults_that_every_pod_gets_change_nothing() -> None:
         ("containers", [{"name": "notebook", "resources": {"requests": {"memory": "oops"}}}]),
     ],
 )
-def test_a_field_that_the_scheduler_uses_counts_as_a_change(name: str, value: object) -> None:
+def test_a_field_that_the_scheduler_uses_counts_as_a_change(name, value) -> None:
     pod = admitted()
     pod["spec"][name] = value
 
@@ -193,6 +189,6 @@ def test_a_field_that_the_scheduler_uses_counts_as_a_change(name: str, value: ob
 
 
 @pytest.mark.parametrize("broken", [None, [], {"spec": []}, {"spec": {"containers": [None, 3]}}])
-def test_undecodable_pods_can_be_compared(broken: object) -> None:
+def test_undecodable_pods_can_be_compared(broken) -> None:
     assert changes(SENT, broken)
     assert not changes(broken, broken)

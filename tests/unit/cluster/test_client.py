@@ -1,7 +1,6 @@
 """Faulty configurations and answers."""
 
 import asyncio
-import pathlib
 from collections.abc import Callable
 
 import pytest
@@ -16,7 +15,7 @@ pytestmark = pytest.mark.each_python
 
 
 @pytest.fixture
-def kubeconfig(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+def kubeconfig(tmp_path, monkeypatch) -> Callable[[str], None]:
     """Writes the text of the process's kubeconfig; without a call there is no kubeconfig."""
     path = tmp_path / "kubeconfig"
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
@@ -40,9 +39,7 @@ users: [{name: hub, user: {token: secret}}]
 """
 
 
-async def test_a_kubeconfig_is_read_without_touching_the_default_of_the_process(
-    kubeconfig: Callable[[str], None],
-) -> None:
+async def test_a_kubeconfig_is_read_without_touching_the_default_of_the_process(kubeconfig) -> None:
     kubeconfig(KUBECONFIG)
     before = Configuration.get_default_copy().host
 
@@ -53,9 +50,7 @@ async def test_a_kubeconfig_is_read_without_touching_the_default_of_the_process(
     assert Configuration.get_default_copy().host == before
 
 
-async def test_kubespawners_traits_override_the_configuration_that_was_found(
-    kubeconfig: Callable[[str], None],
-) -> None:
+async def test_kubespawners_traits_override_the_configuration_that_was_found(kubeconfig) -> None:
     kubeconfig(KUBECONFIG)
 
     configuration = await load_configuration("https://api.example:443", "/ca.crt", verify_ssl=False)
@@ -68,9 +63,7 @@ async def test_kubespawners_traits_override_the_configuration_that_was_found(
 @pytest.mark.parametrize(
     "text", [None, "", "{", "[]", "current-context: nowhere", "a: \x00", "clusters: 3"]
 )
-async def test_an_unusable_configuration_is_a_request_error(
-    kubeconfig: Callable[[str], None], text: str | None
-) -> None:
+async def test_an_unusable_configuration_is_a_request_error(kubeconfig, text) -> None:
     if text is not None:
         kubeconfig(text)
 
@@ -142,7 +135,7 @@ async def test_a_refusal_carries_the_servers_message_and_status() -> None:
 @pytest.mark.parametrize(
     ("asked", "waited"), [("1", 1), ("3600", 60), ("9" * 500, 60), ("soon", 0), ("-1", 0), ("", 0)]
 )
-async def test_a_retry_after_counts_as_a_minute_at_most(asked: str, waited: float) -> None:
+async def test_a_retry_after_counts_as_a_minute_at_most(asked, waited) -> None:
     """A proxy's maintenance page may ask for an hour, and the API server is back long before."""
     server = ScriptedServer(things=[failure(503, "away", **{"Retry-After": asked})])
     async with server.serving() as client:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 
 import pytest
 from aiohttp import web
@@ -16,7 +16,6 @@ from gpuspawner.cluster.watch import Lost, Signal, Watcher
 from tests.unit.cluster.scripted import (
     FAST,
     ScriptedServer,
-    Step,
     cut,
     event,
     failure,
@@ -55,9 +54,7 @@ async def test_who_waits_for_a_wake_that_has_been_goes_on_at_once() -> None:
     assert await woken(contact, 0) == 1
 
 
-async def test_a_wake_just_after_another_comes_later_and_only_once(
-    virtual_time: Callable[[], float],
-) -> None:
+async def test_a_wake_just_after_another_comes_later_and_only_once(virtual_time) -> None:
     """Behind a load balancer, the first answer may have come from the only server that works."""
     contact, began = Contact(), virtual_time()
     for _ in range(3):
@@ -71,7 +68,7 @@ async def test_a_wake_just_after_another_comes_later_and_only_once(
     assert contact.wakes == 2
 
 
-async def test_a_wait_without_a_wake_ends_in_time(virtual_time: Callable[[], float]) -> None:
+async def test_a_wait_without_a_wake_ends_in_time(virtual_time) -> None:
     contact, began = Contact(), virtual_time()
 
     await contact.wait(0, 60)
@@ -105,7 +102,7 @@ class Awaited(Contact):
 
 
 @pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+def patient(monkeypatch) -> None:
     """Let watchers wait longer than any test, unless they are woken."""
     monkeypatch.setattr(Backoff, "before_retry", lambda *_: PATIENCE * 10)
 
@@ -114,7 +111,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     "away", [[cut(), cut()], [silence()], [failure(503)]], ids=["cut", "silence", "a proxy's"]
 )
 @pytest.mark.usefixtures("patient")
-async def test_when_the_server_is_back_for_one_kind_all_ask_again(away: list[Step]) -> None:
+async def test_when_the_server_is_back_for_one_kind_all_ask_again(away) -> None:
     """After an outage of a minute, each of them would wait for seconds."""
     contact = Contact()
     server = ScriptedServer(things=[*away, page(obj("a"))])
@@ -147,9 +144,7 @@ async def test_who_has_failed_just_when_the_server_came_back_asks_again_at_once(
 
 
 @pytest.mark.usefixtures("patient")
-async def test_who_was_woken_once_waits_after_further_failures(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_who_was_woken_once_waits_after_further_failures(monkeypatch) -> None:
     """Else, it would ask a server that is away again and again without a pause."""
     monkeypatch.setattr("gpuspawner.cluster.contact._BETWEEN_WAKES", 0.0)
     contact = Awaited()
@@ -165,7 +160,7 @@ async def test_who_was_woken_once_waits_after_further_failures(
     assert len(server.queries) == 3
 
 
-async def test_one_outage_wakes_all_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_outage_wakes_all_only_once(monkeypatch) -> None:
     """A second wake would let those ask again that are forbidden or absent for good."""
     monkeypatch.setattr("gpuspawner.cluster.contact._BETWEEN_WAKES", 0.0)
     contact, back = Contact(), [failure(503), page(), watch(hold=True)]
@@ -185,9 +180,7 @@ async def test_one_outage_wakes_all_only_once(monkeypatch: pytest.MonkeyPatch) -
     assert contact.wakes == 1
 
 
-async def test_who_is_answered_after_another_wakes_nobody_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_who_is_answered_after_another_wakes_nobody_again(monkeypatch) -> None:
     monkeypatch.setattr("gpuspawner.cluster.contact._BETWEEN_WAKES", 0.0)
     contact = Contact()
 
@@ -224,7 +217,7 @@ async def test_a_watch_that_breaks_is_not_opened_again_at_once_because_of_an_old
     [[failure(503), page()], [page(), failure(503), watch(hold=True)]],
     ids=["list", "watch"],
 )
-async def test_a_success_after_an_outage_wakes_the_others(back: list[Step]) -> None:
+async def test_a_success_after_an_outage_wakes_the_others(back) -> None:
     contact, server = Contact(), ScriptedServer(things=list(back))
     async with server.serving() as client:
         watcher = Watcher(client, THINGS, replace(FAST, silence=PATIENCE * 10), contact)

@@ -153,9 +153,7 @@ async def test_a_watch_that_ends_is_resumed_and_stays_trusted() -> None:
         assert it.is_live()
 
 
-async def test_a_watch_without_contact_is_trusted_for_some_seconds_only(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_watch_without_contact_is_trusted_for_some_seconds_only(monkeypatch) -> None:
     async with following(page(A), *[failure(503)] * 10_000) as it:
         await it.following.live(PATIENCE)
         await it.until(lambda: it.following._reflector.error is not None)
@@ -167,9 +165,7 @@ async def test_a_watch_without_contact_is_trusted_for_some_seconds_only(
         assert isinstance(it.following.health(), Stale)
 
 
-async def test_who_waits_while_contact_is_lost_goes_on_when_it_is_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_who_waits_while_contact_is_lost_goes_on_when_it_is_back(monkeypatch) -> None:
     """A watch without news for long is stale as soon as it breaks; the next one is soon there."""
     monkeypatch.setattr("gpuspawner.cluster.health.STALE_AFTER", 0.0)
     back = asyncio.Event()
@@ -219,9 +215,7 @@ async def test_the_first_list_is_waited_for_as_long_as_patience_lasts() -> None:
         assert isinstance(it.following.health(), Reading)
 
 
-async def test_an_error_of_the_store_is_logged_distrusted_and_reading_starts_again(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_an_error_of_the_store_is_logged_distrusted_and_reading_starts_again(caplog) -> None:
     broken = watch(event("ADDED", B), hold=True)
     async with following(page(A), broken, page(A, B), watch(hold=True)) as it:
         await it.following.live(PATIENCE)

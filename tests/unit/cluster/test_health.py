@@ -34,9 +34,7 @@ async def test_a_gap_makes_the_view_stale_until_the_new_list_is_complete() -> No
         assert "pods were missed" in health.why
 
 
-async def test_the_view_is_stale_while_an_optional_kind_is_read_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_the_view_is_stale_while_an_optional_kind_is_read_again(monkeypatch) -> None:
     """Verdicts would be unknown meanwhile, and servers would start unchecked."""
     claims = Kind("PersistentVolumeClaim", "/api/v1/claims", required=False)
     gone = watch(event("ERROR", {"code": 410, "message": "too old"}))
@@ -91,7 +89,7 @@ async def test_a_view_that_was_not_started_is_unreachable() -> None:
     assert ClusterView().health() == Unreachable("the view is not running")
 
 
-async def test_contact_lost_for_long_makes_the_view_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_contact_lost_for_long_makes_the_view_stale(monkeypatch) -> None:
     monkeypatch.setattr("gpuspawner.cluster.health.STALE_AFTER", 0.2)
     async with viewing(nodes=[page(), failure(500, "etcd is gone")]) as (view, _):
 
@@ -102,9 +100,7 @@ async def test_contact_lost_for_long_makes_the_view_stale(monkeypatch: pytest.Mo
         await until(view, is_stale_by_age)
 
 
-async def test_a_silent_api_server_makes_the_view_stale_and_is_logged(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_silent_api_server_makes_the_view_stale_and_is_logged(monkeypatch, caplog) -> None:
     monkeypatch.setattr("gpuspawner.cluster.health.STALE_AFTER", 0.1 - FAST.silence)
     monkeypatch.setattr("gpuspawner.cluster.view._LOOK_AT_HEALTH_EVERY", 0.05)
     async with viewing() as (view, _):
@@ -156,7 +152,7 @@ async def test_contact_is_back_when_a_watch_ends_in_order_without_a_bookmark() -
 
 
 @pytest.mark.parametrize("status", [403, 404, 503])
-async def test_a_kind_that_can_be_done_without_loses_no_contact(status: int) -> None:
+async def test_a_kind_that_can_be_done_without_loses_no_contact(status) -> None:
     """A hub may never be allowed to read it, and nobody should wait at each start for that."""
     classes = Kind("PriorityClass", "/api/v1/classes", required=False)
     async with viewing((NODES, PODS, classes), classes=[failure(status)] * 1000) as (view, server):
@@ -166,7 +162,7 @@ async def test_a_kind_that_can_be_done_without_loses_no_contact(status: int) -> 
         assert view.in_touch()
 
 
-async def test_each_change_of_health_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_each_change_of_health_is_logged_once(caplog) -> None:
     caplog.set_level(logging.INFO, "gpuspawner")
     async with viewing(pods=[*[failure(403, "no")] * 5, page(), watch(hold=True)]) as (view, _):
         await until(view, lambda: isinstance(view.health(), Live))
@@ -177,9 +173,7 @@ async def test_each_change_of_health_is_logged_once(caplog: pytest.LogCaptureFix
     assert all("\n" not in line for line in said)
 
 
-async def test_forbidden_optional_kinds_are_logged_once_in_one_line(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_forbidden_optional_kinds_are_logged_once_in_one_line(caplog) -> None:
     kinds = tuple(Kind(name, f"/api/v1/{name}", required=False) for name in ("as", "bs"))
     refused = {name: [failure(403)] * 1000 for name in ("as", "bs")}
     async with viewing((NODES, PODS, *kinds), **refused) as (view, _):

@@ -104,14 +104,12 @@ def pieces(body: bytes, size: int = SMALL) -> int:
 
 @given(bodies(), st.integers(0, 200))
 @example(written([{"metadata": {"name": '},{"metadata":{"'}, "spec": "x" * 70}] * 3), SMALL)
-def test_pieces_have_the_objects_of_the_whole_page(body: bytes, size: int) -> None:
+def test_pieces_have_the_objects_of_the_whole_page(body, size) -> None:
     assert outcome(lambda: in_pieces(body, size)) == outcome(lambda: WHOLE.decode(body))
 
 
 @given(bodies(), st.data())
-def test_a_broken_page_has_the_same_error_as_if_decoded_as_a_whole(
-    body: bytes, data: st.DataObject
-) -> None:
+def test_a_broken_page_has_the_same_error_as_if_decoded_as_a_whole(body, data) -> None:
     begin = data.draw(st.integers(0, len(body)))
     end = data.draw(st.integers(begin, min(begin + 3, len(body))))
     instead = data.draw(st.sampled_from([b"", b'"', b"}", b"{", b",", b"]", b"\\", b"\xff"]))
@@ -156,7 +154,7 @@ def test_a_page_whose_managed_fields_are_too_deep_is_read_without_them() -> None
     assert [json.loads(bytes(it))["metadata"]["name"] for it in items] == ["other", "deep", "other"]
 
 
-async def test_the_event_loop_is_free_between_two_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_event_loop_is_free_between_two_pieces(monkeypatch) -> None:
     monkeypatch.setattr(list_page, "_PIECE", SMALL)
     monkeypatch.setattr("gpuspawner.background._TURN", 0.0)
     rounds = 0

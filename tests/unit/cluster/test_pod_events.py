@@ -48,7 +48,7 @@ class Counted:
 
 
 @pytest.fixture
-def no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_rest(monkeypatch) -> None:
     """Let a watch end as soon as no pod waits."""
     monkeypatch.setattr(pod_events, "_REST_SECONDS", 0)
 
@@ -110,7 +110,7 @@ async def test_only_the_events_of_a_waiting_pod_are_kept() -> None:
         "in a list after an outage",
     ],
 )
-async def test_an_event_is_heard_wherever_it_is(answers: list[Step]) -> None:
+async def test_an_event_is_heard_wherever_it_is(answers) -> None:
     last = watch(change("MODIFIED", sent(version="2")), hold=True)
     told = asyncio.Event()
 
@@ -198,9 +198,7 @@ async def test_the_next_start_goes_on_with_the_watch_of_the_last_one() -> None:
             assert heard.take("u") == [event("b")]
 
 
-async def test_the_next_start_asks_at_once_if_the_watch_that_rests_is_deaf(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_the_next_start_asks_at_once_if_the_watch_that_rests_is_deaf(monkeypatch) -> None:
     monkeypatch.setattr(Backoff, "before_retry", lambda *_: PATIENCE * 10)
     asked = asyncio.Event()
 
@@ -217,7 +215,7 @@ async def test_the_next_start_asks_at_once_if_the_watch_that_rests_is_deaf(
 
 
 @pytest.mark.parametrize("is_waiting", [True, False], ids=["a pod waits", "it rests"])
-async def test_after_the_views_end_no_watch_goes_on(is_waiting: bool) -> None:
+async def test_after_the_views_end_no_watch_goes_on(is_waiting) -> None:
     async with hearing() as events:
         with events.of("jhub", "a"):
             [going_on] = watches()
@@ -262,9 +260,7 @@ async def test_waits_one_after_the_other_share_the_connections() -> None:
         assert events._client._api is None
 
 
-async def test_an_error_of_ours_is_no_silence_of_autoscalers(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_error_of_ours_is_no_silence_of_autoscalers(caplog, monkeypatch) -> None:
     broken = Failing()
     monkeypatch.setattr(pod_events, "Watcher", broken)
     async with hearing() as events:
@@ -290,9 +286,7 @@ class Failing:
         yield Listed()
 
 
-async def test_events_are_heard_again_as_soon_as_the_server_is_back_for_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_events_are_heard_again_as_soon_as_the_server_is_back_for_others(monkeypatch) -> None:
     monkeypatch.setattr(Backoff, "before_retry", lambda *_: PATIENCE * 10)
     contact, again = Contact(), asyncio.Event()
 

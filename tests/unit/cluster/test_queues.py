@@ -45,9 +45,7 @@ async def test_what_the_api_server_has_is_known() -> None:
         await view.stop()
 
 
-async def test_without_kueue_there_are_no_queues_until_it_is_installed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_without_kueue_there_are_no_queues_until_it_is_installed(monkeypatch) -> None:
     monkeypatch.setattr(queues, "AGAIN_SECONDS", 0.01)
     answers = [failure(404), failure(404), preferring("v1beta2")]
     server = ScriptedServer(**kueue(**{"kueue.x-k8s.io": answers}))
@@ -76,7 +74,7 @@ async def test_a_hub_that_starts_during_an_outage_learns_of_kueue_once_the_serve
 
 
 async def test_after_an_update_that_takes_the_old_version_away_the_new_one_is_followed(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch,
 ) -> None:
     monkeypatch.setattr(queues, "AGAIN_SECONDS", 0.01)
     old, new = obj("old", namespace="jhub"), obj("new", namespace="jhub")

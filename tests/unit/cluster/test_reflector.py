@@ -47,9 +47,7 @@ def pods(count: int) -> list[msgspec.Raw]:
     ],
     ids=["a page", "a burst of changes"],
 )
-async def test_other_work_goes_on_while_many_objects_are_processed(
-    signals: list[Signal], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_other_work_goes_on_while_many_objects_are_processed(signals, monkeypatch) -> None:
     for longest in ("_TURN", "_LONGEST_TURN"):
         monkeypatch.setattr(f"gpuspawner.background.{longest}", 0.0)
     state = ClusterState()
@@ -69,9 +67,7 @@ async def test_other_work_goes_on_while_many_objects_are_processed(
     assert turns > 150
 
 
-async def test_other_work_goes_on_while_a_new_list_replaces_many_objects(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_other_work_goes_on_while_a_new_list_replaces_many_objects(monkeypatch) -> None:
     for longest in ("_TURN", "_LONGEST_TURN"):
         monkeypatch.setattr(f"gpuspawner.background.{longest}", 0.0)
     state = ClusterState()
@@ -93,9 +89,7 @@ async def test_other_work_goes_on_while_a_new_list_replaces_many_objects(
     assert turns > 350  # it copies 200 keys and drops 199 objects
 
 
-async def test_the_objects_of_two_kinds_are_not_processed_in_the_same_round(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_the_objects_of_two_kinds_are_not_processed_in_the_same_round(monkeypatch) -> None:
     for longest in ("_TURN", "_LONGEST_TURN"):
         monkeypatch.setattr(f"gpuspawner.background.{longest}", 0.0)
     shared, order = Background(), []

@@ -1,7 +1,6 @@
 """When a watcher asks again, and from where, under scripted faults."""
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
@@ -15,7 +14,7 @@ from tests.unit.cluster.signals import THINGS, first, names, signals_of
 
 
 @pytest.fixture
-def waits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def waits(monkeypatch) -> list[int]:
     """After how many failures in a row each retry comes; it comes at once."""
     asked: list[int] = []
 
@@ -63,7 +62,7 @@ async def test_what_is_forbidden_for_a_moment_is_watched_on() -> None:
     assert server.queries[-1]["resourceVersion"] == "7"
 
 
-async def test_what_is_forbidden_after_an_outage_is_asked_for_again_soon(waits: list[int]) -> None:
+async def test_what_is_forbidden_after_an_outage_is_asked_for_again_soon(waits) -> None:
     forbidden = [failure(403, "no")] * 2
     server = ScriptedServer(things=[page(), *[failure(500)] * 6, *forbidden, watch(hold=True)])
 
@@ -72,9 +71,7 @@ async def test_what_is_forbidden_after_an_outage_is_asked_for_again_soon(waits: 
     assert waits[:7] == [1, 2, 3, 4, 5, 6, 1]
 
 
-async def test_a_watch_that_worked_until_it_broke_is_opened_again_soon(
-    waits: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_watch_that_worked_until_it_broke_is_opened_again_soon(waits, monkeypatch) -> None:
     monkeypatch.setattr("gpuspawner.cluster.watch._SHORTEST_WATCH", 0.05)
     server = ScriptedServer(things=[page(), *[failure(500)] * 5, watch(hold=True)])
 
@@ -94,13 +91,13 @@ async def test_after_a_right_was_withdrawn_everything_is_listed_again() -> None:
     assert names(again) == ["a"]
 
 
-async def test_an_absent_api_is_not_asked_for_all_the_time(waits: list[int]) -> None:
+async def test_an_absent_api_is_not_asked_for_all_the_time(waits) -> None:
     await signals_of(ScriptedServer(things=[failure(404)] * 5), 5)
 
     assert waits[:4] == [1, 2, 3, 4]
 
 
-async def test_after_an_outage_the_first_answer_begins_the_waits_anew(waits: list[int]) -> None:
+async def test_after_an_outage_the_first_answer_begins_the_waits_anew(waits) -> None:
     server = ScriptedServer(things=[*[cut()] * 6, *[failure(500)] * 2, page()])
 
     await signals_of(server, 6)
@@ -108,7 +105,7 @@ async def test_after_an_outage_the_first_answer_begins_the_waits_anew(waits: lis
     assert waits[:5] == [1, 2, 3, 1, 2]
 
 
-async def test_a_wake_shortens_no_waits_for_what_is_forbidden(waits: list[int]) -> None:
+async def test_a_wake_shortens_no_waits_for_what_is_forbidden(waits) -> None:
     """It is asked for once more, and then as seldom as before."""
     contact = Contact()
     server = ScriptedServer(things=[failure(403)] * 6)
@@ -121,9 +118,7 @@ async def test_a_wake_shortens_no_waits_for_what_is_forbidden(waits: list[int]) 
     assert waits == [1, 2, 3, 4]
 
 
-async def test_the_waits_get_longer_if_a_server_is_away_at_every_other_request(
-    waits: list[int],
-) -> None:
+async def test_the_waits_get_longer_if_a_server_is_away_at_every_other_request(waits) -> None:
     """As behind a load balancer with a backend that is away."""
     contact = Contact()
     server = ScriptedServer(things=[failure(503), failure(500)] * 4)
@@ -135,13 +130,13 @@ async def test_the_waits_get_longer_if_a_server_is_away_at_every_other_request(
     assert contact.wakes == 1
 
 
-async def test_the_waits_get_longer_if_an_api_comes_and_goes(waits: list[int]) -> None:
+async def test_the_waits_get_longer_if_an_api_comes_and_goes(waits) -> None:
     await signals_of(ScriptedServer(things=[failure(404), failure(500)] * 4), 8)
 
     assert waits == [1, 1, 2, 3, 4, 5, 6]
 
 
-async def test_after_a_success_the_waits_may_begin_anew_once_more(waits: list[int]) -> None:
+async def test_after_a_success_the_waits_may_begin_anew_once_more(waits) -> None:
     outage = [failure(500), failure(500), failure(403)]
     works, goes_on = (watch(event("ADDED", obj("a", version))) for version in "23")
     server = ScriptedServer(things=[*outage, page(), works, *outage, goes_on])
@@ -169,9 +164,7 @@ async def test_a_retry_after_is_obeyed() -> None:
     assert asyncio.get_running_loop().time() - began >= 1
 
 
-async def test_a_wait_that_the_server_asks_for_is_cut_short_only_beyond_that(
-    virtual_time: Callable[[], float],
-) -> None:
+async def test_a_wait_that_the_server_asks_for_is_cut_short_only_beyond_that(virtual_time) -> None:
     contact, began = Contact(), virtual_time()
     retries = Retries(Backoff(first_retry=3600, last_retry=3600), contact)
     waiting = asyncio.ensure_future(retries.wait(RequestError("busy", 429, retry_after=30)))

@@ -78,7 +78,7 @@ def changed(item: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
-async def test_an_undecodable_item_of_a_list_hides_no_other(broken: bytes) -> None:
+async def test_an_undecodable_item_of_a_list_hides_no_other(broken) -> None:
     encoded = json.dumps(POD).encode()
     pods = [listing(broken, encoded, broken), watch(hold=True)]
     async with viewing(nodes=[page(NODE), watch(hold=True)], pods=pods) as (view, _):
@@ -88,7 +88,7 @@ async def test_an_undecodable_item_of_a_list_hides_no_other(broken: bytes) -> No
 
 
 @pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
-async def test_an_undecodable_event_hides_no_later_one(broken: bytes) -> None:
+async def test_an_undecodable_event_hides_no_later_one(broken) -> None:
     events = watch(changed(broken), event("ADDED", POD), hold=True)
     async with viewing(pods=[page(), events]) as (view, _):
         await until(view, lambda: sees(view))
@@ -97,7 +97,7 @@ async def test_an_undecodable_event_hides_no_later_one(broken: bytes) -> None:
 
 
 @pytest.mark.parametrize("item", UNUSUAL.values(), ids=UNUSUAL)
-async def test_an_unusual_item_of_a_list_is_decoded(item: bytes) -> None:
+async def test_an_unusual_item_of_a_list_is_decoded(item) -> None:
     encoded = json.dumps(POD).encode()
     async with viewing(pods=[listing(item, encoded), watch(hold=True)]) as (view, _):
         await until(view, lambda: sees(view))
@@ -127,16 +127,14 @@ async def test_an_undecodable_pod_can_be_deleted_or_repaired() -> None:
     ],
     ids=range(6),
 )
-def test_an_undecodable_object_is_not_quoted(spec: object) -> None:
+def test_an_undecodable_object_is_not_quoted(spec) -> None:
     decoded = decode("Pod", json.dumps(obj("o", namespace="x", spec=spec)).encode())
 
     assert isinstance(decoded, Undecodable)
     assert "s3cret" not in repr(decoded)
 
 
-async def test_a_thousand_undecodable_objects_are_one_line_in_the_log(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_thousand_undecodable_objects_are_one_line_in_the_log(caplog) -> None:
     caplog.set_level(logging.INFO)
     broken = [obj(f"o{number}", namespace="x", spec=5) for number in range(1_000)]
     async with viewing(pods=[page(*broken, POD), watch(hold=True)]) as (view, _):
@@ -148,7 +146,7 @@ async def test_a_thousand_undecodable_objects_are_one_line_in_the_log(
 
 
 @pytest.mark.parametrize("item", UNUSUAL.values(), ids=UNUSUAL)
-async def test_an_unusual_event_is_decoded_and_hides_no_later_one(item: bytes) -> None:
+async def test_an_unusual_event_is_decoded_and_hides_no_later_one(item) -> None:
     events = watch(changed(item), event("ADDED", POD), hold=True)
     async with viewing(pods=[page(), events]) as (view, server):
         await until(view, lambda: sees(view))
@@ -170,7 +168,7 @@ async def test_an_unusual_event_is_decoded_and_hides_no_later_one(item: bytes) -
         pytest.param(changed(DEEP), id="20,000 lists in each other"),
     ],
 )
-async def test_a_list_skips_an_event_that_every_watch_would_repeat(poison: bytes) -> None:
+async def test_a_list_skips_an_event_that_every_watch_would_repeat(poison) -> None:
     """A watch from the same version would get it again forever."""
     pods = [page(version="5"), watch(poison, hold=True), page(POD, version="9"), watch(hold=True)]
     async with viewing(pods=pods) as (view, _):
@@ -191,7 +189,7 @@ async def test_a_list_skips_an_event_that_every_watch_would_repeat(poison: bytes
     ],
     ids=range(8),
 )
-async def test_an_unreadable_list_is_requested_again(body: bytes) -> None:
+async def test_an_unreadable_list_is_requested_again(body) -> None:
     async with viewing(pods=[raw(body), page(POD), watch(hold=True)]) as (view, _):
         await until(view, lambda: sees(view))
 

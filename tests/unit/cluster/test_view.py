@@ -87,9 +87,7 @@ async def test_expired_credentials_are_loaded_again() -> None:
         assert server.loads == 3
 
 
-async def test_an_undecodable_object_neither_stops_the_view_nor_hides_others(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_an_undecodable_object_neither_stops_the_view_nor_hides_others(caplog) -> None:
     broken = [obj("a", namespace="x", spec={"nodeName": 7}), obj("b", namespace="x", spec=[])]
     async with viewing(pods=[page(*broken, POD), watch(hold=True)]) as (view, _):
         assert await view.first_list(PATIENCE)
@@ -99,9 +97,7 @@ async def test_an_undecodable_object_neither_stops_the_view_nor_hides_others(
     assert sum("cannot be understood" in record.message for record in caplog.records) == 1
 
 
-async def test_an_unexpected_error_is_logged_and_the_view_goes_on(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unexpected_error_is_logged_and_the_view_goes_on(caplog, monkeypatch) -> None:
     async with viewing(pods=[raw(b'{"metadata":{"resourceVersion":"1"}}'), page(POD)]) as (view, _):
         broken = {"left": 1}
         mark_known = view.state.mark_known
@@ -118,9 +114,7 @@ async def test_an_unexpected_error_is_logged_and_the_view_goes_on(
     assert any("starting again" in record.message for record in caplog.records)
 
 
-async def test_after_an_unexpected_error_an_optional_kind_is_unknown(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_after_an_unexpected_error_an_optional_kind_is_unknown(monkeypatch) -> None:
     claims = Kind("PersistentVolumeClaim", "/api/v1/claims", required=False)
     first, second = obj("first", namespace="jhub"), obj("second", namespace="jhub")
     script = [page(first), watch(event("ADDED", second)), *[page(first, second)] * 1000]
@@ -165,9 +159,7 @@ async def test_a_kind_that_the_server_does_not_have_stays_known_while_the_server
 
 
 @pytest.mark.parametrize(("api", "is_known"), [(404, True), (403, False), (None, False)])
-async def test_a_forbidden_kind_has_no_objects_if_the_server_lacks_its_api(
-    api: int | None, is_known: bool
-) -> None:
+async def test_a_forbidden_kind_has_no_objects_if_the_server_lacks_its_api(api, is_known) -> None:
     """RBAC also forbids what doesn't exist."""
     classes = Kind("DeviceClass", "/apis/resource.k8s.io/v1/deviceclasses", required=False)
     group = raw(b"{}") if api is None else failure(api)
@@ -209,7 +201,7 @@ async def test_the_first_list_waits_for_optional_kinds_too() -> None:
 
 
 async def test_an_optional_kind_is_unknown_while_its_changes_may_have_been_missed(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch,
 ) -> None:
     monkeypatch.setattr("gpuspawner.cluster.health.REREAD_SECONDS", 0.2)
     claims = Kind("PersistentVolumeClaim", "/api/v1/claims", required=False)
@@ -253,7 +245,7 @@ async def test_a_fault_is_reported_and_the_question_is_asked_again() -> None:
 
 
 @pytest.mark.parametrize("answer", [failure(403), failure(404), raw(b"<html>"), raw(b"[]")])
-async def test_a_server_without_a_version_counts_as_the_newest(answer: object) -> None:
+async def test_a_server_without_a_version_counts_as_the_newest(answer) -> None:
     version, lost = await asked(answer)
 
     assert (version, lost) == ("", [])

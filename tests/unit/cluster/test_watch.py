@@ -125,7 +125,7 @@ async def test_a_cut_line_is_dropped_and_its_event_comes_again() -> None:
     [failure(410), watch(event("ERROR", {"code": 410, "message": "too old"}))],
     ids=["as a status", "as an event"],
 )
-async def test_after_410_everything_is_listed_again(gone: object) -> None:
+async def test_after_410_everything_is_listed_again(gone) -> None:
     server = ScriptedServer(things=[page(version="1"), gone, page(obj("b"), version="9")])
 
     _, _, lost, again, listed = await signals_of(server, 5)
@@ -175,7 +175,7 @@ async def test_a_watch_that_falls_silent_is_given_up() -> None:
     "body",
     [b"<html>", b"[]", b'{"items": []}', b'{"metadata":{},"items":[]}', b"\xff\xfe", b""],
 )
-async def test_an_answer_that_is_no_list_is_an_error_and_not_an_empty_cluster(body: bytes) -> None:
+async def test_an_answer_that_is_no_list_is_an_error_and_not_an_empty_cluster(body) -> None:
     server = ScriptedServer(things=[raw(body)])
 
     signals = await signals_of(server, 2)
@@ -185,7 +185,7 @@ async def test_an_answer_that_is_no_list_is_an_error_and_not_an_empty_cluster(bo
 
 
 @pytest.mark.parametrize("line", [b"<html>\n", b'{"type": 1}\n', b'{"type":"ERROR","object":3}\n'])
-async def test_a_line_that_is_no_event_is_an_error(line: bytes) -> None:
+async def test_a_line_that_is_no_event_is_an_error(line) -> None:
     server = ScriptedServer(things=[page(), watch(line, hold=True)])
 
     *_, lost = await signals_of(server, 3)
@@ -239,9 +239,7 @@ def gaps(*signals: Signal) -> list[bool]:
 
 
 @pytest.mark.parametrize("status", [401, 403, 429, 502, 503, 504])
-async def test_an_api_stays_absent_while_a_starting_server_says_nothing_about_it(
-    status: int,
-) -> None:
+async def test_an_api_stays_absent_while_a_starting_server_says_nothing_about_it(status) -> None:
     """Else, each restart of the API server would let nodes of an autoscaler come that isn't there.
 
     The next answer may take more than a minute.
@@ -259,7 +257,7 @@ async def test_an_api_stays_absent_while_a_starting_server_says_nothing_about_it
     [[cut()] * 4, [silence()] * 2, *([failure(status)] * 2 for status in (502, 503, 504))],
     ids=["cut", "silent", "502", "503", "504"],
 )
-async def test_an_api_stays_absent_while_the_server_is_away(away: list[Step]) -> None:
+async def test_an_api_stays_absent_while_the_server_is_away(away) -> None:
     """A proxy answers for a server that is away; a host that is off answers nothing."""
     server = ScriptedServer(things=[failure(404), *away, failure(404)])
 
@@ -269,7 +267,7 @@ async def test_an_api_stays_absent_while_the_server_is_away(away: list[Step]) ->
 
 
 @pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float, Step], Step]:
+def later(monkeypatch) -> Callable[[float, Step], Step]:
     """Return a function that lets a step of a script come so many seconds later."""
     clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
     monkeypatch.setattr("gpuspawner.cluster.watch.time", clock)
@@ -284,9 +282,7 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float, Step], Step]:
     return coming
 
 
-async def test_an_outage_is_no_doubt_about_an_api(
-    later: Callable[[float, Step], Step],
-) -> None:
+async def test_an_outage_is_no_doubt_about_an_api(later) -> None:
     """The answers before and after it say nothing, but for a moment only."""
     outage = [failure(429), later(60, failure(503)), later(60, failure(403))]
     server = ScriptedServer(things=[failure(404), *outage, later(11, failure(403))])
@@ -296,9 +292,7 @@ async def test_an_outage_is_no_doubt_about_an_api(
     assert gaps(*signals) == [True, False, False, False, True]
 
 
-async def test_what_was_forbidden_before_a_watch_worked_is_no_doubt(
-    later: Callable[[float, Step], Step],
-) -> None:
+async def test_what_was_forbidden_before_a_watch_worked_is_no_doubt(later) -> None:
     works = watch(event("ADDED", obj("a", "2")))
     forbidden = [failure(403), works, later(60, failure(403)), later(11, failure(403))]
 
@@ -309,7 +303,7 @@ async def test_what_was_forbidden_before_a_watch_worked_is_no_doubt(
 
 @pytest.mark.parametrize("away", [silence(), failure(503)], ids=["silence", "a proxy's"])
 async def test_an_api_whose_collection_never_answers_is_not_absent_once_discovery_shows_it(
-    away: Step,
+    away,
 ) -> None:
     """A webhook of its own may hang; discovery asks none."""
     scripts = {"nodepools": [failure(404), away, away], "v1": [failure(404), raw(b"{}")]}
@@ -347,9 +341,7 @@ async def test_an_api_whose_collection_never_answers_is_unknown_if_discovery_fai
     [failure(500), raw(b"no list"), page(version=""), broken(), watch(b"{", hold=True)],
     ids=["an error", "unreadable", "no version", "broken", "silence"],
 )
-async def test_an_api_is_not_absent_any_more_once_the_server_answers_otherwise(
-    answer: Step,
-) -> None:
+async def test_an_api_is_not_absent_any_more_once_the_server_answers_otherwise(answer) -> None:
     """Karpenter may just have been installed, and work badly: its nodes may come."""
     server = ScriptedServer(things=[failure(404), answer, *[cut()] * 2, *[failure(503)] * 9])
 
@@ -381,7 +373,7 @@ async def test_a_list_of_which_only_a_part_has_come_is_not_that_of_an_absent_api
     [failure(401), failure(403), failure(503, **{"Retry-After": "1"})],
     ids=["401", "403", "503 of the server itself"],
 )
-async def test_an_api_is_unknown_if_the_server_says_nothing_for_too_long(nothing: Step) -> None:
+async def test_an_api_is_unknown_if_the_server_says_nothing_for_too_long(nothing) -> None:
     server = ScriptedServer(things=[failure(404), nothing, nothing])
 
     signals = await signals_of(server, 3, replace(FAST, doubt=0.0))

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -24,9 +23,7 @@ def findings(capsys: pytest.CaptureFixture[str]) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("arguments", [[], ["doctr"]])
-def test_without_a_subcommand_it_names_them(
-    capsys: pytest.CaptureFixture[str], arguments: list[str]
-) -> None:
+def test_without_a_subcommand_it_names_them(capsys, arguments) -> None:
     assert main(arguments) == 3
 
     out = capsys.readouterr().out
@@ -34,9 +31,7 @@ def test_without_a_subcommand_it_names_them(
 
 
 @pytest.mark.parametrize("name", ["doctor", "capacity", "explain"])
-def test_the_examples_of_the_help_are_in_one_column(
-    capsys: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_the_examples_of_the_help_are_in_one_column(capsys, name) -> None:
     assert main([name, "--help"]) == 0
 
     _, _, examples = capsys.readouterr().out.partition("Examples\n--------\n\n")
@@ -46,7 +41,7 @@ def test_the_examples_of_the_help_are_in_one_column(
 
 
 @pytest.mark.parametrize("arguments", [["doctor", "--output", "xml"], ["explain", "--nonsense=1"]])
-def test_an_unknown_value_is_refused(arguments: list[str]) -> None:
+def test_an_unknown_value_is_refused(arguments) -> None:
     assert main(arguments) == 3
 
 
@@ -59,9 +54,7 @@ def test_an_unknown_value_is_refused(arguments: list[str]) -> None:
         ("raise SystemExit('gone')", "gone"),
     ],
 )
-def test_a_configuration_that_stops_a_hub_is_an_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None, told: str
-) -> None:
+def test_a_configuration_that_stops_a_hub_is_an_error(tmp_path, capsys, text, told) -> None:
     path = tmp_path / "jupyterhub_config.py"
     if text is not None:
         path.write_text(text)
@@ -73,9 +66,7 @@ def test_a_configuration_that_stops_a_hub_is_an_error(
     assert told in finding["text"]
 
 
-def test_what_the_configuration_prints_is_no_part_of_the_answer(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_the_configuration_prints_is_no_part_of_the_answer(tmp_path, capsys) -> None:
     files = Files(tmp_path, of_fleet("single"))
     files.configuration.write_text(f"print('hello'){T4}")
 
@@ -86,9 +77,7 @@ def test_what_the_configuration_prints_is_no_part_of_the_answer(
     assert "hello" in printed.err
 
 
-def test_a_fault_of_ours_has_another_status_than_a_finding(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fault_of_ours_has_another_status_than_a_finding(tmp_path, capsys, monkeypatch) -> None:
     files = Files(tmp_path, of_fleet("single"))
     monkeypatch.delattr(Explain, "_about_server")
 
@@ -96,9 +85,7 @@ def test_a_fault_of_ours_has_another_status_than_a_finding(
     assert "AttributeError" in capsys.readouterr().err
 
 
-def test_a_very_narrow_terminal_is_written_to(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_very_narrow_terminal_is_written_to(tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "5")
 
     assert main(["doctor", "--config", str(tmp_path / "jupyterhub_config.py")]) == 1
@@ -106,9 +93,7 @@ def test_a_very_narrow_terminal_is_written_to(
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_a_terminal_that_knows_no_arrow_is_written_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
-) -> None:
+def test_a_terminal_that_knows_no_arrow_is_written_to(tmp_path, monkeypatch, encoding) -> None:
     written = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding))
 
@@ -116,7 +101,7 @@ def test_a_terminal_that_knows_no_arrow_is_written_to(
     assert b"? Correct the configuration file" in written.getvalue()
 
 
-def test_a_reader_who_leaves_early_meets_no_error(tmp_path: Path) -> None:
+def test_a_reader_who_leaves_early_meets_no_error(tmp_path) -> None:
     command = [sys.executable, "-m", "gpuspawner", "doctor"]
     reading, writing = os.pipe()
     os.close(reading)
@@ -130,7 +115,7 @@ def test_a_reader_who_leaves_early_meets_no_error(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stderr) == (0, b"")
 
 
-def test_the_module_is_the_same_command(tmp_path: Path) -> None:
+def test_the_module_is_the_same_command(tmp_path) -> None:
     command = [sys.executable, "-m", "gpuspawner", "explain", "t4"]
 
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

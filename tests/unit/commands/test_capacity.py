@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from gpuspawner.commands import capacity
 from gpuspawner.policy import Grant
-from gpuspawner.preflight.decision import AfterPreemption, Decision, Reason, Refuse, Start, Wait
+from gpuspawner.preflight.decision import AfterPreemption, Reason, Refuse, Start, Wait
 from gpuspawner.scaling.outlook import MayScaleUp, Source
 from localcluster import Fleet, NodeGroup, fleet
 from tests.unit.commands.files import Files, of_fleet, printed, using
@@ -36,9 +35,7 @@ LARGE = Fleet(
 )  # fmt: skip
 
 
-def test_it_counts_the_gpus_of_each_accelerator_and_node(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_counts_the_gpus_of_each_accelerator_and_node(tmp_path, capsys) -> None:
     files = Files(tmp_path, of_fleet("on-premises"), [using("t4-0", 2)])
 
     assert files.ask("capacity", "--output", "json") == 0
@@ -67,14 +64,14 @@ def test_it_counts_the_gpus_of_each_accelerator_and_node(
         (Start(Grant(), (AfterPreemption(),)), "starts, unchecked"),
     ],
 )
-def test_it_tells_what_a_start_would_get_now(decision: Decision | None, told: str) -> None:
+def test_it_tells_what_a_start_would_get_now(decision, told) -> None:
     tried: Any = SimpleNamespace(decision=decision)
 
     assert capacity._now(tried) == told
 
 
 def test_a_thousand_nodes_fit_a_screen_and_take_less_than_a_second(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path, capsys, monkeypatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     pods = [using(f"t4-{number}", number % 5, f"theirs-{number}") for number in range(100)]
@@ -92,9 +89,7 @@ def test_a_thousand_nodes_fit_a_screen_and_take_less_than_a_second(
     assert took < 1.0
 
 
-def test_cordoned_nodes_and_unhealthy_gpus_stand_apart(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_cordoned_nodes_and_unhealthy_gpus_stand_apart(tmp_path, capsys) -> None:
     nodes = of_fleet("on-premises")
     next(it for it in nodes if it["metadata"]["name"] == "t4-1")["spec"]["unschedulable"] = True
     files = Files(tmp_path, nodes)
@@ -106,9 +101,7 @@ def test_cordoned_nodes_and_unhealthy_gpus_stand_apart(
     assert ["1", "Tesla-T4", "ready"] in [row[:3] for row in rows]
 
 
-def test_names_from_the_cluster_can_t_write_to_the_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_names_from_the_cluster_can_t_write_to_the_terminal(tmp_path, capsys) -> None:
     nodes = of_fleet("on-premises")
     nodes[0]["metadata"]["labels"]["nvidia.com/gpu.product"] = "\x1b[2J\r\nfree\u202e"
     files = Files(tmp_path, nodes)

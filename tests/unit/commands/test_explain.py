@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.unit.commands.files import T4, Files, of_fleet, printed, using
@@ -11,9 +9,7 @@ from tests.unit.commands.files import T4, Files, of_fleet, printed, using
 pytestmark = pytest.mark.each_python
 
 
-def test_it_says_why_each_node_has_no_room_and_what_users_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_says_why_each_node_has_no_room_and_what_users_read(tmp_path, capsys) -> None:
     taken = [using("t4-0", 2, "one"), using("t4-1", 2, "two")]
     files = Files(tmp_path, of_fleet("on-premises"), taken)
 
@@ -28,9 +24,7 @@ def test_it_says_why_each_node_has_no_room_and_what_users_read(
     assert "no label nvidia.com/gpu.product=Tesla-T4" in out
 
 
-def test_a_server_that_fits_names_its_nodes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_server_that_fits_names_its_nodes(tmp_path, capsys) -> None:
     files = Files(tmp_path, of_fleet("on-premises"), [using("t4-0", 1)])
 
     assert files.ask("explain", '{"accelerator": "t4", "gpus": 2}', "--output", "json") == 0
@@ -42,9 +36,7 @@ def test_a_server_that_fits_names_its_nodes(
     assert told["users_read"] == "There is room for this right now."
 
 
-def test_a_pending_pod_is_explained_by_its_taints(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_pending_pod_is_explained_by_its_taints(tmp_path, capsys) -> None:
     files = Files(tmp_path, of_fleet("on-premises"), [using("", 1, "pending")])
 
     assert files.ask("explain", "pod", "jhub/pending") == 1
@@ -54,7 +46,7 @@ def test_a_pending_pod_is_explained_by_its_taints(
     assert "4  untolerated taint nvidia.com/gpu:NoSchedule" in out
 
 
-def test_a_pod_that_runs_has_a_node(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pod_that_runs_has_a_node(tmp_path, capsys) -> None:
     files = Files(tmp_path, of_fleet("on-premises"), [using("t4-0", 1, "running")])
 
     assert files.ask("explain", "pod", "jhub/running") == 0
@@ -63,7 +55,7 @@ def test_a_pod_that_runs_has_a_node(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert printed(capsys) == {"outcome": "bound", "node": "t4-0"}
 
 
-def test_an_answer_that_missing_files_decide_is_unknown(tmp_path: Path) -> None:
+def test_an_answer_that_missing_files_decide_is_unknown(tmp_path) -> None:
     files = Files(tmp_path, of_fleet("gke"))
     (tmp_path / "deviceclasses.json").unlink()
     files.configuration.write_text(
@@ -75,7 +67,7 @@ def test_an_answer_that_missing_files_decide_is_unknown(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("declared", "status"), [("", 2), ("['packer']", 0)])
 def test_files_are_judged_by_the_schedulers_that_the_configuration_trusts(
-    tmp_path: Path, declared: str, status: int
+    tmp_path, declared, status
 ) -> None:
     files = Files(tmp_path, of_fleet("on-premises"))
     trusts = f"c.GPUSpawner.default_filter_schedulers = {declared}" if declared else ""
@@ -84,9 +76,7 @@ def test_files_are_judged_by_the_schedulers_that_the_configuration_trusts(
     assert files.ask("explain", "t4") == status
 
 
-def test_files_may_hold_what_autoscalers_say(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_may_hold_what_autoscalers_say(tmp_path, capsys) -> None:
     files = Files(tmp_path, of_fleet("single"))
     pool = {
         "metadata": {"name": "t4"},
@@ -112,9 +102,7 @@ def test_files_may_hold_what_autoscalers_say(
         (("a", "b", "c"), "pod NAMESPACE/NAME"),
     ],
 )
-def test_a_question_without_an_answer_says_why(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], question: tuple[str, ...], told: str
-) -> None:
+def test_a_question_without_an_answer_says_why(tmp_path, capsys, question, told) -> None:
     files = Files(tmp_path, of_fleet("on-premises"), [using("", 1, "pending")])
 
     assert files.ask("explain", *question) == 3
@@ -124,9 +112,7 @@ def test_a_question_without_an_answer_says_why(
 @pytest.mark.parametrize(
     ("name", "told"), [("nodse", "did you mean 'nodes'?"), ("pods", "expected one object")]
 )
-def test_a_file_that_isn_t_kubectl_s_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, told: str
-) -> None:
+def test_a_file_that_isn_t_kubectl_s_is_refused(tmp_path, capsys, name, told) -> None:
     files = Files(tmp_path, of_fleet("single"))
     (tmp_path / f"{name}.json").write_text('{"items": 1}')
 

@@ -50,14 +50,14 @@ class Hub:
 
 
 @pytest.fixture
-def hub(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Hub:
+def hub(tmp_path, capsys) -> Hub:
     return Hub(tmp_path, capsys)
 
 
 ALICE = ("--user", "alice", "--group", "ml-2026")
 
 
-def test_it_shows_the_policies_that_apply_and_how_far_each_limit_is_used(hub: Hub) -> None:
+def test_it_shows_the_policies_that_apply_and_how_far_each_limit_is_used(hub) -> None:
     hub.runs(
         server("alice", "train", 1, "ml-2026"),
         server("bob", "", 2, "ml-2026"),
@@ -83,7 +83,7 @@ def test_it_shows_the_policies_that_apply_and_how_far_each_limit_is_used(hub: Hu
     assert "alice reads: There is room for this right now." in out
 
 
-def test_a_denial_has_the_words_of_the_hub_and_ends_the_answer(hub: Hub) -> None:
+def test_a_denial_has_the_words_of_the_hub_and_ends_the_answer(hub) -> None:
     hub.runs(server("alice", "train", 1, "ml-2026"), server("alice", "demo", 1, "ml-2026"))
 
     status, out = hub.explain("t4", *ALICE)
@@ -97,7 +97,7 @@ def test_a_denial_has_the_words_of_the_hub_and_ends_the_answer(hub: Hub) -> None
     assert "there is room" not in out
 
 
-def test_programs_get_the_same(hub: Hub) -> None:
+def test_programs_get_the_same(hub) -> None:
     hub.runs(server("alice", "train", 2, "ml-2026"))
 
     status, told = hub.explain_json("t4", *ALICE, "--server", "exp-1", "--role", "admin")
@@ -123,7 +123,7 @@ def test_programs_get_the_same(hub: Hub) -> None:
     }
 
 
-def test_what_is_on_offer_is_judged_for_the_user(hub: Hub) -> None:
+def test_what_is_on_offer_is_judged_for_the_user(hub) -> None:
     withheld = {"only-cpu": {"except": {"roles": ["admin"]}, "accelerators": []}}
     hub.configure(f"c.GPUSpawner.policies = {withheld!r}")
 
@@ -138,7 +138,7 @@ def test_what_is_on_offer_is_judged_for_the_user(hub: Hub) -> None:
     assert admin_told["policies"]["applying"] == []
 
 
-def test_the_server_s_name_decides_which_policies_apply(hub: Hub) -> None:
+def test_the_server_s_name_decides_which_policies_apply(hub) -> None:
     named = {"named": {"servers": ["?*"], "accelerators": []}}
     hub.configure(f"c.GPUSpawner.policies = {named!r}")
 
@@ -146,7 +146,7 @@ def test_the_server_s_name_decides_which_policies_apply(hub: Hub) -> None:
     assert hub.explain("t4", "--user", "alice", "--server", "exp")[0] == 1
 
 
-def test_a_function_judges_too(hub: Hub) -> None:
+def test_a_function_judges_too(hub) -> None:
     hub.configure("""
 async def policies(spawner):
     assert spawner.name == "exp"
@@ -160,7 +160,7 @@ c.GPUSpawner.policies = policies
     assert (limit["policy"], limit["most"]) == ("of-alice", 1)
 
 
-def test_a_function_that_fails_is_no_answer(hub: Hub) -> None:
+def test_a_function_that_fails_is_no_answer(hub) -> None:
     hub.configure("c.GPUSpawner.policies = lambda spawner: spawner.user.unheard_of")
 
     assert hub.files.ask("explain", "t4", "--user", "alice") == 3
@@ -168,7 +168,7 @@ def test_a_function_that_fails_is_no_answer(hub: Hub) -> None:
 
 
 @pytest.mark.parametrize("spoil", ["missing", "unreadable"])
-def test_what_cannot_be_counted_is_unknown(hub: Hub, spoil: str) -> None:
+def test_what_cannot_be_counted_is_unknown(hub, spoil) -> None:
     if spoil == "missing":
         (hub.files.folder / "pods.json").unlink()
         why = "there is no "
@@ -185,7 +185,7 @@ def test_what_cannot_be_counted_is_unknown(hub: Hub, spoil: str) -> None:
     assert hub.explain_json("t4", *ALICE)[1]["outcome"] == "unknown"
 
 
-def test_pods_that_have_ended_and_those_of_other_namespaces_do_not_count(hub: Hub) -> None:
+def test_pods_that_have_ended_and_those_of_other_namespaces_do_not_count(hub) -> None:
     ended = {**server("alice", "a", 2), "status": {"phase": "Succeeded"}}
     elsewhere = server("alice", "b", 2)
     elsewhere["metadata"]["namespace"] = "other"
@@ -194,7 +194,7 @@ def test_pods_that_have_ended_and_those_of_other_namespaces_do_not_count(hub: Hu
     assert hub.explain("t4", *ALICE)[0] == 0
 
 
-def test_a_server_that_runs_already_is_said_to_end_first(hub: Hub) -> None:
+def test_a_server_that_runs_already_is_said_to_end_first(hub) -> None:
     pod = plain("alice", name="jupyter-alice", containers=[container(gpu=1)], nodeName="t4-0")
     hub.runs(pod)
 
@@ -204,7 +204,7 @@ def test_a_server_that_runs_already_is_said_to_end_first(hub: Hub) -> None:
     assert out.startswith("The pod jhub/jupyter-alice exists. This is the answer when ")
 
 
-def test_without_a_user_policies_are_named_as_not_judged(hub: Hub) -> None:
+def test_without_a_user_policies_are_named_as_not_judged(hub) -> None:
     status, out = hub.explain("t4")
 
     assert status == 0
@@ -212,7 +212,7 @@ def test_without_a_user_policies_are_named_as_not_judged(hub: Hub) -> None:
     assert hub.explain_json("t4")[1]["policies"] is None
 
 
-def test_without_policies_nothing_is_said_of_them(hub: Hub) -> None:
+def test_without_policies_nothing_is_said_of_them(hub) -> None:
     hub.configure("")
 
     assert "olicies" not in hub.explain("t4")[1]
@@ -227,8 +227,6 @@ def test_without_policies_nothing_is_said_of_them(hub: Hub) -> None:
         (("pod", "jhub/pending", "--user", "alice"), "not a pod"),
     ],
 )
-def test_a_question_that_makes_no_sense_says_why(
-    hub: Hub, question: tuple[str, ...], told: str
-) -> None:
+def test_a_question_that_makes_no_sense_says_why(hub, question, told) -> None:
     assert hub.files.ask("explain", *question) == 3
     assert told in hub.capsys.readouterr().err

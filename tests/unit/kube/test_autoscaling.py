@@ -24,9 +24,7 @@ def event(**fields: object) -> Event:
         ({}, None, None),
     ],
 )
-def test_an_event_has_the_times_that_any_of_its_fields_says(
-    fields: dict[str, object], began: str | None, last: str | None
-):
+def test_an_event_has_the_times_that_any_of_its_fields_says(fields, began, last):
     made = event(**fields)
 
     assert (made.began, made.last) == (moment(began), moment(last))
@@ -42,5 +40,5 @@ def test_an_event_has_the_times_that_any_of_its_fields_says(
         ({"series": {"count": 4}}, 4),
     ],
 )
-def test_an_event_was_seen_once_at_least(fields: dict[str, object], times: int):
+def test_an_event_was_seen_once_at_least(fields, times):
     assert event(**fields).times == times

@@ -34,9 +34,7 @@ def test_administrators_read_why_room_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(("value", "taint"), [("physics", "team=physics"), ("", "team")])
-def test_administrators_read_the_schedulers_words_and_the_missing_taints(
-    value: str, taint: str
-) -> None:
+def test_administrators_read_the_schedulers_words_and_the_missing_taints(value, taint) -> None:
     decision = Refuse(
         Grant(A100, 2),
         Reason.IMPOSSIBLE,

@@ -21,7 +21,7 @@ def missing(granted: int, visible: int) -> Trouble:
 
 
 @pytest.mark.parametrize("kind", Kind)
-def test_every_kind_of_trouble_has_a_sentence(kind: Kind) -> None:
+def test_every_kind_of_trouble_has_a_sentence(kind) -> None:
     assert cause(Trouble(kind)).endswith(".")
 
 
@@ -34,7 +34,7 @@ def test_every_kind_of_trouble_has_a_sentence(kind: Kind) -> None:
         (1, 3, "The machine hasn't given your server its GPUs."),
     ],
 )
-def test_missing_gpus_are_told_with_their_model(granted: int, visible: int, said: str) -> None:
+def test_missing_gpus_are_told_with_their_model(granted, visible, said) -> None:
     assert cause(missing(granted, visible), Grant(T4, 2)) == said
 
 
@@ -45,9 +45,7 @@ def test_missing_gpus_are_told_with_their_model(granted: int, visible: int, said
         (8, 7, "The machine should have given your server 8 GPUs, but only 7 are visible."),
     ],
 )
-def test_missing_gpus_of_a_profile_are_told_without_a_model(
-    granted: int, visible: int, said: str
-) -> None:
+def test_missing_gpus_of_a_profile_are_told_without_a_model(granted, visible, said) -> None:
     assert cause(missing(granted, visible)) == said
 
 

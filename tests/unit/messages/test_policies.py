@@ -158,9 +158,7 @@ SENTENCES: list[tuple[PolicyDenial, str]] = [
 
 
 @pytest.mark.parametrize(("denial", "text"), SENTENCES, ids=range(len(SENTENCES)))
-def test_a_denial_gives_the_reason_the_figures_and_the_way_out(
-    denial: PolicyDenial, text: str
-) -> None:
+def test_a_denial_gives_the_reason_the_figures_and_the_way_out(denial, text) -> None:
     assert policy_denied(denial, NAMES).text == text
 
 
@@ -174,7 +172,7 @@ def test_a_denial_gives_the_reason_the_figures_and_the_way_out(
         ("GPUs cost {money} and 100%", "GPUs cost {money} and 100%."),
     ],
 )
-def test_the_administrator_s_explanation_comes_first_as_a_sentence(written: str, read: str) -> None:
+def test_the_administrator_s_explanation_comes_first_as_a_sentence(written, read) -> None:
     policy = Policy("p", explanation=written)
 
     for denial in (Withheld(policy, Choice.IMAGE, "x"), over(Per.USER, GPUS, 1, 2, policy=policy)):
@@ -208,7 +206,7 @@ HOSTILE = '<img src=x onerror="alert(1)">{used}%s&amp;'
         "group",
     ],
 )
-def test_hostile_names_are_text_and_never_html(denial: PolicyDenial) -> None:
+def test_hostile_names_are_text_and_never_html(denial) -> None:
     message = policy_denied(denial, NAMES)
 
     assert HOSTILE in message.text
@@ -250,7 +248,7 @@ denials = st.builds(
 
 
 @given(denials)
-def test_every_denial_is_a_few_whole_sentences_with_plain_figures(denial: OverLimit) -> None:
+def test_every_denial_is_a_few_whole_sentences_with_plain_figures(denial) -> None:
     text = policy_denied(denial, NAMES).text
 
     assert text.endswith(".")

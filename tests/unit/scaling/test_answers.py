@@ -37,7 +37,7 @@ def said(reason: str, message: str, reporter: str = "") -> Answer | None:
         ("", Why.REFUSED),
     ],
 )
-def test_cluster_autoscalers_no_tells_its_reason(message: str, why: Why) -> None:
+def test_cluster_autoscalers_no_tells_its_reason(message, why) -> None:
     found = said("NotTriggerScaleUp", NOT + message, "cluster-autoscaler")
 
     assert isinstance(found, Refused)
@@ -67,9 +67,7 @@ def test_cluster_autoscalers_no_tells_its_reason(message: str, why: Why) -> None
     ],
 )
 @pytest.mark.parametrize("reporter", ["karpenter", "eks-auto-mode/compute"])
-def test_karpenters_no_tells_its_reason_under_each_of_its_names(
-    message: str, why: Why, reporter: str
-) -> None:
+def test_karpenters_no_tells_its_reason_under_each_of_its_names(message, why, reporter) -> None:
     found = said("FailedScheduling", f"Failed to schedule pod, {message}", reporter)
 
     assert isinstance(found, Refused)
@@ -83,7 +81,7 @@ def test_kube_schedulers_failure_is_no_autoscalers_answer() -> None:
 
 
 @pytest.mark.parametrize("reporter", ["karpenter", "eks-auto-mode/compute"])
-def test_karpenters_nomination_is_a_node_on_its_way(reporter: str) -> None:
+def test_karpenters_nomination_is_a_node_on_its_way(reporter) -> None:
     text = "Pod should schedule on: nodeclaim/gpu-x7k2p"
 
     assert said("Nominated", text, reporter) == Coming(Source.KARPENTER, claim="gpu-x7k2p")
@@ -107,5 +105,5 @@ def test_a_hostile_answer_is_read() -> None:
 
 
 @pytest.mark.parametrize("reason", ["Scheduled", "Pulling", ""])
-def test_other_events_say_nothing(reason: str) -> None:
+def test_other_events_say_nothing(reason) -> None:
     assert said(reason, NOT, "cluster-autoscaler") is None

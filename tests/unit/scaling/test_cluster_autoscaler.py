@@ -153,7 +153,7 @@ def test_pools_that_pods_make_up_do_not_fill_the_memory() -> None:
     assert names.of_pool("gpu") == ["eks-gpu"]
 
 
-def test_each_node_is_read_once_for_all_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_node_is_read_once_for_all_pods(monkeypatch) -> None:
     read = Mock(wraps=is_young)
     monkeypatch.setattr("gpuspawner.scaling.cluster_autoscaler.is_young", read)
     nodes = [node(f"{name}-{number}", labels={}) for name in "abc" for number in range(20)]
@@ -227,7 +227,7 @@ def test_a_pool_at_zero_is_no_hope_for_a_pod_that_selects_another_one_by_name() 
     ],
     ids=["eks", "gke", "gke url", "aks", "eksctl", "doks", "node name alone"],
 )  # fmt: skip
-def test_a_node_is_matched_to_its_group(name: str, labels: dict[str, str], node_name: str) -> None:
+def test_a_node_is_matched_to_its_group(name, labels, node_name) -> None:
     present = node(node_name, 1, labels=labels, unschedulable=True)
 
     assert isinstance(look(group(name), nodes=(present,)), CanScaleUp)
@@ -243,9 +243,7 @@ def test_a_node_is_matched_to_its_group(name: str, labels: dict[str, str], node_
         ("gpu", {}, "gpu"),
     ],
 )
-def test_a_node_of_a_similar_name_belongs_to_no_group(
-    name: str, labels: dict[str, str], node_name: str
-) -> None:
+def test_a_node_of_a_similar_name_belongs_to_no_group(name, labels, node_name) -> None:
     present = node(node_name, 1, labels=labels, unschedulable=True)
 
     assert look(group(name), nodes=(present,), asked=asks(4)) == MAY
@@ -289,7 +287,7 @@ def test_a_status_that_cannot_be_read_is_not_a_status_that_is_absent() -> None:
 
 
 @pytest.mark.parametrize("text", ["nonsense", "x" * 400_001, ""])
-def test_groups_whose_status_cant_be_read_may_grow_on_machines_without_a_cloud(text: str) -> None:
+def test_groups_whose_status_cant_be_read_may_grow_on_machines_without_a_cloud(text) -> None:
     busy = node("worker", 1, labels={}, unschedulable=True)
     objects = autoscalers(status=text)
 

@@ -107,7 +107,7 @@ def test_a_pool_with_a_taint_that_the_pod_does_not_tolerate_never_helps() -> Non
 
 
 @pytest.mark.parametrize("key", ["example.com/startup", "karpenter.sh/disrupted"])
-def test_a_taint_of_one_node_is_not_taken_for_one_of_the_pool(key: str) -> None:
+def test_a_taint_of_one_node_is_not_taken_for_one_of_the_pool(key) -> None:
     only = need(TYPE, "In", "g.small")
     odd = small(taints=[{"key": key, "effect": "NoSchedule"}])
 
@@ -215,9 +215,7 @@ CORE_AND_A_HALF = {"name": "notebook", "resources": {"requests": {"cpu": "1500m"
         ({"nodes": "2"}, {"nodes": "2"}, False),
     ],
 )
-def test_a_limit_allows_as_many_machines_as_fit_into_what_is_left(
-    limit: dict[str, str], used: dict[str, str], is_enough: bool
-) -> None:
+def test_a_limit_allows_as_many_machines_as_fit_into_what_is_left(limit, used, is_enough) -> None:
     found = look(pool(ONLY_SMALL, limits=limit, used=used), nodes=(full(),))
 
     assert isinstance(found, CanScaleUp if is_enough else CannotScaleUp)
@@ -226,9 +224,7 @@ def test_a_limit_allows_as_many_machines_as_fit_into_what_is_left(
 @pytest.mark.parametrize(
     ("limit", "is_enough"), [("1", False), ("1499m", False), ("1500m", True), ("2", True)]
 )
-def test_a_limit_of_cores_must_leave_what_the_pod_asks_for_in_millicores(
-    limit: str, is_enough: bool
-) -> None:
+def test_a_limit_of_cores_must_leave_what_the_pod_asks_for_in_millicores(limit, is_enough) -> None:
     """Nobody has seen the pool's machines, so only what the pod asks for tells."""
     found = look(pool(limits={"cpu": limit}), asked=pod(selector={}, containers=[CORE_AND_A_HALF]))
 
@@ -254,7 +250,7 @@ def test_those_who_wait_use_up_a_limit_of_cores_before_their_nodes_exist() -> No
     ],
     ids=["static", "not ready", "being deleted"],
 )
-def test_a_pool_that_karpenter_leaves_out_adds_no_node(changed: Plain, reason: Why) -> None:
+def test_a_pool_that_karpenter_leaves_out_adds_no_node(changed, reason) -> None:
     assert why(look(changed, nodes=(full(),))) == [reason]
 
 
@@ -377,7 +373,7 @@ def test_a_node_without_its_gpu_does_not_speak_for_its_type() -> None:
     assert isinstance(look(only, nodes=(small("b", 0),), claims=(claim("c", 1, "b"),)), CanScaleUp)
 
 
-def test_each_node_and_claim_is_read_once_for_all_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_node_and_claim_is_read_once_for_all_pods(monkeypatch) -> None:
     read, made = Mock(wraps=is_young), Mock(wraps=new_node)
     monkeypatch.setattr("gpuspawner.scaling.karpenter_nodes.is_young", read)
     monkeypatch.setattr("gpuspawner.scaling.karpenter_nodes.new_node", made)

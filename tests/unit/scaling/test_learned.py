@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-import pytest
-
 from gpuspawner.scaling.learned import Learned
 from gpuspawner.scaling.outlook import Obstacle, Source, Why
 
@@ -66,9 +64,7 @@ def test_a_no_stays_forgotten_when_the_nodes_are_as_before() -> None:
     assert learned.obstacles("shape", "then") == {}
 
 
-def test_a_no_that_ends_with_time_is_a_change_for_those_who_keep_what_they_saw(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_no_that_ends_with_time_is_a_change_for_those_who_keep_what_they_saw(monkeypatch) -> None:
     clock = SimpleNamespace(now=1000.0, monotonic=lambda: clock.now)
     monkeypatch.setattr("gpuspawner.scaling.learned.time", clock)
     learned = Learned(seconds=60)

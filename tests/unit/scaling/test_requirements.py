@@ -39,9 +39,7 @@ def allows(pool: list[Need], *wanted: tuple[str, str, list[str]], **labels: str)
         ([Need(KEY, "In", ["a", "b"]), Need(KEY, "NotIn", ["b"])], ("In", ["b"]), False),
     ],
 )
-def test_a_label_of_ones_own_must_be_defined_and_intersect(
-    pool: list[Need], wanted: tuple[str, list[str]], answer: bool
-) -> None:
+def test_a_label_of_ones_own_must_be_defined_and_intersect(pool, wanted, answer) -> None:
     assert allows(pool, (KEY, *wanted)) is answer
 
 
@@ -56,7 +54,7 @@ def test_a_label_of_ones_own_must_be_defined_and_intersect(
         (Need(CPUS, "Lt", ["8"]), "8", False),
     ],
 )
-def test_karpenters_bounds_are_kept(bound: Need, value: str, answer: bool) -> None:
+def test_karpenters_bounds_are_kept(bound, value, answer) -> None:
     assert allows([bound], (CPUS, "In", [value])) is answer
 
 
@@ -73,7 +71,7 @@ def test_karpenters_bounds_are_kept(bound: Need, value: str, answer: bool) -> No
         "topology.k8s.aws/zone-id",
     ],
 )
-def test_a_label_that_a_provider_gives_to_every_node_needs_no_definition(key: str) -> None:
+def test_a_label_that_a_provider_gives_to_every_node_needs_no_definition(key) -> None:
     assert allows([], (key, "In", ["x"]))
 
 

@@ -47,14 +47,12 @@ def test_the_version_is_the_image_s_tag() -> None:
         ({}, ("image.name", "image.tag")),
     ],
 )
-def test_only_kubernetes_own_image_of_a_known_version_is_trusted(
-    image: dict[str, str], change: tuple[str, ...]
-) -> None:
+def test_only_kubernetes_own_image_of_a_known_version_is_trusted(image, change) -> None:
     assert changes(image=image) == change
 
 
 @pytest.mark.parametrize("point", ["queueSort", "preScore", "score", "bind", "postBind"])
-def test_plugins_that_exclude_no_node_may_change(point: str) -> None:
+def test_plugins_that_exclude_no_node_may_change(point) -> None:
     assert changes(plugins={point: {"disabled": [{"name": "*"}]}}) == ()
 
 
@@ -71,7 +69,7 @@ def test_plugins_that_exclude_no_node_may_change(point: str) -> None:
         "somethingNew",
     ],
 )
-def test_plugins_that_can_exclude_a_node_or_reject_a_pod_may_not_change(point: str) -> None:
+def test_plugins_that_can_exclude_a_node_or_reject_a_pod_may_not_change(point) -> None:
     assert changes(plugins={point: {"disabled": [{"name": "A"}]}}) == (f"plugins.{point}",)
 
 
@@ -83,9 +81,7 @@ def test_an_empty_point_changes_nothing() -> None:
     ("plugin", "change"),
     [("NodeResourcesBalancedAllocation", ()), ("NodeResourcesFit", ("plugins.multiPoint",))],
 )
-def test_all_points_of_a_plugin_may_change_only_if_it_only_scores(
-    plugin: str, change: tuple[str, ...]
-) -> None:
+def test_all_points_of_a_plugin_may_change_only_if_it_only_scores(plugin, change) -> None:
     assert changes(plugins={"multiPoint": {"disabled": [{"name": plugin}]}}) == change
 
 
@@ -102,9 +98,7 @@ def test_all_points_of_a_plugin_may_change_only_if_it_only_scores(
         ("DefaultPreemption", {"minCandidateNodesAbsolute": 10}),
     ],
 )
-def test_arguments_that_filters_do_not_read_are_trusted(
-    plugin: str, arguments: dict[str, Any]
-) -> None:
+def test_arguments_that_filters_do_not_read_are_trusted(plugin, arguments) -> None:
     assert configured(plugin, **arguments) == ()
 
 
@@ -119,12 +113,12 @@ def test_arguments_that_filters_do_not_read_are_trusted(
         ("OurPlugin", "anything", True),
     ],
 )
-def test_arguments_that_filters_read_are_not(plugin: str, argument: str, value: object) -> None:
+def test_arguments_that_filters_read_are_not(plugin, argument, value) -> None:
     assert configured(plugin, **{argument: value}) == (f"pluginConfig.{plugin}.{argument}",)
 
 
 @pytest.mark.parametrize("key", ["containers", "initContainers", "volumes"])
-def test_another_container_may_not_run_in_its_place(key: str) -> None:
+def test_another_container_may_not_run_in_its_place(key) -> None:
     assert changes(extraPodSpec={key: [], "dnsPolicy": "Default"}) == (f"extraPodSpec.{key}",)
 
 
@@ -135,12 +129,10 @@ def test_another_container_may_not_run_in_its_place(key: str) -> None:
         ({"pluginConfig": {"NodeResourcesFit": {}}}, ("pluginConfig",)),
     ],
 )
-def test_what_is_not_of_the_expected_shape_is_not_trusted(
-    values: dict[str, Any], change: tuple[str, ...]
-) -> None:
+def test_what_is_not_of_the_expected_shape_is_not_trusted(values, change) -> None:
     assert changes(**values) == change
 
 
 @pytest.mark.parametrize("values", [None, [], "on"])
-def test_values_that_say_nothing_are_not_trusted(values: object) -> None:
+def test_values_that_say_nothing_are_not_trusted(values) -> None:
     assert chart.read(NAME, values).changes

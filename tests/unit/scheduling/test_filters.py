@@ -68,7 +68,7 @@ PAIRS = pytest.mark.parametrize(
 
 @PAIRS
 def test_a_pod_that_preempted_others_keeps_what_it_will_use_of_its_node(
-    mine: Plain, theirs: Plain, objects: Plain
+    mine, theirs, objects
 ) -> None:
     """It isn't there yet, because its victims are still ending: it is nominated."""
     status = {"nominatedNodeName": "a"}
@@ -94,9 +94,7 @@ def test_pods_that_ask_for_other_devices_are_judged_as_if_they_were_alone(first:
 
 
 @PAIRS
-def test_preemption_frees_what_its_victims_use_of_their_node(
-    mine: Plain, theirs: Plain, objects: Plain
-) -> None:
+def test_preemption_frees_what_its_victims_use_of_their_node(mine, theirs, objects) -> None:
     old = pod("old", node="a", labels={"app": "x"}, priority=0, **theirs)
     new = {"labels": {"app": "x"}, **mine}
 

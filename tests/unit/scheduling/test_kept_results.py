@@ -123,7 +123,7 @@ class KeptResults(RuleBasedStateMachine):
 
 def test_whatever_changes_kept_results_are_those_of_a_new_state():
     run_state_machine_as_test(
-        KeptResults, settings=settings(max_examples=20, stateful_step_count=25)
+        KeptResults, settings=settings(max_examples=30, stateful_step_count=25)
     )
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import msgspec
 import pytest
@@ -114,9 +113,7 @@ def frozen() -> Iterator[None]:
 
 @pytest.mark.usefixtures("frozen")
 @pytest.mark.parametrize(("kind", "plain"), TRACKED.values(), ids=TRACKED)
-def test_the_garbage_collector_has_next_to_nothing_to_look_through(
-    kind: str, plain: Callable[[int], dict[str, Any]]
-) -> None:
+def test_the_garbage_collector_has_next_to_nothing_to_look_through(kind, plain) -> None:
     """A full collection holds the hub's event loop for half a microsecond for each object."""
     count, state = 1_000, ClusterState()
     encoded = [msgspec.json.encode(plain(number)) for number in range(count)]
@@ -141,7 +138,7 @@ def _tracked() -> int:
 
 
 @pytest.mark.parametrize(("values", "is_shared"), [(1, True), (1_000, False)])
-def test_only_small_anti_affinity_outlives_its_pods(values: int, is_shared: bool) -> None:
+def test_only_small_anti_affinity_outlives_its_pods(values, is_shared) -> None:
     def terms(name: str) -> object:
         expression = {"key": "app", "operator": "In", "values": [f"v{n}" for n in range(values)]}
         term = {"labelSelector": {"matchExpressions": [expression]}, "topologyKey": "zone"}
@@ -155,7 +152,7 @@ def test_only_small_anti_affinity_outlives_its_pods(values: int, is_shared: bool
 
 
 @pytest.mark.parametrize(("resources", "is_shared"), [(2, True), (1_000, False)])
-def test_only_few_amounts_outlive_their_pods(resources: int, is_shared: bool) -> None:
+def test_only_few_amounts_outlive_their_pods(resources, is_shared) -> None:
     def requested(name: str) -> object:
         requests = {f"example.com/r{n}": "1" for n in range(resources)}
         pod = convert("Pod", _pod(name, containers=[{"resources": {"requests": requests}}]))

@@ -22,28 +22,24 @@ def test_that_has_to_fail(): assert False
 
 
 @pytest.fixture
-def run(pytester: pytest.Pytester):
+def run(pytester):
     pytester.makepyfile(TESTS)
     return lambda: pytester.runpytest_inprocess(*OPTIONS)
 
 
-def test_in_ci_only_other_versions_and_a_missing_chart_may_be_skipped(
-    run, monkeypatch: pytest.MonkeyPatch
-):
+def test_in_ci_only_other_versions_and_a_missing_chart_may_be_skipped(run, monkeypatch):
     monkeypatch.setenv("CI", "true")
 
     run().assert_outcomes(passed=1, failed=1, skipped=2, xfailed=1)
 
 
-def test_elsewhere_a_skip_is_a_skip(run, monkeypatch: pytest.MonkeyPatch):
+def test_elsewhere_a_skip_is_a_skip(run, monkeypatch):
     monkeypatch.delenv("CI", raising=False)
 
     run().assert_outcomes(passed=1, skipped=3, xfailed=1)
 
 
-def test_a_whole_module_cannot_be_skipped_in_ci(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_whole_module_cannot_be_skipped_in_ci(pytester, monkeypatch):
     monkeypatch.setenv("CI", "true")
     pytester.makepyfile("import pytest; pytest.importorskip('no_such_module')")
 

@@ -41,9 +41,7 @@ async def found(
     return list(check_schedulers(hub, [tried]))
 
 
-async def test_the_chart_s_scheduler_is_named_with_its_version(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_chart_s_scheduler_is_named_with_its_version(tmp_path, monkeypatch) -> None:
     (finding,) = await found(tmp_path, monkeypatch, SOUND)
 
     assert finding.severity is Severity.FINE
@@ -53,9 +51,7 @@ async def test_the_chart_s_scheduler_is_named_with_its_version(
     )
 
 
-async def test_a_value_that_may_change_the_filters_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_value_that_may_change_the_filters_is_named(tmp_path, monkeypatch) -> None:
     changed = {**SOUND, "plugins": {"filter": {"disabled": [{"name": "*"}]}}}
 
     (finding,) = await found(tmp_path, monkeypatch, changed)
@@ -76,12 +72,7 @@ async def test_a_value_that_may_change_the_filters_is_named(
     ],
 )
 async def test_only_the_version_of_the_scheduler_that_places_servers_counts(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    of_cluster: str,
-    of_chart: str,
-    traits: dict[str, str],
-    too_new: bool,
+    tmp_path, monkeypatch, of_cluster, of_chart, traits, too_new
 ) -> None:
     image = {"name": "x.io/kube-scheduler", "tag": of_chart}
     hub = hub_of_chart(tmp_path, monkeypatch, {**SOUND, "image": image}, **traits)

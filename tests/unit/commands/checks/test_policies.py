@@ -41,11 +41,11 @@ async def troubles(folder: Path, policy: Any, **traits: Any) -> list[Finding]:
     return [it for it in made if it.severity is not Severity.FINE]
 
 
-async def test_no_policies_are_nothing_to_tell(tmp_path: Path) -> None:
+async def test_no_policies_are_nothing_to_tell(tmp_path) -> None:
     assert await found(tmp_path, {}, accelerators=ACCELERATORS) == []
 
 
-async def test_sound_policies_are_counted(tmp_path: Path) -> None:
+async def test_sound_policies_are_counted(tmp_path) -> None:
     given = {"a": {"gpus_per_user": 2}, "b": {"groups": ["b"], "lifetime": "8h"}}
 
     (finding,) = await found(tmp_path, given, accelerators=ACCELERATORS)
@@ -53,7 +53,7 @@ async def test_sound_policies_are_counted(tmp_path: Path) -> None:
     assert (finding.id, finding.text) == ("policies", "The hub has 2 policies.")
 
 
-async def test_a_function_is_not_called(tmp_path: Path) -> None:
+async def test_a_function_is_not_called(tmp_path) -> None:
     (finding,) = await found(tmp_path, lambda _: 1 / 0, accelerators=ACCELERATORS)
 
     assert (finding.id, finding.severity) == ("policies", Severity.FINE)
@@ -73,9 +73,7 @@ LIMIT = {"gpus_per_user": 2}
         {**LIMIT, "except": {"servers": ["*"]}},
     ],
 )
-async def test_a_policy_that_excepts_all_that_it_is_for_applies_to_nobody(
-    tmp_path: Path, policy: Any
-) -> None:
+async def test_a_policy_that_excepts_all_that_it_is_for_applies_to_nobody(tmp_path, policy) -> None:
     (finding,) = await troubles(tmp_path, policy)
 
     assert finding.id == "policy-nobody"
@@ -92,11 +90,11 @@ async def test_a_policy_that_excepts_all_that_it_is_for_applies_to_nobody(
         {**LIMIT, "servers": ["?*"], "except": {"servers": ["exp-*"]}},
     ],
 )
-async def test_a_policy_that_may_be_for_somebody_is_no_mistake(tmp_path: Path, policy: Any) -> None:
+async def test_a_policy_that_may_be_for_somebody_is_no_mistake(tmp_path, policy) -> None:
     assert await troubles(tmp_path, policy) == []
 
 
-async def test_a_policy_that_denies_nothing_is_a_mistake(tmp_path: Path) -> None:
+async def test_a_policy_that_denies_nothing_is_a_mistake(tmp_path) -> None:
     (finding,) = await troubles(tmp_path, {"groups": ["a"], "explanation": "Ask us."})
 
     assert finding.id == "policy-nothing"
@@ -110,9 +108,7 @@ async def test_a_policy_that_denies_nothing_is_a_mistake(tmp_path: Path) -> None
         ({"groups": ["ml-*"], "gpus_per_group": 4}, []),
     ],
 )
-async def test_a_share_for_any_group_is_a_mistake(
-    tmp_path: Path, policy: Any, expected: list[str]
-) -> None:
+async def test_a_share_for_any_group_is_a_mistake(tmp_path, policy, expected) -> None:
     assert [it.id for it in await troubles(tmp_path, policy)] == expected
 
 
@@ -141,9 +137,7 @@ async def test_a_share_for_any_group_is_a_mistake(
         ),
     ],
 )
-async def test_a_limit_that_no_server_keeps_is_a_mistake(
-    tmp_path: Path, policy: Any, told: str
-) -> None:
+async def test_a_limit_that_no_server_keeps_is_a_mistake(tmp_path, policy, told) -> None:
     (finding,) = await troubles(tmp_path, policy)
 
     assert finding.id == "policy-too-small"
@@ -160,13 +154,11 @@ async def test_a_limit_that_no_server_keeps_is_a_mistake(
         {"accelerators": ["mig"], "gpus_per_user": {"t4": 1}},
     ],
 )
-async def test_a_limit_that_leaves_or_denies_something_on_purpose_is_none(
-    tmp_path: Path, policy: Any
-) -> None:
+async def test_a_limit_that_leaves_or_denies_something_on_purpose_is_none(tmp_path, policy) -> None:
     assert await troubles(tmp_path, policy) == []
 
 
-async def test_a_limit_counts_what_a_profile_s_pod_requests(tmp_path: Path) -> None:
+async def test_a_limit_counts_what_a_profile_s_pod_requests(tmp_path) -> None:
     (finding,) = await troubles(
         tmp_path, {"profiles": ["big"], "gpus_per_user": 4}, profile_list=PROFILES
     )
@@ -184,16 +176,14 @@ async def test_a_limit_counts_what_a_profile_s_pod_requests(tmp_path: Path) -> N
         ({"gpus_per_user": {"tesla-t5": 1}}, {"autoscaling": "none"}, "gpus_per_user['tesla-t5']"),
     ],
 )
-async def test_a_key_of_nothing_on_offer_is_a_mistake(
-    tmp_path: Path, policy: Any, traits: Any, told: str
-) -> None:
+async def test_a_key_of_nothing_on_offer_is_a_mistake(tmp_path, policy, traits, told) -> None:
     (finding,) = await troubles(tmp_path, policy, **traits)
 
     assert finding.id == "policy-unknown"
     assert told in f"{finding.text} {finding.advice}"
 
 
-async def test_profiles_of_a_function_differ_from_user_to_user(tmp_path: Path) -> None:
+async def test_profiles_of_a_function_differ_from_user_to_user(tmp_path) -> None:
     listed_by = {"profile_list": lambda _: PROFILES}
 
     assert await troubles(tmp_path, {"profiles": ["for-staff"]}, **listed_by) == []

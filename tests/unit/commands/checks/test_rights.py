@@ -80,7 +80,7 @@ async def test_each_right_that_servers_need_is_asked_for_in_their_own_namespace(
 
 
 @pytest.mark.parametrize("verb", ["list", "watch"])
-async def test_each_right_that_verdicts_need_is_asked_for_in_all_namespaces(verb: str) -> None:
+async def test_each_right_that_verdicts_need_is_asked_for_in_all_namespaces(verb) -> None:
     groups = {it.plural: it.api.removeprefix("/apis/").partition("/")[0] for it in KINDS}
 
     def allows(asked: dict[str, str]) -> bool:
@@ -128,7 +128,7 @@ def no_pods_in(namespace: str) -> Step:
 
 @pytest.mark.parametrize("policies", [PER_USER, lambda _: {}])
 async def test_without_the_right_to_read_the_servers_pods_limits_cannot_be_counted(
-    policies: object,
+    policies,
 ) -> None:
     listed = await found(no_pods_in("jhub"), policies=policies)
 
@@ -147,7 +147,7 @@ async def test_if_each_user_has_a_namespace_limits_need_the_pods_of_all() -> Non
 
 
 @pytest.mark.parametrize("policies", [Policies(), PER_SERVER])
-async def test_what_counts_no_other_server_needs_no_right(policies: object) -> None:
+async def test_what_counts_no_other_server_needs_no_right(policies) -> None:
     listed = await found(no_pods_in("jhub"), policies=policies)
 
     assert troubles(listed) == [("rights-servers", Severity.ERROR)]
@@ -188,9 +188,7 @@ async def test_where_the_number_of_nodes_is_fixed_autoscalers_are_not_asked_abou
     ("health", "severity"),
     [(Live(0.0), Severity.WARNING), (Forbidden(("nodes",), "no"), Severity.ERROR)],
 )
-async def test_an_api_server_that_does_not_say_is_not_taken_for_a_no(
-    health: Health, severity: Severity
-) -> None:
+async def test_an_api_server_that_does_not_say_is_not_taken_for_a_no(health, severity) -> None:
     listed = await found(failure(403, "reviews are for others"), health=health)
 
     assert troubles(listed) == [("rights", severity)]
