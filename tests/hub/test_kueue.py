@@ -202,6 +202,7 @@ def test_while_kueue_is_away_those_in_line_stay_and_others_read_that_checks_don_
     until_told(hub, "bob", f"Your server is next in the queue default. {uses}")
 
     kueue.stop()
+    hub.expect_errors("Failed for {")  # so KubeSpawner writes of a pod that isn't created
     hub.start("carol", ONE)
     said = end_of(hub, "carol")
     hub.api("DELETE", "/users/alice/server")
