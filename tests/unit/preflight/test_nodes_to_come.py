@@ -17,7 +17,7 @@ from gpuspawner.offers import Accelerator, ScaleUp
 from gpuspawner.preflight.future import Judged
 from gpuspawner.preflight.verdicts import Subject
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Obstacle, Source, Why
-from tests.unit.scaling.groups import status, why
+from tests.unit.scaling.groups import status
 from tests.unit.scaling.outlooks import (
     T4,
     Cluster,
@@ -28,6 +28,7 @@ from tests.unit.scaling.outlooks import (
     plain_pod,
     pod,
     state,
+    why,
 )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuspawner.scaling.outlook import CannotScaleUp, MayScaleUp, Source, Why
-from tests.unit.scaling.outlooks import Plain, autoscalers, node, outlook, pod, state
+from gpuspawner.scaling.outlook import MayScaleUp, Source
+from tests.unit.scaling.outlooks import Plain, asks, autoscalers, node, outlook, state
 
 EKS = "eks.amazonaws.com/nodegroup"
 UUID = "4ac1b2c3-1111-2222-3333-444455556666"
@@ -40,15 +40,6 @@ def member(name: str = "n", gpus: int = 1, pool: str = "gpu", **more: Any) -> Pl
     return node(name, gpus, labels=labels, **{**CORDONED, **more})
 
 
-def asks(gpus: int = 1, **spec: Any) -> Any:
-    return pod(gpus=gpus, selector=spec.pop("selector", {}), **spec)
-
-
 def look(*groups: str, nodes: tuple[Plain, ...] = (member(),), asked: Any = None) -> Any:
     objects = autoscalers(status=status(*groups))
     return outlook(state(*nodes), asked or asks(), objects=objects, autoscaling="detect")
-
-
-def why(found: object) -> list[Why]:
-    assert isinstance(found, CannotScaleUp), found
-    return [it.why for it in found.obstacles]

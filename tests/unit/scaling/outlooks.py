@@ -15,7 +15,7 @@ from gpuspawner.preflight.reservations import Reservations
 from gpuspawner.preflight.verdicts import Subject, Verdicts
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.objects import STATUS, AutoscalerObjects
-from gpuspawner.scaling.outlook import Outlook
+from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, Outlook, Why
 from gpuspawner.scaling.pools import NONE, Pools
 from gpuspawner.scheduling.state import ClusterState
 
@@ -130,3 +130,24 @@ def outlook(
     autoscaling: str = NONE,
 ) -> Outlook:
     return Cluster(known, objects, autoscaling).outlook(asked, accelerator)
+
+
+def asks(gpus: int = 1, **spec: Any) -> Pod:
+    """Return a pod that selects no nodes by itself."""
+    return pod(gpus=gpus, selector=spec.pop("selector", {}), **spec)
+
+
+def why(found: object) -> list[Why]:
+    """Return the reasons of an outlook that promises nothing."""
+    assert isinstance(found, CannotScaleUp), found
+    return [it.why for it in found.obstacles]
+
+
+def short(found: Outlook) -> object:
+    """Return the reasons of an outlook, or the kind of what it promises, or a chance as it is."""
+    match found:
+        case CannotScaleUp():
+            return why(found)
+        case CanScaleUp():
+            return CanScaleUp
+    return found

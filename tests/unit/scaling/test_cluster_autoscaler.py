@@ -15,8 +15,59 @@ from gpuspawner.scaling.objects import STATUS, AutoscalerObjects
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, Why
 from gpuspawner.scaling.starting import is_young
 from gpuspawner.scheduling.filters import Filters
-from tests.unit.scaling.groups import EKS, GPU, MAY, UUID, asks, group, look, member, status, why
-from tests.unit.scaling.outlooks import Cluster, autoscalers, node, outlook, state, status_map
+from tests.unit.scaling.groups import EKS, GPU, MAY, UUID, group, look, member, status
+from tests.unit.scaling.outlooks import (
+    Cluster,
+    asks,
+    autoscalers,
+    node,
+    outlook,
+    short,
+    state,
+    status_map,
+    why,
+)
+
+ZONE = "topology.kubernetes.io/zone"
+SOON = MayScaleUp(Source.CLUSTER_AUTOSCALER, on_its_way=True)
+STARTS = [{"key": "startup-taint.cluster-autoscaler.kubernetes.io/cilium", "effect": "NoSchedule"}]
+SIGN = member(gpus=0, labels=GPU)
+FOUR = [member(str(number)) for number in range(4)]
+LIKE_IT = group(f"eks-gpu-{UUID.replace('4', '5')}")
+
+IF = {
+    "it is below its maximum": ([group()], [member()], asks(), CanScaleUp),
+    "it is at its maximum": (
+        [group(target=4, registered=4)], [member()], asks(), [Why.AT_MAXIMUM]
+    ),
+    "nobody has seen its nodes": ([group(target=0, registered=0)], [], asks(), MAY),
+    "it is unhealthy": ([group(health="Unhealthy")], [member()], asks(), MAY),
+    "one of its nodes is being drained": (
+        [group(target=3, registered=4)], FOUR, asks(), CanScaleUp
+    ),
+    "its second kind of nodes is enough": (
+        [group()], [member("s", 1), member("l", 4)], asks(4), CanScaleUp
+    ),
+    "its first kind of nodes is enough": (
+        [group()], [member("l", 4), member("s", 1)], asks(4), CanScaleUp
+    ),
+    "its only node has a sign of GPUs but none": ([group()], [SIGN], asks(), MAY),
+    "its only node has no GPUs, and none are asked for": ([group()], [SIGN], asks(0), CanScaleUp),
+    "its next node may be in another zone": (
+        [group()], [member(labels={ZONE: "a"})], asks(selector={ZONE: "b"}), MAY
+    ),
+    "its node is tainted while it starts": ([group()], [member(taints=STARTS)], asks(), CanScaleUp),
+    "one of its nodes hasn't joined yet": (
+        [group(target=2, most=2, registered=1)], [member()], asks(), CanScaleUp
+    ),
+    "its first node hasn't joined yet": ([group(target=1, most=1, registered=0)], [], asks(), SOON),
+    "the node may belong to another group too": ([group(), LIKE_IT], [member()], asks(4), MAY),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("groups", "nodes", "asked", "answer"), IF.values(), ids=IF)
+def test_what_a_group_can_do_for_a_pod_if(groups, nodes, asked, answer) -> None:
+    assert short(look(*groups, nodes=tuple(nodes), asked=asked)) == answer
 
 
 def test_a_group_below_its_maximum_adds_a_node_like_its_own() -> None:
@@ -25,19 +76,11 @@ def test_a_group_below_its_maximum_adds_a_node_like_its_own() -> None:
     assert look(group()) == CanScaleUp(1, 4, None, Source.CLUSTER_AUTOSCALER, name)
 
 
-def test_a_group_at_its_maximum_adds_none() -> None:
-    assert why(look(group(target=4, registered=4))) == [Why.AT_MAXIMUM]
-
-
 def test_a_group_that_backs_off_adds_none() -> None:
     found = look(group(scale_up="Backoff"))
 
     assert why(found) == [Why.STOCK_OUT]
     assert found.obstacles[0].detail == "OUT_OF_RESOURCES"
-
-
-def test_a_group_whose_nodes_nobody_has_seen_may_help() -> None:
-    assert look(group(target=0, registered=0), nodes=()) == MAY
 
 
 def test_a_group_at_zero_is_remembered() -> None:
@@ -62,23 +105,6 @@ def test_a_group_that_was_deleted_and_comes_back_may_have_other_machines() -> No
     assert cluster.outlook(asks(4)) == MAY
 
 
-def test_an_unhealthy_group_promises_nothing() -> None:
-    assert look(group(health="Unhealthy")) == MAY
-
-
-def test_a_node_that_is_being_drained_leaves_its_place_to_the_group() -> None:
-    nodes = tuple(member(str(number)) for number in range(4))
-
-    assert isinstance(look(group(target=3, registered=4), nodes=nodes), CanScaleUp)
-
-
-def test_one_kind_of_several_is_enough() -> None:
-    small, large = member("s", 1), member("l", 4)
-
-    for nodes in ((small, large), (large, small)):
-        assert isinstance(look(group(), nodes=nodes, asked=asks(4)), CanScaleUp)
-
-
 def test_a_node_whose_device_plugin_fails_does_not_change_what_its_group_makes() -> None:
     cluster = Cluster(state(member()), autoscalers(status=status(group())), "detect")
     assert isinstance(cluster.outlook(asks()), CanScaleUp)
@@ -86,25 +112,6 @@ def test_a_node_whose_device_plugin_fails_does_not_change_what_its_group_makes()
 
     assert isinstance(cluster.outlook(asks()), CanScaleUp)
     assert why(cluster.outlook(asks(2))) == [Why.NO_SUCH_MACHINE]
-
-
-def test_a_group_whose_only_node_has_a_sign_of_gpus_but_none_may_help() -> None:
-    assert look(group(), nodes=(member(gpus=0, labels=GPU),)) == MAY
-    assert isinstance(look(group(), nodes=(member(gpus=0, labels=GPU),), asked=asks(0)), CanScaleUp)
-
-
-def test_the_next_node_may_be_in_another_zone() -> None:
-    zone = "topology.kubernetes.io/zone"
-    nodes = (member(labels={zone: "a"}),)
-
-    assert look(group(), nodes=nodes, asked=asks(selector={zone: "b"})) == MAY
-
-
-def test_a_taint_of_a_starting_node_is_not_taken_for_one_of_the_group() -> None:
-    key = "startup-taint.cluster-autoscaler.kubernetes.io/cilium"
-    tainted = member(taints=[{"key": key, "effect": "NoSchedule"}])
-
-    assert isinstance(look(group(), nodes=(tainted,)), CanScaleUp)
 
 
 def test_a_node_without_its_gpus_yet_is_on_its_way() -> None:
@@ -122,13 +129,6 @@ def test_a_starting_node_of_no_known_group_may_be_the_one_that_is_expected() -> 
     assert look(at_maximum, nodes=(stranger,)) == MayScaleUp(
         Source.CLUSTER_AUTOSCALER, on_its_way=True
     )
-
-
-def test_a_node_that_has_not_joined_yet_is_on_its_way() -> None:
-    found = look(group(target=2, most=2, registered=1))
-    assert isinstance(found, CanScaleUp)
-    at_zero = look(group(target=1, most=1, registered=0), nodes=())
-    assert at_zero == MayScaleUp(Source.CLUSTER_AUTOSCALER, on_its_way=True)
 
 
 def test_a_node_that_has_joined_since_the_status_was_written_is_not_expected_once_more() -> None:
@@ -247,12 +247,6 @@ def test_a_node_of_a_similar_name_belongs_to_no_group(name, labels, node_name) -
     present = node(node_name, 1, labels=labels, unschedulable=True)
 
     assert look(group(name), nodes=(present,), asked=asks(4)) == MAY
-
-
-def test_a_node_that_may_belong_to_two_groups_belongs_to_none() -> None:
-    groups = group(f"eks-gpu-{UUID}"), group(f"eks-gpu-{UUID.replace('4', '5')}")
-
-    assert look(*groups, asked=asks(4)) == MAY
 
 
 def test_groups_of_one_pool_in_several_zones_are_told_apart_by_their_nodes() -> None:

@@ -15,7 +15,18 @@ from gpuspawner.scaling.growth import new_node
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, Why
 from gpuspawner.scaling.starting import is_young
 from gpuspawner.scheduling.filters import Filters
-from tests.unit.scaling.outlooks import Cluster, Plain, autoscalers, node, outlook, pod, state
+from tests.unit.scaling.outlooks import (
+    Cluster,
+    Plain,
+    asks,
+    autoscalers,
+    node,
+    outlook,
+    pod,
+    short,
+    state,
+    why,
+)
 
 TYPE = "node.kubernetes.io/instance-type"
 ZONE = "topology.kubernetes.io/zone"
@@ -58,40 +69,10 @@ def small(name: str = "n", gpus: int = 1, **spec: Any) -> Plain:
     return node(name, gpus, labels=SMALL, **spec)
 
 
-def why(found: object) -> list[Why]:
-    assert isinstance(found, CannotScaleUp), found
-    return [it.why for it in found.obstacles]
-
-
-def asks(gpus: int = 1, **spec: Any) -> Any:
-    return pod(gpus=gpus, selector=spec.pop("selector", {}), **spec)
-
-
 def look(*pools: Plain, nodes: tuple[Plain, ...] = (), asked: Any = None, **more: Any) -> Any:
     return outlook(
         state(*nodes), asked or asks(), objects=autoscalers(pools, **more), autoscaling="detect"
     )
-
-
-def test_a_pool_whose_machines_nobody_has_seen_may_hold_the_pod() -> None:
-    assert look(pool()) == MAY
-
-
-def test_a_pool_that_has_made_such_a_machine_can_make_another() -> None:
-    assert look(pool(), nodes=(full(),)) == CanScaleUp(0, None, None, Source.KARPENTER, "gpu")
-
-
-def test_a_pool_that_was_deleted_and_comes_back_may_make_other_machines() -> None:
-    objects = autoscalers((pool(need(TYPE, "In", "g.small")),))
-    cluster = Cluster(state(full()), objects, "detect")
-    assert why(cluster.outlook(asks(2))) == [Why.NO_SUCH_MACHINE]
-
-    cluster.state.remove("Node", "", "n")
-    objects.remove("NodePool", "", "gpu")
-    assert cluster.outlook(asks(2)) == CannotScaleUp()
-    objects.put(msgspec.convert(pool(need(TYPE, "In", "g.small")), NodePool))
-
-    assert cluster.outlook(asks(2)) == MAY
 
 
 def full() -> Plain:
@@ -99,83 +80,100 @@ def full() -> Plain:
     return small(unschedulable=True)
 
 
-def test_a_pool_with_a_taint_that_the_pod_does_not_tolerate_never_helps() -> None:
-    taints = [{"key": "team", "value": "x", "effect": "NoSchedule"}]
-
-    assert why(look(pool(taints=taints))) == [Why.NO_SUCH_MACHINE]
-    assert look(pool(taints=taints), asked=asks(tolerations=[{"operator": "Exists"}])) == MAY
-
-
-@pytest.mark.parametrize("key", ["example.com/startup", "karpenter.sh/disrupted"])
-def test_a_taint_of_one_node_is_not_taken_for_one_of_the_pool(key) -> None:
-    only = need(TYPE, "In", "g.small")
-    odd = small(taints=[{"key": key, "effect": "NoSchedule"}])
-
-    assert isinstance(look(pool(only), nodes=(odd,)), CanScaleUp)
-
-
-def test_a_machine_in_another_zone_may_hold_a_pod_whose_volume_is_there() -> None:
-    both = need(ZONE, "In", "a", "b")
-    only = need(TYPE, "In", "g.small")
-    asked = asks(selector={ZONE: "b"})
-
-    assert look(pool(only, both), nodes=(full(),), asked=asked) == MAY
-    assert why(look(pool(only, need(ZONE, "In", "a")), nodes=(full(),), asked=asked)) == [
-        Why.NO_SUCH_MACHINE
-    ]
+ONLY_SMALL, ONLY_LARGE = need(TYPE, "In", "g.small"), need(TYPE, "In", "g.large")
+"""A pool of the small ones makes only machines with 8 cores, 32 GiB and a GPU."""
+CAPACITY = "karpenter.sh/capacity-type"
+ON_DEMAND = node("n", 1, labels={**SMALL, CAPACITY: "on-demand"}, unschedulable=True)
+OTHERS = node("core", 1, labels={}, unschedulable=True)
+SPOT_TOO = need(CAPACITY, "In", "spot", "on-demand")
+TAINTED = pool(taints=[{"key": "team", "value": "x", "effect": "NoSchedule"}])
+TOLERATION = {"operator": "Exists"}
+AT_LIMIT = pool(limits={"nvidia.com/gpu": "2"}, used={"nvidia.com/gpu": "2"})
+EXCEEDED = pool(limits={"nvidia.com/gpu": "2"}, used={"nvidia.com/gpu": "3"})
+HUGE = pool(limits={"nvidia.com/gpu": "1e1000"})
+TIGHT = {"memory": "20Gi"}
+NEVER, LIMIT = [Why.NO_SUCH_MACHINE], [Why.LIMIT]
 
 
-def test_another_capacity_type_than_the_one_seen_may_still_come() -> None:
-    capacity = "karpenter.sh/capacity-type"
-    spot = need(capacity, "In", "spot", "on-demand")
-    seen = node("n", 1, labels={**SMALL, capacity: "on-demand"}, unschedulable=True)
-    asked = asks(selector={capacity: "spot"})
-
-    assert look(pool(need(TYPE, "In", "g.small"), spot), nodes=(seen,), asked=asked) == MAY
+def odd(key: str) -> Plain:
+    return small(taints=[{"key": key, "effect": "NoSchedule"}])
 
 
-def test_a_pool_all_of_whose_types_are_too_small_never_helps() -> None:
-    listed = pool(need(TYPE, "In", "g.small"))
-    unlisted = pool(need(TYPE, "In", "g.small", "g.large"))
-
-    assert why(look(listed, nodes=(full(),), asked=asks(4))) == [Why.NO_SUCH_MACHINE]
-    assert look(unlisted, nodes=(full(),), asked=asks(4)) == MAY
+def in_zone(zone: str) -> Any:
+    return asks(selector={ZONE: zone})
 
 
-def test_a_machine_that_the_pool_no_longer_makes_is_not_promised() -> None:
-    assert why(
-        look(
-            pool(need(TYPE, "In", "g.large"), need(ZONE, "In", "b")),
-            nodes=(full(),),
-            asked=asks(selector={ZONE: "a"}),
-        )
-    ) == [Why.NO_SUCH_MACHINE]
-    assert look(pool(need(TYPE, "In", "g.large")), nodes=(full(),)) == MAY
+def with_two_nodes(most: str) -> Plain:
+    return pool(limits={"nodes": most}, used={"nodes": "2"})
 
 
-def test_a_limit_that_leaves_too_little_is_told() -> None:
-    at_limit = pool(limits={"nvidia.com/gpu": "2"}, used={"nvidia.com/gpu": "2"})
+IF = {
+    "nobody has seen its machines": ([pool()], [], asks(), MAY),
+    "there are only nodes of others": ([pool()], [OTHERS], asks(), MAY),
+    "the pod doesn't tolerate its taint": ([TAINTED], [], asks(), NEVER),
+    "the pod tolerates its taint": ([TAINTED], [], asks(tolerations=[TOLERATION]), MAY),
+    "its node has a taint of its own while it starts": (
+        [pool(ONLY_SMALL)], [odd("example.com/startup")], asks(), CanScaleUp
+    ),
+    "its node has a taint of its own while it ends": (
+        [pool(ONLY_SMALL)], [odd("karpenter.sh/disrupted")], asks(), CanScaleUp
+    ),
+    "the pod's volume is in another of its zones": (
+        [pool(ONLY_SMALL, need(ZONE, "In", "a", "b"))], [full()], in_zone("b"), MAY
+    ),
+    "the pod's volume is in none of its zones": (
+        [pool(ONLY_SMALL, need(ZONE, "In", "a"))], [full()], in_zone("b"), NEVER
+    ),
+    "it may make another capacity type than the one seen": (
+        [pool(ONLY_SMALL, SPOT_TOO)], [ON_DEMAND], asks(selector={CAPACITY: "spot"}), MAY
+    ),
+    "all its types are too small": ([pool(ONLY_SMALL)], [full()], asks(4), NEVER),
+    "one of its types may be large enough": (
+        [pool(need(TYPE, "In", "g.small", "g.large"))], [full()], asks(4), MAY
+    ),
+    "it makes no machine there any more": (
+        [pool(ONLY_LARGE, need(ZONE, "In", "b"))], [full()], in_zone("a"), NEVER
+    ),
+    "it makes other machines by now": ([pool(ONLY_LARGE)], [full()], asks(), MAY),
+    "its limit is reached": ([AT_LIMIT], [full()], asks(), LIMIT),
+    "its limit of what isn't asked for is reached": ([AT_LIMIT], [], asks(0), MAY),
+    "its limit of what isn't asked for is exceeded": ([EXCEEDED], [], asks(0), LIMIT),
+    "its limit of nodes is reached": ([with_two_nodes("2")], [], asks(), [Why.AT_MAXIMUM]),
+    "its limit of nodes leaves one": ([with_two_nodes("3")], [], asks(), MAY),
+    "a smaller machine may be within its limit": ([pool(limits=TIGHT)], [full()], asks(), MAY),
+    "no machine is within its limit": ([pool(ONLY_SMALL, limits=TIGHT)], [full()], asks(), LIMIT),
+    "its limit can't be read": ([pool(limits={"nvidia.com/gpu": "many"})], [], asks(), MAY),
+    "its limit is beyond all numbers": (
+        [HUGE, pool(meta={"name": "other"})], [small()], asks(4), MAY
+    ),
+    "it is static": ([pool(replicas=2)], [full()], asks(), [Why.AT_MAXIMUM]),
+    "it isn't ready": ([pool(ready="False")], [full()], asks(), [Why.REFUSED]),
+    "it is being deleted": (
+        [pool(meta={"deletionTimestamp": "2026-01-01T00:00:00Z"})], [full()], asks(), [Why.REFUSED]
+    ),
+}  # fmt: skip
 
-    assert why(look(at_limit, nodes=(full(),))) == [Why.LIMIT]
+
+@pytest.mark.parametrize(("pools", "nodes", "asked", "answer"), IF.values(), ids=IF)
+def test_what_a_pool_can_do_for_a_pod_if(pools, nodes, asked, answer) -> None:
+    assert short(look(*pools, nodes=tuple(nodes), asked=asked)) == answer
 
 
-def test_a_limit_of_a_resource_that_the_pod_does_not_ask_for_does_not_matter() -> None:
-    at_limit = pool(limits={"nvidia.com/gpu": "2"}, used={"nvidia.com/gpu": "2"})
-
-    assert look(at_limit, asked=asks(0)) == MAY
+def test_a_pool_that_has_made_such_a_machine_can_make_another() -> None:
+    assert look(pool(), nodes=(full(),)) == CanScaleUp(0, None, None, Source.KARPENTER, "gpu")
 
 
-def test_a_limit_that_is_exceeded_keeps_off_every_machine() -> None:
-    exceeded = pool(limits={"nvidia.com/gpu": "2"}, used={"nvidia.com/gpu": "3"})
+def test_a_pool_that_was_deleted_and_comes_back_may_make_other_machines() -> None:
+    objects = autoscalers((pool(ONLY_SMALL),))
+    cluster = Cluster(state(full()), objects, "detect")
+    assert why(cluster.outlook(asks(2))) == [Why.NO_SUCH_MACHINE]
 
-    assert why(look(exceeded, asked=asks(0))) == [Why.LIMIT]
+    cluster.state.remove("Node", "", "n")
+    objects.remove("NodePool", "", "gpu")
+    assert cluster.outlook(asks(2)) == CannotScaleUp()
+    objects.put(msgspec.convert(pool(ONLY_SMALL), NodePool))
 
-
-def test_a_limit_of_nodes_counts_also_what_only_the_pool_tells() -> None:
-    at_limit = pool(limits={"nodes": "2"}, used={"nodes": "2"})
-
-    assert why(look(at_limit)) == [Why.AT_MAXIMUM]
-    assert look(pool(limits={"nodes": "3"}, used={"nodes": "2"})) == MAY
+    assert cluster.outlook(asks(2)) == MAY
 
 
 def test_a_limit_of_nodes_is_told_with_the_nodes_that_there_are() -> None:
@@ -184,16 +182,6 @@ def test_a_limit_of_nodes_is_told_with_the_nodes_that_there_are() -> None:
     assert look(limited, nodes=(full(),)) == CanScaleUp(1, 3, None, Source.KARPENTER, "gpu")
 
 
-def test_a_smaller_machine_may_be_within_the_limit() -> None:
-    tight = pool(limits={"memory": "20Gi"})
-
-    assert look(tight, nodes=(full(),)) == MAY
-    only = pool(need(TYPE, "In", "g.small"), limits={"memory": "20Gi"})
-    assert why(look(only, nodes=(full(),))) == [Why.LIMIT]
-
-
-ONLY_SMALL = need(TYPE, "In", "g.small")
-"""A pool of these makes only machines with 8 cores, 32 GiB and a GPU."""
 CORE_AND_A_HALF = {"name": "notebook", "resources": {"requests": {"cpu": "1500m"}}}
 
 
@@ -241,28 +229,11 @@ def test_those_who_wait_use_up_a_limit_of_cores_before_their_nodes_exist() -> No
     assert why(cluster.outlook(d)) == [Why.TAKEN]
 
 
-@pytest.mark.parametrize(
-    ("changed", "reason"),
-    [
-        (pool(replicas=2), Why.AT_MAXIMUM),
-        (pool(ready="False"), Why.REFUSED),
-        (pool(meta={"deletionTimestamp": "2026-01-01T00:00:00Z"}), Why.REFUSED),
-    ],
-    ids=["static", "not ready", "being deleted"],
-)
-def test_a_pool_that_karpenter_leaves_out_adds_no_node(changed, reason) -> None:
-    assert why(look(changed, nodes=(full(),))) == [reason]
-
-
 def test_a_pool_that_cannot_be_read_may_help() -> None:
     objects = autoscalers()
     objects.put(Undecodable("NodePool", "", "odd", "", "its spec is a number"))
 
     assert outlook(state(), asks(), objects=objects, autoscaling="detect") == MAY
-
-
-def test_a_limit_that_cannot_be_read_does_not_refuse() -> None:
-    assert look(pool(limits={"nvidia.com/gpu": "many"})) == MAY
 
 
 def test_a_claim_on_its_way_holds_the_pod_although_the_limit_is_reached() -> None:
@@ -320,22 +291,11 @@ def test_a_machine_of_a_kind_with_more_gpus_may_hold_all_that_wait() -> None:
     assert cluster.outlook(pod("d", memory="1Gi", selector={})) == MAY
 
 
-def test_present_nodes_that_are_not_karpenters_are_no_machines_of_a_pool() -> None:
-    assert look(pool(), nodes=(node("core", 1, labels={}, unschedulable=True),)) == MAY
-
-
 def test_a_pod_that_waits_for_a_cpu_pool_takes_no_gpu_machine() -> None:
     at_limit = pool(limits={"nvidia.com/gpu": "1"}, used={"nvidia.com/gpu": "1"})
     cluster = Cluster(state(), autoscalers((at_limit,), (claim("c", 1),)), "detect")
     cluster.state.put(pod("cpu", gpus=0, memory="30Gi", selector={}))
     assert isinstance(cluster.outlook(asks()), CanScaleUp | MayScaleUp)
-
-
-def test_a_limit_beyond_all_numbers_is_none() -> None:
-    huge = pool(limits={"nvidia.com/gpu": "1e1000"})
-    other = pool(meta={"name": "other"})
-
-    assert look(huge, other, nodes=(small(),), asked=asks(4)) == MAY
 
 
 def test_a_claim_that_is_being_deleted_leaves_its_place_to_the_pool() -> None:
@@ -356,7 +316,7 @@ def test_the_pods_of_daemon_sets_take_room_on_the_next_node_also_if_a_claim_is_k
         },
         "spec": {"nodeName": "n", "containers": [{"resources": {"requests": {"memory": "4Gi"}}}]},
     }
-    only = pool(need(TYPE, "In", "g.small"))
+    only = pool(ONLY_SMALL)
     objects = autoscalers((only,), (claim("c", 1, on="n"),))
     known = state(small(), pods=(daemon,))
 
@@ -366,7 +326,7 @@ def test_the_pods_of_daemon_sets_take_room_on_the_next_node_also_if_a_claim_is_k
 
 
 def test_a_node_without_its_gpu_does_not_speak_for_its_type() -> None:
-    only = pool(need(TYPE, "In", "g.small"))
+    only = pool(ONLY_SMALL)
 
     for nodes in ((small("a", 1), small("b", 0)), (small("b", 0), small("a", 1))):
         assert isinstance(look(only, nodes=nodes), CanScaleUp)
