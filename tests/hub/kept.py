@@ -15,6 +15,7 @@ from typing import Any
 import requests
 
 from localcluster import LocalCluster
+from localcluster.client import Object
 from tests.hub.running import RunningHub
 from tests.hub.state_page import SEEN
 from tests.waiting import wait_for
@@ -90,9 +91,10 @@ class KeptHub:
 
     def _sees_all(self, version: str) -> bool:
         told, api = self._state(), self._cluster.api
-        pods = (it["metadata"] for it in api.items("/api/v1/pods"))
+        pods = api.items("/api/v1/pods")
+        running = [it for it in pods if it["status"].get("phase") not in ("Succeeded", "Failed")]
         return (
-            set(told["pods"]) <= {f"{it['namespace']}/{it['name']}" for it in pods}
+            _places(running) <= set(told["pods"]) <= _places(pods)
             and set(told["nodes"].values()) <= {version}
             and set(told["nodes"]) == {it["metadata"]["name"] for it in api.items("/api/v1/nodes")}
         )
@@ -143,6 +145,10 @@ class KeptHub:
     @property
     def _state_url(self) -> str:
         return f"{self.hub.direct}/hub/tests/state"
+
+
+def _places(pods: list[Object]) -> set[str]:
+    return {f"{it['metadata']['namespace']}/{it['metadata']['name']}" for it in pods}
 
 
 class Keeper:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from localcluster import LocalCluster
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, T4, t4_nodes
 from tests.hub.kept import LendHub
@@ -14,6 +15,8 @@ c.GPUSpawner.queue = True
 c.JupyterHub.cleanup_servers = False  # as the chart sets it
 """
 LIMITS = "c.JupyterHub.concurrent_spawn_limit = 1\nc.JupyterHub.active_server_limit = 3\n"
+HOLDER = "/api/v1/namespaces/default/pods/holder"
+"""The pod that has the GPU of `a_hub_without_room`."""
 WITH_A_LINE = T4 + ANSWER_AT_ONCE + QUEUE
 WAITING: dict[str, Any] = {"accelerator": "t4", "wait": True}
 WAITS = frozenset({201, 202})
@@ -34,6 +37,18 @@ def a_hub_in_use(lend: LendHub, add_nodes: AddNodes, more: str = "") -> RunningH
     hub = lend(WITH_A_LINE + more)
     hub.start_until_ready("alice")
     return hub
+
+
+def a_hub_without_room(
+    lend: LendHub, add_nodes: AddNodes, cluster: LocalCluster, more: str = ""
+) -> RunningHub:
+    """Borrow a hub with a line and one GPU, which a pod of somebody else has."""
+    [node] = add_nodes(t4_nodes(1, 1))
+    container = {"name": "c", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    spec = {"nodeName": node, "terminationGracePeriodSeconds": 0, "containers": [container]}
+    path, name = HOLDER.rsplit("/", 1)
+    cluster.api.create(path, {"metadata": {"name": name}, "spec": spec})
+    return lend(WITH_A_LINE + more)
 
 
 def told(hub: RunningHub, user: str) -> str:

@@ -30,7 +30,7 @@ _SEEN = "The view of the cluster is live."
 
 _ERROR = re.compile(r"\[[EC] |Traceback|Exception ignored")
 # JupyterHub removes the route of a server that is stopped before it has one.
-_HARMLESS = "api_request to proxy failed: HTTP 404"
+_HARMLESS = re.compile(r"\[E .* api_request to proxy failed: (HTTP )?404\b")
 
 # How many lines of the log explain why a start has failed.
 _LINES_TO_SHOW = 60
@@ -186,9 +186,9 @@ class RunningHub:
 
     def unexpected_errors(self) -> list[str]:
         """The lines of the log that begin an error which the test doesn't expect."""
-        errors = [line for line in self.log.splitlines() if _ERROR.match(line)]
-        expected = [_HARMLESS, *self._expected]
-        return [it for it in errors if not any(part in it for part in expected)]
+        lines = self.log.splitlines()
+        errors = [it for it in lines if _ERROR.match(it) and not _HARMLESS.match(it)]
+        return [it for it in errors if not any(part in it for part in self._expected)]
 
     @property
     def lives(self) -> bool:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from localcluster import LocalCluster
 from tests.fixtures.cluster import AddNodes
 from tests.hub.kept import LendHub
 from tests.hub.lines import (
@@ -14,7 +15,7 @@ from tests.hub.lines import (
     SECOND,
     WAITING,
     WAITS,
-    a_hub_in_use,
+    a_hub_without_room,
     told,
     wait_in_line,
 )
@@ -34,9 +35,9 @@ c.JupyterHub.allow_named_servers = True
 
 
 @pytest.fixture
-def hub(kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
-    """A hub with one GPU, which Alice has; nobody waits."""
-    return a_hub_in_use(kept_hub, add_nodes, FEW_PLACES)
+def hub(kept_hub: LendHub, add_nodes: AddNodes, cluster: LocalCluster) -> RunningHub:
+    """A hub with one GPU, which somebody has; nobody waits."""
+    return a_hub_without_room(kept_hub, add_nodes, cluster, FEW_PLACES)
 
 
 def test_a_wish_that_is_neither_yes_nor_no_is_an_error_that_names_it(

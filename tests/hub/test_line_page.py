@@ -5,17 +5,18 @@ from __future__ import annotations
 import pytest
 import requests
 
+from localcluster import LocalCluster
 from tests.fixtures.cluster import AddNodes
 from tests.hub.kept import LendHub
-from tests.hub.lines import NEXT, a_hub_in_use, told, wait_in_line
+from tests.hub.lines import HOLDER, NEXT, a_hub_without_room, told, wait_in_line
 from tests.hub.people import Person
 from tests.hub.running import RunningHub
 
 
 @pytest.fixture
-def hub(kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
-    """A hub with one GPU, which Alice has; Bob is next in line."""
-    hub = a_hub_in_use(kept_hub, add_nodes)
+def hub(kept_hub: LendHub, add_nodes: AddNodes, cluster: LocalCluster) -> RunningHub:
+    """A hub with one GPU, which somebody has; Bob is next in line."""
+    hub = a_hub_without_room(kept_hub, add_nodes, cluster)
     wait_in_line(hub, "bob", NEXT)
     return hub
 
@@ -146,7 +147,7 @@ def test_the_home_page_leads_to_the_page_of_the_line(hub: RunningHub) -> None:
 
 def test_a_server_that_is_called_meanwhile_isnt_left(hub: RunningHub) -> None:
     bob = hub.person("bob")
-    hub.stop("alice")
+    hub.pods.cluster.api.delete(HOLDER, grace=0)
     hub.until_ready("bob")
 
     assert press(bob, "bob").headers["Location"] == "/hub/spawn/bob"
