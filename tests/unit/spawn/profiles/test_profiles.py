@@ -262,17 +262,30 @@ async def test_a_successful_start_drops_the_copy_kept_for_the_form(hub_with) -> 
 
 
 WITH_TORCH = ("Node", having(TWO_GPUS[1], "docker.io/library/torch:1"))
+WITH_SIDECAR = ("Node", having(TWO_GPUS[1], "torch:1", "sidecar:1"))
+SIDECAR = {"extra_containers": [{"name": "sidecar", "image": "sidecar:1"}]}
+READY = ">Torch (no download needed)<"
 
 
-async def test_an_image_that_every_node_with_room_has_needs_no_download(hub_with) -> None:
-    source = profiles_of(hub_with(WITH_TORCH).spawner(profile_list=[CPU, GPU]))
+@pytest.mark.parametrize(
+    ("objects", "traits", "torch"),
+    [
+        pytest.param([WITH_TORCH], {}, READY, id="on the only node"),
+        pytest.param([WITH_TORCH, ("Node", node("b", 1))], {}, ">Torch<", id="not on another node"),
+        pytest.param([WITH_TORCH, ("Pod", pod("x", 2, on="a"))], {}, ">Torch<", id="no room"),
+        pytest.param([WITH_TORCH], SIDECAR, ">Torch<", id="without the sidecar's"),
+        pytest.param([WITH_SIDECAR], SIDECAR, READY, id="with the sidecar's"),
+    ],
+)
+async def test_an_image_that_every_node_with_room_has_needs_no_download(
+    objects, traits, torch, hub_with
+) -> None:
+    spawner = hub_with(*objects).spawner(profile_list=[CPU, GPU], **traits)
 
-    form = await source.form()
-    _, gpu = await source.states()
+    form = await profiles_of(spawner).form()
 
-    assert ">Torch (no download needed)<" in form
+    assert torch in form
     assert ">Base<" in form
-    assert [it["label"] for it in gpu["images"]] == ["Base", "Torch (no download needed)"]
 
 
 async def test_an_open_form_takes_back_what_is_no_longer_known_of_an_image(hub_with) -> None:
@@ -300,29 +313,3 @@ async def test_the_default_choices_of_the_default_profile_may_need_no_download_e
 
     assert ">Base (no download needed)<" in form
     assert ">Torch<" in form
-
-
-async def test_a_profile_s_node_without_the_image_has_to_download_it(hub_with) -> None:
-    other = ("Node", node("b", 1))
-    spawner = hub_with(WITH_TORCH, other).spawner(profile_list=[CPU, GPU])
-
-    assert ">Torch<" in await profiles_of(spawner).form()
-
-
-async def test_a_profile_without_room_says_nothing_of_images(hub_with) -> None:
-    taken = ("Pod", pod("x", 2, on="a"))
-    spawner = hub_with(WITH_TORCH, taken).spawner(profile_list=[CPU, GPU])
-
-    assert ">Torch<" in await profiles_of(spawner).form()
-
-
-async def test_a_sidecar_s_image_has_to_be_there_too(hub_with) -> None:
-    sidecar = {"name": "sidecar", "image": "sidecar:1"}
-    with_sidecar = {"profile_list": [CPU, GPU], "extra_containers": [sidecar]}
-
-    without = hub_with(WITH_TORCH).spawner(**with_sidecar)
-    whole = ("Node", having(TWO_GPUS[1], "torch:1", "sidecar:1"))
-    both = hub_with(whole).spawner(**with_sidecar)
-
-    assert ">Torch<" in await profiles_of(without).form()
-    assert ">Torch (no download needed)<" in await profiles_of(both).form()
