@@ -41,6 +41,13 @@ CLUSTER = (
     "tests/packaging",
     "tests/race",
 )
+# Where tests have the mark `each_hub`; to collect all others takes five workers a while.
+EACH_HUB = (
+    "tests/unit/compat",
+    "tests/unit/spawn",
+    "tests/unit/test_sample_pods.py",
+    "tests/hub",
+)
 
 # At night, everything runs on every hub and every Python (tools/nightly.py).
 NIGHT = bool(os.environ.get("GPUSPAWNER_NIGHT"))
@@ -159,8 +166,7 @@ def newest_hub(session: nox.Session) -> None:
     """Run the tests of what differs between hubs on the newest JupyterHub."""
     session.install("-e", ".[test]", *NEWEST_HUB)
     _build_control_plane(session, *(["kueue"] if NIGHT else []))
-    tests = ("tests/unit/compat", "tests/hub")
-    _pytest(session, *FIVE_AT_ONCE, tests=tests, marked=_by_day("each_hub"))
+    _pytest(session, *FIVE_AT_ONCE, tests=EACH_HUB, marked=_by_day("each_hub"))
 
 
 @nox.session(python=FIRST_PYTHON)

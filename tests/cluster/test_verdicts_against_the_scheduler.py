@@ -11,7 +11,7 @@ from localcluster import LocalCluster
 from tests.scheduling.generators import FAMILIES
 from tests.scheduling.live.report import compare_family, keep, world_in
 
-CASES_A_FAMILY = 2
+CASES_A_FAMILY = 4
 SEED = int(os.environ.get("LIVE_SEED", secrets.randbelow(10**9)))
 
 

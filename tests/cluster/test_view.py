@@ -60,7 +60,7 @@ async def test_after_random_changes_the_view_equals_a_fresh_list(
     nodes = add_nodes(Fleet((NodeGroup("churn", 3, ROOM),)))
     async with viewing(cluster.kubeconfig) as view:
         assert await view.first_list(PATIENCE)
-        await aside(lambda: churn(cluster, namespace, nodes, seed, 80))
+        await aside(lambda: churn(cluster, namespace, nodes, seed, 150))
 
         await until_current(view, cluster)
         assert isinstance(view.health(), Live)

@@ -36,7 +36,7 @@ async def test_random_cuts_of_connections_lose_nothing(
     nodes = add_nodes(Fleet((NodeGroup("cuts", 3, ROOM),)))
     async with viewing(proxy.kubeconfig(tmp_path / "kubeconfig", cluster.token)) as view:
         assert await view.first_list(PATIENCE)
-        churning = asyncio.create_task(aside(lambda: churn(cluster, namespace, nodes, seed, 80)))
+        churning = asyncio.create_task(aside(lambda: churn(cluster, namespace, nodes, seed, 150)))
         while not churning.done():
             await asyncio.sleep(dice.uniform(0.02, 0.3))
             proxy.cut()
@@ -130,7 +130,7 @@ async def test_repeated_changes_of_the_largest_pod_delay_no_other_change(
         assert await view.first_list(PATIENCE)
         health: list[Health] = []
         view.listen(lambda: health.append(view.health()))
-        for step in range(4):
+        for step in range(10):
             await aside(lambda step=step: touch(step))
             await until(view, lambda step=step: is_seen(step))
 

@@ -62,6 +62,7 @@ def test_each_accelerator_is_tried_with_the_fewest_gpus() -> None:
     assert a100.pod["spec"]["schedulerName"] == "user-scheduler"
 
 
+@pytest.mark.each_hub
 @pytest.mark.parametrize(
     "profiles",
     [

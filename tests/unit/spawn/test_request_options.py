@@ -110,6 +110,7 @@ def test_options_of_any_structure_are_bounded(value: object, is_within: bool) ->
     assert request_options.is_within_bounds(value) is is_within
 
 
+@pytest.mark.each_hub
 @pytest.mark.skipif(COUNTS_REFUSALS, reason="version: JupyterHub 6 brought named fields")
 @pytest.mark.parametrize(
     ("body", "options"),

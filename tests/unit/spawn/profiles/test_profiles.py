@@ -223,6 +223,7 @@ async def test_a_profile_s_state_counts_what_admission_adds(hub_with) -> None:
     assert "Free</span> 2 of 2 free</span>" in form
 
 
+@pytest.mark.each_hub
 @pytest.mark.skipif(
     kubespawner.version_info < (7, 1), reason="version: KubeSpawner 7.1 brought dictionaries"
 )
