@@ -84,19 +84,22 @@ def test_an_accelerator_that_no_node_has_is_absent():
     assert plain == Availability(None, State.FREE)
 
 
-def test_the_administrators_own_selectors_count():
-    stock = {**STOCK, "spec": {**STOCK["spec"], "nodeSelector": {"zone": "a"}}}
-    here, plain = look([node("a", 1)], stock=stock)
-
-    assert (here.state, plain.state) == (State.ABSENT, State.ABSENT)
+CLAIM = {"name": "home", "persistentVolumeClaim": {"claimName": "claim-anna"}}
 
 
-def test_a_claim_that_does_not_exist_yet_does_not_matter():
-    claim = {"name": "home", "persistentVolumeClaim": {"claimName": "claim-anna"}}
-    stock = {**STOCK, "spec": {**STOCK["spec"], "volumes": [claim]}}
-    here, _ = look([node("a", 1)], stock=stock)
+@pytest.mark.parametrize(
+    ("spec", "state"),
+    [
+        ({"nodeSelector": {"zone": "a"}}, State.ABSENT),
+        ({"schedulerName": "their-own"}, State.UNKNOWN),
+        ({"volumes": [CLAIM]}, State.FREE),
+    ],
+    ids=["selectors of the administrator", "another scheduler", "a claim that isn't there yet"],
+)
+def test_what_every_pod_has_counts(spec, state):
+    here, plain = look([node("a", 1)], stock={**STOCK, "spec": {**STOCK["spec"], **spec}})
 
-    assert here.state is State.FREE
+    assert (here.state, plain.state) == (state, state)
 
 
 def test_a_pod_that_contradicts_an_accelerator_leaves_its_state_unknown():
@@ -104,13 +107,6 @@ def test_a_pod_that_contradicts_an_accelerator_leaves_its_state_unknown():
     here, _ = look([node("a", 1)], stock=stock)
 
     assert here == Availability(OFFERS.accelerators["t4"], State.UNKNOWN)
-
-
-def test_another_scheduler_leaves_every_state_unknown():
-    stock = {**STOCK, "spec": {**STOCK["spec"], "schedulerName": "their-own"}}
-    here, plain = look([node("a", 1)], stock=stock)
-
-    assert {here.state, plain.state} == {State.UNKNOWN}
 
 
 def test_rules_for_servers_without_a_gpu_count():
@@ -191,37 +187,28 @@ WITH_IMAGES = Offers.parse(
 )
 
 
-def test_an_image_on_every_node_with_room_needs_no_download():
-    nodes = [
-        having(node("a", 1), "docker.io/library/lab:1"),
-        having(node("b", 1), "lab:1", "new:1"),
-    ]
-    here, _ = look(nodes, offers=WITH_IMAGES)
-
-    assert here.at_hand == {"lab"}
+LAB = having(node("a", 1), "docker.io/library/lab:1")
 
 
-def test_nodes_without_room_need_no_image():
-    nodes = [
-        having(node("a", 1), "lab:1"),
-        node("full", 1),
-        node("away", 1, spec={"unschedulable": True}),
-    ]
-    here, _ = look(nodes, [pod("x", "full", 1)], offers=WITH_IMAGES)
+@pytest.mark.parametrize(
+    ("nodes", "pods", "state", "at_hand"),
+    [
+        ([LAB, having(node("b", 1), "lab:1", "new:1")], [], State.FREE, {"lab"}),
+        (
+            [LAB, node("full", 1), node("away", 1, spec={"unschedulable": True})],
+            [pod("x", "full", 1)],
+            State.FREE,
+            {"lab"},
+        ),
+        ([LAB, node("b", 1)], [], State.FREE, set()),
+        ([LAB], [pod("x", "a", 1)], State.BUSY, set()),
+    ],
+    ids=["on each node", "on each node with room", "not on one with room", "no room"],
+)
+def test_an_image_on_every_node_with_room_needs_no_download(nodes, pods, state, at_hand):
+    here, _ = look(nodes, pods, offers=WITH_IMAGES)
 
-    assert (here.state, here.at_hand) == (State.FREE, {"lab"})
-
-
-def test_if_one_node_with_room_lists_no_image_nothing_is_said():
-    here, _ = look([having(node("a", 1), "lab:1"), node("b", 1)], offers=WITH_IMAGES)
-
-    assert (here.state, here.at_hand) == (State.FREE, set())
-
-
-def test_without_room_nothing_is_said_of_images():
-    here, _ = look([having(node("a", 1), "lab:1")], [pod("x", "a", 1)], offers=WITH_IMAGES)
-
-    assert (here.state, here.at_hand) == (State.BUSY, set())
+    assert (here.state, here.at_hand) == (state, at_hand)
 
 
 def test_the_images_of_other_containers_have_to_be_there_too():

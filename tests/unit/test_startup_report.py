@@ -118,6 +118,31 @@ SHARED = {"groups": ["a"], "gpus_per_group": {"t4": 2, "all": 3}, "gpus_per_serv
     ("traits", "told"),
     [
         (
+            {"extra_resource_limits": {"nvidia.com/gpu": "1"}},
+            "every server gets GPUs by KubeSpawner.extra_resource_limits, so users don't",
+        ),
+        (
+            {"accelerators": {"t4": {**T4, "scale_up": {"max_nodes": 1, "minutes": 4}}}},
+            "t4 can grow to 1 node (scale_up)",
+        ),
+        ({"profile_list": [PROFILE]}, "Tesla: 2 nodes, 6 of 6 GPUs free"),
+        (
+            {"profile_list": lambda _: [PROFILE]},
+            "profiles: a function lists them for each user, so they aren't counted here",
+        ),
+    ],
+)
+async def test_what_is_configured_is_told_with_what_was_found(caplog, traits, told) -> None:
+    async with reporting(caplog, "", traits=traits) as report:
+        [(_, block)] = await report.ended()
+
+    assert told in block
+
+
+@pytest.mark.parametrize(
+    ("traits", "told"),
+    [
+        (
             {"policies": {"a": SHARED, "b": {"cpu_per_user": 1, "lifetime": "8h"}}},
             "policies: 2; for cpu_per_user, gpus_per_group, the hub counts the pods in jhub",
         ),
@@ -134,36 +159,6 @@ async def test_policies_are_told_with_what_is_counted(caplog, traits, told) -> N
         [(_, block)] = await report.ended()
 
     assert block.splitlines()[2] == f"    {told}"
-
-
-async def test_gpus_that_every_server_gets_are_told(caplog) -> None:
-    given = {"extra_resource_limits": {"nvidia.com/gpu": "1"}}
-    async with reporting(caplog, "", traits=given) as report:
-        [(_, block)] = await report.ended()
-
-    assert "every server gets GPUs by KubeSpawner.extra_resource_limits, so users don't" in block
-
-
-async def test_a_pool_of_one_node_is_singular(caplog) -> None:
-    one = {**T4, "scale_up": {"max_nodes": 1, "minutes": 4}}
-    async with reporting(caplog, "", traits={"accelerators": {"t4": one}}) as report:
-        [(_, block)] = await report.ended()
-
-    assert "t4 can grow to 1 node (scale_up)" in block
-
-
-async def test_profiles_are_named_as_users_read_them(caplog) -> None:
-    async with reporting(caplog, "", traits={"profile_list": [PROFILE]}) as report:
-        [(_, block)] = await report.ended()
-
-    assert "Tesla: 2 nodes, 6 of 6 GPUs free" in block
-
-
-async def test_profiles_of_a_function_are_named_as_not_counted(caplog) -> None:
-    async with reporting(caplog, "", traits={"profile_list": lambda _: [PROFILE]}) as report:
-        [(_, block)] = await report.ended()
-
-    assert "profiles: a function lists them for each user, so they aren't counted here" in block
 
 
 async def test_other_work_goes_on_after_each_profile_that_is_counted(caplog, monkeypatch) -> None:
@@ -250,8 +245,7 @@ async def test_rights_to_see_what_autoscalers_can_add_are_named_where_there_may_
 
 
 async def test_karpenter_without_a_node_shows_itself_by_its_api(caplog) -> None:
-    refused = [failure(403)] * 1000
-    api = {"karpenter.sh": [page()], "nodepools": refused}
+    api = {"karpenter.sh": [page()], "nodepools": [failure(403)] * 1000}
     async with reporting(caplog, "", traits={}, **api) as report:
         [(_, block)] = await report.ended()
 

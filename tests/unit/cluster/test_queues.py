@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -30,47 +32,50 @@ def kueue(**scripts: list[Step]) -> dict[str, Any]:
     return {"kueue.x-k8s.io": [preferring("v1beta1")], **lists, **scripts}
 
 
-async def test_what_the_api_server_has_is_known() -> None:
-    queue = obj("gpus", namespace="jhub", spec={"clusterQueue": "team-a"})
-    server = ScriptedServer(**kueue(localqueues=[page(queue), watch(hold=True)]))
+@asynccontextmanager
+async def viewing(**scripts: list[Step]) -> AsyncIterator[ClusterView]:
+    """Follow the queues of a scripted server, and nothing else."""
+    server = ScriptedServer(**scripts)
     async with server.serving():
         view = ClusterView(server.configuration, kinds=(), backoff=FAST, queue_api=KUEUE_API)
         view.start()
+        try:
+            yield view
+        finally:
+            await view.stop()
+
+
+async def test_what_the_api_server_has_is_known() -> None:
+    queue = obj("gpus", namespace="jhub", spec={"clusterQueue": "team-a"})
+    async with viewing(**kueue(localqueues=[page(queue), watch(hold=True)])) as view:
         await until(view, lambda: view.queues.knows_quotas)
 
         found = view.queues.local_queue("jhub", "gpus")
         assert found is not None
         assert found.spec.cluster_queue == "team-a"
         await until(view, lambda: view.queues.knows_workloads)
-        await view.stop()
 
 
 async def test_without_kueue_there_are_no_queues_until_it_is_installed(monkeypatch) -> None:
     monkeypatch.setattr(queues, "AGAIN_SECONDS", 0.01)
     answers = [failure(404), failure(404), preferring("v1beta2")]
-    server = ScriptedServer(**kueue(**{"kueue.x-k8s.io": answers}))
-    async with server.serving():
-        view = ClusterView(server.configuration, kinds=(), backoff=FAST, queue_api=KUEUE_API)
-        view.start()
+    async with viewing(**kueue(**{"kueue.x-k8s.io": answers})) as view:
         await until(view, lambda: view.queues.knows_quotas)
         await until(view, lambda: not answers and view._queues._reflectors != [])
 
         assert {it.kind.path.split("/")[3] for it in view._queues._reflectors} == {"v1beta2"}
-        await view.stop()
 
 
 async def test_a_hub_that_starts_during_an_outage_learns_of_kueue_once_the_server_is_back() -> None:
     """Else, it would ask again only a minute later."""
-    server = ScriptedServer(**kueue(**{"kueue.x-k8s.io": [failure(503), preferring("v1beta2")]}))
-    async with server.serving():
-        view = ClusterView(server.configuration, kinds=(), backoff=FAST, queue_api=KUEUE_API)
-        view.start()
+    async with viewing(
+        **kueue(**{"kueue.x-k8s.io": [failure(503), preferring("v1beta2")]})
+    ) as view:
         await until(view, lambda: view._queues._is_asked)
 
         view.contact.wake()
 
         await until(view, lambda: view.queues.knows_quotas)
-        await view.stop()
 
 
 async def test_after_an_update_that_takes_the_old_version_away_the_new_one_is_followed(
@@ -81,37 +86,26 @@ async def test_after_an_update_that_takes_the_old_version_away_the_new_one_is_fo
     answers = [preferring("v1beta1")] * 9 + [failure(503), failure(404), preferring("v1beta2")]
     lists = [page(old), watch(hold=True), page(new), watch(hold=True)]
     others = {it: [page(), watch(hold=True)] * 2 for it in PLURALS[1:]}
-    server = ScriptedServer(**{"kueue.x-k8s.io": answers}, localqueues=lists, **others)
-    async with server.serving():
-        view = ClusterView(server.configuration, kinds=(), backoff=FAST, queue_api=KUEUE_API)
-        view.start()
+    scripts = {"kueue.x-k8s.io": answers, "localqueues": lists, **others}
+    async with viewing(**scripts) as view:
         await until(view, lambda: view.queues.local_queue("jhub", "old") is not None)
         await until(view, lambda: view.queues.local_queue("jhub", "new") is not None)
         await until(view, lambda: view.queues.knows_quotas)
 
         assert view.queues.local_queue("jhub", "old") is None
-        await view.stop()
 
 
 async def test_cohorts_in_an_older_version_than_the_rest_are_unknown_rather_than_none() -> None:
-    server = ScriptedServer(**kueue(cohorts=[failure(404)] * 100))
-    async with server.serving():
-        view = ClusterView(server.configuration, kinds=(), backoff=FAST, queue_api=KUEUE_API)
-        view.start()
+    async with viewing(**kueue(cohorts=[failure(404)] * 100)) as view:
         await until(view, lambda: view.queues.knows_workloads and view.queues.known("ClusterQueue"))
         await until(view, lambda: not view._queues.is_open)
 
         assert not view.queues.knows_quotas
-        await view.stop()
 
 
 async def test_kinds_that_the_hub_may_not_read_are_named_and_unknown() -> None:
-    server = ScriptedServer(**kueue(workloads=[failure(403)] * 100))
-    async with server.serving():
-        view = ClusterView(server.configuration, kinds=(), backoff=FAST, queue_api=KUEUE_API)
-        view.start()
+    async with viewing(**kueue(workloads=[failure(403)] * 100)) as view:
         await until(view, lambda: view.forbidden() == ("workloads",))
         await until(view, lambda: view.queues.knows_quotas)
 
         assert not view.queues.knows_workloads
-        await view.stop()
