@@ -10,6 +10,8 @@ T = TypeVar("T")
 
 PATIENCE = 60.0
 """Seconds until a test gives up waiting; a busy machine may stand still for a while."""
+UNIT_PATIENCE = 10.0
+"""The same for a unit test, which waits for no other process; a red one is to end soon."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.25
 """Seconds between two looks: each takes time that the awaited could use."""
 

@@ -23,7 +23,7 @@ from gpuspawner.scaling.objects import STATUS
 from gpuspawner.scheduling.rules import DEFAULT_RULES
 from tests.unit.cluster.scripted import FAST, ScriptedServer, Step, failure, page, watch
 from tests.unit.surveyed import node
-from tests.waiting import PATIENCE
+from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 pytestmark = pytest.mark.each_python
 

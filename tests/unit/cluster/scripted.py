@@ -10,7 +10,7 @@ from kubernetes_asyncio.client import Configuration
 
 from gpuspawner.cluster.client import Client
 from gpuspawner.cluster.retries import Backoff
-from tests.waiting import PATIENCE
+from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 Step = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -10,7 +10,7 @@ from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.watch import Confirmed, Page, Signal, Watcher
 from gpuspawner.kube.objects import AnyObject, Undecodable
 from tests.unit.cluster.scripted import FAST, ScriptedServer
-from tests.waiting import PATIENCE
+from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 THINGS = Kind("Pod", "/things")
 

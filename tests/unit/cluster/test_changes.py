@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from gpuspawner.cluster.changes import Changes
-from tests.waiting import PATIENCE
+from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 pytestmark = pytest.mark.each_python
 

@@ -25,7 +25,7 @@ from tests.unit.cluster.scripted import (
     watch,
 )
 from tests.unit.cluster.signals import THINGS, first, names
-from tests.waiting import PATIENCE
+from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 pytestmark = pytest.mark.each_python
 

@@ -15,7 +15,7 @@ from gpuspawner.cluster.health import STALE_AFTER, Forbidden, Live, Reading, Sta
 from gpuspawner.cluster.kinds import servers_of
 from gpuspawner.kube.objects import AnyObject, Undecodable
 from tests.unit.cluster.scripted import FAST, ScriptedServer, Step, event, failure, obj, page, watch
-from tests.waiting import PATIENCE
+from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 pytestmark = pytest.mark.each_python
 

@@ -13,7 +13,7 @@ from gpuspawner.cluster.kinds import NODES, PODS, Kind
 from gpuspawner.cluster.view import ClusterView
 from tests.unit.cluster.scripted import FAST, event, failure, obj, page, watch
 from tests.unit.cluster.views import NODE, POD, until, viewing
-from tests.waiting import PATIENCE
+from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 
 async def test_the_view_is_reading_while_only_one_kind_is_listed() -> None:

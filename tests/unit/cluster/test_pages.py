@@ -12,7 +12,7 @@ from gpuspawner.cluster import pages as module
 from gpuspawner.cluster.client import Client, RequestError
 from gpuspawner.cluster.pages import pages
 from tests.unit.cluster.scripted import ScriptedServer, Step, failure, obj, page
-from tests.waiting import PATIENCE
+from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 pytestmark = pytest.mark.each_python
 

@@ -20,7 +20,7 @@ from gpuspawner.cluster.watch import Listed, Signal
 from gpuspawner.kube.autoscaling import Event
 from tests.unit.cluster.scripted import FAST, ScriptedServer, Step, failure, page, watch
 from tests.unit.cluster.scripted import event as change
-from tests.waiting import PATIENCE
+from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 pytestmark = pytest.mark.each_python
 

@@ -13,7 +13,7 @@ from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.objects import Undecodable, decode
 from tests.unit.cluster.scripted import Step, event, obj, page, raw, watch
 from tests.unit.cluster.views import NODE, POD, until, viewing
-from tests.waiting import PATIENCE
+from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 pytestmark = pytest.mark.each_python
 

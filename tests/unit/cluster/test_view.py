@@ -14,7 +14,7 @@ from gpuspawner.kube.objects import KubeObject, Undecodable
 from gpuspawner.scheduling import Rules
 from tests.unit.cluster.scripted import FAST, ScriptedServer, event, failure, obj, page, raw, watch
 from tests.unit.cluster.views import NODE, POD, until, viewing
-from tests.waiting import PATIENCE
+from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 pytestmark = pytest.mark.each_python
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from gpuspawner.cluster.kinds import NODES, PODS, Kind
 from gpuspawner.cluster.view import ClusterView
 from tests.unit.cluster.scripted import FAST, ScriptedServer, Step, obj, page, watch
-from tests.waiting import PATIENCE
+from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 NODE = obj("n1", status={"allocatable": {"nvidia.com/gpu": "1", "pods": "110"}})
 POD = obj("a", namespace="jhub", spec={"nodeName": "n1"})

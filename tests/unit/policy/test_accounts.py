@@ -19,7 +19,7 @@ from gpuspawner.scheduling import Rules
 from tests.unit.cluster.scripted import ScriptedServer, Step, event, failure, page, watch
 from tests.unit.policy.clocks import clock_of
 from tests.unit.policy.pods import container, plain
-from tests.waiting import PATIENCE
+from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 GPUS = Measure(What.GPUS)
 KEY = ("jhub", "jupyter-ann")
