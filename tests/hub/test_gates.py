@@ -294,16 +294,18 @@ c.KubeSpawner.profile_list = [{"display_name": "GPU", "slug": "gpu", "kubespawne
         assert hub.pods.bound("bob")
 
 
-def test_a_pod_is_judged_with_what_admission_adds(kept_hub: LendHub, add_nodes: AddNodes) -> None:
+def test_a_pod_is_judged_with_what_admission_adds(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
     add_nodes(t4_nodes(1, 2))  # of 32Gi
-    hub = kept_hub(T4)
     limits = {"limits": [{"type": "Container", "defaultRequest": {"memory": "20Gi"}}]}
-    path = f"/api/v1/namespaces/{hub.pods.namespace}/limitranges"
-    hub.pods.cluster.api.create(path, {"metadata": {"name": "sizes"}, "spec": limits})
-    hub.start_until_ready("alice")
+    with start_gpu_hub(T4) as hub:  # the limits stay in its namespace
+        path = f"/api/v1/namespaces/{hub.pods.namespace}/limitranges"
+        hub.pods.cluster.api.create(path, {"metadata": {"name": "sizes"}, "spec": limits})
+        hub.start_until_ready("alice")
 
-    page = hub.person("bob").submit({"accelerator": "t4"})
+        page = hub.person("bob").submit({"accelerator": "t4"})
 
-    assert page.status == 409
-    assert "20 GiB" in page.text
-    assert hub.pods.names() == {"jupyter-alice"}
+        assert page.status == 409
+        assert "20 GiB" in page.text
+        assert hub.pods.names() == {"jupyter-alice"}
