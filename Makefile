@@ -46,7 +46,7 @@ soak: ## ten thousand starts with faults and a thousand that are cut, then a che
 chance: ## tests with hubs, clusters and browsers again and again: make chance TROUBLE=none|busy|stalls|one-core RUNS=10 TESTS=...
 	@tools/nox --session chance -- $(or $(TROUBLE),none) $(or $(RUNS),10) $(TESTS)
 
-nightly: ## everything, on every hub and every Python, part by part; goes on where it was: make nightly PARTS="race soak"
+nightly: ## everything, on every hub and every Python, part by part; continues a run that was stopped: make nightly PARTS="race soak"
 	@tools/nox --session nightly -- $(PARTS)
 
 mutations: ## break the package in known ways, and see that the tests notice: make mutations NAMES=...

@@ -165,7 +165,7 @@ def cluster(session: nox.Session) -> None:
 def newest_hub(session: nox.Session) -> None:
     """Run the tests of what differs between hubs on the newest JupyterHub."""
     session.install("-e", ".[test]", *NEWEST_HUB)
-    _build_control_plane(session, *(["kueue"] if NIGHT else []))
+    _build_control_plane(session, *(["karpenter", "kueue"] if NIGHT else []))
     _pytest(session, *FIVE_AT_ONCE, tests=EACH_HUB, marked=_by_day("each_hub"))
 
 
@@ -303,7 +303,7 @@ def mutations(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def nightly(session: nox.Session) -> None:
-    """Run everything, part by part; a run that was stopped goes on where it was."""
+    """Run everything, part by part, and continue a run that was stopped."""
     session.run(sys.executable, "tools/nightly.py", *session.posargs, external=True)
 
 

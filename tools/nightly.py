@@ -1,8 +1,8 @@
 """Runs everything, part by part, and says at the end what each came to: `make nightly`.
 
-A run that was stopped goes on where it was: the parts that have passed on this commit aren't run
-again, unless they are named: `make nightly PARTS="race soak"`. Changes that aren't committed make
-it begin anew.
+A run that was stopped continues: parts that have passed on this commit run again only if they are
+named, as in `make nightly PARTS="race soak"`. If there are changes that aren't committed, all parts
+run.
 """
 
 from __future__ import annotations

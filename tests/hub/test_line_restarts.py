@@ -52,8 +52,7 @@ def test_places_outlast_a_hub_that_is_killed_again_before_everybody_is_back(
         wait_for(lambda: any(hub.log.count(f"{user} waits in line") > 1 for user in people))
 
     hub.until_it_serves()
-    for user in people:
-        wait_for(lambda: is_back(hub, user))  # noqa: B023, called at once
+    wait_for(lambda: all(is_back(hub, user) for user in people))
     assert told(hub, people[-1]) == behind(11)
 
 

@@ -207,7 +207,7 @@ def test_an_endpoint_answers_administrators_but_finds_nobody_who_is_not_there(
 
 
 def stop(person: Person, form: str) -> str:
-    """Press the form's button that stops the default server; return where it leads."""
+    """Press the form's button that stops the default server; return where it redirects."""
     person.open("/hub/home")
     answer = person.session.post(
         f"{person.hub.url}/hub/gpuspawner/stop/{person.name}/",

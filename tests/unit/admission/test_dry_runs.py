@@ -70,7 +70,7 @@ async def test_other_pods_and_namespaces_have_their_own_dry_runs() -> None:
 
 
 async def test_an_answer_is_reused_for_ten_seconds_or_a_minute_if_many_ask() -> None:
-    admission, clock = Counting(), Clock()
+    admission, clock = Counting(), Clock(0.0)
     runs = DryRuns(admission, clock=clock)
     await runs.for_form("ann").admit("jhub", pod("ann"))
 
@@ -207,7 +207,7 @@ async def test_waiting_too_long_for_a_slot_is_an_error() -> None:
 
 
 def test_a_budget_gives_out_turns_at_its_rate_and_saves_some_up() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     budget = Budget(4, 8, lately=60, clock=clock)
     people = iter(range(1_000))
 
@@ -225,7 +225,7 @@ def test_a_budget_gives_out_turns_at_its_rate_and_saves_some_up() -> None:
 
 
 def test_half_of_the_saved_turns_is_kept_for_users_who_had_none_lately() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     budget = Budget(4, 8, lately=60, clock=clock)
 
     assert [budget.take("ann") for _ in range(6)] == [True] * 4 + [False] * 2

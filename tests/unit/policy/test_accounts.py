@@ -16,8 +16,8 @@ from gpuspawner.policy.charges import Charge, Meter
 from gpuspawner.policy.pledges import LEFT_SECONDS
 from gpuspawner.policy.policies import Measure, What
 from gpuspawner.scheduling import Rules
+from tests.unit.clocks import clock_of
 from tests.unit.cluster.scripted import ScriptedServer, Step, event, failure, page, watch
-from tests.unit.policy.clocks import clock_of
 from tests.unit.policy.pods import container, plain
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 

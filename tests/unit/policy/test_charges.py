@@ -1,4 +1,4 @@
-"""What a pod takes of limits by its own fields, and for whom it counts, whatever it says."""
+"""How much of each limit a pod uses, and which users it counts for."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from sqlalchemy import event
 from gpuspawner.policy.charges import owner_names
 from gpuspawner.policy.memberships import KEPT_SECONDS, Memberships
 from gpuspawner.policy.policies import Policy
+from tests.unit.clocks import Clock, clock_of
 from tests.unit.compat.hub_database import HubDatabase
-from tests.unit.policy.clocks import Clock, clock_of
 from tests.unit.policy.worlds import people
 
 COURSE = Policy("course", people(groups=("course",)))
@@ -38,7 +38,7 @@ def memberships(clock: Clock) -> Memberships:  # noqa: ARG001, it sets the clock
 
 @pytest.fixture
 def names(hub: HubDatabase, memberships: Memberships) -> Names:
-    """Returns the names of those for whom a policy is, of a group."""
+    """Returns the names of the people in a group to whom a policy applies."""
 
     def of(policy: Policy = COURSE, group: str = "course") -> frozenset[str]:
         return memberships.names(hub.session, policy, group)

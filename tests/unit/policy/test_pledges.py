@@ -10,7 +10,7 @@ from gpuspawner.policy.charges import Charge
 from gpuspawner.policy.pledges import LEFT_SECONDS, Pledges
 from gpuspawner.policy.policies import Measure, What
 from gpuspawner.policy.usage import Usage
-from tests.unit.policy.clocks import Clock, clock_of
+from tests.unit.clocks import Clock, clock_of
 
 GPUS = Measure(What.GPUS)
 KEY = ("jhub", "jupyter-ann")

@@ -170,7 +170,7 @@ PLACEHOLDERS = [("Pod", pod(f"p{i}", on="n", priority=-1)) for i in range(2)]
 @pytest.mark.parametrize(
     ("objects", "spec"),
     [
-        # Which pods it ends, and where it goes, is known only after the scheduler's nomination.
+        # Only the scheduler's nomination shows which pods it preempts, and which node it gets.
         ([("Node", node("n", 2)), *PLACEHOLDERS], {}),
         ([("Node", node("n", 1))], {"schedulerName": "volcano"}),
     ],

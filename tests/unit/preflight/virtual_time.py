@@ -6,7 +6,7 @@ import asyncio
 import selectors
 import time
 
-from tests.unit.policy.clocks import Clock
+from tests.unit.clocks import Clock
 
 
 class VirtualClock(Clock):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpuspawner.queue import kept
 from gpuspawner.queue.kept import KeptPlace, KeptPlaces, Wish
-from tests.unit.policy.clocks import clock_of
+from tests.unit.clocks import clock_of
 
 pytestmark = pytest.mark.each_python
 

@@ -12,7 +12,7 @@ from gpuspawner.kube.objects import strict_convert
 from gpuspawner.launch.steps import Step
 from gpuspawner.launch.trouble import Kind
 from gpuspawner.spawn.sight import Seen, Sight
-from tests.unit.policy.clocks import Clock, clock_of
+from tests.unit.clocks import Clock, clock_of
 
 clock = pytest.fixture(clock_of("gpuspawner.spawn.sight"))
 

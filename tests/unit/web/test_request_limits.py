@@ -23,7 +23,7 @@ def may_ask(questions: Questions, person: str) -> bool:
 
 
 def test_a_user_s_questions_at_once_are_limited() -> None:
-    questions = Questions(Clock())
+    questions = Questions(Clock(0.0))
 
     with ExitStack() as under_way:
         for _ in range(MOST_AT_ONCE):
@@ -36,7 +36,7 @@ def test_a_user_s_questions_at_once_are_limited() -> None:
 
 
 def test_a_user_s_questions_per_second_are_limited() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     questions = Questions(clock)
 
     assert sum(may_ask(questions, "ann") for _ in range(1000)) == SAVED_UP
@@ -47,7 +47,7 @@ def test_a_user_s_questions_per_second_are_limited() -> None:
 
 
 def test_a_failed_question_no_longer_counts() -> None:
-    questions = Questions(Clock())
+    questions = Questions(Clock(0.0))
 
     for _ in range(MOST_AT_ONCE + 1):
         with pytest.raises(ZeroDivisionError), questions.counted("ann"):
@@ -55,7 +55,7 @@ def test_a_failed_question_no_longer_counts() -> None:
 
 
 def test_a_user_who_stops_asking_is_forgotten() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     questions = Questions(clock)
     for number in range(100):
         may_ask(questions, f"person-{number}")

@@ -21,7 +21,7 @@ class Client:
     def __init__(self, reads: bool = True) -> None:
         self.got: list[bytes] = []
         self.is_lost = False
-        self.clock = Clock()
+        self.clock = Clock(0.0)
         self._reads = reads
         self._unread: list[asyncio.Future[None]] = []
         self.outlet = Outlet(self._send, self._lose, self.clock)

@@ -8,7 +8,7 @@ from tests.unit.clocks import Clock
 
 def looked(seconds: float = 0.0) -> tuple[Clock, Rhythm]:
     """A rhythm after one look that took so much processor time."""
-    clock = Clock()
+    clock = Clock(0.0)
     rhythm = Rhythm(clock)
     rhythm.begin()
     rhythm.end(seconds)
@@ -56,7 +56,7 @@ def test_only_the_first_change_wakes_anybody() -> None:
 
 
 def test_a_change_during_a_look_is_looked_at_afterwards() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     rhythm = Rhythm(clock)
     rhythm.begin()
     rhythm.note()
