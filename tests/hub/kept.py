@@ -29,6 +29,7 @@ from tests.hub.state_page import StatePage
 c.JupyterHub.extra_handlers = [("/tests/state", StatePage)]
 """
 _SERVER = {"component": "singleuser-server"}
+_RULES = ("limitranges", "resourcequotas")
 
 
 class KeptHub:
@@ -78,7 +79,8 @@ class KeptHub:
             wait_for(lambda: not self._promises())
         except TimeoutError:
             errors.append(f"the hub still has {self._promises()}")
-        return [*errors, *(f"the pod {name} of a stopped server" for name in orphans)]
+        orphaned = (f"the pod {name} of a stopped server" for name in orphans)
+        return [*errors, *orphaned, *self._rules()]
 
     @property
     def can_be_handed_on(self) -> bool:
@@ -105,6 +107,12 @@ class KeptHub:
         mine = [it for it in state["pods"] if it.startswith(f"{namespace}/")]
         kept = {name: state[name] for name in ("reservations", "pledges", "in line")}
         return {name: it for name, it in {**kept, "pods in its view": mine}.items() if it}
+
+    def _rules(self) -> list[str]:
+        """What the namespace has that would change how the pods of the next test are judged."""
+        path = f"/api/v1/namespaces/{self.hub.pods.namespace}"
+        left = [(kind, it) for kind in _RULES for it in self._cluster.api.items(f"{path}/{kind}")]
+        return [f"{kind}/{it['metadata']['name']}" for kind, it in left]
 
     def _stop_servers(self) -> None:
         active = [(user["name"], name) for user in self._users() for name in user["servers"]]

@@ -14,13 +14,17 @@ ORPHAN = {
     "spec": {"containers": [{"name": "c", "image": "x"}]},
 }
 
+LIMITS = {"limits": [{"type": "Container", "defaultRequest": {"memory": "20Gi"}}]}
+
 
 def leave_something(keeper: Keeper, in_this: RunningHub) -> None:
     with keeper.lending() as lend:
         hub = lend(CONFIGURATION)
         assert hub is in_this
         hub.raw("POST", "/users/bob", b"{")
-        hub.pods.cluster.api.create(hub.pods.path, ORPHAN)
+        api, namespace = hub.pods.cluster.api, f"/api/v1/namespaces/{hub.pods.namespace}"
+        api.create(f"{namespace}/pods", ORPHAN)
+        api.create(f"{namespace}/limitranges", {"metadata": {"name": "sizes"}, "spec": LIMITS})
 
 
 @pytest.mark.xdist_group("kept")
@@ -35,7 +39,7 @@ def test_what_a_test_leaves_in_a_hub_fails_it_and_the_next_one_has_another_hub(
     assert not first.pods.all()
     assert [it["name"] for it in first.api("GET", "/users").json()] == ["admin"]
 
-    told = "Couldn't parse JSON(.|\n)*the pod orphan of a stopped server"
+    told = "Couldn't parse JSON(.|\n)*the pod orphan of a stopped server\nlimitranges/sizes"
     with pytest.raises(AssertionError, match=told):
         leave_something(keeper, first)
 
