@@ -1,8 +1,10 @@
-"""A clock that a test sets, instead of waiting."""
+"""Clocks that a test sets, or that jump over each wait."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import selectors
+import time
+from typing import Any
 
 import pytest
 
@@ -26,12 +28,27 @@ class Clock:
     __call__ = monotonic
 
 
-def clock_of(module: str) -> Callable[[pytest.MonkeyPatch], Clock]:
-    """Return a fixture's function that puts a clock into a module that imports `time`."""
+class VirtualClock(Clock):
+    """Time that stands still while somebody works, and jumps over each wait of an event loop.
 
-    def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-        made = Clock()
-        monkeypatch.setattr(f"{module}.time", made)
-        return made
+    It stands in for the clocks of all modules, and so of all event loops, but not where a function
+    has `time.monotonic` as the default of a parameter.
 
-    return clock
+    Attributes:
+        worked: The processor time that it tells, in seconds; only a test adds to it.
+    """
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        super().__init__(float(int(time.monotonic())))  # sums of whole seconds are exact
+        self.worked = 0.0
+        select = selectors.DefaultSelector.select
+
+        def jump(selector: selectors.DefaultSelector, timeout: float | None = None) -> list[Any]:
+            found = select(selector, timeout if timeout is None else 0)
+            if timeout and not found:
+                self.now += timeout
+            return found
+
+        patch.setattr(time, "monotonic", self.monotonic)
+        patch.setattr(time, "thread_time", lambda: self.worked)
+        patch.setattr(selectors.DefaultSelector, "select", jump)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import selectors
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
+
+from tests.unit.clocks import VirtualClock
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -23,26 +23,9 @@ def no_certificate_authorities() -> Iterator[None]:
 
 
 @pytest.fixture
-async def virtual_time(monkeypatch: pytest.MonkeyPatch) -> Callable[[], float]:
-    """Let the event loop's clock jump to the next timer, as soon as nothing else is left to do.
+def clock(monkeypatch: pytest.MonkeyPatch) -> VirtualClock:
+    """Let each wait take no time, and exactly as long as it should.
 
-    A wait then takes no time, and exactly as long as it should. It is for tests without sockets,
-    processes and threads: the clock doesn't wait for them. The fixture is the clock.
+    It is for tests without sockets, processes and threads: the clock doesn't wait for them.
     """
-    loop = asyncio.get_running_loop()
-    selector: selectors.BaseSelector = loop._selector  # type: ignore[attr-defined]
-    now, select = loop.time(), selector.select
-
-    def skip(seconds: float | None) -> object:
-        nonlocal now
-        if seconds is None:
-            return select(None)
-        now += seconds
-        return select(0)
-
-    def clock() -> float:
-        return now
-
-    monkeypatch.setattr(loop, "time", clock)
-    monkeypatch.setattr(selector, "select", skip)
-    return clock
+    return VirtualClock(monkeypatch)

@@ -9,22 +9,18 @@ import pytest
 
 from gpuspawner import background
 from gpuspawner.background import Background
+from tests.unit.clocks import Clock
 
 pytestmark = pytest.mark.each_python
 
 
-class Clock:
-    """The clocks that `background` reads; they stand still unless a test moves them."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = 0.0
-        for name in ("perf_counter", "thread_time"):
-            monkeypatch.setattr(background.time, name, lambda: self.now)
-
-
 @pytest.fixture
 def clock(monkeypatch) -> Clock:
-    return Clock(monkeypatch)
+    """The clocks that `background` reads; they stand still unless a test moves them."""
+    clock = Clock()
+    for name in ("perf_counter", "thread_time"):
+        monkeypatch.setattr(background.time, name, clock)
+    return clock
 
 
 async def work(its: Background, clock: Clock, done: list[str], name: str, parts: int = 3) -> None:

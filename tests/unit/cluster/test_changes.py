@@ -22,7 +22,7 @@ async def test_every_task_that_waits_hears_of_the_next_change() -> None:
     assert await asyncio.gather(*waiting) == [True] * 3
 
 
-@pytest.mark.usefixtures("virtual_time")
+@pytest.mark.usefixtures("clock")
 async def test_a_change_before_the_wait_is_no_next_one() -> None:
     changes = Changes()
     changes.tell()

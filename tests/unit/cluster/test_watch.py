@@ -1,7 +1,6 @@
 """Watching under scripted faults; tests/cluster follows a real API server."""
 
 from collections.abc import Callable
-from types import SimpleNamespace
 
 import pytest
 from aiohttp import web
@@ -11,6 +10,7 @@ from gpuspawner.cluster.kinds import Kind
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.watch import Confirmed, Listed, Lost, Page, Signal, Watcher
 from gpuspawner.kube.objects import Undecodable
+from tests.unit.clocks import Clock
 from tests.unit.cluster.scripted import (
     FAST,
     ScriptedServer,
@@ -269,8 +269,7 @@ async def test_an_api_stays_absent_while_the_server_is_away(away) -> None:
 @pytest.fixture
 def later(monkeypatch) -> Callable[[float, Step], Step]:
     """Return a function that lets a step of a script come so many seconds later."""
-    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
-    monkeypatch.setattr("gpuspawner.cluster.watch.time", clock)
+    monkeypatch.setattr("gpuspawner.cluster.watch.time", clock := Clock())
 
     def coming(seconds: float, step: Step) -> Step:
         async def come(request: web.Request) -> web.StreamResponse:

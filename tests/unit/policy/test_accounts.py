@@ -16,7 +16,7 @@ from gpuspawner.policy.charges import Charge, Meter
 from gpuspawner.policy.pledges import LEFT_SECONDS
 from gpuspawner.policy.policies import Measure, What
 from gpuspawner.scheduling import Rules
-from tests.unit.clocks import clock_of
+from tests.unit.clocks import Clock
 from tests.unit.cluster.scripted import ScriptedServer, Step, event, failure, page, watch
 from tests.unit.policy.pods import container, plain
 from tests.waiting import UNIT_PATIENCE as PATIENCE
@@ -99,7 +99,7 @@ def gpus_of(accounts: Accounts, key: tuple[str, str]) -> list[object]:
 
 
 async def test_a_pledge_whose_pod_never_comes_ends_without_any_change(monkeypatch) -> None:
-    clock = clock_of("gpuspawner.policy.pledges")(monkeypatch)
+    monkeypatch.setattr("gpuspawner.policy.pledges.time", clock := Clock())
     async with reading(page(), watch(hold=True)) as accounts:
         start(accounts)
         clock.now += LEFT_SECONDS + 1
@@ -110,15 +110,14 @@ async def test_a_pledge_whose_pod_never_comes_ends_without_any_change(monkeypatc
 
 async def test_a_pledge_outlasts_a_watch_that_has_broken_without_a_word(monkeypatch) -> None:
     """A firewall may drop a connection, and tell neither side."""
-    pledged = clock_of("gpuspawner.policy.pledges")(monkeypatch)
-    healthy = clock_of("gpuspawner.cluster.health")(monkeypatch)
-    healthy.now = time.monotonic()
+    clock = Clock(time.monotonic())
+    for module in ("policy.pledges", "cluster.health"):
+        monkeypatch.setattr(f"gpuspawner.{module}.time", clock)
     async with reading(page(), watch(hold=True)) as accounts:
         start(accounts)
         while accounts.trouble() == "":
             assert gpus(accounts) == 4
-            pledged.now += 1
-            healthy.now += 1
+            clock.now += 1
 
         assert "has fallen silent" in accounts.trouble()
 

@@ -11,15 +11,13 @@ from sqlalchemy import event
 from gpuspawner.policy.charges import owner_names
 from gpuspawner.policy.memberships import KEPT_SECONDS, Memberships
 from gpuspawner.policy.policies import Policy
-from tests.unit.clocks import Clock, clock_of
+from tests.unit.clocks import Clock
 from tests.unit.compat.hub_database import HubDatabase
 from tests.unit.policy.worlds import people
 
 COURSE = Policy("course", people(groups=("course",)))
 ANN, BOB = owner_names("ann", "ann"), owner_names("bob", "bob")
 Names = Callable[..., frozenset[str]]
-
-clock = pytest.fixture(clock_of("gpuspawner.policy.memberships"))
 
 
 @pytest.fixture

@@ -10,13 +10,11 @@ from gpuspawner.policy.charges import Charge
 from gpuspawner.policy.pledges import LEFT_SECONDS, Pledges
 from gpuspawner.policy.policies import Measure, What
 from gpuspawner.policy.usage import Usage
-from tests.unit.clocks import Clock, clock_of
+from tests.unit.clocks import Clock
 
 GPUS = Measure(What.GPUS)
 KEY = ("jhub", "jupyter-ann")
 OTHER = ("jhub", "jupyter-bob")
-
-clock = pytest.fixture(clock_of("gpuspawner.policy.pledges"))
 
 
 def takes(gpus: int, owner: str = "ann") -> Charge:

@@ -12,7 +12,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
 from gpuspawner.preflight.preflight import Preflight
-from tests.unit.preflight.virtual_time import VirtualLoop
 from tests.unit.preflight.worlds import NAMESPACE, World, proposal, settle, waiting
 
 Asking = dict[str, "asyncio.Task[Decision]"]
@@ -33,7 +32,7 @@ class Promises(RuleBasedStateMachine):
 
     @initialize(nodes=st.lists(st.sampled_from([1, 2, 4]), min_size=1, max_size=4))
     def begin(self, nodes: list[int]) -> None:
-        self.loop = VirtualLoop()
+        self.loop = asyncio.new_event_loop()
         self.world = World(nodes)
         self.preflight = Preflight(self.world.view)
         self.asking: Asking = {}
@@ -218,5 +217,5 @@ def test_as_many_simultaneous_starts_succeed_as_there_are_gpus(nodes, people, di
         )
         assert len(preflight.reservations) == 0
 
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+    with asyncio.Runner() as runner:
         runner.run(check())

@@ -11,7 +11,7 @@ from gpuspawner.preflight.reservations import (
     Reservations,
 )
 from gpuspawner.preflight.verdicts import Verdicts
-from tests.unit.preflight.virtual_time import CLOCK
+from tests.unit.clocks import Clock
 from tests.unit.preflight.worlds import NAMESPACE, StillView, node, pod, proposal
 
 KEY = (NAMESPACE, "a")
@@ -30,7 +30,8 @@ PODS = {
 class Desk:
     """Reservations for one node with two GPUs, and how often they called `notify`."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
         self.notified = 0
         self.view = StillView(("Node", node("n", 2)))
         self.held = Reservations(self.view.state, Verdicts(self.view.state), self.notify)
@@ -69,7 +70,7 @@ class Desk:
             self.view.put("Pod", PODS[state])
 
     def wait(self, seconds: str) -> None:
-        CLOCK.now += float(seconds)
+        self.clock.now += float(seconds)
 
     def holds(self) -> None:
         assert len(self.held) == 1
@@ -149,8 +150,8 @@ STORIES = {
 
 
 @pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
-def test_a_reservation_holds_as_long_as_its_pod_may_take_unseen_room(story) -> None:
-    desk = Desk()
+def test_a_reservation_holds_as_long_as_its_pod_may_take_unseen_room(clock, story) -> None:
+    desk = Desk(clock)
     for step in story.split(", "):
         verb, *what = step.split()
         getattr(desk, verb)(*what)

@@ -10,11 +10,8 @@ from hypothesis import strategies as st
 
 from gpuspawner.queue import kept
 from gpuspawner.queue.kept import KeptPlace, KeptPlaces, Wish
-from tests.unit.clocks import clock_of
 
 pytestmark = pytest.mark.each_python
-
-clock = pytest.fixture(clock_of("gpuspawner.queue.kept"))
 
 ANN, BOB, EVE = ("ann", ""), ("bob", "large"), ("eve", "")
 

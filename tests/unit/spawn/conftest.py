@@ -1,6 +1,5 @@
 """A hub for the tests of this folder."""
 
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -12,15 +11,6 @@ from tests.unit.spawn.courses import NODES, Course
 from tests.unit.spawn.hubs import StillHub
 from tests.unit.spawn.restarts import NODE, restarting
 from tests.unit.spawn.waiters import FULL, Waiting
-
-
-@pytest.fixture
-def clock(
-    virtual_time: Callable[[], float], monkeypatch: pytest.MonkeyPatch
-) -> Callable[[], float]:
-    """The clock of `virtual_time`, which our modules read too."""
-    monkeypatch.setattr(time, "monotonic", virtual_time)
-    return virtual_time
 
 
 @pytest.fixture

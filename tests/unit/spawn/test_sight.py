@@ -12,9 +12,7 @@ from gpuspawner.kube.objects import strict_convert
 from gpuspawner.launch.steps import Step
 from gpuspawner.launch.trouble import Kind
 from gpuspawner.spawn.sight import Seen, Sight
-from tests.unit.clocks import Clock, clock_of
-
-clock = pytest.fixture(clock_of("gpuspawner.spawn.sight"))
+from tests.unit.clocks import Clock
 
 
 def pod(uid: str = "u", node: str = "", **metadata: Any) -> dict[str, Any]:
