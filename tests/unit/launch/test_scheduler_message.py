@@ -184,19 +184,37 @@ def test_preemption_may_say_one_sentence(said, kind) -> None:
     assert reasons(message.preemption) == [(None, kind, "")]
 
 
-def test_what_other_plugins_add_is_a_note() -> None:
-    message = parse("0/3 nodes are available: 3 odd. Error running PostFilter plugin Failed")
-
-    assert message.note == "Error running PostFilter plugin Failed"
-
-
-def test_an_events_cut_text_says_so_and_keeps_its_rest() -> None:
-    text = "0/9 nodes are available: 9 Insufficient cpu, 9 node(s) had untol ..."
+@pytest.mark.parametrize(
+    ("text", "expected", "is_cut", "note"),
+    [
+        pytest.param(
+            "0/3 nodes are available: 3 odd. Error running PostFilter plugin Failed",
+            [(3, Kind.UNKNOWN, "")],
+            False,
+            "Error running PostFilter plugin Failed",
+            id="what another plugin adds is a note",
+        ),
+        pytest.param(
+            "0/9 nodes are available: 9 Insufficient cpu, 9 node(s) had untol ...",
+            [(9, Kind.RESOURCE, "cpu"), (9, Kind.UNKNOWN, "")],
+            True,
+            "",
+            id="an event's cut text says so and keeps its rest",
+        ),
+        pytest.param(
+            "0/9 nodes are available: 9 node(s) had untolerated taint {nvidia.co ...",
+            [(9, Kind.TAINT, "")],
+            True,
+            "",
+            id="a taint that is cut has no key",
+        ),
+    ],
+)
+def test_the_end_of_a_text_is_understood(text, expected, is_cut, note) -> None:
     message = parse(text)
 
-    assert message.is_cut
-    assert message.text == text
-    assert reasons(message) == [(9, Kind.RESOURCE, "cpu"), (9, Kind.UNKNOWN, "")]
+    assert reasons(message) == expected
+    assert (message.is_cut, message.note, message.text) == (is_cut, note, text)
 
 
 def test_a_text_that_is_too_long_is_kept_whole_and_read_at_its_begin() -> None:
@@ -206,12 +224,6 @@ def test_a_text_that_is_too_long_is_kept_whole_and_read_at_its_begin() -> None:
     assert message.is_cut
     assert message.text == text
     assert reasons(message)[0] == (9, Kind.RESOURCE, "cpu")
-
-
-def test_a_taint_that_is_cut_has_no_key() -> None:
-    message = parse("0/9 nodes are available: 9 node(s) had untolerated taint {nvidia.co ...")
-
-    assert reasons(message) == [(9, Kind.TAINT, "")]
 
 
 def test_our_own_evaluators_texts_are_read() -> None:

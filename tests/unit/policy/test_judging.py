@@ -137,36 +137,23 @@ def test_a_server_that_takes_nothing_of_a_limit_keeps_it() -> None:
     assert judged([policy], owner, usage, Charge(frozenset({"ann"}), "", {GPUS: 1})) != []
 
 
-def test_each_policy_counts_the_servers_that_it_is_for() -> None:
-    usage = Usage()
-    for server, gpus in (("train", 2), ("exp-1", 3), ("exp-2", 1)):
-        usage.put(("jhub", server), Charge(frozenset({"ann"}), server, {GPUS: gpus}))
-    of_user = (Limit(Per.USER, GPUS, 8),)
-    named, ann = Names.of(["exp-*"]), Owner("ann", server="exp-3")
-    known = [
-        Policy("all", limits=of_user),
-        Policy("named", servers=named, limits=of_user),
-        Policy("but one", servers=named, excepted_servers=Names.of(["exp-2"]), limits=of_user),
-        Policy("others", excepted_servers=Names.of(["train"]), limits=of_user),
-    ]
-
-    assert [it.used for it in standings(known, ann, counts(usage, ann))] == [6, 4, 3, 4]
-
-
 def test_each_limit_counts_its_own_measure_of_the_servers_that_its_policy_is_for() -> None:
     usage, memory = Usage(), Measure(What.MEMORY)
-    for server, taken in (("train", {GPUS: 2, memory: 16}), ("exp-1", {GPUS: 1, memory: 4})):
+    for server, gpus, memory_taken in (("train", 2, 16), ("exp-1", 3, 4), ("exp-2", 1, 1)):
         other = Owner("ann", server=server)
-        usage.put(key(other), charge(other, taken))
+        usage.put(key(other), charge(other, {GPUS: gpus, memory: memory_taken}))
     limits = (Limit(Per.USER, GPUS, 9), Limit(Per.USER, memory, 99))
-    every = Policy("every", limits=limits)
-    some = Policy("some", servers=Names.of(["exp-*"]), limits=limits)
-    most_of_them = Policy("most", excepted_servers=Names.of(["exp-*"]), limits=limits)
-    ann = Owner("ann")
+    named, ann = Names.of(["exp-*"]), Owner("ann", server="exp-3")
+    known = [
+        Policy("all", limits=limits),
+        Policy("named", servers=named, limits=limits),
+        Policy("but one", servers=named, excepted_servers=Names.of(["exp-2"]), limits=limits),
+        Policy("others", excepted_servers=Names.of(["train"]), limits=limits),
+    ]
 
-    found = standings([every, some, most_of_them], ann, counts(usage, ann))
+    found = standings(known, ann, counts(usage, ann))
 
-    assert [it.used for it in found] == [3, 20, 1, 4, 2, 16]
+    assert [it.used for it in found] == [6, 21, 4, 5, 3, 4, 4, 5]
 
 
 def test_the_pod_that_a_start_replaces_does_not_count() -> None:
