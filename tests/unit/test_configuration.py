@@ -12,8 +12,6 @@ from gpuspawner import GPUSpawner, configuration, configure, runtime
 from gpuspawner.configuration import ConfigurationError, check
 from gpuspawner.offers import OfferError
 
-pytestmark = pytest.mark.each_python
-
 A100 = {"node_selector": {"nvidia.com/gpu.product": "NVIDIA-A100"}}
 
 
@@ -74,6 +72,7 @@ def test_other_sections_are_ignored(section) -> None:
     configure(_c(**{section: {}}))
 
 
+@pytest.mark.each_python  # Python words some of the errors
 @pytest.mark.parametrize(
     ("sections", "error", "text"),
     [

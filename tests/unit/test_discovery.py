@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 from gpuspawner.discovery import discover
 from gpuspawner.scheduling.state import ClusterState
 
-pytestmark = pytest.mark.each_python
-
 GFD = "nvidia.com/gpu.product"
 GKE = "cloud.google.com/gke-accelerator"
 PRESENT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}

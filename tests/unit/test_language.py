@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from gpuspawner import language
 from gpuspawner.language import gettext, ngettext, sentence
 
-pytestmark = pytest.mark.each_python
-
 
 @pytest.fixture
 def german(tmp_path, monkeypatch):
@@ -55,6 +53,7 @@ def test_the_language_is_the_first_wanted_one_that_has_a_catalogue(accepted, lan
     )
 
 
+@pytest.mark.each_python
 @given(st.text(max_size=40))
 def test_english_is_the_language_for_anything_that_a_browser_sends(accepted):
     language.set_locale(accepted)

@@ -10,8 +10,6 @@ from kubespawner.objects import make_pod
 
 from gpuspawner import pods
 
-pytestmark = pytest.mark.each_python
-
 
 def stock_pod(**more: Any) -> Any:
     return make_pod(

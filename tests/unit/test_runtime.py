@@ -9,8 +9,6 @@ from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling import Rules
 from tests.unit.preflight.worlds import StillView, node
 
-pytestmark = pytest.mark.each_python
-
 
 def runtime(**traits: object) -> Runtime:
     return Runtime(check(Config(GPUSpawner=traits)))

@@ -12,8 +12,6 @@ from gpuspawner.configuration import check
 from gpuspawner.runtime import Runtime
 from gpuspawner.sample_pods import samples, try_all
 
-pytestmark = pytest.mark.each_python
-
 A100 = {"node_selector": {"gpu": "a100"}, "counts": [2, 4]}
 FPGA = {"resource": "example.com/fpga", "node_selector": {"fpga": "f1"}}
 PROFILES = [

@@ -25,8 +25,6 @@ from tests.unit.cluster.scripted import FAST, ScriptedServer, Step, failure, pag
 from tests.unit.surveyed import node
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
-pytestmark = pytest.mark.each_python
-
 T4 = {"node_selector": {"gpu": "t4"}, "scale_up": {"max_nodes": 3, "minutes": 4}}
 PROFILE = {
     "display_name": "Tesla",
@@ -161,6 +159,7 @@ async def test_policies_are_told_with_what_is_counted(caplog, traits, told) -> N
     assert block.splitlines()[2] == f"    {told}"
 
 
+@pytest.mark.each_python
 async def test_other_work_goes_on_after_each_profile_that_is_counted(caplog, monkeypatch) -> None:
     rounds, counted_in = 0, []
     take_stock = inventory._stock

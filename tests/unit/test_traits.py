@@ -11,11 +11,10 @@ from traitlets import TraitType
 
 from gpuspawner import GPUSpawner, traits
 
-pytestmark = pytest.mark.each_python
-
 TRAITS = {name: it for name, it in vars(traits).items() if isinstance(it, TraitType)}
 
 
+@pytest.mark.each_python
 def test_the_spawner_has_every_trait_as_its_own() -> None:
     assert GPUSpawner.class_own_traits(config=True).keys() == TRAITS.keys()
 
@@ -34,12 +33,14 @@ def test_offers_are_traits() -> None:
     assert set(traits.OFFERS) <= TRAITS.keys()
 
 
+@pytest.mark.each_python
 def test_importing_the_package_imports_neither_the_hub_nor_a_client() -> None:
     heavy = "{'jupyterhub', 'kubespawner', 'kubernetes_asyncio', 'tornado'}"
     code = f"import sys, gpuspawner; assert not {heavy} & sys.modules.keys(), sys.modules.keys()"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.each_python
 def test_importing_a_module_does_not_replace_a_public_name() -> None:
     code = (
         "import tests.quick_imports, gpuspawner, gpuspawner.configuration;"

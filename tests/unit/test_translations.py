@@ -50,9 +50,6 @@ from tests.unit.form.page import Page
 from tests.unit.translating import Pseudo, speaking, untranslated
 from tools.catalogue import POT, catalogue
 
-pytestmark = pytest.mark.each_python
-
-
 GIB = 2**30
 # Its names have no letters, so each letter on a page belongs to a sentence.
 OFFERS = Offers.parse(
@@ -296,6 +293,7 @@ def test_all_of_a_form_with_text_fields_is_translated(state, chosen):
     assert untranslated(text) == []
 
 
+@pytest.mark.each_python
 def test_the_catalogue_lists_the_sentences_of_the_source():
     assert POT.read_text() == catalogue(), "run tools/catalogue.py"
 

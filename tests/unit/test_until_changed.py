@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from gpuspawner.until_changed import UntilChanged
-
-pytestmark = pytest.mark.each_python
 
 
 def test_a_result_is_found_by_any_of_its_keys_in_its_version_only() -> None:

@@ -14,9 +14,6 @@ from gpuspawner.admission.dry_run import DryRun, changes
 from gpuspawner.admission.rejection import Missing, Of, Rejection
 from gpuspawner.cluster.client import Client, RequestError
 
-pytestmark = pytest.mark.each_python
-
-
 POD = {"metadata": {"name": "jupyter-alice", "labels": {"a": "b"}}, "spec": {"containers": []}}
 NO_DRY_RUN = 'admission webhook "side.example.com" does not support dry run'
 NO_RIGHT = 'pods is forbidden: User "hub" cannot create resource "pods" in API group ""'
@@ -106,6 +103,7 @@ async def test_each_reason_is_logged(caplog) -> None:
     assert len(caplog.records) == 2
 
 
+@pytest.mark.each_python
 async def test_a_dry_run_that_takes_too_long_has_no_answer() -> None:
     assert await DryRun(Scripted("never"), 0.01).admit("jhub", POD) is None
 
@@ -188,6 +186,7 @@ def test_a_field_that_the_scheduler_uses_counts_as_a_change(name, value) -> None
     assert changes(SENT, pod)
 
 
+@pytest.mark.each_python
 @pytest.mark.parametrize("broken", [None, [], {"spec": []}, {"spec": {"containers": [None, 3]}}])
 def test_undecodable_pods_can_be_compared(broken) -> None:
     assert changes(SENT, broken)

@@ -15,8 +15,6 @@ from gpuspawner.cluster.client import Client
 from tests.unit.clocks import Clock
 from tests.unit.preflight.worlds import settle
 
-pytestmark = pytest.mark.each_python
-
 
 class Counting(DryRun):
     """Admission that leaves every pod as it is, and answers while it is open."""
@@ -43,6 +41,7 @@ def asking(count: int, turn: Callable[[str], Admission]) -> list[asyncio.Future[
     return [asyncio.ensure_future(turn(person).admit("jhub", pod(person))) for person in people]
 
 
+@pytest.mark.each_python
 async def test_equal_questions_share_one_dry_run() -> None:
     admission = Counting()
     runs = DryRuns(admission, 0.01)
@@ -193,6 +192,7 @@ async def test_a_user_with_many_questions_does_not_block_others() -> None:
     assert order.index("bob") <= 1
 
 
+@pytest.mark.each_python
 async def test_waiting_too_long_for_a_slot_is_an_error() -> None:
     slots = Slots(most=1, of_one=1, seconds=0.01)
 

@@ -11,8 +11,6 @@ from kubernetes_asyncio.config import ConfigException
 from gpuspawner.cluster.client import Client, InTurn, RequestError, load_configuration
 from tests.unit.cluster.scripted import ScriptedServer, broken, failure, raw, silence
 
-pytestmark = pytest.mark.each_python
-
 
 @pytest.fixture
 def kubeconfig(tmp_path, monkeypatch) -> Callable[[str], None]:
@@ -71,6 +69,7 @@ async def test_an_unusable_configuration_is_a_request_error(kubeconfig, text) ->
         await load_configuration()
 
 
+@pytest.mark.each_python
 async def test_an_unreadable_certificate_is_a_request_error() -> None:
     async def load() -> Configuration:
         configuration = Configuration(host="https://127.0.0.1:1")
@@ -99,6 +98,7 @@ async def test_a_token_file_that_has_become_unreadable_is_a_request_error() -> N
     await client.close()
 
 
+@pytest.mark.each_python
 async def test_a_server_that_never_begins_to_answer_is_away() -> None:
     server = ScriptedServer(things=[silence(), broken()])
     async with server.serving() as client:
@@ -178,6 +178,7 @@ async def test_expired_credentials_are_renewed_and_the_request_is_sent_again() -
         assert (await client.post("/pods", {}, {}))[0] == 401
 
 
+@pytest.mark.each_python
 async def test_renewing_credentials_loses_no_request_in_flight() -> None:
     expired, renewed = asyncio.Event(), asyncio.Event()
 

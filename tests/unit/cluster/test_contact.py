@@ -27,8 +27,6 @@ from tests.unit.cluster.scripted import (
 from tests.unit.cluster.signals import THINGS, first, names
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
-pytestmark = pytest.mark.each_python
-
 
 async def woken(contact: Contact, wakes: int) -> int:
     """Wait until there were more than so many wakes; return how many."""
@@ -37,6 +35,7 @@ async def woken(contact: Contact, wakes: int) -> int:
     return contact.wakes
 
 
+@pytest.mark.each_python
 async def test_all_that_wait_are_woken_at_once() -> None:
     contact = Contact()
     waiting = [asyncio.ensure_future(woken(contact, 0)) for _ in range(3)]
@@ -47,6 +46,7 @@ async def test_all_that_wait_are_woken_at_once() -> None:
     assert await asyncio.gather(*waiting) == [1, 1, 1]
 
 
+@pytest.mark.each_python
 async def test_who_waits_for_a_wake_that_has_been_goes_on_at_once() -> None:
     contact = Contact()
     contact.wake()
@@ -54,6 +54,7 @@ async def test_who_waits_for_a_wake_that_has_been_goes_on_at_once() -> None:
     assert await woken(contact, 0) == 1
 
 
+@pytest.mark.each_python
 async def test_a_wake_just_after_another_comes_later_and_only_once(clock) -> None:
     """Behind a load balancer, the first answer may have come from the only server that works."""
     contact, began = Contact(), clock.now
@@ -68,6 +69,7 @@ async def test_a_wake_just_after_another_comes_later_and_only_once(clock) -> Non
     assert contact.wakes == 2
 
 
+@pytest.mark.each_python
 async def test_a_wait_without_a_wake_ends_in_time(clock) -> None:
     contact, began = Contact(), clock.now
 

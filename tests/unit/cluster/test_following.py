@@ -17,8 +17,6 @@ from gpuspawner.kube.objects import AnyObject, Undecodable
 from tests.unit.cluster.scripted import FAST, ScriptedServer, Step, event, failure, obj, page, watch
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
-pytestmark = pytest.mark.each_python
-
 A = obj("a", namespace="jhub")
 B = obj("b", version="2", namespace="jhub")
 
@@ -228,6 +226,7 @@ async def test_an_error_of_the_store_is_logged_distrusted_and_reading_starts_aga
         assert it.store.names == {"a", "b"}
 
 
+@pytest.mark.each_python
 async def test_before_the_start_and_after_the_stop_nothing_is_trusted() -> None:
     async with following(page(A), watch(hold=True)) as it:
         other = Following(servers_of("jhub"), Names(), it.server.configuration, backoff=FAST)
@@ -242,6 +241,7 @@ async def test_before_the_start_and_after_the_stop_nothing_is_trusted() -> None:
         await it.following.stop()
 
 
+@pytest.mark.each_python
 async def test_a_second_start_does_nothing_and_stop_leaves_no_task() -> None:
     before = asyncio.all_tasks()
     async with following(page(A), watch(hold=True)) as it:
@@ -252,6 +252,7 @@ async def test_a_second_start_does_nothing_and_stop_leaves_no_task() -> None:
     assert not {task for task in asyncio.all_tasks() - before if "follow" in repr(task)}
 
 
+@pytest.mark.each_python
 async def test_waiting_for_a_change_ends_in_time() -> None:
     async with following(page(A), watch(hold=True)) as it:
         await it.following.live(PATIENCE)
@@ -260,6 +261,7 @@ async def test_waiting_for_a_change_ends_in_time() -> None:
                 pass
 
 
+@pytest.mark.each_python
 def test_without_an_event_loop_nothing_can_be_followed() -> None:
     made = Following(servers_of("jhub"), Names(), ScriptedServer().configuration)
 

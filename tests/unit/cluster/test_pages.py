@@ -14,8 +14,6 @@ from gpuspawner.cluster.pages import pages
 from tests.unit.cluster.scripted import ScriptedServer, Step, failure, obj, page
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
-pytestmark = pytest.mark.each_python
-
 
 def gzipped(step: Step) -> Step:
     async def compressed(request: web.Request) -> web.StreamResponse:
@@ -115,6 +113,7 @@ async def test_a_single_object_is_read_at_any_size() -> None:
     assert [query["limit"] for query in server.queries] == ["500", "62", "7", "1"]
 
 
+@pytest.mark.each_python
 async def test_a_reader_that_stops_leaves_no_request_behind() -> None:
     async def never(_: web.Request) -> web.StreamResponse:
         await asyncio.Event().wait()

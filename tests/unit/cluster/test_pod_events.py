@@ -22,8 +22,6 @@ from tests.unit.cluster.scripted import FAST, ScriptedServer, Step, failure, pag
 from tests.unit.cluster.scripted import event as change
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
-pytestmark = pytest.mark.each_python
-
 
 def sent(
     name: str = "a", uid: str = "u", version: str = "1", namespace: str = "jhub"
@@ -214,6 +212,7 @@ async def test_the_next_start_asks_at_once_if_the_watch_that_rests_is_deaf(monke
             await asyncio.wait_for(asked.wait(), PATIENCE)
 
 
+@pytest.mark.each_python
 @pytest.mark.parametrize("is_waiting", [True, False], ids=["a pod waits", "it rests"])
 async def test_after_the_views_end_no_watch_goes_on(is_waiting) -> None:
     async with hearing() as events:

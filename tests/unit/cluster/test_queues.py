@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import pytest
 from aiohttp import web
 
 from gpuspawner.cluster import queues
@@ -14,8 +13,6 @@ from gpuspawner.cluster.kinds import KUEUE_API
 from gpuspawner.cluster.view import ClusterView
 from tests.unit.cluster.scripted import FAST, ScriptedServer, Step, failure, obj, page, watch
 from tests.unit.cluster.views import until
-
-pytestmark = pytest.mark.each_python
 
 PLURALS = ("localqueues", "clusterqueues", "cohorts", "resourceflavors", "workloads")
 

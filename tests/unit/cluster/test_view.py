@@ -16,8 +16,6 @@ from tests.unit.cluster.scripted import FAST, ScriptedServer, event, failure, ob
 from tests.unit.cluster.views import NODE, POD, until, viewing
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
-pytestmark = pytest.mark.each_python
-
 
 async def test_the_view_is_live_once_both_kinds_are_listed() -> None:
     nodes, pods = [page(NODE), watch(hold=True)], [page(POD), watch(hold=True)]
@@ -65,6 +63,7 @@ async def test_watched_changes_reach_the_state_and_wake_waiting_tasks() -> None:
         await until(view, lambda: view.state.version > version and not view.state.pods)
 
 
+@pytest.mark.each_python
 async def test_waiting_for_a_change_ends_in_time() -> None:
     async with viewing() as (view, _):
         assert await view.first_list(PATIENCE)
@@ -171,6 +170,7 @@ async def test_a_forbidden_kind_has_no_objects_if_the_server_lacks_its_api(api, 
         assert view.forbidden() == (() if is_known else ("deviceclasses",))
 
 
+@pytest.mark.each_python
 async def test_a_second_start_does_nothing_and_stop_leaves_no_task() -> None:
     before = asyncio.all_tasks()
     async with viewing() as (view, server):

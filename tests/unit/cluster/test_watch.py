@@ -27,8 +27,6 @@ from tests.unit.cluster.scripted import (
 )
 from tests.unit.cluster.signals import first, names, signals_of
 
-pytestmark = pytest.mark.each_python
-
 
 async def test_a_list_comes_in_pages_and_ends_with_listed() -> None:
     server = ScriptedServer(things=[page(obj("a"), then="more"), page(obj("b"))])
@@ -162,6 +160,7 @@ async def test_a_server_error_during_a_watch_needs_no_new_list() -> None:
     assert server.queries[2]["resourceVersion"] == "7"
 
 
+@pytest.mark.each_python
 async def test_a_watch_that_falls_silent_is_given_up() -> None:
     server = ScriptedServer(things=[page(), watch(hold=True)])
 
@@ -171,6 +170,7 @@ async def test_a_watch_that_falls_silent_is_given_up() -> None:
     assert "no answer within" in str(lost.error)
 
 
+@pytest.mark.each_python
 @pytest.mark.parametrize(
     "body",
     [b"<html>", b"[]", b'{"items": []}', b'{"metadata":{},"items":[]}', b"\xff\xfe", b""],
@@ -184,6 +184,7 @@ async def test_an_answer_that_is_no_list_is_an_error_and_not_an_empty_cluster(bo
     assert any(isinstance(signal, Lost) for signal in signals)
 
 
+@pytest.mark.each_python
 @pytest.mark.parametrize("line", [b"<html>\n", b'{"type": 1}\n', b'{"type":"ERROR","object":3}\n'])
 async def test_a_line_that_is_no_event_is_an_error(line) -> None:
     server = ScriptedServer(things=[page(), watch(line, hold=True)])
@@ -193,6 +194,7 @@ async def test_a_line_that_is_no_event_is_an_error(line) -> None:
     assert isinstance(lost, Lost)
 
 
+@pytest.mark.each_python
 async def test_an_error_neither_quotes_nor_keeps_the_unreadable_line() -> None:
     line = b'{"type": 1, "object": {"spec": "s3cret"}}\n'
     server = ScriptedServer(things=[page(), watch(line, hold=True)])

@@ -11,8 +11,6 @@ from gpuspawner.cluster.client import RequestError
 from gpuspawner.commands import access
 from gpuspawner.commands.access import Right
 
-pytestmark = pytest.mark.each_python
-
 
 class Busy:
     """A client of an API server that refuses the first question and never answers the others."""

@@ -14,8 +14,6 @@ from gpuspawner.commands.application import main
 from gpuspawner.commands.explain import Explain
 from tests.unit.commands.files import T4, Files, of_fleet
 
-pytestmark = pytest.mark.each_python
-
 
 def findings(capsys: pytest.CaptureFixture[str]) -> list[dict[str, str]]:
     listed: list[dict[str, str]] = json.loads(capsys.readouterr().out)["findings"]
@@ -30,6 +28,7 @@ def test_without_a_subcommand_it_names_them(capsys, arguments) -> None:
     assert all(f"\n{name}\n" in out for name in ("doctor", "capacity", "explain"))
 
 
+@pytest.mark.each_python
 @pytest.mark.parametrize("name", ["doctor", "capacity", "explain"])
 def test_the_examples_of_the_help_are_in_one_column(capsys, name) -> None:
     assert main([name, "--help"]) == 0
@@ -40,6 +39,7 @@ def test_the_examples_of_the_help_are_in_one_column(capsys, name) -> None:
     assert {len(line) - len(line.lstrip()) for line in lines} == {4}
 
 
+@pytest.mark.each_python
 @pytest.mark.parametrize("arguments", [["doctor", "--output", "xml"], ["explain", "--nonsense=1"]])
 def test_an_unknown_value_is_refused(arguments) -> None:
     assert main(arguments) == 3
@@ -92,6 +92,7 @@ def test_a_very_narrow_terminal_is_written_to(tmp_path, capsys, monkeypatch) -> 
     assert "does not exist" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.each_python
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_a_terminal_that_knows_no_arrow_is_written_to(tmp_path, monkeypatch, encoding) -> None:
     written = io.BytesIO()
@@ -101,6 +102,7 @@ def test_a_terminal_that_knows_no_arrow_is_written_to(tmp_path, monkeypatch, enc
     assert b"? Correct the configuration file" in written.getvalue()
 
 
+@pytest.mark.each_python
 def test_a_reader_who_leaves_early_meets_no_error(tmp_path) -> None:
     command = [sys.executable, "-m", "gpuspawner", "doctor"]
     reading, writing = os.pipe()

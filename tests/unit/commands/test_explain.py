@@ -6,8 +6,6 @@ import pytest
 
 from tests.unit.commands.files import T4, Files, of_fleet, printed, using
 
-pytestmark = pytest.mark.each_python
-
 
 def test_it_says_why_each_node_has_no_room_and_what_users_read(tmp_path, capsys) -> None:
     taken = [using("t4-0", 2, "one"), using("t4-1", 2, "two")]

@@ -10,8 +10,6 @@ import pytest
 from gpuspawner.kube.objects import Undecodable, decode
 from gpuspawner.kube.servers import GRANT, SERVER, USER, ServerAnnotations, ServerPod
 
-pytestmark = pytest.mark.each_python
-
 POD: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -77,6 +75,7 @@ def test_a_pod_may_have_neither_labels_nor_annotations(metadata: dict[str, objec
     assert pod.status.start_time == ""
 
 
+@pytest.mark.each_python
 @pytest.mark.parametrize(
     "fields",
     [

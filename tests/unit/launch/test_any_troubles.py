@@ -1,6 +1,5 @@
 """What holds of the troubles that are read from any facts."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,8 +15,6 @@ from tests.unit.launch.starts import (
     start,
     waiting,
 )
-
-pytestmark = pytest.mark.each_python
 
 TEXTS = [
     "Error: ErrImagePull",

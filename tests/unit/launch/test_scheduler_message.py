@@ -341,12 +341,12 @@ def test_any_text_is_read_and_kept(text) -> None:
         ("Node failed Permit plugin Permit-1", Kind.UNKNOWN, ""),
     ],
 )
-@pytest.mark.parametrize("tail", [".", ". preemption: not eligible due to preemptionPolicy=Never."])
-def test_each_reason_has_its_kind(reason: str, kind: Kind, subject: str, tail: str) -> None:
-    message = parse(f"0/7 nodes are available: 2 {reason}, 7 Insufficient cpu{tail}")
+def test_each_reason_has_its_kind(reason: str, kind: Kind, subject: str) -> None:
+    for tail in ("", " preemption: not eligible due to preemptionPolicy=Never."):
+        message = parse(f"0/7 nodes are available: 2 {reason}, 7 Insufficient cpu.{tail}")
 
-    assert reasons(message) == [(2, kind, subject), (7, Kind.RESOURCE, "cpu")]
-    assert message.reasons[0].text == reason
+        assert reasons(message) == [(2, kind, subject), (7, Kind.RESOURCE, "cpu")]
+        assert message.reasons[0].text == reason
 
 
 @pytest.mark.parametrize(

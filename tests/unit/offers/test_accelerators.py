@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 from gpuspawner.offers import OfferError
 from tests.unit.offers.configured import A100, accelerator
 
-pytestmark = pytest.mark.each_python
-
 X = {"x": object()}
 SCALE_UP_ERRORS = [
     ({"max_nodes": 4}, ": 'minutes' is missing"),
@@ -69,6 +67,7 @@ def test_an_error_in_an_accelerator_names_the_field_and_the_allowed_values(field
     assert str(raised.value).startswith(f"GPUSpawner.accelerators['t4']{message}")
 
 
+@pytest.mark.each_python
 def test_what_contains_itself_is_refused() -> None:
     endless: list[object] = []
     endless.append(endless)
@@ -84,6 +83,7 @@ anything = st.recursive(
 )
 
 
+@pytest.mark.each_python
 @given(field=st.sampled_from(sorted(A100)), value=anything)
 def test_any_configuration_is_read_or_refused_in_one_short_line(field, value):
     told = ""

@@ -5,8 +5,6 @@ import pytest
 from gpuspawner.offers import OfferError
 from tests.unit.offers.configured import accelerator
 
-pytestmark = pytest.mark.each_python
-
 EXPRESSIONS = [
     ({"operator": "in", "values": ["b"]}, ".operator: 'in' is not one of In, NotIn, Exists"),
     ({"operator": "In"}, ": In needs values"),

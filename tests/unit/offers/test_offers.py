@@ -10,8 +10,6 @@ from traitlets.config import Config
 from gpuspawner.offers import Default, Image, Memory, OfferError, Offers, ScaleUp
 from tests.unit.offers.configured import A100, IMAGES, T4, accelerator, offers
 
-pytestmark = pytest.mark.each_python
-
 GI = 1024**3
 
 
@@ -92,6 +90,7 @@ def test_offers_do_not_change_when_the_configuration_does():
     assert read == offers().accelerators["a100"]
 
 
+@pytest.mark.each_python
 def test_offers_cannot_be_changed():
     a100 = offers().accelerators["a100"]
 
@@ -152,6 +151,7 @@ def test_only_listed_values_are_allowed_by_default():
     assert choices.image("ghcr.io/our-lab/torch:1") is None
 
 
+@pytest.mark.each_python
 def test_an_unlisted_image_is_allowed_if_the_expression_matches_all_of_it():
     choices = Offers.parse(images={"lab": {"image": "lab:1"}}, unlisted_image=LAB).choices(None)
     written = "ghcr.io/our-lab/torch:1.0"
@@ -162,6 +162,7 @@ def test_an_unlisted_image_is_allowed_if_the_expression_matches_all_of_it():
         assert choices.image(other) is None
 
 
+@pytest.mark.each_python
 def test_an_expression_of_alternatives_is_matched_as_a_whole():
     unlisted = Offers.parse(unlisted_image={"validation_regex": "lab:1|lab:2"}).unlisted_image
 

@@ -35,8 +35,6 @@ from tests.unit.policy.pods import (
     server_pod,
 )
 
-pytestmark = pytest.mark.each_python
-
 GIB = 2**30
 GPUS, SERVERS = Measure(What.GPUS), Measure(What.GPU_SERVERS)
 MEMORY, CPU = Measure(What.MEMORY), Measure(What.CPU)
@@ -306,6 +304,7 @@ def test_an_edited_annotation_never_lowers_a_count(edit, server, pattern) -> Non
         assert used(policy, measure, edited) >= used(policy, measure, original)
 
 
+@pytest.mark.each_python
 @given(
     st.dictionaries(st.sampled_from([USER, SERVER, GRANT]), st.text(max_size=8)),
     st.sampled_from(["", "exp-1", "Exp. 1", "a--b"]),
@@ -359,6 +358,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.each_python
 @pytest.mark.parametrize("written", HOSTILE, ids=range(len(HOSTILE)))
 def test_an_annotation_that_cannot_be_read_says_nothing(written) -> None:
     pod = server_pod(nodeSelector={"gpu": "t4"})

@@ -25,8 +25,6 @@ from gpuspawner.policy.written import WrittenPolicy, read_policies, read_weights
 from tests.unit.policy.worlds import people
 from tests.unit.policy.writing import EVERY_KEY, GIB, MIG, OFFERS, gpus, limits, policy
 
-pytestmark = pytest.mark.each_python
-
 
 def test_the_example_has_every_key() -> None:
     assert EVERY_KEY.keys() == set(WrittenPolicy.__struct_encode_fields__)
@@ -212,6 +210,7 @@ def test_an_image_that_users_enter_can_stay_on_offer() -> None:
 # Lifetimes
 
 
+@pytest.mark.each_python
 @pytest.mark.parametrize(
     ("written", "minutes"),
     [("90m", 90), ("8h", 480), ("1h30m", 90), ("2d", 2880), ("2d12h", 3600), ("1d1h1m", 1501)],
@@ -220,6 +219,7 @@ def test_a_lifetime_is_days_hours_and_minutes(written: str, minutes: int) -> Non
     assert policy(lifetime=written).lifetime == minutes * 60
 
 
+@pytest.mark.each_python
 @given(*[st.integers(0, 9999)] * 3)
 def test_every_lifetime_is_read_exactly(days: int, hours: int, minutes: int) -> None:
     parts = zip((days, hours, minutes), "dhm", strict=True)
@@ -233,6 +233,7 @@ def test_every_lifetime_is_read_exactly(days: int, hours: int, minutes: int) -> 
 # Weights
 
 
+@pytest.mark.each_python
 @pytest.mark.parametrize(
     ("written", "weight"),
     [

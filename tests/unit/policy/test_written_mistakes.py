@@ -12,8 +12,6 @@ from gpuspawner.offers import OfferError, Offers
 from gpuspawner.policy.written import read_policies, read_weights
 from tests.unit.policy.writing import EVERY_KEY, MIG, OFFERS, error, policy
 
-pytestmark = pytest.mark.each_python
-
 NO_AMOUNT = "is not an amount; write it as Kubernetes does, such as 2 or 8Gi"
 NO_HOURS = "is not days and hours, such as Mon-Fri 08:00-18:00"
 NO_TIME = "is not a time such as 90m, 8h or 2d12h"
@@ -154,6 +152,7 @@ def test_a_mistake_in_the_names_of_policies_is_named(policies, message) -> None:
     assert str(raised.value).startswith(f"GPUSpawner.policies{message}")
 
 
+@pytest.mark.each_python
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
@@ -193,6 +192,7 @@ def error_in(read: Callable[[], object]) -> OfferError | None:
     return None
 
 
+@pytest.mark.each_python
 @given(st.dictionaries(st.sampled_from([*EVERY_KEY, "user", "x"]), plain, max_size=4))
 def test_whatever_is_written_is_read_or_is_an_error_at_its_place(written) -> None:
     found = error_in(lambda: policy(**written))
@@ -203,6 +203,7 @@ def test_whatever_is_written_is_read_or_is_an_error_at_its_place(written) -> Non
         assert str(found).isprintable()
 
 
+@pytest.mark.each_python
 @given(st.dictionaries(st.sampled_from([MIG, "x", "x/y"]) | st.text(max_size=5), plain, max_size=3))
 def test_whatever_weights_are_written_are_read_or_are_an_error(written) -> None:
     found = error_in(lambda: read_weights(written))

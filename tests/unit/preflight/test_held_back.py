@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import ExitStack
 
-import pytest
 from tornado import web
-
-pytestmark = pytest.mark.each_python
 
 
 async def never():

@@ -10,8 +10,6 @@ from gpuspawner.preflight.decision import Reason
 from gpuspawner.preflight.preflight import Preflight
 from tests.unit.preflight.worlds import StillView, node, pod, proposal
 
-pytestmark = pytest.mark.each_python
-
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 
 

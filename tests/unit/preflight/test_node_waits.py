@@ -17,8 +17,6 @@ from gpuspawner.scaling.outlook import CanScaleUp, Obstacle, Source, Why
 from tests.unit.preflight.waits import AT_MAXIMUM, SCALE_UP, UNKNOWN, World, whys
 from tests.unit.preflight.worlds import GPU, NAMESPACE, node, pod, proposal, settle
 
-pytestmark = pytest.mark.each_python
-
 
 async def test_the_autoscalers_no_ends_the_wait_at_once_and_is_remembered_for_the_next(
     clock,

@@ -21,8 +21,6 @@ from tests.unit.preflight.worlds import (
     waiting,
 )
 
-pytestmark = pytest.mark.each_python
-
 TAKEN_BY_ANN = (("Node", node("n", 1)), ("Pod", pod("ann", on="n")))
 KEY = (NAMESPACE, "ann")
 

@@ -25,8 +25,6 @@ from tests.unit.preflight.worlds import (
     waiting,
 )
 
-pytestmark = pytest.mark.each_python
-
 
 @pytest.mark.parametrize(
     "health",
@@ -298,6 +296,7 @@ async def test_a_pod_that_grew_does_not_take_what_was_promised_to_another() -> N
     assert isinstance(await preflight.confirm(proposal("b", 1)), Start)
 
 
+@pytest.mark.each_python
 async def test_a_cancelled_start_leaves_the_wait_queue_without_a_reservation() -> None:
     preflight = preflight_on(*ONE_FREE)
     await preflight.begin(proposal("first"))

@@ -18,8 +18,6 @@ from gpuspawner.queue.serving import Serving
 from tests.unit.preflight.line_stage import FULL, Stage
 from tests.unit.preflight.worlds import GPU, NAMESPACE, node, pod, proposal, refused, settle
 
-pytestmark = pytest.mark.each_python
-
 
 def named(name, gpus):
     """A node with its name as a label, as kubelets set it."""
@@ -133,6 +131,7 @@ async def test_who_can_never_start_any_more_is_called_to_be_told_so(stage) -> No
         assert stage.preflight.reservations.find(proposal("ann").key) is None
 
 
+@pytest.mark.each_python
 async def test_a_start_that_was_cancelled_in_the_same_tick_disturbs_nobody(stage) -> None:
     with stage.joining("ann") as ann, stage.joining("bob") as bob:
         await settle()

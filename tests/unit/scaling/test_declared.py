@@ -19,8 +19,6 @@ from tests.unit.scaling.outlooks import (
     state,
 )
 
-pytestmark = pytest.mark.each_python
-
 POOL = Accelerator(
     "t4", "T4", "nvidia.com/gpu", counts=(1, 2), node_selector=T4, scale_up=ScaleUp(4, 8)
 )

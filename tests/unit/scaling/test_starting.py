@@ -12,8 +12,6 @@ from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
 from tests.unit.scaling.outlooks import node, pod, state
 
-pytestmark = pytest.mark.each_python
-
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 GPU = Filters(state(), pod())
 NONE = Filters(state(), pod(gpus=0, selector={}))

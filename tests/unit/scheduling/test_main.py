@@ -5,8 +5,6 @@ import pytest
 from gpuspawner.scheduling.__main__ import main
 from tests.unit.scheduling.objects import node, pod
 
-pytestmark = pytest.mark.each_python
-
 ONE = {"gpu": "1"}
 
 

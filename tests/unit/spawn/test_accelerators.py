@@ -11,8 +11,6 @@ from tests.unit.preflight.worlds import node, pod
 from tests.unit.spawn.courses import NODES, OFFERS
 from tests.unit.spawn.hubs import A100, StillHub, named, rows_of
 
-pytestmark = pytest.mark.each_python
-
 
 def mount_course(spawner: Any) -> None:
     spawner.working_dir = spawner.user_options["course"]

@@ -16,8 +16,6 @@ from tests.unit.preflight.worlds import node
 from tests.unit.spawn.hubs import A100
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
-pytestmark = pytest.mark.each_python
-
 TWO_GPUS = ("Node", node("a", 2))
 
 

@@ -22,8 +22,6 @@ from gpuspawner.spawn import connection
 from gpuspawner.spawn.connection import IfConnected
 from tests.unit.spawn.hubs import Script
 
-pytestmark = pytest.mark.each_python
-
 EXEC_PLUGIN = """
 current-context: here
 contexts: [{name: here, context: {cluster: it, user: me}}]
@@ -145,6 +143,7 @@ async def test_the_next_start_restarts_a_reflector_whose_first_list_failed(
     assert reflectors == {}
 
 
+@pytest.mark.each_python
 async def test_cancelling_a_start_during_the_first_list_cancels_no_other(make, reflectors) -> None:
     first, second = make(), make()
     starts = [asyncio.ensure_future(it._start_reflector("pods", Listing)) for it in (first, second)]

@@ -20,8 +20,6 @@ from tests.unit.spawn.courses import sends
 from tests.unit.spawn.hubs import A100, TAINT, StillHub, tolerating
 from tests.unit.spawn.profiles.lists import GPU
 
-pytestmark = pytest.mark.each_python
-
 TAINTED = ("Node", node("a", 2, taints=[TAINT]))
 TWO = ("Node", node("a", 2))
 TWO_GPUS = {"accelerator": "a100", "gpus": 2, "image": None, "memory": None, "cpu": None}

@@ -26,8 +26,6 @@ from gpuspawner.spawn.source import Choice
 from gpuspawner.traits import ENFORCE, OFF, WARN
 from tests.unit.spawn.hubs import Script
 
-pytestmark = pytest.mark.each_python
-
 CHOICE = Choice(Proposal("default", "jupyter-alice", {}, Grant()))
 FULL = Refuse(Grant(), Reason.BUSY)
 

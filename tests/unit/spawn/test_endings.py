@@ -13,8 +13,6 @@ from gpuspawner.queue.rules import QueueRules
 from gpuspawner.spawn.endings import last_of, place_of, without_place
 from tests.unit.spawn.restarts import NODE, kind, pod, set_pod, stop, stopped
 
-pytestmark = pytest.mark.each_python
-
 EVICTED = Ending(Kind.EVICTED, datetime(2026, 11, 21, 20, 30, tzinfo=UTC))
 
 

@@ -20,7 +20,7 @@ from tests.unit.preflight.worlds import node, pod, proposal, settle
 from tests.unit.spawn.hubs import TAINT, TOLERATION, tolerating
 from tests.unit.spawn.waiters import FULL, Waiting
 
-pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("clock")]
+pytestmark = pytest.mark.usefixtures("clock")
 
 
 async def test_a_start_waits_and_goes_on_with_its_options_alone(waiting) -> None:
@@ -121,6 +121,7 @@ async def test_one_can_leave_even_if_nothing_can_be_found_instead(waiting, monke
     await alice.refused()
 
 
+@pytest.mark.each_python
 async def test_a_start_that_is_cancelled_leaves_no_place(waiting) -> None:
     alice = await waiting()
     alice.start.cancel()

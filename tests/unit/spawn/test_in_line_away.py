@@ -11,7 +11,7 @@ from gpuspawner.queue.rules import QueueRules
 from gpuspawner.spawn import in_line
 from tests.unit.spawn.waiters import FULL, Waiting
 
-pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("clock")]
+pytestmark = pytest.mark.usefixtures("clock")
 
 AWAY = QueueRules().seconds_away
 """For how long a place is kept for somebody who has left the page."""

@@ -25,7 +25,7 @@ from gpuspawner.spawn.launching import Launching
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.story import Story
 
-pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("clock")]
+pytestmark = pytest.mark.usefixtures("clock")
 
 SCHEDULING, STARTING, LEFT = 60, 300, 600
 """Seconds: the limit for a node, the time that containers may take, and what is left in all."""

@@ -9,8 +9,6 @@ from gpuspawner.launch.trouble import Exit, Kind, Trouble
 from gpuspawner.spawn.listening import until_it_listens
 from gpuspawner.spawn.refusal import Refusal
 
-pytestmark = pytest.mark.each_python
-
 
 @pytest.fixture
 async def port() -> AsyncIterator[int]:

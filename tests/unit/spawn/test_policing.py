@@ -26,8 +26,6 @@ from tests.unit.spawn.courses import (
 from tests.unit.spawn.profiles.lists import CPU
 from tests.unit.spawn.profiles.lists import GPU as GPU_PROFILE
 
-pytestmark = pytest.mark.each_python
-
 # What policies deny, at each gate
 
 

@@ -9,8 +9,6 @@ from tornado import web
 
 from tests.unit.spawn.courses import begin, refused, refused_query
 
-pytestmark = pytest.mark.each_python
-
 
 async def test_a_function_makes_the_policies_for_each_server(course) -> None:
     asked: list[Any] = []

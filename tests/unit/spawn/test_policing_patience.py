@@ -10,8 +10,6 @@ from gpuspawner.policy.memberships import Memberships
 from gpuspawner.policy.policies import Limit, Measure, Per, Policies, Policy, What
 from gpuspawner.spawn.policing import Policing
 
-pytestmark = pytest.mark.each_python
-
 OF_USER = Policy("of user", limits=(Limit(Per.USER, Measure(What.GPUS), 2),))
 OF_SERVER = Policy("of server", limits=(Limit(Per.SERVER, Measure(What.GPUS), 2),))
 

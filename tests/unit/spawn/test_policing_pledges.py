@@ -10,8 +10,6 @@ from gpuspawner.spawn.refusal import Refusal
 from tests.unit.preflight.worlds import node
 from tests.unit.spawn.courses import Course, Train, begin, refused, sends
 
-pytestmark = pytest.mark.each_python
-
 
 @pytest.fixture
 async def spawner(course) -> Any:
@@ -78,6 +76,7 @@ async def cancel(spawner: Train, was_sent: asyncio.Event) -> None:
         await start
 
 
+@pytest.mark.each_python
 async def test_a_start_that_is_cancelled_after_its_pod_was_sent_counts_until_it_is_shown(
     course, spawner
 ) -> None:
@@ -92,6 +91,7 @@ async def test_a_start_that_is_cancelled_after_its_pod_was_sent_counts_until_it_
     assert course.counted(spawner) == 0
 
 
+@pytest.mark.each_python
 async def test_a_cancelled_start_leaves_no_pod_no_pledge_and_no_server(course, spawner) -> None:
     """The hub would call a server ready whose start was cancelled."""
     was_sent, deleted = sends_and_waits(spawner), []
@@ -110,6 +110,7 @@ async def test_a_cancelled_start_leaves_no_pod_no_pledge_and_no_server(course, s
     assert spawner.server is None
 
 
+@pytest.mark.each_python
 async def test_a_cancelled_start_whose_pod_may_exist_keeps_its_server_for_the_hub_to_stop(
     spawner,
 ) -> None:

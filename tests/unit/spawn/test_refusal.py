@@ -10,8 +10,6 @@ from gpuspawner.spawn import drafts
 from gpuspawner.spawn import refusal as module
 from gpuspawner.spawn.refusal import Refusal, reporting
 
-pytestmark = pytest.mark.each_python
-
 
 @pytest.fixture
 def refusal() -> Refusal:
@@ -40,6 +38,7 @@ def test_a_log_line_with_the_same_text_is_kept(refusal) -> None:
     assert _is_kept(refusal.text)
 
 
+@pytest.mark.each_python
 def test_a_log_record_that_cannot_be_formatted_raises_nothing(refusal) -> None:
     assert _is_kept("%d of %d", 1), refusal
 

@@ -14,7 +14,7 @@ from gpuspawner.spawn import resuming
 from gpuspawner.spawn.endings import place_of
 from tests.unit.preflight.worlds import StillView, settle
 
-pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("clock")]
+pytestmark = pytest.mark.usefixtures("clock")
 
 
 class Hub:

@@ -11,7 +11,7 @@ from gpuspawner.spawn.refusal import Refusal
 from tests.unit.preflight.worlds import node
 from tests.unit.spawn.hubs import A100
 
-pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("clock")]
+pytestmark = pytest.mark.usefixtures("clock")
 
 TAKEN = (
     "Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. "

@@ -8,7 +8,7 @@ import pytest
 from gpuspawner.messages import Message
 from gpuspawner.spawn.story import REPEAT_SECONDS, Story
 
-pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("clock")]
+pytestmark = pytest.mark.usefixtures("clock")
 
 
 async def heard(story: Story, count: int) -> list[dict[str, Any]]:

@@ -19,8 +19,6 @@ from gpuspawner.scheduling import ClusterState
 from tests.unit.cluster.scripted import ScriptedServer, Step, failure, page
 from tests.unit.surveyed import node
 
-pytestmark = pytest.mark.each_python
-
 ON_GKE = node("a", 1, spec={"providerID": "gce://project/zone/a"})
 
 

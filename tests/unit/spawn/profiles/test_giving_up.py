@@ -9,8 +9,6 @@ from gpuspawner.kube.objects import Manifest
 from gpuspawner.spawn.profiles.giving_up import GivingUp
 from tests.unit.spawn.hubs import Script
 
-pytestmark = pytest.mark.each_python
-
 POD: Manifest = {"spec": {"containers": []}}
 NO_POD_YET: Manifest = {"spec": None}
 

@@ -8,8 +8,6 @@ import pytest
 from gpuspawner.spawn.refusal import Refusal
 from tests.unit.spawn.profiles.lists import CPU
 
-pytestmark = pytest.mark.each_python
-
 
 @pytest.fixture
 def writing_in(hub_with) -> Callable[[str], Any]:
@@ -43,6 +41,7 @@ async def test_a_written_in_value_is_loaded_if_the_administrator_allows_it(writi
         await writing_in("b").load_user_options()
 
 
+@pytest.mark.each_python
 async def test_kubespawner_matches_written_in_values_in_bounded_time(writing_in) -> None:
     """`re` would block the hub on this value; it wouldn't even handle a signal."""
     evil = writing_in("a" * 60 + "!")

@@ -17,8 +17,6 @@ from tests.unit.spawn.hubs import tolerating
 from tests.unit.spawn.profiles.clusters import ONE_TAKEN, TAINTED, TWO_GPUS, profiles_of
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
-pytestmark = pytest.mark.each_python
-
 NO_DEVICES: list[dict[str, Any]] = [
     {**CPU, "display_name": "A <em>small</em> one"},
     {

@@ -15,8 +15,6 @@ from tests.unit.spawn.hubs import StillHub, named
 from tests.unit.spawn.profiles.clusters import TWO_GPUS, of, profiles_of
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
-pytestmark = pytest.mark.each_python
-
 VOLUMES = {
     "volumes": [{"name": "home", "persistentVolumeClaim": {"claimName": "claim-{username}"}}],
     "extra_labels": {"owner": "{username}"},
@@ -87,6 +85,7 @@ async def test_the_sample_of_another_user_is_the_pod_that_kubespawner_makes(
     assert shared.decoded.metadata.labels["owner"] == "bob"
 
 
+@pytest.mark.each_python
 async def test_samples_hold_no_tokens(hub_with) -> None:
     hub = hub_with(TWO_GPUS)
     spawner = of(hub, "ann", environment={"TOKEN": "secret-7"})

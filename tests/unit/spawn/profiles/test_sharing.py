@@ -13,8 +13,6 @@ from tests.unit.spawn.hubs import StillHub, named, tolerating
 from tests.unit.spawn.profiles.clusters import ONE_TAKEN, TAINTED, TWO_GPUS, of, profiles_of
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
-pytestmark = pytest.mark.each_python
-
 AWAY_FROM_BOB = {
     "requiredDuringSchedulingIgnoredDuringExecution": [
         {

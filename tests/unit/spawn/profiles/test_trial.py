@@ -15,8 +15,6 @@ from gpuspawner.spawn.profiles.profile_list import read
 from gpuspawner.spawn.profiles.trial import try_out
 from tests.unit.spawn.profiles.lists import CPU, CPU_PROFILE, GPU, GPU_PROFILE
 
-pytestmark = pytest.mark.each_python
-
 SpawnerWith = Callable[..., GPUSpawner]
 
 
@@ -54,6 +52,7 @@ async def test_the_pod_is_the_one_that_kubespawner_makes(spawner_with) -> None:
     assert (proposal.grant.accelerator.resource, proposal.grant.gpus) == ("nvidia.com/gpu", 2)
 
 
+@pytest.mark.each_python
 async def test_the_spawner_and_the_configuration_stay_as_they_were(spawner_with) -> None:
     listed = [CPU, GPU]
     before = copy.deepcopy(listed)

@@ -14,7 +14,7 @@ from gpuspawner.web.stream.rhythm import MOST_REST
 from gpuspawner.web.stream.stream import AGAIN, CHECK_SECONDS, FULL, Stream
 from tests.unit.web.stream.following import Client, Form, Hub, always
 
-pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("streams")]
+pytestmark = pytest.mark.usefixtures("streams")
 
 
 async def test_a_change_reaches_each_form_and_is_found_out_once() -> None:
@@ -137,6 +137,7 @@ class Cancelled(Form):
         raise asyncio.CancelledError
 
 
+@pytest.mark.each_python
 @pytest.mark.parametrize("kind", [Hanging, Cancelled])
 async def test_an_answer_that_never_comes_keeps_no_other_form_waiting(kind) -> None:
     hub, good, bad = Hub(), Client(Form("")), Client(kind("other"))

@@ -16,8 +16,6 @@ from tests.unit.spawn.profiles.clusters import ONE_TAKEN, TAKEN_TOO, TWO_GPUS
 from tests.unit.spawn.profiles.lists import CPU
 from tests.unit.spawn.profiles.lists import GPU as GPU_PROFILE
 
-pytestmark = pytest.mark.each_python
-
 HOME = {
     "volumes": [{"name": "home-{username}", "persistentVolumeClaim": {"claimName": "{username}"}}],
     "extra_labels": {"owner": "{username}"},

@@ -2,12 +2,8 @@
 
 import asyncio
 
-import pytest
-
 from gpuspawner.web.stream.outlet import KEEP_ALIVE, Outlet
 from tests.unit.clocks import Clock
-
-pytestmark = pytest.mark.each_python
 
 
 class Client:
