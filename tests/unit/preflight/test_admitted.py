@@ -90,9 +90,13 @@ async def test_a_rejected_pod_is_refused_without_rejected_alternatives() -> None
     assert await instead(preflight, decision, choosing(8), admission) == [1, 0]
 
 
-async def test_if_admission_rejects_everything_there_is_no_alternative() -> None:
-    preflight = preflight_on(node("n", 8))
-    admission = rejecting(4, 2, 1, 0)
+@pytest.mark.parametrize(
+    ("gpus", "admission"),
+    [(8, rejecting(4, 2, 1, 0)), (2, Scripted(nodeSelector={"pool": "elsewhere"}))],
+    ids=["admission rejects everything", "nothing fits after admission"],
+)
+async def test_an_alternative_must_be_admitted_and_fit_then(gpus, admission) -> None:
+    preflight = preflight_on(node("n", gpus))
 
     decision = await preflight.examine(choosing(4), admission)
 
@@ -106,15 +110,6 @@ async def test_while_a_webhook_does_not_answer_nothing_else_is_offered() -> None
 
     assert await instead(preflight, failing, what, NoAnswer()) == []
     assert await preflight.examine_instead(failing, choosing(1), NoAnswer()) == failing
-
-
-async def test_an_alternative_must_fit_after_admission() -> None:
-    preflight = preflight_on(node("n", 2))
-    admission = Scripted(nodeSelector={"pool": "elsewhere"})
-
-    decision = await preflight.examine(choosing(4), admission)
-
-    assert await instead(preflight, decision, choosing(4), admission) == []
 
 
 async def test_a_pod_that_admission_rejects_keeps_no_reservation() -> None:

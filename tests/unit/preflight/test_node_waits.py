@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from gpuspawner.kube.autoscaling import ConfigMap, Event, NodeClaim
+from gpuspawner.kube.autoscaling import ConfigMap, NodeClaim
 from gpuspawner.preflight.decision import Reason, Refuse, Wait
 from gpuspawner.preflight.in_view import UNSEEN_SECONDS
 from gpuspawner.preflight.node_waits import LASTING_SECONDS, TRIAL_SECONDS, NodeWaits, longest_wait
@@ -76,19 +76,6 @@ async def test_a_later_no_ends_a_wait_for_a_node_that_was_coming() -> None:
         await world.hears("NotTriggerScaleUp", "1 in backoff after failed scale-up")
 
         assert whys(await world.refusal()) == [Why.STOCK_OUT]
-
-
-async def test_an_old_no_that_a_new_list_repeats_is_not_heard_twice() -> None:
-    async with World() as world:
-        with world.view.events.of(NAMESPACE, "b") as heard:
-            event = msgspec.convert(
-                {"metadata": {"name": "e", "resourceVersion": "1"}, "involvedObject": {"uid": "u"}},
-                Event,
-            )
-            heard.put(event)
-            heard.put(event)
-
-            assert heard.take("u") == [event]
 
 
 async def test_one_autoscalers_no_does_not_end_a_wait_for_anothers_node() -> None:

@@ -25,6 +25,7 @@ from tests.unit.preflight.worlds import (
     Instead,
     StillView,
     is_unknown,
+    labelled,
     node,
     pod,
     preflight_on,
@@ -141,19 +142,16 @@ class Kueue:
         return {**pod, "spec": {**pod["spec"], "schedulingGates": self.gates}}
 
 
-@pytest.mark.parametrize(("manages", "kind"), [(True, Refuse), (False, Start)])
-async def test_only_pods_that_kueue_holds_back_need_its_quota(manages, kind) -> None:
+@pytest.mark.parametrize("ask", [AdmittedPreflight.begin, AdmittedPreflight.foretell])
+@pytest.mark.parametrize(
+    ("admission", "kind"),
+    [(Kueue(manages=True), Refuse), (Kueue(manages=False), Start), (NoAnswer(), Start)],
+    ids=["Kueue holds it back", "Kueue leaves it alone", "nobody knows"],
+)
+async def test_only_pods_that_kueue_surely_holds_back_need_its_quota(admission, kind, ask) -> None:
     preflight = AdmittedPreflight(of_queue(quota(0)))
 
-    assert isinstance(await preflight.begin(in_queue(), Kueue(manages=manages)), kind)
-
-
-async def test_if_nobody_knows_whether_kueue_holds_a_pod_back_its_quota_is_no_reason_for_a_no() -> (
-    None
-):
-    preflight = AdmittedPreflight(of_queue(quota(0)))
-
-    assert isinstance(await preflight.begin(in_queue(), NoAnswer()), Start)
+    assert isinstance(await ask(preflight, in_queue(), admission), kind)
 
 
 async def test_kueue_s_gates_leave_a_verdict_and_others_do_not() -> None:
@@ -162,13 +160,6 @@ async def test_kueue_s_gates_leave_a_verdict_and_others_do_not() -> None:
 
     assert of_queue(quota(2)).check(own) == Start(own.grant)
     assert is_unknown(of_queue(quota(2)).check(other))
-
-
-@pytest.mark.parametrize(("manages", "kind"), [(True, Refuse), (False, Start)])
-async def test_an_open_form_asks_for_quota_only_if_kueue_holds_the_pod_back(manages, kind) -> None:
-    preflight = AdmittedPreflight(of_queue(quota(0)))
-
-    assert isinstance(await preflight.foretell(in_queue(), Kueue(manages=manages)), kind)
 
 
 async def test_without_rights_kueue_decides_and_nobody_is_refused() -> None:
@@ -191,11 +182,9 @@ async def test_if_another_flavor_has_room_nobody_knows_which_one_kueue_chooses()
     assert is_unknown(Preflight(viewed(other, NODES, two)).check(in_queue(nodeSelector={})))
 
 
-def team(name: str, **spec: object) -> tuple[str, Any]:
+def team(name: str, **spec: object) -> tuple[str, Plain]:
     """A node of a team, with four GPUs."""
-    made: Any = node(name, 4, **spec)
-    made["metadata"]["labels"]["team"] = name
-    return "Node", made
+    return "Node", labelled(node(name, 4, **spec), {"team": name})
 
 
 def of_team_a(*nodes: tuple[str, Any], **spec: object) -> Preflight:

@@ -16,14 +16,16 @@ from gpuspawner.preflight.fronts import UNSURE_SECONDS
 from gpuspawner.queue.kept import KeptPlace, KeptPlaces, Wish
 from gpuspawner.queue.serving import Serving
 from tests.unit.preflight.line_stage import FULL, Stage
-from tests.unit.preflight.worlds import GPU, NAMESPACE, node, pod, proposal, refused, settle
-
-
-def named(name, gpus):
-    """A node with its name as a label, as kubelets set it."""
-    plain = node(name, gpus)
-    plain["metadata"]["labels"]["kubernetes.io/hostname"] = name
-    return "Node", plain
+from tests.unit.preflight.worlds import (
+    GPU,
+    NAMESPACE,
+    named_node,
+    node,
+    pod,
+    proposal,
+    refused,
+    settle,
+)
 
 
 async def test_who_is_called_has_a_reservation_in_the_same_tick(stage) -> None:
@@ -89,9 +91,9 @@ async def test_who_leaves_makes_room_for_the_next(stage) -> None:
 async def test_a_node_is_kept_for_a_server_that_fits_only_where_another_waits() -> None:
     """It waits for all nodes that it could use, not only for those on which it fits now."""
     stage = Stage(
-        named("large", 4),
+        named_node("large", 4),
         ("Pod", pod("x", 2, on="large")),
-        named("small", 2),
+        named_node("small", 2),
         ("Pod", pod("y", 2, on="small")),
     )
     with (
@@ -108,7 +110,7 @@ async def test_a_node_is_kept_for_a_server_that_fits_only_where_another_waits() 
 
 
 async def test_who_is_kept_off_a_node_is_called_only_if_others_surely_leave_the_rest() -> None:
-    stage = Stage(named("large", 4), ("Pod", pod("x", 2, on="large")), named("small", 1))
+    stage = Stage(named_node("large", 4), ("Pod", pod("x", 2, on="large")), named_node("small", 1))
     promised = proposal("promised")  # it may go to either node
     assert isinstance(await stage.preflight.begin(promised), Start)
     with stage.joining("four", 4) as four, stage.joining("one") as one:
@@ -332,17 +334,3 @@ async def test_what_is_left_beside_those_who_wait_is_given_once_until_the_view_s
         await settle()
 
         assert [it.done() for it in (large, one, other)] == [False, True, False]
-
-
-async def test_who_joins_again_before_the_first_wait_ends_keeps_what_holds_it_back(stage) -> None:
-    async def never():
-        return False
-
-    first = ExitStack()
-    first.enter_context(stage.joining("ann"))
-    with stage.joining("ann", allows=never) as again:
-        first.close()
-        await stage.ends("x")
-
-        assert stage.line.is_limited(stage.tickets["ann"])
-        assert not again.done()

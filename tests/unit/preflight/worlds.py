@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ from gpuspawner.cluster.pod_events import PodEvents
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.objects import convert
+from gpuspawner.manifest.elsewhere import HOSTNAME
 from gpuspawner.offers import Accelerator, Offers, ScaleUp
 from gpuspawner.options import GPURequest
 from gpuspawner.policy import Grant
@@ -85,6 +86,17 @@ def node(name: str, gpus: int, **spec: object) -> Plain:
         "spec": spec,
         "status": {"allocatable": amounts, "capacity": amounts},
     }
+
+
+def labelled(plain: Plain, labels: Mapping[str, str]) -> Plain:
+    """Return a node with more labels."""
+    metadata: Any = plain["metadata"]
+    return {**plain, "metadata": {**metadata, "labels": {**metadata["labels"], **labels}}}
+
+
+def named_node(name: str, gpus: int) -> tuple[str, Plain]:
+    """Return a node with its name as a label, as kubelets set it."""
+    return "Node", labelled(node(name, gpus), {HOSTNAME: name})
 
 
 def having(plain: Plain, *images: str) -> Plain:

@@ -21,12 +21,14 @@ from gpuspawner.runtime import Runtime
 from gpuspawner.scaling.pools import Pools
 from gpuspawner.settings import Settings
 from gpuspawner.spawn.accelerators import Accelerators
-from tests.unit.preflight.worlds import StillView
+from tests.unit.preflight.worlds import StillView, labelled, node, pod
 
 A100 = {"display_name": "A100", "node_selector": {"gpu": "a100"}, "counts": [1, 2]}
 
 TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists"}
+
+OF_ANN = ("Node", labelled(node("a", 2), {"owner": "ann"}))
 
 log = logging.getLogger("hub")
 
@@ -123,6 +125,17 @@ def named(spawner: GPUSpawner, name: str) -> GPUSpawner:
     """Make alice's spawner that of another user."""
     spawner.user.name, spawner.pod_name = name, f"jupyter-{name}"
     return spawner
+
+
+def repelling(label: str) -> tuple[str, dict[str, object]]:
+    """Return a pod on node a that keeps away those in which this label is bob."""
+    term = {
+        "topologyKey": "gpu",
+        "labelSelector": {"matchLabels": {label: "bob"}},
+        "namespaceSelector": {},
+    }
+    away = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return "Pod", pod("guard", 0, on="a", affinity={"podAntiAffinity": away})
 
 
 def tolerating(pod: Manifest) -> Manifest:

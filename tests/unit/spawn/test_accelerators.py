@@ -9,7 +9,7 @@ from gpuspawner.cluster.health import Stale
 from gpuspawner.spawn.accelerators import Accelerators
 from tests.unit.preflight.worlds import node, pod
 from tests.unit.spawn.courses import NODES, OFFERS
-from tests.unit.spawn.hubs import A100, StillHub, named, rows_of
+from tests.unit.spawn.hubs import A100, OF_ANN, StillHub, named, repelling, rows_of
 
 
 def mount_course(spawner: Any) -> None:
@@ -36,16 +36,7 @@ def test_other_names_are_those_of_administrators_hooks_if_there_are_any(
 
 
 TWO_GPUS = ("Node", node("a", 2))
-AWAY_FROM_BOB = {
-    "requiredDuringSchedulingIgnoredDuringExecution": [
-        {
-            "topologyKey": "gpu",
-            "labelSelector": {"matchLabels": {"owner": "bob"}},
-            "namespaceSelector": {},
-        }
-    ]
-}
-REPELLING = ("Pod", pod("guard", 0, on="a", affinity={"podAntiAffinity": AWAY_FROM_BOB}))
+REPELLING = repelling("owner")
 
 
 @pytest.fixture
@@ -100,8 +91,7 @@ async def test_a_user_whose_pods_are_alike_costs_no_pod(hub_with, made, traits) 
     ids=str,
 )
 async def test_users_whose_pods_differ_share_no_state(hub_with, traits) -> None:
-    of_ann = {"metadata": {"name": "a", "labels": {"gpu": "a100", "owner": "ann"}}}
-    hub = hub_with(("Node", {**node("a", 2), **of_ann}))
+    hub = hub_with(OF_ANN)
     named = traits if "extra_pod_config" in traits else {}
 
     assert "2 of 2 free" in await form(hub, "ann", **named)

@@ -6,7 +6,7 @@ import pytest
 
 from gpuspawner.manifest.elsewhere import HOSTNAME
 from gpuspawner.pods import plain
-from tests.unit.preflight.worlds import node, pod
+from tests.unit.preflight.worlds import labelled, node, pod
 from tests.unit.spawn.courses import begin
 from tests.unit.spawn.hubs import A100, TAINT, StillHub, tolerating
 
@@ -15,10 +15,8 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 NOT_A = [{"key": HOSTNAME, "operator": "NotIn", "values": ["host-a"]}]
 
 
-def labelled(name: str, **spec: Any) -> tuple[str, Any]:
-    made: Any = node(name, 2, **spec)
-    made["metadata"]["labels"][HOSTNAME] = f"host-{name}"
-    return "Node", made
+def on_host(name: str, **spec: Any) -> tuple[str, Any]:
+    return "Node", labelled(node(name, 2, **spec), {HOSTNAME: f"host-{name}"})
 
 
 async def start(hub: StillHub, gpus: int = 2, **traits: Any) -> tuple[Any, list[str]]:
@@ -45,7 +43,7 @@ async def start(hub: StillHub, gpus: int = 2, **traits: Any) -> tuple[Any, list[
 
 
 async def test_a_server_gets_another_node_if_one_has_room(hub_with) -> None:
-    affinity, said = await start(hub_with(labelled("a"), labelled("b")))
+    affinity, said = await start(hub_with(on_host("a"), on_host("b")))
 
     assert affinity == {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": NOT_A}]}}
     assert said == ["Your server gets another machine than the one whose GPUs failed."]
@@ -53,7 +51,7 @@ async def test_a_server_gets_another_node_if_one_has_room(hub_with) -> None:
 
 @pytest.mark.parametrize("preflight", ["enforce", "warn", "off"])
 async def test_a_server_keeps_the_node_if_no_other_has_room(preflight, hub_with) -> None:
-    hub = hub_with(labelled("a"), labelled("b"), ("Pod", pod("x", 1, on="b")))
+    hub = hub_with(on_host("a"), on_host("b"), ("Pod", pod("x", 1, on="b")))
 
     affinity, said = await start(hub, preflight=preflight)
 
@@ -62,7 +60,7 @@ async def test_a_server_keeps_the_node_if_no_other_has_room(preflight, hub_with)
 
 
 async def test_room_that_only_admission_gives_counts(hub_with) -> None:
-    hub = hub_with(labelled("a", taints=[TAINT]), labelled("b", taints=[TAINT]))
+    hub = hub_with(on_host("a", taints=[TAINT]), on_host("b", taints=[TAINT]))
     hub.admission.answer = tolerating
 
     affinity, _ = await start(hub)
@@ -71,11 +69,11 @@ async def test_room_that_only_admission_gives_counts(hub_with) -> None:
 
 
 async def test_a_server_without_devices_avoids_nothing(hub_with) -> None:
-    assert await start(hub_with(labelled("a"), labelled("b")), gpus=0) == (None, [])
+    assert await start(hub_with(on_host("a"), on_host("b")), gpus=0) == (None, [])
 
 
 async def test_a_node_that_the_hub_does_not_see_is_avoided_by_its_name(hub_with) -> None:
-    affinity, _ = await start(hub_with(labelled("b")))
+    affinity, _ = await start(hub_with(on_host("b")))
 
     [term] = affinity[REQUIRED]["nodeSelectorTerms"]
     assert term["matchExpressions"][0]["values"] == ["a"]

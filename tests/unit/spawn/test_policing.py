@@ -7,10 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tornado import web
 
-from gpuspawner.cluster.health import Forbidden, Stale
+from gpuspawner.cluster.health import Forbidden, Health, Live, Stale
 from gpuspawner.kube.servers import GRANT, SERVER, USER
-from gpuspawner.spawn.policing import RETRY_SECONDS
+from gpuspawner.policy.memberships import Memberships
+from gpuspawner.policy.policies import Limit, Measure, Per, Policies, Policy, What
+from gpuspawner.spawn.policing import RETRY_SECONDS, Policing
 from gpuspawner.spawn.refusal import Refusal
 from tests.unit.policy.pods import container, server_pod
 from tests.unit.spawn.courses import (
@@ -261,3 +264,139 @@ async def test_groups_are_those_of_the_moment_of_each_gate(course) -> None:
     course.row.groups.append(course.database.group("staff"))
 
     assert (await refused(spawner, gpus=4)).status_code == 403
+
+
+# Which policies apply to a server, and what is waited for before it is judged
+
+
+OF_USER = Policy("of user", limits=(Limit(Per.USER, Measure(What.GPUS), 2),))
+OF_SERVER = Policy("of server", limits=(Limit(Per.SERVER, Measure(What.GPUS), 2),))
+
+
+class Pods:
+    """Lost contact until somebody waits for it; meanwhile the user joins a group."""
+
+    def __init__(self, user: Any) -> None:
+        self.waits: list[float] = []
+        self._user = user
+        self._health: Health = Stale(12.0, "connection reset by peer")
+
+    def health(self) -> Health:
+        return self._health
+
+    async def live(self, patience: float) -> bool:
+        self.waits.append(patience)
+        self._health = Live(0.0)
+        self._user.groups.append(SimpleNamespace(name="course", roles=[]))
+        return True
+
+
+def policing(*policies: Policy) -> tuple[Policing, Pods]:
+    user = SimpleNamespace(name="ann", groups=[], roles=[], db=None)
+    pods = Pods(user)
+    accounts = SimpleNamespace(following=pods, memberships=Memberships())
+    runtime: Any = SimpleNamespace(policies=Policies(policies), accounts=accounts)
+    spawner: Any = SimpleNamespace(user=user, name="")
+    return Policing(spawner, runtime), pods
+
+
+async def test_it_waits_until_servers_can_be_counted_and_then_reads_the_owner_again() -> None:
+    judging, pods = policing(OF_USER)
+
+    applying = await judging.applying(patience=7)
+
+    assert pods.waits == [7]
+    assert applying.owner.groups == {"course"}
+
+
+@pytest.mark.parametrize("policies", [(), (OF_SERVER,)], ids=["no policies", "no counts"])
+async def test_it_waits_for_nothing_that_it_doesn_t_need(policies: tuple[Policy, ...]) -> None:
+    judging, pods = policing(*policies)
+
+    await judging.applying(patience=7)
+
+    assert pods.waits == []
+
+
+# Policies that a function of the administrator returns for each server
+
+
+async def test_a_function_makes_the_policies_for_each_server(course) -> None:
+    asked: list[Any] = []
+
+    def policies(spawner: Any) -> dict[str, Any]:
+        asked.append(spawner)
+        return {"course": {"gpus_per_server": 1 if spawner.user.name == "alice" else 8}}
+
+    spawner = course.spawner(policies)
+
+    assert (await refused(spawner, gpus=2)).status_code == 403
+    assert set(asked) == {spawner}
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_a_function_may_be_asynchronous(waits, course) -> None:
+    async def policies(_: Any) -> dict[str, Any]:
+        if waits:
+            await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.001)
+        return {"course": {"gpus_per_user": 2}}
+
+    spawner = course.spawner(policies)
+
+    assert (await refused(spawner, gpus=4)).status_code == 403
+    assert (await refused_query(spawner, accelerator="t4", gpus="4")).status_code == 403
+    await begin(spawner, gpus=2)
+    assert course.counted(spawner) == 2
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        None,
+        7,
+        [],
+        "course",
+        {"course": {"gpu_per_user": 1}},
+        {"course": {"gpus_per_user": "many"}},
+        {"course": 1},
+        {1: {}},
+    ],
+)
+async def test_nonsense_from_a_function_opens_nothing_and_is_a_misconfiguration(
+    returned, course, caplog
+) -> None:
+    caplog.set_level(logging.INFO)
+    spawner = course.spawner(lambda _: returned)
+
+    for refusal in (await refused_query(spawner, accelerator="t4"), await refused(spawner)):
+        assert refusal.slug == "misconfigured"
+        assert "an error in the hub's configuration" in refusal.text
+        assert "course" not in refusal.text
+    assert "GPUSpawner.policies" in caplog.text
+
+
+async def test_a_function_that_raises_opens_nothing(course, caplog) -> None:
+    caplog.set_level(logging.INFO)
+
+    def policies(_: Any) -> dict[str, Any]:
+        raise KeyError("https://budget.example.org/token")
+
+    refusal = await refused(course.spawner(policies))
+
+    assert refusal.slug == "misconfigured"
+    assert "budget" not in refusal.text
+    assert "The function GPUSpawner.policies failed" in caplog.text
+
+
+async def test_a_function_may_forbid_a_server_itself(course) -> None:
+    def policies(_: Any) -> dict[str, Any]:
+        raise web.HTTPError(403, "Your budget is used up.")
+
+    with pytest.raises(web.HTTPError, match="Your budget is used up") as raised:
+        await begin(course.spawner(policies))
+
+    assert raised.value.status_code == 403
+
+
+async def test_a_function_may_return_no_policies(course) -> None:
+    await begin(course.spawner(lambda _: {}), gpus=8)

@@ -8,21 +8,13 @@ from gpuspawner import GPUSpawner
 from gpuspawner.cluster.health import Stale
 from gpuspawner.preflight.reservations import Reservations
 from gpuspawner.spawn.profiles import looking, sharing
-from tests.unit.preflight.worlds import NAMESPACE, node, pod
-from tests.unit.spawn.hubs import StillHub, named, tolerating
+from tests.unit.preflight.worlds import NAMESPACE, pod
+from tests.unit.spawn.hubs import OF_ANN, StillHub, named, repelling, tolerating
 from tests.unit.spawn.profiles.clusters import ONE_TAKEN, TAINTED, TWO_GPUS, of, profiles_of
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
-AWAY_FROM_BOB = {
-    "requiredDuringSchedulingIgnoredDuringExecution": [
-        {
-            "topologyKey": "gpu",
-            "labelSelector": {"matchLabels": {"hub.jupyter.org/username": "bob"}},
-        }
-    ]
-}
 FREE = ">Free<"
-REPELLING = ("Pod", pod("guard", 0, on="a", affinity={"podAntiAffinity": AWAY_FROM_BOB}))
+REPELLING = repelling("hub.jupyter.org/username")
 
 
 async def form(hub: StillHub, name: str, **traits: Any) -> str:
@@ -68,8 +60,7 @@ async def test_a_page_shows_that_the_view_is_no_longer_live(hub_with) -> None:
     ids=str,
 )
 async def test_users_whose_pods_differ_share_no_state(hub_with, traits) -> None:
-    of_ann = {"metadata": {"name": "a", "labels": {"gpu": "a100", "owner": "ann"}}}
-    hub = hub_with(("Node", {**node("a", 2), **of_ann}))
+    hub = hub_with(OF_ANN)
 
     assert "2 of 2 free" in await form(
         hub, "ann", **(traits if "extra_pod_config" in traits else {})
@@ -81,8 +72,7 @@ async def test_users_whose_pods_differ_share_no_state(hub_with, traits) -> None:
 async def test_users_share_no_state_if_a_profile_has_the_owners_name(hub_with, of_default) -> None:
     own = {"kubespawner_override": {"extra_pod_config": {"nodeSelector": {"owner": "{username}"}}}}
     profiles = [{**CPU, **own}, GPU] if of_default else [CPU, {**GPU, **own}]
-    of_ann = {"metadata": {"name": "a", "labels": {"gpu": "a100", "owner": "ann"}}}
-    hub = hub_with(("Node", {**node("a", 2), **of_ann}))
+    hub = hub_with(OF_ANN)
 
     async def states(name: str) -> object:
         spawner = named(hub.spawner(profile_list=profiles), name)
