@@ -1,13 +1,7 @@
 """The nodes whose GPUs have failed somebody's server."""
 
 from gpuspawner.launch.avoided import SECONDS, AvoidedNodes
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.unit.clocks import Clock
 
 
 def test_only_the_owner_avoids_a_node() -> None:

@@ -87,45 +87,38 @@ def test_a_warning_tells_what_is_wrong_and_what_ends_it(reason, message, kind, u
 
 
 @pytest.mark.parametrize(
-    ("reason", "message"),
+    "harmless",
     [
-        ("Scheduled", ASSIGNED),
-        ("Pulling", 'Pulling image "a"'),
-        ("Killing", "Stopping container notebook"),
-        ("Evicted", "Evicted pod: Underutilized"),
-        ("", ""),
+        event("Scheduled", ASSIGNED),
+        event("Pulling", 'Pulling image "a"'),
+        event("Killing", "Stopping container notebook"),
+        event("Evicted", "Evicted pod: Underutilized"),
+        event("", ""),
+        # These warnings are read elsewhere, or harmless.
+        warning("FailedScheduling", "0/3 nodes are available: 3 Insufficient cpu."),
+        warning("NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached"),
+        warning(
+            "DNSConfigForming",
+            "Nameserver limits were exceeded, some nameservers have been omitted",
+        ),
+        warning("MissingClusterDNS", "kubelet does not have ClusterDNS IP configured"),
     ],
+    ids=lambda it: it.reason,
 )
-def test_what_is_normal_is_no_trouble(reason, message) -> None:
-    assert of_event(event(reason, message))[0] == []
+def test_what_is_normal_harmless_or_read_elsewhere_is_no_trouble(harmless) -> None:
+    assert of_event(harmless)[0] == []
 
 
 @pytest.mark.parametrize(
-    ("reason", "message"),
-    [
-        ("FailedScheduling", "0/3 nodes are available: 3 Insufficient cpu."),
-        ("NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached"),
-        ("DNSConfigForming", "Nameserver limits were exceeded, some nameservers have been omitted"),
-        ("MissingClusterDNS", "kubelet does not have ClusterDNS IP configured"),
-    ],
+    ("where", "is_final", "until"),
+    [("", True, Until.NEVER), (" (in kube-scheduler memory)", False, Until.LATER)],
+    ids=["it ran", "it was only taken back"],
 )
-def test_warnings_that_are_read_elsewhere_or_harmless_are_no_trouble(reason, message) -> None:
-    assert of_event(warning(reason, message))[0] == []
+def test_a_preempted_pod_never_starts_unless_it_was_only_taken_back(where, is_final, until) -> None:
+    faults, found = of_event(event("Preempted", f"Preempted by pod 81b2 on node gpu-1{where}"))
 
-
-def test_a_preempted_pod_never_starts() -> None:
-    faults, _ = of_event(event("Preempted", "Preempted by pod 81b2 on node gpu-1"))
-
-    assert [(it.kind, it.is_final) for it in faults] == [(Kind.PREEMPTED, True)]
-
-
-def test_a_pod_that_was_only_taken_back_may_still_start() -> None:
-    message = "Preempted by pod 81b2 on node gpu-1 (in kube-scheduler memory)"
-    faults, until = of_event(event("Preempted", message))
-
-    assert [(it.kind, it.is_final, until) for it in faults] == [
-        (Kind.PREEMPTED, False, Until.LATER)
-    ]
+    assert [(it.kind, it.is_final) for it in faults] == [(Kind.PREEMPTED, is_final)]
+    assert found is until
 
 
 @pytest.mark.parametrize("reason", ["TaintManagerEviction", "DeviceTaintManagerEviction"])

@@ -169,16 +169,18 @@ def test_a_short_name_hides_no_reason(image: str) -> None:
     assert fault.kind is Kind.IMAGE_MISSING
 
 
-def test_an_address_is_no_reason() -> None:
-    text = 'Failed to pull image "a": Get "https://r.io/v2/forbidden/manifests/429": unexpected'
+@pytest.mark.parametrize(
+    ("image", "error"),
+    [
+        ("a", 'Get "https://r.io/v2/forbidden/manifests/429"'),
+        ("r.io/forbidden/429:no-such-host", "r.io/forbidden/429:no-such-host"),
+    ],
+    ids=["an address", "the image's name"],
+)
+def test_a_name_is_no_reason(image: str, error: str) -> None:
+    text = f'Failed to pull image "{image}": {error}: unexpected'
 
     assert of_pull(text).kind is Kind.PULL_FAILED
-
-
-def test_an_images_name_is_no_reason() -> None:
-    name = "r.io/forbidden/429:no-such-host"
-
-    assert of_pull(f'Failed to pull image "{name}": {name}: unexpected').kind is Kind.PULL_FAILED
 
 
 def test_the_status_reason_tells_more_than_its_text() -> None:

@@ -61,18 +61,20 @@ def test_the_pod_itself_says_why_kueue_ends_it(reason: str, message: str, kind: 
     assert ending.kind is kind
 
 
-def steps(**fields: object) -> list[tuple[Step, object]]:
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"metadata": MANAGED, "gates": [ADMISSION]}, [(Step.QUEUED, 0)]),
+        ({"metadata": MANAGED}, [(Step.QUEUED, 0), (Step.SCHEDULING, None)]),
+        ({"gates": ["example.com/mine"]}, [(Step.SCHEDULING, 0)]),
+    ],
+    ids=[
+        "Kueue holds it back",
+        "it has left the queue at an unknown time",
+        "gates of others are no queue",
+    ],
+)
+def test_nobody_looks_for_a_node_while_kueue_holds_a_pod_back(fields, expected) -> None:
     found = stages(start(**fields), ())
-    return [(it.step, it.since and it.since.second) for it in found]
 
-
-def test_while_kueue_holds_a_pod_back_nobody_looks_for_a_node() -> None:
-    assert steps(metadata=MANAGED, gates=[ADMISSION]) == [(Step.QUEUED, 0)]
-
-
-def test_a_pod_that_has_its_quota_has_left_the_queue_at_an_unknown_time() -> None:
-    assert steps(metadata=MANAGED) == [(Step.QUEUED, 0), (Step.SCHEDULING, None)]
-
-
-def test_gates_of_others_are_no_queue() -> None:
-    assert steps(gates=["example.com/mine"]) == [(Step.SCHEDULING, 0)]
+    assert [(it.step, it.since and it.since.second) for it in found] == expected

@@ -247,23 +247,25 @@ def test_an_unschedulable_pod_has_the_schedulers_whole_text() -> None:
     assert (trouble.kind, trouble.text, trouble.is_final) == (Kind.UNSCHEDULABLE, text, False)
 
 
-@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
-def test_a_pod_that_has_ended_is_in_final_trouble_even_without_a_word(phase) -> None:
-    trouble = only(troubles(start(phase=phase), []))
+@pytest.mark.parametrize(
+    ("pod", "kind"),
+    [
+        (start(phase="Failed"), Kind.FAILED),
+        (start(phase="Succeeded"), Kind.FAILED),
+        (start(metadata={"deletionTimestamp": at(9)}), Kind.DELETED),
+    ],
+    ids=["failed", "succeeded", "deleted"],
+)
+def test_a_pod_that_has_ended_or_ends_is_in_final_trouble_even_without_a_word(pod, kind) -> None:
+    trouble = only(troubles(pod, []))
 
-    assert (trouble.kind, trouble.is_final) == (Kind.FAILED, True)
+    assert (trouble.kind, trouble.is_final, trouble.text) == (kind, True, "")
 
 
 def test_a_pod_whose_container_ended_needs_no_other_reason() -> None:
     pod = start(phase="Failed", notebook={"state": ended(1)}, restart_policy="Never")
 
     assert kinds(troubles(pod, [])) == [Kind.CRASHED]
-
-
-def test_a_deleted_pod_never_starts() -> None:
-    trouble = only(troubles(start(metadata={"deletionTimestamp": at(9)}), []))
-
-    assert (trouble.kind, trouble.is_final, trouble.text) == (Kind.DELETED, True, "")
 
 
 @pytest.mark.parametrize("bound", [{"pvc-1": "claim-ann"}, {}])

@@ -10,9 +10,17 @@ from gpuspawner.preflight import verdicts as verdicts_module
 from gpuspawner.preflight.contention import Demand
 from gpuspawner.preflight.verdicts import Subject, Verdicts, is_simple
 from gpuspawner.scheduling.verdict import Outcome
-from tests.unit.preflight.worlds import GPU, NAMESPACE, StillView, node, pod, proposal
+from tests.unit.preflight.worlds import (
+    GPU,
+    HOSTNAME,
+    NAMESPACE,
+    StillView,
+    named_node,
+    node,
+    pod,
+    proposal,
+)
 
-HOSTNAME = "kubernetes.io/hostname"
 TERM = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": HOSTNAME}
 ANTI_AFFINITY = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}}
 
@@ -100,9 +108,7 @@ def test_servers_with_homes_need_the_same_unless_a_home_is_for_one_pod_at_a_time
 
 def test_labels_make_a_difference_if_a_running_pod_keeps_others_away() -> None:
     loner = pod("loner", 0, on="n", affinity=ANTI_AFFINITY)
-    host = node("n", 2)
-    host["metadata"] = {"name": "n", "labels": {"gpu": "a100", HOSTNAME: "n"}}
-    verdicts = Verdicts(StillView(("Node", host), ("Pod", loner)).state)
+    verdicts = Verdicts(StillView(named_node("n", 2), ("Pod", loner)).state)
 
     assert verdicts.verdict(labelled("b", "b")).outcome is Outcome.FITS
     assert verdicts.verdict(labelled("a", "a")).outcome is Outcome.BUSY

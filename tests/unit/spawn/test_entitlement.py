@@ -8,7 +8,7 @@ import pytest
 from gpuspawner.cluster.health import Stale
 from gpuspawner.spawn.preview import preview
 from tests.unit.policy.pods import GPU, container, server_pod
-from tests.unit.preflight.worlds import node, pod
+from tests.unit.preflight.worlds import labelled, node, pod
 from tests.unit.spawn.courses import T4, Course, refused
 from tests.unit.spawn.hubs import StillHub, rows_of
 
@@ -69,7 +69,7 @@ async def test_the_default_server_counts_for_a_server_that_does_not_exist_yet(co
 
 
 L4 = {**T4, "display_name": "L4", "node_selector": {"gpu": "l4"}, "counts": [1, 2]}
-L4_NODE = ("Node", {**node("b", 4), "metadata": {"name": "b", "labels": {"gpu": "l4"}}})
+L4_NODE = ("Node", labelled(node("b", 4), {"gpu": "l4"}))
 FULL = ("Node", node("a", 1)), ("Pod", pod("somebody-s", 1, on="a"))
 TRAITS: dict[str, Any] = {"accelerators": {"t4": T4, "l4": L4}, "autoscaling": "none"}
 

@@ -12,7 +12,6 @@ import pytest
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.nodes import Taint
-from gpuspawner.kube.objects import strict_convert
 from gpuspawner.kueue.objects import KueueObjects
 from gpuspawner.launch.farewells import Farewells
 from gpuspawner.launch.usual import UsualSteps
@@ -24,6 +23,7 @@ from gpuspawner.scheduling.rules import DEFAULT_RULES
 from gpuspawner.spawn.launching import Launching
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.story import Story
+from tests.unit.launch.starts import event
 
 pytestmark = pytest.mark.usefixtures("clock")
 
@@ -89,8 +89,8 @@ async def seconds_until_failed(
 ) -> float:
     """Return after how many seconds, to the ten, a start is given up; infinity if it goes on."""
     heard, began = Heard(), time.monotonic()
-    for event in events:
-        heard.put(event)
+    for it in events:
+        heard.put(it)
     with pytest.raises((Refusal, TimeoutError)) as ended:
         await asyncio.wait_for(start.until_failed(heard, judge), 1200)
     return inf if ended.type is TimeoutError else round(time.monotonic() - began, -1)
@@ -99,19 +99,6 @@ async def seconds_until_failed(
 def pending(**condition: str) -> dict[str, Any]:
     conditions = [{"type": "PodScheduled", "status": "False", **condition}] if condition else []
     return {"metadata": {"uid": "u"}, "status": {"phase": "Pending", "conditions": conditions}}
-
-
-def event_of_pod(reason: str, message: str, type_: str = "Warning") -> Event:
-    plain = {
-        "metadata": {"name": "e"},
-        "involvedObject": {"uid": "u"},
-        "source": {"component": "cluster-autoscaler"},
-        "reason": reason,
-        "message": message,
-        "type": type_,
-        "lastTimestamp": "2026-11-23T12:00:00Z",
-    }
-    return strict_convert(plain, Event)
 
 
 NO_ROOM = pending(reason="Unschedulable", message="0/1 nodes are available: 1 Too many pods.")
@@ -137,9 +124,7 @@ async def test_a_pod_that_may_still_get_a_node_has_longer(pod, judge, seconds) -
 
 
 async def test_a_pod_whose_autoscaler_says_that_a_node_comes_has_longer() -> None:
-    coming = event_of_pod(
-        "TriggeredScaleUp", "pod triggered scale-up: [{gpu 0->1 (max: 4)}]", "Normal"
-    )
+    coming = event("TriggeredScaleUp", "pod triggered scale-up: [{gpu 0->1 (max: 4)}]", uid="u")
 
     assert await seconds_until_failed(launching(NO_ROOM), coming) == SCHEDULING + LEFT
 
@@ -180,6 +165,6 @@ TAINTED = (Taint("node.kubernetes.io/unreachable", "", "NoExecute"),)
 async def test_a_node_that_is_back_is_not_lost(taints, seconds) -> None:
     pod = {"metadata": {"uid": "u"}, "spec": {"nodeName": "t4-0"}, "status": {"phase": "Pending"}}
     start = launching(pod, {"t4-0": SimpleNamespace(taints=taints)})
-    lost = event_of_pod("NodeNotReady", "Node is not ready")
+    lost = event("NodeNotReady", "Node is not ready", type_="Warning", uid="u")
 
     assert await seconds_until_failed(start, lost) == seconds

@@ -130,18 +130,16 @@ async def test_a_server_without_a_place_is_not_started(hub, state) -> None:
     assert hub.asked == []
 
 
-async def test_a_server_that_has_started_already_is_not_started_again(hub) -> None:
+@pytest.mark.parametrize(
+    ("active", "rules"),
+    [({("ann", "")}, QueueRules(is_on=True)), (set(), QueueRules())],
+    ids=["it has started already", "the hub has no line"],
+)
+async def test_who_needs_no_place_any_more_or_can_have_none_is_not_started(
+    hub, active, rules
+) -> None:
     hub.stores("ann", 10.0)
-    hub.active.add(("ann", ""))
-
-    await resuming.resume_all(hub.runtime)
-
-    assert hub.asked == []
-
-
-async def test_without_a_line_nobody_is_started(hub) -> None:
-    hub.stores("ann", 10.0)
-    hub.runtime.queue = QueueRules()
+    hub.active, hub.runtime.queue = active, rules
 
     await resuming.resume_all(hub.runtime)
 

@@ -7,12 +7,11 @@ import pytest
 
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.compat.kubespawner import Stock
-from gpuspawner.kube.autoscaling import Event
-from gpuspawner.kube.objects import strict_convert
 from gpuspawner.launch.steps import Step
 from gpuspawner.launch.trouble import Kind
 from gpuspawner.spawn.sight import Seen, Sight
 from tests.unit.clocks import Clock
+from tests.unit.launch.starts import event
 
 
 def pod(uid: str = "u", node: str = "", **metadata: Any) -> dict[str, Any]:
@@ -21,23 +20,6 @@ def pod(uid: str = "u", node: str = "", **metadata: Any) -> dict[str, Any]:
         "spec": {"nodeName": node, "containers": [{"name": "notebook", "image": "lab:1"}]},
         "status": {"phase": "Pending"},
     }
-
-
-def event(name: str, reason: str, message: str, uid: str = "u") -> Event:
-    return strict_convert(
-        {
-            "metadata": {"name": name, "namespace": "hub", "resourceVersion": name},
-            "involvedObject": {
-                "name": "jupyter-ann",
-                "uid": uid,
-                "fieldPath": "spec.containers{notebook}",
-            },
-            "reason": reason,
-            "message": message,
-            "type": "Normal",
-        },
-        Event,
-    )
 
 
 class Window:
@@ -93,7 +75,7 @@ def test_an_unchanged_pod_is_looked_at_every_second(window) -> None:
 
 def test_events_are_seen_once_and_what_they_showed_stays(window) -> None:
     window.pod = pod(node="t4-0")
-    window.heard.put(event("1", "Pulling", 'Pulling image "lab:1"'))
+    window.heard.put(event("Pulling", 'Pulling image "lab:1"', container="notebook", uid="u"))
     assert window.look().texts == ('Pulling image "lab:1"',)
 
     window.pod = pod(node="t4-0")  # all over again, as after a watch was cut

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gpuspawner.spawn.refusal import Refusal
-from tests.unit.preflight.worlds import node
+from tests.unit.preflight.worlds import labelled, node
 from tests.unit.spawn.courses import Course, begin, refused
 from tests.unit.spawn.profiles.clusters import ONE_TAKEN, TAKEN_TOO, TWO_GPUS, profiles_of
 from tests.unit.spawn.profiles.lists import CPU, GPU
@@ -131,7 +131,7 @@ async def test_the_default_is_the_first_profile_that_is_left(course) -> None:
     ("most", "offered"), [(2, ["Start “Two GPUs”", "Start “CPU only”"]), (1, ["Start “CPU only”"])]
 )
 async def test_no_alternative_is_one_that_a_policy_denies(most, offered, hub_with) -> None:
-    v100 = {**node("b", 4), "metadata": {"name": "b", "labels": {"gpu": "v100"}}}
+    v100 = labelled(node("b", 4), {"gpu": "v100"})
     course = Course(hub_with(TWO_GPUS, ONE_TAKEN, TAKEN_TOO, ("Node", v100)))
     override = {**TWO["kubespawner_override"], "node_selector": {"gpu": "v100"}}
     spawner = course.spawner(
