@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from localcluster import LocalCluster
@@ -42,6 +43,7 @@ class Told:
 
     def __init__(self, cluster: LocalCluster, namespace: str) -> None:
         self.api = cluster.api
+        self._kubectl = cluster.kubectl
         self.namespace = namespace
         self.path = f"/api/v1/namespaces/{namespace}"
 
@@ -81,6 +83,30 @@ class Told:
             return waiting if waiting.get("reason") == reason else None
 
         return wait_for(found).get("message", "")
+
+    def wait_for_change_to(self, reason: str, made: Object) -> str:
+        """Wait until the container has waited for this reason, however shortly.
+
+        Args:
+            reason: The reason.
+            made: The pod as it was made; all its changes since then are read.
+
+        Returns:
+            The message.
+        """
+        name, version = made["metadata"]["name"], made["metadata"]["resourceVersion"]
+        query = f"fieldSelector=metadata.name={name}&resourceVersion={version}"
+        changes = f"{self.path}/pods?watch=true&timeoutSeconds=1&{query}"
+
+        def found() -> dict[str, str] | None:
+            for line in self._kubectl("get", "--raw", changes).splitlines():
+                [container] = json.loads(line)["object"]["status"].get("containerStatuses", [{}])
+                waiting: dict[str, str] = container.get("state", {}).get("waiting", {})
+                if waiting.get("reason") == reason:
+                    return waiting
+            return None
+
+        return wait_for(found)["message"]
 
     def wait_for_phase(self, phase: str, name: str = "p") -> dict[str, Any]:
         """Wait until the pod has this phase; return its status."""

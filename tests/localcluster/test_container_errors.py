@@ -63,9 +63,9 @@ def test_a_container_that_the_runtime_does_not_create_waits(told: Told) -> None:
 
 
 def test_a_container_that_the_runtime_does_not_start_is_started_again(told: Told) -> None:
-    told.create(pod(run_error=BROKEN_DRIVER))
+    made = told.create(pod(run_error=BROKEN_DRIVER))
 
-    assert told.wait_for_reason("RunContainerError") == BROKEN_DRIVER
+    assert told.wait_for_change_to("RunContainerError", made) == BROKEN_DRIVER
     ended = told.container()["lastState"]["terminated"]
     assert (ended["exitCode"], ended["reason"]) == (128, "StartError")
     assert ended["message"] == BROKEN_DRIVER
