@@ -5,6 +5,7 @@ from typing import Any
 
 import yaml
 
+from localcluster.client import unless_there
 from localcluster.cluster import LocalCluster
 
 #: What administrators apply in addition to the chart; written for the namespace jhub.
@@ -28,10 +29,13 @@ def hub_kubeconfig(cluster: LocalCluster, namespace: str) -> Path:
     """Return a kubeconfig for the service account ``hub`` of a namespace; grant its rights first.
 
     The names of the objects in rbac.yaml get the namespace as a suffix, unless it is jhub, so that
-    several hubs don't share them.
+    several hubs don't share them. Objects that exist already stay as they are.
     """
-    objects = [*chart_objects(namespace), *manifest_objects(namespace)]
-    cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
+    for item in (*chart_objects(namespace), *manifest_objects(namespace)):
+        scope = item["metadata"].get("namespace")
+        folder = f"/apis/{item['apiVersion']}" + (f"/namespaces/{scope}" if scope else "")
+        with unless_there():
+            cluster.api.create(f"{folder}/{item['kind'].lower()}s", item)
     return cluster.service_account_kubeconfig(namespace, "hub")
 
 

@@ -16,8 +16,8 @@ import pytest
 from kubespawner.clients import load_config
 
 from gpuspawner.commands.application import main
-from localcluster import LocalCluster
-from tests.fixtures.cluster import hub_rights, own_namespace
+from localcluster import LocalCluster, rbac
+from tests.fixtures.cluster import own_namespace
 
 Plain = dict[str, Any]
 
@@ -94,8 +94,8 @@ class Hub:
 @contextmanager
 def hub_on(cluster: LocalCluster, folder: Path) -> Iterator[Hub]:
     """Make a namespace and the hub's rights, until the context ends."""
-    with own_namespace(cluster) as namespace, hub_rights(cluster, namespace) as kubeconfig:
-        yield Hub(cluster, namespace, kubeconfig, folder)
+    with own_namespace(cluster) as namespace:
+        yield Hub(cluster, namespace, rbac.hub_kubeconfig(cluster, namespace), folder)
 
 
 def troubles(found: dict[str, list[Plain]]) -> list[Plain]:

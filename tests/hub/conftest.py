@@ -80,7 +80,7 @@ def start_gpu_hub(
                 hub.until_it_sees_the_cluster()
             yield hub
         running_cluster.api.delete(pods.path, grace=0)
-        running_cluster.api.delete(f"/api/v1/namespaces/{namespace}")
+        running_cluster.api.delete(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims")
 
     return start
 
