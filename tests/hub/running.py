@@ -16,11 +16,10 @@ from typing import Any
 
 import requests
 
-from localcluster.ports import free_ports
 from tests.hub.people import Person
 from tests.hub.pods import Pods
 from tests.hub.process import start_hub_process
-from tests.hub.proxy import TOKEN, running_proxy
+from tests.hub.proxy import TOKEN, lent_proxy
 from tests.waiting import wait_for
 
 API_TOKEN = "the-tests-own-token"
@@ -299,19 +298,18 @@ def running_hub(
         AssertionError: The hub ended before it served; the message ends as its log does.
         LocalClusterError: Its proxy did not start.
     """
-    public, hub, proxy_api = free_ports(3)
-    base = BASE_CONFIGURATION.format(
-        public=public,
-        hub=hub,
-        proxy_api=proxy_api,
-        proxy_token=TOKEN,
-        folder=folder,
-        token=API_TOKEN,
-    )
-    (folder / "jupyterhub_config.py").write_text(base + configuration)
-    direct = f"http://127.0.0.1:{hub}"
-    with running_proxy(folder, public, proxy_api, direct):
-        running = RunningHub(folder, f"http://127.0.0.1:{public}", direct, environment or {}, pods)
+    with lent_proxy(folder) as proxy:
+        base = BASE_CONFIGURATION.format(
+            public=proxy.public,
+            hub=proxy.hub,
+            proxy_api=proxy.api,
+            proxy_token=TOKEN,
+            folder=folder,
+            token=API_TOKEN,
+        )
+        (folder / "jupyterhub_config.py").write_text(base + configuration)
+        public, direct = (f"http://127.0.0.1:{port}" for port in (proxy.public, proxy.hub))
+        running = RunningHub(folder, public, direct, environment or {}, pods)
         try:
             running.until_it_serves()
             yield running

@@ -105,8 +105,8 @@ class Installation:
         start = time.monotonic()
         pod = PodAsProcesses(self._cluster, "jhub", "hub", self.image, self._folder)
         pod.run_init_containers()
-        hub = f"http://127.0.0.1:{self._hub}"
-        with running_proxy(self._folder, self._public, self._api, hub), pod.running() as process:
+        proxy = running_proxy(self._folder, self._public, self._api, self._hub)
+        with proxy, pod.running() as process:
 
             def said(line: str) -> bool:
                 process.check()
