@@ -69,7 +69,13 @@ def were_active_before(hub: RunningHub, **ago: int) -> None:
     [
         # The first accelerator is the default, so this start chooses nothing.
         pytest.param(OFFERS, None, {"accelerator": None}, id="accelerators"),
-        pytest.param(PROFILES, {"profile": "gpu"}, {"profile": "cpu"}, id="profiles"),
+        pytest.param(
+            PROFILES,
+            {"profile": "gpu"},
+            {"profile": "cpu"},
+            id="profiles",
+            marks=pytest.mark.nightly("the culler knows a server only by its GPUs"),
+        ),
     ],
 )
 def test_the_culler_stops_gpu_servers_sooner_and_frees_their_gpus(
