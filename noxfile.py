@@ -55,6 +55,8 @@ TWO_AT_ONCE = ("-n", "2", "--dist", "worksteal")
 # Hub, cluster and browser often wait for each other; on two cores, more workers use that time.
 # Tests that share a cluster or a hub run in the same worker.
 FIVE_AT_ONCE = ("-n", "5", "--dist", "loadgroup")
+# Their clusters are small, so the control planes' garbage may lie for longer (Go's runtime).
+SMALL_CLUSTERS = {"GOGC": "400"}
 SLOWEST = ("--durations=10", "--durations-min=1")
 
 # The tests start hundreds of hubs and servers as processes. Without compiled modules, each needs
@@ -96,6 +98,14 @@ def _pytest(
         if marked:
             chosen += ["-m", " and ".join(marked)]
     session.run("python", "-m", "pytest", *SLOWEST, *arguments, *chosen)
+
+
+def _five_at_once(
+    session: nox.Session, *, tests: Sequence[str], marked: Sequence[str] = ()
+) -> None:
+    """Run tests with hubs and clusters, as `_pytest` does."""
+    session.env.update(SMALL_CLUSTERS)
+    _pytest(session, *FIVE_AT_ONCE, tests=tests, marked=marked)
 
 
 def _by_day(*marked: str) -> Sequence[str]:
@@ -157,16 +167,20 @@ def cluster(session: nox.Session) -> None:
 
     One run of all keeps two cores busy to the end.
     """
-    _prepare_for_all(session)
-    _pytest(session, *FIVE_AT_ONCE, tests=CLUSTER, marked=_by_day())
+    _prepare_for_all(session, *CHART_HUB)
+    _five_at_once(session, tests=CLUSTER, marked=_by_day())
 
 
 @nox.session(python=FIRST_PYTHON)
 def newest_hub(session: nox.Session) -> None:
-    """Run the tests of what differs between hubs on the newest JupyterHub."""
+    """Run on the newest JupyterHub what differs between hubs, and at night everything."""
+    if NIGHT:
+        _prepare_for_all(session, *NEWEST_HUB)
+        _five_at_once(session, tests=(*UNIT, *CLUSTER))
+        return
     session.install("-e", ".[test]", *NEWEST_HUB)
-    _build_control_plane(session, *(["karpenter", "kueue"] if NIGHT else []))
-    _pytest(session, *FIVE_AT_ONCE, tests=EACH_HUB, marked=_by_day("each_hub"))
+    _build_control_plane(session)
+    _five_at_once(session, tests=EACH_HUB, marked=_by_day("each_hub"))
 
 
 @nox.session(python=FIRST_PYTHON)
@@ -175,13 +189,14 @@ def oldest_hub(session: nox.Session) -> None:
     session.install("-e", ".[test]", *OLDEST_HUB)
     _build_control_plane(session)
     tests = ("tests/unit/compat", "tests/hub/test_existing_hubs.py", "tests/hub/test_refusals.py")
-    _pytest(session, *FIVE_AT_ONCE, tests=tests, marked=_by_day())
+    _five_at_once(session, tests=tests, marked=_by_day())
 
 
 @nox.session(python=FIRST_PYTHON)
 def chance(session: nox.Session) -> None:
     """Run the tests of `cluster` again and again, on a machine with a trouble."""
-    _prepare_for_all(session)
+    _prepare_for_all(session, *CHART_HUB)
+    session.env.update(SMALL_CLUSTERS)
     trouble, runs, *tests = session.posargs
     tests = tests or [*CLUSTER, "-m", "not nightly"]
     command = ("python", "-m", "pytest", *FIVE_AT_ONCE, *tests)
@@ -297,7 +312,7 @@ def main_branches(session: nox.Session) -> None:
 @nox.session(python=FIRST_PYTHON)
 def mutations(session: nox.Session) -> None:
     """Break the package in known ways, and see that the tests named with each notice it."""
-    _prepare_for_all(session)
+    _prepare_for_all(session, *CHART_HUB)
     session.run("python", "-m", "tests.mutations", *session.posargs)
 
 
@@ -314,9 +329,9 @@ def demo(session: nox.Session) -> None:
     _build_control_plane(session)
 
 
-def _prepare_for_all(session: nox.Session) -> None:
+def _prepare_for_all(session: nox.Session, *hub: str) -> None:
     """Install and build what the tests with a hub, a cluster or a browser need."""
-    session.install("-e", ".[test,browser]", *CHART_HUB)
+    session.install("-e", ".[test,browser]", *hub)
     session.env["CHROMIUM"] = _chromium(session)
     _build_control_plane(session, "kueue", *(["karpenter"] if NIGHT else []))
 
