@@ -1,4 +1,4 @@
-"""Runs all races and prints a table: ``python -m tests.race 60 20 6 --seed 786388467``.
+"""Runs all races and prints what came of them: ``python -m tests.race 60 20 6 --seed 786388467``.
 
 The exit status is 0 if all outcomes were correct.
 """
@@ -9,64 +9,58 @@ import argparse
 import random
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from tests.fixtures.bare_cluster import bare
-from tests.race import lines, policies
-from tests.race.line_stage import GPUS, line_stage
-from tests.race.lines import LINE_RACES, LineRace
-from tests.race.policies import POLICY_RACES, PolicyRace
-from tests.race.policy_stage import policy_stage
-from tests.race.race import RACES, Race, Result, run
-from tests.race.stage import stage, twin_on
+from tests.race import gpus, line, policies
+from tests.race.stage import Result
 
-AnyRace = Race | PolicyRace | LineRace
-ALL: tuple[AnyRace, ...] = (*RACES, *POLICY_RACES, *LINE_RACES)
 
-_REACHED = {"the course's GPUs": 8, "a user's servers": 2}
-"""The limits that a race for limits has to reach, or it would prove nothing."""
-_COLUMNS = (
-    "accepted",
-    "unchecked",
-    "taken",
-    "running",
-    "pending",
-    "refused",
-    "again",
-    "failed",
-    "fitting",
-    "reservations",
-    "seconds",
+@dataclass(frozen=True)
+class Kind:
+    """Races that share a stage.
+
+    Attributes:
+        about: For the table.
+        racing: From a folder and the number of people, sets up what runs a round of a race from
+            its seed.
+        one_in: The part of the people who take part.
+    """
+
+    about: str
+    races: Sequence[Any]
+    racing: Callable[[Path, int], AbstractContextManager[Callable[[Any, int], Result]]]
+    one_in: int = 1
+
+
+KINDS = (
+    Kind("nodes of 1, 2, 4 and 8 GPUs", gpus.GPU_RACES, gpus.racing),
+    Kind(f"{policies.TABS} tabs each", policies.POLICY_RACES, policies.racing, one_in=2),
+    Kind(f"in line for {line.GPUS} GPUs", line.LINE_RACES, line.racing),
 )
+ALL = [race for kind in KINDS for race in kind.races]
 
 
 def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.race", description=__doc__)
-    parser.add_argument(
-        "people",
-        nargs="?",
-        type=int,
-        default=100,
-        help="how many ask (100); half as many in the races for limits",
-    )
+    people = "how many ask (100); half as many in the races for limits"
+    parser.add_argument("people", nargs="?", type=int, default=100, help=people)
     parser.add_argument("rounds", nargs="?", type=int, default=5, help="of each race (5)")
-    parser.add_argument(
-        "races",
-        nargs="?",
-        type=_races,
-        default=list(ALL),
-        help="all (the default), or places in the list of races such as 0,3: "
-        + "; ".join(f"{place}: {race.name}" for place, race in enumerate(ALL)),
-    )
+    known = "; ".join(f"{place}: {race.name}" for place, race in enumerate(ALL))
+    places = f"all (the default), or places in the list of races such as 0,3: {known}"
+    parser.add_argument("races", nargs="?", type=_races, default=ALL, help=places)
     parser.add_argument("--seed", type=int, help="of the first round of each race (chance)")
     return parser.parse_args(words)
 
 
-def _races(places: str) -> list[AnyRace]:
+def _races(places: str) -> list[Any]:
     if places == "all":
-        return list(ALL)
+        return ALL
     known = {str(place): race for place, race in enumerate(ALL)}
     try:
         return [known[place] for place in places.split(",")]
@@ -79,75 +73,28 @@ def main() -> int:
     """Run every race; return 0 if all outcomes were correct."""
     asked = parse()
     seed = random.randrange(2**32) if asked.seed is None else asked.seed
-    for_gpus = [race for race in asked.races if isinstance(race, Race)]
-    for_limits = [race for race in asked.races if isinstance(race, PolicyRace)]
-    wrong = bool(for_gpus) and _race_for_gpus(for_gpus, asked.people, asked.rounds, seed)
-    if for_limits:
-        wrong |= _race_for_limits(for_limits, asked.people // 2, asked.rounds, seed)
-    if in_line := [race for race in asked.races if isinstance(race, LineRace)]:
-        wrong |= _race_in_line(in_line, asked.people, asked.rounds, seed)
-    return int(wrong)
+    wrong = 0
+    for kind in KINDS:
+        if races := [race for race in asked.races if race in kind.races]:
+            wrong += _race(kind, races, asked.people // kind.one_in, asked.rounds, seed)
+    print(f"WRONG: {wrong}" if wrong else "nothing was wrong")
+    return int(wrong > 0)
 
 
-def _race_for_gpus(races: list[Race], people: int, rounds: int, seed: int) -> bool:
-    """Run these races; return whether an outcome was wrong."""
-    print(f"{people} people, nodes of 1, 2, 4 and 8 GPUs; sums of {rounds} rounds")
-    print(" | ".join(["race", *_COLUMNS]), flush=True)
-    wrong = False
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        bare(Path(folder) / "twin") as cluster,
-        twin_on(cluster) as twin,
-        stage(Path(folder), twin) as set_up,
-    ):
+def _race(kind: Kind, races: Sequence[Any], people: int, rounds: int, seed: int) -> int:
+    """Run these races; return how many outcomes were wrong."""
+    print(f"{people} people, {kind.about}; sums of {rounds} rounds", flush=True)
+    wrong = 0
+    with tempfile.TemporaryDirectory() as folder, kind.racing(Path(folder), people) as run:
         for race in races:
-            results = [run(race, set_up, people, seed + i) for i in range(rounds)]
-            print(_row(race, results), f"(seed {seed})", flush=True)
-            for number, result in enumerate(results):
-                wrong |= bool(result.pending or result.fitting or result.reservations)
-                for fitting in result.fitting:
-                    print(f"  seed {seed + number}: {fitting}", flush=True)
-    print("WRONG" if wrong else "0 accepted pods Pending, 0 refusals that would have fitted")
+            began, result = time.monotonic(), Result()
+            for each in range(seed, seed + rounds):
+                result.add(run(race, each), each)
+            print(
+                f"{race.name} (seed {seed}, {time.monotonic() - began:.0f} s)\n{result}", flush=True
+            )
+            wrong += len(result.wrong)
     return wrong
-
-
-def _race_for_limits(races: list[PolicyRace], people: int, rounds: int, seed: int) -> bool:
-    """Run these races; return whether an outcome was wrong."""
-    print(f"{people} people, {policies.TABS} tabs each; sums of {rounds} rounds", flush=True)
-    wrong = False
-    with tempfile.TemporaryDirectory() as folder, policy_stage(Path(folder), people) as set_up:
-        users = policies.arrive(set_up)
-        for race in races:
-            results = [policies.run(race, set_up, users, seed + i) for i in range(rounds)]
-            summed = policies.PolicyResult.sum(results)
-            print("\n  ".join([f"{race.name} (seed {seed})", *summed.lines()]), flush=True)
-            wrong |= bool(summed.wrong) or not summed.peaks.items() >= _REACHED.items()
-    print("WRONG" if wrong else "0 limits exceeded, 0 wrong refusals")
-    return wrong
-
-
-def _race_in_line(races: list[LineRace], people: int, rounds: int, seed: int) -> bool:
-    """Run these races; return whether an outcome was wrong."""
-    print(f"{people} people wait in line for {GPUS} GPUs; each round", flush=True)
-    wrong = False
-    with tempfile.TemporaryDirectory() as folder, line_stage(Path(folder)) as set_up:
-        for race in races:
-            for number in range(rounds):
-                result = lines.run(race, set_up, people, seed + number)
-                told = [f"{race.name} (seed {seed + number})", *result.lines()]
-                print("\n  ".join(told), flush=True)
-                wrong |= bool(result.wrong)
-    print("WRONG" if wrong else "everybody was served, in the promised order")
-    return wrong
-
-
-def _row(race: Race, results: list[Result]) -> str:
-    cells = [race.name]
-    for column in _COLUMNS:
-        values = [getattr(result, column) for result in results]
-        total = sum(len(v) if isinstance(v, list) else v for v in values)
-        cells.append(f"{total:.0f}")
-    return " | ".join(cells)
 
 
 if __name__ == "__main__":

@@ -9,160 +9,200 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
-from typing import Any
 
-from tests.race.cut_stage import CutStage, cut_stage
-from tests.race.cut_starts import READY, TRUE, Cut, Start
-from tests.race.phases import phases
+import requests
+
+from localcluster.client import unless_gone
+from tests.race.cut_stage import CutStage, Phase, cut_stage
+from tests.race.stage import Object, Result
+from tests.race.troubles import begin_again
 from tests.waiting import wait_for
 
-SECONDS = 8.0
+_SECONDS = 8.0
 """How long a phase lasts that the test can't end."""
 _ALIKE = 5
-"""How many starts of each phase a wave of the full size has."""
+"""How many starts of each phase and cut a wave has."""
 _PATIENCE = 120.0
+_SILENT = 15.0
+"""The progress stream of a hub that lives is never silent for longer than 8 s."""
+
+_READY = "Server ready at "
 _TRY_AGAIN = (
     "Spawn failed: The hub can't count right now how much is in use.",
     "Spawn failed: The hub can't start servers right now",
 )
 """A pod that is sent again is judged again, perhaps before the hub sees the cluster again."""
-_SURVIVED = (Cut.WATCHES, Cut.API_SERVER, Cut.HUB)
+
+
+class Cut(Enum):
+    """What happens in the middle of a phase."""
+
+    HUB = "the hub is killed"
+    API_SERVER = "the API server is restarted"
+    WATCHES = "the hub's connections are cut"
+    POD = "the pod is deleted"
+    CANCELLED = "the start is cancelled"
+
+
+_TRUE = {
+    Cut.HUB: "Your last server didn't start, because the hub was restarted meanwhile.",
+    Cut.API_SERVER: _READY,
+    Cut.WATCHES: _READY,
+    Cut.POD: "Spawn failed: Your server was deleted while it started.",
+    Cut.CANCELLED: "Spawn cancelled",
+}
+"""How the last sentence begins that the owner reads."""
+_PASSING = (Cut.WATCHES, Cut.API_SERVER)
+"""What a start survives; it may survive the hub's end."""
 
 
 @dataclass
-class Cutting:
-    """The outcomes.
+class Start:
+    """One start of one user, who has no other.
 
     Attributes:
-        ends: How many starts ended how: phase, cut, and last sentence.
-        missed: Starts that had left their phase before all others had reached theirs.
-        wrong: What must not happen, one sentence each.
-        longest_promise: How many seconds the hub kept a promise after all had ended.
+        last: The last sentence that the user has read.
     """
 
-    starts: int = 0
-    ends: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    missed: int = 0
-    wrong: list[str] = field(default_factory=list)
-    longest_promise: float = 0.0
-    seconds: float = 0.0
+    cut_stage: CutStage
+    phase: Phase
+    cut: Cut
+    number: int
+    last: str = ""
 
-    def lines(self) -> Iterator[str]:
-        """Yield what the command prints."""
-        for (phase, cut, sentence), count in sorted(self.ends.items()):
-            yield f"{count:6d}  {phase}, {cut}: {sentence}"
-        yield (
-            f"{self.starts} starts in {self.seconds:.0f} s, {self.missed} not in their phase; "
-            f"promises were kept for up to {self.longest_promise:.0f} s"
-        )
-        yield from self.wrong
-        yield f"wrong: {len(self.wrong)}"
+    def __post_init__(self) -> None:
+        self.hub = self.cut_stage.stage.hub
+        self.user = f"{self.phase.name}-{self.cut.name.lower().replace('_', '-')}-{self.number}"
+        self.pod = f"jupyter-{self.user}"
+
+    def follow(self) -> None:
+        """Start the server, and remember the last sentence of its progress; "" if it was cut."""
+        with suppress(requests.RequestException):
+            answer = self.hub.start(self.user, {"profile": self.phase.name})
+            assert answer.status_code == 202, answer.text
+            for event in self.hub.follow(self.user, timeout=_SILENT):
+                self.last = event.get("message", self.last)
+
+    def is_in_phase(self, pods: dict[str, Object]) -> bool:
+        if self.pod in self.cut_stage.gate.held:
+            return True
+        # The hub tells of a pod as soon as it sees it.
+        return self.pod in pods and bool(self.last) and self.phase.is_reached(pods[self.pod])
+
+    def end(self) -> None:
+        """Delete the pod or cancel the start."""
+        if self.cut is Cut.CANCELLED:
+            self.hub.api("DELETE", f"/users/{self.user}/server")
+        else:
+            with unless_gone():
+                self.hub.pods.delete(self.user)
+
+    def read_next_page(self) -> None:
+        """Remember what the owner reads next, whose progress was cut."""
+        page = self.hub.person(self.user).open(f"/hub/spawn/{self.user}")
+        _, begins, rest = page.text.partition(_TRUE[Cut.HUB])
+        self.last = begins + rest if begins else f"{page.status} {page.text}"
+
+    def told(self, is_ready: bool) -> str | None:
+        """Return how the last sentence begins if it is true."""
+        if is_ready:
+            return _READY if self.cut in (*_PASSING, Cut.HUB) else None
+        true = (_TRUE[self.cut], *(_TRY_AGAIN if self.may_be_sent_again else ()))
+        return next((begin for begin in true if self.last.startswith(begin)), None)
+
+    @property
+    def may_be_sent_again(self) -> bool:
+        """Whether the connection is cut on which the pod is sent."""
+        return self.phase.name == "sending" and self.cut in _PASSING
 
 
-def kill_hub(stage: CutStage, _group: list[Start], _pool: ThreadPoolExecutor) -> None:
-    """Kill the hub, and start it again."""
-    stage.hub.kill()
-    stage.gate.open()
-    stage.hub.begin()
-    stage.hub.until_it_serves()
+def kill_hub(it: CutStage) -> None:
+    it.stage.hub.kill()
+    it.gate.open()
+    begin_again(it.stage.hub)
 
 
-def restart_api_server(stage: CutStage, _group: list[Start], _pool: ThreadPoolExecutor) -> None:
-    stage.cluster.plane.stop_apiserver()
-    stage.gate.open()
-    stage.cluster.plane.start_apiserver()
+def restart_api_server(it: CutStage) -> None:
+    it.stage.cluster.plane.stop_apiserver()
+    it.gate.open()
+    it.stage.cluster.plane.start_apiserver()
 
 
-def cut_watches(stage: CutStage, _group: list[Start], _pool: ThreadPoolExecutor) -> None:
+def cut_watches(it: CutStage) -> None:
     """Cut all connections of the hub, also those that send a pod."""
-    stage.proxy.cut()
+    it.stage.proxy.cut()
 
 
-def cut_each(_stage: CutStage, group: list[Start], pool: ThreadPoolExecutor) -> None:
-    """Delete or cancel each."""
-    for start in group:
-        if start.cut is Cut.POD:
-            start.delete()
-    list(pool.map(Start.cancel, (it for it in group if it.cut is Cut.CANCELLED)))
-
-
-WAVES: tuple[tuple[tuple[Cut, ...], Callable[..., None]], ...] = (
+_WAVES: tuple[tuple[tuple[Cut, ...], Callable[[CutStage], None] | None], ...] = (
     ((Cut.WATCHES,), cut_watches),
     ((Cut.API_SERVER,), restart_api_server),
-    ((Cut.POD, Cut.CANCELLED), cut_each),
+    ((Cut.POD, Cut.CANCELLED), None),
     ((Cut.HUB,), kill_hub),
 )
+"""Each wave's cuts, and what happens to all of its starts together."""
 
 
-_PASSING = (cut_watches, restart_api_server)
-"""What a start survives."""
+def run(folder: Path, starts: int) -> Result:
+    """Cut at least so many starts, wave after wave.
 
-
-def run(folder: Path, starts: int, alike: int, seconds: float = SECONDS) -> Cutting:
-    """Cut at least so many starts, in waves with *alike* starts of each phase."""
-    every, result, began = phases(seconds), Cutting(), time.monotonic()
-    with cut_stage(folder, every, 2 * alike * len(every)) as stage:
-        number = 0
-        while result.starts < starts:
-            cuts, happens = WAVES[number % len(WAVES)]
+    The result counts how many starts ended how: phase, cut, and last sentence.
+    """
+    result, number = Result(), 0
+    with cut_stage(folder, _ALIKE, _SECONDS) as stage:
+        while result.counts.total() < starts:
+            cuts, happens = _WAVES[number % len(_WAVES)]
             group = [
-                Start(stage, phase, cut, number * alike + each)
-                for phase in every
+                Start(stage, phase, cut, number * _ALIKE + each)
+                for phase in stage.phases
                 for cut in cuts
-                for each in range(alike)
+                for each in range(_ALIKE)
                 # Nobody can delete a pod that isn't there yet.
                 if (phase.name, cut) != ("sending", Cut.POD)
             ]
-            _wave(stage, group, happens, result)
+            ready = _wave(stage, group, happens)
+            _judge(stage, group, ready, result)
+            _stop(stage, ready, result)
             number += 1
-    result.seconds = time.monotonic() - began
     return result
 
 
 def _wave(
-    stage: CutStage, group: list[Start], happens: Callable[..., None], result: Cutting
-) -> None:
+    stage: CutStage, group: Sequence[Start], happens: Callable[[CutStage], None] | None
+) -> list[Start]:
+    """Cut these starts in their phases; return those whose servers are ready afterwards."""
+    is_hub_killed, is_passing = group[0].cut is Cut.HUB, group[0].cut in _PASSING
     stage.gate.close()
     with ThreadPoolExecutor(2 * len(group)) as pool:
         try:
             following = [pool.submit(it.follow) for it in group]
-            result.missed += _until_all_are_in_their_phase(stage, group, following)
-            happens(stage, group, pool)
+            _until_all_are_in_their_phase(stage, group, following)
+            if happens is None:
+                list(pool.map(Start.end, group))
+            else:
+                happens(stage)
             stage.gate.open()
-            with _going_on(stage) if happens in _PASSING else nullcontext():
-                if happens is not kill_hub:
+            with stage.going_on() if is_passing else nullcontext():
+                if not is_hub_killed:
                     for it in following:
                         it.result()
                 ready = _ready(stage, group)
-            if happens is kill_hub:
+            if is_hub_killed:
                 list(pool.map(Start.read_next_page, (it for it in group if it not in ready)))
         finally:
             stage.gate.open()
-        _judge(stage, group, ready, result)
-        list(pool.map(lambda it: stage.hub.stop(it.user), ready))
-    result.starts += len(group)
-    _nothing_is_left(stage, result)
-
-
-@contextmanager
-def _going_on(stage: CutStage) -> Iterator[None]:
-    """End the phases that the test can end."""
-    stage.bind()
-    with stage.listening():
-        yield
+    return ready
 
 
 def _until_all_are_in_their_phase(
-    stage: CutStage, group: list[Start], following: list[Future[None]]
-) -> int:
-    """Wait until each start has been in its phase; return how many are no longer in it."""
+    stage: CutStage, group: Sequence[Start], following: Sequence[Future[None]]
+) -> None:
+    """Wait until each start has been in its phase, or is over, and print how many missed it."""
     reached: set[str] = set()
     there: set[str] = set()
 
@@ -175,15 +215,16 @@ def _until_all_are_in_their_phase(
         return len(reached | over) == len(group)
 
     wait_for(all_reached, _PATIENCE)
-    return len(group) - len(there)
+    if len(there) < len(group):
+        print(f"{len(group) - len(there)} of {len(group)} are no longer in their phase")
 
 
-def _ready(stage: CutStage, group: list[Start]) -> list[Start]:
+def _ready(stage: CutStage, group: Sequence[Start]) -> list[Start]:
     """Wait until the hub is sure about each server, and return those that are ready."""
-    known: dict[str, dict[str, Any]] = {}
+    known: dict[str, Object] = {}
 
     def is_sure() -> bool:
-        answer = stage.hub.api("GET", "/users?state=active&limit=200")
+        answer = stage.stage.hub.api("GET", "/users?state=active&limit=200")
         known.clear()
         known.update({user["name"]: user["servers"].get("", {}) for user in answer.json()})
         return all(known[it.user].get("ready") for it in group if it.user in known)
@@ -192,42 +233,38 @@ def _ready(stage: CutStage, group: list[Start]) -> list[Start]:
     return [it for it in group if it.user in known]
 
 
-def _judge(stage: CutStage, group: list[Start], ready: list[Start], result: Cutting) -> None:
+def _judge(stage: CutStage, group: Sequence[Start], ready: Sequence[Start], result: Result) -> None:
     owned = {it.pod for it in ready}
     try:
         wait_for(lambda: set(stage.pods()) == owned, 30)
     except TimeoutError:
         result.wrong.append(f"pods {sorted(stage.pods())} of servers {sorted(owned)}")
     for it in group:
-        # A request whose connection was cut is sent again.
-        may_be_sent_again = it.phase.name == "sending" and TRUE[it.cut] == READY
-        true = (TRUE[it.cut], *(_TRY_AGAIN if may_be_sent_again else ()))
-        told = next((begin for begin in true if it.last.startswith(begin)), None)
-        if it in ready:
-            told = READY if it.cut in _SURVIVED else None
-        result.ends[it.phase.name, it.cut.value, it.last if told is None else told] += 1
+        told = it.told(it in ready)
+        result.counts[f"{it.phase.name}, {it.cut.value}: {told or it.last}"] += 1
         if told is None:
             result.wrong.append(f"{it.user} reads {it.last!r}")
-        if stage.gate.sent[it.pod] > 1 and not may_be_sent_again:
-            result.wrong.append(f"{it.user}'s pod was sent {stage.gate.sent[it.pod]} times")
+        sent = stage.gate.sent[it.pod]
+        if sent > 1 and not it.may_be_sent_again:
+            result.wrong.append(f"{it.user}'s pod was sent {sent} times")
 
 
-def _nothing_is_left(stage: CutStage, result: Cutting) -> None:
-    began = time.monotonic()
+def _stop(stage: CutStage, ready: Sequence[Start], result: Result) -> None:
+    """Stop these servers; then nothing may be left."""
+    with ThreadPoolExecutor(_ALIKE) as pool:
+        list(pool.map(lambda it: it.hub.stop(it.user), ready))
     try:
-        wait_for(lambda: not stage.left() and not stage.pods(), 180)
+        wait_for(lambda: not stage.stage.promises() and not stage.pods(), 180)
     except TimeoutError:
-        result.wrong.append(f"left: {stage.left()}, {sorted(stage.pods())}")
-    result.longest_promise = max(result.longest_promise, time.monotonic() - began)
+        result.wrong.append(f"left: {stage.stage.promises()}, {sorted(stage.pods())}")
 
 
 def main() -> int:
     """Cut a thousand starts; return 1 if anything is wrong."""
     starts = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     with tempfile.TemporaryDirectory() as folder:
-        result = run(Path(folder), starts, _ALIKE)
-    for line in result.lines():
-        print(line)
+        result = run(Path(folder), starts)
+    print(result)
     return int(bool(result.wrong))
 
 

@@ -2,79 +2,183 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
-from typing import Any
+import json
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import accumulate
+from threading import Event
+
+import requests
 
 from localcluster import LocalCluster
-from tests.race.following import Event, Following
-from tests.race.limits import Books, Limit, Server
+from tests.race.limits import Books, Server
+from tests.race.stage import Object, beside, gpus_of
 
 _OWNER, _NAME = "hub.jupyter.org/username", "hub.jupyter.org/servername"
-_GPU = "nvidia.com/gpu"
+# Short, so that the thread ends soon after the race.
+_WATCH_SECONDS = 3
+_EXPIRED = 410
+
+
+@dataclass(frozen=True)
+class Change:
+    """A pod was created, or is gone since then; *at* is by the monotonic clock."""
+
+    at: float
+    pod: Object
+    is_new: bool
+
+
+class _ExpiredError(Exception):
+    """The API server no longer knows what has changed since."""
 
 
 class History:
     """Follows the pods by a watch of its own, which passes neither the hub nor a proxy.
 
-    A pod counts from its creation until it is gone, by the resources in its own specification.
-
-    Args:
-        cluster: The cluster of the pods.
-        namespace: It must have no pods when the history begins.
-        limits: What is checked after each change.
+    The namespace must have no pods when this begins.
 
     Attributes:
-        created: How many pods were created.
-        exceeded: A sentence for each change after which a limit was exceeded.
+        changes: All changes so far.
+        errors: Why there may be gaps.
     """
 
-    def __init__(self, cluster: LocalCluster, namespace: str, limits: Iterable[Limit]) -> None:
-        self.created = 0
-        self.exceeded: list[str] = []
-        self._books = Books(limits)
-        self._held: dict[str, Server] = {}
-        self._following = Following(cluster, namespace, self.take)
+    def __init__(self, cluster: LocalCluster, namespace: str) -> None:
+        self.changes: list[Change] = []
+        self.errors: list[str] = []
+        self._cluster = cluster
+        self._path = f"/api/v1/namespaces/{namespace}/pods"
+        self._version = ""
+        self._present: dict[str, Object] = {}
 
     @property
-    def peaks(self) -> dict[str, int]:
-        """The most that anybody held at once, by limit."""
-        return dict(self._books.peaks)
+    def is_over(self) -> bool:
+        """Whether all pods are gone, or nothing more will be known."""
+        return not self._present or bool(self.errors)
 
     @property
-    def is_empty(self) -> bool:
-        """Whether all pods are gone."""
-        return not self._held
+    def created(self) -> list[str]:
+        """Whose pods were created, in order."""
+        return [
+            change.pod["metadata"]["annotations"][_OWNER]
+            for change in self.changes
+            if change.is_new
+        ]
 
-    @property
-    def errors(self) -> list[str]:
-        """Why the history may have gaps."""
-        return self._following.errors
-
-    def following(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def following(self) -> Iterator[None]:
         """Follow the pods while the block lasts."""
-        return self._following.following()
+        self._read_again()
+        assert not self._present, "the namespace has pods before the race"
+        with beside(self._follow):
+            yield
 
-    def take(self, event: Event) -> None:
-        """Count a change of a pod."""
-        pod = event["object"]
-        version, uid = pod["metadata"]["resourceVersion"], pod["metadata"].get("uid", "")
-        if event["type"] == "ADDED":
-            self.created += 1
-            self._held[uid] = server = read(pod)
-            exceeded = self._books.add(server)
-            self.exceeded += [f"version {version}, {server}: {it}" for it in exceeded]
-        elif event["type"] == "DELETED":
-            self._books.remove(self._held.pop(uid))
+    def _follow(self, over: Event) -> None:
+        while not over.is_set():
+            try:
+                self._watch()
+            except _ExpiredError:
+                self._read_again()
+            except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError):
+                continue  # the next watch goes on where this one ended
+            except Exception as error:  # noqa: BLE001, the race fails by it
+                self.errors.append(repr(error))
+                return
+
+    def _watch(self) -> None:
+        query: dict[str, str | int] = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version,
+            "timeoutSeconds": _WATCH_SECONDS,
+        }
+        with requests.get(
+            self._cluster.url + self._path,
+            params=query,
+            headers={"Authorization": f"Bearer {self._cluster.token}"},
+            verify=str(self._cluster.ca),
+            stream=True,
+            timeout=30,
+        ) as answer:
+            answer.raise_for_status()
+            for line in answer.iter_lines(chunk_size=2**16):  # as they come; at most so much
+                event = json.loads(line)
+                if event["type"] == "ERROR" and event["object"].get("code") == _EXPIRED:
+                    raise _ExpiredError
+                if event["type"] == "ERROR":
+                    raise RuntimeError(f"the watch lost its place: {event['object']}")
+                self._version = str(event["object"]["metadata"]["resourceVersion"])
+                if event["type"] == "ADDED":
+                    self._came(event["object"])
+                elif event["type"] == "DELETED":
+                    self._went(event["object"])
+
+    def _read_again(self) -> None:
+        """Read the list, because a restarted API server has forgotten the changes."""
+        listed = self._cluster.api.get(self._path)
+        there = {pod["metadata"]["uid"]: pod for pod in listed["items"]}
+        for uid in self._present.keys() - there.keys():
+            self._went(self._present[uid])
+        for uid in there.keys() - self._present.keys():
+            self._came(there[uid])
+        self._version = str(listed["metadata"]["resourceVersion"])
+
+    def _came(self, pod: Object) -> None:
+        self._present[pod["metadata"]["uid"]] = pod
+        self.changes.append(Change(time.monotonic(), pod, is_new=True))
+
+    def _went(self, pod: Object) -> None:
+        del self._present[pod["metadata"]["uid"]]
+        self.changes.append(Change(time.monotonic(), pod, is_new=False))
 
 
-def read(pod: dict[str, Any]) -> Server:
+def exceeded(changes: Iterable[Change], books: Books) -> list[str]:
+    """Write what the pods use of limits into the books; return when a limit was exceeded.
+
+    A pod counts from its creation until it is gone, by the resources in its own specification.
+    """
+    found = []
+    for change in changes:
+        server, version = server_of(change.pod), change.pod["metadata"]["resourceVersion"]
+        if change.is_new:
+            found += [f"version {version}, {server}: {it}" for it in books.add(server)]
+        else:
+            books.remove(server)
+    return found
+
+
+def server_of(pod: Object) -> Server:
     """Return the server of a pod, by its annotations and its resources."""
-    annotations = pod["metadata"].get("annotations", {})
-    spec = pod["spec"]
-    gpus = sum(
-        int(container.get("resources", {}).get("limits", {}).get(_GPU, 0))
-        for container in spec["containers"]
-    )
-    accelerator = (spec.get("nodeSelector") or {}).get("gpu", "")
-    return Server(annotations[_OWNER], annotations.get(_NAME, ""), accelerator, gpus)
+    annotations = pod["metadata"]["annotations"]
+    accelerator = (pod["spec"].get("nodeSelector") or {}).get("gpu", "")
+    return Server(annotations[_OWNER], annotations.get(_NAME, ""), accelerator, gpus_of(pod))
+
+
+def most_at_once(changes: Iterable[Change]) -> int:
+    """Return how many pods were there at once, at most."""
+    return max(accumulate(1 if change.is_new else -1 for change in changes), default=0)
+
+
+def longest_idle(
+    changes: Iterable[Change], people: int, absent: Sequence[tuple[float, float]]
+) -> float:
+    """Return for how long a GPU stayed free after its pod was gone, at most, in seconds.
+
+    Args:
+        changes: Of pods with one GPU each.
+        people: How many will have a pod; after that, free GPUs have nobody to wait for.
+        absent: When nobody could start, from and until; this time doesn't count.
+    """
+    freed, longest, created = deque[float](), 0.0, 0
+    for change in changes:
+        if not change.is_new and created + len(freed) < people:
+            freed.append(change.at)
+        created += change.is_new
+        if change.is_new and freed:
+            begin, end = freed.popleft(), change.at
+            away = sum(max(0.0, min(end, until) - max(begin, since)) for since, until in absent)
+            longest = max(longest, end - begin - away)
+    return longest

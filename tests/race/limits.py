@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 ACCELERATORS = {"t4": "Tesla T4", "a100": "NVIDIA A100"}
-EXPERIMENTS = ("exp-1", "exp-2")
-SERVERS = ("", "work", *EXPERIMENTS)
+SERVERS = ("", "work", "exp-1", "exp-2")
 """The names of servers in the race; "" is the default server."""
 
-CONFIGURATION = """
+_POLICIES = """
 c.JupyterHub.load_groups = {groups!r}
 c.GPUSpawner.policies = {{
     "everybody": {{
@@ -28,21 +27,20 @@ c.GPUSpawner.policies = {{
 
 @dataclass(frozen=True)
 class Server:
-    """A server as its pod shows it, or as someone asks for it.
-
-    Attributes:
-        name: "" for the default server.
-        accelerator: "" without a GPU.
-    """
+    """A server with GPUs, as its pod shows it, or as someone asks for it."""
 
     owner: str
-    name: str = ""
-    accelerator: str = ""
-    gpus: int = 0
+    name: str
+    accelerator: str
+    gpus: int
 
     @property
     def options(self) -> dict[str, Any]:
         return {"accelerator": self.accelerator, "gpus": self.gpus}
+
+
+Takes = Callable[[Server], int]
+"""How much a server takes of a limit; 0 if the limit isn't about the server."""
 
 
 @dataclass(frozen=True)
@@ -52,15 +50,18 @@ class Limit:
     Attributes:
         name: Its name in the table.
         told: How a refusal names it.
-        takes: How much a server takes of it; 0 if it isn't about the server.
-        account: Whose servers count together with this one: a user's or a group's.
+        group: Whose servers count together; "" if each user's count for themselves.
     """
 
     name: str
     most: int
     told: str
-    takes: Callable[[Server], int]
-    account: Callable[[Server], str]
+    takes: Takes
+    group: str = ""
+
+    def account(self, server: Server) -> str:
+        """Return whose servers count together with this one: a user's or a group's."""
+        return self.group or server.owner
 
 
 @dataclass(frozen=True)
@@ -84,61 +85,41 @@ class Class:
     @property
     def configuration(self) -> str:
         groups = {name: {"users": sorted(members)} for name, members in self.groups.items()}
-        return CONFIGURATION.format(groups=groups)
+        return _POLICIES.format(groups=groups)
 
     @property
     def limits(self) -> tuple[Limit, ...]:
         """All limits on more than one server."""
         teachers, lab = self.groups["teachers"], self.groups["lab"]
-        students = self.groups["course"] - teachers
 
-        def of_gpus(people: Collection[str]) -> Callable[[Server], int]:
-            return lambda it: it.gpus if it.owner in people else 0
+        def gpus(people: Collection[str], accelerators: Iterable[str] = ACCELERATORS) -> Takes:
+            return lambda it: it.gpus * (it.owner in people and it.accelerator in accelerators)
 
-        def of_servers(it: Server) -> int:
-            return int(it.gpus > 0 and it.owner not in teachers)
+        def servers(it: Server) -> int:
+            return it.gpus > 0 and it.owner not in teachers
 
-        def of_experiments(it: Server) -> int:
-            return int(it.gpus > 0 and it.name.startswith("exp-"))
+        def experiments(it: Server) -> int:
+            return it.gpus > 0 and it.name.startswith("exp-")
 
-        def of_a100(it: Server) -> int:
-            return it.gpus if it.owner in lab and it.accelerator == "a100" else 0
-
-        def user(it: Server) -> str:
-            return it.owner
-
-        others = set(self.people) - teachers
-        at_most = "You can have {}"
+        others, students = set(self.people) - teachers, self.groups["course"] - teachers
+        of_course = "The group course can have 8 GPUs"
+        of_lab = "The group lab can have 4 × NVIDIA A100"
         return (
-            Limit("a user's GPUs", 3, at_most.format("3 GPUs"), of_gpus(others), user),
-            Limit("a user's servers", 2, at_most.format("2 servers with a GPU"), of_servers, user),
-            Limit("a teacher's GPUs", 6, at_most.format("6 GPUs"), of_gpus(teachers), user),
-            Limit(
-                "the course's GPUs",
-                8,
-                "The group course can have 8 GPUs",
-                of_gpus(students),
-                lambda _: "course",
-            ),
-            Limit(
-                "the lab's A100s",
-                4,
-                "The group lab can have 4 × NVIDIA A100",
-                of_a100,
-                lambda _: "lab",
-            ),
-            Limit(
-                "a user's experiments",
-                1,
-                at_most.format("1 server with a GPU"),
-                of_experiments,
-                user,
-            ),
+            Limit("a user's GPUs", 3, "You can have 3 GPUs", gpus(others)),
+            Limit("a user's servers", 2, "You can have 2 servers with a GPU", servers),
+            Limit("a teacher's GPUs", 6, "You can have 6 GPUs", gpus(teachers)),
+            Limit("the course's GPUs", 8, of_course, gpus(students), "course"),
+            Limit("the lab's A100s", 4, of_lab, gpus(lab, ["a100"]), "lab"),
+            Limit("a user's experiments", 1, "You can have 1 server with a GPU", experiments),
         )
 
 
 class Books:
-    """What each user and each group holds of the limits."""
+    """What each user and each group holds of the limits.
+
+    Attributes:
+        peaks: The most that anybody held at once, by limit.
+    """
 
     def __init__(self, limits: Iterable[Limit]) -> None:
         self._limits = tuple(limits)
@@ -147,16 +128,13 @@ class Books:
 
     def add(self, server: Server) -> list[str]:
         """Count a server; return a sentence for each limit that is exceeded now."""
-        exceeded = []
+        against = self.against(server)
         for limit in self._limits:
-            if not (taken := limit.takes(server)):
-                continue
-            account = (limit.name, limit.account(server))
-            self._used[account] += taken
-            self.peaks[limit.name] = max(self.peaks[limit.name], self._used[account])
-            if self._used[account] > limit.most:
-                exceeded.append(f"{account[1]} holds {self._used[account]} of {limit.name}")
-        return exceeded
+            self._used[limit.name, limit.account(server)] += limit.takes(server)
+            self.peaks[limit.name] = max(self.peaks[limit.name], self.used(limit, server))
+        return [
+            f"{it.account(server)} holds {self.used(it, server)} of {it.name}" for it in against
+        ]
 
     def remove(self, server: Server) -> None:
         """Count a server no more."""
@@ -164,7 +142,7 @@ class Books:
             self._used[limit.name, limit.account(server)] -= limit.takes(server)
 
     def used(self, limit: Limit, server: Server) -> int:
-        """Return what counts toward this limit beside one more server."""
+        """Return what counts toward this limit for the owner of a server."""
         return self._used[limit.name, limit.account(server)]
 
     def against(self, server: Server) -> list[Limit]:

@@ -1,7 +1,7 @@
 """A race for limits: people ask by form and REST, again and again, while the hub has troubles.
 
 A history of the pods tells whether a limit was exceeded at any moment. At the end each user must
-get exactly what the limits allow.
+get exactly what the limits allow. Only policies refuse here, because no node is ever full.
 """
 
 from __future__ import annotations
@@ -9,34 +9,45 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from threading import Lock
 
-from localcluster.client import unless_gone
-from tests.race.beside import beside
-from tests.race.history import History
-from tests.race.limits import SERVERS, Server
-from tests.race.policy_stage import NAMESPACE, PolicyStage
-from tests.race.tabs import AWAY, STARTED, Tab, User, Way
-from tests.race.troubles import restart
-from tests.race.turns import Turns
+from localcluster import Fleet
+from tests.hub.running import RunningHub
+from tests.race.history import History, exceeded
+from tests.race.limits import ACCELERATORS, SERVERS, Books, Class, Server
+from tests.race.stage import Result, Stage, node_group, staged
+from tests.race.tabs import AWAY, STARTED, Answer, Tab, Way
+from tests.race.troubles import Trouble, cutting, restarting_hub, undisturbed
 from tests.waiting import wait_for
 
+NAMESPACE = "policies"
 TABS = 4
 """Fifty users with so many tabs make two hundred requests at once."""
 _VISITS = 2
-_PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
-_PODS_AT_RESTART = 5
-# Seconds. The busy hub may need some tenths to send its request on a new connection.
-_IDLE = 0.8
+_REACHED = {"the course's GPUs": 8, "a user's servers": 2}
+"""The limits that a round has to reach, or it would prove nothing."""
 _REFUSED = re.compile(r"Not starting \S+ \((\S+)\): ")
-_FAILED = re.compile(r"Unhandled error starting (\S+)'s server.*")
-
-Trouble = Callable[[PolicyStage, random.Random], AbstractContextManager[None]]
+_FAILED = re.compile(r"Unhandled error starting \S+'s server.*")
+_WISHES = (
+    ("", "t4", 2),
+    ("work", "t4", 1),
+    ("work", "a100", 2),
+    ("exp-1", "t4", 1),
+    ("exp-2", "t4", 1),
+)
+_CONFIGURATION = """
+c.JupyterHub.allow_named_servers = True
+c.JupyterHub.cleanup_servers = False
+c.JupyterHub.load_roles[0]["scopes"].append("tokens")
+c.KubeSpawner.delete_grace_period = 1
+c.KubeSpawner.start_timeout = 120
+"""
 
 
 @dataclass(frozen=True)
@@ -49,239 +60,219 @@ class PolicyRace:
     """
 
     name: str
-    trouble: Trouble = lambda _stage, _dice: nullcontext()
+    trouble: Trouble = undisturbed
     loses: bool = False
 
 
-@dataclass
-class PolicyResult:
-    """The outcomes of a round.
-
-    Attributes:
-        answers: How many requests were answered how. Who finds the hub away asks again, which isn't
-            one more attempt.
-        logged: How many starts the hub's log calls refused, by reason.
-        servers: Pods that were created in the race itself.
-        gone: Granted servers that weren't ready when the hub had started them: another tab had
-            stopped them, the hub was restarted, or the start failed.
-        failed: Starts that failed, as the hub's log tells.
-        left: Pods of servers that the hub has forgotten.
-        turns: Requests of the turns at the end.
-        peaks: The most that anybody held at once, by limit.
-        wrong: What must not happen, one sentence each.
-        longest_answer, longest_start: In seconds.
-    """
-
-    answers: Counter[str] = field(default_factory=Counter)
-    logged: Counter[str] = field(default_factory=Counter)
-    servers: int = 0
-    gone: int = 0
-    failed: list[str] = field(default_factory=list)
-    left: int = 0
-    turns: int = 0
-    peaks: dict[str, int] = field(default_factory=dict)
-    wrong: list[str] = field(default_factory=list)
-    longest_answer: float = 0.0
-    longest_start: float = 0.0
-    seconds: float = 0.0
-    lock: Lock = field(default_factory=Lock)
-
-    @classmethod
-    def sum(cls, results: Sequence[PolicyResult]) -> PolicyResult:
-        """Return the outcomes of several rounds together."""
-        summed = cls()
-        for result in results:
-            summed.answers += result.answers
-            summed.logged += result.logged
-            summed.servers += result.servers
-            summed.gone += result.gone
-            summed.failed += result.failed
-            summed.left += result.left
-            summed.turns += result.turns
-            summed.peaks |= Counter(summed.peaks) | Counter(result.peaks)
-            summed.wrong += result.wrong
-            summed.longest_answer = max(summed.longest_answer, result.longest_answer)
-            summed.longest_start = max(summed.longest_start, result.longest_start)
-            summed.seconds += result.seconds
-        return summed
-
-    def lines(self) -> Iterator[str]:
-        """Yield what the table says about the round."""
-        refused = ", ".join(f"{n} {it}" for it, n in sorted(self.answers.items()) if it != STARTED)
-        peaks = ", ".join(f"{it} {most}" for it, most in sorted(self.peaks.items()))
-        yield (
-            f"{self.answers.total() - self.answers[AWAY]} attempts, "
-            f"{self.answers[STARTED]} granted, "
-            f"{self.servers} pods, {self.gone} gone, {len(self.failed)} failed, {self.left} left, "
-            f"{self.turns} turns"
-        )
-        yield (
-            f"{self.seconds:.0f} s, longest answer {self.longest_answer:.1f} s, "
-            f"longest start {self.longest_start:.1f} s"
-        )
-        yield f"not granted: {refused}"
-        yield f"in the log: {dict(self.logged)}"
-        yield from (f"failed: {it}" for it in self.failed)
-        yield f"peaks: {peaks}"
-        yield from (f"WRONG: {it}" for it in self.wrong)
+_ended = partial(restarting_hub, ends=(RunningHub.end,))
+_killed = partial(restarting_hub, ends=(RunningHub.kill,))
+# The busy hub may need some tenths of a second to send its request on a new connection.
+_cut = partial(cutting, idle=0.8)
 
 
 @contextmanager
-def restarting(stage: PolicyStage, dice: random.Random) -> Iterator[None]:
-    """Stop the hub in the middle, and start it again."""
-    with beside(lambda: _restart(stage, dice, stage.hub.end)):
+def _killed_and_cut(stage: Stage, dice: random.Random) -> Iterator[None]:
+    with _cut(stage, dice), _killed(stage, dice):
         yield
-
-
-@contextmanager
-def killing(stage: PolicyStage, dice: random.Random) -> Iterator[None]:
-    """Kill the hub in the middle, and start it again."""
-    with beside(lambda: _restart(stage, dice, stage.hub.kill)):
-        yield
-
-
-@contextmanager
-def cutting(stage: PolicyStage, dice: random.Random) -> Iterator[None]:
-    """Cut the hub's watches at random."""
-    before = stage.proxy.cuts
-    with stage.proxy.cutting_idle(dice, idle=_IDLE):
-        yield
-    assert stage.proxy.cuts > before
-
-
-@contextmanager
-def killing_and_cutting(stage: PolicyStage, dice: random.Random) -> Iterator[None]:
-    """Kill the hub in the middle, and cut its watches before and after."""
-    with cutting(stage, dice), killing(stage, dice):
-        yield
-
-
-def _restart(stage: PolicyStage, dice: random.Random, end: Callable[[], None]) -> None:
-    """Restart the hub while some servers run and others start."""
-    with suppress(TimeoutError):
-        wait_for(lambda: len(stage.cluster.api.items(_PODS)) >= _PODS_AT_RESTART, timeout=10)
-    time.sleep(dice.uniform(0, 2))
-    restart(stage.hub, end)
 
 
 POLICY_RACES = (
     PolicyRace("limits"),
-    PolicyRace("limits, hub restarted", restarting, loses=True),
-    PolicyRace("limits, hub killed", killing, loses=True),
-    PolicyRace("limits, watches cut", cutting, loses=True),
-    PolicyRace("limits, hub killed and watches cut", killing_and_cutting, loses=True),
+    PolicyRace("limits, hub restarted", _ended, loses=True),
+    PolicyRace("limits, hub killed", _killed, loses=True),
+    PolicyRace("limits, watches cut", _cut, loses=True),
+    PolicyRace("limits, hub killed and watches cut", _killed_and_cut, loses=True),
 )
 
 
-def arrive(stage: PolicyStage) -> list[User]:
-    """Log everybody in."""
-    with ThreadPoolExecutor(8) as at_once:
-        return list(at_once.map(lambda name: User.arrive(stage, name), stage.users.people))
+@contextmanager
+def racing(folder: Path, people: int) -> Iterator[Callable[[PolicyRace, int], Result]]:
+    """Set everything up and log everybody in; yield what runs a round from a seed."""
+    users = Class.of(people)
+    offers = {
+        key: {"display_name": name, "counts": [1, 2, 4], "node_selector": {"gpu": key}}
+        for key, name in ACCELERATORS.items()
+    }
+    lines = f"{_CONFIGURATION}\nc.GPUSpawner.accelerators = {offers!r}\n{users.configuration}"
+    # All that people may ask for fits at once: four servers of four GPUs each.
+    fleet = Fleet(tuple(node_group(key, people // 4 + 1, 64, key) for key in ACCELERATORS))
+    with staged(folder, NAMESPACE, fleet, lines) as stage, stage.servers.watching():
+        with ThreadPoolExecutor(8) as at_once:
+            arrive = partial(Tab.arrive, stage, users.limits)
+            tabs = list(at_once.map(arrive, users.people))
+        yield lambda race, seed: run(race, stage, tabs, seed)
 
 
-def run(race: PolicyRace, stage: PolicyStage, users: Sequence[User], seed: int) -> PolicyResult:
-    """Run one round; at its end no server is left."""
-    dice = random.Random(seed)
-    history = History(stage.cluster, NAMESPACE, stage.users.limits)
-    result = PolicyResult()
-    began, log = time.monotonic(), len(stage.hub.log)
+def run(race: PolicyRace, stage: Stage, tabs: Sequence[Tab], seed: int) -> Result:
+    """Run one round; at its end no server is left.
+
+    The result counts how many requests were answered how, where who finds the hub away asks again,
+    which isn't one more attempt. It also counts
+
+    - *logged*: starts that the hub's log calls refused, by reason
+    - *pods*: those that were created in the race itself
+    - *gone*: granted servers that weren't ready when the hub had started them: another tab had
+      stopped them, the hub was restarted, or the start failed
+    - *failed*: starts that failed, as the hub's log tells
+    - *left*: pods of servers that the hub has forgotten
+    - *turns*: requests of the turns at the end
+
+    It has the most that anybody held at once of each limit, and the longest answer and start.
+    """
+    dice, result, began = random.Random(seed), Result(), len(stage.hub.log)
+    history, books, lock = History(stage.cluster, NAMESPACE), Books(tabs[0].limits), Lock()
     with history.following():
         visits = [
-            Visits(user.tab(), random.Random(dice.random()), result)
-            for user in users
+            Visits(tab.another(), random.Random(dice.random()), result, lock)
+            for tab in tabs
             for _ in range(TABS)
         ]
         with race.trouble(stage, dice), ThreadPoolExecutor(len(visits)) as at_once:
-            list(at_once.map(lambda it: it.make(), visits))
-        _stop_all(users)
-        result.left = _delete_left(stage)
-        wait_for(lambda: history.is_empty or history.errors)
-        result.servers = history.created
-        result.logged = Counter(_REFUSED.findall(stage.hub.log[log:]))
-        result.failed = [it[0] for it in _FAILED.finditer(stage.hub.log[log:])]
-        turns = Turns(stage, dice)
-        turns.take(users)
-        wait_for(lambda: history.is_empty or history.errors)
-    result.turns, result.peaks = turns.asked, history.peaks
-    result.wrong += history.exceeded + history.errors + turns.wrong
-    result.wrong += [it for it in result.answers if it.startswith("HTTP ")]
+            list(at_once.map(Visits.make, visits))
+        with ThreadPoolExecutor(40) as at_once:
+            list(at_once.map(lambda it: it[0].stop(it[1]), _everything(tabs)))
+        left = len(stage.hub.pods.all())
+        stage.delete_pods()
+        wait_for(lambda: history.is_over)
+        log = stage.hub.log[began:]
+        failed = _FAILED.findall(log)
+        result.counts.update(f"logged {reason}" for reason in _REFUSED.findall(log))
+        result.counts.update(pods=len(history.created), failed=len(failed), left=left)
+        turns = Turns(dice, tabs)
+        result.wrong += turns.take()
+        result.counts["turns"] = turns.asked
+        wait_for(lambda: history.is_over)
+    result.wrong += exceeded(history.changes, books) + history.errors
+    result.most.update(books.peaks)
+    result.wrong += [
+        f"at most {books.peaks[it]} of {it}"
+        for it, most in _REACHED.items()
+        if books.peaks[it] != most
+    ]
+    result.wrong += [it for it in result.counts if it.startswith("HTTP ")]
     if not race.loses:
-        result.wrong += result.failed
-        result.wrong += [f"{result.left} pods of forgotten servers"] if result.left else []
-    result.seconds = time.monotonic() - began
+        result.wrong += [*failed, *([f"{left} pods of forgotten servers"] if left else [])]
     return result
 
 
-@dataclass
+def _everything(tabs: Iterable[Tab]) -> list[tuple[Tab, str]]:
+    """Return all servers that people may have, each with a tab of its own."""
+    return [(tab.another(), name) for tab in tabs for name in SERVERS]
+
+
+@dataclass(frozen=True)
 class Visits:
-    """The requests of one tab."""
+    """The requests of one tab; the lock is for the result, which all share."""
 
     tab: Tab
     dice: random.Random
-    result: PolicyResult
+    result: Result
+    lock: Lock
 
     def make(self) -> None:
         """Ask for servers, and stop some of them."""
         self._pause(1)
         for _ in range(_VISITS):
-            wish = self._wish()
-            if self.dice.random() < 0.2:
-                with ThreadPoolExecutor(2) as at_once:
-                    ways = [self._way(), self._way()]
-                    started = any(list(at_once.map(lambda way: self._ask(wish, way), ways)))  # noqa: B023
-            else:
-                started = self._ask(wish, self._way())
+            gpus = self.dice.choices([1, 2, 4], [6, 4, 1])[0]
+            accelerator = self.dice.choice(list(ACCELERATORS))
+            wish = Server(self.tab.owner, self.dice.choice(SERVERS), accelerator, gpus)
+            ways = self.dice.choices(list(Way), k=2 if self.dice.random() < 0.2 else 1)
+            with ThreadPoolExecutor(len(ways)) as at_once:
+                started = any(list(at_once.map(partial(self._ask, wish), ways)))
             if started:
                 self._pause(2)
                 if self.dice.random() < 0.6:
                     self.tab.stop(wish.name)
-
-    def _wish(self) -> Server:
-        gpus = self.dice.choices([1, 2, 4], [6, 4, 1])[0]
-        accelerator = self.dice.choice(["t4", "a100"])
-        return Server(self.tab.user.name, self.dice.choice(SERVERS), accelerator, gpus)
-
-    def _way(self) -> Way:
-        return self.dice.choice(list(Way))
 
     def _ask(self, wish: Server, way: Way) -> bool:
         """Ask until the hub answers; return whether the server is ready."""
         began = time.monotonic()
         while True:
             answer = self.tab.ask(wish, way)
-            with self.result.lock:
-                self.result.answers[answer.kind] += 1
-                self.result.longest_answer = max(self.result.longest_answer, answer.seconds)
+            with self.lock:
+                self.result.counts[answer.kind] += 1
+                self.result.reach("seconds until an answer", answer.seconds)
             if answer.kind != AWAY:
                 break
             time.sleep(0.5)
         if answer.kind != STARTED:
             return False
-        shown = self.tab.user.stage.servers.wait_for(
-            wish.owner, lambda it: not it.get("pending"), timeout=300, name=wish.name
-        )
-        with self.result.lock:
-            if shown.get("ready"):
-                longest = max(self.result.longest_start, time.monotonic() - began)
-                self.result.longest_start = longest
+        is_ready = bool(self.tab.stage.servers.until_idle(wish.owner, wish.name).get("ready"))
+        with self.lock:
+            if is_ready:
+                self.result.reach("seconds until a server is ready", time.monotonic() - began)
             else:
-                self.result.gone += 1
-        return bool(shown.get("ready"))
+                self.result.counts["gone"] += 1
+        return is_ready
 
     def _pause(self, most: float) -> None:
         time.sleep(self.dice.uniform(0, most))
 
 
-def _stop_all(users: Sequence[User]) -> None:
-    named = [(user.tab(), name) for user in users for name in SERVERS]
-    with ThreadPoolExecutor(40) as at_once:
-        list(at_once.map(lambda it: it[0].stop(it[1]), named))
+class Turns:
+    """One user after another asks for more than the limits allow, when nobody else asks.
+
+    They keep their servers, so the group's share is soon gone. Whoever is refused for this reason
+    asks again when the others have stopped.
+
+    Attributes:
+        asked: How many servers were asked for.
+    """
+
+    def __init__(self, dice: random.Random, tabs: Sequence[Tab]) -> None:
+        self.asked = 0
+        self._wrong: list[str] = []
+        self._dice = dice
+        self._tabs = {tab.owner: tab for tab in tabs}
+        self._books = Books(tabs[0].limits)
+        self._held: dict[tuple[str, str], Server] = {}
+
+    def take(self) -> list[str]:
+        """Let each user have a turn, then stop all servers.
+
+        Returns:
+            A sentence for each answer that is not the one by the limits.
+        """
+        for owner in self._dice.sample(list(self._tabs), len(self._tabs)):
+            others_have_it = [self._ask(wish) for wish in self._wishes(owner)]
+            if any(others_have_it):
+                self._stop(it for it in self._held.values() if it.owner != owner)
+                for wish in self._wishes(owner):
+                    self._ask(wish)
+        self._stop(self._held.values())
+        return self._wrong
+
+    def _wishes(self, owner: str) -> list[Server]:
+        return [Server(owner, *wish) for wish in self._dice.sample(_WISHES, len(_WISHES))]
+
+    def _ask(self, wish: Server) -> bool:
+        """Ask for a server; return whether others have to stop first."""
+        if (wish.owner, wish.name) in self._held:
+            return False
+        self.asked += 1
+        against = self._books.against(wish)
+        used = {it.name: self._books.used(it, wish) for it in against}
+        answer = self._tabs[wish.owner].another().ask(wish, self._dice.choice(list(Way)))
+        if not _is_right(answer, used):
+            told = f"{answer.kind}: {answer.text[:300]}"
+            self._wrong.append(f"{wish} by {used or 'no limit'}: {told}")
+        if answer.kind == STARTED:
+            self._books.add(wish)
+            self._held[wish.owner, wish.name] = wish
+        return any(it.group for it in against)
+
+    def _stop(self, servers: Iterable[Server]) -> None:
+        chosen = list(servers)
+        with ThreadPoolExecutor(20) as at_once:
+            list(at_once.map(lambda it: self._tabs[it.owner].another().stop(it.name), chosen))
+        for server in chosen:
+            self._books.remove(server)
+            del self._held[server.owner, server.name]
 
 
-def _delete_left(stage: PolicyStage) -> int:
-    """Delete the pods of servers that the hub has forgotten; return how many."""
-    left = stage.cluster.api.items(_PODS)
-    for pod in left:
-        with unless_gone():
-            stage.cluster.api.delete(f"{_PODS}/{pod['metadata']['name']}", grace=0)
-    return len(left)
+def _is_right(answer: Answer, used: dict[str, int]) -> bool:
+    """Whether the answer is the one by these limits, with the figure of what is used."""
+    if not used:
+        return answer.kind == STARTED
+    figure = used.get(answer.kind)
+    return figure is not None and any(f"{it} {figure}" in answer.text for it in ("use", "uses"))

@@ -6,9 +6,9 @@ the change or answer, so the lines before a refusal are exactly the changes that
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass, field
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,49 @@ from gpuspawner.scheduling.state import ClusterState
 GPU = "nvidia.com/gpu"
 
 
+@dataclass(frozen=True)
+class Line:
+    """A change of the view, or an answer of the preflight.
+
+    Attributes:
+        what: ``node`` and ``node-gone``; ``bound`` and ``gone`` for pods; ``refused``,
+            ``accepted``, ``unchecked`` for an answer, and ``taken`` for one that refuses a pod
+            which was accepted before.
+        name: The node's or the pod's.
+        gpus: How many the node has, or the pod asks for.
+        node: Where the pod is bound.
+        taints: The node's.
+        unschedulable: Whether the node is cordoned.
+        reason: Of a refusal.
+        saw: What the gate knew when it refused, for debugging.
+    """
+
+    what: str
+    name: str
+    gpus: int = 0
+    node: str = ""
+    taints: list[dict[str, str]] = field(default_factory=list)
+    unschedulable: bool = False
+    reason: str = ""
+    saw: str = ""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """The file of a recording."""
+
+    path: Path
+
+    def lines(self, since: int = 0) -> list[Line]:
+        """Return the lines from the given one on, without the one being written."""
+        written = self.path.read_text().split("\n")[since:-1]
+        return [Line(**json.loads(line)) for line in written]
+
+    def written(self) -> int:
+        """Return how many lines the hub has recorded."""
+        return self.path.read_bytes().count(b"\n")
+
+
 def into(path: str, namespace: str) -> None:
     """Record all changes of nodes and of the pods of *namespace* from now on."""
     recorder = Recorder(Path(path), namespace)
@@ -31,17 +74,11 @@ def into(path: str, namespace: str) -> None:
 
 
 class Recorder:
-    """Writes the lines.
-
-    Args:
-        path: The file to append to.
-        namespace: The namespace whose pods to record.
-    """
+    """Appends lines about the nodes and the pods of one namespace to a file."""
 
     def __init__(self, path: Path, namespace: str) -> None:
         self._file = path.open("a", buffering=1)
         self._namespace = namespace
-        self._looking: asyncio.Task[None] | None = None
 
     def watch_the_view(self) -> None:
         put, remove = ClusterState.put, ClusterState.remove
@@ -51,21 +88,21 @@ class Recorder:
             was_bound = _key(thing) in state.pods
             put(state, thing)
             if isinstance(thing, Node):
-                self._write("node", thing.metadata.name, **_room(thing))
+                self._write(_of_node(thing))
             if isinstance(thing, Pod) and thing.metadata.namespace == self._namespace:
                 name = thing.metadata.name
                 if _key(thing) in state.pods:
-                    self._write("bound", name, node=thing.spec.node_name, gpus=_gpus(thing))
+                    self._write(Line("bound", name, _gpus(thing), thing.spec.node_name or ""))
                 elif was_bound or _key(thing) not in state.unbound_pods:
-                    self._write("gone", name)
+                    self._write(Line("gone", name))
 
         @wraps(remove)
         def recorded_remove(state: ClusterState, kind: str, namespace: str, name: str) -> None:
             remove(state, kind, namespace, name)
             if kind == "Node":
-                self._write("node-gone", name)
+                self._write(Line("node-gone", name))
             if (kind, namespace) == ("Pod", self._namespace):
-                self._write("gone", name)
+                self._write(Line("gone", name))
 
         ClusterState.put = recorded_put  # type: ignore[method-assign, assignment]
         ClusterState.remove = recorded_remove  # type: ignore[method-assign, assignment]
@@ -79,61 +116,42 @@ class Recorder:
     ) -> Callable[[Preflight, Proposal], Awaitable[Decision]]:
         @wraps(ask_at)
         async def recorded(preflight: Preflight, proposal: Proposal) -> Decision:
-            self._begin_looking(preflight)
             decision = await ask_at(preflight, proposal)
+            name, gpus = proposal.name, proposal.grant.gpus
             if isinstance(decision, Refuse):
                 told = "taken" if gate == "until_taken" else "refused"
-                facts = {"reason": decision.reason.value, "saw": _saw(preflight)}
-                facts["message"] = decision.scheduler_message
-                self._write(told, proposal.name, gpus=proposal.grant.gpus, gate=gate, **facts)
+                saw = f"{gate}: {decision.scheduler_message}; {_seen(preflight)}"
+                self._write(Line(told, name, gpus, reason=decision.reason.value, saw=saw))
             elif isinstance(decision, Start) and gate == "confirm":
-                told = "unchecked" if decision.notes else "accepted"
-                self._write(told, proposal.name, gpus=proposal.grant.gpus)
+                self._write(Line("unchecked" if decision.notes else "accepted", name, gpus))
             return decision
 
         return recorded
 
-    def _begin_looking(self, preflight: Preflight) -> None:
-        if self._looking is None:
-            self._looking = asyncio.get_running_loop().create_task(self._look(preflight))
-
-    async def _look(self, preflight: Preflight) -> None:
-        """Write the number of reservations at intervals."""
-        while True:
-            self._write("reservations", "", gpus=len(preflight.reservations))
-            await asyncio.sleep(0.2)
-
-    def _write(self, what: str, name: str, **more: object) -> None:
-        self._file.write(json.dumps({"what": what, "name": name, **more}) + "\n")
+    def _write(self, line: Line) -> None:
+        self._file.write(json.dumps(asdict(line)) + "\n")
 
 
-def _room(node: Node) -> dict[str, object]:
+def _of_node(node: Node) -> Line:
     """Return what decides on a node about pods that ask for GPUs."""
     taints = [
         {"key": taint.key, "value": taint.value, "effect": taint.effect}
         for taint in node.spec.taints or ()
     ]
     gpus = int(str((node.status.allocatable or {}).get(GPU, 0)))
-    return {"gpus": gpus, "taints": taints, "unschedulable": node.spec.unschedulable}
+    cordoned = bool(node.spec.unschedulable)
+    return Line("node", node.metadata.name, gpus, taints=taints, unschedulable=cordoned)
 
 
-def _saw(preflight: Preflight) -> dict[str, object]:
-    """Return what a gate knew when it decided, for debugging."""
-    view = preflight._view
-    return {
-        "free": {name: node.free.get(GPU, 0) for name, node in sorted(view.state.nodes.items())},
-        "waiting": sorted(view.state.unbound_pods),
-        "reservations": sorted(
-            f"{name}: {reservation.phase.name}"
-            for (_, name), reservation in _reservations(preflight)
-        ),
-        "health": str(view.health()),
-        "in touch": view.in_touch(),
-    }
-
-
-def _reservations(preflight: Preflight) -> list[Any]:
-    return list(preflight.reservations._reservations.items())
+def _seen(preflight: Preflight) -> str:
+    """Return what a gate knows."""
+    view, promised = preflight._view, preflight.reservations._reservations
+    free = {name: node.free.get(GPU, 0) for name, node in sorted(view.state.nodes.items())}
+    phases = sorted(f"{name}: {it.phase.name}" for (_, name), it in promised.items())
+    return (
+        f"free: {free}, waiting: {sorted(view.state.unbound_pods)}, reservations: {phases}, "
+        f"health: {view.health()}, in touch: {view.in_touch()}"
+    )
 
 
 def _key(thing: Any) -> str:

@@ -14,10 +14,7 @@ import os
 import random
 import sys
 import tempfile
-import time
-from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,8 +29,7 @@ from gpuspawner.spawn.refusal import Refusal
 from localcluster import LocalCluster
 from localcluster.client import ApiError
 from localcluster.ports import free_ports
-from tests.race.proxied import reporting_cluster
-from tests.race.stage import GPU, nodes
+from tests.race.stage import Result, nodes, pod_asking_for, reporting_cluster
 from tests.servers.single_user import serving_every_pod
 
 NAMESPACE = "soak"
@@ -51,48 +47,27 @@ FATES = {
 }
 
 
-@dataclass
-class Outcome:
-    """What is left after all spawns.
+async def soak(running: LocalCluster, spawns: int, dice: random.Random, port: int) -> Result:
+    """Start and stop servers for several users at once, with every fault.
 
-    Attributes:
-        ends: How many starts ended how: their fate, and the exception's class.
-        reservations: Reservations that are left.
-        pods: Pods that are left.
-        memory: Resident memory of the process in MB, after each tenth of the spawns.
-        seconds: How long it took.
+    The result counts how many starts ended how: their fate, and the exception's class.
     """
-
-    ends: Counter[str] = field(default_factory=Counter)
-    reservations: int = 0
-    pods: int = 0
-    memory: list[float] = field(default_factory=list)
-    seconds: float = 0.0
-
-
-async def soak(running: LocalCluster, spawns: int, seed: int, port: int) -> Outcome:
-    """Start and stop servers for several users at once, with every fault."""
-    played = Hub(running, random.Random(seed), port)
-    outcome, left, began = Outcome(), iter(range(spawns)), time.monotonic()
+    hub, result, left = Hub(running, dice, port), Result(), iter(range(spawns))
 
     async def person(name: str) -> None:
         for number in left:
             if number and number % max(1, spawns // 3) == 0:
-                await played.restart()
+                await hub.restart()
             if number % max(1, spawns // 10) == 0:
-                gc.collect()
-                outcome.memory.append(_resident())
-            outcome.ends[await played.visit(name)] += 1
+                _print_memory(number)
+            result.counts[await hub.visit(name)] += 1
 
     await asyncio.gather(*(person(f"p{i}") for i in range(PEOPLE)))
-    outcome.seconds = time.monotonic() - began
-    await _until_none(running, played.reservations)
-    outcome.reservations = len(played.reservations)
-    outcome.pods = len(running.api.items(_PODS))
-    gc.collect()
-    outcome.memory.append(_resident())
-    await played.close()
-    return outcome
+    result.wrong += await _left(running, hub.reservations)
+    _print_memory(spawns)
+    await hub.restart()
+    await GPUSpawner._stop_all_reflectors()
+    return result
 
 
 class Hub:
@@ -105,17 +80,15 @@ class Hub:
     """
 
     def __init__(self, running: LocalCluster, dice: random.Random, port: int) -> None:
-        self._running = running
+        self._api = running.api
         self._dice = dice
         self._config = Config()
-        self._config.GPUSpawner.accelerators = {
-            "gpu": {"counts": [1, 2, 4], "node_selector": {"gpu": "yes"}}
-        }
-        self._config.GPUSpawner.namespace = NAMESPACE
-        self._config.GPUSpawner.delete_grace_period = 0
-        self._config.GPUSpawner.port = port
-        self._config.GPUSpawner.events_enabled = False
-        self._free = asyncio.Condition()
+        c = self._config.GPUSpawner
+        c.accelerators = {"gpu": {"counts": [1, 2, 4], "node_selector": {"gpu": "yes"}}}
+        c.namespace = NAMESPACE
+        c.delete_grace_period = 0
+        c.port = port
+        c.events_enabled = False
 
     @property
     def reservations(self) -> Reservations:
@@ -128,8 +101,12 @@ class Hub:
         spawner = self._spawner(name, fate)
         spawner.user_options = {"accelerator": "gpu", "gpus": self._dice.choice([1, 1, 2, 4])}
         if fate == "older pod there":
-            await self._leave_a_pod(spawner.pod_name)
-        starting = asyncio.ensure_future(self._spawn(spawner))
+            older = pod_asking_for(1, spawner.pod_name)
+            older["metadata"]["labels"] = {"component": "singleuser-server"}
+            with suppress(ApiError):
+                await asyncio.to_thread(self._api.create, _PODS, older)
+        starting = asyncio.ensure_future(_spawn(spawner))
+        outcome = "started"
         try:
             if fate == "cancelled":
                 await asyncio.sleep(self._dice.uniform(0, 0.3))
@@ -138,30 +115,9 @@ class Hub:
                 await self._delete_when_there(spawner.pod_name, starting)
             await starting
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001, as the hub does
-            await self._stop(spawner)
-            return f"{fate}: {error.slug if isinstance(error, Refusal) else type(error).__name__}"
-        await self._stop(spawner)
-        return f"{fate}: started"
-
-    async def _spawn(self, spawner: GPUSpawner) -> None:
-        """As `User.spawn`."""
-        admitted = spawner.run_pre_spawn_hook()
-        if admitted is not None:
-            await admitted
-        await asyncio.wait_for(spawner.start(), spawner.start_timeout)
-
-    async def _stop(self, spawner: GPUSpawner) -> None:
-        """As `User.stop`; if it takes longer than a start may, `User.spawn` only logs that.
-
-        KubeSpawner waits for the pod's end as long as a start may take, which is 0 or 1 s here for
-        some. The pod is being deleted then, and the next start may still find it.
-        """
-        try:
-            if await spawner.poll() is None:
-                with suppress(TimeoutError):
-                    await spawner.stop()
-        finally:
-            spawner.clear_state()
+            outcome = error.slug if isinstance(error, Refusal) else type(error).__name__
+        await _stop(spawner)
+        return f"{fate}: {outcome}"
 
     async def restart(self) -> None:
         """Forget everything that is only in the hub's memory."""
@@ -169,21 +125,14 @@ class Hub:
         if old is not None:
             await old.view.stop()
 
-    async def close(self) -> None:
-        await self.restart()
-        await GPUSpawner._stop_all_reflectors()
-
     def _spawner(self, name: str, fate: str) -> GPUSpawner:
-        user = SimpleNamespace(
-            name=name, id=name, url=f"/user/{name}/", groups=[], server=None, escaped_name=name
-        )
-        theirs = SimpleNamespace(
-            public_host="", url="/hub/", base_url="/hub/", api_url="http://127.0.0.1/hub/api"
-        )
+        url, api = f"/user/{name}/", "http://127.0.0.1/hub/api"
         spawner = GPUSpawner(
             config=self._config,
-            user=user,
-            hub=theirs,
+            user=SimpleNamespace(
+                name=name, id=name, url=url, groups=[], server=None, escaped_name=name
+            ),
+            hub=SimpleNamespace(public_host="", url="/hub/", base_url="/hub/", api_url=api),
             orm_spawner=orm.Spawner(name="", user_options={}),
             api_token="x",
             oauth_client_id="x",
@@ -198,20 +147,34 @@ class Hub:
             spawner.start_timeout = 3  # KubeSpawner does not notice that the pod is gone
         return spawner
 
-    async def _leave_a_pod(self, name: str) -> None:
-        asked = {"limits": {GPU: "1"}}
-        labels = {"component": "singleuser-server"}
-        spec = {"containers": [{"name": "notebook", "image": "x", "resources": asked}]}
-        body = {"metadata": {"name": name, "labels": labels}, "spec": spec}
-        with suppress(ApiError):
-            await asyncio.to_thread(self._running.api.create, _PODS, body)
-
     async def _delete_when_there(self, name: str, starting: asyncio.Future[None]) -> None:
         while not starting.done():
             with suppress(ApiError):
-                await asyncio.to_thread(self._running.api.delete, f"{_PODS}/{name}", 0)
+                await asyncio.to_thread(self._api.delete, f"{_PODS}/{name}", 0)
                 return
             await asyncio.sleep(0.02)
+
+
+async def _spawn(spawner: GPUSpawner) -> None:
+    """As `User.spawn`."""
+    admitted = spawner.run_pre_spawn_hook()
+    if admitted is not None:
+        await admitted
+    await asyncio.wait_for(spawner.start(), spawner.start_timeout)
+
+
+async def _stop(spawner: GPUSpawner) -> None:
+    """As `User.stop`; if it takes longer than a start may, `User.spawn` only logs that.
+
+    KubeSpawner waits for the pod's end as long as a start may take, which is 0 or 1 s here for
+    some. The pod is being deleted then, and the next start may still find it.
+    """
+    try:
+        if await spawner.poll() is None:
+            with suppress(TimeoutError):
+                await spawner.stop()
+    finally:
+        spawner.clear_state()
 
 
 def _fail(_spawner: object) -> None:
@@ -223,23 +186,28 @@ def _spoil(_spawner: object, pod: Any) -> Any:
     return pod
 
 
-async def _until_none(running: LocalCluster, reservations: Reservations) -> None:
-    """Wait until no pod and no reservation is left, for at most 60 s."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(60):
-            while len(reservations) or bool(await asyncio.to_thread(running.api.items, _PODS)):  # noqa: ASYNC110
-                await asyncio.sleep(0.1)
+async def _left(running: LocalCluster, reservations: Reservations) -> list[str]:
+    """Wait until no pod and no reservation is left, for at most 60 s; return what is."""
+    for _ in range(600):
+        pods = await asyncio.to_thread(running.api.items, _PODS)
+        if not pods and not len(reservations):
+            return []
+        await asyncio.sleep(0.1)
+    return [f"{len(reservations)} reservations and {len(pods)} pods are left"]
 
 
-def _resident() -> float:
+def _print_memory(number: int) -> None:
+    gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+    megabytes = pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+    print(f"{number} spawns: {megabytes:.0f} MB resident", flush=True)
 
 
 def main() -> int:
     """Run the soak at full size; return 1 if anything is left."""
     spawns = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     seed = random.randrange(2**32)
+    print(f"seed {seed}")
     logging.disable(logging.CRITICAL)
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -249,13 +217,9 @@ def main() -> int:
         kube_config.KUBE_CONFIG_DEFAULT_LOCATION = str(running.kubeconfig)
         [port] = free_ports(1)
         with serving_every_pod(port):
-            outcome = asyncio.run(soak(running, spawns, seed, port))
-    for end, count in outcome.ends.most_common():
-        print(f"{count:6d}  {end}")
-    print(f"{spawns} spawns in {outcome.seconds:.0f} s (seed {seed})")
-    print("resident MB, every tenth:", " ".join(f"{value:.0f}" for value in outcome.memory))
-    print(f"left: {outcome.reservations} reservations, {outcome.pods} pods")
-    return int(outcome.reservations > 0 or outcome.pods > 0)
+            result = asyncio.run(soak(running, spawns, random.Random(seed), port))
+    print(result)
+    return int(bool(result.wrong))
 
 
 if __name__ == "__main__":

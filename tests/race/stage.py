@@ -1,42 +1,130 @@
-"""The stage of a race: a control plane, nodes of 1, 2, 4 and 8 GPUs, a hub and a twin."""
+"""What all races have: a cluster that only reports its pods, a hub behind a proxy, and a result."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from localcluster import Fleet, LocalCluster, NodeGroup
+import requests
+
+from localcluster import Fleet, LocalCluster, NodeGroup, Pods, kubeconfig, rbac
 from localcluster.ports import free_ports
-from tests.hub.running import RunningHub
-from tests.race.proxied import proxied_hub, reporting_cluster
-from tests.race.replay import Line
-from tests.race.servers import Servers
-from tests.race.twin import Twin
+from tests.hub.pods import Pods as PodsOfHub
+from tests.hub.running import RunningHub, running_hub
 from tests.servers.cutting_proxy import CuttingProxy
 from tests.servers.single_user import serving_every_pod
 
+Object = dict[str, Any]
+"""An object of the Kubernetes or the hub's API as plain data."""
+
 SIZES = (1, 2, 4, 8)
 GPU = "nvidia.com/gpu"
-NAMESPACE = "race"
 
-CONFIGURATION = """
+ACCELERATOR = """
+c.GPUSpawner.accelerators = {
+    "gpu": {"display_name": "GPU", "counts": [1, 2, 3, 4, 8], "node_selector": {"gpu": "yes"}}
+}
+"""
+"""The accelerator of `nodes`."""
+_CONFIGURATION = """
 import gpuspawner
-from tests.race import recording
-recording.into({recording!r}, {namespace!r})
+from tests.hub.state_page import StatePage
 c.JupyterHub.concurrent_spawn_limit = 0
+c.JupyterHub.extra_handlers = [("/tests/state", StatePage)]
 c.JupyterHub.tornado_settings = {{"slow_spawn_timeout": 0}}
 c.KubeSpawner.namespace = {namespace!r}
 c.KubeSpawner.port = {port}
 c.KubeSpawner.delete_grace_period = 0
-c.KubeSpawner.start_timeout = 120
-c.GPUSpawner.accelerators = {{
-    "gpu": {{"display_name": "GPU", "counts": [1, 2, 3, 4, 8], "node_selector": {{"gpu": "yes"}}}}
-}}
+{more}
 gpuspawner.configure(c)
 """
+
+
+@dataclass
+class Result:
+    """The outcomes of a round.
+
+    Attributes:
+        counts: How many requests, starts and pods came to what.
+        most: The most at once, and the longest times in seconds.
+        wrong: What must not happen, one sentence each.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    most: dict[str, float] = field(default_factory=dict)
+    wrong: list[str] = field(default_factory=list)
+
+    def reach(self, what: str, amount: float) -> None:
+        """Note an amount, which may be the most so far."""
+        self.most[what] = max(amount, self.most.get(what, 0))
+
+    def add(self, other: Result, seed: int) -> None:
+        """Add the outcomes of another round, which began with this seed."""
+        self.counts.update(other.counts)
+        for what, amount in other.most.items():
+            self.reach(what, amount)
+        self.wrong += [f"{it} (seed {seed})" for it in other.wrong]
+
+    def __str__(self) -> str:
+        counts = [f"{count:6d}  {what}" for what, count in sorted(self.counts.items())]
+        most = [f"{amount:6.3g}  {what}, at most" for what, amount in sorted(self.most.items())]
+        return "\n".join([*counts, *most, *(f" WRONG: {it}" for it in self.wrong)])
+
+
+class Servers:
+    """All users' servers, polled once for all threads: a hundred pollers would stop the hub.
+
+    Methods without a server's name are about the default server.
+    """
+
+    def __init__(self, hub: RunningHub) -> None:
+        self._hub = hub
+        self._news = threading.Condition()
+        self._asked = 0
+        self._servers: dict[str, dict[str, Object]] = {}
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Poll twice a second while the block lasts."""
+        with beside(self._watch):
+            yield
+
+    def now(self, user: str, name: str = "") -> Object:
+        """Return a user's server as of the last poll; {} for none."""
+        return self._servers.get(user, {}).get(name, {})
+
+    def until_idle(self, user: str, name: str = "") -> Object:
+        """Wait until nothing is pending for a user's server; return it, {} for none."""
+
+        def is_idle() -> bool:
+            # The answer to a poll that has begun may be older than this call.
+            return self._asked >= asked and not self.now(user, name).get("pending")
+
+        with self._news:
+            asked = self._asked + 2
+            if not self._news.wait_for(is_idle, timeout=300):
+                raise TimeoutError(f"{user} still has {self._servers.get(user)}")
+            return self.now(user, name)
+
+    def _watch(self, over: threading.Event) -> None:
+        while not over.wait(0.5):
+            try:
+                answer = self._hub.api("GET", "/users?limit=1000")
+                answer.raise_for_status()
+                users = answer.json()
+            except requests.RequestException:
+                continue
+            with self._news:
+                self._servers = {user["name"]: user["servers"] for user in users}
+                self._asked += 1
+                self._news.notify_all()
 
 
 @dataclass
@@ -45,63 +133,101 @@ class Stage:
 
     Attributes:
         cluster: The control plane of the hub.
-        hub: The hub.
-        servers: The hub's answers about users' servers.
-        twin: Replays a recording on a second cluster.
-        proxy: Between the hub and the API server.
-        recording: The file of what the hub's view saw and its preflight answered.
+        hub: Talks to the API server through `proxy`, with the chart's rights only.
+        servers: The hub's answers about users' servers, for who watches them.
+        absent: When the hub or the API server was away, from and until, by the monotonic clock.
     """
 
     cluster: LocalCluster
     hub: RunningHub
-    servers: Servers
-    twin: Twin
     proxy: CuttingProxy
-    recording: Path
+    servers: Servers
+    absent: list[tuple[float, float]] = field(default_factory=list)
 
-    def lines(self, since: int = 0) -> list[Line]:
-        """Return the recorded lines from the given one on, without the one being written."""
-        return [json.loads(line) for line in self.recording.read_text().split("\n")[since:-1]]
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Note that nobody can start a server while the block lasts."""
+        since = time.monotonic()
+        yield
+        self.absent.append((since, time.monotonic()))
 
-    def written(self) -> int:
-        """Return how many lines the hub has recorded."""
-        return self.recording.read_bytes().count(b"\n")
+    def promises(self) -> dict[str, int]:
+        """Return how many reservations and pledges the hub has, without those that are zero."""
+        answer = requests.get(f"{self.hub.direct}/hub/tests/state", timeout=30)
+        answer.raise_for_status()
+        kept = {name: answer.json()[name] for name in ("reservations", "pledges")}
+        return {name: number for name, number in kept.items() if number}
 
-    def reservations(self) -> int:
-        """Return the number of reservations when the hub last recorded it."""
-        return next((x["gpus"] for x in reversed(self.lines()) if x["what"] == "reservations"), 0)
+    def delete_pods(self) -> None:
+        """Remove all pods at once."""
+        self.cluster.api.delete(self.hub.pods.path, grace=0)
 
 
 @contextmanager
-def stage(folder: Path, twin: Twin) -> Iterator[Stage]:
-    """Set the stage up in a folder, and take it down when the block ends.
+def reporting_cluster(folder: Path, namespace: str, fleet: Fleet) -> Iterator[LocalCluster]:
+    """Run a cluster with these nodes and this namespace, which only reports pods as running."""
+    with LocalCluster(folder / "cluster", fleet=fleet, pods=Pods.REPORT) as cluster:
+        cluster.api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
+        yield cluster
 
-    The cluster only reports pods as running, and one server answers the hub for all of them.
+
+@contextmanager
+def staged(folder: Path, namespace: str, fleet: Fleet, configuration: str) -> Iterator[Stage]:
+    """Set a stage up in a folder, and take it down when the block ends.
+
+    One web server answers the hub for all pods.
     """
+    proxied, directory = folder / "kubeconfig", folder / "hub"
+    directory.mkdir()
+    (port,) = free_ports(1)
+    lines = _CONFIGURATION.format(namespace=namespace, port=port, more=configuration)
     with ExitStack() as stack:
-        cluster = stack.enter_context(reporting_cluster(folder, NAMESPACE, nodes()))
-        (port,) = free_ports(1)
+        cluster = stack.enter_context(reporting_cluster(folder, namespace, fleet))
         stack.enter_context(serving_every_pod(port))
-        recording = folder / "recording.jsonl"
-        recording.touch()
-        lines = CONFIGURATION.format(recording=str(recording), namespace=NAMESPACE, port=port)
-        hub, proxy = stack.enter_context(proxied_hub(folder, cluster, NAMESPACE, lines))
-        servers = Servers(hub)
-        stack.enter_context(servers.watching())
-        yield Stage(cluster, hub, servers, twin, proxy, recording)
-
-
-@contextmanager
-def twin_on(cluster: LocalCluster) -> Iterator[Twin]:
-    """Give the twin the same nodes on another cluster, which nothing else uses meanwhile."""
-    names = cluster.add_nodes(nodes())
-    yield Twin(cluster)
-    cluster.remove_nodes(names)
+        proxy = CuttingProxy(cluster)
+        stack.enter_context(proxy.open())
+        direct = kubeconfig.read(rbac.hub_kubeconfig(cluster, namespace))
+        proxy.kubeconfig(proxied, direct.token, namespace)
+        environment, pods = {"KUBECONFIG": str(proxied)}, PodsOfHub(cluster, namespace)
+        hub = stack.enter_context(running_hub(directory, lines, environment=environment, pods=pods))
+        hub.until_it_sees_the_cluster()
+        yield Stage(cluster, hub, proxy, Servers(hub))
 
 
 def nodes() -> Fleet:
-    groups = []
-    for gpus in SIZES:
-        room = {"cpu": "64", "memory": "256Gi", "pods": "110", GPU: str(gpus)}
-        groups.append(NodeGroup(f"node-{gpus}", 1, room, {"gpu": "yes"}))
-    return Fleet(tuple(groups))
+    """Return one node of each size: fifteen GPUs in all."""
+    return Fleet(tuple(node_group(f"node-{gpus}", 1, gpus, "yes") for gpus in SIZES))
+
+
+def node_group(name: str, count: int, gpus: int, label: str) -> NodeGroup:
+    """Return *count* nodes with so many GPUs each, which pods select by their label ``gpu``."""
+    room = {"cpu": "64", "memory": "256Gi", "pods": "110", GPU: str(gpus)}
+    return NodeGroup(name, count, room, {"gpu": label})
+
+
+def pod_asking_for(gpus: int, name: str, **spec: object) -> Object:
+    """Return a pod with one container."""
+    container = {"name": "notebook", "image": "x", "resources": {"limits": {GPU: str(gpus)}}}
+    return {"metadata": {"name": name}, "spec": {"containers": [container], **spec}}
+
+
+def gpus_of(pod: Object) -> int:
+    """Return how many GPUs a pod's containers ask for."""
+    resources = (container.get("resources", {}) for container in pod["spec"]["containers"])
+    return sum(int(it.get("limits", {}).get(GPU, 0)) for it in resources)
+
+
+@contextmanager
+def beside(work: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Do *work* beside the block, set its event at the block's end, and wait until it has ended.
+
+    If the work fails, so does the block.
+    """
+    over = threading.Event()
+    with ThreadPoolExecutor(1) as thread:
+        done = thread.submit(work, over)
+        try:
+            yield
+        finally:
+            over.set()
+            done.result()

@@ -6,19 +6,51 @@ fitted if kube-scheduler finds a node for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any
 
 from localcluster import LocalCluster
-from tests.race.replay import Line, Moment, Picture, moments
+from tests.race.recording import Line
+from tests.race.stage import GPU, Object, gpus_of, nodes, pod_asking_for
 from tests.waiting import wait_for
 
-GPU = "nvidia.com/gpu"
 _PODS = "/api/v1/namespaces/default/pods"
 _NODES = "/api/v1/nodes"
 _VERSION = "version"
+
+Lines = Mapping[str, Line]
+"""The newest line about each node or pod, by name."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What a hub's view shows: the nodes, and the pods on them."""
+
+    nodes: Lines = field(default_factory=dict)
+    bound: Lines = field(default_factory=dict)
+
+    def after(self, line: Line) -> Picture:
+        """Return the picture after this line of the recording."""
+        match line.what:
+            case "node":
+                return replace(self, nodes={**self.nodes, line.name: line})
+            case "node-gone":
+                return replace(self, nodes=_without(self.nodes, line.name))
+            case "bound":
+                return replace(self, bound={**self.bound, line.name: line})
+            case "gone":
+                return replace(self, bound=_without(self.bound, line.name))
+        return self
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A picture, and the refusals for lack of room while it was the newest."""
+
+    picture: Picture
+    refusals: list[Line]
 
 
 @dataclass(frozen=True)
@@ -36,22 +68,36 @@ class Misjudged:
     picture: Picture
 
     def __str__(self) -> str:
-        asked = f"{self.refusal['name']}, {self.refusal['gpus']} GPUs, fits on {self.node}"
-        facts = {key: value for key, value in self.refusal.items() if key not in ("name", "gpus")}
-        return f"{asked}: {facts}; replayed: {self.picture}"
+        return f"refused, but fits on {self.node}: {self.refusal}; replayed: {self.picture}"
+
+
+def moments(recording: Iterable[Line], since: int = 0) -> Iterator[Moment]:
+    """Yield the moments with refusals.
+
+    Args:
+        recording: All lines since the hub's start, so that the picture is complete.
+        since: The first line from which to yield refusals.
+    """
+    picture, refusals = Picture(), []
+    for number, line in enumerate(recording):
+        if line.what == "refused" and line.reason != "try-again" and number >= since:
+            refusals.append(line)
+        after = picture.after(line)
+        if after != picture:
+            if refusals:
+                yield Moment(picture, refusals)
+            picture, refusals = after, []
+    if refusals:
+        yield Moment(picture, refusals)
 
 
 class Twin:
-    """Replays recordings.
-
-    Args:
-        cluster: A control plane for this alone, with a scheduler and the same nodes.
-    """
+    """Replays recordings on a control plane that nothing else uses meanwhile."""
 
     def __init__(self, cluster: LocalCluster) -> None:
         self._cluster = cluster
         self._questions = count(1)
-        self._nodes: dict[str, Line] | None = None
+        self._nodes: Lines | None = None
         self._version = ""
 
     def would_have_fitted(self, recording: Iterable[Line], since: int = 0) -> list[Misjudged]:
@@ -62,42 +108,42 @@ class Twin:
         self._make_nodes(moment.picture.nodes)
         self._make_pods(moment.picture.bound)
         # One after another: one pod might take another's room.
-        places = {gpus: self._place(gpus) for gpus in {line["gpus"] for line in moment.refusals}}
+        places = {gpus: self._place(gpus) for gpus in {line.gpus for line in moment.refusals}}
         return [
             Misjudged(refusal, node, moment.picture)
             for refusal in moment.refusals
-            if (node := places[refusal["gpus"]])
+            if (node := places[refusal.gpus])
         ]
 
-    def _make_nodes(self, nodes: dict[str, Line]) -> None:
+    def _make_nodes(self, recorded: Lines) -> None:
         """Make the nodes as recorded, and give all of them a new version.
 
         Changes of nodes and of pods reach the scheduler in no common order, so the pods of a
         replay select nodes of this version.
         """
-        if nodes == self._nodes:
+        if recorded == self._nodes:
             return
-        self._nodes, self._version = nodes, str(next(self._questions))
+        self._nodes, self._version = recorded, str(next(self._questions))
         for node in self._cluster.api.items(_NODES):
             name = node["metadata"]["name"]
-            room = nodes.get(name, {"gpus": 0, "taints": [], "unschedulable": True})
-            amounts = {GPU: str(room["gpus"])}
+            line = recorded.get(name, Line("node-gone", name, unschedulable=True))
+            amounts = {GPU: str(line.gpus)}
             status = {"status": {"allocatable": amounts, "capacity": amounts}}
             self._cluster.api.patch(f"{_NODES}/{name}/status", status)
-            spec = {key: room[key] for key in ("taints", "unschedulable")}
+            spec = {"taints": line.taints, "unschedulable": line.unschedulable}
             labels = {"labels": {_VERSION: self._version}}
             self._cluster.api.patch(f"{_NODES}/{name}", {"metadata": labels, "spec": spec})
 
-    def _make_pods(self, bound: dict[str, tuple[str, int]]) -> None:
-        there = {
-            pod["metadata"]["name"]: (pod["spec"]["nodeName"], _gpus(pod))
-            for pod in self._cluster.api.items(_PODS)
-        }
-        for name in [name for name, where in there.items() if bound.get(name) != where]:
-            self._cluster.api.delete(f"{_PODS}/{name}", grace=0)
+    def _make_pods(self, recorded: Lines) -> None:
+        pods = self._cluster.api.items(_PODS)
+        there = {it["metadata"]["name"]: (it["spec"]["nodeName"], gpus_of(it)) for it in pods}
+        bound = {name: (line.node, line.gpus) for name, line in recorded.items()}
+        for name, where in there.items():
+            if bound.get(name) != where:
+                self._cluster.api.delete(f"{_PODS}/{name}", grace=0)
         for name, (node, gpus) in bound.items():
             if there.get(name) != (node, gpus):
-                self._cluster.api.create(_PODS, _pod(name, gpus, {"nodeName": node}))
+                self._cluster.api.create(_PODS, _pod(gpus, name, nodeName=node))
 
     def _place(self, gpus: int) -> str:
         """Return the node that the scheduler finds for a pod of this size, "" for none.
@@ -106,32 +152,32 @@ class Twin:
         the next.
         """
         name = f"question-{next(self._questions)}"
-        selector = {"nodeSelector": {_VERSION: self._version}}
-        self._cluster.api.create(_PODS, _pod(name, gpus, selector))
-        pod = wait_for(lambda: self._answered(name), timeout=60)
-        self._cluster.api.delete(f"{_PODS}/{name}", grace=0)
+        path = f"{_PODS}/{name}"
+        asked = _pod(gpus, name, nodeSelector={_VERSION: self._version})
+        self._cluster.api.create(_PODS, asked)
+        wait_for(lambda: _is_answered(self._cluster.api.get(path)))
+        pod = self._cluster.api.get(path)
+        self._cluster.api.delete(path, grace=0)
         return str(pod["spec"].get("nodeName", ""))
 
-    def _answered(self, name: str) -> Line:
-        """Return the pod if the scheduler has decided about it, else {}."""
-        pod = self._cluster.api.get(f"{_PODS}/{name}")
-        return pod if _is_answered(pod) else {}
+
+@contextmanager
+def twin_on(cluster: LocalCluster) -> Iterator[Twin]:
+    """Give the twin the races' nodes on a cluster."""
+    names = cluster.add_nodes(nodes())
+    yield Twin(cluster)
+    cluster.remove_nodes(names)
 
 
-def _pod(name: str, gpus: int, spec: dict[str, Any]) -> dict[str, Any]:
-    asked = {GPU: str(gpus)}
-    container = {"name": "notebook", "image": "x", "resources": {"limits": asked}}
-    return {
-        "metadata": {"name": name},
-        "spec": {"containers": [container], "terminationGracePeriodSeconds": 0, **spec},
-    }
+def _without(lines: Lines, name: str) -> Lines:
+    return {key: line for key, line in lines.items() if key != name}
 
 
-def _gpus(pod: dict[str, Any]) -> int:
-    return int(pod["spec"]["containers"][0]["resources"]["limits"][GPU])
+def _pod(gpus: int, name: str, **spec: object) -> Object:
+    return pod_asking_for(gpus, name, terminationGracePeriodSeconds=0, **spec)
 
 
-def _is_answered(pod: dict[str, Any]) -> bool:
+def _is_answered(pod: Object) -> bool:
     """Return whether the pod has a node, or the scheduler found none among the newest nodes."""
     return bool(pod["spec"].get("nodeName")) or any(
         condition["type"] == "PodScheduled"
