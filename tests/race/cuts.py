@@ -181,7 +181,11 @@ def _wave(
     with ThreadPoolExecutor(2 * len(group)) as pool:
         try:
             following = [pool.submit(it.follow) for it in group]
-            _until_all_are_in_their_phase(stage, group, following)
+            in_phase: set[str] = set()
+            wait_for(lambda: _are_reached(stage, group, following, in_phase), _PATIENCE)
+            pods = stage.pods()
+            in_time = sum(it.is_in_phase(pods) for it in group)
+            print(f"{in_time} of {len(group)} are cut in their phase", flush=True)
             if happens is None:
                 list(pool.map(Start.end, group))
             else:
@@ -199,38 +203,28 @@ def _wave(
     return ready
 
 
-def _until_all_are_in_their_phase(
-    stage: CutStage, group: Sequence[Start], following: Sequence[Future[None]]
-) -> None:
-    """Wait until each start has been in its phase, or is over, and print how many missed it."""
-    reached: set[str] = set()
-    there: set[str] = set()
-
-    def all_reached() -> bool:
-        pods = stage.pods()
-        there.clear()
-        there.update(it.user for it in group if it.is_in_phase(pods))
-        reached.update(there)
-        over = {it.user for it, future in zip(group, following, strict=True) if future.done()}
-        return len(reached | over) == len(group)
-
-    wait_for(all_reached, _PATIENCE)
-    if len(there) < len(group):
-        print(f"{len(group) - len(there)} of {len(group)} are no longer in their phase")
+def _are_reached(
+    stage: CutStage, group: Sequence[Start], following: Sequence[Future[None]], reached: set[str]
+) -> bool:
+    """Return whether each start has been in its phase at some look, or is over."""
+    pods = stage.pods()
+    reached.update(it.user for it in group if it.is_in_phase(pods))
+    over = {it.user for it, future in zip(group, following, strict=True) if future.done()}
+    return len(reached | over) == len(group)
 
 
 def _ready(stage: CutStage, group: Sequence[Start]) -> list[Start]:
     """Wait until the hub is sure about each server, and return those that are ready."""
-    known: dict[str, Object] = {}
+    known: list[Start] = []
 
     def is_sure() -> bool:
-        answer = stage.stage.hub.api("GET", "/users?state=active&limit=200")
-        known.clear()
-        known.update({user["name"]: user["servers"].get("", {}) for user in answer.json()})
-        return all(known[it.user].get("ready") for it in group if it.user in known)
+        users = stage.stage.hub.api("GET", "/users?state=active&limit=200").json()
+        servers = {user["name"]: user["servers"].get("", {}) for user in users}
+        known[:] = [it for it in group if it.user in servers]
+        return all(servers[it.user].get("ready") for it in known)
 
     wait_for(is_sure, _PATIENCE)
-    return [it for it in group if it.user in known]
+    return known
 
 
 def _judge(stage: CutStage, group: Sequence[Start], ready: Sequence[Start], result: Result) -> None:

@@ -20,7 +20,7 @@ from tests.race.stage import Object, beside, gpus_of
 _OWNER, _NAME = "hub.jupyter.org/username", "hub.jupyter.org/servername"
 # Short, so that the thread ends soon after the race.
 _WATCH_SECONDS = 3
-_EXPIRED = 410
+_EXPIRED = 410  # the API server no longer knows what has changed since
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,6 @@ class Change:
     at: float
     pod: Object
     is_new: bool
-
-
-class _ExpiredError(Exception):
-    """The API server no longer knows what has changed since."""
 
 
 class History:
@@ -80,8 +76,6 @@ class History:
         while not over.is_set():
             try:
                 self._watch()
-            except _ExpiredError:
-                self._read_again()
             except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError):
                 continue  # the next watch goes on where this one ended
             except Exception as error:  # noqa: BLE001, the race fails by it
@@ -106,33 +100,32 @@ class History:
             answer.raise_for_status()
             for line in answer.iter_lines(chunk_size=2**16):  # as they come; at most so much
                 event = json.loads(line)
-                if event["type"] == "ERROR" and event["object"].get("code") == _EXPIRED:
-                    raise _ExpiredError
-                if event["type"] == "ERROR":
-                    raise RuntimeError(f"the watch lost its place: {event['object']}")
-                self._version = str(event["object"]["metadata"]["resourceVersion"])
-                if event["type"] == "ADDED":
-                    self._came(event["object"])
-                elif event["type"] == "DELETED":
-                    self._went(event["object"])
+                kind, pod = event["type"], event["object"]
+                if kind == "ERROR" and pod.get("code") == _EXPIRED:
+                    self._read_again()
+                    return
+                if kind == "ERROR":
+                    raise RuntimeError(f"the watch lost its place: {pod}")
+                self._version = str(pod["metadata"]["resourceVersion"])
+                if kind in ("ADDED", "DELETED"):
+                    self._note(pod, is_new=kind == "ADDED")
 
     def _read_again(self) -> None:
         """Read the list, because a restarted API server has forgotten the changes."""
         listed = self._cluster.api.get(self._path)
         there = {pod["metadata"]["uid"]: pod for pod in listed["items"]}
         for uid in self._present.keys() - there.keys():
-            self._went(self._present[uid])
+            self._note(self._present[uid], is_new=False)
         for uid in there.keys() - self._present.keys():
-            self._came(there[uid])
+            self._note(there[uid], is_new=True)
         self._version = str(listed["metadata"]["resourceVersion"])
 
-    def _came(self, pod: Object) -> None:
-        self._present[pod["metadata"]["uid"]] = pod
-        self.changes.append(Change(time.monotonic(), pod, is_new=True))
-
-    def _went(self, pod: Object) -> None:
-        del self._present[pod["metadata"]["uid"]]
-        self.changes.append(Change(time.monotonic(), pod, is_new=False))
+    def _note(self, pod: Object, *, is_new: bool) -> None:
+        if is_new:
+            self._present[pod["metadata"]["uid"]] = pod
+        else:
+            del self._present[pod["metadata"]["uid"]]
+        self.changes.append(Change(time.monotonic(), pod, is_new))
 
 
 def exceeded(changes: Iterable[Change], books: Books) -> list[str]:

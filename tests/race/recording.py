@@ -146,12 +146,9 @@ def _of_node(node: Node) -> Line:
 def _seen(preflight: Preflight) -> str:
     """Return what a gate knows."""
     view, promised = preflight._view, preflight.reservations._reservations
-    free = {name: node.free.get(GPU, 0) for name, node in sorted(view.state.nodes.items())}
     phases = sorted(f"{name}: {it.phase.name}" for (_, name), it in promised.items())
-    return (
-        f"free: {free}, waiting: {sorted(view.state.unbound_pods)}, reservations: {phases}, "
-        f"health: {view.health()}, in touch: {view.in_touch()}"
-    )
+    waiting, health = sorted(view.state.unbound_pods), view.health()
+    return f"waiting: {waiting}, reservations: {phases}, {health}, in touch: {view.in_touch()}"
 
 
 def _key(thing: Any) -> str:
