@@ -9,20 +9,13 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tests.fixtures.bare_cluster import bare
+from tests.race import troubles
 from tests.race.recording import Line, Recording
-from tests.race.stage import ACCELERATOR, Result, Stage, nodes, staged
-from tests.race.troubles import (
-    OTHERS,
-    Trouble,
-    competing,
-    cordoning,
-    cutting,
-    restarting_api_server,
-    undisturbed,
-)
+from tests.race.stage import ACCELERATOR, Result, Stage, beside, nodes, staged
 from tests.race.twin import Twin, twin_on
 from tests.waiting import wait_for
 
@@ -47,7 +40,7 @@ class GpuRace:
 
     name: str
     sizes: Callable[[int, random.Random], list[int]]
-    trouble: Trouble = undisturbed
+    trouble: troubles.Trouble = troubles.undisturbed
     visits: int = 1
 
 
@@ -62,13 +55,13 @@ def mixed(people: int, dice: random.Random) -> list[int]:
 GPU_RACES = (
     GpuRace("one GPU each", alike),
     GpuRace("mixed sizes", mixed),
-    GpuRace("one GPU each, API server restarted", alike, restarting_api_server),
-    GpuRace("mixed sizes, API server restarted", mixed, restarting_api_server),
-    GpuRace("one GPU each, watches cut", alike, cutting),
-    GpuRace("mixed sizes, watches cut", mixed, cutting),
+    GpuRace("one GPU each, API server restarted", alike, troubles.restarting_api_server),
+    GpuRace("mixed sizes, API server restarted", mixed, troubles.restarting_api_server),
+    GpuRace("one GPU each, watches cut", alike, troubles.cutting),
+    GpuRace("mixed sizes, watches cut", mixed, troubles.cutting),
     GpuRace("mixed sizes, servers stopped meanwhile", mixed, visits=3),
-    GpuRace("mixed sizes, another client takes GPUs", mixed, competing),
-    GpuRace("mixed sizes, nodes cordoned for a moment", mixed, cordoning, visits=3),
+    GpuRace("mixed sizes, another client takes GPUs", mixed, troubles.competing),
+    GpuRace("mixed sizes, nodes cordoned for a moment", mixed, troubles.cordoning, visits=3),
 )
 
 
@@ -115,12 +108,14 @@ def run(
     persons = [
         Person(stage, recording, f"p{i}", gpus, dice.random()) for i, gpus in enumerate(sizes)
     ]
-    with race.trouble(stage, dice), ThreadPoolExecutor(people) as at_once:
+    with beside(partial(race.trouble, stage, dice)), ThreadPoolExecutor(people) as at_once:
         failed = sum(at_once.map(lambda person: person.race(race.visits), persons))
     running = sum(person.is_up() for person in persons)
     result = Result(_counted(recording.lines(since)))
     result.counts.update(failed=failed, running=running)
-    ours = [it for it in stage.hub.pods.all() if not it["metadata"]["name"].startswith(OTHERS)]
+    ours = [
+        it for it in stage.hub.pods.all() if not it["metadata"]["name"].startswith(troubles.OTHERS)
+    ]
     pending = [it["metadata"]["name"] for it in ours if not it["spec"].get("nodeName")]
     result.wrong += [f"{name} is accepted and Pending" for name in pending]
     with ThreadPoolExecutor(20) as at_once:

@@ -16,15 +16,9 @@ from threading import Event
 import requests
 
 from tests.hub.running import RunningHub
+from tests.race import troubles
 from tests.race.history import History, longest_idle, most_at_once
-from tests.race.stage import ACCELERATOR, SIZES, Object, Result, Stage, nodes, staged
-from tests.race.troubles import (
-    Trouble,
-    cutting,
-    restarting_api_server,
-    restarting_hub,
-    undisturbed,
-)
+from tests.race.stage import ACCELERATOR, SIZES, Object, Result, Stage, beside, nodes, staged
 from tests.waiting import wait_for
 
 NAMESPACE = "line"
@@ -61,7 +55,7 @@ class LineRace:
     """
 
     name: str
-    trouble: Trouble = undisturbed
+    trouble: troubles.Trouble = troubles.undisturbed
     loses: bool = False
     idle: float = _IDLE_SECONDS
     has_pages: bool = False
@@ -76,12 +70,14 @@ class LineRace:
         return names[::_CLOSERS] if self.has_pages else ()
 
 
-_hub_restarted = partial(restarting_hub, ends=(RunningHub.end, RunningHub.kill), least=2.0)
-_api_server_restarted = partial(restarting_api_server, times=2, after=(1.0, 3.0))
+_hub_restarted = partial(
+    troubles.restarting_hub, ends=(RunningHub.end, RunningHub.kill), after=(2.0, 4.0)
+)
+_api_server_restarted = partial(troubles.restarting_api_server, times=2, after=(1.0, 3.0))
 
 LINE_RACES = (
     LineRace("in line, undisturbed"),
-    LineRace("in line, watches cut", cutting),
+    LineRace("in line, watches cut", troubles.cutting),
     LineRace("in line, API server restarted", _api_server_restarted, idle=_RECOVERY_SECONDS),
     LineRace("in line, hub restarted", _hub_restarted, loses=True, idle=_RECOVERY_SECONDS),
     LineRace("in line, pages closed", has_pages=True),
@@ -135,7 +131,7 @@ class Round:
                 if answer.status_code not in (201, 202):
                     result.wrong.append(f"{name} was answered {answer.status_code}: {answer.text}")
                 open_page(name)
-            with self.race.trouble(self.stage, self.dice):
+            with beside(partial(self.race.trouble, self.stage, self.dice)):
                 self._serve_all()
         idle = longest_idle(history.changes, len(stay), self.stage.absent)
         result.counts.update(served=len(self.served), cut=len(self.cut))

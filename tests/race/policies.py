@@ -15,15 +15,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 
 from localcluster import Fleet
 from tests.hub.running import RunningHub
+from tests.race import troubles
 from tests.race.history import History, exceeded
 from tests.race.limits import ACCELERATORS, SERVERS, Books, Class, Server
-from tests.race.stage import Result, Stage, node_group, staged
+from tests.race.stage import Result, Stage, beside, node_group, staged
 from tests.race.tabs import AWAY, STARTED, Answer, Tab, Way
-from tests.race.troubles import Trouble, cutting, restarting_hub, undisturbed
 from tests.waiting import wait_for
 
 NAMESPACE = "policies"
@@ -60,20 +60,19 @@ class PolicyRace:
     """
 
     name: str
-    trouble: Trouble = undisturbed
+    trouble: troubles.Trouble = troubles.undisturbed
     loses: bool = False
 
 
-_ended = partial(restarting_hub, ends=(RunningHub.end,))
-_killed = partial(restarting_hub, ends=(RunningHub.kill,))
+_ended = partial(troubles.restarting_hub, ends=(RunningHub.end,))
+_killed = partial(troubles.restarting_hub, ends=(RunningHub.kill,))
 # The busy hub may need some tenths of a second to send its request on a new connection.
-_cut = partial(cutting, idle=0.8)
+_cut = partial(troubles.cutting, idle=0.8)
 
 
-@contextmanager
-def _killed_and_cut(stage: Stage, dice: random.Random) -> Iterator[None]:
-    with _cut(stage, dice), _killed(stage, dice):
-        yield
+def _killed_and_cut(stage: Stage, dice: random.Random, over: Event) -> None:
+    with beside(partial(_killed, stage, dice)):
+        _cut(stage, dice, over)
 
 
 POLICY_RACES = (
@@ -127,7 +126,7 @@ def run(race: PolicyRace, stage: Stage, tabs: Sequence[Tab], seed: int) -> Resul
             for tab in tabs
             for _ in range(TABS)
         ]
-        with race.trouble(stage, dice), ThreadPoolExecutor(len(visits)) as at_once:
+        with beside(partial(race.trouble, stage, dice)), ThreadPoolExecutor(len(visits)) as at_once:
             list(at_once.map(Visits.make, visits))
         with ThreadPoolExecutor(40) as at_once:
             list(at_once.map(lambda it: it[0].stop(it[1]), _everything(tabs)))

@@ -20,6 +20,7 @@ from tests.hub.pods import Pods as PodsOfHub
 from tests.hub.running import RunningHub, running_hub
 from tests.servers.cutting_proxy import CuttingProxy
 from tests.servers.single_user import serving_every_pod
+from tests.waiting import wait_for
 
 Object = dict[str, Any]
 """An object of the Kubernetes or the hub's API as plain data."""
@@ -86,7 +87,6 @@ class Servers:
 
     def __init__(self, hub: RunningHub) -> None:
         self._hub = hub
-        self._news = threading.Condition()
         self._asked = 0
         self._servers: dict[str, dict[str, Object]] = {}
 
@@ -102,16 +102,15 @@ class Servers:
 
     def until_idle(self, user: str, name: str = "") -> Object:
         """Wait until nothing is pending for a user's server; return it, {} for none."""
+        # The answer to a poll that has begun may be older than this call.
+        asked = self._asked + 2
 
-        def is_idle() -> bool:
-            # The answer to a poll that has begun may be older than this call.
-            return self._asked >= asked and not self.now(user, name).get("pending")
+        def idle() -> tuple[Object] | None:
+            server = self.now(user, name)
+            return None if self._asked < asked or server.get("pending") else (server,)
 
-        with self._news:
-            asked = self._asked + 2
-            if not self._news.wait_for(is_idle, timeout=300):
-                raise TimeoutError(f"{user} still has {self._servers.get(user)}")
-            return self.now(user, name)
+        (server,) = wait_for(idle, timeout=300)
+        return server
 
     def _watch(self, over: threading.Event) -> None:
         while not over.wait(0.5):
@@ -121,10 +120,8 @@ class Servers:
                 users = answer.json()
             except requests.RequestException:
                 continue
-            with self._news:
-                self._servers = {user["name"]: user["servers"] for user in users}
-                self._asked += 1
-                self._news.notify_all()
+            self._servers = {user["name"]: user["servers"] for user in users}
+            self._asked += 1
 
 
 @dataclass
