@@ -52,7 +52,7 @@ def mixed(people: int, dice: random.Random) -> list[int]:
     return dice.choices([1, 1, 2, 3, 4, 8], k=people)
 
 
-GPU_RACES = (
+RACES = (
     GpuRace("one GPU each", alike),
     GpuRace("mixed sizes", mixed),
     GpuRace("one GPU each, API server restarted", alike, troubles.restarting_api_server),
@@ -94,14 +94,8 @@ def run(
 ) -> Result:
     """Run one round, then delete its servers and pods.
 
-    The result counts
-
-    - *accepted*: pods that the last gate let through, and *unchecked*: those that it couldn't check
-    - *taken*: accepted pods that were refused afterwards because another pod was first
-    - *refused*: requests refused because there is no room, and *again*: those refused with the
-      advice to try again in a few seconds
-    - *failed*: starts that ended otherwise, for example because the API server was down
-    - *running*: servers that run at the end
+    docs/explanation/promises.md explains what the result counts; *unchecked* are those accepted
+    pods that the last gate couldn't check.
     """
     dice = random.Random(seed)
     sizes, since = race.sizes(people, dice), recording.written()
@@ -112,19 +106,21 @@ def run(
         failed = sum(at_once.map(lambda person: person.race(race.visits), persons))
     running = sum(person.is_up() for person in persons)
     result = Result(_counted(recording.lines(since)))
-    result.counts.update(failed=failed, running=running)
     ours = [
         it for it in stage.hub.pods.all() if not it["metadata"]["name"].startswith(troubles.OTHERS)
     ]
     pending = [it["metadata"]["name"] for it in ours if not it["spec"].get("nodeName")]
-    result.wrong += [f"{name} is accepted and Pending" for name in pending]
     with ThreadPoolExecutor(20) as at_once:
         list(at_once.map(lambda person: person.stop(), persons))
     stage.delete_pods()
     with suppress(TimeoutError):
         wait_for(lambda: not stage.promises() and not stage.hub.pods.all())
-    result.wrong += [f"{number} {it} are left" for it, number in stage.promises().items()]
-    result.wrong += [str(it) for it in twin.would_have_fitted(recording.lines(), since)]
+    left, fitting = stage.promises(), twin.would_have_fitted(recording.lines(), since)
+    result.counts.update(failed=failed, running=running, pending=len(pending))
+    result.counts.update({"would have fitted": len(fitting), "left": sum(left.values())})
+    result.wrong += [f"{name} is accepted and Pending" for name in pending]
+    result.wrong += [f"{number} {it} are left" for it, number in left.items()]
+    result.wrong += [str(it) for it in fitting]
     return result
 
 

@@ -75,7 +75,7 @@ _hub_restarted = partial(
 )
 _api_server_restarted = partial(troubles.restarting_api_server, times=2, after=(1.0, 3.0))
 
-LINE_RACES = (
+RACES = (
     LineRace("in line, undisturbed"),
     LineRace("in line, watches cut", troubles.cutting),
     LineRace("in line, API server restarted", _api_server_restarted, idle=_RECOVERY_SECONDS),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.race.__main__ import ALL, parse
-from tests.race.gpus import GPU_RACES
+from tests.race.gpus import RACES
 
 
 def test_without_arguments_a_hundred_users_run_every_race() -> None:
@@ -19,7 +19,7 @@ def test_people_rounds_races_and_seed_are_arguments() -> None:
     asked = parse(["60", "20", "6,0", "--seed", "786388467"])
 
     assert (asked.people, asked.rounds, asked.seed) == (60, 20, 786388467)
-    assert asked.races == [GPU_RACES[6], GPU_RACES[0]]
+    assert asked.races == [RACES[6], RACES[0]]
 
 
 def test_all_means_every_race() -> None:
