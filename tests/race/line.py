@@ -122,10 +122,7 @@ class Round:
         stay = [name for name in self.names if name not in self.race.closers(self.names)]
         history = History(self.stage.cluster, NAMESPACE)
         result = Result()
-        with (
-            history.following(),
-            self._pages() as open_page,
-        ):
+        with history.following(), self._pages() as open_page:
             for name in self.names:
                 answer = wait_for(partial(self._ask, name))
                 if answer.status_code not in (201, 202):
@@ -149,7 +146,7 @@ class Round:
         if not self.race.has_pages:
             yield lambda _name: None
             return
-        over, closers = Event(), self.race.closers(self.names)
+        over, closers, opened = Event(), self.race.closers(self.names), list[Future[None]]()
         with ThreadPoolExecutor(len(self.names)) as threads:
 
             def open_page(name: str) -> None:
@@ -157,13 +154,12 @@ class Round:
                 follow = partial(_follow, self.stage.hub, name, over)
                 opened.append(threads.submit(follow, *(times if name in closers else ())))
 
-            opened: list[Future[None]] = []
             try:
                 yield open_page
             finally:
                 over.set()
         for page in opened:
-            page.result()
+            page.result()  # raises why a page failed, which must not just be gone
 
     def _ask(self, name: str) -> requests.Response | None:
         """Ask for a server; None if the hub lets no more people start right now.

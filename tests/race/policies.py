@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from threading import Event, Lock
 
@@ -129,8 +130,9 @@ def run(race: PolicyRace, stage: Stage, tabs: Sequence[Tab], seed: int) -> Resul
         ]
         with beside(partial(race.trouble, stage, dice)), ThreadPoolExecutor(len(visits)) as at_once:
             list(at_once.map(Visits.make, visits))
+        everything = product(tabs, SERVERS)
         with ThreadPoolExecutor(40) as at_once:
-            list(at_once.map(lambda it: it[0].stop(it[1]), _everything(tabs)))
+            list(at_once.map(lambda it: it[0].another().stop(it[1]), everything))
         left = len(stage.hub.pods.all())
         stage.delete_pods()
         wait_for(lambda: history.is_over)
@@ -144,20 +146,12 @@ def run(race: PolicyRace, stage: Stage, tabs: Sequence[Tab], seed: int) -> Resul
         wait_for(lambda: history.is_over)
     result.wrong += exceeded(history.changes, books) + history.errors
     result.most.update(books.peaks)
-    result.wrong += [
-        f"at most {books.peaks[it]} of {it}"
-        for it, most in _REACHED.items()
-        if books.peaks[it] != most
-    ]
+    too_few = [it for it, most in _REACHED.items() if books.peaks[it] != most]
+    result.wrong += [f"at most {books.peaks[it]} of {it}" for it in too_few]
     result.wrong += [it for it in result.counts if it.startswith("HTTP ")]
     if not race.loses:
         result.wrong += [*failed, *([f"{left} pods of forgotten servers"] if left else [])]
     return result
-
-
-def _everything(tabs: Iterable[Tab]) -> list[tuple[Tab, str]]:
-    """Return all servers that people may have, each with a tab of its own."""
-    return [(tab.another(), name) for tab in tabs for name in SERVERS]
 
 
 @dataclass(frozen=True)
