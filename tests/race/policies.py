@@ -181,15 +181,7 @@ class Visits:
     def _ask(self, wish: Server, way: Way) -> bool:
         """Ask until the hub answers; return whether the server is ready."""
         began = time.monotonic()
-        while True:
-            answer = self.tab.ask(wish, way)
-            with self.lock:
-                self.result.counts[answer.kind] += 1
-                self.result.reach("seconds until an answer", answer.seconds)
-            if answer.kind != AWAY:
-                break
-            time.sleep(0.5)
-        if answer.kind != STARTED:
+        if wait_for(lambda: self._answer(wish, way), timeout=300) != STARTED:
             return False
         is_ready = bool(self.tab.stage.servers.until_idle(wish.owner, wish.name).get("ready"))
         with self.lock:
@@ -198,6 +190,14 @@ class Visits:
             else:
                 self.result.counts["gone"] += 1
         return is_ready
+
+    def _answer(self, wish: Server, way: Way) -> str | None:
+        """Return what one answer comes to, None if the hub is away."""
+        answer = self.tab.ask(wish, way)
+        with self.lock:
+            self.result.counts[answer.kind] += 1
+            self.result.reach("seconds until an answer", answer.seconds)
+        return None if answer.kind == AWAY else answer.kind
 
     def _pause(self, most: float) -> None:
         time.sleep(self.dice.uniform(0, most))
