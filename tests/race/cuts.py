@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
@@ -60,6 +60,7 @@ _TRUE = {
 """How the last sentence begins that the owner reads."""
 _PASSING = (Cut.WATCHES, Cut.API_SERVER)
 """What a start survives; it may survive the hub's end."""
+_WAVES = ((Cut.WATCHES,), (Cut.API_SERVER,), (Cut.POD, Cut.CANCELLED), (Cut.HUB,))
 
 
 @dataclass
@@ -95,13 +96,12 @@ class Start:
         # The hub tells of a pod as soon as it sees it.
         return self.pod in pods and bool(self.last) and self.phase.is_reached(pods[self.pod])
 
-    def end(self) -> None:
-        """Delete the pod or cancel the start."""
-        if self.cut is Cut.CANCELLED:
-            self.hub.api("DELETE", f"/users/{self.user}/server")
-        else:
-            with unless_gone():
-                self.hub.pods.delete(self.user)
+    def delete(self) -> None:
+        with unless_gone():
+            self.hub.pods.delete(self.user)
+
+    def cancel(self) -> None:
+        self.hub.api("DELETE", f"/users/{self.user}/server")
 
     def read_next_page(self) -> None:
         """Remember what the owner reads next, whose progress was cut."""
@@ -122,32 +122,6 @@ class Start:
         return self.phase.name == "sending" and self.cut in _PASSING
 
 
-def kill_hub(it: CutStage) -> None:
-    it.stage.hub.kill()
-    it.gate.open()
-    begin_again(it.stage.hub)
-
-
-def restart_api_server(it: CutStage) -> None:
-    it.stage.cluster.plane.stop_apiserver()
-    it.gate.open()
-    it.stage.cluster.plane.start_apiserver()
-
-
-def cut_watches(it: CutStage) -> None:
-    """Cut all connections of the hub, also those that send a pod."""
-    it.stage.proxy.cut()
-
-
-_WAVES: tuple[tuple[tuple[Cut, ...], Callable[[CutStage], None] | None], ...] = (
-    ((Cut.WATCHES,), cut_watches),
-    ((Cut.API_SERVER,), restart_api_server),
-    ((Cut.POD, Cut.CANCELLED), None),
-    ((Cut.HUB,), kill_hub),
-)
-"""Each wave's cuts, and what happens to all of its starts together."""
-
-
 def run(folder: Path, starts: int) -> Result:
     """Cut at least so many starts, wave after wave.
 
@@ -156,27 +130,24 @@ def run(folder: Path, starts: int) -> Result:
     result, number = Result(), 0
     with cut_stage(folder, _ALIKE, _SECONDS) as stage:
         while result.counts.total() < starts:
-            cuts, happens = _WAVES[number % len(_WAVES)]
             group = [
                 Start(stage, phase, cut, number * _ALIKE + each)
                 for phase in stage.phases
-                for cut in cuts
+                for cut in _WAVES[number % len(_WAVES)]
                 for each in range(_ALIKE)
                 # Nobody can delete a pod that isn't there yet.
                 if (phase.name, cut) != ("sending", Cut.POD)
             ]
-            ready = _wave(stage, group, happens)
+            ready = _wave(stage, group)
             _judge(stage, group, ready, result)
             _stop(stage, ready, result)
             number += 1
     return result
 
 
-def _wave(
-    stage: CutStage, group: Sequence[Start], happens: Callable[[CutStage], None] | None
-) -> list[Start]:
+def _wave(stage: CutStage, group: Sequence[Start]) -> list[Start]:
     """Cut these starts in their phases; return those whose servers are ready afterwards."""
-    is_hub_killed, is_passing = group[0].cut is Cut.HUB, group[0].cut in _PASSING
+    cut = group[0].cut
     stage.gate.close()
     with ThreadPoolExecutor(2 * len(group)) as pool:
         try:
@@ -186,21 +157,38 @@ def _wave(
             pods = stage.pods()
             in_time = sum(it.is_in_phase(pods) for it in group)
             print(f"{in_time} of {len(group)} are cut in their phase", flush=True)
-            if happens is None:
-                list(pool.map(Start.end, group))
-            else:
-                happens(stage)
+            _cut(stage, cut, group, pool)
             stage.gate.open()
-            with stage.going_on() if is_passing else nullcontext():
-                if not is_hub_killed:
+            with stage.going_on() if cut in _PASSING else nullcontext():
+                if cut is not Cut.HUB:
                     for it in following:
                         it.result()
                 ready = _ready(stage, group)
-            if is_hub_killed:
+            if cut is Cut.HUB:
                 list(pool.map(Start.read_next_page, (it for it in group if it not in ready)))
         finally:
             stage.gate.open()
     return ready
+
+
+def _cut(stage: CutStage, cut: Cut, group: Sequence[Start], pool: ThreadPoolExecutor) -> None:
+    """Let it happen to all of these starts; open the gate while nobody can hear what it says."""
+    match cut:
+        case Cut.HUB:
+            stage.stage.hub.kill()
+            stage.gate.open()
+            begin_again(stage.stage.hub)
+        case Cut.API_SERVER:
+            stage.stage.cluster.plane.stop_apiserver()
+            stage.gate.open()
+            stage.stage.cluster.plane.start_apiserver()
+        case Cut.WATCHES:
+            stage.stage.proxy.cut()  # all connections, also those that send a pod
+        case Cut.POD | Cut.CANCELLED:
+            for start in group:
+                if start.cut is Cut.POD:
+                    start.delete()
+            list(pool.map(Start.cancel, (it for it in group if it.cut is Cut.CANCELLED)))
 
 
 def _are_reached(
