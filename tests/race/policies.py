@@ -33,7 +33,6 @@ TABS = 4
 _VISITS = 2
 _REACHED = {"the course's GPUs": 8, "a user's servers": 2}
 """The limits that a round has to reach, or it would prove nothing."""
-_REFUSED = re.compile(r"Not starting \S+ \((\S+)\): ")
 _FAILED = re.compile(r"Unhandled error starting \S+'s server.*")
 _WISHES = (
     ("", "t4", 2),
@@ -110,7 +109,6 @@ def run(race: PolicyRace, stage: Stage, tabs: Sequence[Tab], seed: int) -> Resul
     The result counts how many requests were answered how, where who finds the hub away asks again,
     which isn't one more attempt. It also counts
 
-    - *logged*: starts that the hub's log calls refused, by reason
     - *pods*: those that were created in the race itself
     - *gone*: granted servers that weren't ready when the hub had started them: another tab had
       stopped them, the hub was restarted, or the start failed
@@ -118,7 +116,7 @@ def run(race: PolicyRace, stage: Stage, tabs: Sequence[Tab], seed: int) -> Resul
     - *left*: pods of servers that the hub has forgotten
     - *turns*: requests of the turns at the end
 
-    It has the most that anybody held at once of each limit, and the longest answer and start.
+    It has the most that anybody held at once of each limit.
     """
     dice, result, began = random.Random(seed), Result(), len(stage.hub.log)
     history, books, lock = History(stage.cluster, NAMESPACE), Books(tabs[0].limits), Lock()
@@ -136,9 +134,7 @@ def run(race: PolicyRace, stage: Stage, tabs: Sequence[Tab], seed: int) -> Resul
         left = len(stage.hub.pods.all())
         stage.delete_pods()
         wait_for(lambda: history.is_over)
-        log = stage.hub.log[began:]
-        failed = _FAILED.findall(log)
-        result.counts.update(f"logged {reason}" for reason in _REFUSED.findall(log))
+        failed = _FAILED.findall(stage.hub.log[began:])
         result.counts.update(pods=len(history.created), failed=len(failed), left=left)
         turns = Turns(dice, tabs)
         result.wrong += turns.take()
@@ -180,15 +176,11 @@ class Visits:
 
     def _ask(self, wish: Server, way: Way) -> bool:
         """Ask until the hub answers; return whether the server is ready."""
-        began = time.monotonic()
         if wait_for(lambda: self._answer(wish, way), timeout=300) != STARTED:
             return False
         is_ready = bool(self.tab.stage.servers.until_idle(wish.owner, wish.name).get("ready"))
         with self.lock:
-            if is_ready:
-                self.result.reach("seconds until a server is ready", time.monotonic() - began)
-            else:
-                self.result.counts["gone"] += 1
+            self.result.counts["gone"] += not is_ready
         return is_ready
 
     def _answer(self, wish: Server, way: Way) -> str | None:
@@ -196,7 +188,6 @@ class Visits:
         answer = self.tab.ask(wish, way)
         with self.lock:
             self.result.counts[answer.kind] += 1
-            self.result.reach("seconds until an answer", answer.seconds)
         return None if answer.kind == AWAY else answer.kind
 
     def _pause(self, most: float) -> None:

@@ -54,7 +54,7 @@ class Result:
 
     Attributes:
         counts: How many requests, starts and pods came to what.
-        most: The most at once, and the longest times in seconds.
+        most: The most at once, and the longest time in seconds.
         wrong: What must not happen, one sentence each.
     """
 
@@ -62,15 +62,11 @@ class Result:
     most: dict[str, float] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
 
-    def reach(self, what: str, amount: float) -> None:
-        """Note an amount, which may be the most so far."""
-        self.most[what] = max(amount, self.most.get(what, 0))
-
     def add(self, other: Result, seed: int) -> None:
         """Add the outcomes of another round, which began with this seed."""
         self.counts.update(other.counts)
         for what, amount in other.most.items():
-            self.reach(what, amount)
+            self.most[what] = max(amount, self.most.get(what, 0))
         self.wrong += [f"{it} (seed {seed})" for it in other.wrong]
 
     def __str__(self) -> str:

@@ -45,7 +45,6 @@ class Answer:
 
     kind: str
     text: str
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -81,13 +80,11 @@ class Tab:
 
     def ask(self, server: Server, way: Way) -> Answer:
         """Ask for a server once."""
-        began = time.monotonic()
         try:
             status, text = self._by_form(server) if way is Way.FORM else self._by_rest(server, way)
-            kind = self._kind(status, text)
         except (requests.RequestException, StopIteration) as error:
-            kind, text = AWAY, repr(error)  # StopIteration: the hub has set no cookie yet
-        return Answer(kind, text, time.monotonic() - began)
+            return Answer(AWAY, repr(error))  # StopIteration: the hub has set no cookie yet
+        return Answer(self._kind(status, text), text)
 
     def stop(self, name: str) -> None:
         """Stop a server, whatever it does; return when the hub has stopped it."""
