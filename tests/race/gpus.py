@@ -120,6 +120,8 @@ def run(
     result.counts.update({"would have fitted": len(fitting), "left": sum(left.values())})
     result.wrong += [f"{name} is accepted and Pending" for name in pending]
     result.wrong += [f"{number} {it} are left" for it, number in left.items()]
+    if race.trouble not in (troubles.competing, troubles.cordoning) and result.counts["taken"]:
+        result.wrong.append(f"{result.counts['taken']} lost their GPUs, and nobody else took any")
     result.wrong += [str(it) for it in fitting]
     return result
 
