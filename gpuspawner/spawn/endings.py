@@ -120,8 +120,9 @@ class Endings:
     def clear(self) -> None:
         """Note that the server has stopped, or that a start is about to begin."""
         self._began, self._is_up, self._is_cut = None, False, False
-        if self._runtime.kept_places.find(self._server) is None:  # else, it joins the line again
-            self._place = None
+        # Whose place is kept joins the line again, also if the hub stopped the server before it
+        # restarted once more.
+        self._place = self._runtime.kept_places.find(self._server)
 
     def farewell(self, pod: object) -> None:
         """Note the last of any server's pod that is gone: all spawners share one reflector."""

@@ -279,6 +279,23 @@ async def test_a_start_that_goes_on_in_line_after_a_restart_is_not_cut_by_anothe
     assert stopped(after_restart(runs=True)) is None
 
 
+async def test_a_start_that_goes_on_in_line_keeps_its_place_until_it_joins(after_restart) -> None:
+    """The first restart finds that it waits; the second one finds it stopped by the first."""
+    first = after_restart(runs=True)
+    runtime, place = first.hub.runtime(first), KeptPlace(1.0, Wish.ANYWAY)
+    runtime.queue = QueueRules(is_on=True)
+    first.gates.endings.wait(place)
+    resumed = after_restart(runs=False)
+    runtime.kept_places.keep((first.user.name, ""), place)  # from the hub's database
+
+    resumed.clear_state()
+    resumed._start_pending = True
+    await resumed.run_auth_state_hook(None)
+
+    assert resumed.orm_spawner is not None
+    assert place_of(resumed.orm_spawner.state) == place
+
+
 def test_a_start_that_waits_in_line_is_not_cut_until_it_sends_its_pod(after_restart) -> None:
     spawner = after_restart(runs=True)
     spawner._start_pending = True
