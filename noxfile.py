@@ -49,7 +49,7 @@ EACH_HUB = (
     "tests/hub",
 )
 
-# At night, everything runs on every hub and every Python (tools/nightly.py).
+# At night, everything runs on both hubs, and the unit tests on every Python (tools/nightly.py).
 NIGHT = bool(os.environ.get("GPUSPAWNER_NIGHT"))
 TWO_AT_ONCE = ("-n", "2", "--dist", "worksteal")
 # Hub, cluster and browser often wait for each other; on two cores, more workers use that time.

@@ -120,8 +120,8 @@ class Endings:
     def clear(self) -> None:
         """Note that the server has stopped, or that a start is about to begin."""
         self._began, self._is_up, self._is_cut = None, False, False
-        # Whose place is kept joins the line again, also if the hub stopped the server before it
-        # restarted once more.
+        # A server whose place is kept joins the line again, even if the hub had stopped it before
+        # its second restart.
         self._place = self._runtime.kept_places.find(self._server)
 
     def farewell(self, pod: object) -> None:

@@ -7,6 +7,7 @@ half a second of processor time, so that hubs have them one after the other.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ class Proxy:
         public: The port for users.
         api: The port where the hub sets its routes.
         hub: The port of the hub, which serves the error pages.
-        process: The process; it ends with this one.
+        process: The process.
     """
 
     public: int
@@ -39,8 +40,8 @@ class Proxy:
     hub: int
     process: Process
 
-    def is_clear(self) -> bool:
-        """Delete its routes, and return whether it has none."""
+    def clear(self) -> bool:
+        """Delete its routes, and return whether it has none now."""
         api = f"http://127.0.0.1:{self.api}/api/routes"
         try:
             for route in self._request("GET", api).json():
@@ -59,18 +60,29 @@ class Proxy:
 _idle: list[Proxy] = []
 
 
+@atexit.register
+def _stop_all() -> None:
+    for it in _idle:
+        it.process.stop()
+
+
 @contextmanager
 def lent_proxy(folder: Path) -> Iterator[Proxy]:
-    """Lend a proxy without routes until the block ends; if it has to be started, its log is here.
+    """Lend a proxy without routes until the block ends.
+
+    Args:
+        folder: The folder of its log, if it has to be started.
 
     Raises:
         LocalClusterError: It did not start; the message has the end of its log.
     """
-    lent = _idle.pop() if _idle else _started(folder, *free_ports(3))
+    alive = [it for it in _idle if it.process.is_alive()]
+    lent = alive[-1] if alive else _started(folder, *free_ports(3))
+    _idle[:] = alive[:-1]
     try:
         yield lent
     finally:
-        if lent.is_clear():
+        if lent.clear():
             _idle.append(lent)
         else:
             lent.process.stop()

@@ -39,17 +39,7 @@ def refused_sets() -> Iterator[OptionSet]:
             yield options
 
 
-@pytest.mark.parametrize(
-    "answers",
-    [
-        pytest.param("", id="when it knows"),
-        pytest.param(
-            ANSWER_AT_ONCE,
-            id="at once",
-            marks=pytest.mark.nightly("test_first_refusals sees one of each, and 20 take long"),
-        ),
-    ],
-)
+@pytest.mark.parametrize("answers", ["", ANSWER_AT_ONCE], ids=["when it knows", "at once"])
 def test_form_query_and_rest_refuse_for_the_same_reason(
     start_gpu_hub: StartGPUHub, cluster: LocalCluster, add_nodes: AddNodes, answers: str
 ) -> None:

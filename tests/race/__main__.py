@@ -50,7 +50,8 @@ def main() -> int:
     asked = parse()
     seed = random.randrange(2**32) if asked.seed is None else asked.seed
     people, rounds, wrong = asked.people, asked.rounds, 0
-    print(f"{people} people, half of them for limits; sums of {rounds} rounds", flush=True)
+    told = f"{people} people, half of them for limits; sums of {rounds} rounds from seed {seed}"
+    print(told, flush=True)
     for kind in _KINDS:
         races = [race for race in asked.races if race in kind.RACES]
         if not races:
@@ -61,7 +62,7 @@ def main() -> int:
                 for each in range(seed, seed + rounds):
                     result.add(run(race, each), each)
                 seconds = time.monotonic() - began
-                print(f"{race.name} (seed {seed}, {seconds:.0f} s)\n{result}", flush=True)
+                print(f"{race.name} ({seconds:.0f} s)\n{result}", flush=True)
                 wrong += len(result.wrong)
     print(f"WRONG: {wrong}" if wrong else "nothing was wrong")
     return int(wrong > 0)

@@ -110,7 +110,7 @@ class Start:
         self.last = begins + rest if begins else f"{page.status} {page.text}"
 
     def told(self, is_ready: bool) -> str | None:
-        """Return how the last sentence begins if it is true."""
+        """Return the beginning of the last sentence, or None if that sentence isn't true."""
         if is_ready:
             return _READY if self.cut in (*_PASSING, Cut.HUB) else None
         true = (_TRUE[self.cut], *(_TRY_AGAIN if self.may_be_sent_again else ()))

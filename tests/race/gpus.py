@@ -115,7 +115,8 @@ def run(
     stage.delete_pods()
     with suppress(TimeoutError):
         wait_for(lambda: not stage.promises() and not stage.hub.pods.all())
-    left, fitting = stage.promises(), twin.would_have_fitted(recording.lines(), since)
+    left = Counter(stage.promises()) + Counter(pods=len(stage.hub.pods.all()))
+    fitting = twin.would_have_fitted(recording.lines(), since)
     result.counts.update(failed=failed, running=running, pending=len(pending))
     result.counts.update({"would have fitted": len(fitting), "left": sum(left.values())})
     result.wrong += [f"{name} is accepted and Pending" for name in pending]

@@ -31,6 +31,8 @@ NAMESPACE = "policies"
 TABS = 4
 """Fifty users with so many tabs make two hundred requests at once."""
 _VISITS = 2
+_AWAY_SECONDS = 0.5
+"""After which whoever finds the hub away asks again."""
 _REACHED = {"the course's GPUs": 8, "a user's servers": 2}
 """The limits that a round has to reach, or it would prove nothing."""
 _FAILED = re.compile(r"Unhandled error starting \S+'s server.*")
@@ -106,8 +108,8 @@ def racing(folder: Path, people: int) -> Iterator[Callable[[PolicyRace, int], Re
 def run(race: PolicyRace, stage: Stage, tabs: Sequence[Tab], seed: int) -> Result:
     """Run one round; at its end no server is left.
 
-    The result counts how many requests were answered how, where who finds the hub away asks again,
-    which isn't one more attempt. It also counts
+    The result counts how many requests were answered how. Whoever finds the hub away asks again as
+    part of the same attempt. It also counts
 
     - *pods*: those that were created in the race itself
     - *gone*: granted servers that weren't ready when the hub had started them: another tab had
@@ -188,7 +190,10 @@ class Visits:
         answer = self.tab.ask(wish, way)
         with self.lock:
             self.result.counts[answer.kind] += 1
-        return None if answer.kind == AWAY else answer.kind
+        if answer.kind != AWAY:
+            return answer.kind
+        time.sleep(_AWAY_SECONDS)
+        return None
 
     def _pause(self, most: float) -> None:
         time.sleep(self.dice.uniform(0, most))

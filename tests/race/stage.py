@@ -54,7 +54,7 @@ class Result:
 
     Attributes:
         counts: How many requests, starts and pods came to what.
-        most: The most at once, and the longest time in seconds.
+        most: The highest figures of any round: what was there at once, or seconds.
         wrong: What must not happen, one sentence each.
     """
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from tests.race.history import Change, exceeded
 from tests.race.limits import Books, Class
-from tests.race.stage import pod_asking_for
+from tests.race.stage import Result, pod_asking_for
 
 
 def test_the_history_tells_when_a_limit_is_exceeded() -> None:
@@ -25,6 +27,15 @@ def test_the_history_tells_when_a_limit_is_exceeded() -> None:
         "p2 holds 2 of a user's experiments",
     ]
     assert books.peaks["the course's GPUs"] == 10
+
+
+def test_rounds_are_added_up_and_what_was_wrong_keeps_its_seed() -> None:
+    summed = Result()
+    for seed, most in ((7, 3.0), (8, 2.0)):
+        summed.add(Result(Counter(up=2), {"held": most}, ["one is left"]), seed)
+
+    assert (summed.counts, summed.most) == ({"up": 4}, {"held": 3.0})
+    assert summed.wrong == ["one is left (seed 7)", "one is left (seed 8)"]
 
 
 def _change(user: str, *, gpus: int, server: str = "", is_new: bool = True) -> Change:

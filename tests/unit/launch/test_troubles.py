@@ -361,6 +361,7 @@ pods = st.builds(
 )
 
 
+@pytest.mark.each_python
 @given(pods, st.lists(events, max_size=6), st.randoms())
 def test_any_facts_are_read_the_same_in_any_order(pod, said, random) -> None:
     found = troubles(pod, said)
@@ -370,6 +371,7 @@ def test_any_facts_are_read_the_same_in_any_order(pod, said, random) -> None:
     assert troubles(pod, shuffled) == found
 
 
+@pytest.mark.each_python
 @given(pods, st.lists(events, max_size=6))
 def test_no_warnings_text_is_lost(pod, said) -> None:
     texts = {text for it in troubles(pod, said) for text in it.texts}
@@ -382,6 +384,7 @@ def test_no_warnings_text_is_lost(pod, said) -> None:
     assert told <= texts
 
 
+@pytest.mark.each_python
 @given(pods, st.lists(events, max_size=6))
 def test_a_pod_that_has_ended_always_has_a_final_trouble(pod, said) -> None:
     has_ended = pod.status.phase in ("Failed", "Succeeded")
@@ -389,6 +392,7 @@ def test_a_pod_that_has_ended_always_has_a_final_trouble(pod, said) -> None:
     assert not has_ended or any(it.is_final for it in troubles(pod, said))
 
 
+@pytest.mark.each_python
 @given(pods, st.lists(events, max_size=4))
 def test_what_is_over_is_never_final(pod, said) -> None:
     assert not any(it.is_final and it.is_over for it in troubles(pod, said))
