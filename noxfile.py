@@ -52,9 +52,12 @@ EACH_HUB = (
 # At night, everything runs on both hubs, and the unit tests on every Python (tools/nightly.py).
 NIGHT = bool(os.environ.get("GPUSPAWNER_NIGHT"))
 TWO_AT_ONCE = ("-n", "2", "--dist", "worksteal")
-# Hub, cluster and browser often wait for each other; on two cores, more workers use that time.
 # Tests that share a cluster or a hub run in the same worker.
-FIVE_AT_ONCE = ("-n", "5", "--dist", "loadgroup")
+GROUPED = ("--dist", "loadgroup")
+# Hub, cluster and browser often wait for each other; on two cores, more workers use that time.
+FIVE_AT_ONCE = ("-n", "5", *GROUPED)
+# Each worker starts a cluster, which takes longer than it saves where tests are few.
+THREE_AT_ONCE = ("-n", "3", *GROUPED)
 # Their clusters are small, so the control planes' garbage may lie for longer (Go's runtime).
 SMALL_CLUSTERS = {"GOGC": "400"}
 SLOWEST = ("--durations=10", "--durations-min=1")
@@ -100,12 +103,12 @@ def _pytest(
     session.run("python", "-m", "pytest", *SLOWEST, *arguments, *chosen)
 
 
-def _five_at_once(
-    session: nox.Session, *, tests: Sequence[str], marked: Sequence[str] = ()
+def _with_clusters(
+    session: nox.Session, *arguments: str, tests: Sequence[str], marked: Sequence[str] = ()
 ) -> None:
     """Run tests with hubs and clusters, as `_pytest` does."""
     session.env.update(SMALL_CLUSTERS)
-    _pytest(session, *FIVE_AT_ONCE, tests=tests, marked=marked)
+    _pytest(session, *arguments, tests=tests, marked=marked)
 
 
 def _by_day(*marked: str) -> Sequence[str]:
@@ -168,7 +171,7 @@ def cluster(session: nox.Session) -> None:
     One run of all keeps two cores busy to the end.
     """
     _prepare_for_all(session, *CHART_HUB)
-    _five_at_once(session, tests=CLUSTER, marked=_by_day())
+    _with_clusters(session, *FIVE_AT_ONCE, tests=CLUSTER, marked=_by_day())
 
 
 @nox.session(python=FIRST_PYTHON)
@@ -176,11 +179,11 @@ def newest_hub(session: nox.Session) -> None:
     """Run on the newest JupyterHub what differs between hubs, and at night everything."""
     if NIGHT:
         _prepare_for_all(session, *NEWEST_HUB)
-        _five_at_once(session, tests=(*UNIT, *CLUSTER))
+        _with_clusters(session, *FIVE_AT_ONCE, tests=(*UNIT, *CLUSTER))
         return
     session.install("-e", ".[test]", *NEWEST_HUB)
     _build_control_plane(session)
-    _five_at_once(session, tests=EACH_HUB, marked=_by_day("each_hub"))
+    _with_clusters(session, *THREE_AT_ONCE, tests=EACH_HUB, marked=_by_day("each_hub"))
 
 
 @nox.session(python=FIRST_PYTHON)
@@ -189,7 +192,7 @@ def oldest_hub(session: nox.Session) -> None:
     session.install("-e", ".[test]", *OLDEST_HUB)
     _build_control_plane(session)
     tests = ("tests/unit/compat", "tests/hub/test_existing_hubs.py", "tests/hub/test_refusals.py")
-    _five_at_once(session, tests=tests, marked=_by_day())
+    _with_clusters(session, *THREE_AT_ONCE, tests=tests, marked=_by_day())
 
 
 @nox.session(python=FIRST_PYTHON)

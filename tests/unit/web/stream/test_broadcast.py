@@ -60,6 +60,28 @@ async def test_a_hundred_changes_in_a_row_cost_a_few_looks() -> None:
     assert len(Form.asked) <= 2
 
 
+@pytest.mark.parametrize(
+    ("for_all", "work", "rest"), [(True, 0.03, 0.6), (False, 0.2, 2.0)], ids=["for all", "alone"]
+)
+async def test_the_more_work_a_look_was_the_longer_the_hub_rests(
+    clock, for_all, work, rest
+) -> None:
+    class Costly(Form):
+        async def answer(self) -> Answer:
+            clock.worked += work
+            return await super().answer()
+
+    hub, client = Hub(), Client(Costly("", for_all))
+    async with hub.following(client):
+        await client.until("0")
+        before = clock.now
+        Form.shows[""] = 1
+        hub.view.wake()
+        await client.until("0", "1")
+
+    assert clock.now - before == pytest.approx(rest)
+
+
 async def test_an_answer_for_one_form_is_sent_to_no_other() -> None:
     hub, forms = Hub(), [Form("", for_all=False), Form("", for_all=False)]
     one, other = map(Client, forms)
