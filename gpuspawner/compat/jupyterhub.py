@@ -90,8 +90,16 @@ def begins_start(spawner: Spawner) -> bool:
     start, the hub sets when the server started, and commits, without waiting for anything
     (``user.py``, ``User.spawn``).
     """
-    row = spawner.orm_spawner
-    return bool(spawner._start_pending) and row is not None and row.started is None
+    has_row = spawner.orm_spawner is not None
+    return bool(spawner._start_pending) and has_row and not has_begun(spawner)
+
+
+def has_begun(spawner: Spawner) -> bool:
+    """Whether the hub has stored when the server started.
+
+    It does so some commits after it has stored that there is a server.
+    """
+    return spawner.orm_spawner is not None and spawner.orm_spawner.started is not None
 
 
 def forget_server(spawner: Spawner) -> None:

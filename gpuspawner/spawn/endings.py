@@ -61,12 +61,15 @@ class Endings:
         ours = _ours(state)
         self._last = read(ours.get("ending"))
         runs = jupyterhub.has_server(self._spawner)
-        began = ours.get(_BEGAN)
-        if runs and isinstance(began, str):
-            self._is_cut = True
-            self._last = Ending(Kind.HUB_RESTARTED, moment(began) or utc_now())
         # If there is no line any more, nobody else may have to wait for who was in it.
         place = KeptPlace.read(ours.get(PLACE)) if self._runtime.queue.is_on else None
+        began = ours.get(_BEGAN)
+        has_begun = jupyterhub.has_begun(self._spawner)
+        # The hub stores that there is a server before it stores that its start has begun.
+        if runs and (isinstance(began, str) or not (has_begun or place)):
+            self._is_cut = True
+            at = moment(began) if isinstance(began, str) and has_begun else None
+            self._last = Ending(Kind.HUB_RESTARTED, at or utc_now())
         if runs and place is not None:
             self._place = place
             self._runtime.kept_places.keep(self._server, place)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jupyterhub import orm
+from jupyterhub.utils import utcnow
 
 from gpuspawner import GPUSpawner
 from gpuspawner.launch.trouble import Kind
@@ -20,8 +21,9 @@ def restarting(hub: StillHub) -> Callable[..., GPUSpawner]:
     database.session.add(row)
     database.session.commit()
 
-    def made(*, runs: bool = False) -> GPUSpawner:
+    def made(*, runs: bool = False, begun: bool = True) -> GPUSpawner:
         row.server = orm.Server() if runs else None
+        row.started = utcnow(with_tz=False) if runs and begun else None
         database.session.commit()
         spawner = hub.spawner()
         spawner.orm_spawner = row
@@ -45,6 +47,14 @@ def pod(reason: str = "", **metadata: object) -> dict[str, Any]:
         "spec": {"nodeName": "gpu-0"},
         "status": {"phase": "Running", "conditions": [disrupted] if reason else []},
     }
+
+
+async def begin(spawner: GPUSpawner) -> None:
+    """Do what the hub does when a start begins."""
+    row: Any = spawner.orm_spawner
+    spawner._start_pending, row.started = True, None
+    await spawner.run_auth_state_hook(None)
+    row.started = utcnow(with_tz=False)
 
 
 def stop(spawner: GPUSpawner) -> None:

@@ -11,7 +11,7 @@ from gpuspawner.launch.trouble import Kind
 from gpuspawner.queue.kept import KeptPlace, Wish
 from gpuspawner.queue.rules import QueueRules
 from gpuspawner.spawn.endings import last_of, place_of, without_place
-from tests.unit.spawn.restarts import NODE, kind, pod, set_pod, stop, stopped
+from tests.unit.spawn.restarts import NODE, begin, kind, pod, set_pod, stop, stopped
 
 EVICTED = Ending(Kind.EVICTED, datetime(2026, 11, 21, 20, 30, tzinfo=UTC))
 
@@ -202,10 +202,25 @@ def test_a_start_whose_pod_was_sent_is_cut_by_a_restart_of_the_hub(after_restart
 
 async def test_a_start_that_has_begun_is_cut_by_a_restart_of_the_hub(after_restart) -> None:
     spawner = after_restart(runs=True)
-    spawner._start_pending = True
-    await spawner.run_auth_state_hook(None)
+    await begin(spawner)
 
     assert stopped(after_restart(runs=True)) is Kind.HUB_RESTARTED
+
+
+@pytest.mark.parametrize("before", [{}, {"began": "2026-11-21T20:30:00+00:00"}])
+def test_a_start_that_has_not_begun_is_cut_too_and_nobody_has_deleted_its_pod(
+    after_restart, before
+) -> None:
+    """The hub has stored that there is a server; what else it has stored is of an earlier one."""
+    after_restart().orm_spawner.state = {"pod_name": "p", "gpuspawner": before}
+    restarted = after_restart(runs=True, begun=False)
+
+    assert restarted.gates.endings.polled(1, None) == 1
+
+    assert stopped(restarted) is Kind.HUB_RESTARTED
+    ending = last_of(restarted.orm_spawner.state)
+    assert ending is not None
+    assert ending.moment > datetime.now(UTC) - timedelta(minutes=1)
 
 
 async def test_a_form_begins_no_start(after_restart) -> None:
@@ -221,8 +236,7 @@ async def test_a_start_that_was_noted_when_it_began_needs_no_commit_to_send_its_
 ) -> None:
     spawner, commits = after_restart(runs=True), []
     monkeypatch.setattr("gpuspawner.compat.jupyterhub.store_state", commits.append)
-    spawner._start_pending = True
-    await spawner.run_auth_state_hook(None)
+    await begin(spawner)
 
     spawner.gates.endings.send()
 
@@ -233,9 +247,7 @@ async def test_a_start_that_begins_leaves_what_kubespawner_has_stored(after_rest
     spawner = after_restart(runs=True)
     row: Any = spawner.orm_spawner
     row.state = {"pod_name": "jupyter-alice-of-6"}  # KubeSpawner 6 wrote no version
-    spawner._start_pending = True
-
-    await spawner.run_auth_state_hook(None)
+    await begin(spawner)
 
     assert row.state.keys() == {"pod_name", "gpuspawner"}
     assert row.state["pod_name"] == "jupyter-alice-of-6"
@@ -244,8 +256,7 @@ async def test_a_start_that_begins_leaves_what_kubespawner_has_stored(after_rest
 async def test_where_a_pod_is_sent_is_stored_if_a_hook_has_changed_it(after_restart) -> None:
     spawner = after_restart(runs=True)
     row: Any = spawner.orm_spawner
-    spawner._start_pending = True
-    await spawner.run_auth_state_hook(None)
+    await begin(spawner)
     spawner.namespace = "of-a-hook"
 
     spawner.gates.endings.send()
@@ -273,9 +284,7 @@ async def test_a_start_that_goes_on_in_line_after_a_restart_is_not_cut_by_anothe
     first.hub.runtime(first).queue = QueueRules(is_on=True)
     first.gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
     resumed = after_restart(runs=True)
-    resumed._start_pending = True
-
-    await resumed.run_auth_state_hook(None)
+    await begin(resumed)
     assert stopped(after_restart(runs=True)) is None
 
 
@@ -289,18 +298,16 @@ async def test_a_start_that_goes_on_in_line_keeps_its_place_until_it_joins(after
     runtime.kept_places.keep((first.user.name, ""), place)  # from the hub's database
 
     resumed.clear_state()
-    resumed._start_pending = True
-    await resumed.run_auth_state_hook(None)
+    await begin(resumed)
 
     assert resumed.orm_spawner is not None
     assert place_of(resumed.orm_spawner.state) == place
 
 
-def test_a_start_that_waits_in_line_is_not_cut_until_it_sends_its_pod(after_restart) -> None:
+async def test_a_start_that_waits_in_line_is_not_cut_until_it_sends_its_pod(after_restart) -> None:
     spawner = after_restart(runs=True)
-    spawner._start_pending = True
     place = KeptPlace(1.0, Wish.ANYWAY)
-    spawner.gates.endings.begin()
+    await begin(spawner)
     spawner.gates.endings.wait(place)
     assert stopped(after_restart(runs=True)) is None
 
