@@ -61,19 +61,21 @@ class Endings:
         ours = _ours(state)
         self._last = read(ours.get("ending"))
         runs = jupyterhub.has_server(self._spawner)
+        began, waited = ours.get(_BEGAN), KeptPlace.read(ours.get(PLACE))
         # If there is no line any more, nobody else may have to wait for who was in it.
-        place = KeptPlace.read(ours.get(PLACE)) if self._runtime.queue.is_on else None
-        began = ours.get(_BEGAN)
-        has_begun = jupyterhub.has_begun(self._spawner)
+        place = waited if self._runtime.queue.is_on else None
         # The hub stores that there is a server before it stores that its start has begun.
-        if runs and (isinstance(began, str) or not (has_begun or place)):
+        has_begun = jupyterhub.has_begun(self._spawner)
+        was_starting = isinstance(began, str) or waited is not None or not has_begun
+        goes_on = place is not None and not isinstance(began, str)
+        if runs and was_starting and not goes_on:
             self._is_cut = True
             at = moment(began) if isinstance(began, str) and has_begun else None
             self._last = Ending(Kind.HUB_RESTARTED, at or utc_now())
         if runs and place is not None:
             self._place = place
             self._runtime.kept_places.keep(self._server, place)
-        self._is_up = runs and not self._is_cut and place is None
+        self._is_up = runs and not was_starting
 
     # What becomes of a server
 

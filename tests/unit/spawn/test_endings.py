@@ -306,6 +306,7 @@ async def test_a_start_that_goes_on_in_line_keeps_its_place_until_it_joins(after
 
 async def test_a_start_that_waits_in_line_is_not_cut_until_it_sends_its_pod(after_restart) -> None:
     spawner = after_restart(runs=True)
+    spawner.hub.runtime(spawner).queue = QueueRules(is_on=True)
     place = KeptPlace(1.0, Wish.ANYWAY)
     await begin(spawner)
     spawner.gates.endings.wait(place)
@@ -315,6 +316,17 @@ async def test_a_start_that_waits_in_line_is_not_cut_until_it_sends_its_pod(afte
     spawner.gates.endings.wait(place)
     spawner.gates.endings.send()
     assert stopped(after_restart(runs=True)) is Kind.HUB_RESTARTED
+
+
+def test_a_start_that_waits_is_cut_by_a_restart_that_ends_the_line(after_restart) -> None:
+    first = after_restart(runs=True)
+    first.gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
+    restarted = after_restart(runs=True)
+    assert not restarted.hub.runtime(restarted).queue.is_on
+
+    assert restarted.gates.endings.polled(1, None) == 1
+
+    assert stopped(restarted) is Kind.HUB_RESTARTED
 
 
 def test_a_start_that_a_restarted_hub_finds_up_is_not_cut(after_restart) -> None:
