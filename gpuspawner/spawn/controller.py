@@ -113,7 +113,8 @@ class Controller:
             if not kubespawner.connect(self._spawner):
                 raise Refusal(messages.unreachable(), reason=UNREACHABLE)
             source.begin()
-            with restoring(self._spawner):
+            # Whoever leaves has left before the options are restored: both are commits.
+            with restoring(self._spawner), self.in_line.joining():
                 requested = await self._requested(source)
                 options, wish = wishes.split(requested.options, self._runtime.queue)
                 choice = await self.sources.resolve(options)

@@ -88,6 +88,15 @@ class Endings:
         self._place, self._began = place, None  # a restarted hub goes on with it
         jupyterhub.store_state(self._spawner)
 
+    def wait_no_longer(self) -> None:
+        """Note that no later hub may go on with a start, for it has failed or its owner has left.
+
+        The hub stores that at the end of its stop, and may be ended before.
+        """
+        if self._place is not None:
+            self._place, self._began = None, utc_now()
+            jupyterhub.store_state(self._spawner)
+
     def begin(self) -> None:
         """Note a start that begins; the hub commits this at once, with the time of the start.
 

@@ -92,6 +92,8 @@ class InLine:
         except (Exception, asyncio.CancelledError) as end:  # not what `at_once` begins anew
             if not isinstance(end, Refusal) or end.slug not in PASSES:
                 self._kept.take(self._server)
+                if isinstance(end, Exception):  # else, the hub ends
+                    self._endings.wait_no_longer()
             raise
         self._kept.take(self._server)
         self._called = None  # nobody can leave any more
@@ -139,12 +141,13 @@ class InLine:
         """
         try:
             yield
-        except Refusal as refusal:
-            if self._place is None or refusal.slug not in TAKEN:
+        except Exception as end:
+            if self._place is None or not isinstance(end, Refusal) or end.slug not in TAKEN:
+                self._endings.wait_no_longer()
                 raise
             self._kept.keep(self._server, self._place)
             self._runtime.run(resume(self._runtime, self._server))
-            raise Refusal(messages.waits_again(), reason=refusal.slug) from None
+            raise Refusal(messages.waits_again(), reason=end.slug) from None
 
     @contextmanager
     def watched(self) -> Iterator[None]:

@@ -17,6 +17,7 @@ from gpuspawner.queue.kept import KeptPlace, Wish
 from gpuspawner.queue.rules import QueueRules
 from gpuspawner.spawn import in_line
 from gpuspawner.spawn.admitting import Admitted, Admitting
+from gpuspawner.spawn.endings import place_of
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.source import Choice
 from tests.unit.preflight.worlds import named_node, node, pod, proposal, settle
@@ -109,6 +110,38 @@ async def test_who_leaves_is_refused_once_and_the_next_form_says_so(waiting) -> 
     assert (await alice.refused()).slug == "left-line"
     assert "You have left the line." in await alice.spawner.get_options_form()
     assert len(alice.hub.runtime(alice.spawner).preflight.line) == 0
+
+
+@pytest.mark.parametrize("is_hub_s_end", [False, True])
+async def test_who_has_left_is_not_put_in_line_again_by_the_next_hub(waiting, is_hub_s_end) -> None:
+    """Even if this one ends before it has stored that the server has stopped."""
+    alice = await waiting()
+    row = alice.spawner.orm_spawner = orm.Spawner(name="", user_options={})
+    alice.spawner.gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
+
+    if is_hub_s_end:
+        alice.start.cancel()
+        await asyncio.wait({alice.start})
+    else:
+        alice.place.leave()
+        await alice.refused()
+
+    assert (place_of(row.state) is not None) is is_hub_s_end
+
+
+async def test_a_start_that_fails_after_its_turn_is_not_begun_anew_by_the_next_hub(
+    waiting,
+) -> None:
+    alice = await waiting()
+    row = alice.spawner.orm_spawner = orm.Spawner(name="")
+    alice.spawner.gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
+    alice.hub.view.remove_pod("x")
+    await alice.starts()
+
+    with pytest.raises(Refusal), alice.place.kept_if_taken():
+        raise Refusal(Message.of("It fails."), reason="bad-image")
+
+    assert place_of(row.state) is None
 
 
 async def test_one_can_leave_even_if_nothing_can_be_found_instead(waiting, monkeypatch) -> None:
