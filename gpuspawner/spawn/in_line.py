@@ -107,10 +107,10 @@ class InLine:
         choice, kept = asked, self._kept.find(self._server)
         self._has_place = kept is not None
         if wish is not Wish.NOT:
-            self._place = kept or KeptPlace(time.time(), wish)
+            self._place = KeptPlace(kept.since if kept else time.time(), wish)
         while True:
             try:
-                return await self._admitting.admit(choice)
+                admitted = await self._admitting.admit(choice)
             except Refusal as refusal:
                 if self._place is None or not await self._may_wait(asked, refusal):
                     raise
@@ -118,6 +118,10 @@ class InLine:
                 proposal, ticket = await self._ticket(asked, self._place, refusal)
                 off = await self._until_called(asked, proposal, ticket, self._place, limited)
                 choice = asked.kept_off_nodes(off)
+            else:
+                if self._place is None:  # who was in line now starts without the wish to wait
+                    self._endings.wait_no_longer()
+                return admitted
 
     async def _may_wait(self, asked: Choice, refusal: Refusal) -> bool:
         """Whether a refused start waits; who has a place keeps it for as long as in line."""

@@ -226,6 +226,32 @@ async def test_who_joins_again_has_the_kept_place_and_is_awaited_no_longer(
     alice.start.cancel()
 
 
+async def test_who_joins_again_waits_as_wished_last(hub_with) -> None:
+    alice = Waiting(hub_with(*FULL), "here")
+    kept = alice.hub.runtime(alice.spawner).kept_places
+    kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
+    row = alice.spawner.orm_spawner = orm.Spawner(name="")
+
+    await alice.begin()
+
+    assert place_of(row.state) == KeptPlace(1.0, Wish.HERE)
+    alice.start.cancel()
+
+
+async def test_who_starts_without_the_wish_to_wait_is_not_put_in_line_by_the_next_hub(
+    hub_with,
+) -> None:
+    alice = Waiting(hub_with(FULL[0]), None)
+    kept = alice.hub.runtime(alice.spawner).kept_places
+    kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
+    row = alice.spawner.orm_spawner = orm.Spawner(name="")
+    alice.spawner.clear_state()
+
+    alice.spawner.run_pre_spawn_hook()
+
+    assert row.state["gpuspawner"].keys() == {"began"}
+
+
 @pytest.mark.parametrize("slug", ["unreachable", "uncounted"])
 async def test_a_place_is_kept_while_nobody_can_decide(hub_with, monkeypatch, slug) -> None:
     def fails(*_: object) -> bool:
