@@ -72,7 +72,7 @@ class Endings:
             self._is_cut = True
             at = moment(began) if isinstance(began, str) and has_begun else None
             self._last = Ending(Kind.HUB_RESTARTED, at or utc_now())
-        if runs and place is not None:
+        if place is not None:  # also if the last hub has stopped it, and not yet begun it anew
             self._place = place
             self._runtime.kept_places.keep(self._server, place)
         self._is_up = runs and not was_starting

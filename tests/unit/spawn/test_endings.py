@@ -304,6 +304,22 @@ async def test_a_start_that_goes_on_in_line_keeps_its_place_until_it_joins(after
     assert place_of(resumed.orm_spawner.state) == place
 
 
+async def test_an_owner_who_starts_before_the_hub_has_read_the_places_keeps_theirs(
+    after_restart,
+) -> None:
+    first = after_restart(runs=True)
+    runtime, place = first.hub.runtime(first), KeptPlace(1.0, Wish.ANYWAY)
+    runtime.queue = QueueRules(is_on=True)
+    first.gates.endings.wait(place)
+    owned: Any = after_restart(runs=False)
+
+    owned.clear_state()
+    await begin(owned)
+
+    assert runtime.kept_places.find((owned.user.name, "")) == place
+    assert place_of(owned.orm_spawner.state) == place
+
+
 async def test_a_start_that_waits_in_line_is_not_cut_until_it_sends_its_pod(after_restart) -> None:
     spawner = after_restart(runs=True)
     spawner.hub.runtime(spawner).queue = QueueRules(is_on=True)
