@@ -273,6 +273,7 @@ class Controller:
         """Stop as KubeSpawner does, which returns when the pod is gone."""
         await self._stock.kubespawner.stop(now)
         self._promises.see_out(self._choice().proposal.key)
+        self.endings.store()
 
     async def poll(self) -> int | None:
         """Poll as KubeSpawner does, and note why a server has ended."""

@@ -123,7 +123,7 @@ class Endings:
 
     def answers(self) -> None:
         """Note that the hub takes the server as up: after its start, or after the hub's own."""
-        was_noted = self._is_cut or self._place is not None
+        was_noted = self._is_cut or self._place is not None or self._last is not None
         self._last, self._began, self._is_up, self._is_cut = None, None, True, False
         self._place = None
         self._runtime.kept_places.take(self._server)
@@ -148,10 +148,20 @@ class Endings:
     def polled(self, status: int | None, before: object) -> int | None:
         """As `_polled`, or KubeSpawner's status if that fails: the hub drops what it can't poll."""
         try:
-            return self._polled(status, before)
+            status = self._polled(status, before)
+            if status is not None:
+                self.store()
         except Exception:
             self._spawner.log.exception("Can't tell how %s ended", log_name(self._spawner))
-            return status
+        return status
+
+    def store(self) -> None:
+        """Store how the server has ended before the hub stores that it has stopped.
+
+        The hub stores the state some commits later. If it ended in between, nobody else would know.
+        """
+        if self._last is not None and self._last != last_of(jupyterhub.stored_state(self._spawner)):
+            jupyterhub.store_state(self._spawner)
 
     def _polled(self, status: int | None, before: object) -> int | None:
         """Note why a server has ended, if it has; return what the hub shall think of it.

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from kubespawner import KubeSpawner
 
 from gpuspawner import GPUSpawner
 from gpuspawner.launch.ending import Ending, written
@@ -43,6 +44,33 @@ def test_the_hub_stores_how_a_server_ended_that_was_up(up, farewell, polled, exp
 
     assert [up.gates.endings.polled(1, it) for it in polled] == [1] * len(polled)
     assert stopped(up) is expected
+
+
+def test_an_ending_is_stored_before_the_hub_stores_that_the_server_has_stopped(
+    after_restart, up
+) -> None:
+    """The hub may end in between, and the pod is gone then."""
+    up.gates.endings.polled(1, pod("EvictionByEvictionAPI"))
+    assert kind(up) is Kind.EVICTED
+
+    again = after_restart(runs=True)
+    again.gates.endings.polled(1, None)
+    assert stopped(again) is Kind.EVICTED
+
+
+async def test_a_cut_start_that_never_comes_up_is_stored_so_before_the_hub_has_stopped_it(
+    after_restart, monkeypatch
+) -> None:
+    async def gone(*_: object) -> None: ...
+
+    monkeypatch.setattr(KubeSpawner, "stop", gone)
+    after_restart(runs=True).gates.endings.send()
+    restarted = after_restart(runs=True)
+    assert restarted.gates.endings.polled(None, pod()) is None
+
+    await restarted.stop()
+
+    assert kind(restarted) is Kind.HUB_RESTARTED
 
 
 def test_a_pod_that_has_ended_meanwhile_and_stays_tells_why(up) -> None:
