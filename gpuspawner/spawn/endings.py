@@ -95,7 +95,7 @@ class Endings:
         """
         if self._place is not None:
             self._place, self._began = None, utc_now()
-            jupyterhub.store_state(self._spawner)
+            self._store()
 
     def begin(self) -> None:
         """Note a start that begins; the hub commits this at once, with the time of the start.
@@ -149,19 +149,27 @@ class Endings:
         """As `_polled`, or KubeSpawner's status if that fails: the hub drops what it can't poll."""
         try:
             status = self._polled(status, before)
-            if status is not None:
-                self.store()
         except Exception:
             self._spawner.log.exception("Can't tell how %s ended", log_name(self._spawner))
+        if status is not None:
+            self.store()
         return status
 
     def store(self) -> None:
-        """Store how the server has ended before the hub stores that it has stopped.
+        """Store how the server has ended before the hub stores that it has stopped. Never raises.
 
         The hub stores the state some commits later. If it ended in between, nobody else would know.
         """
         if self._last is not None and self._last != last_of(jupyterhub.stored_state(self._spawner)):
+            self._store()
+
+    def _store(self) -> None:
+        """Store now what the hub stores at the end of a stop, if its database takes it."""
+        try:
             jupyterhub.store_state(self._spawner)
+        except Exception:
+            name = log_name(self._spawner)
+            self._spawner.log.exception("The state of %s is stored only once it stops", name)
 
     def _polled(self, status: int | None, before: object) -> int | None:
         """Note why a server has ended, if it has; return what the hub shall think of it.

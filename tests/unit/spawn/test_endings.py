@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from kubespawner import KubeSpawner
+from sqlalchemy.exc import OperationalError
 
 from gpuspawner import GPUSpawner
 from gpuspawner.launch.ending import Ending, written
@@ -78,6 +79,21 @@ def test_a_pod_that_has_ended_meanwhile_and_stays_tells_why(up) -> None:
 
     up.gates.endings.polled(1, pod())
 
+    assert stopped(up) is Kind.EVICTED
+
+
+def test_a_database_that_takes_no_ending_keeps_no_server_from_stopping(
+    up, monkeypatch, caplog
+) -> None:
+    def fails(*_: object) -> None:
+        raise OperationalError("UPDATE spawners", {}, Exception("database is locked"))
+
+    monkeypatch.setattr("gpuspawner.compat.jupyterhub.store_state", fails)
+
+    assert up.gates.endings.polled(1, pod("EvictionByEvictionAPI")) == 1
+    up.gates.endings.store()
+
+    assert "OperationalError: (builtins.Exception) database is locked" in caplog.text
     assert stopped(up) is Kind.EVICTED
 
 
