@@ -41,13 +41,6 @@ CLUSTER = (
     "tests/packaging",
     "tests/race",
 )
-# Where tests have the mark `each_hub`; to collect all others takes five workers a while.
-EACH_HUB = (
-    "tests/unit/compat",
-    "tests/unit/spawn",
-    "tests/unit/test_sample_pods.py",
-    "tests/hub",
-)
 
 # At night, everything runs on both hubs, and the unit tests on every Python (tools/nightly.py).
 NIGHT = bool(os.environ.get("GPUSPAWNER_NIGHT"))
@@ -111,6 +104,15 @@ def _with_clusters(
     _pytest(session, *arguments, tests=tests, marked=marked)
 
 
+def _where_marked(mark: str) -> list[str]:
+    """Return the files whose tests have a mark: to collect all others takes each worker a while.
+
+    Where conftest.py has it, so has its whole folder.
+    """
+    files = [it for it in sorted(Path("tests").rglob("*.py")) if f"mark.{mark}" in it.read_text()]
+    return [str(it.parent if it.name == "conftest.py" else it) for it in files]
+
+
 def _by_day(*marked: str) -> Sequence[str]:
     """Return these marks and that of nightly tests, for `_pytest`; at night, everything runs."""
     return () if NIGHT else (*marked, "not nightly")
@@ -160,8 +162,11 @@ def docs(session: nox.Session) -> None:
 def unit(session: nox.Session) -> None:
     """Run the unit tests on the first Python, and on the others what can differ there."""
     session.install("-e", ".[test]", *CHART_HUB)
-    marked = _by_day() if session.python == FIRST_PYTHON else _by_day("each_python")
-    _pytest(session, *TWO_AT_ONCE, tests=UNIT, marked=marked)
+    if NIGHT or session.python == FIRST_PYTHON:
+        _pytest(session, *TWO_AT_ONCE, tests=UNIT, marked=_by_day())
+    else:
+        tests = _where_marked("each_python")
+        _pytest(session, *TWO_AT_ONCE, tests=tests, marked=_by_day("each_python"))
 
 
 @nox.session(python=FIRST_PYTHON)
@@ -183,7 +188,8 @@ def newest_hub(session: nox.Session) -> None:
         return
     session.install("-e", ".[test]", *NEWEST_HUB)
     _build_control_plane(session)
-    _with_clusters(session, *THREE_AT_ONCE, tests=EACH_HUB, marked=_by_day("each_hub"))
+    tests = _where_marked("each_hub")
+    _with_clusters(session, *THREE_AT_ONCE, tests=tests, marked=_by_day("each_hub"))
 
 
 @nox.session(python=FIRST_PYTHON)
