@@ -48,7 +48,7 @@ TWO_AT_ONCE = ("-n", "2", "--dist", "worksteal")
 # Tests that share a cluster or a hub run in the same worker.
 GROUPED = ("--dist", "loadgroup")
 # Hub, cluster and browser often wait for each other; on two cores, more workers use that time.
-FIVE_AT_ONCE = ("-n", "5", *GROUPED)
+FOUR_AT_ONCE = ("-n", "4", *GROUPED)
 # Each worker starts a cluster, which takes longer than it saves where tests are few.
 THREE_AT_ONCE = ("-n", "3", *GROUPED)
 # Their clusters are small, so the control planes' garbage may lie for longer (Go's runtime).
@@ -176,7 +176,7 @@ def cluster(session: nox.Session) -> None:
     One run of all keeps two cores busy to the end.
     """
     _prepare_for_all(session, *CHART_HUB)
-    _with_clusters(session, *FIVE_AT_ONCE, tests=CLUSTER, marked=_by_day())
+    _with_clusters(session, *FOUR_AT_ONCE, tests=CLUSTER, marked=_by_day())
 
 
 @nox.session(python=FIRST_PYTHON)
@@ -184,7 +184,7 @@ def newest_hub(session: nox.Session) -> None:
     """Run on the newest JupyterHub what differs between hubs, and at night everything."""
     if NIGHT:
         _prepare_for_all(session, *NEWEST_HUB)
-        _with_clusters(session, *FIVE_AT_ONCE, tests=(*UNIT, *CLUSTER))
+        _with_clusters(session, *FOUR_AT_ONCE, tests=(*UNIT, *CLUSTER))
         return
     session.install("-e", ".[test]", *NEWEST_HUB)
     _build_control_plane(session)
@@ -208,7 +208,7 @@ def chance(session: nox.Session) -> None:
     session.env.update(SMALL_CLUSTERS)
     trouble, runs, *tests = session.posargs
     tests = tests or [*CLUSTER, "-m", "not nightly"]
-    command = ("python", "-m", "pytest", *FIVE_AT_ONCE, *tests)
+    command = ("python", "-m", "pytest", *FOUR_AT_ONCE, *tests)
     session.run("python", "tools/chance.py", trouble, runs, "--", *command)
 
 
