@@ -118,13 +118,12 @@ def ask_twice(hub: Hub) -> tuple[Route, Route]:
     """Choose one accelerator after the other; return both questions."""
     hub.stream(hub.until_asked("stream", 1), states(1))
     hub.page.clock.run_for(1000)
-    number = len(hub.asked.get("decision", []))
+    hub.until_asked("decision", 1)  # about what the page shows at first
     questions = []
-    for key in ("t4", "a100"):
+    for times, key in enumerate(("t4", "a100"), 2):
         hub.page.locator(f"[data-accelerator='{key}'] input[type=radio]").check()
         hub.page.clock.run_for(1000)
-        number += 1
-        questions.append(hub.until_asked("decision", number))
+        questions.append(hub.until_asked("decision", times))
     return questions[0], questions[1]
 
 
@@ -178,3 +177,21 @@ def test_states_that_the_page_asked_for_earlier_dont_replace_those_it_asked_for_
     hub.answer(first, states(0))
 
     expect(t4(hub)).to_have_text("1 free")
+
+
+def test_states_that_come_too_late_let_the_page_ask_for_no_other_decision(hub: Hub) -> None:
+    stream = hub.until_asked("stream", 1)
+    hub.page.clock.run_for(3001)
+    late = hub.until_asked("states", 1)
+    hub.stream(stream, states(1))
+    hub.page.clock.run_for(1000)
+    decision = hub.until_asked("decision", 1)
+    hub.answer(decision, {"decision": "start", "message": "There is room."})
+
+    hub.answer(late, states(0))
+    hub.page.clock.run_for(6000)
+    hub.stream(hub.until_asked("stream", 2), states(1))
+    hub.page.clock.run_for(1000)
+
+    hub.page.evaluate("0")
+    assert hub.asked["decision"] == [decision]

@@ -185,14 +185,11 @@
     later ??= setTimeout(decide, spread * Math.random());
   }
 
-  async function states() {
-    const found = await ask(root.dataset.states);
-    asked = "";
-    return found;
-  }
+  const states = () => ask(root.dataset.states);
 
   function show({ accelerators }, within) {
     spread = within;
+    if (within === 0) asked = ""; /* without a stream, nothing else tells that an answer is old */
     known = new Map(accelerators.map((row) => [row.accelerator ?? "", row]));
     const drawn = cards();
     for (const card of drawn) {
