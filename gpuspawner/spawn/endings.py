@@ -5,7 +5,8 @@ hub, needs no room in memory, and goes when the server's row goes. The same stat
 has begun: if a restarted hub finds that, its restart has cut the start.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -61,16 +62,17 @@ class Endings:
         ours = _ours(state)
         self._last = read(ours.get("ending"))
         runs = jupyterhub.has_server(self._spawner)
-        began, waited = ours.get(_BEGAN), KeptPlace.read(ours.get(PLACE))
+        found, waited = ours.get(_BEGAN), KeptPlace.read(ours.get(PLACE))
+        began = found if isinstance(found, str) else None
         # If there is no line any more, nobody else may have to wait for who was in it.
         place = waited if self._runtime.queue.is_on else None
         # The hub stores that there is a server before it stores that its start has begun.
         has_begun = jupyterhub.has_begun(self._spawner)
-        was_starting = isinstance(began, str) or waited is not None or not has_begun
-        goes_on = place is not None and not isinstance(began, str)
+        was_starting = began is not None or waited is not None or not has_begun
+        goes_on = place is not None and began is None
         if runs and was_starting and not goes_on:
             self._is_cut = True
-            at = moment(began) if isinstance(began, str) and has_begun else None
+            at = moment(began) if began is not None and has_begun else None
             self._last = Ending(Kind.HUB_RESTARTED, at or utc_now())
         if place is not None:  # also if the last hub has stopped it, and not yet begun it anew
             self._place = place
@@ -95,7 +97,8 @@ class Endings:
         """
         if self._place is not None:
             self._place, self._began = None, utc_now()
-            self._store()
+            with self._unless_it_fails():
+                jupyterhub.store_state(self._spawner)
 
     def begin(self) -> None:
         """Note a start that begins; the hub commits this at once, with the time of the start.
@@ -160,13 +163,16 @@ class Endings:
 
         The hub stores the state some commits later. If it ended in between, nobody else would know.
         """
-        if self._last is not None and self._last != last_of(jupyterhub.stored_state(self._spawner)):
-            self._store()
+        with self._unless_it_fails():
+            stored = last_of(jupyterhub.stored_state(self._spawner))
+            if self._last is not None and self._last != stored:
+                jupyterhub.store_state(self._spawner)
 
-    def _store(self) -> None:
-        """Store now what the hub stores at the end of a stop, if its database takes it."""
+    @contextmanager
+    def _unless_it_fails(self) -> Iterator[None]:
+        """Go on if the database fails: the hub itself stores the state at the end of a stop."""
         try:
-            jupyterhub.store_state(self._spawner)
+            yield
         except Exception:
             name = log_name(self._spawner)
             self._spawner.log.exception("The state of %s is stored only once it stops", name)
