@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Route, expect
+from playwright.sync_api import Browser, Locator, Mouse, Page, Route, expect
 
 from gpuspawner.form import STATIC, Live, render
 from tests.unit.form.drawing import OFFERS, ROWS
@@ -24,18 +24,20 @@ LIVE = Live(
     stream="/stream",
     follow="/follow.js",
 )
-FORM = f'<form action="/hub/spawn?_xsrf=x">{render(OFFERS, ROWS, live=LIVE)}</form>'
+FORM = f"""<form action="/hub/spawn?_xsrf=x">{render(OFFERS, ROWS, live=LIVE)}
+<button>Start</button></form>"""
 # Counts what the page has read, and lets it wait for answers however slow the machine is.
 SCRIPT = """
   AbortSignal.timeout = () => new AbortController().signal;
   window.read = 0;
-  const { json } = Response.prototype;
-  Response.prototype.json = function () {
-    return json.call(this).then((it) => {
+  for (const [kind, name] of [[Response, "json"], [ReadableStreamDefaultReader, "read"]]) {
+    const original = kind.prototype[name];
+    kind.prototype[name] = async function () {
+      const it = await original.call(this);
       window.read += 1;
       return it;
-    });
-  };
+    };
+  }
 """
 
 
@@ -83,14 +85,16 @@ class Hub:
 
     def answer(self, route: Route, answer: object) -> None:
         """Answer, and wait until the page has taken the answer."""
-        read = self.page.evaluate("window.read")
-        route.fulfill(json=answer)
-        self.page.wait_for_function("(before) => window.read > before", arg=read)
+        self._fulfill(route, "application/json", json.dumps(answer))
 
     def stream(self, route: Route, told: object) -> None:
         """Send one event, and end the stream."""
-        body = f"retry: 1\ndata: {json.dumps(told)}\n\n"
-        route.fulfill(body=body, content_type="text/event-stream")
+        self._fulfill(route, "text/event-stream", f"retry: 1\ndata: {json.dumps(told)}\n\n")
+
+    def _fulfill(self, route: Route, content_type: str, body: str) -> None:
+        read = self.page.evaluate("window.read")
+        route.fulfill(body=body, content_type=content_type)
+        self.page.wait_for_function("(before) => window.read > before", arg=read)
 
 
 @pytest.fixture
@@ -195,3 +199,46 @@ def test_states_that_come_too_late_let_the_page_ask_for_no_other_decision(hub: H
 
     hub.page.evaluate("0")
     assert hub.asked["decision"] == [decision]
+
+
+@pytest.fixture
+def pressed(hub: Hub) -> Mouse:
+    """The mouse, which presses the button while the page waits for its first decision."""
+    hub.stream(hub.until_asked("stream", 1), states(1))
+    hub.page.clock.run_for(1000)
+    hub.until_asked("decision", 1)
+    hub.page.evaluate(
+        """() => document.forms[0].addEventListener("submit", (event) => {
+          event.preventDefault();
+          window.isSubmitted = true;
+        })"""
+    )
+    hub.page.get_by_role("button", name="Start").hover()
+    hub.page.mouse.down()
+    return hub.page.mouse
+
+
+def test_a_button_under_an_answer_that_comes_while_it_is_pressed_is_clicked(
+    hub: Hub, pressed: Mouse
+) -> None:
+    hub.answer(hub.asked["decision"][0], {"decision": "start", "message": "There is room."})
+    assert answer_of(hub).is_hidden()
+
+    pressed.up()
+
+    assert hub.page.evaluate("window.isSubmitted")
+    hub.page.clock.run_for(1000)
+    expect(answer_of(hub)).to_have_text("There is room.")
+
+
+def test_states_that_come_while_something_is_pressed_are_shown_after_it(
+    hub: Hub, pressed: Mouse
+) -> None:
+    hub.page.clock.run_for(6000)
+    hub.stream(hub.until_asked("stream", 2), states(0))
+    assert t4(hub).text_content() == "1 free"
+
+    pressed.up()
+
+    hub.page.clock.run_for(1000)
+    expect(t4(hub)).to_have_text("0 free")

@@ -2,6 +2,22 @@
    again. A hidden page has no stream and asks nothing. */
 "use strict";
 
+/* Resolves when nothing is pressed. Scripts write after that: text that appears above a button moves
+   it, and a button that moves between a press and its release isn't clicked. */
+window.gpuspawnerReleased = (() => {
+  const PRESSED = "a, button, input, label"; /* of a list, browsers don't tell the release */
+  const CLICK = 100; /* milliseconds in which the click follows the release, on a touch screen */
+  let released = Promise.resolve();
+  addEventListener("pointerdown", ({ button, target }) => {
+    if (button !== 0 || !target.closest(PRESSED)) return;
+    released = new Promise((resolve) => {
+      const release = () => setTimeout(resolve, CLICK);
+      for (const end of ["pointerup", "pointercancel"]) addEventListener(end, release, { once: true });
+    });
+  });
+  return () => released;
+})();
+
 /* Calls `show` with the states whenever they change, and with the milliseconds over which all open
    pages spread what they ask next. If the page has to ask for the states itself, `ask` does, and
    `fail` says that nobody has answered. `ask` may return nothing if the page shows no states. */
@@ -46,7 +62,7 @@ window.gpuspawnerFollow = (address, xsrf, show, ask, fail) => {
     if (document.hidden) return;
     const mine = ++asked;
     try {
-      const states = await ask();
+      const states = await ask().finally(gpuspawnerReleased);
       if (states && mine > shown) take(states, mine, 0);
     } catch {
       if (mine > shown) fail();
@@ -98,6 +114,7 @@ window.gpuspawnerFollow = (address, xsrf, show, ask, fail) => {
     let text = "";
     for (;;) {
       const { value, done } = await chunks.read();
+      await gpuspawnerReleased();
       if (done || mine !== stream) return;
       listen(SILENT);
       const events = (text + value).split("\n\n");

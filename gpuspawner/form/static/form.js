@@ -154,7 +154,7 @@
     const outlooks = { start: outlook("start"), other: outlook("other") };
     asked = outlook();
     try {
-      const answer = await ask(root.dataset.decision, asking);
+      const answer = await ask(root.dataset.decision, asking).finally(gpuspawnerReleased);
       if (mine !== question) return;
       answered = JSON.stringify(asking);
       asked = outlooks[answer.decision] ?? outlooks.other;

@@ -39,9 +39,11 @@
     else if (!isOver) location.reload();
   }
 
-  function show(event) {
+  async function show(event) {
     failures = 0;
     listen();
+    await gpuspawnerReleased();
+    if (isOver) return;
     const { message, progress } = JSON.parse(event.data);
     if (progress > IN_LINE) {
       isOver = true;
