@@ -36,7 +36,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "attack": (),
     "live": (),
     "soak": (),
-    "race": ("100", "1"),
+    "race": ("60", "1"),
 }
 
 
