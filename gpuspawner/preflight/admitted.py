@@ -143,15 +143,21 @@ class AdmittedPreflight:
             self._supposed.add(model)
 
     def _verify(self, proposal: Proposal, decision: Decision, admission: Admission) -> None:
-        """Try a server's own pod, if it was refused because of what samples have shown."""
+        """Try a server's own pod, if it was refused because of what samples have shown.
+
+        Without an answer, the next one that is refused is tried.
+        """
         model = _model(proposal.grant)
         if not isinstance(decision, Refuse) or model not in self._supposed:
             return
         self._supposed.discard(model)
 
         async def ask() -> None:
+            answer = None
             with suppress(TooManyDryRunsError):
-                await self.admitted(proposal, admission)
+                answer = await self.admitted(proposal, admission)
+            if answer is None:
+                self._supposed.add(model)
 
         task = asyncio.ensure_future(ask())
         self._verifying.add(task)

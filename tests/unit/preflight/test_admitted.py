@@ -220,6 +220,18 @@ async def test_after_a_sample_the_first_no_needs_no_dry_run_and_is_tried_afterwa
     assert admission.asked == [8]
 
 
+@pytest.mark.parametrize("silent", [NoAnswer(), NoTurn()], ids=["no answer", "no turn"])
+async def test_a_first_no_that_could_not_be_tried_leaves_that_to_the_next(silent) -> None:
+    preflight, admission = preflight_on(node("n", 1)), tolerating()
+    await preflight.try_sample(proposal("sample", 2), Scripted())
+
+    for asked in (silent, admission):
+        assert refused(await preflight.begin(proposal("a", 2), asked))
+        await asyncio.sleep(0.01)
+
+    assert admission.asked == [2]
+
+
 async def test_admission_that_treats_a_sample_differently_is_asked_from_the_second_no_on() -> None:
     preflight = preflight_on(node("n", 1, taints=[TAINT]), node("full", 1))
     await preflight.try_sample(proposal("a", 2), Scripted())
