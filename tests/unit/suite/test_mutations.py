@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from tests.mutations.__main__ import ROOT
@@ -58,3 +60,11 @@ def test_the_tests_that_patches_name_exist() -> None:
             assert (ROOT / path).exists(), mutation.name
             if name:
                 assert f"def {name.partition('[')[0]}(" in (ROOT / path).read_text(), mutation.name
+
+
+def test_each_patch_applies_to_the_package_as_it_is() -> None:
+    for mutation in all_mutations():
+        tried = subprocess.run(
+            ["git", "apply", "--check"], cwd=ROOT, input=mutation.patch, text=True, check=False
+        )
+        assert tried.returncode == 0, mutation.name
