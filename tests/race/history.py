@@ -155,17 +155,17 @@ def most_at_once(changes: Iterable[Change]) -> int:
     return max(accumulate(1 if change.is_new else -1 for change in changes), default=0)
 
 
-def longest_idle(
+def idle_times(
     changes: Iterable[Change], people: int, absent: Sequence[tuple[float, float]]
-) -> float:
-    """Return for how long a GPU stayed free after its pod was gone, at most, in seconds.
+) -> list[float]:
+    """Return for how long each GPU stayed free after its pod was gone, in seconds.
 
     Args:
         changes: Of pods with one GPU each.
         people: How many will have a pod; after that, free GPUs have nobody to wait for.
         absent: When nobody could start, from and until; this time doesn't count.
     """
-    freed, longest, created = deque[float](), 0.0, 0
+    freed, times, created = deque[float](), list[float](), 0
     for change in changes:
         if not change.is_new and created + len(freed) < people:
             freed.append(change.at)
@@ -173,5 +173,5 @@ def longest_idle(
         if change.is_new and freed:
             begin, end = freed.popleft(), change.at
             away = sum(max(0.0, min(end, until) - max(begin, since)) for since, until in absent)
-            longest = max(longest, end - begin - away)
-    return longest
+            times.append(end - begin - away)
+    return times

@@ -11,13 +11,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from statistics import median
 from threading import Event
 
 import requests
 
 from tests.hub.running import RunningHub
 from tests.race import troubles
-from tests.race.history import History, longest_idle, most_at_once
+from tests.race.history import History, idle_times, most_at_once
 from tests.race.stage import ACCELERATOR, SIZES, Object, Result, Stage, beside, nodes, staged
 from tests.waiting import wait_for
 
@@ -33,6 +34,8 @@ c.GPUSpawner.queue = True
 
 _IDLE_SECONDS = 1.0
 """How long a GPU may be free while somebody waits for one."""
+_TIMES_THE_MEDIAN = 10
+"""How many times as long as in the median it may be free: on a slow machine, all takes longer."""
 _RECOVERY_SECONDS = 4.0
 """The same if the hub or the API server has just come back: watches have to be opened again."""
 _HOLD_SECONDS = 1.5
@@ -130,11 +133,11 @@ class Round:
                 open_page(name)
             with beside(partial(self.race.trouble, self.stage, self.dice)):
                 self._serve_all()
-        idle = longest_idle(history.changes, len(stay), self.stage.absent)
+        idle = idle_times(history.changes, len(stay), self.stage.absent)
         result.counts.update(served=len(self.served), cut=len(self.cut))
         result.most = {
             "GPUs at once": most_at_once(history.changes),
-            "seconds that a GPU was idle": idle,
+            "seconds that a GPU was idle": max(idle),
         }
         result.wrong += [*history.errors, *self._wrong(history, stay, idle)]
         self.stage.delete_pods()
@@ -205,7 +208,7 @@ class Round:
         said = [it for it in lines if " GET /hub/api/users" not in it]
         return "\n".join((f"never served: {sorted(waiting)}", f"cut: {self.cut}", *said[-_LINES:]))
 
-    def _wrong(self, history: History, stay: Sequence[str], idle: float) -> Iterator[str]:
+    def _wrong(self, history: History, stay: Sequence[str], idle: list[float]) -> Iterator[str]:
         """Yield what must not have happened, by the history of the pods."""
         # Without an answer, KubeSpawner sends a pod again, and deletes the one that is there.
         again = re.findall(r"Found existing pod jupyter-(\S+), attempting to kill", self._logged())
@@ -218,8 +221,8 @@ class Round:
             yield "somebody never got a server"
         if late := _late([it for it in dict.fromkeys(created) if it in stay], self.names):
             yield f"not in the promised order: {late}"
-        if idle > self.race.idle:
-            yield f"a GPU was idle for {idle:.2f} s"
+        if max(idle) > max(self.race.idle, _TIMES_THE_MEDIAN * median(idle)):
+            yield f"a GPU was idle for {max(idle):.2f} s, and {median(idle):.2f} s in the median"
         if not self.race.loses and self.cut:
             yield f"cut: {self.cut}"
 
