@@ -133,7 +133,8 @@ class Round:
                 open_page(name)
             with beside(partial(self.race.trouble, self.stage, self.dice)):
                 self._serve_all()
-        idle = idle_times(history.changes, len(stay), self.stage.absent)
+        # If there are as many GPUs as people, nobody waits for one that was freed.
+        idle = idle_times(history.changes, len(stay), self.stage.absent) or [0.0]
         result.counts.update(served=len(self.served), cut=len(self.cut))
         result.most = {
             "GPUs at once": most_at_once(history.changes),

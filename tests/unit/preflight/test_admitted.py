@@ -227,7 +227,7 @@ async def test_a_first_no_that_could_not_be_tried_leaves_that_to_the_next(silent
 
     for asked in (silent, admission):
         assert refused(await preflight.begin(proposal("a", 2), asked))
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0)
 
     assert admission.asked == [2]
 
