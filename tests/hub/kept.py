@@ -118,7 +118,10 @@ class KeptHub:
         active = [(user["name"], name) for user in self._users() for name in user["servers"]]
         with ThreadPoolExecutor(8) as at_once:
             list(at_once.map(lambda it: self._stop(*it), active))
-        wait_for(lambda: not any(user["servers"] for user in self._users()))
+        wait_for(lambda: not any(it["pending"] for it in self._servers()))
+
+    def _servers(self) -> list[dict[str, Any]]:
+        return [server for user in self._users() for server in user["servers"].values()]
 
     def _stop(self, user: str, server: str) -> None:
         self.hub.api(
@@ -126,9 +129,14 @@ class KeptHub:
         )
 
     def _delete_users(self) -> None:
-        """Delete those whom the test has made, or whose groups it may have changed."""
+        """Delete those whom the test has made, or whose groups it may have changed.
+
+        That ends what the hub still takes for a server if a start that was stopped needed more than
+        a second to end (JupyterHub's ``apihandlers/users.py``), as on a machine that stalls.
+        """
         for user in {it["name"] for it in self._users()} - self._first_users:
             self.hub.api("DELETE", f"/users/{user}")
+        wait_for(lambda: not self._servers())
         for group, members in self._groups.items():
             for user in members:
                 self.hub.api("POST", f"/users/{user}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.fixtures.cluster import AddNodes
+from tests.hub.configurations import ANSWER_AT_ONCE
 from tests.hub.kept import Keeper
 from tests.hub.running import RunningHub
 
@@ -13,6 +14,22 @@ ORPHAN = {
     "metadata": {"name": "orphan", "labels": {"component": "singleuser-server"}},
     "spec": {"containers": [{"name": "c", "image": "x"}]},
 }
+
+SLOW_TO_END = (
+    ANSWER_AT_ONCE
+    + """
+import asyncio
+
+async def end_late(spawner):
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await asyncio.sleep(2)
+
+c.GPUSpawner.pre_spawn_hook = end_late
+"""
+)
+"""The hub gives a start that is stopped one second to end."""
 
 LIMITS = {"limits": [{"type": "Container", "defaultRequest": {"memory": "20Gi"}}]}
 
@@ -48,3 +65,17 @@ def test_what_a_test_leaves_in_a_hub_fails_it_and_the_next_one_has_another_hub(
         assert third is not first
         third.expect_errors("Couldn't parse JSON")
         third.raw("POST", "/users/bob", b"{")
+
+
+@pytest.mark.xdist_group("kept")
+def test_a_start_that_ends_late_is_gone_before_the_next_test(
+    keeper: Keeper, add_nodes: AddNodes
+) -> None:
+    add_nodes("single")
+    with keeper.lending() as lend:
+        first = lend(SLOW_TO_END)
+        assert first.start("bob").status_code == 202
+
+    with keeper.lending() as lend:
+        assert lend(SLOW_TO_END) is first
+        assert [it["name"] for it in first.api("GET", "/users").json()] == ["admin"]
