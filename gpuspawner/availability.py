@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gpuspawner.cluster.health import Health, Live, Reading
-from gpuspawner.kube.objects import convert
+from gpuspawner.kube.objects import Manifest, convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.manifest import ManifestError, PodRules, apply
 from gpuspawner.offers import Accelerator, Offers
@@ -35,6 +35,9 @@ _RUNTIME_ONLY = ("args", "command", "env", "lifecycle", "securityContext")
 """Fields of a container that don't affect scheduling."""
 
 _MOST_KEPT = 256
+
+Tolerations = Mapping[str | None, tuple[Manifest, ...]]
+"""By accelerator, the tolerations that admission adds to pods that use it."""
 
 NOBODY = ("", "")
 """The key of a trial pod, which has no reservation."""
@@ -121,6 +124,7 @@ def survey(
     offers: Offers,
     pod: Mapping[str, Any] | None,
     rules: PodRules,
+    added: Tolerations,
 ) -> tuple[Availability, ...]:
     """Return the availability of each offered accelerator, and last of servers without one.
 
@@ -131,37 +135,42 @@ def survey(
     if pod is None or not isinstance(health, Live):
         word = State.READING if isinstance(health, Reading) else State.UNKNOWN
         return tuple(Availability(accelerator, word) for accelerator in accelerators)
-    trials = Trials(offers, pod, rules)
+    trials = Trials(offers, pod, rules, added)
     return tuple(_look(state, to_come, trials, accelerator) for accelerator in accelerators)
 
 
 class Surveys:
     """Surveys that hold until the cluster changes.
 
+    Args:
+        added: Changes as the hub learns of them.
+
     Attributes:
         kept: By the offers, and by the pod or what it has in common with others.
     """
 
-    def __init__(self, state: ClusterState, to_come: NodesToCome) -> None:
+    def __init__(self, state: ClusterState, to_come: NodesToCome, added: Tolerations) -> None:
         self._state = state
         self._to_come = to_come
+        self._added = added
         self.kept = UntilChanged[tuple[Availability, ...]](_MOST_KEPT)
 
     @property
     def version(self) -> object:
         """The version of what a survey depends on besides the offers and the pod."""
-        return self._state.version, self._to_come.version, self._state.images.version
+        admitted = msgspec.msgpack.encode(self._added)
+        return self._state.version, self._to_come.version, self._state.images.version, admitted
 
     def survey(
         self, health: Health, offers: Offers, pod: Mapping[str, Any] | None, rules: PodRules
     ) -> tuple[Availability, ...]:
         """Return the result of `survey`. Rules change only together with the state."""
         if pod is None or not isinstance(health, Live):
-            return survey(self._state, self._to_come, health, offers, pod, rules)
+            return survey(self._state, self._to_come, health, offers, pod, rules, self._added)
         version, key = self.version, (msgspec.msgpack.encode(pod), offers)
         found = self.kept.find(version, key)
         if found is None:
-            made = survey(self._state, self._to_come, health, offers, pod, rules)
+            made = survey(self._state, self._to_come, health, offers, pod, rules, self._added)
             found = self.kept.keep(version, key, made)
         return found
 
@@ -169,10 +178,13 @@ class Surveys:
 class Trials:
     """Makes trial pods, which nobody creates."""
 
-    def __init__(self, offers: Offers, pod: Mapping[str, Any], rules: PodRules) -> None:
+    def __init__(
+        self, offers: Offers, pod: Mapping[str, Any], rules: PodRules, added: Tolerations
+    ) -> None:
         self._offers = offers
         self._base = what_decides(pod)
         self.rules = rules
+        self._added = added
 
     def smallest(self, accelerator: Accelerator | None) -> Grant:
         """Return the smallest choice with an accelerator."""
@@ -202,9 +214,12 @@ class Trials:
     def pod(self, grant: Grant) -> Pod | None:
         """Return the pod for a grant; None if the grant contradicts KubeSpawner's pod."""
         try:
-            made = convert("Pod", apply(self._base, grant, self.rules))
+            granted = apply(self._base, grant, self.rules)
         except ManifestError:
             return None
+        added = self._added.get(grant.accelerator.key if grant.accelerator else None, ())
+        tolerations = [*(granted["spec"].get("tolerations") or ()), *added]
+        made = convert("Pod", {**granted, "spec": {**granted["spec"], "tolerations": tolerations}})
         return made if isinstance(made, Pod) else None
 
 

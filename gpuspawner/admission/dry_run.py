@@ -123,13 +123,24 @@ def changes(sent: object, admitted: object) -> bool:
         return True
 
 
+def added_tolerations(sent: object, admitted: object) -> tuple[Manifest, ...]:
+    """Return the tolerations that admission has added to a pod; not those that every pod gets."""
+    had = _tolerations(sent)
+    return tuple(dict(its) for its in _tolerations(admitted) if its not in had)
+
+
+def _tolerations(pod: object) -> list[Mapping[str, object]]:
+    tolerations = _list(_mapping(_mapping(pod).get("spec")), "tolerations")
+    return [its for its in tolerations if not _is_of_every_pod(its)]
+
+
 def _deciding(pod: object) -> tuple[object, ...]:
     spec = _mapping(_mapping(pod).get("spec"))
     return (
         [spec.get(name) or None for name in _AS_WRITTEN],
         spec.get("schedulerName") or "default-scheduler",
         spec.get("topologySpreadConstraints") or [],
-        [its for its in _list(spec, "tolerations") if not _is_of_every_pod(its)],
+        _tolerations(pod),
         [_requests(container) for container in _list(spec, "initContainers")],
         [_requests(container) for container in _list(spec, "containers")],
     )

@@ -1,8 +1,8 @@
 """The preflight's three gates, asked about the pod as admission changes it.
 
 Admission may add a toleration that lets a pod fit, or a further demand, perhaps for one user alone.
-So a pod is refused without asking admission only if no node has enough devices, which admission
-can't give.
+So a pod is refused, or told to wait for a node, without asking admission only if no node has enough
+devices, which admission can't give.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import msgspec
 
-from gpuspawner.admission.dry_run import Admission, Answer, changes
+from gpuspawner.admission.dry_run import Admission, Answer, added_tolerations, changes
 from gpuspawner.admission.dry_runs import TooManyDryRunsError
 from gpuspawner.admission.rejection import (
     OutOfRange,
@@ -21,6 +21,7 @@ from gpuspawner.admission.rejection import (
     Rejection,
     WebhookFailed,
 )
+from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.pods import Pod
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.alternatives import Variants, request_for
@@ -47,7 +48,11 @@ _NOT_ASKED = UnknownRules(("nobody knows whether Kueue holds the pod back",))
 
 
 class AdmittedPreflight:
-    """Decides as `Preflight` does, but about the pod after the API server's admission."""
+    """Decides as `Preflight` does, but about the pod after the API server's admission.
+
+    Attributes:
+        tolerations: By accelerator, those that admission has last added to a pod that uses it.
+    """
 
     def __init__(self, preflight: Preflight) -> None:
         self._preflight = preflight
@@ -57,6 +62,7 @@ class AdmittedPreflight:
         self._changes: dict[str | None, bool] = {}
         """By accelerator, whether admission has ever changed a pod that uses it. Admission may look
         at the user, so this says nothing about the next pod but whether it may change devices."""
+        self.tolerations: dict[str | None, tuple[Manifest, ...]] = {}
         self._supposed: set[str | None] = set()
         """The accelerators for which only samples were tried."""
         self._verifying: set[asyncio.Task[object]] = set()
@@ -91,7 +97,7 @@ class AdmittedPreflight:
         return self._preflight.room(proposal)
 
     async def foretell(self, proposal: Proposal, admission: Admission) -> Decision:
-        """Like `check`, for an open form whose choices change: ask admission only about a no.
+        """Like `check`, for an open form whose choices change: ask admission only as `begin` does.
 
         If admission leaves the pod as it is, the alternatives need no dry run either.
 
@@ -99,7 +105,7 @@ class AdmittedPreflight:
             TooManyDryRunsError: No dry run got its turn in time, so nothing is known.
         """
         decision = self.check(proposal)
-        if not self.may_become_yes(proposal, decision):
+        if not self.may_become_start(proposal, decision):
             self._verify(proposal, decision, admission)
             return decision
         admitted = await admission.admit(proposal.namespace, proposal.pod)
@@ -115,16 +121,16 @@ class AdmittedPreflight:
         return await self._after_admission(proposal, admission, self._check)
 
     async def begin(self, proposal: Proposal, admission: Admission) -> Decision:
-        """As `Preflight.begin`; ask admission only about a no that it could turn into a yes.
+        """As `Preflight.begin`; ask admission only about what it could turn into a start.
 
         So a yes, or a no for lack of devices, comes in the tick of the question. `confirm` asks
         admission later.
         """
         decision = await self._preflight.begin(proposal)
-        if not self.may_become_yes(proposal, decision):
+        if not self.may_become_start(proposal, decision):
             self._verify(proposal, decision, admission)
             return decision
-        return await self._after_admission(proposal, admission, self._preflight.begin)
+        return await self.confirm(proposal, admission)
 
     async def try_sample(self, sample: Proposal, admission: Admission) -> None:
         """Learn from a pod that is like those of servers, but that nobody starts.
@@ -237,7 +243,7 @@ class AdmittedPreflight:
 
         Otherwise the line would call whom `begin` refuses again.
         """
-        if not self.may_become_yes(proposal, self.check(proposal)):
+        if not self.may_become_start(proposal, self.check(proposal)):
             return proposal
         try:
             admitted = await self.admitted(proposal, admission)
@@ -245,13 +251,15 @@ class AdmittedPreflight:
             return proposal
         return admitted if isinstance(admitted, Proposal) else proposal
 
-    def may_become_yes(self, proposal: Proposal, decision: Decision) -> bool:
-        """Whether the decision is a no that admission could turn into a yes."""
+    def may_become_start(self, proposal: Proposal, decision: Decision) -> bool:
+        """Whether admission could turn the decision, a no or a wait for a node, into a start."""
+        changed = self._changes.get(_model(proposal.grant), True)
+        if isinstance(decision, Wait):
+            return changed and not self._preflight.lacks_devices(proposal)
         if not isinstance(decision, Refuse) or decision.reason is Reason.TRY_AGAIN:
             return False
         if decision.queue is not None and not proposal.is_admitted:
             return True  # Kueue may leave the pods of this namespace alone
-        changed = self._changes.get(_model(proposal.grant), True)
         return changed or not self._preflight.lacks_devices(proposal)
 
     async def _after_admission(
@@ -284,6 +292,8 @@ class AdmittedPreflight:
         self._supposed.discard(model)
         changed = changes(proposal.pod, admitted)
         self._changes[model] = self._changes.get(model, False) or changed
+        if added := added_tolerations(proposal.pod, admitted):
+            self.tolerations[model] = added
 
     async def _admitted_alternatives(
         self, proposal: Proposal, variants: Variants, admission: Admission

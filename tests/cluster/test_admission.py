@@ -23,8 +23,18 @@ from gpuspawner.admission.rejection import (
     Unexplained,
     Use,
 )
-from gpuspawner.preflight.decision import AfterPreemption, Decision, Reason, Refuse, Start
+from gpuspawner.preflight.admitted import AdmittedPreflight
+from gpuspawner.preflight.decision import (
+    AfterPreemption,
+    Decision,
+    Reason,
+    Refuse,
+    Start,
+    Wait,
+)
+from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.scaling.pools import Pools
 from localcluster import LocalCluster
 from localcluster.fleet import Taint
 from tests.cluster.admitting import GI, GPU, Asker, add_node
@@ -304,6 +314,20 @@ async def test_added_tolerations_of_extended_resources_make_the_pod_fit(
     assert isinstance(await asker.examine(proposal), Start)
     assert isinstance(await asker.preflight.begin(proposal, asker.admission), Start)
     assert isinstance(await asker.preflight.confirm(proposal, asker.admission), Start)
+    assert await asker.scheduled(proposal) == name
+
+
+async def test_nobody_waits_for_a_node_if_an_added_toleration_opens_one_that_has_room(
+    asker: Asker, add_nodes: AddNodes
+) -> None:
+    name = await add_node(asker, add_nodes, Taint(GPU, "present", "NoSchedule"))
+    proposal, view = asker.proposal(), asker.view
+    pools = Pools(view.state, view.autoscalers, "always")
+    growing = AdmittedPreflight(Preflight(view, pools=pools))
+
+    assert isinstance(growing.check(proposal), Wait)
+    assert isinstance(await growing.foretell(proposal, asker.admission), Start)
+    assert isinstance(await growing.begin(proposal, asker.admission), Start)
     assert await asker.scheduled(proposal) == name
 
 

@@ -59,7 +59,7 @@ def look(
     state = ClusterState.from_objects(
         nodes=nodes, pods=list(pods), deviceClasses=[], priorityClasses=[]
     )
-    first, *_, plain = survey(state, to_come(state), LIVE, offers, stock, PodRules())
+    first, *_, plain = survey(state, to_come(state), LIVE, offers, stock, PodRules(), {})
     return first, plain
 
 

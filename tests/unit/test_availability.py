@@ -112,7 +112,7 @@ def test_a_pod_that_contradicts_an_accelerator_leaves_its_state_unknown():
 def test_rules_for_servers_without_a_gpu_count():
     state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
     rules = PodRules(cpu_avoids=tuple(OFFERS.accelerators.values()))
-    *_, plain = survey(state, to_come(state), LIVE, OFFERS, STOCK, rules)
+    *_, plain = survey(state, to_come(state), LIVE, OFFERS, STOCK, rules, {})
 
     assert plain.state is State.ABSENT
 
@@ -129,7 +129,7 @@ def test_rules_for_servers_without_a_gpu_count():
 def test_a_view_that_is_not_live_gives_no_gpu_counts(health, expected):
     state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[])
 
-    assert survey(state, to_come(state), health, OFFERS, STOCK, PodRules()) == (
+    assert survey(state, to_come(state), health, OFFERS, STOCK, PodRules(), {}) == (
         Availability(OFFERS.accelerators["t4"], expected),
         Availability(None, expected),
     )
@@ -138,14 +138,14 @@ def test_a_view_that_is_not_live_gives_no_gpu_counts(health, expected):
 def test_without_a_known_pod_every_availability_is_unknown():
     state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
 
-    assert {row.state for row in survey(state, to_come(state), LIVE, OFFERS, None, PodRules())} == {
-        State.UNKNOWN
-    }
+    assert {
+        row.state for row in survey(state, to_come(state), LIVE, OFFERS, None, PodRules(), {})
+    } == {State.UNKNOWN}
 
 
 def test_a_survey_is_kept_only_until_the_cluster_changes():
     state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
-    surveys = Surveys(state, to_come(state))
+    surveys = Surveys(state, to_come(state), {})
 
     first = surveys.survey(LIVE, OFFERS, STOCK, PodRules())
     assert surveys.survey(LIVE, OFFERS, STOCK, PodRules()) is first
@@ -239,7 +239,7 @@ def test_an_image_that_may_be_outdated_may_need_a_download():
 
 def test_a_survey_is_made_again_when_a_node_has_pulled_an_image():
     state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
-    surveys = Surveys(state, to_come(state))
+    surveys = Surveys(state, to_come(state), {})
 
     def at_hand():
         return surveys.survey(LIVE, WITH_IMAGES, STOCK, PodRules())[0].at_hand

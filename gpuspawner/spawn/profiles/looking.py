@@ -200,7 +200,7 @@ class Looking:
         decision = self._check(proposal)
         self.is_general = self.is_general and shape is not None and not proposal.queue
         self.depends_on_labels |= self._preflight.depends_on_labels(proposal.decoded)
-        if self._preflight.may_become_yes(proposal, decision):
+        if self._preflight.may_become_start(proposal, decision):
             self.is_general = False
             decision, proposal = await self._admitted(chosen, proposal, decision, admission)
         if proposal.grant.accelerator is None and isinstance(decision, Start):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kubernetes_asyncio.client import Configuration
 
-from gpuspawner.admission.dry_run import DryRun, changes
+from gpuspawner.admission.dry_run import DryRun, added_tolerations, changes
 from gpuspawner.admission.rejection import Missing, Of, Rejection
 from gpuspawner.cluster.client import Client, RequestError
 
@@ -160,6 +160,7 @@ def admitted() -> dict[str, Any]:
 
 def test_defaults_that_every_pod_gets_change_nothing() -> None:
     assert not changes(SENT, admitted())
+    assert not added_tolerations(SENT, admitted())
 
 
 @pytest.mark.parametrize(
@@ -191,3 +192,4 @@ def test_a_field_that_the_scheduler_uses_counts_as_a_change(name, value) -> None
 def test_undecodable_pods_can_be_compared(broken) -> None:
     assert changes(SENT, broken)
     assert not changes(broken, broken)
+    assert added_tolerations(SENT, broken) == ()

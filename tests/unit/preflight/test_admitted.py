@@ -22,7 +22,7 @@ from gpuspawner.admission.rejection import (
     WebhookFailed,
 )
 from gpuspawner.preflight.admitted import AdmittedPreflight, rejected
-from gpuspawner.preflight.decision import Reason, Refuse, Start
+from gpuspawner.preflight.decision import Reason, Refuse, Start, Wait
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
 from tests.unit.preflight.admissions import (
@@ -38,6 +38,7 @@ from tests.unit.preflight.admissions import (
 from tests.unit.preflight.worlds import Instead, StillView, node, pod, proposal, refused
 
 TOLERATE_ALL = [{"operator": "Exists"}]
+ON_A_CLOUD = {"providerID": "gce://project/zone/n"}  # where pools may grow
 
 
 def tolerating() -> Scripted:
@@ -69,6 +70,51 @@ async def test_a_toleration_that_admission_adds_turns_a_no_into_a_yes() -> None:
     assert isinstance(await preflight.examine(what, admission), Start)
     assert isinstance(await preflight.begin(what, admission), Start)
     assert isinstance(await preflight.confirm(what, admission), Start)
+
+
+async def test_a_toleration_that_admission_adds_turns_a_wait_for_a_node_into_a_start() -> None:
+    preflight = preflight_on(node("n", 1, taints=[TAINT], **ON_A_CLOUD))
+    what, admission = proposal("a"), tolerating()
+
+    assert isinstance(preflight.check(what), Wait)
+    assert isinstance(await preflight.foretell(what, admission), Start)
+    assert isinstance(await preflight.begin(what, admission), Start)
+    held = preflight.reservations.find(what.key)
+    assert held is not None
+    assert not held.waits
+    assert isinstance(await preflight.confirm(what, admission), Start)
+
+
+async def test_a_wait_for_a_node_that_admission_rejects_keeps_no_reservation() -> None:
+    preflight = preflight_on(node("n", 1, taints=[TAINT], **ON_A_CLOUD))
+    what = proposal("a")
+
+    assert refused(await preflight.begin(what, rejecting(1))) is Reason.QUOTA
+
+    assert preflight.reservations.find(what.key) is None
+
+
+async def test_a_wait_for_a_node_needs_no_dry_run_while_no_node_has_a_free_gpu() -> None:
+    full = StillView(("Node", node("n", 1, **ON_A_CLOUD)), ("Pod", pod("x", on="n")))
+    preflight, admission = AdmittedPreflight(Preflight(full)), tolerating()
+    await preflight.try_sample(proposal("sample"), admission)
+    admission.asked.clear()
+
+    assert isinstance(await preflight.foretell(proposal("a"), admission), Wait)
+    assert isinstance(await preflight.begin(proposal("a"), admission), Wait)
+
+    assert not admission.asked
+
+
+async def test_a_wait_for_a_node_needs_no_dry_run_while_admission_changes_no_pod() -> None:
+    preflight = preflight_on(node("n", 1, taints=[TAINT], **ON_A_CLOUD))
+    admission = Scripted()
+    await preflight.try_sample(proposal("sample"), admission)
+    admission.asked.clear()
+
+    assert isinstance(await preflight.begin(proposal("a"), admission), Wait)
+
+    assert not admission.asked
 
 
 async def test_a_selector_that_admission_adds_turns_a_yes_into_a_no() -> None:

@@ -6,10 +6,20 @@ import pytest
 
 from gpuspawner import GPUSpawner
 from gpuspawner.cluster.health import Stale
+from gpuspawner.preflight.decision import Start
 from gpuspawner.spawn.accelerators import Accelerators
 from tests.unit.preflight.worlds import node, pod
 from tests.unit.spawn.courses import NODES, OFFERS
-from tests.unit.spawn.hubs import A100, OF_ANN, StillHub, named, repelling, rows_of
+from tests.unit.spawn.hubs import (
+    A100,
+    OF_ANN,
+    TAINT,
+    StillHub,
+    named,
+    repelling,
+    rows_of,
+    tolerating,
+)
 
 
 def mount_course(spawner: Any) -> None:
@@ -113,6 +123,22 @@ async def test_a_page_shows_what_has_changed_in_the_cluster(hub_with) -> None:
     hub.view.put("Pod", pod("somebody-s", 1, on="a"))
 
     assert "1 of 2 free" in await form(hub, "bob")
+
+
+@pytest.mark.parametrize("cloud", [{}, {"providerID": "gce://project/zone/a"}], ids=["", "cloud"])
+async def test_a_page_counts_what_admission_has_added_to_pods_with_an_accelerator(
+    hub_with, cloud
+) -> None:
+    hub = hub_with(("Node", node("a", 2, taints=[TAINT], **cloud)))
+    assert 'data-state="free"' not in await form(hub, "ann")
+    spawner = of(hub, "bob")
+    hub.admission.answer = tolerating
+    choice = await spawner.gates.sources.accelerators.resolve({"gpus": 1})
+
+    decision = await hub.runtime(spawner).preflight.foretell(choice.proposal, hub.admission)
+
+    assert isinstance(decision, Start)
+    assert "2 of 2 free" in await form(hub, "ann")
 
 
 async def test_a_page_shows_that_the_view_is_no_longer_live(hub_with) -> None:

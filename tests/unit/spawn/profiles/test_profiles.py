@@ -13,7 +13,7 @@ from gpuspawner.kube.objects import Manifest
 from gpuspawner.spawn import drafts
 from gpuspawner.spawn.refusal import Refusal
 from tests.unit.preflight.worlds import having, node, pod
-from tests.unit.spawn.hubs import tolerating
+from tests.unit.spawn.hubs import TAINT, tolerating
 from tests.unit.spawn.profiles.clusters import ONE_TAKEN, TAINTED, TWO_GPUS, profiles_of
 from tests.unit.spawn.profiles.lists import CPU, GPU
 
@@ -215,6 +215,20 @@ async def test_a_profile_s_state_counts_what_admission_adds(hub_with) -> None:
     assert "Not available</span>" in await profiles_of(spawner).form()
 
     hub = hub_with(TAINTED)
+    hub.admission.answer = tolerating
+
+    form = await profiles_of(hub.spawner(profile_list=[GPU])).form()
+    assert "Free</span> 2 of 2 free</span>" in form
+
+
+async def test_a_profile_is_free_if_admission_lets_it_on_a_node_of_a_pool_that_may_grow(
+    hub_with,
+) -> None:
+    on_a_cloud = ("Node", node("a", 2, taints=[TAINT], providerID="gce://project/zone/a"))
+    spawner = hub_with(on_a_cloud).spawner(profile_list=[GPU])
+    assert "Perhaps</span>" in await profiles_of(spawner).form()
+
+    hub = hub_with(on_a_cloud)
     hub.admission.answer = tolerating
 
     form = await profiles_of(hub.spawner(profile_list=[GPU])).form()
