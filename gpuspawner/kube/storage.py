@@ -43,10 +43,16 @@ class PhaseStatus(KubeStruct, frozen=True):
     phase: str = ""
 
 
+class ClaimMeta(ObjectMeta, frozen=True):
+    """The metadata of a claim."""
+
+    creation_timestamp: str | None = None
+
+
 class PersistentVolumeClaim(KubeStruct, frozen=True):
     """A PersistentVolumeClaim."""
 
-    metadata: ObjectMeta = ObjectMeta()
+    metadata: ClaimMeta = ClaimMeta()
     spec: ClaimSpec = ClaimSpec()
     status: PhaseStatus = PhaseStatus()
 

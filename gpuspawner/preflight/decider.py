@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from gpuspawner.kube.moments import moment
 from gpuspawner.kube.objects import Undecodable
+from gpuspawner.kube.storage import PersistentVolumeClaim
 from gpuspawner.kueue.judging import Closed, Flavors, Free, Full, Never, Unsure
 from gpuspawner.kueue.pods import placed
 from gpuspawner.policy import Grant
@@ -32,6 +35,10 @@ from gpuspawner.scheduling import Unknown
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome, Verdict
+
+# A person or a program may still make a volume for a claim that is younger. The clock of the API
+# server may differ from the hub's by minutes.
+_YOUNG = timedelta(minutes=10)
 
 
 class Decider:
@@ -80,7 +87,10 @@ class Decider:
     def _on_nodes(self, proposal: Proposal, subject: Subject, age: float) -> Decision:
         verdict = self._verdicts.verdict(subject)
         if self._waits_for_a_claim(proposal.namespace, verdict):
-            return Start(proposal.grant, (UnknownRules((verdict.message,)),))
+            bare = _without_volumes(subject)
+            if self._verdicts.verdict(bare).outcome not in (Outcome.BUSY, Outcome.IMPOSSIBLE):
+                return Start(proposal.grant, (UnknownRules((verdict.message,)),))
+            subject, verdict = bare, self._verdicts.verdict(bare)
         match verdict.outcome:
             case Outcome.FITS:
                 return Start(proposal.grant)
@@ -150,17 +160,18 @@ class Decider:
         return subject if self._verdicts.fits(subject) else None
 
     def _waits_for_a_claim(self, namespace: str, verdict: Verdict) -> bool:
-        """Whether the verdict rejects the pod because of a PersistentVolumeClaim not yet in view.
+        """Whether the verdict rejects the pod only because of a claim that may soon be bound.
 
-        The spawner or an administrator's hook may be creating it; nobody can tell yet whether it
-        will be bound.
+        If it isn't in view yet or young, the spawner or an administrator's hook may have made it;
+        nobody can tell yet whether it will be bound.
         """
         rejected = verdict.rejected
-        return (
-            rejected is not None
-            and rejected.claim != ""
-            and self._state.find("PersistentVolumeClaim", namespace, rejected.claim) is None
-        )
+        if rejected is None or not rejected.claim:
+            return False
+        claim = self._state.storage.get(PersistentVolumeClaim, rejected.claim, namespace)
+        created = moment(claim.metadata.creation_timestamp) if claim else None
+        is_young = created is not None and datetime.now(UTC) - created < _YOUNG
+        return claim is None or is_young or rejected.passing
 
     def _wait_or_refuse(
         self, proposal: Proposal, subject: Subject, verdict: Verdict, age: float
@@ -219,6 +230,12 @@ class Decider:
 
 def _placed(subject: Subject, flavors: Flavors) -> Subject:
     return msgspec.structs.replace(subject, pod=placed(subject.pod, flavors))
+
+
+def _without_volumes(subject: Subject) -> Subject:
+    """Return the pod without volumes: if it fits nowhere, its claims can't change that."""
+    spec = msgspec.structs.replace(subject.pod.spec, volumes=None)
+    return Subject(msgspec.structs.replace(subject.pod, spec=spec))
 
 
 def _reason(verdict: Verdict) -> Reason:

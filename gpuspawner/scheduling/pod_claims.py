@@ -9,12 +9,17 @@ from typing import NamedTuple
 
 import msgspec
 
-from gpuspawner.kube.meta import ObjectMeta
 from gpuspawner.kube.pods import Pod, Volume
-from gpuspawner.kube.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from gpuspawner.kube.storage import (
+    ClaimMeta,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 
 from .failures import Rejected
 from .storage_index import BETA_STORAGE_CLASS, StorageIndex, class_of_claim
+from .volume_candidates import candidates
 
 ONE_POD = "ReadWriteOncePod"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
@@ -129,7 +134,7 @@ def _find(
         return _Found(with_default_class(coming[name], storage), new=True, ephemeral=ephemeral)
     if volume.ephemeral is not None:
         spec = volume.ephemeral.volume_claim_template.spec
-        meta = ObjectMeta(name=name, namespace=pod.metadata.namespace)
+        meta = ClaimMeta(name=name, namespace=pod.metadata.namespace)
         claim = PersistentVolumeClaim(metadata=meta, spec=spec)
         return _Found(with_default_class(claim, storage), new=True, ephemeral=True)
     return Rejected(f'persistentvolumeclaim "{name}" not found', claim=name)
@@ -145,7 +150,8 @@ def _unusable(pod: Pod, found: _Found) -> Rejected | None:
         )
         return Rejected(text, claim=name)
     if claim.metadata.deletion_timestamp is not None:
-        return Rejected(f'persistentvolumeclaim "{name}" is being deleted', claim=name)
+        text = f'persistentvolumeclaim "{name}" is being deleted'
+        return Rejected(text, claim=name, passing=True)
     if found.ephemeral and not found.new and not _made_for(pod, claim):
         namespace = pod.metadata.namespace
         text = (
@@ -184,7 +190,7 @@ def _sort(claims: list[_Found], storage: StorageIndex) -> PodClaims | Rejected:
             unbound = unbound or Rejected(
                 "pod has unbound immediate PersistentVolumeClaims",
                 claim=claim.metadata.name,
-                passing=bool(volume_name) or _provisions(class_) or _gets_a_class(claim, storage),
+                passing=bool(volume_name) or _provisions(class_) or _will_be_bound(claim, storage),
             )
     if unbound is not None:
         return unbound
@@ -224,9 +230,12 @@ def with_default_class(
     return msgspec.structs.replace(claim, spec=spec)
 
 
-def _gets_a_class(claim: PersistentVolumeClaim, storage: StorageIndex) -> bool:
-    """Return whether a claim will get a default class; existing claims get one later too."""
-    return _is_classless(claim) and bool(default_classes(storage))
+def _will_be_bound(claim: PersistentVolumeClaim, storage: StorageIndex) -> bool:
+    """Return whether a claim will get a default class, as existing ones do too, or a volume."""
+    if _is_classless(claim) and default_classes(storage):
+        return True
+    found = candidates(claim, storage)
+    return bool(found.reserved or found.smallest_first)
 
 
 def _is_classless(claim: PersistentVolumeClaim) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -178,9 +180,9 @@ def test_an_undecodable_pod_starts_with_a_note() -> None:
 
 
 def test_a_pod_that_no_node_could_hold_does_not_wait_for_one() -> None:
-    going = {"name": "c", "namespace": NAMESPACE, "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    lost = {"metadata": {"name": "c", "namespace": NAMESPACE}, "status": {"phase": "Lost"}}
     home = {"name": "home", "persistentVolumeClaim": {"claimName": "c"}}
-    view = StillView(("Node", node("n", 0)), ("PersistentVolumeClaim", {"metadata": going}))
+    view = StillView(("Node", node("n", 0)), ("PersistentVolumeClaim", lost))
     for kind in KINDS:
         view.state.mark_known(kind)
 
@@ -225,7 +227,7 @@ def test_a_choice_that_policy_denies_is_no_alternative() -> None:
 # Homes that don't exist yet: a first login must not be refused for a missing claim
 
 
-Plain = dict[str, object]
+Plain = dict[str, Any]
 
 HOME = {"name": "home", "persistentVolumeClaim": {"claimName": "claim-a"}}
 STORAGE_KINDS = (
@@ -287,10 +289,56 @@ def test_a_claim_that_does_not_exist_yet_is_unknown_and_never_refused(new_claims
     assert is_unknown(decide(first_login(*new_claims)))
 
 
-def test_a_claim_that_exists_and_is_being_deleted_is_refused() -> None:
+def test_a_claim_that_is_being_deleted_is_unknown_and_never_refused() -> None:
     going = claim("disks", deletionTimestamp="2026-01-01T00:00:00Z")
 
-    assert refused(decide(first_login(), ("PersistentVolumeClaim", going)))
+    assert is_unknown(decide(first_login(), ("PersistentVolumeClaim", going)))
+
+
+def aged(seconds: float, class_name: str | None = "") -> tuple[str, Plain]:
+    """Return a claim that was made so many seconds ago."""
+    made = datetime.now(UTC) - timedelta(seconds=seconds)
+    return "PersistentVolumeClaim", claim(class_name, creationTimestamp=made.isoformat())
+
+
+HAND_MADE: tuple[str, Plain] = (
+    "PersistentVolume",
+    {
+        "metadata": {"name": "disk"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/disk"}},
+        "status": {"phase": "Available"},
+    },
+)
+
+
+@pytest.mark.parametrize("class_name", ["", "gone", None])
+def test_a_claim_that_nothing_provisions_is_refused_only_if_it_is_old(class_name) -> None:
+    for seconds in (-60, 0, 15, 500):
+        assert is_unknown(decide(first_login(), aged(seconds, class_name)))
+    assert refused(decide(first_login(), aged(3600, class_name)))
+
+
+@pytest.mark.parametrize("made", [[], [aged(0)], [aged(3600), HAND_MADE]], ids=["", "young", "old"])
+def test_a_claim_that_may_be_bound_does_not_replace_missing_gpus(made) -> None:
+    assert is_unknown(decide(first_login(claim("")), *made))
+
+    refusal = decide(first_login(claim(""), gpus=2), *made)
+
+    assert isinstance(refusal, Refuse)
+    assert refusal.shortage is not None
+    assert refusal.shortage.resource == GPU
+
+
+def test_an_old_claim_that_an_available_volume_can_satisfy_is_never_refused() -> None:
+    assert is_unknown(decide(first_login(), aged(3600), HAND_MADE))
+
+
+def test_a_volume_of_a_young_claim_that_is_not_yet_in_view_is_no_reason_to_refuse() -> None:
+    kind, young = aged(0)
+    young["spec"]["volumeName"] = "disk"
+    young["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
+
+    assert is_unknown(decide(first_login(), (kind, young)))
 
 
 @pytest.mark.parametrize(
