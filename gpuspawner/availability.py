@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gpuspawner.cluster.health import Health, Live, Reading
-from gpuspawner.kube.objects import Manifest, convert
+from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.manifest import ManifestError, PodRules, apply
 from gpuspawner.offers import Accelerator, Offers
@@ -24,6 +24,7 @@ from gpuspawner.preflight import facts
 from gpuspawner.preflight.decision import Room
 from gpuspawner.preflight.downloads import containers, is_settled, on_all
 from gpuspawner.preflight.nodes_to_come import NodesToCome
+from gpuspawner.preflight.placement import Later, Placements, anywhere, kind_of
 from gpuspawner.preflight.verdicts import Subject
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle
@@ -35,9 +36,6 @@ _RUNTIME_ONLY = ("args", "command", "env", "lifecycle", "securityContext")
 """Fields of a container that don't affect scheduling."""
 
 _MOST_KEPT = 256
-
-Tolerations = Mapping[str | None, tuple[Manifest, ...]]
-"""By accelerator, the tolerations that admission adds to pods that use it."""
 
 NOBODY = ("", "")
 """The key of a trial pod, which has no reservation."""
@@ -124,7 +122,7 @@ def survey(
     offers: Offers,
     pod: Mapping[str, Any] | None,
     rules: PodRules,
-    added: Tolerations,
+    later: Later,
 ) -> tuple[Availability, ...]:
     """Return the availability of each offered accelerator, and last of servers without one.
 
@@ -135,42 +133,45 @@ def survey(
     if pod is None or not isinstance(health, Live):
         word = State.READING if isinstance(health, Reading) else State.UNKNOWN
         return tuple(Availability(accelerator, word) for accelerator in accelerators)
-    trials = Trials(offers, pod, rules, added)
+    trials = Trials(offers, pod, rules, later)
     return tuple(_look(state, to_come, trials, accelerator) for accelerator in accelerators)
 
 
 class Surveys:
     """Surveys that hold until the cluster changes.
 
-    Args:
-        added: Changes as the hub learns of them.
-
     Attributes:
         kept: By the offers, and by the pod or what it has in common with others.
     """
 
-    def __init__(self, state: ClusterState, to_come: NodesToCome, added: Tolerations) -> None:
+    def __init__(self, state: ClusterState, to_come: NodesToCome, placements: Placements) -> None:
         self._state = state
         self._to_come = to_come
-        self._added = added
+        self._placements = placements
         self.kept = UntilChanged[tuple[Availability, ...]](_MOST_KEPT)
 
     @property
     def version(self) -> object:
         """The version of what a survey depends on besides the offers and the pod."""
-        admitted = msgspec.msgpack.encode(self._added)
-        return self._state.version, self._to_come.version, self._state.images.version, admitted
+        images, placements = self._state.images.version, self._placements.version
+        return self._state.version, self._to_come.version, images, placements
 
     def survey(
-        self, health: Health, offers: Offers, pod: Mapping[str, Any] | None, rules: PodRules
+        self,
+        health: Health,
+        offers: Offers,
+        pod: Mapping[str, Any] | None,
+        rules: PodRules,
+        later: Later,
     ) -> tuple[Availability, ...]:
         """Return the result of `survey`. Rules change only together with the state."""
         if pod is None or not isinstance(health, Live):
-            return survey(self._state, self._to_come, health, offers, pod, rules, self._added)
-        version, key = self.version, (msgspec.msgpack.encode(pod), offers)
+            return survey(self._state, self._to_come, health, offers, pod, rules, later)
+        own = later.has_own_code, later.is_early
+        version, key = self.version, (msgspec.msgpack.encode(pod), offers, own)
         found = self.kept.find(version, key)
         if found is None:
-            made = survey(self._state, self._to_come, health, offers, pod, rules, self._added)
+            made = survey(self._state, self._to_come, health, offers, pod, rules, later)
             found = self.kept.keep(version, key, made)
         return found
 
@@ -179,12 +180,12 @@ class Trials:
     """Makes trial pods, which nobody creates."""
 
     def __init__(
-        self, offers: Offers, pod: Mapping[str, Any], rules: PodRules, added: Tolerations
+        self, offers: Offers, pod: Mapping[str, Any], rules: PodRules, later: Later
     ) -> None:
         self._offers = offers
         self._base = what_decides(pod)
         self.rules = rules
-        self._added = added
+        self.later = later
 
     def smallest(self, accelerator: Accelerator | None) -> Grant:
         """Return the smallest choice with an accelerator."""
@@ -217,9 +218,8 @@ class Trials:
             granted = apply(self._base, grant, self.rules)
         except ManifestError:
             return None
-        added = self._added.get(grant.accelerator.key if grant.accelerator else None, ())
-        tolerations = [*(granted["spec"].get("tolerations") or ()), *added]
-        made = convert("Pod", {**granted, "spec": {**granted["spec"], "tolerations": tolerations}})
+        sent = self.later.expected(kind_of(grant), granted)
+        made = convert("Pod", self.later.placements.admitted(kind_of(grant), sent))
         return made if isinstance(made, Pod) else None
 
 
@@ -243,6 +243,9 @@ def _look(
             return Availability(accelerator, State.FREE, gpus)
         case Outcome.UNKNOWN:
             return Availability(accelerator, State.UNKNOWN)
+    is_open = trials.later.is_open(kind_of(smallest))
+    if is_open and evaluate(state, anywhere(pod)).outcome is not Outcome.BUSY:
+        return Availability(accelerator, State.UNKNOWN)
     outlook = to_come.outlook(NOBODY, Subject(pod), DeclaredPool.of(accelerator))
     match outlook:
         case CanScaleUp():

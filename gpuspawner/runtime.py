@@ -98,7 +98,7 @@ class Runtime:
         self.avoided = AvoidedNodes()
         self.farewells = Farewells()
         self.failed_starts = FailedStarts()
-        self.surveys = Surveys(self.view.state, self.preflight.to_come, self.preflight.tolerations)
+        self.surveys = Surveys(self.view.state, self.preflight.to_come, self.preflight.placements)
         self.policies = configured_policies(settings, self._configured)
         self.queue = configured_queue(settings, self._configured, self.policies)
         self._weights = settings.gpu_weights

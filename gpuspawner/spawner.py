@@ -15,9 +15,9 @@ from gpuspawner import traits
 from gpuspawner.compat.kubespawner import Stock, copy_of
 from gpuspawner.compat.old_homes import until_looked_for
 from gpuspawner.spawn import administrators_form, connection, request_options
-from gpuspawner.spawn.accelerators import apply_nothing
 from gpuspawner.spawn.administrators_form import NONE_YET, PLACE
 from gpuspawner.spawn.controller import Controller
+from gpuspawner.spawn.own_code import apply_nothing
 from gpuspawner.spawn.profiles import loading
 from gpuspawner.spawn.source import FormReader
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jupyterhub import orm
+from jupyterhub.auth import Authenticator
 from jupyterhub.spawner import Spawner
 from markupsafe import Markup
 from sqlalchemy import event
@@ -81,6 +82,35 @@ def note_state(spawner: Spawner, state: Mapping[str, Any]) -> None:
     """Let the hub store a server's state with its own next commit."""
     if spawner.orm_spawner is not None:
         spawner.orm_spawner.state = state
+
+
+def is_starting(spawner: Spawner) -> bool:
+    """Whether the hub has begun to start the server, or to make ready for that."""
+    return bool(spawner.pending == "spawn")
+
+
+def runs_before_a_start(spawner: Spawner) -> bool:
+    """Whether the hub calls an administrator's code before it calls the ``pre_spawn_hook``.
+
+    The hooks of spawners aside (``user.py``, ``User.spawn``).
+    """
+    own = getattr(type(spawner.authenticator), "pre_spawn_start", Authenticator.pre_spawn_start)
+    has_own = own is not Authenticator.pre_spawn_start
+    return has_own or callable(getattr(spawner, "group_overrides", None))
+
+
+def group_overrides(spawner: Spawner) -> list[Mapping[str, Any]]:
+    """Return what the configuration overrides for the groups of a server's owner, in order.
+
+    Nothing if it is a function, which the hub calls only for a start (``spawner.py``,
+    ``apply_group_overrides``).
+    """
+    listed = getattr(spawner, "group_overrides", None)
+    if not listed or callable(listed):
+        return []
+    groups = {group.name for group in spawner.user.groups}
+    found = [listed[key] for key in sorted(listed)]
+    return [it["spawner_override"] for it in found if groups & set(it["groups"])]
 
 
 def begins_start(spawner: Spawner) -> bool:

@@ -22,8 +22,10 @@ AnySpawner = TypeVar("AnySpawner")
 SERVER = "notebook"
 """The name of the server's container."""
 
-_MAKING = ("get_pod_manifest", "load_user_options", "_load_profile", "_apply_overrides")
+MAKING = ("get_pod_manifest", "load_user_options", "_load_profile", "_apply_overrides")
 """The methods that make a profile's pod."""
+STARTING = ("run_pre_spawn_hook", "start", "_start", "_make_create_pod_request")
+"""The methods of a start that come after the second gate, or around it."""
 _DRAWING = ("_render_options_form", "_validate_user_options", "_get_initialized_profile_list")
 """The methods that draw the form of profiles."""
 _OURS = __name__.partition(".")[0]
@@ -230,7 +232,7 @@ def makes_its_pods(spawner: Any) -> bool:
 
     A class of others may treat users differently.
     """
-    return not others_have(spawner, _MAKING)
+    return not others_have(spawner, MAKING)
 
 
 def has_own_progress(spawner: Any) -> bool:

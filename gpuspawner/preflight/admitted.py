@@ -21,7 +21,6 @@ from gpuspawner.admission.rejection import (
     Rejection,
     WebhookFailed,
 )
-from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.pods import Pod
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.alternatives import Variants, request_for
@@ -35,6 +34,7 @@ from gpuspawner.preflight.decision import (
     UnknownRules,
     Wait,
 )
+from gpuspawner.preflight.placement import Placements
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.verdicts import Shape
@@ -51,7 +51,7 @@ class AdmittedPreflight:
     """Decides as `Preflight` does, but about the pod after the API server's admission.
 
     Attributes:
-        tolerations: By accelerator, those that admission has last added to a pod that uses it.
+        placements: What becomes of pods after the first gates.
     """
 
     def __init__(self, preflight: Preflight) -> None:
@@ -62,7 +62,7 @@ class AdmittedPreflight:
         self._changes: dict[str | None, bool] = {}
         """By accelerator, whether admission has ever changed a pod that uses it. Admission may look
         at the user, so this says nothing about the next pod but whether it may change devices."""
-        self.tolerations: dict[str | None, tuple[Manifest, ...]] = {}
+        self.placements = Placements()
         self._supposed: set[str | None] = set()
         """The accelerators for which only samples were tried."""
         self._verifying: set[asyncio.Task[object]] = set()
@@ -292,8 +292,7 @@ class AdmittedPreflight:
         self._supposed.discard(model)
         changed = changes(proposal.pod, admitted)
         self._changes[model] = self._changes.get(model, False) or changed
-        if added := added_tolerations(proposal.pod, admitted):
-            self.tolerations[model] = added
+        self.placements.admit(proposal.kind, added_tolerations(proposal.pod, admitted))
 
     async def _admitted_alternatives(
         self, proposal: Proposal, variants: Variants, admission: Admission

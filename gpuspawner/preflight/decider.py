@@ -27,6 +27,7 @@ from gpuspawner.preflight.decision import (
 )
 from gpuspawner.preflight.downloads import containers, on_any
 from gpuspawner.preflight.nodes_to_come import NodesToCome
+from gpuspawner.preflight.placement import anywhere
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.queues import Queues, in_queue
 from gpuspawner.preflight.verdicts import Subject, Verdicts
@@ -39,6 +40,9 @@ from gpuspawner.scheduling.verdict import Outcome, Verdict
 # A person or a program may still make a volume for a claim that is younger. The clock of the API
 # server may differ from the hub's by minutes.
 _YOUNG = timedelta(minutes=10)
+
+
+_OPEN = UnknownRules(("the hub's own code may still change where the pod may go",))
 
 
 class Decider:
@@ -175,8 +179,10 @@ class Decider:
 
     def _wait_or_refuse(
         self, proposal: Proposal, subject: Subject, verdict: Verdict, age: float
-    ) -> Wait | Refuse:
+    ) -> Decision:
         grant, pod = proposal.grant, subject.pod
+        if proposal.is_open and self._might_go_elsewhere(subject):
+            return Start(grant, (_OPEN,))
         outlook = self._to_come.outlook(proposal.key, subject, proposal.declared_pool)
         if not isinstance(outlook, CannotScaleUp):
             return Wait(grant, outlook)
@@ -194,6 +200,15 @@ class Decider:
             obstacles=outlook.obstacles,
             scheduler_message=verdict.condition_message,
         )
+
+    def _might_go_elsewhere(self, subject: Subject) -> bool:
+        """Whether the pod could start on another node if its placement is changed.
+
+        If no node could hold it anywhere, what it requests may be changed too. Only if all that it
+        requests is in use, it waits for others wherever it goes.
+        """
+        other = msgspec.structs.replace(subject, pod=anywhere(subject.pod))
+        return self._verdicts.verdict(other).outcome is not Outcome.BUSY
 
     def _fitting(
         self,

@@ -10,6 +10,7 @@ from gpuspawner.kueue.pods import is_gated, queue_of, without_gates
 from gpuspawner.manifest.elsewhere import off
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.pending_pods import Key
+from gpuspawner.preflight.placement import Kind, Later, kind_of
 from gpuspawner.preflight.verdicts import Subject
 from gpuspawner.scaling.declared import DeclaredPool
 
@@ -24,6 +25,9 @@ class Proposal:
             exist yet.
         pool: The pool that the administrator declares for a pod without an accelerator of ours.
         is_admitted: Whether the API server's admission has had its say about the pod.
+        profile: The slug of its profile; "" without one.
+        is_open: Whether the hub's own code may still change where the pod may go, and nobody knows
+            how.
     """
 
     namespace: str
@@ -33,6 +37,13 @@ class Proposal:
     new_claims: tuple[Manifest, ...] = field(default=(), repr=False)
     pool: DeclaredPool | None = None
     is_admitted: bool = False
+    profile: str = ""
+    is_open: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        """What the pod is made for."""
+        return kind_of(self.grant, self.profile)
 
     @property
     def declared_pool(self) -> DeclaredPool | None:
@@ -60,6 +71,11 @@ class Proposal:
             return ""
         is_queued = is_gated(pod) or not self.is_admitted
         return queue_of(pod) if is_queued else ""
+
+    def expecting(self, later: Later) -> "Proposal":
+        """Return the proposal of the pod that will probably be sent."""
+        pod = later.expected(self.kind, self.pod)
+        return replace(self, pod=pod, is_open=later.is_open(self.kind))
 
     def with_pod(self, pod: Manifest) -> "Proposal":
         """Return the proposal of a changed pod."""

@@ -6,12 +6,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gpuspawner import form, messages, options, pods, policy
+from gpuspawner import form, manifest, messages, options, pods, policy
 from gpuspawner.admission.dry_run import Admission
 from gpuspawner.availability import Availability
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat.code import names_used
-from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.compat.kubespawner import MAKING, Stock
 from gpuspawner.compat.likeness import likeness
 from gpuspawner.form.addresses import live
 from gpuspawner.kube.objects import Manifest
@@ -22,9 +22,10 @@ from gpuspawner.options import FieldError, GPURequest
 from gpuspawner.policy import Denial, Grant
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import Refuse
+from gpuspawner.preflight.placement import Later, kind_of
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.runtime import Runtime
-from gpuspawner.spawn import drafts, stored_options
+from gpuspawner.spawn import drafts, own_code, stored_options
 from gpuspawner.spawn.drafts import Draft
 from gpuspawner.spawn.entitlement import Entitlement
 from gpuspawner.spawn.host import Host, log_name
@@ -46,7 +47,8 @@ class AcceleratorChoice(Choice):
 
     def complete(self, pod: Manifest) -> Manifest:
         """As `Choice.complete`."""
-        return _built(replace(self.builder, stock=pod), self.proposal.grant)
+        grant = self.proposal.grant
+        return _made(lambda: manifest.apply(pod, grant, self.builder.rules))
 
     async def explain(self, refusal: Refuse, admission: Admission) -> tuple[Message, OnForm]:
         """As `Choice.explain`."""
@@ -98,7 +100,7 @@ class Accelerators(Source):
         grant = policy.decide(request, offers)
         if isinstance(grant, Denial):
             raise Refusal(messages.denied(grant), reason=grant.reason.value, status=403)
-        proposal = self.propose(grant, _built(builder, grant))
+        proposal = self.propose(grant, _made(lambda: builder.pod(grant)))
         granted = {**theirs, **options.user_options(request)}
         return AcceleratorChoice(
             proposal,
@@ -129,7 +131,7 @@ class Accelerators(Source):
             return raw, {}
         spawner = self.spawner
         ours_alone = (
-            spawner.apply_user_options is apply_nothing
+            spawner.apply_user_options is own_code.apply_nothing
             and isinstance(spawner.options_from_form, FormReader)
             and not spawner.has_own_options
             and not any("user_options" in names_used(it) for it in _hooks(spawner))
@@ -145,12 +147,19 @@ class Accelerators(Source):
 
     def _builder(self, entitlement: Entitlement, stock: Manifest | None) -> PodBuilder:
         rules = self.runtime.pod_rules(self.runtime.offers)
-        return PodBuilder(entitlement.offers, rules, stock)
+        return PodBuilder(entitlement.offers, rules, stock, self._later)
+
+    @property
+    def _later(self) -> Later:
+        """What becomes of the pods that `stock_pod` makes."""
+        return own_code.later(self.spawner, self.runtime, MAKING)
 
     def propose(self, grant: Grant, pod: Manifest) -> Proposal:
         """Propose a pod for this server."""
         spawner = self.spawner
-        return Proposal(spawner.namespace, spawner.pod_name, pod, grant, home_of(spawner))
+        is_open = self._later.is_open(kind_of(grant))
+        claims = home_of(spawner)
+        return Proposal(spawner.namespace, spawner.pod_name, pod, grant, claims, is_open=is_open)
 
     def survey(
         self, entitlement: Entitlement, stock: Manifest | None
@@ -164,14 +173,16 @@ class Accelerators(Source):
 
     def _surveyed(self, builder: PodBuilder) -> tuple[Availability, ...]:
         health = self.runtime.view.health()
-        return self.runtime.surveys.survey(health, builder.offers, builder.stock, builder.rules)
+        return self.runtime.surveys.survey(
+            health, builder.offers, builder.stock, builder.rules, builder.later
+        )
 
     async def _survey_for_form(self, entitlement: Entitlement) -> tuple[Availability, ...]:
         """Return each accelerator's availability, without making a pod if a like one is known."""
-        alike, surveys = likeness(self.spawner), self.runtime.surveys
+        alike, surveys = likeness(own_code.as_started(self.spawner)), self.runtime.surveys
         if alike is None or not isinstance(self.runtime.view.health(), Live):
             return self._surveyed(self._builder(entitlement, await self.stock_pod()))
-        others = entitlement.offers, queue_for(self.spawner, self.runtime)
+        others = entitlement.offers, queue_for(self.spawner, self.runtime), self._later
         alone, shared = (alike.alone, *others), (alike.but_for_claims, *others)
         if (found := surveys.kept.find(surveys.version, alone, shared)) is not None:
             return found
@@ -179,7 +190,9 @@ class Accelerators(Source):
         found = self._surveyed(builder)
         if builder.stock is None:
             return found
-        if likeness(self.spawner) != alike:  # somebody has changed the settings meanwhile
+        if (
+            likeness(own_code.as_started(self.spawner)) != alike
+        ):  # somebody has changed the settings meanwhile
             return found
         pod = self.propose(Grant(), builder.stock)
         key = alone if self.runtime.preflight.depends_on_labels(pod.decoded) else shared
@@ -217,7 +230,7 @@ class Accelerators(Source):
 
     async def stock_pod(self) -> Manifest | None:
         """Return KubeSpawner's pod; None if it needs values that ``pre_spawn_hook`` sets later."""
-        making = self._stock.kubespawner.get_pod_manifest()
+        making = own_code.as_started(self.spawner).stock.kubespawner.get_pod_manifest()
         try:
             pod = await making
         except Exception as error:  # noqa: BLE001, the third gate makes the pod again
@@ -231,16 +244,8 @@ def _hooks(spawner: Host) -> tuple[object, ...]:
     return spawner.pre_spawn_hook, spawner.modify_pod_hook, spawner.auth_state_hook
 
 
-def apply_nothing(spawner: object, user_options: object) -> None:
-    """The default hook ``apply_user_options``, which does nothing.
-
-    The gates already read the options, but without a hook the hub warns at every start that nothing
-    does.
-    """
-
-
-def _built(builder: PodBuilder, grant: Grant) -> Manifest:
+def _made(make: Callable[[], Manifest]) -> Manifest:
     try:
-        return builder.pod(grant)
+        return make()
     except ManifestError as error:
         raise misconfigured(str(error)) from error

@@ -23,6 +23,7 @@ from gpuspawner.admission.dry_run import Admission
 from gpuspawner.admission.rejection import Of
 from gpuspawner.compat import jupyterhub, kubespawner
 from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.kube.objects import Manifest
 from gpuspawner.manifest.lifetime import mark
 from gpuspawner.pods import model as pod_model
 from gpuspawner.pods import plain as plain_pod
@@ -180,7 +181,7 @@ class Controller:
             return created
 
     async def _create_judged(self, pod: Any, request_timeout: float) -> bool:
-        choice = self._choice().sending(plain_pod(pod))
+        choice = self._learn(plain_pod(pod))
         if avoiding := await elsewhere.avoiding(
             self._spawner, self._runtime, choice, self._admission
         ):
@@ -200,6 +201,17 @@ class Controller:
         self.endings.send()
         async with refusing(Of.POD, self._spawner, choice, self._admission):
             return await self._held.send(choice.proposal.key, pod, request_timeout)
+
+    def _learn(self, pod: Manifest) -> Choice:
+        """Learn what the hub's own code has changed, and return the choice with the pod as it is.
+
+        KubeSpawner may send the same pod again.
+        """
+        choice, attempt = self._choice(), self.attempt
+        if attempt is not None and attempt.phase is Phase.ADMITTED:
+            proposal = choice.proposal
+            self._runtime.preflight.placements.learn(proposal.kind, proposal.pod, pod)
+        return choice.sending(pod)
 
     async def create_home(self, pvc: Any, request_timeout: float) -> Any:
         """Send the PersistentVolumeClaim of the user's home directory."""

@@ -8,6 +8,7 @@ from gpuspawner.manifest import ManifestError, PodRules
 from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest
 from gpuspawner.policy import Grant
+from gpuspawner.preflight.placement import Later, kind_of
 from gpuspawner.spawn.host import Host
 
 
@@ -17,21 +18,26 @@ class PodBuilder(msgspec.Struct, frozen=True):
     Attributes:
         stock: KubeSpawner's pod, as the API writes it; None if KubeSpawner can't make it yet,
             because the configuration reads values that ``pre_spawn_hook`` hasn't set.
+        later: What becomes of the pods before they are sent.
     """
 
     offers: Offers
     rules: PodRules
     stock: Manifest | None
+    later: Later
 
     def pod(self, grant: Grant) -> Manifest:
-        """Build the pod for a grant; without a stock pod, one that the preflight can't judge.
+        """Build the pod that will be sent for a grant, as far as anybody can tell.
+
+        Without a stock pod, it is one that the preflight can't judge.
 
         Raises:
             ManifestError: The accelerator contradicts KubeSpawner's configuration.
         """
         if self.stock is None:
             return {"spec": None}
-        return manifest.apply(self.stock, grant, self.rules)
+        made = manifest.apply(self.stock, grant, self.rules)
+        return self.later.expected(kind_of(grant), made)
 
     def variant(self, request: GPURequest) -> tuple[Grant, Manifest] | None:
         """Build the grant and the pod for a request; None if it isn't on offer."""

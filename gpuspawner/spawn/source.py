@@ -50,7 +50,7 @@ class Choice:
 
     def sending(self, pod: Manifest) -> Self:
         """Return the same choice with the pod that is really sent, as the API writes it."""
-        return replace(self, proposal=replace(self.proposal, pod=pod))
+        return replace(self, proposal=replace(self.proposal, pod=pod, is_open=False))
 
     def kept_off_nodes(self, hostnames: tuple[str, ...]) -> Self:
         """Return the same choice with a pod that is kept off these nodes."""

@@ -32,9 +32,10 @@ async def states(accelerators: Accelerators) -> JSON:
 
 def states_of(accelerators: Accelerators, entitlement: Entitlement, stock: Manifest | None) -> JSON:
     """As `states`, for what policies leave and for KubeSpawner's pod, both known already."""
-    state, added = accelerators.runtime.view.state, accelerators.runtime.preflight.tolerations
+    state = accelerators.runtime.view.state
     builder, rows = accelerators.survey(entitlement, stock)
-    trials = Trials(builder.offers, builder.stock, builder.rules, added) if builder.stock else None
+    stock, rules, later = builder.stock, builder.rules, builder.later
+    trials = Trials(builder.offers, stock, rules, later) if stock else None
     return {"accelerators": [_row(row, state, trials) for row in rows]}
 
 

@@ -10,11 +10,13 @@ from gpuspawner.cluster.health import Live
 from gpuspawner.manifest import PodRules
 from gpuspawner.offers import Offers
 from gpuspawner.preflight.nodes_to_come import NodesToCome
+from gpuspawner.preflight.placement import Later, Placements
 from gpuspawner.scheduling import ClusterState
 from tests.unit.scaling.outlooks import Cluster
 
 Plain = dict[str, Any]
 LIVE = Live(0.5)
+LATER = Later(Placements())
 T4 = {"counts": [2, 1], "node_selector": {"gpu": "t4"}}
 OFFERS = Offers.parse(accelerators={"t4": T4})
 STOCK: Plain = {
@@ -59,7 +61,7 @@ def look(
     state = ClusterState.from_objects(
         nodes=nodes, pods=list(pods), deviceClasses=[], priorityClasses=[]
     )
-    first, *_, plain = survey(state, to_come(state), LIVE, offers, stock, PodRules(), {})
+    first, *_, plain = survey(state, to_come(state), LIVE, offers, stock, PodRules(), LATER)
     return first, plain
 
 

@@ -12,9 +12,10 @@ from gpuspawner.policy.judging import Standing
 from gpuspawner.policy.policies import Limit, Measure, Per, Policy, What
 from gpuspawner.policy.remaining import Remaining
 from gpuspawner.preflight.decision import CanScaleUp, Room
+from gpuspawner.preflight.placement import Placements
 from gpuspawner.scheduling import ClusterState
 from tests.unit.preflight.worlds import having
-from tests.unit.surveyed import LIVE, OFFERS, STOCK, T4, look, node, pod, to_come
+from tests.unit.surveyed import LATER, LIVE, OFFERS, STOCK, T4, look, node, pod, to_come
 
 
 def gpus(most_free, free, most, total):
@@ -112,7 +113,7 @@ def test_a_pod_that_contradicts_an_accelerator_leaves_its_state_unknown():
 def test_rules_for_servers_without_a_gpu_count():
     state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
     rules = PodRules(cpu_avoids=tuple(OFFERS.accelerators.values()))
-    *_, plain = survey(state, to_come(state), LIVE, OFFERS, STOCK, rules, {})
+    *_, plain = survey(state, to_come(state), LIVE, OFFERS, STOCK, rules, LATER)
 
     assert plain.state is State.ABSENT
 
@@ -129,7 +130,7 @@ def test_rules_for_servers_without_a_gpu_count():
 def test_a_view_that_is_not_live_gives_no_gpu_counts(health, expected):
     state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[])
 
-    assert survey(state, to_come(state), health, OFFERS, STOCK, PodRules(), {}) == (
+    assert survey(state, to_come(state), health, OFFERS, STOCK, PodRules(), LATER) == (
         Availability(OFFERS.accelerators["t4"], expected),
         Availability(None, expected),
     )
@@ -139,22 +140,24 @@ def test_without_a_known_pod_every_availability_is_unknown():
     state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
 
     assert {
-        row.state for row in survey(state, to_come(state), LIVE, OFFERS, None, PodRules(), {})
+        row.state for row in survey(state, to_come(state), LIVE, OFFERS, None, PodRules(), LATER)
     } == {State.UNKNOWN}
 
 
 def test_a_survey_is_kept_only_until_the_cluster_changes():
     state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
-    surveys = Surveys(state, to_come(state), {})
+    surveys = Surveys(state, to_come(state), Placements())
 
-    first = surveys.survey(LIVE, OFFERS, STOCK, PodRules())
-    assert surveys.survey(LIVE, OFFERS, STOCK, PodRules()) is first
-    assert surveys.survey(Stale(60, "x"), OFFERS, STOCK, PodRules())[0].state is State.UNKNOWN
+    first = surveys.survey(LIVE, OFFERS, STOCK, PodRules(), LATER)
+    assert surveys.survey(LIVE, OFFERS, STOCK, PodRules(), LATER) is first
+    assert (
+        surveys.survey(Stale(60, "x"), OFFERS, STOCK, PodRules(), LATER)[0].state is State.UNKNOWN
+    )
     selecting = {**STOCK, "spec": {**STOCK["spec"], "nodeSelector": {"no": "node"}}}
-    assert surveys.survey(LIVE, OFFERS, selecting, PodRules())[0].state is State.ABSENT
+    assert surveys.survey(LIVE, OFFERS, selecting, PodRules(), LATER)[0].state is State.ABSENT
 
     state.remove("Node", "", "a")
-    assert surveys.survey(LIVE, OFFERS, STOCK, PodRules())[0].state is State.ABSENT
+    assert surveys.survey(LIVE, OFFERS, STOCK, PodRules(), LATER)[0].state is State.ABSENT
 
 
 STANDING = Standing(Policy("course"), Limit(Per.USER, Measure(What.GPUS), 2), "", 2)
@@ -239,10 +242,10 @@ def test_an_image_that_may_be_outdated_may_need_a_download():
 
 def test_a_survey_is_made_again_when_a_node_has_pulled_an_image():
     state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
-    surveys = Surveys(state, to_come(state), {})
+    surveys = Surveys(state, to_come(state), Placements())
 
     def at_hand():
-        return surveys.survey(LIVE, WITH_IMAGES, STOCK, PodRules())[0].at_hand
+        return surveys.survey(LIVE, WITH_IMAGES, STOCK, PodRules(), LATER)[0].at_hand
 
     before, version = at_hand(), state.version
     state.put(convert("Node", having(node("a", 1), "lab:1")))

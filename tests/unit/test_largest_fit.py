@@ -11,7 +11,7 @@ from gpuspawner.manifest import PodRules
 from gpuspawner.manifest.apply import EVERYWHERE
 from gpuspawner.offers import Offers
 from gpuspawner.scheduling import ClusterState, Outcome, evaluate
-from tests.unit.surveyed import STOCK, T4, node, pod
+from tests.unit.surveyed import LATER, STOCK, T4, node, pod
 
 GI = 2**30
 OFFERS = Offers.parse(
@@ -30,7 +30,7 @@ def with_more(*containers, init=()):
 
 def found(nodes, pods=(), stock=STOCK, rules=EVERYWHERE, accelerator=T4_OFFERED):
     state = ClusterState.from_objects(nodes=nodes, pods=list(pods), deviceClasses=[])
-    return largest_fits(state, Trials(OFFERS, stock, rules, {}), accelerator)
+    return largest_fits(state, Trials(OFFERS, stock, rules, LATER), accelerator)
 
 
 def test_gpus_memory_and_cpu_must_be_free_on_the_same_node():
@@ -88,7 +88,7 @@ def test_a_choice_that_could_start_is_never_ruled_out(stock, nodes, taken, part)
     there = [node(f"n{i}", gpus, memory=f"{size}Gi") for i, (gpus, size) in enumerate(nodes)]
     pods = [pod(f"p{i}", f"n{on}", gpus, f"{size}Gi") for i, (on, gpus, size) in enumerate(taken)]
     state = ClusterState.from_objects(nodes=there, pods=pods, deviceClasses=[])
-    trials = Trials(OFFERS, stock, PodRules(memory_requested=part), {})
+    trials = Trials(OFFERS, stock, PodRules(memory_requested=part), LATER)
     known = largest_fits(state, trials, T4_OFFERED)
     smallest = trials.smallest(T4_OFFERED)
 

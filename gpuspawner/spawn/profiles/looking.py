@@ -1,5 +1,6 @@
 """Find out for one page what its profiles would get, without waiting long."""
 
+import dataclasses
 import logging
 import time
 from collections import OrderedDict
@@ -23,6 +24,7 @@ from gpuspawner.preflight.downloads import on_all, settled_images
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling.evaluate import fitting_nodes
+from gpuspawner.spawn import own_code
 from gpuspawner.spawn.entitlement import Entitlement
 from gpuspawner.spawn.host import Host
 from gpuspawner.spawn.profiles import availability
@@ -111,6 +113,7 @@ class Looking:
         self._spawner = spawner
         self._listed = listed
         self._entitlement = entitlement
+        self._later = own_code.later(spawner, runtime)
         self._view = runtime.view
         self._preflight = runtime.preflight
         self._known = known(runtime)
@@ -119,7 +122,7 @@ class Looking:
         self.depends_on_labels = False
         self._renew: Callable[[], Host] | None = None
         self._base: Proposal | None = None
-        self._judged: dict[int, availability.Judged] = {}
+        self._judged: dict[tuple[int, str], availability.Judged] = {}
         self._patterns: Patterns | None = None
         self._asked_admission = False
         self._are_alike = False
@@ -154,9 +157,10 @@ class Looking:
         pattern = self._pattern(chosen)
         if pattern is None:
             return await self._judge(chosen, proposal, admission)
-        if id(pattern) not in self._judged:
-            self._judged[id(pattern)] = await self._judge(chosen, proposal, admission)
-        return self._judged[id(pattern)]
+        key = id(pattern), chosen.slug if self._later.has_own_code else ""
+        if key not in self._judged:
+            self._judged[key] = await self._judge(chosen, proposal, admission)
+        return self._judged[key]
 
     def at_hand(self, chosen: Mapping[object, Chosen]) -> Mapping[object, bool]:
         """As `availability.AtHand`."""
@@ -187,7 +191,7 @@ class Looking:
 
     async def fits_instead(self, refusal: Refuse, admission: Admission, chosen: Chosen) -> bool:
         """Whether a choice is an alternative to a refused one: it is allowed, and fits now."""
-        proposal = await self.whole(chosen)
+        proposal = self._expected(chosen, await self.whole(chosen))
         if self.denies(chosen, proposal):
             return False
         decision = await self._preflight.examine_instead(refusal, proposal, admission)
@@ -196,6 +200,7 @@ class Looking:
     async def _judge(
         self, chosen: Chosen, proposal: Proposal, admission: Admission
     ) -> availability.Judged:
+        proposal = self._expected(chosen, proposal)
         shape = self._preflight.shape(proposal)
         decision = self._check(proposal)
         self.is_general = self.is_general and shape is not None and not proposal.queue
@@ -231,7 +236,7 @@ class Looking:
     async def whole(self, chosen: Chosen) -> Proposal:
         """Return the proposal of a choice, without logging the errors of making its pod."""
         if self._renew is None:
-            copied = self._spawner.copied()
+            copied = own_code.as_started(self._spawner).copied()
             copied.log = _silent
             self._renew = kubespawner.renewing(copied)
         renewed = self._renew()
@@ -239,6 +244,10 @@ class Looking:
             return await try_out(renewed, self._listed.complete, chosen, self._view.state.rules)
         except web.HTTPError:
             return unknown(renewed)
+
+    def _expected(self, chosen: Chosen, proposal: Proposal) -> Proposal:
+        """Return the proposal as it will be sent; it may be that of a choice with an equal pod."""
+        return dataclasses.replace(proposal, profile=chosen.slug).expecting(self._later)
 
     def _check(self, proposal: Proposal) -> Decision:
         """Decide as `Preflight.check`, without finding all nodes on which a pod fits."""
@@ -266,11 +275,13 @@ class Looking:
     ) -> tuple[Decision, Proposal]:
         """Decide about a refused pod as admission changes it."""
         self._asked_admission = True
-        key = (proposal.key, self._listed, _key(chosen))
+        version = self._preflight.placements.version
+        key = (proposal.key, self._listed, _key(chosen), version)
         kept = self._known.admitted.find(key)
         if kept is None:
             try:
-                answer = await self._preflight.admitted(await self.whole(chosen), admission)
+                whole = self._expected(chosen, await self.whole(chosen))
+                answer = await self._preflight.admitted(whole, admission)
             except TooManyDryRunsError:
                 return Start(proposal.grant, (UnknownRules(_NOT_ASKED),)), proposal
             if answer is None:

@@ -19,7 +19,7 @@ from gpuspawner.compat import kubespawner
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.form.addresses import live
 from gpuspawner.runtime import Runtime
-from gpuspawner.spawn import drafts, stored_options
+from gpuspawner.spawn import drafts, own_code, stored_options
 from gpuspawner.spawn.connection import IfConnected
 from gpuspawner.spawn.entitlement import Entitlement
 from gpuspawner.spawn.host import Host
@@ -110,9 +110,10 @@ class Profiles(Source):
             draft.options = raw
         offered = await self._offered(self._spawner, listed)
         chosen = self._choose(raw, offered, listed)
-        proposal = await try_out(
-            self._spawner.copied(), listed.complete, chosen, self.runtime.view.state.rules
-        )
+        copied = own_code.as_started(self._spawner).copied()
+        rules = self.runtime.view.state.rules
+        proposal = await try_out(copied, listed.complete, chosen, rules)
+        proposal = proposal.expecting(own_code.later(self._spawner, self.runtime))
         options = dict(chosen.options)
         return ProfileChoice(proposal, options, chosen=chosen, listed=offered, looking=self.looking)
 

@@ -12,6 +12,7 @@ from gpuspawner.compat.likeness import likeness
 from gpuspawner.runtime import Runtime
 from gpuspawner.spawn.entitlement import Entitlement
 from gpuspawner.spawn.host import Host
+from gpuspawner.spawn.own_code import as_started
 from gpuspawner.spawn.profiles.availability import ProfileAvailability
 from gpuspawner.spawn.profiles.listing import Listed
 from gpuspawner.spawn.queueing import queue_for
@@ -58,7 +59,11 @@ class Page:
         self._runtime = runtime
         self._key = spawner.namespace, spawner.pod_name
         self._has_policies = bool(entitlement.applying.policies)
-        found = likeness(spawner) if makes_its_pods(spawner) and not listed.has_functions else None
+        found = (
+            likeness(as_started(spawner))
+            if makes_its_pods(spawner) and not listed.has_functions
+            else None
+        )
         queue = queue_for(spawner, runtime)
         self._is_known = found is not None and not queue
         self.alone = (listed, found.alone) if found else None

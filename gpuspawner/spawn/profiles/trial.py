@@ -62,6 +62,7 @@ async def try_out(spawner: Host, listed: Complete, chosen: Chosen, rules: Rules)
             pod=pods.plain(await spawner.get_pod_manifest()),
             grant=Grant(),
             new_claims=home_of(spawner),
+            profile=slug or "",
         )
     except web.HTTPError:
         raise

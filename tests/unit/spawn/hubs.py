@@ -60,7 +60,7 @@ class StillRuntime(Runtime):
         self.dry_runs = DryRuns(admission)
         pools = Pools(view.state, view.autoscalers, settings.autoscaling)
         self.preflight = AdmittedPreflight(Preflight(view, pools=pools))
-        self.surveys = Surveys(view.state, self.preflight.to_come, self.preflight.tolerations)
+        self.surveys = Surveys(view.state, self.preflight.to_come, self.preflight.placements)
 
 
 class StillHub:

@@ -7,6 +7,7 @@ from gpuspawner.manifest import ManifestError, PodRules
 from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest
 from gpuspawner.policy import Grant
+from gpuspawner.preflight.placement import Later, Placements
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.spawn.pod_builder import PodBuilder
 
@@ -15,7 +16,7 @@ OFFERS = Offers.parse(accelerators={"t4": {"node_selector": {"pool": "gpu"}, "co
 
 def building(**spec: object) -> PodBuilder:
     stock: Manifest = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "n"}], **spec}}
-    return PodBuilder(OFFERS, PodRules(), stock)
+    return PodBuilder(OFFERS, PodRules(), stock, Later(Placements()))
 
 
 def test_a_variant_has_its_own_grant_and_pod() -> None:
@@ -43,6 +44,6 @@ def test_a_grant_that_contradicts_the_configuration_has_no_pod() -> None:
 
 
 def test_without_a_stock_pod_the_spec_is_unknown() -> None:
-    builder = PodBuilder(OFFERS, PodRules(), None)
+    builder = PodBuilder(OFFERS, PodRules(), None, Later(Placements()))
 
     assert isinstance(Proposal("hub", "p", builder.pod(Grant()), Grant()).subject, Undecodable)

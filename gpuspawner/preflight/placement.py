@@ -1,0 +1,156 @@
+"""What becomes of a pod's placement after the first gates: learned from the pods of earlier starts.
+
+An administrator's hooks and classes run only in a user's own start, and the API server's admission
+comes after them. Both may add what lets a pod on a node, or send it to others.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from gpuspawner.kube.objects import Manifest
+from gpuspawner.kube.pods import Pod, Toleration
+from gpuspawner.policy import Grant
+
+Kind = tuple[str, str]
+"""The profile and the accelerator that pods are made for; "" for none."""
+
+
+def kind_of(grant: Grant, profile: str = "") -> Kind:
+    """Return what a grant's pod is made for."""
+    return profile, grant.accelerator.key if grant.accelerator else ""
+
+
+_OTHERS = (
+    "affinity",
+    "nodeName",
+    "priorityClassName",
+    "runtimeClassName",
+    "schedulerName",
+    "topologySpreadConstraints",
+)
+"""Fields of a pod's spec that decide where it may go, besides its tolerations and node selector."""
+_EVERYTHING = [Toleration(operator="Exists")]
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """What has been changed of where a pod may go.
+
+    Attributes:
+        tolerations: Those that were added.
+        node_selector: The labels that were added, or have another value.
+        others: Other fields of the pod's spec, with their new values; None if removed.
+    """
+
+    tolerations: tuple[Manifest, ...] = ()
+    node_selector: Mapping[str, str] = msgspec.field(default_factory=dict)
+    others: Mapping[str, Any] = msgspec.field(default_factory=dict)
+
+    @classmethod
+    def between(cls, before: Manifest, after: Manifest) -> "Placement":
+        """Return what differs between two pods, as the API writes them."""
+        was, now = before["spec"], after["spec"]
+        others = {name: now.get(name) for name in _OTHERS if now.get(name) != was.get(name)}
+        had, has = was.get("tolerations") or [], now.get("tolerations") or []
+        chose, chooses = was.get("nodeSelector") or {}, now.get("nodeSelector") or {}
+        if any(it not in has for it in had):
+            others["tolerations"] = has
+        if chose.keys() - chooses.keys():
+            others["nodeSelector"] = chooses
+        return cls(
+            tolerations=tuple(it for it in has if it not in had),
+            node_selector={k: v for k, v in chooses.items() if chose.get(k) != v},
+            others=others,
+        )
+
+    def applied(self, pod: Manifest) -> Manifest:
+        """Return another pod with the same changes."""
+        spec = {**pod["spec"], **self.others}
+        had = spec.get("tolerations") or []
+        spec["tolerations"] = [*had, *(it for it in self.tolerations if it not in had)]
+        spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **self.node_selector}
+        return {**pod, "spec": spec}
+
+
+def anywhere(pod: Pod) -> Pod:
+    """Return the pod without all that decides where it may go but its requests and volumes."""
+    spec = replace(
+        pod.spec,
+        affinity=None,
+        node_selector=None,
+        tolerations=_EVERYTHING,
+        topology_spread_constraints=None,
+    )
+    return replace(pod, spec=spec)
+
+
+class Placements:
+    """What has been seen of later changes of pods. One for the whole hub.
+
+    Attributes:
+        version: Changes with what is known.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._seen: dict[Kind, Placement] = {}
+        self._differing: set[Kind] = set()
+        self._admitted: dict[Kind, tuple[Manifest, ...]] = {}
+
+    def expected(self, kind: Kind, pod: Manifest) -> Manifest:
+        """Return a pod with what the hub's own code has changed of the first one of its kind."""
+        seen = self._seen.get(kind)
+        return seen.applied(pod) if seen and pod.get("spec") else pod
+
+    def is_open(self, kind: Kind) -> bool:
+        """Whether nobody can tell what the hub's own code does: none was seen yet, or they differ.
+
+        It may treat each user differently.
+        """
+        return kind not in self._seen or kind in self._differing
+
+    def learn(self, kind: Kind, expected: Manifest, sent: Manifest) -> None:
+        """Learn from a pod that the hub's own code has changed, and from what was expected."""
+        if not expected.get("spec"):
+            return
+        changed = Placement.between(expected, sent)
+        if kind not in self._seen:
+            self._seen[kind] = changed
+            self.version += 1
+        elif changed != Placement() and kind not in self._differing:
+            self._differing.add(kind)
+            self.version += 1
+
+    def admit(self, kind: Kind, tolerations: tuple[Manifest, ...]) -> None:
+        """Learn which tolerations admission has added to a pod."""
+        if tolerations and self._admitted.get(kind) != tolerations:
+            self._admitted[kind] = tolerations
+            self.version += 1
+
+    def admitted(self, kind: Kind, pod: Manifest) -> Manifest:
+        """Return a pod with the tolerations that admission has last added to one of its kind."""
+        return Placement(self._admitted.get(kind, ())).applied(pod)
+
+
+class Later(msgspec.Struct, frozen=True):
+    """What becomes of the pods of one server after the gate that judges them.
+
+    Attributes:
+        placements: What has been seen of it.
+        has_own_code: Whether the hub has code of its own that may change them.
+        is_early: Whether some of it runs before the second gate, which hasn't begun.
+    """
+
+    placements: Placements
+    has_own_code: bool = False
+    is_early: bool = False
+
+    def expected(self, kind: Kind, pod: Manifest) -> Manifest:
+        """As `Placements.expected`."""
+        return self.placements.expected(kind, pod) if self.has_own_code else pod
+
+    def is_open(self, kind: Kind) -> bool:
+        """As `Placements.is_open`."""
+        return self.is_early or (self.has_own_code and self.placements.is_open(kind))

@@ -1,0 +1,132 @@
+"""What hooks and admission do to pods after the first gates, learned from earlier pods."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuspawner.preflight.decision import Reason, Start
+from gpuspawner.preflight.placement import Later, Placement, Placements
+from gpuspawner.preflight.preflight import Preflight
+from tests.unit.preflight.worlds import StillView, is_unknown, node, pod, proposal, refused
+
+TAINT = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
+TOLERATION = {"key": "dedicated", "operator": "Exists"}
+KIND = ("", "a100")
+
+names = st.sampled_from("abc")
+tolerations = st.lists(
+    st.builds(lambda key: {"key": key, "operator": "Exists"}, names), unique_by=str
+)
+selectors = st.dictionaries(names, names)
+specs = st.fixed_dictionaries(
+    {},
+    optional={
+        "tolerations": tolerations,
+        "nodeSelector": selectors,
+        "affinity": st.sampled_from([{}, {"nodeAffinity": {}}]),
+        "schedulerName": names,
+    },
+)
+
+
+def placed(spec: Any) -> tuple[object, ...]:
+    """Return what a spec says of where its pod may go."""
+    tolerated = sorted(it["key"] for it in spec.get("tolerations") or ())
+    others = [spec.get(name) for name in ("affinity", "schedulerName")]
+    return tolerated, spec.get("nodeSelector") or {}, others
+
+
+@given(specs, specs)
+def test_what_differs_between_two_pods_makes_the_one_of_the_other(before, after) -> None:
+    changed = Placement.between({"spec": before}, {"spec": after})
+
+    made = changed.applied({"spec": before})
+
+    assert placed(made["spec"]) == placed(after)
+    assert (changed == Placement()) == (placed(before) == placed(after))
+
+
+def test_what_was_added_to_one_pod_is_added_to_another_beside_what_it_has() -> None:
+    ours = {"key": "ours", "operator": "Exists"}
+    changed = Placement.between(
+        {"spec": {"nodeSelector": {"gpu": "a100"}}},
+        {"spec": {"nodeSelector": {"gpu": "a100", "team": "x"}, "tolerations": [TOLERATION]}},
+    )
+
+    made = changed.applied({"spec": {"nodeSelector": {"gpu": "t4"}, "tolerations": [ours]}})
+
+    assert made["spec"]["nodeSelector"] == {"gpu": "t4", "team": "x"}
+    assert made["spec"]["tolerations"] == [ours, TOLERATION]
+
+
+def test_code_that_changes_pods_alike_is_known_and_other_code_stays_open() -> None:
+    placements = Placements()
+    plain, changed = pod("a"), pod("a", tolerations=[TOLERATION])
+    later = Later(placements, has_own_code=True)
+    assert later.is_open(KIND)
+
+    placements.learn(KIND, plain, changed)
+
+    assert not later.is_open(KIND)
+    assert later.expected(KIND, plain)["spec"]["tolerations"] == [TOLERATION]
+    assert later.is_open(("", "t4"))
+    placements.learn(KIND, later.expected(KIND, plain), changed)
+    assert not later.is_open(KIND)
+    placements.learn(KIND, later.expected(KIND, plain), pod("a", nodeSelector={"for": "bob"}))
+    assert later.is_open(KIND)
+
+
+def test_a_hub_without_code_of_its_own_expects_nothing() -> None:
+    placements = Placements()
+    placements.learn(KIND, pod("a"), pod("a", tolerations=[TOLERATION]))
+    later = Later(placements)
+
+    assert not later.is_open(KIND)
+    assert later.expected(KIND, pod("a")) == pod("a")
+
+
+def test_nothing_is_learned_of_a_pod_that_could_not_be_made() -> None:
+    placements = Placements()
+
+    placements.learn(KIND, {"spec": None}, pod("a"))
+
+    assert placements.is_open(KIND)
+
+
+TAINTED = node("tainted", 1, taints=[TAINT])
+ELSEWHERE = {**node("x", 1), "metadata": {"name": "elsewhere", "labels": {"gpu": "other"}}}
+
+
+@pytest.mark.parametrize("nodes", [[TAINTED], [ELSEWHERE]], ids=["taint", "label"])
+def test_a_no_that_the_hub_s_own_code_could_lift_is_unknown(nodes) -> None:
+    preflight = Preflight(StillView(*(("Node", it) for it in nodes)))
+    what = proposal("a")
+
+    assert refused(preflight.check(what)) is Reason.IMPOSSIBLE
+    assert is_unknown(preflight.check(replace(what, is_open=True)))
+
+
+def test_a_server_is_not_refused_for_full_nodes_that_the_hub_s_own_code_may_not_use() -> None:
+    full = ("Node", node("n", 1)), ("Pod", pod("x", on="n"))
+    preflight = Preflight(StillView(*full, ("Node", ELSEWHERE)))
+
+    assert refused(preflight.check(proposal("a"))) is Reason.BUSY
+    assert is_unknown(preflight.check(replace(proposal("a"), is_open=True)))
+
+
+def test_a_no_for_lack_of_gpus_is_a_no_whatever_the_hub_s_own_code_does() -> None:
+    preflight = Preflight(StillView(("Node", TAINTED), ("Pod", pod("x", on="tainted"))))
+
+    assert refused(preflight.check(replace(proposal("a"), is_open=True)))
+
+
+def test_a_pod_that_fits_starts_whatever_the_hub_s_own_code_does() -> None:
+    preflight = Preflight(StillView(("Node", node("n", 1))))
+    what = replace(proposal("a"), is_open=True)
+
+    assert preflight.check(what) == Start(what.grant)
