@@ -167,8 +167,7 @@ class Surveys:
         """Return the result of `survey`. Rules change only together with the state."""
         if pod is None or not isinstance(health, Live):
             return survey(self._state, self._to_come, health, offers, pod, rules, later)
-        own = later.has_own_code, later.is_early
-        version, key = self.version, (msgspec.msgpack.encode(pod), offers, own)
+        version, key = self.version, (msgspec.msgpack.encode(pod), offers, later)
         found = self.kept.find(version, key)
         if found is None:
             made = survey(self._state, self._to_come, health, offers, pod, rules, later)

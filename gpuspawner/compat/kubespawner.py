@@ -255,14 +255,23 @@ def others_have(spawner: Any, names: Iterable[str]) -> bool:
     return not _names_of_others(type(spawner)).isdisjoint(names)  # type: ignore[arg-type]
 
 
+def methods_of_others(spawner: Any, names: Iterable[str]) -> list[Any]:
+    """Return such methods of classes that are neither KubeSpawner's nor ours."""
+    theirs = _classes_of_others(type(spawner))
+    return [vars(cls)[name] for cls in theirs for name in names if name in vars(cls)]
+
+
 @lru_cache(64)
 def _names_of_others(kind: type) -> frozenset[str]:
-    theirs = [
+    return frozenset(name for cls in _classes_of_others(kind) for name in vars(cls))
+
+
+def _classes_of_others(kind: type) -> list[type]:
+    return [
         cls
         for cls in kind.__mro__
         if cls not in KubeSpawner.__mro__ and cls.__module__.partition(".")[0] != _OURS
     ]
-    return frozenset(name for cls in theirs for name in vars(cls))
 
 
 def connect(spawner: Any) -> bool:

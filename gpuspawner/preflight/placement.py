@@ -16,6 +16,8 @@ from gpuspawner.policy import Grant
 
 Kind = tuple[str, str]
 """The profile and the accelerator that pods are made for; "" for none."""
+Key = tuple[Kind, str]
+"""The kind, and whose pods they are; "" for everybody's."""
 
 
 def kind_of(grant: Grant, profile: str = "") -> Kind:
@@ -95,32 +97,29 @@ class Placements:
 
     def __init__(self) -> None:
         self.version = 0
-        self._seen: dict[Kind, Placement] = {}
-        self._differing: set[Kind] = set()
+        self._seen: dict[Key, Placement] = {}
+        self._differing: set[Key] = set()
         self._admitted: dict[Kind, tuple[Manifest, ...]] = {}
 
-    def expected(self, kind: Kind, pod: Manifest) -> Manifest:
+    def expected(self, key: Key, pod: Manifest) -> Manifest:
         """Return a pod with what the hub's own code has changed of the first one of its kind."""
-        seen = self._seen.get(kind)
+        seen = self._seen.get(key)
         return seen.applied(pod) if seen and pod.get("spec") else pod
 
-    def is_open(self, kind: Kind) -> bool:
-        """Whether nobody can tell what the hub's own code does: none was seen yet, or they differ.
+    def is_open(self, key: Key) -> bool:
+        """Whether nobody can tell what the hub's own code does: no pod was seen, or they differ."""
+        return key not in self._seen or key in self._differing
 
-        It may treat each user differently.
-        """
-        return kind not in self._seen or kind in self._differing
-
-    def learn(self, kind: Kind, expected: Manifest, sent: Manifest) -> None:
+    def learn(self, key: Key, expected: Manifest, sent: Manifest) -> None:
         """Learn from a pod that the hub's own code has changed, and from what was expected."""
         if not expected.get("spec"):
             return
         changed = Placement.between(expected, sent)
-        if kind not in self._seen:
-            self._seen[kind] = changed
+        if key not in self._seen:
+            self._seen[key] = changed
             self.version += 1
-        elif changed != Placement() and kind not in self._differing:
-            self._differing.add(kind)
+        elif changed != Placement() and key not in self._differing:
+            self._differing.add(key)
             self.version += 1
 
     def admit(self, kind: Kind, tolerations: tuple[Manifest, ...]) -> None:
@@ -140,17 +139,25 @@ class Later(msgspec.Struct, frozen=True):
     Attributes:
         placements: What has been seen of it.
         has_own_code: Whether the hub has code of its own that may change them.
-        is_early: Whether some of it runs before the second gate, which hasn't begun.
+        owner: The server's owner, if that code may treat users differently; "" otherwise.
+        is_unknowable: Whether the code depends on more, or runs before the second gate.
     """
 
     placements: Placements
     has_own_code: bool = False
-    is_early: bool = False
+    owner: str = ""
+    is_unknowable: bool = False
 
     def expected(self, kind: Kind, pod: Manifest) -> Manifest:
         """As `Placements.expected`."""
-        return self.placements.expected(kind, pod) if self.has_own_code else pod
+        return self.placements.expected((kind, self.owner), pod) if self.has_own_code else pod
 
     def is_open(self, kind: Kind) -> bool:
         """As `Placements.is_open`."""
-        return self.is_early or (self.has_own_code and self.placements.is_open(kind))
+        is_open = self.has_own_code and self.placements.is_open((kind, self.owner))
+        return self.is_unknowable or is_open
+
+    def learn(self, kind: Kind, expected: Manifest, sent: Manifest) -> None:
+        """As `Placements.learn`."""
+        if self.has_own_code:
+            self.placements.learn((kind, self.owner), expected, sent)

@@ -147,17 +147,17 @@ class Accelerators(Source):
 
     def _builder(self, entitlement: Entitlement, stock: Manifest | None) -> PodBuilder:
         rules = self.runtime.pod_rules(self.runtime.offers)
-        return PodBuilder(entitlement.offers, rules, stock, self._later)
+        return PodBuilder(entitlement.offers, rules, stock, self.later)
 
     @property
-    def _later(self) -> Later:
-        """What becomes of the pods that `stock_pod` makes."""
+    def later(self) -> Later:
+        """As `Source.later`."""
         return own_code.later(self.spawner, self.runtime, MAKING)
 
     def propose(self, grant: Grant, pod: Manifest) -> Proposal:
         """Propose a pod for this server."""
         spawner = self.spawner
-        is_open = self._later.is_open(kind_of(grant))
+        is_open = self.later.is_open(kind_of(grant))
         claims = home_of(spawner)
         return Proposal(spawner.namespace, spawner.pod_name, pod, grant, claims, is_open=is_open)
 
@@ -182,7 +182,7 @@ class Accelerators(Source):
         alike, surveys = likeness(own_code.as_started(self.spawner)), self.runtime.surveys
         if alike is None or not isinstance(self.runtime.view.health(), Live):
             return self._surveyed(self._builder(entitlement, await self.stock_pod()))
-        others = entitlement.offers, queue_for(self.spawner, self.runtime), self._later
+        others = entitlement.offers, queue_for(self.spawner, self.runtime), self.later
         alone, shared = (alike.alone, *others), (alike.but_for_claims, *others)
         if (found := surveys.kept.find(surveys.version, alone, shared)) is not None:
             return found

@@ -210,7 +210,7 @@ class Controller:
         choice, attempt = self._choice(), self.attempt
         if attempt is not None and attempt.phase is Phase.ADMITTED:
             proposal = choice.proposal
-            self._runtime.preflight.placements.learn(proposal.kind, proposal.pod, pod)
+            self.sources.current.later.learn(proposal.kind, proposal.pod, pod)
         return choice.sending(pod)
 
     async def create_home(self, pvc: Any, request_timeout: float) -> Any:

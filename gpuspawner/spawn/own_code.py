@@ -1,9 +1,15 @@
 """What the hub's own code may still change of a pod after a gate has judged it."""
 
+import inspect
+
 from gpuspawner.compat import jupyterhub, kubespawner
+from gpuspawner.compat.code import names_used
 from gpuspawner.preflight.placement import Later
 from gpuspawner.runtime import Runtime
 from gpuspawner.spawn.host import Host
+
+_OF_USERS = frozenset(("user", "orm_user", "orm_spawner", "get_auth_state", "auth_state"))
+"""Names by which code of a spawner's reads who its owner is."""
 
 
 def later(spawner: Host, runtime: Runtime, unused: tuple[str, ...] = ()) -> Later:
@@ -12,13 +18,22 @@ def later(spawner: Host, runtime: Runtime, unused: tuple[str, ...] = ()) -> Late
     *unused* are methods that a class of the administrator's may have, and that have had no part in
     the pod that is judged.
     """
-    has_hook = spawner.pre_spawn_hook is not None or spawner.modify_pod_hook is not None
-    methods = (*kubespawner.STARTING, *unused)
+    hooks = [it for it in (spawner.pre_spawn_hook, spawner.modify_pod_hook) if it is not None]
+    code = [*hooks, *kubespawner.methods_of_others(spawner, (*kubespawner.STARTING, *unused))]
+    is_early = not jupyterhub.is_starting(spawner) and _runs_before_a_start(spawner)
     return Later(
         runtime.preflight.placements,
-        has_own_code=has_hook or kubespawner.others_have(spawner, methods),
-        is_early=not jupyterhub.is_starting(spawner) and _runs_before_a_start(spawner),
+        has_own_code=bool(code),
+        owner=spawner.user.name if any(map(_may_tell_users_apart, code)) else "",
+        is_unknowable=is_early or any("user_options" in names_used(it) for it in code),
     )
+
+
+def _may_tell_users_apart(code: object) -> bool:
+    """Whether a function may treat users differently, as far as its own code shows."""
+    names, known = names_used(code), getattr(code, "__globals__", None)
+    calls = known is None or any(inspect.isfunction(known.get(it)) for it in names)
+    return calls or not names.isdisjoint(_OF_USERS)
 
 
 def _runs_before_a_start(spawner: Host) -> bool:

@@ -16,6 +16,7 @@ from gpuspawner.kube.objects import Manifest
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.options import Gone
 from gpuspawner.preflight.decision import Refuse
+from gpuspawner.preflight.placement import Later
 from gpuspawner.preflight.proposal import Proposal
 
 Options = dict[str, object]
@@ -115,6 +116,10 @@ class Source(Protocol):
     @property
     def reads_form(self) -> Callable[..., Any]:
         """The function that reads a sent form."""
+
+    @property
+    def later(self) -> Later:
+        """What becomes of the pods that it proposes."""
 
     async def stored(self) -> Stored:
         """The stored options, for a start that sends none."""

@@ -39,6 +39,11 @@ def tolerate(spawner):
     spawner.tolerations = [{TOLERATION!r}]
 c.KubeSpawner.pre_spawn_hook = tolerate
 """
+HOOK_FOR_BOB = f"""
+def tolerate(spawner):
+    spawner.tolerations = [{TOLERATION!r}] if spawner.user.name == "bob" else []
+c.KubeSpawner.pre_spawn_hook = tolerate
+"""
 OWN_START = f"""
 from gpuspawner.spawner import GPUSpawner
 class Own(GPUSpawner):
@@ -99,6 +104,24 @@ def test_a_toleration_of_the_hub_s_own_code_lets_the_first_server_start_and_is_k
     assert not refused.is_of_a_start
     assert hub.start("cleo", chosen).status_code == 409
     assert not hub.server("cleo")
+
+
+@OFFERS
+def test_code_that_lets_one_user_on_a_node_is_no_reason_to_refuse_another(
+    kept_hub: LendHub, add_nodes: AddNodes, offers: str, chosen: dict[str, str]
+) -> None:
+    add_nodes(Fleet((DEDICATED,)))
+    hub = kept_hub(offers + HOOK_FOR_BOB)
+    ann, bob = hub.person("ann"), hub.person("bob")
+    hub.start("ann", chosen)
+    hub.events_end("ann")
+    assert not hub.server("ann")
+    assert not submit(ann, chosen).is_of_a_start  # what the hook does for Ann is known now
+
+    assert submit(bob, chosen).is_of_a_start
+
+    hub.until_ready("bob")
+    wait_for(lambda: state(bob) == "free")
 
 
 @OFFERS

@@ -18,6 +18,7 @@ from gpuspawner.admission.dry_run import Admission
 from gpuspawner.compat import kubespawner
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.form.addresses import live
+from gpuspawner.preflight.placement import Later
 from gpuspawner.runtime import Runtime
 from gpuspawner.spawn import drafts, own_code, stored_options
 from gpuspawner.spawn.connection import IfConnected
@@ -94,6 +95,11 @@ class Profiles(Source):
         reads: Callable[..., Any] = self._stock.options_from_form()
         return reads
 
+    @property
+    def later(self) -> Later:
+        """As `Source.later`."""
+        return own_code.later(self._spawner, self.runtime)
+
     async def stored(self) -> Stored:
         """As `Source.stored`: all stored options; KubeSpawner ignores the unknown ones."""
         return Stored(stored_options.stored(self._spawner))
@@ -113,7 +119,7 @@ class Profiles(Source):
         copied = own_code.as_started(self._spawner).copied()
         rules = self.runtime.view.state.rules
         proposal = await try_out(copied, listed.complete, chosen, rules)
-        proposal = proposal.expecting(own_code.later(self._spawner, self.runtime))
+        proposal = proposal.expecting(self.later)
         options = dict(chosen.options)
         return ProfileChoice(proposal, options, chosen=chosen, listed=offered, looking=self.looking)
 

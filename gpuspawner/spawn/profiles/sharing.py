@@ -10,9 +10,9 @@ from gpuspawner.cluster.health import Live
 from gpuspawner.compat.kubespawner import makes_its_pods
 from gpuspawner.compat.likeness import likeness
 from gpuspawner.runtime import Runtime
+from gpuspawner.spawn import own_code
 from gpuspawner.spawn.entitlement import Entitlement
 from gpuspawner.spawn.host import Host
-from gpuspawner.spawn.own_code import as_started
 from gpuspawner.spawn.profiles.availability import ProfileAvailability
 from gpuspawner.spawn.profiles.listing import Listed
 from gpuspawner.spawn.queueing import queue_for
@@ -60,12 +60,13 @@ class Page:
         self._key = spawner.namespace, spawner.pod_name
         self._has_policies = bool(entitlement.applying.policies)
         found = (
-            likeness(as_started(spawner))
+            likeness(own_code.as_started(spawner))
             if makes_its_pods(spawner) and not listed.has_functions
             else None
         )
         queue = queue_for(spawner, runtime)
-        self._is_known = found is not None and not queue
+        owner = own_code.later(spawner, runtime).owner
+        self._is_known = found is not None and not queue and not owner
         self.alone = (listed, found.alone) if found else None
         common = found and (found.alone if listed.has_names else found.but_for_names)
         self.shared = (listed, common) if found else None

@@ -67,9 +67,8 @@ class AcceleratorsForm:
         volumes = [it for it in self._pod.spec.volumes or () if it != Volume(it.name)]
         spec = structs.replace(self._pod.spec, volumes=volumes)
         images = [(it.get("image"), it.get("imagePullPolicy")) for it in containers(self._stock)]
-        return msgpack.encode(
-            (self._pod.metadata.namespace, spec, images, _met(self._stock, offers))
-        )
+        namespace, owner = self._pod.metadata.namespace, self._source.later.owner
+        return msgpack.encode((namespace, spec, images, _met(self._stock, offers), owner))
 
     def _labels(self) -> Hashable:
         """Return the pod's labels if they count at this moment, with which it is like no other."""

@@ -65,37 +65,47 @@ def test_what_was_added_to_one_pod_is_added_to_another_beside_what_it_has() -> N
 
 
 def test_code_that_changes_pods_alike_is_known_and_other_code_stays_open() -> None:
-    placements = Placements()
     plain, changed = pod("a"), pod("a", tolerations=[TOLERATION])
-    later = Later(placements, has_own_code=True)
+    later = Later(Placements(), has_own_code=True)
     assert later.is_open(KIND)
 
-    placements.learn(KIND, plain, changed)
+    later.learn(KIND, plain, changed)
 
     assert not later.is_open(KIND)
     assert later.expected(KIND, plain)["spec"]["tolerations"] == [TOLERATION]
     assert later.is_open(("", "t4"))
-    placements.learn(KIND, later.expected(KIND, plain), changed)
+    later.learn(KIND, later.expected(KIND, plain), changed)
     assert not later.is_open(KIND)
-    placements.learn(KIND, later.expected(KIND, plain), pod("a", nodeSelector={"for": "bob"}))
+    later.learn(KIND, later.expected(KIND, plain), pod("a", nodeSelector={"for": "bob"}))
     assert later.is_open(KIND)
 
 
 def test_a_hub_without_code_of_its_own_expects_nothing() -> None:
-    placements = Placements()
-    placements.learn(KIND, pod("a"), pod("a", tolerations=[TOLERATION]))
-    later = Later(placements)
+    later = Later(Placements())
+
+    later.learn(KIND, pod("a"), pod("a", tolerations=[TOLERATION]))
 
     assert not later.is_open(KIND)
     assert later.expected(KIND, pod("a")) == pod("a")
 
 
 def test_nothing_is_learned_of_a_pod_that_could_not_be_made() -> None:
+    later = Later(Placements(), has_own_code=True)
+
+    later.learn(KIND, {"spec": None}, pod("a"))
+
+    assert later.is_open(KIND)
+
+
+def test_code_that_may_treat_users_differently_is_known_for_each_user_alone() -> None:
     placements = Placements()
+    ann, bob = (Later(placements, has_own_code=True, owner=name) for name in ("ann", "bob"))
 
-    placements.learn(KIND, {"spec": None}, pod("a"))
+    ann.learn(KIND, pod("a"), pod("a", tolerations=[TOLERATION]))
 
-    assert placements.is_open(KIND)
+    assert not ann.is_open(KIND)
+    assert bob.is_open(KIND)
+    assert bob.expected(KIND, pod("a")) == pod("a")
 
 
 TAINTED = node("tainted", 1, taints=[TAINT])

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from jupyterhub.auth import Authenticator
+from kubernetes_asyncio.client import V1Toleration
 
 from gpuspawner import GPUSpawner
 from gpuspawner.compat.kubespawner import MAKING
@@ -34,7 +35,27 @@ class Preparing(Authenticator):
 
 def flags(spawner: Any, unused: tuple[str, ...] = ()) -> tuple[bool, bool]:
     after = own_code.later(spawner, spawner.hub.runtime(spawner), unused)
-    return after.has_own_code, after.is_early
+    return after.has_own_code, after.is_unknowable
+
+
+def tolerate(spawner: Any, pod: Any) -> Any:
+    pod.spec.tolerations = [V1Toleration(key="a", operator="Exists")]
+    spawner.log.info("%s tolerates a", pod.metadata.name)
+    return pod
+
+
+def of_a_user(spawner: Any) -> None:
+    if spawner.user.name == "ann":
+        spawner.tolerations = []
+
+
+def calling_another(spawner: Any) -> None:
+    of_a_user(spawner)
+
+
+def of_options(spawner: Any) -> None:
+    if spawner.user_options.get("size") == "big":
+        spawner.tolerations = []
 
 
 @pytest.mark.each_hub
@@ -56,6 +77,28 @@ def flags(spawner: Any, unused: tuple[str, ...] = ()) -> tuple[bool, bool]:
 )
 def test_code_that_takes_part_in_a_start_is_found(hub_with, kind, traits, found) -> None:
     assert flags(hub_with().spawner(kind, **traits)) == found
+
+
+@pytest.mark.parametrize(
+    ("traits", "owner", "is_unknowable"),
+    [
+        ({"modify_pod_hook": tolerate}, "", False),
+        ({"pre_spawn_hook": of_a_user}, "alice", False),
+        ({"pre_spawn_hook": calling_another}, "alice", False),
+        ({"pre_spawn_hook": print}, "alice", False),
+        ({"modify_pod_hook": tolerate, "pre_spawn_hook": of_a_user}, "alice", False),
+        ({"pre_spawn_hook": of_options}, "", True),
+    ],
+    ids=str,
+)
+def test_code_that_may_tell_users_or_options_apart_is_found(
+    hub_with, traits, owner, is_unknowable
+) -> None:
+    spawner = hub_with().spawner(**traits)
+
+    after = own_code.later(spawner, spawner.hub.runtime(spawner))
+
+    assert (after.owner, after.is_unknowable) == (owner, is_unknowable)
 
 
 def test_a_class_that_makes_the_pod_counts_if_it_had_no_part_in_what_is_judged(hub_with) -> None:
