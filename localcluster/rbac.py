@@ -28,8 +28,7 @@ _WRITTEN_FOR = "jhub"
 def hub_kubeconfig(cluster: LocalCluster, namespace: str) -> Path:
     """Return a kubeconfig for the service account ``hub`` of a namespace; grant its rights first.
 
-    The names of the objects in rbac.yaml get the namespace as a suffix, unless it is jhub, so that
-    several hubs don't share them. Objects that exist already stay as they are.
+    Objects that exist already stay as they are.
     """
     for item in (*chart_objects(namespace), *manifest_objects(namespace)):
         scope = item["metadata"].get("namespace")
@@ -56,14 +55,6 @@ def chart_objects(namespace: str) -> list[dict[str, Any]]:
 
 
 def manifest_objects(namespace: str, manifest: Path = MANIFEST) -> list[dict[str, Any]]:
-    """Return the objects of a manifest as an administrator would adapt them to this namespace."""
-    items = [item for item in yaml.safe_load_all(manifest.read_text()) if item]
-    for item in items:
-        metadata = item["metadata"]
-        for subject in item.get("subjects", []):
-            subject["namespace"] = namespace
-        if namespace != _WRITTEN_FOR:
-            metadata["name"] += f"-{namespace}"
-            if "roleRef" in item:
-                item["roleRef"]["name"] += f"-{namespace}"
-    return items
+    """Return the objects of a manifest as an administrator adapts them to this namespace."""
+    text = manifest.read_text().replace(_WRITTEN_FOR, namespace)
+    return [item for item in yaml.safe_load_all(text) if item]

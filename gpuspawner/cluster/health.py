@@ -73,7 +73,7 @@ def health_of(reflectors: Sequence[Reflector], since: float, silence: float) -> 
     """The health of a view that follows these kinds.
 
     What is missing of an optional one makes verdicts unknown. So the view is stale, and starts
-    wait, while such a kind is read again.
+    wait, while such a kind is read again; but not for one that the hub may not read any more.
 
     Args:
         reflectors: One for each kind.
@@ -126,7 +126,8 @@ def _unread(reflectors: Sequence[Reflector], seconds: float) -> Reading | Unreac
 
 def _reread(optional: Sequence[Reflector], now: float) -> Stale | None:
     for it in optional:
-        if it.listed and it.gap and now - it.gap_since <= REREAD_SECONDS:
+        is_coming = it.listed and it.gap and not is_forbidden(it)
+        if is_coming and now - it.gap_since <= REREAD_SECONDS:
             return Stale(now - it.confirmed, _missed(it))
     return None
 

@@ -1,8 +1,9 @@
 """Describes the view's health for administrators, and logs each change of it in one line."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.health import (
     Forbidden,
     Health,
@@ -18,6 +19,8 @@ from gpuspawner.cluster.reflector import Reflector
 log = logging.getLogger(__name__)
 
 UNCHECKED = "the hub starts servers without checking for room until"
+_UNCHECKED_SERVERS = "it starts servers whose placement depends on them without checking for room"
+_UNKNOWN = "what depends on them is unknown"
 
 
 class HealthLog:
@@ -25,32 +28,72 @@ class HealthLog:
 
     Args:
         reflectors: Follow all kinds of the view.
+        others: Returns those that follow objects of autoscalers and of Kueue.
     """
 
-    def __init__(self, reflectors: Sequence[Reflector]) -> None:
+    def __init__(
+        self, reflectors: Sequence[Reflector], others: Callable[[], Sequence[Reflector]] = tuple
+    ) -> None:
         self._required = [reflector for reflector in reflectors if reflector.kind.required]
         self._optional = [reflector for reflector in reflectors if not reflector.kind.required]
+        self._others = others
         self._said: tuple[object, ...] = ()
+        self._forbidden: frozenset[str] = frozenset()
+        self._seen: list[tuple[object, ...]] = []
+        self._has_been_live = False
+        self._missing: set[str] = set()
+        """The rights that the log calls missing, of those that not every verdict needs."""
+        self._outdated: set[RequestError | None] = set()
+        """What the API server said before the view was live again; rights may be back since."""
 
     def tell(self, health: Health) -> None:
+        """Log the health if it has changed, and rights that are lost or back."""
+        self._tell_health(health)
+        reflectors = (*self._optional, *self._others())
+        seen = [self._said, *((it.error, it.gap, it.listed) for it in reflectors)]
+        if seen != self._seen:  # else, none of the many changes of the state is one of rights
+            self._seen = seen
+            self._tell_rights()
+
+    def _tell_health(self, health: Health) -> None:
         """Log the health if it has changed and no answer is missing for the line."""
         what = (type(health), getattr(health, "kinds", ()), self._is_expired(health))
-        if what == self._said or self._is_half_known(health):
+        if what == self._said or self._is_half_known(health) or self._is_partly_back(health):
             return
-        self._said = what
+        self._said, self._forbidden = what, frozenset(getattr(health, "kinds", ()))
+        self._has_been_live |= isinstance(health, Live)
         level = logging.INFO if isinstance(health, Live | Reading) else logging.WARNING
         log.log(level, "%s", explain_health(health))
-        if isinstance(health, Live):
-            self._tell_missing()
 
-    def _tell_missing(self) -> None:
-        missing = [reflector.kind.plural for reflector in self._optional if is_forbidden(reflector)]
-        if missing:
+    def _tell_rights(self) -> None:
+        # Most clusters lack some of the others, and a hub may never have had the right to them.
+        followed = [*self._optional, *(it for it in self._others() if it.listed)]
+        if self._said[:1] != (Live,):
+            if self._has_been_live:
+                self._outdated = {it.error for it in followed if it.error}
+            return
+        if any(it.error in self._outdated for it in followed):
+            return
+        lost = [it for it in followed if is_forbidden(it) and _name(it) not in self._missing]
+        back = [it for it in followed if _is_read(it) and _name(it) in self._missing]
+        self._missing = (self._missing | set(map(_name, lost))) - set(map(_name, back))
+        self._warn([it for it in lost if it in self._optional], _UNCHECKED_SERVERS)
+        self._warn([it for it in lost if it not in self._optional], _UNKNOWN)
+        if back:
+            log.info("The hub may now list and watch %s.", ", ".join(map(_name, back)))
+
+    def _warn(self, lost: Sequence[Reflector], effect: str) -> None:
+        if lost:
             log.warning(
-                "The hub isn't allowed to list and watch %s; it starts servers whose placement "
-                "depends on them without checking for room until a ClusterRole grants it.",
-                ", ".join(missing),
+                "The hub isn't allowed to list and watch %s; %s until a ClusterRole grants it.",
+                ", ".join(map(_name, lost)),
+                effect,
             )
+
+    def _is_partly_back(self, health: Health) -> bool:
+        """Whether the last line has told of this loss, and of more."""
+        kinds = set(getattr(health, "kinds", ()))
+        return bool(kinds) and kinds <= self._forbidden
 
     def _is_half_known(self, health: Health) -> bool:
         """Whether the same line could say more a moment later."""
@@ -62,6 +105,16 @@ class HealthLog:
         """Whether the credentials are wrong; the texts of other errors vary from try to try."""
         errors = [reflector.error for reflector in self._required if reflector.error]
         return isinstance(health, Stale | Unreachable) and any(e.status == 401 for e in errors)
+
+
+def _is_read(reflector: Reflector) -> bool:
+    return reflector.listed and not reflector.gap and reflector.error is None
+
+
+def _name(reflector: Reflector) -> str:
+    """Return the resource as RBAC names it, with what selects the objects."""
+    kind = reflector.kind
+    return f"{kind.plural} ({kind.field_selector})" if kind.field_selector else kind.plural
 
 
 def explain_health(health: Health) -> str:

@@ -1,7 +1,7 @@
 """Follows Kueue's objects, in the version of its API that the API server prefers."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -9,7 +9,7 @@ from gpuspawner.background import Background
 from gpuspawner.cluster.client import Client, ConfigurationFactory, RequestError
 from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.following import follow
-from gpuspawner.cluster.health import is_forbidden, is_open
+from gpuspawner.cluster.health import is_open
 from gpuspawner.cluster.kinds import KUEUE_KINDS, kueue_kinds
 from gpuspawner.cluster.reflector import Reflector
 from gpuspawner.cluster.retries import Backoff
@@ -64,9 +64,10 @@ class Queues:
         """Whether reading has neither succeeded nor failed yet."""
         return bool(self.api) and (not self._is_asked or any(map(is_open, self._reflectors)))
 
-    def forbidden(self) -> tuple[str, ...]:
-        """The kinds that the hub may not read, as RBAC names them."""
-        return tuple(it.kind.plural for it in self._reflectors if is_forbidden(it))
+    @property
+    def reflectors(self) -> Sequence[Reflector]:
+        """Those that follow the objects, one for each kind; none before Kueue is there."""
+        return self._reflectors
 
     async def follow(self) -> None:
         """Follow the objects forever, from the moment when the API server has them.

@@ -86,7 +86,9 @@ class ClusterView:
         self._tasks: list[asyncio.Task[None]] = []
         self._started = time.monotonic()
         self._listeners: list[Callable[[], None]] = []
-        self._health_log = HealthLog(self._reflectors)
+        self._health_log = HealthLog(
+            self._reflectors, lambda: (*self._scaling, *self._queues.reflectors)
+        )
 
     def start(self) -> None:
         """Start reading; a second call does nothing.
@@ -140,10 +142,9 @@ class ClusterView:
 
     def forbidden(self) -> tuple[str, ...]:
         """The optional kinds that the hub may not read, as RBAC names them; others' too."""
-        both = (*self._reflectors, *self._scaling)
-        optional = (reflector for reflector in both if not reflector.kind.required)
-        plurals = (reflector.kind.plural for reflector in optional if is_forbidden(reflector))
-        return (*plurals, *self._queues.forbidden())
+        followed = (*self._reflectors, *self._scaling, *self._queues.reflectors)
+        optional = (reflector for reflector in followed if not reflector.kind.required)
+        return tuple(reflector.kind.plural for reflector in optional if is_forbidden(reflector))
 
     async def first_list(self, timeout: float) -> bool:  # noqa: ASYNC109 - a gate's patience
         """Wait until the first list of every kind is complete; return whether the view is live.

@@ -1,27 +1,36 @@
-"""Each right of rbac.yaml taken away in turn: what is unknown without it, and what the log says."""
+"""The hub's rights from the files, and what is unknown, and said, without each of them."""
 
 from __future__ import annotations
 
 import logging
+import os
+import re
 import secrets
+import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from gpuspawner.cluster.health import Forbidden, is_forbidden
 from gpuspawner.cluster.kinds import AUTOSCALER_STATUS, KARPENTER_KINDS, KINDS, SCALING_KINDS, Kind
 from gpuspawner.scheduling import Outcome, Why, evaluate
 from localcluster import Fleet, LocalCluster, LocalClusterError, NodeGroup, rbac
-from tests.cluster.views import until, until_autoscalers_are_known, viewing
+from tests.cluster.views import BACKOFF, until, until_autoscalers_are_known, viewing
 from tests.waiting import PATIENCE, wait_for
 
 Object = dict[str, Any]
 
+ROOT = Path(__file__).parents[2]
+HOW_TO = ROOT / "docs" / "how-to" / "rbac.md"
+
 GPU = "nvidia.com/gpu"
 DRIVER = "disk.example"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
 STORAGE = "/apis/storage.k8s.io/v1"
 STATUS = "cluster-autoscaler-status"
 
@@ -157,6 +166,59 @@ def said(caplog: pytest.LogCaptureFixture) -> str:
     return "\n".join(record.getMessage() for record in caplog.records)
 
 
+def lines(caplog: pytest.LogCaptureFixture, words: str) -> list[str]:
+    return [line for line in said(caplog).splitlines() if words in line]
+
+
+@contextmanager
+def applied(cluster: LocalCluster, manifest: str, namespace: str) -> Iterator[None]:
+    """Give a hub its rights by the how-to's command for a namespace of any name."""
+    [command] = re.findall(r"^\$ (sed .+)$", HOW_TO.read_text(), re.MULTILINE)
+    assert "/staging/" in command
+    of_file = command.replace("helm-values/rbac.yaml", f"helm-values/{manifest}")
+    of_hub = of_file.replace("/staging/", f"/{namespace}/")
+    path = os.pathsep.join([str(cluster.directory), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "KUBECONFIG": str(cluster.kubeconfig)}
+
+    def run(line: str) -> None:
+        subprocess.run(["sh", "-c", line], cwd=ROOT, env=environment, check=True)
+
+    run(of_hub)
+    try:
+        yield
+    finally:
+        run(of_hub.replace("kubectl apply", "kubectl delete --wait=false --ignore-not-found"))
+
+
+def may(cluster: LocalCluster, account: str, verb: str, resource: str, namespace: str = "") -> bool:
+    """Whether the service account `hub` of a namespace may do this; in all, if none is named."""
+    attributes = {"verb": verb, "resource": resource, "namespace": namespace}
+    spec = {"user": f"system:serviceaccount:{account}:hub", "resourceAttributes": attributes}
+    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    return bool(cluster.api.create(path, {"spec": spec})["status"]["allowed"])
+
+
+@pytest.mark.parametrize("second", ["rbac.yaml", "rbac-minimal.yaml"])
+@pytest.mark.parametrize("first", ["rbac.yaml", "rbac-minimal.yaml"])
+def test_two_hubs_in_one_cluster_each_have_the_rights_from_their_own_file(
+    cluster: LocalCluster, namespace: str, first: str, second: str
+) -> None:
+    other = f"{namespace}-2"
+    manifests = {namespace: first, other: second}
+    with applied(cluster, first, namespace):
+        wait_for(lambda: may(cluster, namespace, "list", "pods"))
+        with applied(cluster, second, other):
+            wait_for(lambda: may(cluster, other, "list", "pods"))
+
+            for hub, manifest in manifests.items():
+                assert may(cluster, hub, "list", "pods")
+                assert may(cluster, hub, "watch", "nodes")
+                is_full = manifest == "rbac.yaml"
+                assert may(cluster, hub, "list", "persistentvolumes") is is_full
+        wait_for(lambda: not may(cluster, other, "list", "pods"))
+        assert may(cluster, namespace, "list", "pods")
+
+
 @pytest.mark.parametrize("resource", sorted(DEPENDS))
 async def test_without_one_right_only_what_depends_on_it_is_unknown(
     world: World, account: Account, resource: str, caplog: pytest.LogCaptureFixture
@@ -268,3 +330,57 @@ async def test_with_all_rights_the_autoscalers_objects_are_known(account: Accoun
     async with viewing(account.with_rights(), scaling_kinds=SCALING_KINDS) as view:
         assert await view.first_list(PATIENCE)
         await until_autoscalers_are_known(view)
+
+
+# A watch goes on without the right until it ends, which takes a minute in a hub.
+SOON = replace(BACKOFF, watch=2.0, doubt=0.5)
+LIVE = "The view of the cluster is live."
+
+
+async def test_a_hub_that_loses_all_rights_while_it_runs_says_so_and_when_they_are_back(
+    cluster: LocalCluster, account: Account, namespace: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "gpuspawner.cluster")
+    binding = f"{RBAC}/clusterrolebindings/gpuspawner-{namespace}"
+    async with viewing(account.with_rights(), SOON) as view:
+        await until(view, lambda: LIVE in said(caplog))
+        cluster.api.delete(binding)
+        await until(view, lambda: "list and watch nodes and pods (" in said(caplog))
+        account.with_rights()
+        await until(view, lambda: len(lines(caplog, LIVE)) >= 2)
+        await until(view, lambda: one_by_one(caplog, "isn't allowed") == one_by_one(caplog, "may"))
+
+    # Their watches end one after the other.
+    told = [line.partition(" (")[0] for line in lines(caplog, "isn't allowed")]
+    assert len(told) == len(set(told))
+
+
+def one_by_one(caplog: pytest.LogCaptureFixture, words: str) -> list[str]:
+    """The rights in the lines with these words, but for those that every verdict needs."""
+    listed = [line.partition("and watch ")[2] for line in lines(caplog, words)]
+    names = [re.split(r", ", re.split(r"[;.(]", text)[0]) for text in listed]
+    return sorted(name for each in names for name in each if not name.startswith(("nodes", "pods")))
+
+
+@pytest.mark.parametrize(
+    ("resource", "name"),
+    [
+        ("persistentvolumes", "persistentvolumes"),
+        ("configmaps", f"configmaps (metadata.name={STATUS})"),
+    ],
+)
+async def test_so_does_one_that_loses_one_right(
+    account: Account, resource: str, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "gpuspawner.cluster")
+    async with viewing(account.with_rights(), SOON, SCALING_KINDS) as view:
+        await until(view, lambda: LIVE in said(caplog))
+        await until_autoscalers_are_known(view)
+        account.with_rights(but=resource)
+        await until(view, lambda: "isn't allowed" in said(caplog))
+        account.with_rights()
+        await until(view, lambda: "may now" in said(caplog))
+
+    [lost] = lines(caplog, "isn't allowed")
+    assert f"list and watch {name}; " in lost
+    assert lines(caplog, "may now") == [f"The hub may now list and watch {name}."]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gpuspawner.cluster.kinds import KINDS
 from localcluster import Fleet, LocalCluster, NodeGroup
 from tests.commands.asking import DEMO, Hub, Plain, hub_on, troubles
 from tests.waiting import wait_for
@@ -268,6 +269,24 @@ def test_it_finds_a_mistake_in_the_cluster(own: Hub, mistake: str) -> None:
         finding = _only(own, configuration, expected)
 
     assert told in f"{finding['text']} {finding['advice']}"
+
+
+def test_it_finds_that_the_hub_has_lost_its_rights_until_they_are_back(own: Hub) -> None:
+    configuration = own.configure(DEMO)
+    bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+    binding = own.cluster.api.get(f"{bindings}/gpuspawner-{own.namespace}")
+    other = [{**binding["subjects"][0], "namespace": "staging"}]
+    expected = {f"rights-{kind.plural}" for kind in KINDS}
+
+    own.cluster.api.patch(f"{bindings}/gpuspawner-{own.namespace}", {"subjects": other})
+    wait_for(lambda: expected == {it["id"] for it in troubles(own.doctor(configuration)[1])})
+    advice = {it["id"]: it["advice"] for it in troubles(own.doctor(configuration)[1])}
+    assert "rbac.yaml for the hub's namespace" in advice["rights-pods"]
+
+    own.cluster.api.patch(
+        f"{bindings}/gpuspawner-{own.namespace}", {"subjects": binding["subjects"]}
+    )
+    wait_for(lambda: troubles(own.doctor(configuration)[1]) == [])
 
 
 def test_it_finds_that_what_policies_limit_cannot_be_counted(own: Hub) -> None:

@@ -79,3 +79,17 @@ def test_the_roles_go_to_the_charts_service_account(name: str):
         assert binding["subjects"] == [
             {"kind": "ServiceAccount", "name": "hub", "namespace": "jhub"}
         ]
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_the_name_of_each_object_carries_the_hubs_namespace(name: str):
+    """What other namespaces share must not be one object for two hubs."""
+    names = [document["metadata"]["name"] for document in documents(name).values()]
+
+    assert names == ["gpuspawner-jhub"] * len(names) != []
+
+
+def test_every_other_object_is_in_the_hubs_namespace():
+    (puller,) = yaml.safe_load_all((VALUES / "pull-images.yaml").read_text())
+
+    assert puller["metadata"]["namespace"] == "jhub"

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from localcluster import LocalCluster, rbac
+from localcluster import LocalCluster, kubeconfig, rbac
 from tests.fixtures.cluster import AddNodes
 from tests.hub.conftest import StartGPUHub
 from tests.hub.running import RunningHub
+from tests.servers.cutting_proxy import CuttingProxy
 from tests.waiting import wait_for
 
 T4 = """
@@ -51,6 +52,36 @@ def test_without_rights_servers_start_unchecked_with_one_log_line(
         assert "nodes and pods" in said
         assert "Traceback" not in hub.log
         hub.stop("alice")
+
+
+def test_a_hub_that_loses_its_rights_while_it_runs_says_so_once_and_goes_on(
+    cluster: LocalCluster,
+    start_gpu_hub: StartGPUHub,
+    add_nodes: AddNodes,
+    namespace: str,
+    tmp_path: Path,
+) -> None:
+    add_nodes("single")
+    token = kubeconfig.read(rbac.hub_kubeconfig(cluster, namespace)).token
+    binding = f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/gpuspawner-{namespace}"
+    lines = f"{T4}c.KubeSpawner.namespace = {namespace!r}\n"
+    proxy = CuttingProxy(cluster)
+    with (
+        proxy.open(),
+        start_gpu_hub(lines, kubeconfig=proxy.kubeconfig(tmp_path / "kubeconfig", token)) as hub,
+    ):
+        hub.until_it_sees_the_cluster()
+        cluster.api.delete(binding)
+        proxy.cut()  # a watch goes on without the right until it ends
+
+        wait_for(lambda: warnings(hub, "isn't allowed to list and watch nodes and pods"))
+        hub.start_until_ready("alice")
+        hub.stop("alice")
+
+        rbac.hub_kubeconfig(cluster, namespace)
+        wait_for(lambda: sum("The view of the cluster is live." in it for it in told(hub)) >= 2)
+        losses = [line.partition("isn't allowed")[2] for line in warnings(hub, "isn't allowed")]
+        assert len(losses) == len({loss.partition(" (")[0] for loss in losses})
 
 
 def test_pages_work_without_the_api_server_and_the_view_recovers(

@@ -24,8 +24,8 @@ from gpuspawner.scaling.pools import NONE
 
 NO_SERVERS = "rights-servers"
 _GRANT = (
-    "Apply helm-values/rbac.yaml, with the hub's namespace and service account, or grant "
-    "{verbs} on {what} in a ClusterRole of yours."
+    "Apply helm-values/rbac.yaml for the hub's namespace and service account, as its first lines "
+    "say, or grant {verbs} on {what} in a ClusterRole of yours."
 )
 _READ = ("list", "watch")
 _PATIENCE = 5.0

@@ -6,12 +6,13 @@ import logging
 import pytest
 from aiohttp import web
 from kubernetes_asyncio.client import Configuration
+from msgspec.structs import replace
 
 from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
 from gpuspawner.cluster.kinds import NODES, PODS, Kind
 from gpuspawner.cluster.view import ClusterView
-from tests.unit.cluster.scripted import FAST, event, failure, obj, page, watch
+from tests.unit.cluster.scripted import FAST, Step, event, failure, obj, page, watch
 from tests.unit.cluster.views import NODE, POD, until, viewing
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
@@ -181,3 +182,144 @@ async def test_forbidden_optional_kinds_are_logged_once_in_one_line(caplog) -> N
 
     [line] = [r.message for r in caplog.records if "isn't allowed to list" in r.message]
     assert "isn't allowed to list and watch as, bs;" in line
+
+
+AT_ONCE = replace(FAST, doubt=0.0)
+"""The first answer that forbids something counts."""
+CLAIMS = Kind("PersistentVolumeClaim", "/api/v1/claims", required=False)
+STATUS = Kind("ConfigMap", "/api/v1/configmaps", "metadata.name=status", required=False)
+LIVE = "The view of the cluster is live."
+
+
+def after(moment: asyncio.Event, step: Step) -> Step:
+    async def later(request: web.Request) -> web.StreamResponse:
+        await moment.wait()
+        return await step(request)
+
+    return later
+
+
+def telling(moment: asyncio.Event, step: Step) -> Step:
+    async def told(request: web.Request) -> web.StreamResponse:
+        moment.set()
+        return await step(request)
+
+    return told
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    said = [it.message for it in caplog.records if it.name == "gpuspawner.cluster.log"]
+    return [line for line in said if "still reading" not in line]
+
+
+@pytest.fixture
+def at_last(monkeypatch, caplog) -> None:
+    """What was forbidden long enough for its new list to keep nobody waiting."""
+    caplog.set_level(logging.INFO, "gpuspawner")
+    monkeypatch.setattr("gpuspawner.cluster.health.REREAD_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("at_last")
+async def test_a_right_that_is_lost_is_logged_once_and_once_more_when_it_is_back(caplog) -> None:
+    read, back = asyncio.Event(), asyncio.Event()
+    lost = [after(read, failure(403)), *[failure(403)] * 3]
+    claims = [page(), *lost, after(back, page()), watch(hold=True)]
+    async with viewing((NODES, PODS, CLAIMS), AT_ONCE, claims=claims) as (view, _):
+        await until(view, lambda: told(caplog) == [LIVE])
+        read.set()
+        await until(view, lambda: "isn't allowed" in caplog.text)
+        back.set()
+        await until(view, lambda: "may now" in caplog.text)
+
+    live, loss, return_ = told(caplog)
+    assert live == LIVE
+    assert loss.startswith(
+        "The hub isn't allowed to list and watch claims; it starts servers whose"
+    )
+    assert return_ == "The hub may now list and watch claims."
+
+
+@pytest.mark.usefixtures("at_last")
+async def test_so_is_one_that_tells_of_nodes_to_come(caplog) -> None:
+    back = asyncio.Event()
+    configmaps = [page(), *[failure(403)] * 4, after(back, page()), watch(hold=True)]
+    scripts = {"configmaps": configmaps}
+    async with viewing(backoff=AT_ONCE, scaling_kinds=(STATUS,), **scripts) as (view, _):
+        await until(view, lambda: "isn't allowed" in caplog.text)
+        back.set()
+        await until(view, lambda: "may now" in caplog.text)
+
+    _, loss, return_ = told(caplog)
+    name = "configmaps (metadata.name=status)"
+    assert loss.startswith(f"The hub isn't allowed to list and watch {name}; what depends on them")
+    assert return_ == f"The hub may now list and watch {name}."
+
+
+async def test_a_right_that_tells_of_nodes_to_come_and_never_was_there_is_not_called_lost(
+    caplog,
+) -> None:
+    scripts = {"configmaps": [failure(403)] * 1000}
+    async with viewing(backoff=AT_ONCE, scaling_kinds=(STATUS,), **scripts) as (view, server):
+        assert await view.first_list(PATIENCE)
+        await until(view, lambda: len(server.scripts["configmaps"]) < 999)
+
+    assert not any("isn't allowed" in line for line in told(caplog))
+
+
+async def test_a_right_that_stays_away_is_not_told_again_after_an_outage(caplog) -> None:
+    caplog.set_level(logging.INFO, "gpuspawner")
+    seen = asyncio.Event()
+    gone = after(seen, watch(event("ERROR", {"code": 410, "message": "too old"})))
+    pods = [page(POD), gone, page(POD, then="more"), failure(500), page(POD), watch(hold=True)]
+    forbidden = {"claims": [failure(403)] * 1000}
+    async with viewing((NODES, PODS, CLAIMS), AT_ONCE, pods=pods, **forbidden) as (view, server):
+        await until(view, lambda: "isn't allowed" in caplog.text)
+        seen.set()
+        await until(view, lambda: told(caplog).count(LIVE) == 2)
+        left = len(server.scripts["claims"])
+        await until(view, lambda: len(server.scripts["claims"]) < left - 1)
+
+    assert sum("isn't allowed" in line for line in told(caplog)) == 1
+
+
+@pytest.mark.usefixtures("at_last")
+async def test_who_loses_all_rights_and_gets_them_back_reads_of_both_once(caplog) -> None:
+    """What was forbidden while the view wasn't live says nothing of the rights after that."""
+    read, lost, asked, back = (asyncio.Event() for _ in range(4))
+    again = telling(asked, after(back, page()))
+    scripts = {
+        "nodes": [
+            page(NODE),
+            after(read, failure(403)),
+            telling(lost, failure(403)),
+            page(NODE),
+            watch(hold=True),
+        ],
+        "pods": [
+            page(POD),
+            *[after(read, failure(403))] * 3,
+            after(asked, page(POD)),
+            watch(hold=True),
+        ],
+        "claims": [page(), *[after(lost, failure(403))] * 2, again, watch(hold=True)],
+    }
+    async with viewing((NODES, PODS, CLAIMS), AT_ONCE, **scripts) as (view, _):
+        await until(view, lambda: told(caplog) == [LIVE])
+        read.set()
+        await until(view, lambda: told(caplog).count(LIVE) == 2)
+        back.set()
+        await until(view, lambda: view.state.known("PersistentVolumeClaim"))
+
+    losses = [line.partition(" (")[0] for line in told(caplog) if "isn't allowed" in line]
+    assert not any("claims" in loss for loss in losses)
+    assert len(losses) == len(set(losses)) > 0
+    assert told(caplog)[-1] == LIVE
+
+
+async def test_starts_do_not_wait_for_what_the_hub_may_not_read_any_more(caplog) -> None:
+    scripts = {"claims": [page(), *[failure(403)] * 1000]}
+    async with viewing((NODES, PODS, CLAIMS), AT_ONCE, **scripts) as (view, _):
+        await until(view, lambda: "isn't allowed" in caplog.text)
+
+        assert isinstance(view.health(), Live)
+    assert not any("read again" in line for line in told(caplog))

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from gpuspawner.cluster.kinds import NODES, PODS, Kind
+from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.view import ClusterView
 from tests.unit.cluster.scripted import FAST, ScriptedServer, Step, obj, page, watch
 from tests.waiting import UNIT_PATIENCE as PATIENCE
@@ -15,14 +16,17 @@ POD = obj("a", namespace="jhub", spec={"nodeName": "n1"})
 
 @asynccontextmanager
 async def viewing(
-    kinds: tuple[Kind, ...] = (NODES, PODS), **scripts: list[Step]
+    kinds: tuple[Kind, ...] = (NODES, PODS),
+    backoff: Backoff = FAST,
+    scaling_kinds: tuple[Kind, ...] = (),
+    **scripts: list[Step],
 ) -> AsyncIterator[tuple[ClusterView, ScriptedServer]]:
     """Start a view of a scripted server; a kind without a script has no objects and no events."""
     for plural in ("nodes", "pods"):
         scripts.setdefault(plural, [page(), watch(hold=True)])
     server = ScriptedServer(**scripts)
     async with server.serving():
-        view = ClusterView(server.configuration, kinds, FAST)
+        view = ClusterView(server.configuration, kinds, backoff, scaling_kinds=scaling_kinds)
         view.start()
         try:
             yield view, server
