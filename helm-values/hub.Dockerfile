@@ -1,7 +1,8 @@
 # The hub's image of Zero-to-JupyterHub with gpuspawner in it. CHART is the chart's version:
 #
+#   rm -rf build dist
 #   pip wheel --no-deps --wheel-dir dist .
-#   docker build --file helm-values/hub.Dockerfile --build-arg CHART=4.4.0 --tag REGISTRY/k8s-hub-gpuspawner:4.4.0 .
+#   docker build --file helm-values/hub.Dockerfile --build-arg CHART=4.4.0 --tag REGISTRY/k8s-hub-gpuspawner:4.4.0-1 .
 ARG CHART=4.4.0
 FROM quay.io/jupyterhub/k8s-hub:${CHART}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -51,6 +52,15 @@ def test_the_chart_accepts_them(chart: Chart):
 
 def test_the_hub_starts_with_them():
     assert configured(read("base"), read("profiles")).JupyterHub.spawner_class is GPUSpawner
+
+
+def test_an_image_that_is_typed_in_comes_from_the_registry_that_is_named():
+    [t4] = [it for it in read("profiles")["singleuser"]["profileList"] if it.get("slug") == "t4"]
+    written = t4["profile_options"]["image"]["unlisted_choice"]["validation_regex"]
+
+    assert re.match(written, "quay.io/jupyter/lab:1")
+    # Without a dot and a port, the first part is a user of Docker Hub.
+    assert not re.match(written, "quayxio/lab:1")
 
 
 def test_offers_in_addition_to_profiles_stop_the_hub():

@@ -3,14 +3,61 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.helm.chart import CLOUDS, WAYS, Chart, read
+from tests.helm.chart import CLOUDS, VALUES, WAYS, Chart, Values, read
 
 IDLE_GPU_SERVERS = Path(__file__).parents[2] / "docs/how-to/idle-gpu-servers.md"
+
+
+GPU_SPAWNER, PULLERS = "hub.config.GPUSpawner", "prePuller.extraTolerations"
+IN_A_CONTAINER = {
+    "hub.initContainers",
+    "hub.extraVolumes",
+    "hub.extraVolumeMounts",
+    "hub.extraEnv.PYTHONPATH",
+}
+#: All that the values files set, as their first lines and the how-to say.
+SETS = {
+    "base": {GPU_SPAWNER, "hub.extraConfig.zz-gpuspawner"},
+    "choices": {GPU_SPAWNER, "prePuller.extraImages.minimal"},
+    "profiles": {"singleuser.profileList"},
+    "install-image": {"hub.image.name", "hub.image.tag"},
+    "install-from-index": IN_A_CONTAINER,
+    "install-from-configmap": IN_A_CONTAINER,
+    **{cloud: {GPU_SPAWNER, PULLERS} for cloud in CLOUDS},
+}
+#: These are for kubectl.
+OBJECTS = {"rbac", "rbac-minimal", "pull-images"}
+
+
+def paths(values: Values, place: str = "") -> Iterator[str]:
+    for key, value in values.items():
+        here = f"{place}.{key}".lstrip(".")
+        if isinstance(value, dict) and here not in {it for each in SETS.values() for it in each}:
+            yield from paths(value, here)
+        else:
+            yield here
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_a_values_file_sets_what_it_says_and_nothing_else(name: str):
+    assert set(paths(read(name))) == SETS[name]
+
+
+def test_no_values_file_is_left_out():
+    assert {path.stem for path in VALUES.glob("*.yaml")} == {*SETS, *OBJECTS}
+
+
+@pytest.mark.parametrize("name", [name for name, sets in SETS.items() if PULLERS in sets])
+def test_the_first_lines_say_that_the_image_pullers_are_changed(name: str):
+    head, _, _ = (VALUES / f"{name}.yaml").read_text().partition("\nhub:")
+
+    assert "image pullers" in head.replace("\n# ", " ")
 
 
 def test_the_chart_accepts_the_base_alone(chart: Chart):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import time
@@ -13,8 +14,9 @@ from typing import Any
 
 import pytest
 import requests
+import yaml
 
-from localcluster import LocalCluster
+from localcluster import ApiError, LocalCluster
 from localcluster.ports import free_ports
 from tests.helm.install import dockerfile
 from tests.helm.install.conftest import Administrator
@@ -29,6 +31,7 @@ from tests.waiting import wait_for
 # nothing provisions volumes, pulls images or runs a second scheduler here.
 MINE = """
 hub:
+  resources: {resources}
   config:
     JupyterHub: {{authenticator_class: dummy}}
     Authenticator: {{allow_all: true}}
@@ -46,6 +49,13 @@ singleuser:
 prePuller: {{hook: {{enabled: false}}}}
 scheduling: {{userScheduler: {{enabled: false}}}}
 """
+
+# Just enough for the stock hub.
+RESOURCES = {
+    "requests": {"cpu": "200m", "memory": "512Mi"},
+    "limits": {"cpu": "200m", "memory": "512Mi"},
+}
+HARD = {f"{of}.{name}": amount for of, each in RESOURCES.items() for name, amount in each.items()}
 
 # The packages that gpuspawner needs and the image doesn't have.
 LACKS = ("msgspec", "regex")
@@ -75,13 +85,20 @@ class Installation:
         self.image = image
         self._folder = folder
         self._public, self._hub, self._api = free_ports(3)
-        mine = MINE.format(hub=self._hub, api=self._api, token=TOKEN, cmd=single_user.COMMAND)
+        mine = MINE.format(
+            hub=self._hub,
+            api=self._api,
+            token=TOKEN,
+            cmd=single_user.COMMAND,
+            resources=json.dumps(RESOURCES),
+        )
         (administrator.source / "mine.yaml").write_text(mine)
 
-    def upgrade(self, way: str) -> None:
-        """Run the upgrade with the file of this way."""
+    def upgrade(self, way: str, more: str = "") -> None:
+        """Run the upgrade with the file of this way, and more arguments."""
         for command in commands("4. Upgrade the release"):
-            self._administrator.run(command.replace("install-from-configmap", way))
+            of_way = command.replace("install-from-configmap", way)
+            self._administrator.run(of_way.replace("upgrade", f"upgrade {more}", 1))
 
     def passes_the_strictest_standard_for_pods(self) -> None:
         """Let the API server's admission check the hub's pod, without creating it."""
@@ -92,6 +109,24 @@ class Installation:
         api.create(f"/api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "hub"}})
         pod = {"metadata": {"name": "hub"}, "spec": self.pod_spec}
         api.create(f"/api/v1/namespaces/{name}/pods?dryRun=All", pod)
+
+    def fits_the_quota_of_the_stock_hub(self) -> None:
+        """Let a quota on CPU and memory check the hub's pod, without creating it."""
+        api, path = self._cluster.api, "/api/v1/namespaces/limited"
+        api.create("/api/v1/namespaces", {"metadata": {"name": "limited"}})
+        api.create(f"{path}/serviceaccounts", {"metadata": {"name": "hub"}})
+        api.create(f"{path}/resourcequotas", {"metadata": {"name": "a"}, "spec": {"hard": HARD}})
+
+        def rejection(spec: dict[str, Any]) -> str:
+            try:
+                api.create(f"{path}/pods?dryRun=All", {"metadata": {"name": "hub"}, "spec": spec})
+            except ApiError as error:
+                return str(error)
+            return ""
+
+        bare = {"containers": [{"name": "x", "image": "x"}]}
+        wait_for(lambda: "must specify" in rejection(bare))
+        assert rejection(self.pod_spec) == ""
 
     @property
     def pod_spec(self) -> dict[str, Any]:
@@ -160,16 +195,52 @@ def test_without_an_image_and_without_network(
     (administrator.source / "mine.yaml").unlink()
 
     administrator.follow("1. Find your values")
+    found = (administrator.source / "mine.yaml").read_text()
+    stock = installation.pod_spec
     administrator.follow("2. Give the hub its rights")
     administrator.follow("A ConfigMap")
     installation.upgrade("install-from-configmap")
 
     installation.passes_the_strictest_standard_for_pods()
+    installation.fits_the_quota_of_the_stock_hub()
     with installation.running() as hub:
         passes_the_doctor(hub)
         grants_and_refuses(hub)
     installed = (tmp_path / "hub" / "volumes" / "gpuspawner").glob("*.dist-info")
     assert {path.name.partition("-")[0] for path in installed} == {"gpuspawner", *LACKS}
+
+    # The first step, done again, freezes nothing of this: an image replaces the wheels.
+    administrator.follow("1. Find your values")
+    assert (administrator.source / "mine.yaml").read_text() == found
+    installation.upgrade("install-image")
+    (container,) = installation.pod_spec["containers"]
+    assert container["image"].startswith("REGISTRY/")
+    assert "/opt/gpuspawner" not in str(installation.pod_spec)
+
+    administrator.follow("Remove it")
+    assert installation.pod_spec == stock
+
+
+def test_removal_leaves_nothing_of_gpuspawner_if_mine_yaml_is_empty(
+    installation: Installation, administrator: Administrator
+) -> None:
+    """Helm keeps the values of a release if none are named."""
+    (administrator.source / "mine.yaml").write_text("")
+    administrator.run("kubectl create namespace jhub")
+    administrator.follow("2. Give the hub its rights")
+    # The chart's hooks wait for pods that nothing runs here.
+    installation.upgrade("install-image", "--no-hooks")
+    assert "REGISTRY/" in str(installation.pod_spec)
+
+    remove, *others = commands("Remove it")
+    for command in (remove.replace("upgrade", "upgrade --no-hooks", 1), *others):
+        administrator.run(command)
+
+    values = administrator.run("helm get values jhub --namespace jhub --output yaml")
+    assert not yaml.safe_load(values)
+    assert "REGISTRY/" not in str(installation.pod_spec)
+    rights = administrator.run("kubectl get clusterroles,clusterrolebindings --output name")
+    assert "gpuspawner" not in rights
 
 
 def test_without_an_image_from_a_package_index(
@@ -177,19 +248,29 @@ def test_without_an_image_from_a_package_index(
 ) -> None:
     administrator.run("kubectl create namespace jhub")
     administrator.follow("2. Give the hub its rights")
-    for command in commands("A ConfigMap"):
+    *build, hashing = commands("A package index")
+    for command in (*build, *commands("A ConfigMap")):
         if command.startswith("$ pip"):
             administrator.run(command)
-    for wheel in administrator.source.glob("wheels/*/*.whl"):
+    (hash_,) = re.findall(r"--hash=sha256:(\w+)", administrator.run(hashing))
+    [newer] = administrator.source.glob("wheels/1/gpuspawner-*.whl")
+    newer.unlink()
+    wheels = (
+        *administrator.source.glob("dist/*.whl"),
+        *administrator.source.glob("wheels/*/*.whl"),
+    )
+    for wheel in wheels:
         project = administrator.site / "simple" / wheel.name.partition("-")[0]
         project.mkdir(parents=True)
         shutil.move(wheel, project)
     values = administrator.source / "helm-values" / "install-from-index.yaml"
     index = f"{administrator.address}/simple"
-    values.write_text(values.read_text().replace("https://pypi.org/simple", index))
+    adapted = values.read_text().replace("https://INDEX/simple", index)
+    values.write_text(adapted.replace("sha256:HASH", f"sha256:{hash_}"))
     installation.upgrade("install-from-index")
 
     installation.passes_the_strictest_standard_for_pods()
+    installation.fits_the_quota_of_the_stock_hub()
     with installation.running() as hub:
         passes_the_doctor(hub)
         grants_and_refuses(hub)
@@ -200,8 +281,9 @@ def test_as_an_image(
 ) -> None:
     administrator.run("kubectl create namespace jhub")
     administrator.follow("2. Give the hub its rights")
-    build_wheel, *_ = commands("An image")
-    administrator.run(build_wheel)
+    for command in commands("An image"):
+        if not command.startswith("$ docker"):
+            administrator.run(command)
     own = dockerfile.copy_of(image, tmp_path / "image")
     before = dockerfile.installed(own)
     (tmp_path / "tmp").mkdir()
@@ -210,7 +292,7 @@ def test_as_an_image(
     installation.upgrade("install-image")
 
     (container,) = installation.pod_spec["containers"]
-    assert container["image"] == "REGISTRY/k8s-hub-gpuspawner:4.4.0"
+    assert container["image"] == "REGISTRY/k8s-hub-gpuspawner:4.4.0-1"
     after = dockerfile.installed(own)
     assert before <= after
     assert {re.split("[ =]", line)[0] for line in after - before} == {"gpuspawner", *LACKS}
