@@ -4,9 +4,6 @@ An administrator's hooks and classes run only in a user's own start, and the API
 comes after them. Both may add what lets a pod on a node, or send it to others.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import msgspec
 from msgspec.structs import replace
 
@@ -25,55 +22,25 @@ def kind_of(grant: Grant, profile: str = "") -> Kind:
     return profile, grant.accelerator.key if grant.accelerator else ""
 
 
-_OTHERS = (
+_FIELDS = (
     "affinity",
     "nodeName",
+    "nodeSelector",
     "priorityClassName",
     "runtimeClassName",
     "schedulerName",
+    "tolerations",
     "topologySpreadConstraints",
 )
-"""Fields of a pod's spec that decide where it may go, besides its tolerations and node selector."""
+"""Fields of a pod's spec that decide where it may go."""
 _EVERYTHING = [Toleration(operator="Exists")]
 
 
-class Placement(msgspec.Struct, frozen=True):
-    """What has been changed of where a pod may go.
-
-    Attributes:
-        tolerations: Those that were added.
-        node_selector: The labels that were added, or have another value.
-        others: Other fields of the pod's spec, with their new values; None if removed.
-    """
-
-    tolerations: tuple[Manifest, ...] = ()
-    node_selector: Mapping[str, str] = msgspec.field(default_factory=dict)
-    others: Mapping[str, Any] = msgspec.field(default_factory=dict)
-
-    @classmethod
-    def between(cls, before: Manifest, after: Manifest) -> "Placement":
-        """Return what differs between two pods, as the API writes them."""
-        was, now = before["spec"], after["spec"]
-        others = {name: now.get(name) for name in _OTHERS if now.get(name) != was.get(name)}
-        had, has = was.get("tolerations") or [], now.get("tolerations") or []
-        chose, chooses = was.get("nodeSelector") or {}, now.get("nodeSelector") or {}
-        if any(it not in has for it in had):
-            others["tolerations"] = has
-        if chose.keys() - chooses.keys():
-            others["nodeSelector"] = chooses
-        return cls(
-            tolerations=tuple(it for it in has if it not in had),
-            node_selector={k: v for k, v in chooses.items() if chose.get(k) != v},
-            others=others,
-        )
-
-    def applied(self, pod: Manifest) -> Manifest:
-        """Return another pod with the same changes."""
-        spec = {**pod["spec"], **self.others}
-        had = spec.get("tolerations") or []
-        spec["tolerations"] = [*had, *(it for it in self.tolerations if it not in had)]
-        spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **self.node_selector}
-        return {**pod, "spec": spec}
+def _changes(before: Manifest, after: Manifest) -> Manifest:
+    """Return the fields that another placement has changed, with their new values."""
+    was, now = before["spec"], after["spec"]
+    found = {name: now.get(name) for name in _FIELDS}
+    return {name: it for name, it in found.items() if (it or None) != (was.get(name) or None)}
 
 
 def anywhere(pod: Pod) -> Pod:
@@ -97,14 +64,14 @@ class Placements:
 
     def __init__(self) -> None:
         self.version = 0
-        self._seen: dict[Key, Placement] = {}
+        self._seen: dict[Key, Manifest] = {}
         self._differing: set[Key] = set()
         self._admitted: dict[Kind, tuple[Manifest, ...]] = {}
 
     def expected(self, key: Key, pod: Manifest) -> Manifest:
         """Return a pod with what the hub's own code has changed of the first one of its kind."""
-        seen = self._seen.get(key)
-        return seen.applied(pod) if seen and pod.get("spec") else pod
+        spec = pod.get("spec")
+        return pod if spec is None else {**pod, "spec": {**spec, **self._seen.get(key, {})}}
 
     def is_open(self, key: Key) -> bool:
         """Whether nobody can tell what the hub's own code does: no pod was seen, or they differ."""
@@ -112,13 +79,13 @@ class Placements:
 
     def learn(self, key: Key, expected: Manifest, sent: Manifest) -> None:
         """Learn from a pod that the hub's own code has changed, and from what was expected."""
-        if not expected.get("spec"):
+        if expected.get("spec") is None:  # nobody could make it before
             return
-        changed = Placement.between(expected, sent)
+        changed = _changes(expected, sent)
         if key not in self._seen:
             self._seen[key] = changed
             self.version += 1
-        elif changed != Placement() and key not in self._differing:
+        elif changed and key not in self._differing:
             self._differing.add(key)
             self.version += 1
 
@@ -130,7 +97,8 @@ class Placements:
 
     def admitted(self, kind: Kind, pod: Manifest) -> Manifest:
         """Return a pod with the tolerations that admission has last added to one of its kind."""
-        return Placement(self._admitted.get(kind, ())).applied(pod)
+        tolerations = [*(pod["spec"].get("tolerations") or ()), *self._admitted.get(kind, ())]
+        return {**pod, "spec": {**pod["spec"], "tolerations": tolerations}}
 
 
 class Later(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.preflight.decision import Reason, Start
-from gpuspawner.preflight.placement import Later, Placement, Placements
+from gpuspawner.preflight.placement import Later, Placements
 from gpuspawner.preflight.preflight import Preflight
 from tests.unit.preflight.worlds import StillView, is_unknown, node, pod, proposal, refused
 
@@ -34,34 +34,23 @@ specs = st.fixed_dictionaries(
 )
 
 
-def placed(spec: Any) -> tuple[object, ...]:
-    """Return what a spec says of where its pod may go."""
-    tolerated = sorted(it["key"] for it in spec.get("tolerations") or ())
-    others = [spec.get(name) for name in ("affinity", "schedulerName")]
-    return tolerated, spec.get("nodeSelector") or {}, others
+def placed(pod: Any) -> list[object]:
+    """Return what a pod's spec says of where it may go."""
+    fields = ("tolerations", "nodeSelector", "affinity", "schedulerName")
+    return [pod["spec"].get(name) or None for name in fields]
 
 
 @given(specs, specs)
-def test_what_differs_between_two_pods_makes_the_one_of_the_other(before, after) -> None:
-    changed = Placement.between({"spec": before}, {"spec": after})
+def test_what_was_seen_of_a_pod_makes_the_same_of_the_next_one(before, after) -> None:
+    later = Later(Placements(), has_own_code=True)
+    made, sent = {"spec": before}, {"spec": after}
 
-    made = changed.applied({"spec": before})
+    later.learn(KIND, made, sent)
 
-    assert placed(made["spec"]) == placed(after)
-    assert (changed == Placement()) == (placed(before) == placed(after))
-
-
-def test_what_was_added_to_one_pod_is_added_to_another_beside_what_it_has() -> None:
-    ours = {"key": "ours", "operator": "Exists"}
-    changed = Placement.between(
-        {"spec": {"nodeSelector": {"gpu": "a100"}}},
-        {"spec": {"nodeSelector": {"gpu": "a100", "team": "x"}, "tolerations": [TOLERATION]}},
-    )
-
-    made = changed.applied({"spec": {"nodeSelector": {"gpu": "t4"}, "tolerations": [ours]}})
-
-    assert made["spec"]["nodeSelector"] == {"gpu": "t4", "team": "x"}
-    assert made["spec"]["tolerations"] == [ours, TOLERATION]
+    expected = later.expected(KIND, made)
+    assert placed(expected) == placed(sent)
+    later.learn(KIND, expected, sent)
+    assert not later.is_open(KIND)
 
 
 def test_code_that_changes_pods_alike_is_known_and_other_code_stays_open() -> None:
