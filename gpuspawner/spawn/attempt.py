@@ -64,7 +64,7 @@ class Attempt(msgspec.Struct, frozen=True):
         if self.choice.kept_off:
             completed = off(completed, self.choice.kept_off)
         made = with_last_words(change(completed))
-        return pods.model(mark(made, self.granted) if self.granted else made)
+        return pods.changed(pod, mark(made, self.granted) if self.granted else made)
 
     @property
     def is_promised(self) -> bool:

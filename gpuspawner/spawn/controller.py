@@ -25,7 +25,7 @@ from gpuspawner.compat import jupyterhub, kubespawner
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.manifest.lifetime import mark
-from gpuspawner.pods import model as pod_model
+from gpuspawner.pods import changed as changed_pod
 from gpuspawner.pods import plain as plain_pod
 from gpuspawner.policy import Grant
 from gpuspawner.preflight.decision import Start, Wait
@@ -185,14 +185,14 @@ class Controller:
         if avoiding := await elsewhere.avoiding(
             self._spawner, self._runtime, choice, self._admission
         ):
-            choice, pod = avoiding.choice, pod_model(avoiding.choice.proposal.pod)
+            choice, pod = avoiding.choice, changed_pod(pod, avoiding.choice.proposal.pod)
             if self.attempt and self.attempt.phase is Phase.ADMITTED:  # else, it is sent again
                 told = messages.elsewhere if avoiding.is_sure else messages.perhaps_the_same
                 self._story.tell(told(), 5)
         if granted := await self._policing.take_sent(choice):
             # An earlier gate may have known less of the pod, or judged by other policies.
             choice = choice.sending(mark(choice.proposal.pod, granted))
-            pod = pod_model(choice.proposal.pod)
+            pod = changed_pod(pod, choice.proposal.pod)
         confirm = partial(self._runtime.preflight.confirm, admission=self._admission)
         decision = await self._decide(choice, confirm)
         warn(self._spawner, decision)

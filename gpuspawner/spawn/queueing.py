@@ -19,7 +19,7 @@ def model_in_queue(spawner: Host, runtime: Runtime, pod: Any) -> Any:
     """Return KubeSpawner's pod with the queue in which it waits; itself if there is none."""
     if not (queue_for(spawner, runtime) or spawner.kueue_priority_class):
         return pod
-    return pods.model(in_queue(spawner, runtime, pods.plain(pod)))
+    return pods.changed(pod, in_queue(spawner, runtime, pods.plain(pod)))
 
 
 def queue_for(spawner: Host, runtime: Runtime) -> str:
