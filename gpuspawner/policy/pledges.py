@@ -75,6 +75,12 @@ class Pledges:
             if pledge.phase is Phase.LEFT and (is_old or is_known):
                 self.vacate(key)
 
+    def rename(self, old: Key, new: Key) -> None:
+        """Note that the pod will be sent by another name; what earlier starts have left stays."""
+        if pledge := self._pledges.get(old):
+            self.release(old)
+            self.take(new, pledge.charge)
+
     def send(self, key: Key) -> None:
         """Note that the pod is about to be sent: from now on it may exist."""
         if pledge := self._pledges.get(key):

@@ -150,6 +150,12 @@ class Reservations:
         reservation.unknown = self._is_unknown(subject)
         reservation.since = time.monotonic()
 
+    def rename(self, old: Key, new: Key) -> None:
+        """Note that the pod will be sent by another name, instead of an earlier one of that."""
+        if held := self._reservations.pop(old, None):
+            held.key = new
+            self._reservations[new] = held
+
     def send(self, key: Key) -> None:
         """Note that the pod is about to be sent: from now on it may exist."""
         if reservation := self._reservations.get(key):

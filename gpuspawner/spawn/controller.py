@@ -181,7 +181,11 @@ class Controller:
             return created
 
     async def _create_judged(self, pod: Any, request_timeout: float) -> bool:
-        choice = self._learn(plain_pod(pod))
+        sent = plain_pod(pod)
+        self._learn(sent)
+        named = self._choice().named(self._spawner.namespace, pod.metadata.name)
+        choice = named.sending(sent)
+        self._held.rename(choice.proposal.key)
         if avoiding := await elsewhere.avoiding(
             self._spawner, self._runtime, choice, self._admission
         ):
@@ -199,19 +203,15 @@ class Controller:
         if self.attempt is not None:
             self.attempt = replace(self.attempt, choice=choice, decision=decision, phase=Phase.SENT)
         self.endings.send()
+        self._run.sent.set()
         async with refusing(Of.POD, self._spawner, choice, self._admission):
             return await self._held.send(choice.proposal.key, pod, request_timeout)
 
-    def _learn(self, pod: Manifest) -> Choice:
-        """Learn what the hub's own code has changed, and return the choice with the pod as it is.
-
-        KubeSpawner may send the same pod again.
-        """
-        choice, attempt = self._choice(), self.attempt
-        if attempt is not None and attempt.phase is Phase.ADMITTED:
-            proposal = choice.proposal
+    def _learn(self, pod: Manifest) -> None:
+        """Learn what the hub's own code has changed; KubeSpawner may send the same pod again."""
+        if self.attempt is not None and self.attempt.phase is Phase.ADMITTED:
+            proposal = self.attempt.choice.proposal
             self.sources.current.later.learn(proposal.kind, proposal.pod, pod)
-        return choice.sending(pod)
 
     async def create_home(self, pvc: Any, request_timeout: float) -> Any:
         """Send the PersistentVolumeClaim of the user's home directory."""

@@ -10,6 +10,9 @@ from gpuspawner.preflight.pending_pods import Key
 class Keeper(Protocol):
     """Keeps promises by the namespace and name of a pod; see `Reservations`."""
 
+    def rename(self, old: Key, new: Key) -> None:
+        """Note that the pod will be sent by another name."""
+
     def send(self, key: Key) -> None:
         """Note that the pod is about to be sent."""
 
@@ -40,6 +43,11 @@ class Promises:
         except BaseException:
             self.release(key)
             raise
+
+    def rename(self, old: Key, new: Key) -> None:
+        """As `Keeper.rename`."""
+        for keeper in self._keepers if old != new else ():
+            keeper.rename(old, new)
 
     def send(self, key: Key) -> None:
         """As `Keeper.send`."""

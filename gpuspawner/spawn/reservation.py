@@ -43,6 +43,11 @@ class HeldReservation:
         finally:
             self._promises.release(self._key)
 
+    def rename(self, key: Key) -> None:
+        """Note the pod's own name: hooks, profiles and classes may have changed it."""
+        self._promises.rename(self._key, key)
+        self._key = key
+
     async def send(self, key: Key, pod: Any, request_timeout: float) -> bool:
         """Send the pod, and let no cancellation interrupt the request.
 

@@ -25,6 +25,7 @@ class Run:
     """One start while KubeSpawner runs it.
 
     Attributes:
+        sent: Set when the pod is about to be sent: from then on, its name is known.
         created: Set once the pod exists.
 
     Args:
@@ -41,7 +42,7 @@ class Run:
         attempt: Callable[[], Attempt | None],
         decide: Decide,
     ) -> None:
-        self.created = asyncio.Event()
+        self.sent, self.created = asyncio.Event(), asyncio.Event()
         self._spawner = spawner
         self._stock = stock
         self._runtime = runtime
@@ -80,6 +81,7 @@ class Run:
             self._spawner.log.exception("Following %s failed; its start goes on untold", name)
 
     async def _follow(self) -> None:
+        await self.sent.wait()
         if (attempt := self._attempt()) is None:
             return
         runtime = self._runtime

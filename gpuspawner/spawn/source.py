@@ -49,6 +49,10 @@ class Choice:
         """The slug of its profile; "" without one."""
         return ""
 
+    def named(self, namespace: str, name: str) -> Self:
+        """Return the same choice with the namespace and name by which its pod is sent."""
+        return replace(self, proposal=replace(self.proposal, namespace=namespace, name=name))
+
     def sending(self, pod: Manifest) -> Self:
         """Return the same choice with the pod that is really sent, as the API writes it."""
         return replace(self, proposal=replace(self.proposal, pod=pod, is_open=False))

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import secrets
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from localcluster import LocalCluster
 from tests.fixtures.cluster import AddNodes
-from tests.hub.configurations import T4, t4_nodes
+from tests.hub.configurations import ANSWER_AT_ONCE, T4, t4_nodes
 from tests.hub.conftest import StartGPUHub
 from tests.hub.kept import LendHub
+from tests.hub.pods import Pods
 from tests.hub.running import RunningHub
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.each_hub
 
@@ -136,3 +141,76 @@ def test_each_method_of_a_class_gets_what_kubespawner_gives_it(
 
     deadline = {"pod.spec.active_deadline_seconds": ("NoneType", "int")}
     assert differences(with_stock, kinds(hub, "ann")) == SAYS_WHY | deadline
+
+
+# Each way to give a pod another name or namespace. A start whose pod is never in view is given up
+# after a second, not after 30.
+RENAMES = """
+import gpuspawner.preflight.in_view
+gpuspawner.preflight.in_view.LEFT_SECONDS = 1.0
+from kubespawner import KubeSpawner
+class Renaming(KubeSpawner):
+    async def start(self):
+        if self.user.name == "by-class":
+            self.pod_name = "lab-by-class"
+        return await super().start()
+    async def get_pod_manifest(self):
+        pod = await super().get_pod_manifest()
+        pod.metadata.annotations["localcluster/start-after"] = "5"
+        return pod
+c.JupyterHub.spawner_class = Renaming
+
+def before(spawner):
+    if spawner.user.name == "by-hook":
+        spawner.pod_name = "lab-by-hook"
+c.Spawner.pre_spawn_hook = before
+
+def change(spawner, pod):
+    if spawner.user.name == "by-pod":
+        spawner.pod_name = pod.metadata.name = "lab-by-pod"
+    return pod
+c.KubeSpawner.modify_pod_hook = change
+"""
+
+
+@pytest.mark.parametrize("user", ["by-hook", "by-class", "by-pod"])
+def test_a_pod_that_is_renamed_starts_and_counts_once(
+    kept_hub: LendHub, add_nodes: AddNodes, user: str
+) -> None:
+    add_nodes(t4_nodes(1, 2))
+    hub = kept_hub(RENAMES + T4 + ANSWER_AT_ONCE)
+
+    assert hub.start(user, {"accelerator": "t4", "gpus": 1}).status_code in {201, 202}
+    wait_for(lambda: f"lab-{user}" in hub.pods.names())
+    hub.start_until_ready("next", {"accelerator": "t4", "gpus": 1})
+    assert hub.server(user), "Nobody waits for the end of a start that takes 5 s."
+    hub.until_ready(user)
+
+    assert hub.pods.names() == {f"lab-{user}", "jupyter-next"}
+    hub.stop(user)
+    assert hub.pods.names() == {"jupyter-next"}
+
+
+def test_a_pod_in_another_namespace_starts_and_counts_once(
+    running_cluster: LocalCluster, start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(t4_nodes(1, 2))
+    other = f"labs-{secrets.token_hex(4)}"
+    running_cluster.api.create("/api/v1/namespaces", {"metadata": {"name": other}})
+    pods = Pods(running_cluster, other)
+    moves = f"""
+def before(spawner):
+    spawner.namespace = {other!r}
+c.Spawner.pre_spawn_hook = before
+"""
+    with start_gpu_hub(RENAMES + moves + T4, kubeconfig=running_cluster.kubeconfig) as hub:
+        hub.until_it_sees_the_cluster()
+        with ThreadPoolExecutor(2) as both:
+            users = ("ann", "ben")
+            list(both.map(lambda it: hub.start_until_ready(it, {"accelerator": "t4"}), users))
+
+        assert pods.names() == {"jupyter-ann", "jupyter-ben"}
+        assert hub.start("cem", {"accelerator": "t4"}).status_code == 409
+        for user in users:
+            hub.stop(user)
+        assert not pods.names()

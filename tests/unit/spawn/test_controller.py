@@ -11,6 +11,7 @@ from kubespawner import KubeSpawner
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.preflight.node_waits import longest_wait
+from gpuspawner.preflight.reservations import LEFT_SECONDS
 from gpuspawner.spawn.attempt import CLEANUP_SECONDS, Phase
 from gpuspawner.spawn.one_request import AlreadyStartedError
 from gpuspawner.spawn.refusal import Refusal
@@ -258,3 +259,54 @@ async def test_a_profile_s_own_timeout_gets_the_time_for_a_node_too(hub_with) ->
     others = 600 + spawner.http_timeout
     assert read == [300 + longer + others, 600 + longer + others]
     assert spawner.start_timeout == 300
+
+
+def renamed(spawner: Any) -> None:
+    """A hook that gives a pod a name and a namespace of its own."""
+    spawner.pod_name, spawner.namespace = "lab-of-alice", "labs"
+
+
+@pytest.mark.usefixtures("clock")
+async def test_the_pod_that_is_sent_is_followed_by_the_name_that_a_hook_has_given_it(
+    hub_with,
+) -> None:
+    hub = hub_with(("Node", node("a", 2)))
+    spawner: Any = hub.spawner(accelerators={"a100": A100}, pre_spawn_hook=renamed)
+    spawner.user_options = {"accelerator": "a100"}
+    spawner.run_pre_spawn_hook()
+    reservations = hub.runtime(spawner).preflight.reservations
+    names = {"name": "lab-of-alice", "namespace": "labs", "uid": "u"}
+    running = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]}
+    shown = {"metadata": names, "spec": {"nodeName": "a"}, "status": running}
+    promised: list[int] = []
+    heard: list[str] = []
+
+    async def starts_slowly() -> None:
+        promised.append(len(reservations))
+        hub.view.put("Pod", {**pod("lab-of-alice", on="a"), "metadata": names})
+        promised.append(len(reservations))
+        await asyncio.sleep(LEFT_SECONDS + 15)
+        heard.extend(hub.view.events._heard["labs"])
+
+    sends(spawner, starts_slowly)
+    spawner.stock.known_pod = lambda: shown
+
+    await asyncio.wait_for(spawner.gates.run_start(), 3600)
+
+    assert promised == [1, 0]
+    assert heard == ["lab-of-alice"]
+
+
+async def test_a_refused_start_of_a_renamed_pod_leaves_no_reservation(hub_with) -> None:
+    hub = hub_with(("Node", node("a", 1)))
+    spawner: Any = hub.spawner(
+        accelerators={"a100": A100}, pre_spawn_hook=renamed, autoscaling="none"
+    )
+    spawner.user_options = {"accelerator": "a100"}
+    spawner.run_pre_spawn_hook()
+    sends(spawner, limits={"nvidia.com/gpu": "2"})
+
+    with pytest.raises(Refusal):
+        await spawner.gates.run_start()
+
+    assert len(hub.runtime(spawner).preflight.reservations) == 0

@@ -155,3 +155,46 @@ async def test_a_denied_start_ends_no_pledge_of_another_server(course) -> None:
     train.clear_state()
 
     assert course.counted(default) == 4
+
+
+async def test_a_renamed_pod_counts_once(course, spawner) -> None:
+    """As a hook or a profile may rename it after the second gate."""
+    seen: list[int] = []
+
+    def show() -> None:
+        course.show(spawner, 4)
+        seen.append(course.counted(spawner))
+
+    spawner.pod_name, spawner.namespace = "lab-of-alice", "labs"
+    sends(spawner, show)
+    await spawner.gates.run_start()
+
+    assert seen == [4]
+    course.hide(spawner)
+    assert course.counted(spawner) == 0
+
+
+async def test_a_renamed_pod_that_is_refused_leaves_no_pledge(course) -> None:
+    made = course.spawner({"course": {"gpus_per_user": 4}})
+    await begin(made, gpus=4)
+    made.pod_name = "lab-of-alice"
+    sends(made, limits={"nvidia.com/gpu": "8"})
+
+    with pytest.raises(Refusal, match="You can have at most 4 GPUs"):
+        await made.gates.run_start()
+
+    assert course.counted(made) == 0
+
+
+async def test_what_an_earlier_start_has_left_stays_under_its_own_name(course, spawner) -> None:
+    await cancel(spawner, sends_and_waits(spawner))
+    spawner.clear_state()
+    allowed = course.spawner({"course": {"gpus_per_user": 4}})
+    await begin(allowed, gpus=4)
+    allowed.pod_name = "lab-of-alice"
+
+    sends(allowed)
+    with pytest.raises(Refusal, match="You can have 4 GPUs at a time"):
+        await allowed.gates.run_start()
+
+    assert course.counted(allowed) == 4

@@ -36,6 +36,7 @@ async def test_an_event_that_comes_before_the_hub_knows_that_the_pod_exists_is_h
         "message": TAKEN,
     }
     run = spawner.gates._new_run()
+    run.sent.set()
     spawner.stock.known_pod = lambda: pod
 
     following = asyncio.create_task(run.until_failed())
@@ -53,6 +54,7 @@ async def test_a_start_goes_on_if_following_it_fails_by_itself(hub_with, caplog)
     spawner.user_options = {"accelerator": "a100"}
     assert spawner.run_pre_spawn_hook() is None
     run = spawner.gates._new_run()
+    run.sent.set()
     run.created.set()
 
     def known_pod() -> None:
