@@ -154,7 +154,7 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
         grace_seconds: int,
         request_timeout: float,  # noqa: ARG002, always the trait's
     ) -> bool:
-        return await self.stock.delete_pod(delete_options, grace_seconds)
+        return await self.gates.delete_pod(delete_options, grace_seconds)
 
     async def _start_reflector(self, kind: str, reflector_class: Any, **kwargs: Any) -> Any:
         gone = self.gates.endings.farewell

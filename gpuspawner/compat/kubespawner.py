@@ -6,9 +6,11 @@ Read in ``kubespawner/spawner.py`` and ``kubespawner/clients.py`` of 7.0.0 and 7
 import copy
 import inspect
 import math
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import dropwhile
 from traceback import walk_tb
 from typing import Any, TypeVar
 
@@ -29,6 +31,12 @@ STARTING = ("run_pre_spawn_hook", "start", "_start", "_make_create_pod_request")
 _DRAWING = ("_render_options_form", "_validate_user_options", "_get_initialized_profile_list")
 """The methods that draw the form of profiles."""
 _OURS = __name__.partition(".")[0]
+_STEPS = frozenset({"kubespawner", _OURS})
+"""The packages whose code calls that of administrators."""
+_LIBRARIES = sys.stdlib_module_names | {
+    *("aiohttp", "jinja2", "jupyterhub", "kubernetes_asyncio", "sqlalchemy", "tornado", "traitlets")
+}
+"""The packages that these, and administrators, call."""
 
 _NOT_NOW = (429, 502, 503, 504)
 """The statuses of an API server that is busy, or about to end, and of what is in front of it."""
@@ -83,6 +91,10 @@ class Stock:
         """Set what a profile or a group sets."""
         self.kubespawner._apply_overrides(overrides)
 
+    async def load_user_options(self) -> None:
+        """Load the chosen profile."""
+        await self.kubespawner.load_user_options()
+
     async def run_start(self) -> Any:
         """Run the steps of a start, in the task that KubeSpawner's ``start`` makes."""
         return await self.kubespawner._start()
@@ -116,7 +128,9 @@ class Stock:
         """
         try:
             return await request
-        except (aiohttp.ClientError, OSError):
+        except (aiohttp.ClientError, OSError) as error:
+            if not any(map(_is_kubespawner, _modules(error))):  # a class of others sends nothing
+                raise
             self._lost_at = time.monotonic()
         except ApiException as error:
             if error.status in _NOT_NOW:  # such as an API server that is about to end
@@ -272,6 +286,25 @@ def _classes_of_others(kind: type) -> list[type]:
         for cls in kind.__mro__
         if cls not in KubeSpawner.__mro__ and cls.__module__.partition(".")[0] != _OURS
     ]
+
+
+def is_of_others(error: BaseException) -> bool:
+    """Whether a hook, a function or a class of an administrator's has raised *error* in a start.
+
+    It is the last caller's that isn't a library, below KubeSpawner or a method of `Stock`.
+    """
+    steps = dropwhile(lambda it: it != __name__ and not _is_kubespawner(it), _modules(error))
+    callers = [it for it in (name.partition(".")[0] for name in steps) if it not in _LIBRARIES]
+    return bool(callers) and callers[-1] not in _STEPS
+
+
+def _modules(error: BaseException) -> list[str]:
+    """The modules that an error has passed, from the last caller on; a configuration has none."""
+    return [it.f_globals.get("__name__", "") for it, _ in walk_tb(error.__traceback__)]
+
+
+def _is_kubespawner(module: str) -> bool:
+    return module.startswith("kubespawner.")
 
 
 def connect(spawner: Any) -> bool:

@@ -152,11 +152,12 @@ class Controller:
         """
         before = self._spawner.start_timeout
         try:
-            await self._stock.kubespawner.load_user_options()
+            await self._stock.load_user_options()
         except web.HTTPError:
             raise
         except Exception as error:
-            if self.attempt is None:  # a copy on which a profile is tried
+            # Without an attempt, it is a copy on which a profile is tried.
+            if self.attempt is None or kubespawner.is_of_others(error):
                 raise
             self._spawner.log.exception("Can't load the profile of %s", log_name(self._spawner))
             raise misconfigured(f"KubeSpawner.profile_list: {error!r}") from error
@@ -212,6 +213,12 @@ class Controller:
         if self.attempt is not None and self.attempt.phase is Phase.ADMITTED:
             proposal = self.attempt.choice.proposal
             self.sources.current.later.learn(proposal.kind, proposal.pod, pod)
+
+    async def delete_pod(self, options: Any, grace_seconds: int) -> bool:
+        """Delete the pod; a start that does so itself fails, and its own error says why."""
+        if self._run.deletes_its_pod():
+            self._held.follow_no_more()
+        return await self._stock.delete_pod(options, grace_seconds)
 
     async def create_home(self, pvc: Any, request_timeout: float) -> Any:
         """Send the PersistentVolumeClaim of the user's home directory."""

@@ -10,6 +10,7 @@ from functools import partial
 from tornado import web
 
 from gpuspawner import messages
+from gpuspawner.compat import kubespawner
 from gpuspawner.form.addresses import spawn
 from gpuspawner.messages import Message
 from gpuspawner.runtime import Runtime
@@ -35,7 +36,7 @@ def explaining(
     except web.HTTPError:  # an administrator's hook, in its own words
         raise
     except Exception as error:
-        if not hasattr(error, "jupyterhub_message"):
+        if not (hasattr(error, "jupyterhub_message") or kubespawner.is_of_others(error)):
             explain(error, messages.unexplained())
         raise
 

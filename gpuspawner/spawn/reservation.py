@@ -1,7 +1,7 @@
 """The reservation of one start: sent with its pod, and given up once however the start ends."""
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable
 from contextlib import suppress
 from typing import Any
 
@@ -24,6 +24,7 @@ class HeldReservation:
         self._promises = promises
         self._key: Key = ("", "")
         self._was_sent = False
+        self._losing: set[asyncio.Future[None]] = set()
 
     async def hold(self, key: Key, start: Awaitable[Any], *lost: Awaitable[None]) -> Any:
         """Run KubeSpawner's start, and always give the reservation up at the end.
@@ -31,8 +32,9 @@ class HeldReservation:
         Each of *lost* raises when the start is in vain, or ends if it can't be any more.
         """
         self._key, self._was_sent = key, False
+        self._losing = {asyncio.ensure_future(it) for it in lost}
         try:
-            return await _unless(lost, start)
+            return await _unless(self._losing, start)
         except asyncio.CancelledError:
             await asyncio.shield(self._cancel())
             raise
@@ -42,6 +44,11 @@ class HeldReservation:
             raise
         finally:
             self._promises.release(self._key)
+
+    def follow_no_more(self) -> None:
+        """Let the start end by itself, although it can't be a server any more."""
+        for it in self._losing:
+            it.cancel()
 
     def rename(self, key: Key) -> None:
         """Note the pod's own name: hooks, profiles and classes may have changed it."""
@@ -90,16 +97,15 @@ class HeldReservation:
         return gone
 
 
-async def _unless(lost: Iterable[Awaitable[None]], start: Awaitable[Any]) -> Any:
-    """Return the result of *start*, unless one of *lost* raises first."""
+async def _unless(losing: set[asyncio.Future[None]], start: Awaitable[Any]) -> Any:
+    """Return the result of *start*, unless one of *losing* raises first."""
     starting = asyncio.ensure_future(start)
-    losing = {asyncio.ensure_future(it) for it in lost}
     tasks = [starting, *losing]
     try:
         while not starting.done():
             done, _ = await asyncio.wait([starting, *losing], return_when=asyncio.FIRST_COMPLETED)
             if not starting.done():
-                for it in done:
+                for it in (it for it in done if not it.cancelled()):
                     it.result()
             losing -= done
         return await starting

@@ -2,10 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
-from gpuspawner.compat.kubespawner import Stock
+from jupyterhub.utils import AnyTimeoutError
+
+from gpuspawner.compat.kubespawner import Stock, is_of_others
 from gpuspawner.launch.trouble import Trouble
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.runtime import Runtime
@@ -19,6 +22,9 @@ from gpuspawner.spawn.source import Choice
 from gpuspawner.spawn.story import Story
 
 Decide = Callable[[Choice, Question], Awaitable[Start | Wait]]
+
+_running: ContextVar["Run | None"] = ContextVar("_running", default=None)
+"""The start to which the current code belongs, in whatever task."""
 
 
 class Run:
@@ -50,6 +56,7 @@ class Run:
         self._attempt = attempt
         self._decide = decide
         self._launch: Launching | None = None
+        self._has_failed = False
 
     async def until_it_listens(self) -> Any:
         """Run KubeSpawner's steps, and wait for the server; return its address.
@@ -57,14 +64,27 @@ class Run:
         Raises:
             Refusal: KubeSpawner or the server doesn't answer in time.
         """
+        _running.set(self)
         try:
             url = await self._stock.run_start()
-        except TimeoutError as error:  # in KubeSpawner's words, with the names of pods
+        except AnyTimeoutError as error:  # in KubeSpawner's words, with the names of pods
+            if self._has_failed or is_of_others(error):  # the hub logs no traceback of time-outs
+                name = log_name(self._spawner)
+                self._spawner.log.exception("A step of %s's start timed out", name)
+                raise
             raise (not_started if self.created.is_set() else not_sent)(error) from None
         if self._launch:
             self._launch.was_ready = True
         await until_it_listens(url, self._spawner.http_timeout, self._troubles)
         return url
+
+    def deletes_its_pod(self) -> bool:
+        """Whether it is this start that deletes the pod that it has created, and not the hub.
+
+        KubeSpawner does so if it can't make the pod's Service or Secret, or if a hook fails.
+        """
+        self._has_failed = self._has_failed or (self.created.is_set() and _running.get() is self)
+        return self._has_failed
 
     def _troubles(self) -> tuple[Trouble, ...]:
         return self._launch.troubles if self._launch else ()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from localcluster import LocalCluster
+from localcluster.rbac import CHART_RULES
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, T4, t4_nodes
 from tests.hub.conftest import StartGPUHub
@@ -214,3 +215,125 @@ c.Spawner.pre_spawn_hook = before
         for user in users:
             hub.stop(user)
         assert not pods.names()
+
+
+# What fails is named after the user whose start it is.
+FAILING = """
+import asyncio
+from kubespawner import KubeSpawner
+c.Spawner.consecutive_failure_limit = 0
+c.KubeSpawner.k8s_api_request_retry_timeout = 3
+
+class LedgerError(OSError):
+    pass
+
+async def too_slow():
+    await asyncio.wait_for(asyncio.sleep(60), 0.01)
+
+async def changing(spawner, pod):
+    if spawner.user.name == "changing":
+        raise ValueError("Your group has no project.")
+    if spawner.user.name == "slow-changing":
+        await too_slow()
+    return pod
+c.KubeSpawner.modify_pod_hook = changing
+
+async def number(spawner):
+    if spawner.user.name == "slow-number":
+        await too_slow()
+    return 1000
+c.KubeSpawner.uid = number
+
+async def created(spawner, pod):
+    if spawner.user.name.startswith("created"):
+        raise RuntimeError("Your course has ended.")
+    if spawner.user.name == "slow-created":
+        await too_slow()
+    if spawner.user.name == "stopping":
+        await spawner.stop(now=True)
+        await asyncio.sleep(3)
+        raise RuntimeError("Your licence is in use.")
+c.KubeSpawner.after_pod_created_hook = created
+
+def address(spawner, pod):
+    if spawner.user.name == "address":
+        raise LookupError("The gateway knows no such server.")
+    return f"http://{pod['status']['podIP']}:{spawner.port}"
+c.KubeSpawner.get_pod_url = address
+
+class Failing(KubeSpawner):
+    async def _start(self):
+        if self.user.name == "slow-class":
+            await too_slow()
+        url = await super()._start()
+        if self.user.name == "class":
+            await self.stop(True)
+            await asyncio.sleep(3)
+            raise TimeoutError("The ledger didn't answer.")
+        return url
+    async def load_user_options(self):
+        if self.user.name == "loading":
+            raise TimeoutError("The directory didn't answer.")
+        await super().load_user_options()
+    async def _make_create_pod_request(self, pod, request_timeout):
+        if self.user.name == "sending":
+            raise LedgerError("The ledger is away.")
+        return await super()._make_create_pod_request(pod, request_timeout)
+c.JupyterHub.spawner_class = Failing
+"""
+TOLD = {
+    **{f"created-{number}": "Your course has ended." for number in range(6)},
+    "changing": "Your group has no project.",
+    "stopping": "Your licence is in use.",
+    "address": "The gateway knows no such server.",
+    "class": "The ledger didn't answer.",
+    "loading": "The directory didn't answer.",
+    "sending": "The ledger is away.",
+    **dict.fromkeys(("slow-changing", "slow-number", "slow-created", "slow-class"), ""),
+}
+TRACEBACKS = (
+    "in too_slow",
+    *(f'Error("{text}")' for text in TOLD.values() if text),
+)
+
+
+def test_what_an_administrator_s_code_raises_is_told_as_kubespawner_tells_it(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    def fail(user: str) -> str:
+        assert hub.start(user).status_code == 202
+        message: str = hub.events(user)[-1]["message"]
+        return message
+
+    add_nodes(t4_nodes(1, 2))
+    with start_gpu_hub(FAILING + ANSWER_AT_ONCE) as hub:
+        with ThreadPoolExecutor(len(TOLD)) as at_once:
+            told = dict(zip(TOLD, at_once.map(fail, TOLD), strict=True))
+
+        assert told == {user: f"Spawn failed: {text}" for user, text in TOLD.items()}
+        assert [it for it in TRACEBACKS if it not in hub.log] == []
+
+
+@pytest.mark.parametrize(
+    ("verbs", "cause"),
+    [(["get", "delete"], "cannot create resource"), ([], "Failed to delete service jupyter-ann")],
+    ids=["may only delete", "may do nothing"],
+)
+def test_a_start_whose_service_the_hub_may_not_make_names_that_in_the_log(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes, verbs: list[str], cause: str
+) -> None:
+    add_nodes(t4_nodes(1, 2))
+    with_services = "c.KubeSpawner.services_enabled = True\n"
+    with start_gpu_hub(with_services + T4 + ANSWER_AT_ONCE) as hub:
+        others, events = (dict(it) for it in CHART_RULES)
+        others["resources"] = ["pods", "persistentvolumeclaims", "secrets"]
+        services = {"apiGroups": [""], "resources": ["services"], "verbs": verbs or ["list"]}
+        role = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{hub.pods.namespace}/roles/hub"
+        hub.pods.cluster.api.patch(role, {"rules": [others, events, services]})
+
+        assert hub.start("ann", {"accelerator": "t4"}).status_code == 202
+        last = hub.events("ann")[-1]["message"]
+
+        assert last.startswith("Spawn failed: Your server couldn't start because of an error.")
+        wait_for(lambda: cause in hub.log)
+        assert not hub.pods.names()

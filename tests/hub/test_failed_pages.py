@@ -12,9 +12,12 @@ from tests.hub.running import RunningHub
 pytestmark = pytest.mark.each_hub
 
 FAILING = """
-def fail(spawner, pod):
+def misconfigure(spawner):
     if spawner.user.name == "uma":
-        raise ValueError("secret-of-the-hub")
+        spawner.extra_pod_config = {"secret-of-the-hub": "KubeSpawner knows no such field"}
+c.Spawner.pre_spawn_hook = misconfigure
+
+def fail(spawner, pod):
     faults = {"pull-error": "not-found"}
     if spawner.user.name == "cleo":
         faults = {"hangs": "true", "exits-after": "1", "exit-output": "ImportError: torch"}

@@ -1,12 +1,15 @@
-"""What KubeSpawner does with the pod of a start that has failed."""
+"""What KubeSpawner does with the pod of a start that has failed, and whose code has failed."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from jupyterhub.utils import exponential_backoff
 
-from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.compat.kubespawner import Stock, is_of_others
 
 pytestmark = pytest.mark.each_python
 
@@ -76,3 +79,51 @@ async def test_the_pods_are_known_once_they_have_been_read() -> None:
     first.set_result(None)
     assert found.knows_pods()
     assert not stock(None).knows_pods()
+
+
+def _step(calls: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
+    """Return a function whose frame looks as KubeSpawner's own do."""
+    names: dict[str, Any] = {"__name__": "kubespawner.spawner", "calls": calls}
+    exec("async def step():\n    return await calls()", names)
+    step: Callable[[], Awaitable[Any]] = names["step"]
+    return step
+
+
+never = partial(exponential_backoff, lambda: False, "the pod didn't start", timeout=0.01)
+
+
+async def _hook() -> None:
+    raise ValueError("no course")
+
+
+async def _hook_that_waits() -> None:
+    await asyncio.wait_for(asyncio.sleep(60), 0.01)
+
+
+async def _hook_that_waits_as_the_hub_does() -> None:
+    await never()
+
+
+async def _hook_that_calls_kubespawner() -> None:
+    await _step(never)()
+
+
+@pytest.mark.parametrize("hook", [_hook, _hook_that_waits, _hook_that_waits_as_the_hub_does])
+async def test_what_a_hook_raises_is_of_others(hook) -> None:
+    for method in (_step(hook), hook):  # it may be a method of a class, before KubeSpawner's
+        with pytest.raises((ValueError, TimeoutError)) as raised:
+            await Stock(SimpleNamespace(_start=method), None).run_start()
+        assert is_of_others(raised.value)
+
+
+@pytest.mark.parametrize("step", [never, _hook_that_calls_kubespawner])
+async def test_what_kubespawner_itself_raises_is_not(step) -> None:
+    with pytest.raises(TimeoutError) as raised:
+        await Stock(SimpleNamespace(_start=_step(step)), None).run_start()
+    assert not is_of_others(raised.value)
+
+
+async def test_who_has_called_kubespawner_has_not_raised_its_error() -> None:
+    with pytest.raises(ValueError, match="no course") as raised:
+        await _hook()
+    assert not is_of_others(raised.value)

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextvars import copy_context
 from typing import Any
 
 import pytest
@@ -310,3 +311,65 @@ async def test_a_refused_start_of_a_renamed_pod_leaves_no_reservation(hub_with) 
         await spawner.gates.run_start()
 
     assert len(hub.runtime(spawner).preflight.reservations) == 0
+
+
+async def deleted(spawner: Any) -> None:
+    """Delete the pod as KubeSpawner does."""
+    await spawner._make_delete_pod_request(spawner.pod_name, None, 0, 3)
+
+
+@pytest.mark.usefixtures("clock")
+async def test_a_start_that_deletes_its_own_pod_ends_with_its_own_error(hub_with) -> None:
+    """As KubeSpawner does if a step between the pod's creation and its readiness fails."""
+    spawner = sends_and_deletes(hub_with, deleted)
+
+    with pytest.raises(RuntimeError, match="Your course has ended"):
+        await asyncio.wait_for(spawner.gates.run_start(), 3600)
+
+
+@pytest.mark.usefixtures("clock")
+async def test_a_time_out_of_a_start_that_has_deleted_its_own_pod_is_not_one_of_the_pod(
+    hub_with,
+) -> None:
+    error = TimeoutError("Failed to delete service jupyter-alice")
+    spawner = sends_and_deletes(hub_with, deleted, error)
+
+    with pytest.raises(TimeoutError, match="Failed to delete service") as raised:
+        await asyncio.wait_for(spawner.gates.run_start(), 3600)
+    assert "because of an error" in vars(raised.value)["jupyterhub_message"]
+
+
+@pytest.mark.usefixtures("clock")
+async def test_a_start_whose_pod_somebody_else_deletes_ends_at_once(hub_with) -> None:
+    context = copy_context()  # as in another request
+
+    async def delete(spawner: Any) -> None:
+        await asyncio.create_task(deleted(spawner), context=context)
+
+    with pytest.raises(Refusal, match="Your server was deleted"):
+        await asyncio.wait_for(sends_and_deletes(hub_with, delete).gates.run_start(), 3600)
+
+
+def sends_and_deletes(
+    hub_with: Callable[..., StillHub],
+    delete: Callable[[Any], Awaitable[object]],
+    error: Exception | None = None,
+) -> Any:
+    """Make a start whose pod is deleted; a minute later, it fails."""
+    spawner: Any = hub_with(("Node", node("a", 1))).spawner(accelerators={"a100": A100})
+    spawner.user_options = {"accelerator": "a100"}
+    assert spawner.run_pre_spawn_hook() is None
+    named = {"name": spawner.pod_name, "namespace": spawner.namespace, "uid": "u"}
+    shown = [{"metadata": named, "spec": {}, "status": {"phase": "Pending"}}]
+
+    async def fail() -> None:
+        await asyncio.sleep(2)  # it is followed
+        await delete(spawner)
+        shown.clear()
+        await asyncio.sleep(60)
+        raise error or RuntimeError("Your course has ended.")
+
+    sends(spawner, fail)
+    spawner.stock.known_pod = lambda: shown[0] if shown else None
+    spawner.stock.knows_pods = lambda: True
+    return spawner
