@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,6 +21,7 @@ from gpuspawner.manifest.queued import queued
 from gpuspawner.offers import Offers
 from gpuspawner.policy import Grant
 from gpuspawner.policy.granted import Granted
+from tests.stock.looking import look
 
 HOME = {"name": "home", "persistentVolumeClaim": {"claimName": "claim-alice"}}
 SECRET = {"valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
@@ -243,45 +244,6 @@ EXTRA_CONTAINER_CONFIG = st.fixed_dictionaries(
         "volumeMounts": st.just([{"name": "home", "mountPath": "/a"}]),
     },
 )
-
-
-def parts(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the name and the value of each part of an object, as a hook reads them."""
-    if isinstance(value, dict):
-        yield from value.items()
-    elif hasattr(value, "attribute_map"):
-        yield from ((name, getattr(value, name)) for name in value.attribute_map)
-
-
-def look(was: Any, now: Any) -> None:
-    """Look at all that KubeSpawner has made, as a hook that is written for it does."""
-    if was is None or isinstance(was, str | int):
-        return
-    if pods.plain(was) == pods.plain(now):
-        assert now is was
-    elif isinstance(was, list | tuple):
-        _look_at_items(was, now)
-    else:
-        assert type(now) is type(was)
-        there = dict(parts(now))
-        for name, part in parts(was):
-            if name in there:
-                look(part, there[name])
-
-
-def _look_at_items(was: Any, now: Any) -> None:
-    others = [it for it in now if not any(it is item for item in was)]
-    kinds = {type(it) for it in was}
-    if len(kinds) == 1:
-        assert {type(it) for it in others} <= kinds
-    for item in was:
-        named = [it for it in others if _named(it) == _named(item) is not None]
-        if len(named) == 1:
-            look(item, named[0])
-
-
-def _named(item: Any) -> Any:
-    return dict(parts(item)).get("name")
 
 
 @given(EXTRA_POD_CONFIG, EXTRA_CONTAINER_CONFIG, st.sampled_from(CHANGES))

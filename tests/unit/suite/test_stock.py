@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.stock.outcomes import lost, outcomes, passed
+from tests.stock.outcomes import differing, lost, outcomes, passed
 
 REPORT = """<testsuites><testsuite>
 <testcase classname="test_spawner" name="test_a"/>
@@ -31,3 +31,14 @@ def test_lost_is_what_passes_with_kubespawner_and_not_with_ours() -> None:
     ours = {"both": "passed", "neither": "failure: x", "broken": "error: y", "mended": "passed"}
 
     assert lost(stock, ours) == {"broken": "error: y", "missing": "it did not run"}
+
+
+def test_what_ends_otherwise_than_with_kubespawner_differs_but_for_numbers() -> None:
+    stock = {"a": "passed", "b": "failure: at 0x7f10, 12 s", "c": "failure: x", "d": "passed"}
+    ours = {"a": "passed", "b": "failure: at 0x8e23, 9 s", "c": "failure: y", "e": "passed"}
+
+    assert differing(stock, ours) == {
+        "c": ("failure: x", "failure: y"),
+        "d": ("passed", "it did not run"),
+        "e": ("it did not run", "passed"),
+    }
