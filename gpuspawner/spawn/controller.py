@@ -51,6 +51,7 @@ from gpuspawner.spawn.gpu_check import checked
 from gpuspawner.spawn.host import Host, log_name
 from gpuspawner.spawn.in_line import InLine
 from gpuspawner.spawn.locale import set_locale
+from gpuspawner.spawn.pod_builder import home_of
 from gpuspawner.spawn.policing import Policing
 from gpuspawner.spawn.promises import Promises
 from gpuspawner.spawn.queueing import model_in_queue
@@ -184,8 +185,8 @@ class Controller:
     async def _create_judged(self, pod: Any, request_timeout: float) -> bool:
         sent = plain_pod(pod)
         self._learn(sent)
-        named = self._choice().named(self._spawner.namespace, pod.metadata.name)
-        choice = named.sending(sent)
+        names = self._spawner.namespace, pod.metadata.name, home_of(self._spawner)
+        choice = self._choice().named(*names).sending(sent)
         self._held.rename(choice.proposal.key)
         if avoiding := await elsewhere.avoiding(
             self._spawner, self._runtime, choice, self._admission

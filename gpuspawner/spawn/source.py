@@ -49,9 +49,10 @@ class Choice:
         """The slug of its profile; "" without one."""
         return ""
 
-    def named(self, namespace: str, name: str) -> Self:
-        """Return the same choice with the namespace and name by which its pod is sent."""
-        return replace(self, proposal=replace(self.proposal, namespace=namespace, name=name))
+    def named(self, namespace: str, name: str, claims: tuple[Manifest, ...]) -> Self:
+        """Return the same choice with the names by which its pod is sent, and with new claims."""
+        proposal = replace(self.proposal, namespace=namespace, name=name, new_claims=claims)
+        return replace(self, proposal=proposal)
 
     def sending(self, pod: Manifest) -> Self:
         """Return the same choice with the pod that is really sent, as the API writes it."""

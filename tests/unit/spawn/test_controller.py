@@ -373,3 +373,34 @@ def sends_and_deletes(
     spawner.stock.known_pod = lambda: shown[0] if shown else None
     spawner.stock.knows_pods = lambda: True
     return spawner
+
+
+async def test_a_home_directory_that_a_hook_has_renamed_may_not_be_in_view_yet(hub_with) -> None:
+    def renames(spawner: Any) -> None:
+        spawner.pvc_name = "homes-of-the-course"
+
+    hub = hub_with(("Node", node("a", 1)), ("StorageClass", STANDARD))
+    spawner: Any = hub.spawner(
+        accelerators={"a100": A100},
+        pre_spawn_hook=renames,
+        storage_pvc_ensure=True,
+        storage_class="standard",
+        storage_capacity="10Gi",
+        volumes=[{"name": "home", "persistentVolumeClaim": {"claimName": "{pvc_name}"}}],
+    )
+    spawner.user_options = {"accelerator": "a100"}
+    spawner.run_pre_spawn_hook()
+    sent = sends(spawner)
+
+    await spawner.gates.run_start()
+
+    [volume] = sent[0].spec.volumes
+    assert volume.persistent_volume_claim["claimName"] == "homes-of-the-course"
+    assert "not found" not in str(spawner.gates.attempt.decision)
+
+
+STANDARD = {
+    "metadata": {"name": "standard"},
+    "provisioner": "example.com/disks",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
