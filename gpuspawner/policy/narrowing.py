@@ -27,32 +27,55 @@ class Sizes(msgspec.Struct, frozen=True):
 
 
 def narrow(offers: Offers, policies: Iterable[Policy], sizes: Sizes) -> Offers:
-    """Return the offers without those that no server of this user may have at any time."""
+    """Return the offers without those that no server of this user may have at any time.
+
+    A policy never chooses: a hub without a default accelerator keeps none. If nothing is left of
+    what a server without a GPU can choose, that stays on offer, and the policies deny it: without
+    it, such a server would get KubeSpawner's own image, memory and CPU instead.
+    """
     ruled = tuple(policies)
     if not ruled:
         return offers
-    left = (_accelerator(it, ruled, sizes) for it in offers.accelerators.values())
+    all_images = all(policy.images is None for policy in ruled)
     images = {
         key: it
         for key, it in offers.images.items()
         if all(policy.images is None or key in policy.images for policy in ruled)
     }
-    all_images = all(policy.images is None for policy in ruled)
-    hub = replace(
+    left = replace(
         offers,
-        accelerators=MappingProxyType({it.key: it for it in left if it is not None}),
         images=MappingProxyType(images),
         memory_choices=_memory(offers.memory_choices, ruled, sizes),
         cpu_choices=_cpu(offers.cpu_choices, ruled, sizes),
         unlisted_image=offers.unlisted_image if all_images else None,
     )
-    accelerators = {key: _with_default(it, hub) for key, it in hub.accelerators.items()}
-    default = offers.default_accelerator
-    return replace(
-        hub,
-        accelerators=MappingProxyType(accelerators),
-        default_accelerator=default if default in accelerators else next(iter(accelerators), None),
+    narrowed = (_accelerator(it, ruled, sizes) for it in offers.accelerators.values())
+    whole = [it for it in narrowed if it is not None and _is_whole(it, left, offers)]
+    if not any(it.suits(None) for it in images.values()):
+        images |= {
+            key: msgspec.structs.replace(it, accelerators=frozenset({None}))
+            for key, it in offers.images.items()
+            if it.suits(None)
+        }
+    hub = replace(
+        left,
+        images=MappingProxyType(images),
+        memory_choices=left.memory_choices or offers.memory_choices,
+        cpu_choices=left.cpu_choices or offers.cpu_choices,
     )
+    accelerators = {it.key: _with_default(it, hub) for it in whole}
+    default = offers.default_accelerator
+    if default is not None and default not in accelerators:
+        default = next(iter(accelerators), None)
+    return replace(hub, accelerators=MappingProxyType(accelerators), default_accelerator=default)
+
+
+def _is_whole(narrowed: Accelerator, left: Offers, offers: Offers) -> bool:
+    """Whether something is left of each option that the hub offers with an accelerator."""
+    before, after = offers.choices(offers.accelerators[narrowed.key]), left.choices(narrowed)
+    sizes = after.memory if narrowed.memory_choices is not None else after.sizes
+    options = (before.images, after.images), (before.memory, sizes), (before.cpu, after.cpu)
+    return all(kept or not offered for offered, kept in options)
 
 
 def _with_default(accelerator: Accelerator, offers: Offers) -> Accelerator:
@@ -73,10 +96,10 @@ def shown_withheld(
     offers: Offers, policies: Iterable[Policy], sizes: Sizes
 ) -> Iterator[tuple[Accelerator, Policy]]:
     """Yield the accelerators that policies withhold and yet show, each with one such policy."""
-    ruled = [it for it in policies if it.shows_withheld]
+    ruled = [(it, narrow(offers, (it,), sizes)) for it in policies if it.shows_withheld]
     for accelerator in offers.accelerators.values():
-        for policy in ruled:
-            if _accelerator(accelerator, (policy,), sizes) is None:
+        for policy, left in ruled:
+            if accelerator.key not in left.accelerators:
                 yield accelerator, policy
                 break
 

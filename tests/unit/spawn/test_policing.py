@@ -48,6 +48,7 @@ async def test_without_policies_nothing_is_judged_or_counted(hub_with) -> None:
     [
         ({"accelerators": ["v100"]}, {"accelerator": "t4"}, "T4 isn't offered to you."),
         ({"images": ["base"]}, {"image": "torch"}, "torch isn't offered to you."),
+        ({"images": []}, {}, "base isn't offered to you."),
         ({"gpus_per_server": 2}, {"gpus": "4"}, "at most 2 GPUs; this one would have 4 GPUs."),
         (
             {"gpus_per_user": {"t4": 2}},
