@@ -54,6 +54,7 @@ class Runtime:
     """The hub's one view of the cluster, and the offers on it.
 
     Attributes:
+        offers_nothing: Whether the administrator has configured none of our offers.
         gpus_for_all: Whether every server gets GPUs by `KubeSpawner.extra_resource_limits`, and
             users have nothing to choose. If they could choose among discovered GPUs, those who
             don't choose would lose theirs as soon as a node has one.
@@ -111,7 +112,8 @@ class Runtime:
         self._discovered = self._configured
         self._discovered_at = -1
         # Users choose something else, so nobody has to configure what the hub discovers.
-        self._had_choices = any(getattr(settings, name) for name in OFFERS)
+        self.offers_nothing = not any(getattr(settings, name) for name in OFFERS)
+        self._had_choices = not self.offers_nothing
         theirs = settings.profile_list or self._had_choices
         self.gpus_for_all = gives_gpus(settings) and not theirs
         self._is_quiet = (

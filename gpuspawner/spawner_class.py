@@ -16,7 +16,7 @@ from traitlets.config.loader import LazyConfigValue
 from traitlets.log import get_logger
 from traitlets.utils.importstring import import_item
 
-from gpuspawner.compat.code import names_used, where
+from gpuspawner.compat.code import mentions, names_used, where
 from gpuspawner.quoting import listing
 from gpuspawner.spawner import GPUSpawner
 
@@ -77,7 +77,7 @@ def _child(theirs: type[Any]) -> type[GPUSpawner]:
     body = {
         "__module__": theirs.__module__,
         "__doc__": theirs.__doc__,
-        "has_own_options": any("user_options" in names_used(it) for it in _own_classes(theirs)),
+        "has_own_options": any(mentions(it, "user_options") for it in _own_classes(theirs)),
     }
     try:
         child = new_class(theirs.__name__, (GPUSpawner, theirs), {}, lambda it: it.update(body))

@@ -12,6 +12,25 @@ def names_used(owner: object) -> set[str]:
     return {name for code in _codes(owner) for name in code.co_names}
 
 
+def mentions(owner: object, name: str) -> bool:
+    """Whether a name or text is in a function, or in the methods of a class.
+
+    Functions of the same module that it calls count too.
+    """
+    seen: list[object] = []
+    left = [owner]
+    while left:
+        seen.append(member := left.pop())
+        codes = list(_codes(member))
+        if any(name in (*code.co_names, *code.co_consts) for code in codes):
+            return True
+        module = getattr(_function(member), "__globals__", {})
+        used = [module.get(it) for code in codes for it in code.co_names]
+        called = [it for it in used if getattr(it, "__globals__", None) is module]
+        left += [it for it in called if it not in seen]
+    return False
+
+
 def sets_attribute(owner: object, name: str) -> bool:
     """Whether a function or a method of a class sets this attribute on any object."""
     return any(
@@ -44,9 +63,18 @@ def _wrapped(member: object) -> Iterator[object]:
 
 
 def _code(member: object) -> CodeType | None:
-    member = getattr(member, "func", member)  # of a trait's default, or of a partial
-    code = getattr(inspect.unwrap(member), "__code__", None) if callable(member) else None
+    code = getattr(_function(member), "__code__", None)
     return code if isinstance(code, CodeType) else None
+
+
+def _function(member: object) -> object:
+    """The function behind a callable; None if there is none that is written in Python."""
+    member = getattr(member, "func", member)  # of a trait's default, or of a partial
+    if not callable(member):
+        return None
+    function = inspect.unwrap(member)
+    own = getattr(function, "__call__", None)  # noqa: B004, of an object with this method
+    return function if hasattr(function, "__code__") else own
 
 
 def _within(code: CodeType) -> Iterator[CodeType]:

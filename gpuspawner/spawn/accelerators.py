@@ -10,7 +10,6 @@ from gpuspawner import form, manifest, messages, options, pods, policy
 from gpuspawner.admission.dry_run import Admission
 from gpuspawner.availability import Availability
 from gpuspawner.cluster.health import Live
-from gpuspawner.compat.code import names_used
 from gpuspawner.compat.kubespawner import MAKING, Stock
 from gpuspawner.compat.likeness import likeness
 from gpuspawner.form.addresses import live
@@ -34,7 +33,7 @@ from gpuspawner.spawn.pod_builder import PodBuilder, home_of
 from gpuspawner.spawn.policing import Policing
 from gpuspawner.spawn.queueing import in_queue, queue_for
 from gpuspawner.spawn.refusal import Refusal, invalid, misconfigured
-from gpuspawner.spawn.source import Choice, FormReader, Options, Source, Stored
+from gpuspawner.spawn.source import Choice, Options, Source, Stored
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,14 +128,7 @@ class Accelerators(Source):
         """Split options into ours and those that an administrator's own hooks read."""
         if not raw or not isinstance(raw, Mapping):
             return raw, {}
-        spawner = self.spawner
-        ours_alone = (
-            spawner.apply_user_options is own_code.apply_nothing
-            and isinstance(spawner.options_from_form, FormReader)
-            and not spawner.has_own_options
-            and not any("user_options" in names_used(it) for it in _hooks(spawner))
-        )
-        if ours_alone:
+        if not own_code.reads_options(self.spawner):
             return raw, {}
         theirs = {name: value for name, value in raw.items() if name not in options.NAMES}
         return {name: value for name, value in raw.items() if name not in theirs}, theirs
@@ -238,10 +230,6 @@ class Accelerators(Source):
             self.spawner.log.info("Can't build the pod of %s yet: %r", name, error)
             return None
         return in_queue(self.spawner, self.runtime, pods.plain(pod))
-
-
-def _hooks(spawner: Host) -> tuple[object, ...]:
-    return spawner.pre_spawn_hook, spawner.modify_pod_hook, spawner.auth_state_hook
 
 
 def _made(make: Callable[[], Manifest]) -> Manifest:

@@ -43,6 +43,8 @@ class Host(Settings, Protocol):
     pre_spawn_hook: Any
     modify_pod_hook: Any
     auth_state_hook: Any
+    authenticator: Any
+    environment: dict[str, Any]
     options_form: Any
     options_from_form: Any
     preflight: str

@@ -1,15 +1,33 @@
 """What the hub's own code may still change of a pod after a gate has judged it."""
 
 import inspect
+import sys
+from collections.abc import Iterator
 
 from gpuspawner.compat import jupyterhub, kubespawner
-from gpuspawner.compat.code import names_used
+from gpuspawner.compat.code import mentions, names_used
 from gpuspawner.preflight.placement import Later
 from gpuspawner.runtime import Runtime
 from gpuspawner.spawn.host import Host
+from gpuspawner.spawn.source import FormReader
 
-_OF_USERS = frozenset(("user", "orm_user", "orm_spawner", "get_auth_state", "auth_state"))
+_READERS = (
+    "pre_spawn_hook",
+    "modify_pod_hook",
+    "after_pod_created_hook",
+    "auth_state_hook",
+    "uid",
+    "gid",
+    "fs_gid",
+    "supplemental_gids",
+    "container_security_context",
+    "pod_security_context",
+)
+"""The traits that may be functions of an administrator's, and get the spawner with its options."""
+_OF_USERS = ("user", "orm_user", "orm_spawner", "auth_state")
 """Names by which code of a spawner's reads who its owner is."""
+
+_HARMLESS = sys.stdlib_module_names | {"kubernetes", "kubernetes_asyncio"}
 
 
 def later(spawner: Host, runtime: Runtime, unused: tuple[str, ...] = ()) -> Later:
@@ -25,15 +43,19 @@ def later(spawner: Host, runtime: Runtime, unused: tuple[str, ...] = ()) -> Late
         runtime.preflight.placements,
         has_own_code=bool(code),
         owner=spawner.user.name if any(map(_may_tell_users_apart, code)) else "",
-        is_unknowable=is_early or any("user_options" in names_used(it) for it in code),
+        is_unknowable=is_early or any(mentions(it, "user_options") for it in code),
     )
 
 
 def _may_tell_users_apart(code: object) -> bool:
-    """Whether a function may treat users differently, as far as its own code shows."""
-    names, known = names_used(code), getattr(code, "__globals__", None)
-    calls = known is None or any(inspect.isfunction(known.get(it)) for it in names)
-    return calls or not names.isdisjoint(_OF_USERS)
+    """Whether a function may treat users differently, or calls others of which nobody can tell."""
+    known = getattr(code, "__globals__", None)
+    if known is None or any(mentions(code, name) for name in _OF_USERS):
+        return True
+    used = [known.get(name) for name in names_used(code)]
+    modules = [it.__name__ for it in used if inspect.ismodule(it)]
+    modules += [it.__module__ for it in used if getattr(it, "__globals__", known) is not known]
+    return not _HARMLESS.issuperset(it.partition(".")[0] for it in modules)
 
 
 def _runs_before_a_start(spawner: Host) -> bool:
@@ -58,6 +80,22 @@ def as_started(spawner: Host) -> Host:
     for override in overrides:
         copied.stock.apply_overrides(override)
     return copied
+
+
+def reads_options(spawner: Host) -> bool:
+    """Whether an administrator's class, hooks, functions or settings read a server's options."""
+    return (
+        spawner.apply_user_options is not apply_nothing
+        or not isinstance(spawner.options_from_form, FormReader)
+        or spawner.has_own_options
+        or any(mentions(it, "user_options") for it in _functions(spawner))
+    )
+
+
+def _functions(spawner: Host) -> Iterator[object]:
+    yield from (getattr(spawner, name) for name in _READERS)
+    yield from spawner.environment.values()
+    yield getattr(spawner.authenticator, "pre_spawn_start", None)
 
 
 def apply_nothing(spawner: object, user_options: object) -> None:

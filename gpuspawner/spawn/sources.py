@@ -5,7 +5,7 @@ from typing import Any
 from gpuspawner import messages
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.runtime import Runtime
-from gpuspawner.spawn import administrators_form, request_options
+from gpuspawner.spawn import administrators_form, own_code, request_options
 from gpuspawner.spawn.accelerators import Accelerators
 from gpuspawner.spawn.administrators_form import PLACE
 from gpuspawner.spawn.host import Host
@@ -46,8 +46,10 @@ class Sources:
         either, or if every server gets GPUs anyway.
         """
         spawner, running = self._spawner, self._runtime
-        own = administrators_form.is_set(spawner) or spawner.has_own_options
-        theirs = spawner.profile_list or (own and running.discovers) or running.gpus_for_all
+        if spawner.profile_list or running.gpus_for_all:
+            return None
+        own = running.discovers and (administrators_form.is_set(spawner) or spawner.has_own_options)
+        theirs = own or (running.offers_nothing and own_code.reads_options(spawner))
         return None if theirs else self._accelerators
 
     async def resolve(self, raw: object) -> Choice:

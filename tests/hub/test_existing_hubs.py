@@ -113,3 +113,45 @@ def test_a_form_function_that_sets_profiles_works_by_rest_and_query(hub: Running
     sent = {"Sec-Fetch-Mode": "cors", "X-XSRFToken": grace.xsrf}
     states = grace.session.get(f"{hub.url}/hub/gpuspawner/states/grace/", headers=sent).json()
     assert [it["profile"] for it in states["profiles"]] == ["cpu-only", "gpu"]
+
+
+APPLIED = {
+    "mapping": 'c.Spawner.apply_user_options = {"image": "image", "memory": "mem_limit"}\n',
+    "function": """
+def apply(spawner, options):
+    if options:
+        spawner.image = options["image"]
+        spawner.mem_limit = options["memory"]
+        spawner.extra_resource_limits = {"nvidia.com/gpu": options["gpus"]}
+        spawner.node_selector = {"gpu": options["accelerator"]}
+c.Spawner.apply_user_options = apply
+""",
+    "hook": """
+def image_of(spawner):
+    return getattr(spawner, "user_options", {}).get("image", "lab:1")
+def hook(spawner):
+    spawner.image = image_of(spawner)
+    spawner.mem_limit = "1G"
+c.KubeSpawner.pre_spawn_hook = hook
+""",
+}
+OPTIONS = {"image": "lab:2", "memory": "1G", "gpus": 1, "accelerator": "a100", "course": "ml"}
+
+
+@pytest.mark.parametrize("configuration", APPLIED.values(), ids=APPLIED.keys())
+def test_options_named_like_ours_are_those_of_who_applies_them(
+    kept_hub: LendHub, add_nodes: AddNodes, configuration: str
+) -> None:
+    labels = {"gpu": "a100", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
+    amounts = {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "2"}
+    add_nodes(Fleet((NodeGroup("a100", 1, amounts, labels=labels),)))
+    hub = kept_hub(configuration)
+
+    server = hub.start_until_ready("ann", OPTIONS)
+
+    assert server["user_options"] == OPTIONS
+    container = hub.pods.bound("ann")["spec"]["containers"][0]
+    assert container["image"] == "lab:2"
+    assert container["resources"]["limits"]["memory"] == str(1024**3)
+    # As with KubeSpawner, there is no form: the page starts the server.
+    assert hub.person("bob").open("/hub/spawn").is_of_a_start

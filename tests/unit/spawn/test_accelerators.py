@@ -1,5 +1,6 @@
 """Accelerators as the source of servers; tests/hub/test_options.py tests them in a hub."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,7 +9,8 @@ from gpuspawner import GPUSpawner
 from gpuspawner.cluster.health import Stale
 from gpuspawner.preflight.decision import Start
 from gpuspawner.spawn.accelerators import Accelerators
-from tests.unit.preflight.worlds import node, pod
+from gpuspawner.spawn.refusal import Refusal
+from tests.unit.preflight.worlds import labelled, node, pod
 from tests.unit.spawn.courses import NODES, OFFERS
 from tests.unit.spawn.hubs import (
     A100,
@@ -39,10 +41,81 @@ OPTIONS = {"gpus": 1, "course": "ml"}
 def test_other_names_are_those_of_administrators_hooks_if_there_are_any(
     hub_with, traits, split
 ) -> None:
-    accelerators = hub_with().spawner(**traits).gates.sources.accelerators
+    accelerators = of(hub_with(), "alice", **traits).gates.sources.accelerators
 
     assert accelerators.split(OPTIONS) == split
     assert accelerators.split(["gpus"]) == (["gpus"], {})  # is passed to the parser
+
+
+def their_image(spawner: Any) -> str:
+    return str(getattr(spawner, "user_options", {}).get("image", ""))
+
+
+def take_their_image(spawner: Any) -> None:
+    spawner.image = their_image(spawner)
+
+
+class OwnHook:
+    """A hook that is an object."""
+
+    def __call__(self, spawner: Any) -> None:
+        take_their_image(spawner)
+
+
+READING = [
+    {"apply_user_options": {"image": "image"}},
+    {"apply_user_options": print},
+    {"options_from_form": "simple"},
+    {"pre_spawn_hook": take_their_image},
+    {"pre_spawn_hook": OwnHook()},
+    {"modify_pod_hook": lambda spawner, pod: (spawner.user_options, pod)[1]},
+    {"auth_state_hook": lambda spawner, _: take_their_image(spawner)},
+    {"after_pod_created_hook": lambda spawner, _: take_their_image(spawner)},
+    {"uid": lambda spawner: spawner.user_options["gpus"]},
+    {"environment": {"IMAGE": their_image}},
+]
+FOUND = ("Node", labelled(node("a", 2), {"nvidia.com/gpu.product": "Tesla-T4"}))
+THEIR_OPTIONS = {"image": "lab:2", "gpus": "two", "memory": ["1Gi"], "accelerator": 7, "course": 1}
+
+
+@pytest.mark.parametrize("traits", READING, ids=str)
+async def test_options_of_an_administrator_who_offers_nothing_of_ours_are_theirs(
+    hub_with, traits
+) -> None:
+    spawner = hub_with(FOUND).spawner(**traits)
+    sources = spawner.gates.sources
+
+    assert (await sources.resolve(THEIR_OPTIONS)).options == THEIR_OPTIONS
+    assert await spawner.get_options_form() == ""
+
+
+@pytest.mark.parametrize("traits", READING, ids=str)
+async def test_an_administrator_who_offers_something_of_ours_shares_the_options(
+    hub_with, traits
+) -> None:
+    sources = of(hub_with(TWO_GPUS), "alice", **traits).gates.sources
+
+    with pytest.raises(Refusal):
+        await sources.resolve(THEIR_OPTIONS)
+    assert (await sources.resolve({"gpus": 1, "course": 1})).options["course"] == 1
+
+
+async def test_without_such_code_what_the_hub_discovers_is_on_offer(hub_with) -> None:
+    spawner = hub_with(FOUND).spawner(pre_spawn_hook=print)
+
+    with pytest.raises(Refusal):
+        await spawner.gates.sources.resolve(THEIR_OPTIONS)
+    assert "Tesla T4" in await spawner.get_options_form()
+
+
+async def test_an_authenticator_may_read_the_options_too(hub_with) -> None:
+    spawner = hub_with(FOUND).spawner()
+    assert spawner.gates.sources.accelerators
+    reader: Any = SimpleNamespace(pre_spawn_start=lambda _user, its: take_their_image(its))
+
+    spawner.authenticator = reader
+
+    assert (await spawner.gates.sources.resolve(THEIR_OPTIONS)).options == THEIR_OPTIONS
 
 
 TWO_GPUS = ("Node", node("a", 2))
