@@ -175,6 +175,10 @@ class Stock:
         reflector = self.reflector("pods")
         return reflector is not None and reflector.first_load_future.done()
 
+    def knows_no_pod(self) -> bool:
+        """Whether KubeSpawner has read the pods, and none is the server's."""
+        return self.knows_pods() and self.known_pod() is None
+
     async def start_reflector(self, kind: str, *args: Any, **kwargs: Any) -> Any:
         """Start following the pods or events of a namespace, once for all spawners."""
         return await self.kubespawner._start_reflector(kind, *args, **kwargs)

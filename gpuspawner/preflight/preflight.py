@@ -252,6 +252,8 @@ class Preflight:
 
         A pod that stays in view still exists: nobody deletes it before the new one is sent.
         """
+        if proposal.older_stays:
+            return
         deadline = time.monotonic() + self._lag
         while self._may_be_its_own(proposal, self._decide(proposal)):
             if not await self._view.changed(deadline - time.monotonic()):

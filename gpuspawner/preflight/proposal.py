@@ -28,6 +28,8 @@ class Proposal:
         profile: The slug of its profile; "" without one.
         is_open: Whether the hub's own code may still change where the pod may go, and nobody knows
             how.
+        older_stays: Whether an older pod of its name in the view is there until this one is sent:
+            KubeSpawner, which deletes it then, hasn't seen it go.
     """
 
     namespace: str
@@ -39,6 +41,7 @@ class Proposal:
     is_admitted: bool = False
     profile: str = ""
     is_open: bool = False
+    older_stays: bool = False
 
     @property
     def kind(self) -> Kind:

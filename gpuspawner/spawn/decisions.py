@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace as change
 
 from kubernetes_asyncio.client.rest import ApiException
 from msgspec.structs import replace
@@ -58,6 +59,8 @@ async def answer(spawner: Host, proposal: Proposal, question: Question) -> Decis
     Raises:
         TooManyDryRunsError: Only for a preview; a start goes without a dry run.
     """
+    if not spawner.stock.knows_no_pod():
+        proposal = change(proposal, older_stays=True)
     try:
         found = question(proposal)
         decision = await found if inspect.isawaitable(found) else found

@@ -151,6 +151,37 @@ def test_a_forgotten_server_makes_way_for_its_owner_s_next(
     assert hub.pods.of("alice")["metadata"]["uid"] != forgotten["metadata"]["uid"]
 
 
+ENDLESS_LAG = """
+from functools import partialmethod
+from gpuspawner.preflight.preflight import Preflight
+Preflight.__init__ = partialmethod(Preflight.__init__, lag=3600.0)
+"""
+
+
+@pytest.mark.each_hub
+def test_nobody_waits_for_the_end_of_a_pod_that_kubespawner_has_to_delete(
+    kept_hub: LendHub, add_nodes: AddNodes
+) -> None:
+    """It is still there when the view shows it, however late the view may be."""
+    add_nodes(t4_nodes(1, 1))
+    hub = kept_hub(T4 + ENDLESS_LAG)
+    hub.start_until_ready("alice")
+    pod = hub.pods.of("alice")
+    hub.stop("alice")
+    hub.end()
+    kept = {field: pod["metadata"][field] for field in ("name", "labels")}
+    spec = {**pod["spec"], "nodeName": ""}
+    hub.pods.cluster.api.create(hub.pods.path, {"metadata": kept, "spec": spec})
+    forgotten = hub.pods.bound("alice")
+    hub.begin()
+    hub.until_it_serves()
+    hub.until_it_sees_the_cluster()
+
+    hub.start_until_ready("alice")
+
+    assert hub.pods.of("alice")["metadata"]["uid"] != forgotten["metadata"]["uid"]
+
+
 def _nobody_is_pending(hub: RunningHub) -> bool:
     servers = [user["servers"] for user in hub.api("GET", "/users").json()]
     return not any(server["pending"] for each in servers for server in each.values())

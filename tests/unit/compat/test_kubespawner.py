@@ -76,8 +76,12 @@ async def test_the_pods_are_known_once_they_have_been_read() -> None:
     found.reflector("pods").first_load_future = first
 
     assert not found.knows_pods()
+    assert not found.knows_no_pod()
     first.set_result(None)
     assert found.knows_pods()
+    assert not found.knows_no_pod()
+    found.reflector("pods").pods.clear()
+    assert found.knows_no_pod()
     assert not stock(None).knows_pods()
 
 

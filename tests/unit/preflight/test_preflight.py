@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+from dataclasses import replace
 
 import pytest
 
@@ -399,6 +401,14 @@ async def test_a_start_waits_until_a_late_view_shows_the_older_pod_gone() -> Non
     view.remove_pod("ann")
 
     assert await start == Start(proposal("ann").grant)
+
+
+async def test_an_older_pod_that_stays_until_it_is_replaced_is_not_waited_for() -> None:
+    preflight = Preflight(StillView(*TAKEN_BY_ANN), lag=math.inf)
+    asked = replace(proposal("ann"), older_stays=True)
+
+    assert is_unknown(await preflight.begin(asked))
+    assert is_unknown(await preflight.confirm(asked))
 
 
 async def deleted(view: StillView, preflight: Preflight) -> None:

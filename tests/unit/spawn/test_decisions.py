@@ -68,6 +68,16 @@ async def test_a_question_can_ask_admission(spawner) -> None:
     assert admission.asked == [("default", {"spec": {}})]
 
 
+@pytest.mark.parametrize("is_gone", [True, False])
+async def test_only_a_pod_that_kubespawner_has_seen_go_may_have_left(spawner, is_gone) -> None:
+    asked: list[Proposal] = []
+    spawner.stock.knows_no_pod = lambda: is_gone
+
+    await decide(spawner, CHOICE, lambda it: asked.append(it) or Start(it.grant), Script())
+
+    assert [it.older_stays for it in asked] == [not is_gone]
+
+
 async def test_a_refusal_says_why(spawner) -> None:
     with pytest.raises(Refusal, match=r"No machine can take your server right now") as raised:
         await decide(spawner, CHOICE, lambda _: FULL, Script())
