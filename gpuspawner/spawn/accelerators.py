@@ -24,7 +24,7 @@ from gpuspawner.preflight.decision import Refuse
 from gpuspawner.preflight.placement import Later, kind_of
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.runtime import Runtime
-from gpuspawner.spawn import drafts, own_code, stored_options
+from gpuspawner.spawn import drafts, own_code, request_options, stored_options
 from gpuspawner.spawn.drafts import Draft
 from gpuspawner.spawn.entitlement import Entitlement
 from gpuspawner.spawn.host import Host, log_name
@@ -79,6 +79,14 @@ class Accelerators(Source):
     def reads_form(self) -> Callable[..., Any]:
         """As `Source.reads_form`."""
         return options.from_form
+
+    async def requested(self) -> Stored:
+        """As `Source.requested`."""
+        try:
+            sent = request_options.requested_options(self.spawner)
+        except request_options.UnreadableError:
+            raise invalid((messages.unreadable_body(),)) from None
+        return await self.stored() if sent is None else Stored(sent)
 
     async def stored(self) -> Stored:
         """As `Source.stored`."""

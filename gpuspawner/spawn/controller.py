@@ -36,7 +36,6 @@ from gpuspawner.spawn import (
     connection,
     elsewhere,
     failures,
-    request_options,
     wishes,
 )
 from gpuspawner.spawn.admitting import Admitting
@@ -55,10 +54,10 @@ from gpuspawner.spawn.pod_builder import home_of
 from gpuspawner.spawn.policing import Policing
 from gpuspawner.spawn.promises import Promises
 from gpuspawner.spawn.queueing import model_in_queue
-from gpuspawner.spawn.refusal import UNREACHABLE, Refusal, invalid, misconfigured, reporting
+from gpuspawner.spawn.refusal import UNREACHABLE, Refusal, misconfigured, reporting
 from gpuspawner.spawn.reservation import HeldReservation
 from gpuspawner.spawn.run import Run
-from gpuspawner.spawn.source import Choice, Source, Stored
+from gpuspawner.spawn.source import Choice
 from gpuspawner.spawn.sources import Sources
 from gpuspawner.spawn.stored_options import restoring
 from gpuspawner.spawn.story import Story
@@ -117,7 +116,7 @@ class Controller:
             source.begin()
             # Whoever leaves has left before the options are restored: both are commits.
             with restoring(self._spawner), self.in_line.joining():
-                requested = await self._requested(source)
+                requested = await source.requested()
                 options, wish = wishes.split(requested.options, self._runtime.queue)
                 choice = await self.sources.resolve(options)
                 admitted = await self.in_line.through(choice, wish)
@@ -134,13 +133,6 @@ class Controller:
         for message in self.attempt.news():
             self._story.tell(message, 5)
         self._begun.set()
-
-    async def _requested(self, source: Source) -> Stored:
-        try:
-            requested = request_options.requested_options(self._spawner)
-        except request_options.UnreadableError:
-            raise invalid((messages.unreadable_body(),)) from None
-        return await source.stored() if requested is None else Stored(requested)
 
     # Gate 3: the pod that is really sent
 

@@ -126,6 +126,13 @@ class Source(Protocol):
     def later(self) -> Later:
         """What becomes of the pods that it proposes."""
 
+    async def requested(self) -> Stored:
+        """The options of the request that starts the server, or the stored ones if it sends none.
+
+        Raises:
+            Refusal: They can't be read.
+        """
+
     async def stored(self) -> Stored:
         """The stored options, for a start that sends none."""
 

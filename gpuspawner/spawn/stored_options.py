@@ -49,6 +49,11 @@ def stored(spawner: Host) -> object:
     return {}
 
 
+def were_replaced() -> bool:
+    """Whether the hub has read options in this request, and stored them."""
+    return _stored_before in copy_context()
+
+
 @contextmanager
 def restoring(spawner: Host) -> Iterator[None]:
     """If a start is refused within this block, restore the options that its request replaced.
@@ -58,7 +63,7 @@ def restoring(spawner: Host) -> Iterator[None]:
     try:
         yield
     except Refusal:
-        if _stored_before in copy_context():
+        if were_replaced():
             before = _stored_before.get()
             kept = before if request_options.is_within_bounds(before) else {}
             jupyterhub.store_options(spawner, kept)

@@ -9,6 +9,7 @@ from threading import Event
 import pytest
 import requests
 
+from gpuspawner.compat.jupyterhub import COUNTS_REFUSALS
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, t4_nodes
 from tests.hub.conftest import StartGPUHub
@@ -152,6 +153,57 @@ def test_a_refused_start_restores_only_what_it_replaced(
 PROFILES = f"""
 c.KubeSpawner.profile_list = {[CPU]!r}
 """
+
+
+SMALL_AND_LARGE = """
+c.KubeSpawner.profile_list = [
+    {"display_name": "Small", "slug": "small"}, {"display_name": "Large", "slug": "large"}]
+"""
+APPLYING = 'c.Spawner.apply_user_options = {"image": "image"}\n'
+NO_OPTIONS_IN_6 = [
+    b"",
+    b"null",
+    b"{}",
+    b"[]",
+    b'""',
+    b"0",
+    b"false",
+    b" {} ",
+    b'{"display_name": ""}',
+]
+NO_OPTIONS_IN_5 = [b"", b"null"]
+
+
+@pytest.mark.parametrize(
+    ("configuration", "chosen"),
+    [
+        (SMALL_AND_LARGE, {"profile": "large"}),
+        (APPLYING, {"image": "lab:2", "course": "ml"}),
+    ],
+    ids=["profiles", "applied"],
+)
+def test_a_body_means_what_it_means_to_the_hub_if_the_options_are_the_administrators(
+    kept_hub: LendHub,
+    add_nodes: AddNodes,
+    configuration: str,
+    chosen: dict[str, object],
+) -> None:
+    add_nodes("single")
+    hub = kept_hub(configuration)
+    hub.api("POST", "/users/alice")
+
+    def stored_after(body: bytes) -> object:
+        hub.start("alice", chosen)
+        hub.until_ready("alice")
+        hub.stop("alice")
+        assert hub.raw("POST", "/users/alice/server", body).status_code in {201, 202}, body
+        options = hub.until_ready("alice")["user_options"]
+        hub.stop("alice")
+        return options
+
+    same = NO_OPTIONS_IN_5 if COUNTS_REFUSALS else NO_OPTIONS_IN_6
+    assert [stored_after(it) for it in same] == [chosen] * len(same)
+    assert stored_after(b"{}" if COUNTS_REFUSALS else b'{"user_options": {}}') == {}
 
 
 @pytest.mark.parametrize("configuration", [OFFERS, PROFILES], ids=["offers", "profiles"])

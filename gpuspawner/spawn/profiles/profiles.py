@@ -100,6 +100,12 @@ class Profiles(Source):
         """As `Source.later`."""
         return own_code.later(self._spawner, self.runtime)
 
+    async def requested(self) -> Stored:
+        """As `Source.requested`: a body means what it means to this version of the hub."""
+        if stored_options.were_replaced():
+            return Stored(self._spawner.user_options)
+        return await self.stored()
+
     async def stored(self) -> Stored:
         """As `Source.stored`: all stored options; KubeSpawner ignores the unknown ones."""
         return Stored(stored_options.stored(self._spawner))
