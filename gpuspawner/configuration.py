@@ -22,6 +22,7 @@ from traitlets.log import get_logger
 
 from gpuspawner import garbage, manifest, runtime, startup_report
 from gpuspawner.compat import kubespawner
+from gpuspawner.compat.code import sets_attribute
 from gpuspawner.compat.required_names import IncompatibleError
 from gpuspawner.manifest import ManifestError
 from gpuspawner.offers import OfferError, Offers
@@ -33,8 +34,10 @@ from gpuspawner.spawn.profiles import trial
 from gpuspawner.spawn.resuming import resume_all
 from gpuspawner.spawner import GPUSpawner
 from gpuspawner.spawner_class import SpawnerClassError, in_front_of
-from gpuspawner.traits import OFFERS
+from gpuspawner.traits import OF_ONE_SERVER, OFFERS
 from gpuspawner.web.handlers import serve
+
+SAME_NAME = "{} sets {}: GPUSpawner's trait of that name is the whole hub's, and stays as it is"
 
 # Matches a typo (GPUSpawnr, GpuSpawner), but not another spawner (DockerSpawner).
 _TYPO_SIMILARITY = 0.85
@@ -82,6 +85,8 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
             c, used = JupyterHub.instance().config, JupyterHub.instance().spawner_class
             spawner = _spawner_class(used)
         settings = check(c, spawner)
+        for place, name in shared_names(settings, spawner):
+            get_logger().warning("%s", SAME_NAME.format(place, name))
         running = runtime.current(settings)
         if JupyterHub.initialized():
             serve(JupyterHub.instance())
@@ -212,6 +217,21 @@ def _check_overrides(settings: Any) -> None:
                 f"{place} sets GPUSpawner.{offers[0]}; "
                 "offers are the same for everybody and can only be set for the whole hub"
             )
+
+
+def shared_names(settings: Any, spawner: type[GPUSpawner]) -> Iterator[tuple[str, str]]:
+    """Yield what sets a trait of ours on a spawner although it holds for the whole hub, and which.
+
+    It may be an attribute of the administrator's own, which has the same name. Code that sets such
+    an attribute of another object isn't told apart.
+    """
+    ours = sorted(set(GPUSpawner.class_own_traits(config=True)) - set(OF_ONE_SERVER))
+    for place, overridden in _overrides(settings):
+        yield from ((place, name) for name in ours if name in overridden)
+    code = {cls.__qualname__: cls for cls in spawner.__mro__ if cls not in GPUSpawner.__mro__}
+    functions = {it: getattr(settings, it) for it in settings.trait_names(config=True)}
+    for place, owner in {**code, **functions}.items():
+        yield from ((place, name) for name in ours if sets_attribute(owner, name))
 
 
 def _check_nodes_to_avoid(settings: Any, offers: Offers) -> None:

@@ -42,6 +42,7 @@ from gpuspawner.settings import (
     gives_gpus,
     scheduling_rules,
 )
+from gpuspawner.trait_types import AsSet
 from gpuspawner.traits import OFFERS
 
 log = logging.getLogger(__name__)
@@ -234,7 +235,7 @@ def current(settings: Settings) -> Runtime:
         from gpuspawner.compat import required_names  # brings in the whole hub
 
         required_names.check()
-        made = Runtime(settings)
+        made = Runtime(AsSet(settings))
         _log_through_the_hub(settings.log)
         made.start()
         use(made)

@@ -4,7 +4,8 @@ The gates are methods, because the traits ``apply_user_options``, ``options_from
 ``options_form`` belong to the administrator. `gpuspawner.spawn` has their rules.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from kubespawner import KubeSpawner
@@ -51,11 +52,18 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
     default_filter_schedulers = traits.default_filter_schedulers
     gc_freeze = traits.gc_freeze
 
-    has_own_options = False
+    # Administrators' code shares the spawner's attributes: those that aren't traits have names that
+    # nobody else uses.
+    gpuspawner_stock: Stock
+    gpuspawner_gates: Controller
+    gpuspawner_has_own_options = False
     """Whether the administrator's class reads ``user_options``, as BinderHub's does.
 
     Then discovered accelerators aren't on offer, because their options would be refused.
     """
+
+    gpuspawner_kept: Mapping[str, object] = MappingProxyType({})
+    """The traits whose names administrators' code uses otherwise, and their values for us."""
 
     # JupyterHub 5 stores any JSON of a REST body and passes it to the spawner on every later page,
     # where it must not break the creation of a spawner.
@@ -63,38 +71,33 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         connection.make(self, lambda: super(GPUSpawner, self).__init__(*args, **kwargs))
-        self.take_charge()
-        administrators_form.renew(self, self.gates.sources.default_form)
+        _take_charge(self)
+        administrators_form.renew(self, self.gpuspawner_gates.sources.default_form)
 
-    def copied(self) -> "GPUSpawner":
+    def gpuspawner_copy(self) -> "GPUSpawner":
         """Return a copy whose traits can change without changing this spawner's."""
         copied = copy_of(self)
-        copied.take_charge()
+        _take_charge(copied)
         return copied
 
-    def take_charge(self) -> None:
-        """Put the gates in front of this object's KubeSpawner methods."""
-        self.stock = Stock(super(), self)
-        self.gates = Controller(self, self.stock)
-
     @validate("user_options")
-    def _keep_what_can_be_read(self, proposal: Bunch) -> object:
+    def _gpuspawner_keep_what_can_be_read(self, proposal: Bunch) -> object:
         """Replace options that are too deep or too large: the hub writes them into its answers."""
         return request_options.readable(proposal.value)
 
     @default("user_options")
-    def _no_options(self) -> dict[str, object]:
+    def _gpuspawner_no_options(self) -> dict[str, object]:
         return {}
 
     @default("apply_user_options")
-    def _nothing_to_apply(self) -> Any:
+    def _gpuspawner_nothing_to_apply(self) -> Any:
         return apply_nothing
 
     @default("options_form")
     def _options_form_default(self) -> Any:
-        if not hasattr(self, "gates"):
+        if not hasattr(self, "gpuspawner_gates"):
             return super()._options_form_default() or NONE_YET
-        return self.gates.sources.default_form()
+        return self.gpuspawner_gates.sources.default_form()
 
     def _render_options_form(self, profile_list: Any) -> str:  # noqa: ARG002, KubeSpawner's name
         return PLACE
@@ -104,48 +107,48 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
 
     @default("options_from_form")
     def _options_from_form_default(self) -> Any:
-        return FormReader(lambda: self.gates.sources.current)
+        return FormReader(lambda: self.gpuspawner_gates.sources.current)
 
     async def get_options_form(self) -> Any:
         """Return the administrator's form, with our fields in their place."""
-        return await self.gates.sources.fill(await super().get_options_form())
+        return await self.gpuspawner_gates.sources.fill(await super().get_options_form())
 
     def run_options_from_form(self, form_data: dict[str, list[object]]) -> Any:
         """Run gate 1 for a form."""
-        return self.gates.form.check(form_data)
+        return self.gpuspawner_gates.form.check(form_data)
 
     def options_from_query(self, query_data: dict[str, list[str]]) -> Any:
         """Run gate 1 for a query."""
-        return self.gates.form.check_query(query_data)
+        return self.gpuspawner_gates.form.check_query(query_data)
 
     async def run_auth_state_hook(self, auth_state: Any) -> None:
         """Run the administrator's hook, and note it if a start begins."""
         await super().run_auth_state_hook(auth_state)
-        self.gates.endings.begin()
+        self.gpuspawner_gates.endings.begin()
 
     def run_pre_spawn_hook(self) -> Any:
         """Run gate 2, then the administrator's hook."""
-        return self.gates.begin()
+        return self.gpuspawner_gates.begin()
 
     async def load_user_options(self) -> None:
         """Load the chosen profile."""
-        await self.gates.load_user_options()
+        await self.gpuspawner_gates.load_user_options()
 
     def _validate_user_options(self, profile_list: Any) -> None:
-        loading.validate_user_options(self, self.stock, profile_list)
+        loading.validate_user_options(self, self.gpuspawner_stock, profile_list)
 
     def _apply_overrides(self, spawner_override: dict[str, Any]) -> None:
-        loading.apply_overrides(self.stock, spawner_override)
+        loading.apply_overrides(self.gpuspawner_stock, spawner_override)
 
     async def get_pod_manifest(self) -> Any:
         """Return KubeSpawner's pod with this start's grant applied."""
-        return await self.gates.pod_manifest()
+        return await self.gpuspawner_gates.pod_manifest()
 
     async def _make_create_pod_request(self, pod: Any, request_timeout: float) -> bool:
-        return await self.gates.create_pod(pod, request_timeout)
+        return await self.gpuspawner_gates.create_pod(pod, request_timeout)
 
     async def _make_create_pvc_request(self, pvc: Any, request_timeout: float) -> Any:
-        return await self.gates.create_home(pvc, request_timeout)
+        return await self.gpuspawner_gates.create_home(pvc, request_timeout)
 
     async def _make_delete_pod_request(
         self,
@@ -154,46 +157,54 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
         grace_seconds: int,
         request_timeout: float,  # noqa: ARG002, always the trait's
     ) -> bool:
-        return await self.gates.delete_pod(delete_options, grace_seconds)
+        return await self.gpuspawner_gates.delete_pod(delete_options, grace_seconds)
 
     async def _start_reflector(self, kind: str, reflector_class: Any, **kwargs: Any) -> Any:
-        gone = self.gates.endings.farewell
-        return await connection.start_reflector(self.stock, kind, gone, reflector_class, **kwargs)
+        gone = self.gpuspawner_gates.endings.farewell
+        return await connection.start_reflector(
+            self.gpuspawner_stock, kind, gone, reflector_class, **kwargs
+        )
 
     def start(self) -> Any:
         """Start as KubeSpawner does."""
-        return self.gates.start()
+        return self.gpuspawner_gates.start()
 
     async def _start(self) -> Any:
-        return await self.gates.run_start()
+        return await self.gpuspawner_gates.run_start()
 
     async def stop(self, now: bool = False) -> None:
         """Stop as KubeSpawner does."""
-        await self.gates.stop(now)
+        await self.gpuspawner_gates.stop(now)
 
     async def poll(self) -> int | None:
         """Poll as KubeSpawner does."""
-        return await self.gates.poll()
+        return await self.gpuspawner_gates.poll()
 
     async def progress(self) -> AsyncIterator[dict[str, Any]]:
         """Yield how far this start is, unless the administrator's class does."""
-        async for event in self.gates.progress():
+        async for event in self.gpuspawner_gates.progress():
             yield event
 
     def start_polling(self) -> None:
         """Poll from now on: the hub takes the server as up."""
-        self.gates.endings.answers()
+        self.gpuspawner_gates.endings.answers()
         super().start_polling()
 
     def get_state(self) -> dict[str, Any]:
         """Return what the hub stores: KubeSpawner's state, and how the last server ended."""
-        return self.gates.endings.stored(until_looked_for(self, super().get_state()))
+        return self.gpuspawner_gates.endings.stored(until_looked_for(self, super().get_state()))
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Load what the hub has stored."""
         super().load_state(state)
-        self.gates.endings.load(state)
+        self.gpuspawner_gates.endings.load(state)
 
     def clear_state(self) -> None:
         """Forget the start that has ended."""
-        self.gates.clear()
+        self.gpuspawner_gates.clear()
+
+
+def _take_charge(spawner: GPUSpawner) -> None:
+    """Put the gates in front of a spawner's KubeSpawner methods."""
+    spawner.gpuspawner_stock = Stock(super(GPUSpawner, spawner), spawner)
+    spawner.gpuspawner_gates = Controller(spawner, spawner.gpuspawner_stock)

@@ -26,7 +26,7 @@ _LEADS_ON = {
 }
 """The methods that have to lead to the last gate, and what they can call to get there."""
 
-_OURS = (frozenset(dir(GPUSpawner)) | {"gates", "stock"}) - frozenset(dir(KubeSpawner))
+_OURS = frozenset(dir(GPUSpawner)) - frozenset(dir(KubeSpawner))
 """The names that only GPUSpawner has; another meaning of one of them would break a gate."""
 
 
@@ -77,7 +77,9 @@ def _child(theirs: type[Any]) -> type[GPUSpawner]:
     body = {
         "__module__": theirs.__module__,
         "__doc__": theirs.__doc__,
-        "has_own_options": any(mentions(it, "user_options") for it in _own_classes(theirs)),
+        "gpuspawner_has_own_options": any(
+            mentions(it, "user_options") for it in _own_classes(theirs)
+        ),
     }
     try:
         child = new_class(theirs.__name__, (GPUSpawner, theirs), {}, lambda it: it.update(body))

@@ -1,40 +1,90 @@
-"""Trait types for which null means absent, as in a file of values."""
+"""Trait types for a spawner that administrators' code may have written before it used ours.
 
+Null means absent, as in a file of values. And a spawner takes any value: where our trait can't have
+it, it is an attribute of the administrator's that has the same name, and ours stays as it was.
+"""
+
+import logging
+from functools import cache
 from typing import Any
 
 import traitlets
-from traitlets import TraitType
+from traitlets import TraitError, TraitType
+
+_log = logging.getLogger(__name__)
 
 
-class _NullIsAbsent(TraitType[Any, Any]):
-    """A trait that null, as in a file of values, leaves at its default."""
+def setting(spawner: Any, name: str) -> Any:
+    """Return what a trait of ours says, also if its name is that of somebody else's attribute."""
+    kept = getattr(spawner, "gpuspawner_kept", {})
+    return kept[name] if name in kept else getattr(spawner, name)
+
+
+class AsSet:
+    """The attributes of a spawner, its traits as `setting` reads them."""
+
+    def __init__(self, spawner: Any) -> None:
+        self._spawner = spawner
+
+    def __getattr__(self, name: str) -> Any:
+        return setting(self._spawner, name)
+
+
+class _Tolerant(TraitType[Any, Any]):
+    """A trait that null leaves at its default, and that a spawner's other values don't change."""
 
     def validate(self, obj: Any, value: Any) -> Any:
         absent = value is None and not self.allow_none
         value = self.default(obj) if absent else value
-        return super().validate(obj, value)  # type: ignore[misc]
+        kept = getattr(obj, "gpuspawner_kept", None)  # only a spawner has it, no configuration
+        others = {name: it for name, it in (kept or {}).items() if name != self.name}
+        try:
+            value = super().validate(obj, value)  # type: ignore[misc]
+        except TraitError:
+            if kept is None or not self.name:  # within a Union or a List, a trait has no name
+                raise
+            _tell(self.name)
+            others[self.name] = setting(obj, self.name)
+        if others or kept:
+            obj.gpuspawner_kept = others
+        return value
+
+
+@cache
+def _tell(name: str) -> None:
+    """Log this once for each name, and not at each start."""
+    _log.warning(
+        "Something set a spawner's attribute %s to a value that GPUSpawner.%s can't have, so the "
+        "trait stays as it is. Rename the attribute if it is your own.",
+        name,
+        name,
+    )
 
 
 # The reference documentation shows these names.
-class Bool(_NullIsAbsent, traitlets.Bool):  # type: ignore[type-arg]
+class Bool(_Tolerant, traitlets.Bool):  # type: ignore[type-arg]
     """A boolean."""
 
 
-class Dict(_NullIsAbsent, traitlets.Dict):
+class Dict(_Tolerant, traitlets.Dict):
     """A dictionary."""
 
 
-class Enum(_NullIsAbsent, traitlets.Enum):  # type: ignore[type-arg]
+class Enum(_Tolerant, traitlets.Enum):  # type: ignore[type-arg]
     """One of several values."""
 
 
-class Float(_NullIsAbsent, traitlets.Float):  # type: ignore[type-arg]
+class Float(_Tolerant, traitlets.Float):  # type: ignore[type-arg]
     """A number."""
 
 
-class List(_NullIsAbsent, traitlets.List):  # type: ignore[type-arg]
+class List(_Tolerant, traitlets.List):  # type: ignore[type-arg]
     """A list."""
 
 
-class Unicode(_NullIsAbsent, traitlets.Unicode):  # type: ignore[type-arg]
+class Unicode(_Tolerant, traitlets.Unicode):  # type: ignore[type-arg]
     """A text."""
+
+
+class Union(_Tolerant, traitlets.Union):
+    """A value of one of several types."""

@@ -79,7 +79,7 @@ async def listed(hub: Hub) -> list[Server]:
     Raises:
         UnusableError: Nobody could start a server.
     """
-    if hub.spawner.gates.sources.accelerators is not None:
+    if hub.spawner.gpuspawner_gates.sources.accelerators is not None:
         return [*_of_accelerators(hub.offers)]
     choice = await _resolved(hub, {})
     profiles = choice.listed.profiles if isinstance(choice, ProfileChoice) else ()
@@ -114,7 +114,7 @@ async def try_out(hub: Hub, server: Server) -> Tried:
 
 async def _resolved(hub: Hub, raw: object) -> Choice:
     try:
-        return await hub.spawner.gates.sources.current.resolve(raw)
+        return await hub.spawner.gpuspawner_gates.sources.current.resolve(raw)
     except Refusal as error:
         raise UnusableError(one_line(error.details or error.text)) from error
     except web.HTTPError as error:  # an administrator's function forbids it
@@ -123,7 +123,8 @@ async def _resolved(hub: Hub, raw: object) -> Choice:
 
 def named(hub: Hub, name: str) -> dict[str, object]:
     """Return the options that choose an accelerator or a profile by its key."""
-    return {"accelerator": name} if hub.spawner.gates.sources.accelerators else {PROFILE: name}
+    offered = hub.spawner.gpuspawner_gates.sources.accelerators
+    return {"accelerator": name} if offered else {PROFILE: name}
 
 
 def _of_accelerators(offers: Offers) -> Iterator[Server]:

@@ -238,11 +238,18 @@ def renewing(copied: AnySpawner) -> Callable[[], AnySpawner]:
 def _own(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy of a spawner's traits that shares no value that is ever changed."""
     return {
-        name: copy.deepcopy(value)
+        name: _copied(value)
         if isinstance(value, dict | list | set) and name not in _NEVER_CHANGED
         else value
         for name, value in values.items()
     }
+
+
+def _copied(value: Any) -> Any:
+    try:
+        return copy.deepcopy(value)
+    except Exception:  # noqa: BLE001, an administrator's object that nothing can copy is shared
+        return value
 
 
 def makes_its_pods(spawner: Any) -> bool:

@@ -230,7 +230,7 @@ class Accelerators(Source):
 
     async def stock_pod(self) -> Manifest | None:
         """Return KubeSpawner's pod; None if it needs values that ``pre_spawn_hook`` sets later."""
-        making = own_code.as_started(self.spawner).stock.kubespawner.get_pod_manifest()
+        making = own_code.as_started(self.spawner).gpuspawner_stock.kubespawner.get_pod_manifest()
         try:
             pod = await making
         except Exception as error:  # noqa: BLE001, the third gate makes the pod again

@@ -79,12 +79,12 @@ def told_at_home(running: Runtime, user: Any) -> Markup:
 def _waiting(user: Any) -> Iterator[Markup]:
     """Lead to the page of each server that waits in line, also without the hub's scripts."""
     for name, spawner in sorted(jupyterhub.starting(user).items()):
-        if spawner.gates.in_line.is_on:
+        if spawner.gpuspawner_gates.in_line.is_on:
             yield messages.waits_in_line(name, line(spawner))
 
 
 def _mishaps(running: Runtime, spawner: Host) -> list[Mishap]:
-    now, pod = utc_now(), read_pod(spawner.stock.known_pod())
+    now, pod = utc_now(), read_pod(spawner.gpuspawner_stock.known_pod())
     if pod is None:
         return []
     found = mishaps(pod, running.view.state.nodes.get(pod.spec.node_name))

@@ -8,6 +8,7 @@ from gpuspawner.launch.limits import Phase
 from gpuspawner.preflight.decision import Wait
 from gpuspawner.spawn.attempt import Attempt
 from gpuspawner.spawn.host import Host
+from gpuspawner.trait_types import setting
 from gpuspawner.traits import OFF
 
 _LONGEST = 10.0**8
@@ -26,13 +27,17 @@ def limits(spawner: Host, attempt: Attempt) -> Mapping[Phase, float]:
         scheduled: float = for_a_node
     else:
         others = decision.seconds_to_make_room
-        is_judged = others is not None and spawner.preflight != OFF
-        known = spawner.scheduling_timeout + (others or 0) if is_judged else attempt.starting
+        is_judged = others is not None and setting(spawner, "preflight") != OFF
+        known = (
+            setting(spawner, "scheduling_timeout") + (others or 0)
+            if is_judged
+            else attempt.starting
+        )
         scheduled = max(known, for_a_node)
     return {
         Phase.QUEUED: _LONGEST if attempt.may_queue else 0.0,
         Phase.SCHEDULED: scheduled,
-        Phase.PREPARED: preparing_seconds(spawner.preparing_timeout, attempt.starting),
+        Phase.PREPARED: preparing_seconds(setting(spawner, "preparing_timeout"), attempt.starting),
         Phase.STARTED: attempt.starting,
         Phase.ANSWERED: float(spawner.http_timeout),
     }

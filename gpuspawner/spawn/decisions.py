@@ -31,6 +31,7 @@ from gpuspawner.spawn.host import Host, log_name
 from gpuspawner.spawn.policing import Policing
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.source import Choice
+from gpuspawner.trait_types import setting
 from gpuspawner.traits import OFF, WARN
 
 Question = Callable[[Proposal], Decision | Awaitable[Decision]]
@@ -45,7 +46,7 @@ async def decide(
     Raises:
         Refusal: The cluster can't hold the pod.
     """
-    if spawner.preflight == OFF:
+    if setting(spawner, "preflight") == OFF:
         return Start(choice.proposal.grant)
     decision = await answer(spawner, choice.proposal, question)
     if not isinstance(decision, Refuse):
@@ -59,7 +60,7 @@ async def answer(spawner: Host, proposal: Proposal, question: Question) -> Decis
     Raises:
         TooManyDryRunsError: Only for a preview; a start goes without a dry run.
     """
-    if not spawner.stock.knows_no_pod():
+    if not spawner.gpuspawner_stock.knows_no_pod():
         proposal = change(proposal, older_stays=True)
     try:
         found = question(proposal)
@@ -71,7 +72,7 @@ async def answer(spawner: Host, proposal: Proposal, question: Question) -> Decis
         name = one_line(proposal.name)
         spawner.log.exception("The preflight failed; %s's server starts unchecked", name)
         return Start(proposal.grant, (UnknownRules(("the preflight itself failed",)),))
-    if isinstance(decision, Refuse) and spawner.preflight == WARN:
+    if isinstance(decision, Refuse) and setting(spawner, "preflight") == WARN:
         return Start(proposal.grant, (Overruled(decision),))
     return decision
 

@@ -12,6 +12,7 @@ from gpuspawner.manifest.limits import server_limits
 from gpuspawner.runtime import Runtime
 from gpuspawner.spawn.host import Host
 from gpuspawner.spawn.source import Choice
+from gpuspawner.trait_types import setting
 from gpuspawner.traits import OFF
 
 
@@ -31,7 +32,7 @@ async def avoiding(
     if not hostnames or not any("/" in resource for resource in server_limits(pod)):
         return None
     kept_off = choice.sending(off(pod, hostnames))
-    judges = spawner.preflight != OFF
+    judges = setting(spawner, "preflight") != OFF
     if judges and await runtime.preflight.is_sure_of(kept_off.proposal, admission):
         return Avoiding(kept_off, is_sure=True)
     return Avoiding(choice.sending(rather_off(pod, hostnames)), is_sure=False)

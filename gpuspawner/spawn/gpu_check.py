@@ -7,11 +7,12 @@ from gpuspawner.manifest.gpu_check import gpus, with_gpu_check
 from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.spawn.host import Host
+from gpuspawner.trait_types import setting
 
 
 def checked(spawner: Host, runtime: Runtime, pod: Manifest) -> Manifest:
     """Return a pod with the check, if ``GPUSpawner.check_gpus`` is set and it has NVIDIA GPUs."""
-    if not spawner.check_gpus:
+    if not setting(spawner, "check_gpus"):
         return pod
     return with_gpu_check(pod, frozenset(_shared(runtime, pod)))
 

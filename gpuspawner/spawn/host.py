@@ -27,12 +27,12 @@ class Host(Settings, Protocol):
     hub: Any
     handler: web.RequestHandler | None
     user_options: Any
-    has_own_options: bool
+    gpuspawner_has_own_options: bool
     active: bool
     ready: bool
     namespace: str
     pod_name: str
-    stock: Stock
+    gpuspawner_stock: Stock
     storage_pvc_ensure: bool
     start_timeout: int
     http_timeout: int
@@ -63,7 +63,7 @@ class Host(Settings, Protocol):
     def get_state(self) -> dict[str, Any]:
         """What the hub stores of its server."""
 
-    def copied(self) -> "Host":
+    def gpuspawner_copy(self) -> "Host":
         """Return a copy whose traits can change without changing this spawner's."""
 
     async def load_user_options(self) -> None:

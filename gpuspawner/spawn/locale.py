@@ -4,6 +4,7 @@ from tornado import web
 
 from gpuspawner import language
 from gpuspawner.spawn.host import Host
+from gpuspawner.trait_types import setting
 
 
 def set_locale(spawner: Host, handler: web.RequestHandler | None = None) -> None:
@@ -13,7 +14,7 @@ def set_locale(spawner: Host, handler: web.RequestHandler | None = None) -> None
     spawner. If that is missing too, the language stays as it is: the hub removes it at the end of
     each start, and gives none to the default server's spawner for a named server's form.
     """
-    if spawner.language:
-        language.set_locale(spawner.language)
+    if chosen := setting(spawner, "language"):
+        language.set_locale(chosen)
     elif serving := handler or spawner.handler:
         language.set_locale(serving.request.headers.get("Accept-Language", ""))

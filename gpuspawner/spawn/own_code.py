@@ -76,9 +76,9 @@ def as_started(spawner: Host) -> Host:
     overrides = jupyterhub.group_overrides(spawner)
     if not overrides or jupyterhub.is_starting(spawner):
         return spawner
-    copied = spawner.copied()
+    copied = spawner.gpuspawner_copy()
     for override in overrides:
-        copied.stock.apply_overrides(override)
+        copied.gpuspawner_stock.apply_overrides(override)
     return copied
 
 
@@ -87,7 +87,7 @@ def reads_options(spawner: Host) -> bool:
     return (
         spawner.apply_user_options is not apply_nothing
         or not isinstance(spawner.options_from_form, FormReader)
-        or spawner.has_own_options
+        or spawner.gpuspawner_has_own_options
         or any(mentions(it, "user_options") for it in _functions(spawner))
     )
 

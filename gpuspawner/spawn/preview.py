@@ -18,6 +18,7 @@ from gpuspawner.spawn.decisions import answer
 from gpuspawner.spawn.pod_builder import PodBuilder
 from gpuspawner.spawn.refusal import Refusal
 from gpuspawner.spawn.source import Choice
+from gpuspawner.trait_types import setting
 from gpuspawner.traits import OFF
 
 Found = Decision | Denial | Refusal | tuple[FieldError, ...]
@@ -62,7 +63,7 @@ async def _found(accelerators: Accelerators, builder: PodBuilder, raw: object) -
         await accelerators.policing.examine(Choice(proposal))
     except Refusal as refusal:
         return refusal
-    if spawner.preflight == OFF:
+    if setting(spawner, "preflight") == OFF:
         return Start(grant, (UnknownRules(("GPUSpawner.preflight is off",)),))
     admission = runtime.dry_runs.for_form(spawner.user.name)
     foretell = partial(runtime.preflight.foretell, admission=admission)

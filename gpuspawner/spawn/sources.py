@@ -48,7 +48,9 @@ class Sources:
         spawner, running = self._spawner, self._runtime
         if spawner.profile_list or running.gpus_for_all:
             return None
-        own = running.discovers and (administrators_form.is_set(spawner) or spawner.has_own_options)
+        own = running.discovers and (
+            administrators_form.is_set(spawner) or spawner.gpuspawner_has_own_options
+        )
         theirs = own or (running.offers_nothing and own_code.reads_options(spawner))
         return None if theirs else self._accelerators
 

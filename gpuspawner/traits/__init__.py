@@ -32,10 +32,22 @@ from gpuspawner.traits.servers import (
     memory_requested,
 )
 
+OF_ONE_SERVER = (
+    "check_gpus",
+    "kueue_priority_class",
+    "kueue_queue",
+    "language",
+    "preflight",
+    "preparing_timeout",
+    "scheduling_timeout",
+)
+"""The traits that a profile or a hook may set for one server; all others hold for the whole hub."""
+
 __all__ = [
     "ENFORCE",
     "OFF",
     "OFFERS",
+    "OF_ONE_SERVER",
     "WARN",
     "accelerators",
     "autoscaling",

@@ -1,8 +1,8 @@
 """Who may have what."""
 
-from traitlets import Callable, Union
+from traitlets import Callable
 
-from gpuspawner.trait_types import Dict
+from gpuspawner.trait_types import Dict, Union
 
 policies = Union(
     [Dict(), Callable()],

@@ -1,8 +1,6 @@
 """Who may wait in line."""
 
-from traitlets import Union
-
-from gpuspawner.trait_types import Bool, Dict
+from gpuspawner.trait_types import Bool, Dict, Union
 
 queue = Union(
     [Bool(), Dict()],

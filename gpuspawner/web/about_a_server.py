@@ -53,7 +53,7 @@ class AboutAServer(APIHandler):  # type: ignore[misc]
             raise web.HTTPError(404, "No such user")
         spawner = user.spawners.get(server_name) or user.spawner
         set_locale(spawner, self)
-        sources: Sources = spawner.gates.sources
+        sources: Sources = spawner.gpuspawner_gates.sources
         return sources
 
     def _owner(self, user_name: str) -> User | None:

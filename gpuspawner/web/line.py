@@ -53,7 +53,7 @@ class LineHandler(BaseHandler):  # type: ignore[misc]
     async def get(self, user_name: str, server_name: str) -> None:
         """Show the place, and what is free instead."""
         spawner = self._spawner(user_name, server_name)
-        place: InLine = spawner.gates.in_line
+        place: InLine = spawner.gpuspawner_gates.in_line
         if not place.is_on:
             self.redirect(spawn(spawner))
             return
@@ -85,7 +85,7 @@ class LineHandler(BaseHandler):  # type: ignore[misc]
     async def post(self, user_name: str, server_name: str) -> None:
         """Leave the line; go to the form, or start what was chosen instead if it is still free."""
         spawner = self._spawner(user_name, server_name)
-        place: InLine = spawner.gates.in_line
+        place: InLine = spawner.gpuspawner_gates.in_line
         chosen = self.get_body_argument(INSTEAD, "")
         if chosen and chosen not in [it.value for it in await _others(place, spawner)]:
             self.redirect(line(spawner))

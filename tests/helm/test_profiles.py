@@ -76,7 +76,7 @@ async def test_each_profile_shows_its_availability(monkeypatch: pytest.MonkeyPat
 
     nodes = (cpu_node("core"), gke_node("a100", "nvidia-tesla-a100", 8))
     hub = StillHub(monkeypatch, *nodes, taken)
-    form = await hub.spawner(profile_list=listed).gates.sources.current.form()
+    form = await hub.spawner(profile_list=listed).gpuspawner_gates.sources.current.form()
 
     assert "<p>For courses and for writing.</p>" in form
     assert "New machine</span> takes about 8 minutes to start" in form

@@ -155,3 +155,53 @@ def test_options_named_like_ours_are_those_of_who_applies_them(
     assert container["resources"]["limits"]["memory"] == str(1024**3)
     # As with KubeSpawner, there is no form: the page starts the server.
     assert hub.person("bob").open("/hub/spawn").is_of_a_start
+
+
+SHARED_NAMES = """
+from kubespawner import KubeSpawner
+NAMES = ("accelerators", "images", "queue", "policies", "preflight", "stock", "gates", "copied")
+def name_all(spawner, value):
+    for name in NAMES:
+        setattr(spawner, name, value)
+class CourseSpawner(KubeSpawner):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.queue = self.stock = self.gates = "made"
+        name_all(self, ["made"])
+    async def start(self):
+        name_all(self, ["started"])
+        return await super().start()
+    async def stop(self, now=False):
+        if self.images == ["started"]:
+            assert (self.queue, self.policies, self.preflight) == ("long", ["students"], 7)
+            assert (self.stock, self.gates, self.copied) == ("a", "b", ["started"])
+        return await super().stop(now)
+c.JupyterHub.spawner_class = CourseSpawner
+def hook(spawner):
+    spawner.images = ["hooked"]
+    name_all(spawner, ["hooked"])
+c.KubeSpawner.pre_spawn_hook = hook
+c.GPUSpawner.preflight = "enforce"
+c.KubeSpawner.profile_list = [{
+    "display_name": "GPU", "slug": "gpu",
+    "kubespawner_override": {
+        "queue": "long", "policies": ["students"], "preflight": 7, "stock": "a", "gates": "b",
+        "node_selector": {"gpu": "a100"}, "extra_resource_limits": {"nvidia.com/gpu": "1"}},
+}]
+"""
+
+
+def test_an_administrator_s_attributes_may_have_our_names(
+    kept_hub: LendHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(nodes(gpus=1))
+    hub = kept_hub(SHARED_NAMES)
+
+    hub.start_until_ready("alice", {"profile": "gpu"})
+
+    refused = hub.start("bob", {"profile": "gpu"})
+    assert refused.status_code == 409
+    assert "can't start right now" in refused.json()["message"]
+    assert "GPU In use" in hub.person("bob").open("/hub/spawn").text
+    hub.stop("alice")
+    hub.start_until_ready("bob", {"profile": "gpu"})

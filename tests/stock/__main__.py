@@ -1,7 +1,8 @@
 """KubeSpawner's own tests, with KubeSpawner and with GPUSpawner: `python -m tests.stock`.
 
-Every test that passes with KubeSpawner must pass with GPUSpawner. Then an administrator's code
-stands in front of both (`tests.stock.hooked`), and each test must end as with KubeSpawner.
+Every test that passes with KubeSpawner must pass with GPUSpawner, and with a class of an
+administrator's whose own attributes have the names of GPUSpawner's traits. Then an administrator's
+code stands in front of both (`tests.stock.hooked`), and each test must end as with KubeSpawner.
 
 The tests are those of the installed KubeSpawner release. They aren't on PyPI, so they come from its
 Git repository, or from a folder that $GPUSPAWNER_KUBESPAWNER_TESTS names: `FOLDER/7.1.0/tests`.
@@ -26,6 +27,7 @@ ROOT = Path(__file__).parents[2]
 SECONDS_A_TEST = 100
 STOCK = ()
 OURS = ("tests.stock.substituted",)
+SHARING = ("tests.stock.shared_names",)
 HOOKED = ("tests.stock.hooked",)
 # Only a hub ends the progress of a start that its gates have admitted.
 NEEDS_A_HUB = ("test_spawner.py::test_spawn_progress",)
@@ -75,7 +77,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         tests = suite(release, folder)
-        stock, ours = run(tests, folder / "stock", *STOCK), run(tests, folder / "ours", *OURS)
+        stock = run(tests, folder / "stock", *STOCK)
+        plain = {
+            "GPUSpawner": run(tests, folder / "ours", *OURS),
+            "names of ours": run(tests, folder / "sharing", *SHARING),
+        }
         hooked = {
             kind: (
                 run(tests, folder / f"stock-{kind}", *STOCK, *HOOKED, hooks=kind),
@@ -84,8 +90,13 @@ def main() -> None:
             for kind in KINDS
         }
     print(f"\nKubeSpawner {release}, its own {len(stock)} tests:")
-    print(f"{len(passed(stock))} pass with KubeSpawner, {len(passed(ours))} with GPUSpawner.")
-    missed = [f"lost: {test}: {outcome}" for test, outcome in lost(stock, ours).items()]
+    print(f"{len(passed(stock))} pass with KubeSpawner.")
+    missed: list[str] = []
+    for name, ours in plain.items():
+        print(f"{len(passed(ours))} pass with {name}.")
+        missed += [
+            f"{name}: lost: {test}: {outcome}" for test, outcome in lost(stock, ours).items()
+        ]
     for kind, both in hooked.items():
         print(f"With hooks ({kind}), {len(passed(both[0]))} and {len(passed(both[1]))} pass.")
         differences = differing(*both).items()

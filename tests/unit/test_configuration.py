@@ -251,3 +251,53 @@ def test_the_servers_namespace_is_the_one_that_kubespawner_would_use(
 
 def test_outside_of_a_cluster_servers_run_in_the_namespace_default() -> None:
     assert check(_c()).namespace == "default"
+
+
+class QueueingSpawner(KubeSpawner):  # type: ignore[misc]
+    def stop(self, now: bool = False) -> Any:
+        self.queue = "mine"
+        return super().stop(now)
+
+
+def set_images(spawner: Any) -> None:
+    spawner.images = spawner.preflight = []
+
+
+ON_SPAWNERS = {
+    "JupyterHub": {"spawner_class": QueueingSpawner},
+    "Spawner": {
+        "group_overrides": {"ml": {"groups": ["ml"], "spawner_override": {"gpu_weights": {}}}}
+    },
+    "KubeSpawner": {
+        "pre_spawn_hook": set_images,
+        "profile_list": [
+            {"display_name": "A", "kubespawner_override": {"policies": {}, "preflight": "off"}}
+        ],
+    },
+}
+SET = [
+    "Spawner.group_overrides['ml'] sets gpu_weights",
+    "KubeSpawner.profile_list[0] sets policies",
+    "QueueingSpawner sets queue",
+    "pre_spawn_hook sets images",
+]
+
+
+def test_the_log_names_what_sets_a_trait_of_the_whole_hub_on_a_spawner(monkeypatch, caplog) -> None:
+    """Traits of one server, as preflight, may be set for one."""
+    c = _c(**ON_SPAWNERS)
+    configure(c)
+    monkeypatch.setattr(runtime, "current", lambda _: None)
+    monkeypatch.setattr(configuration.startup_report, "begin", lambda *_: None)
+    monkeypatch.setattr(configuration.garbage, "freeze", lambda: None)
+
+    configuration._begin(c, c.JupyterHub.spawner_class)
+
+    why = ": GPUSpawner's trait of that name is the whole hub's, and stays as it is"
+    assert [it for it in caplog.messages if "whole hub" in it] == [text + why for text in SET]
+
+
+def test_nothing_is_said_of_a_hub_that_sets_none() -> None:
+    c = _c(KubeSpawner={"pre_spawn_hook": print, "profile_list": [{"display_name": "A"}]})
+
+    assert not [*configuration.shared_names(check(c), GPUSpawner)]

@@ -133,6 +133,21 @@ class HasImages(KubeSpawner):  # type: ignore[misc]
     images = Unicode()
 
 
+class HasStock(KubeSpawner):  # type: ignore[misc]
+    stock = gates = copied = "ours"
+    has_own_options = None
+
+    def take_charge(self) -> str:
+        return self.stock
+
+
+def test_names_that_are_no_traits_of_ours_are_the_class_s() -> None:
+    made: Any = in_front_of(HasStock)
+
+    assert (made.stock, made.gates, made.has_own_options) == ("ours", "ours", None)
+    assert made.take_charge is HasStock.take_charge
+
+
 class HasNoChildren(KubeSpawner):  # type: ignore[misc]
     def __init_subclass__(cls) -> None:
         raise TypeError("this class is final")

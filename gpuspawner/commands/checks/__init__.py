@@ -38,6 +38,7 @@ async def examine(config: Config) -> list[Finding]:
     async with watching(config) as hub:
         found = [
             *settings.check(hub),
+            *settings.check_names(hub),
             *policies.check(hub),
             *limits.check(hub),
             *cluster.check(hub.view.health()),

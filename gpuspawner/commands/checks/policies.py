@@ -107,7 +107,7 @@ def _shares_with_any_group(policy: Policy) -> bool:
 
 def _unknown(hub: Hub, policy: Policy, tried: list[Tried]) -> Iterator[Finding]:
     """Find keys of nothing on offer. If they are configured, the hub itself finds accelerators."""
-    if hub.spawner.gates.sources.accelerators is None:
+    if hub.spawner.gpuspawner_gates.sources.accelerators is None:
         if not callable(hub.spawner.profile_list):
             slugs = {str(it.server.options[PROFILE]) for it in tried}
             yield from _missing(policy, "profiles", policy.profiles, slugs)

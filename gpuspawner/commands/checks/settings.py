@@ -8,6 +8,7 @@ from traitlets.utils.importstring import import_item
 
 from gpuspawner.commands.findings import Finding, error, warning
 from gpuspawner.commands.hub import Hub
+from gpuspawner.configuration import SAME_NAME, shared_names
 from gpuspawner.spawner import GPUSpawner
 from gpuspawner.traits import ENFORCE, OFF
 
@@ -29,6 +30,13 @@ def check(hub: Hub) -> Iterator[Finding]:
             f"GPUSpawner.preflight is {preflight!r}, so {does}.",
             "Set it to 'enforce', or remove the line, when you trust the verdicts.",
         )
+
+
+def check_names(hub: Hub) -> Iterator[Finding]:
+    """Check that nothing of the administrator's sets a trait of the whole hub on a spawner."""
+    for place, name in shared_names(hub.spawner, type(hub.spawner)):
+        advice = "Rename it, if it is an attribute of your own."
+        yield warning("same-name", f"{SAME_NAME.format(place, name)}.", advice)
 
 
 def _is_ours(given: Any) -> bool:

@@ -236,7 +236,7 @@ class Looking:
     async def whole(self, chosen: Chosen) -> Proposal:
         """Return the proposal of a choice, without logging the errors of making its pod."""
         if self._renew is None:
-            copied = own_code.as_started(self._spawner).copied()
+            copied = own_code.as_started(self._spawner).gpuspawner_copy()
             copied.log = _silent
             self._renew = kubespawner.renewing(copied)
         renewed = self._renew()

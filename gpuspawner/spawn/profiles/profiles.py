@@ -41,6 +41,7 @@ from gpuspawner.spawn.profiles.sharing import Page, Rows
 from gpuspawner.spawn.profiles.trial import try_out
 from gpuspawner.spawn.refusal import invalid, misconfigured
 from gpuspawner.spawn.source import Source, Stored
+from gpuspawner.trait_types import setting
 from gpuspawner.turn import Turn
 
 # How long a page waits for dry runs, in seconds. States that are unknown then come by refresh.
@@ -71,7 +72,7 @@ class Profiles(Source):
 
     def begin(self) -> None:
         """As `Source.begin`."""
-        self._unloaded = before = self._spawner.copied()
+        self._unloaded = before = self._spawner.gpuspawner_copy()
         for other in self._others:
             other.keep_showing(before)
 
@@ -122,7 +123,7 @@ class Profiles(Source):
             draft.options = raw
         offered = await self._offered(self._spawner, listed)
         chosen = self._choose(raw, offered, listed)
-        copied = own_code.as_started(self._spawner).copied()
+        copied = own_code.as_started(self._spawner).gpuspawner_copy()
         rules = self.runtime.view.state.rules
         proposal = await try_out(copied, listed.complete, chosen, rules)
         proposal = proposal.expecting(self.later)
@@ -237,15 +238,17 @@ class Profiles(Source):
         """Return KubeSpawner's form for these options; *chosen* become the defaults."""
 
         def draw() -> str:
-            copied = spawner.copied()
+            copied = spawner.gpuspawner_copy()
             copied.user_options = dict(options)
             shown = page.with_states(listed.complete, rows)
-            return copied.stock.draw_profiles(page.with_chosen(shown, listed.profiles, chosen))
+            return copied.gpuspawner_stock.draw_profiles(
+                page.with_chosen(shown, listed.profiles, chosen)
+            )
 
         template = kubespawner.form_template(spawner)
         if template is None:
             return draw()
-        shows = (listed, rows, options, chosen, spawner.language, template)
+        shows = (listed, rows, options, chosen, setting(spawner, "language"), template)
         return known(self.runtime).drawn.form(shows, draw)
 
     async def _list(self, spawner: Host) -> Listed:

@@ -133,7 +133,7 @@ def sends(spawner: Any, then: Callable[[], Any] = lambda: None, **changes: Any) 
         return False
 
     spawner.api.create_namespaced_pod = create_namespaced_pod
-    spawner.stock.run_start = run_start
-    spawner.stock.stops_pod = lambda: False
-    spawner.stock.delete_pod = delete_pod
+    spawner.gpuspawner_stock.run_start = run_start
+    spawner.gpuspawner_stock.stops_pod = lambda: False
+    spawner.gpuspawner_stock.delete_pod = delete_pod
     return sent

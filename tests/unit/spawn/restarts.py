@@ -35,7 +35,7 @@ def restarting(hub: StillHub) -> Callable[..., GPUSpawner]:
 
 
 def set_pod(spawner: GPUSpawner, pod: dict[str, Any] | None) -> None:
-    stock: Any = spawner.stock
+    stock: Any = spawner.gpuspawner_stock
     stock.known_pod = lambda: pod
 
 

@@ -41,7 +41,7 @@ OPTIONS = {"gpus": 1, "course": "ml"}
 def test_other_names_are_those_of_administrators_hooks_if_there_are_any(
     hub_with, traits, split
 ) -> None:
-    accelerators = of(hub_with(), "alice", **traits).gates.sources.accelerators
+    accelerators = of(hub_with(), "alice", **traits).gpuspawner_gates.sources.accelerators
 
     assert accelerators.split(OPTIONS) == split
     assert accelerators.split(["gpus"]) == (["gpus"], {})  # is passed to the parser
@@ -83,7 +83,7 @@ async def test_options_of_an_administrator_who_offers_nothing_of_ours_are_theirs
     hub_with, traits
 ) -> None:
     spawner = hub_with(FOUND).spawner(**traits)
-    sources = spawner.gates.sources
+    sources = spawner.gpuspawner_gates.sources
 
     assert (await sources.resolve(THEIR_OPTIONS)).options == THEIR_OPTIONS
     assert await spawner.get_options_form() == ""
@@ -93,7 +93,7 @@ async def test_options_of_an_administrator_who_offers_nothing_of_ours_are_theirs
 async def test_an_administrator_who_offers_something_of_ours_shares_the_options(
     hub_with, traits
 ) -> None:
-    sources = of(hub_with(TWO_GPUS), "alice", **traits).gates.sources
+    sources = of(hub_with(TWO_GPUS), "alice", **traits).gpuspawner_gates.sources
 
     with pytest.raises(Refusal):
         await sources.resolve(THEIR_OPTIONS)
@@ -104,18 +104,18 @@ async def test_without_such_code_what_the_hub_discovers_is_on_offer(hub_with) ->
     spawner = hub_with(FOUND).spawner(pre_spawn_hook=print)
 
     with pytest.raises(Refusal):
-        await spawner.gates.sources.resolve(THEIR_OPTIONS)
+        await spawner.gpuspawner_gates.sources.resolve(THEIR_OPTIONS)
     assert "Tesla T4" in await spawner.get_options_form()
 
 
 async def test_an_authenticator_may_read_the_options_too(hub_with) -> None:
     spawner = hub_with(FOUND).spawner()
-    assert spawner.gates.sources.accelerators
+    assert spawner.gpuspawner_gates.sources.accelerators
     reader: Any = SimpleNamespace(pre_spawn_start=lambda _user, its: take_their_image(its))
 
     spawner.authenticator = reader
 
-    assert (await spawner.gates.sources.resolve(THEIR_OPTIONS)).options == THEIR_OPTIONS
+    assert (await spawner.gpuspawner_gates.sources.resolve(THEIR_OPTIONS)).options == THEIR_OPTIONS
 
 
 TWO_GPUS = ("Node", node("a", 2))
@@ -141,7 +141,7 @@ def of(hub: StillHub, name: str, **traits: Any) -> GPUSpawner:
 
 
 async def form(hub: StillHub, name: str, **traits: Any) -> str:
-    accelerators = of(hub, name, **traits).gates.sources.accelerators
+    accelerators = of(hub, name, **traits).gpuspawner_gates.sources.accelerators
     return await accelerators.form()
 
 
@@ -206,7 +206,7 @@ async def test_a_page_counts_what_admission_has_added_to_pods_with_an_accelerato
     assert 'data-state="free"' not in await form(hub, "ann")
     spawner = of(hub, "bob")
     hub.admission.answer = tolerating
-    choice = await spawner.gates.sources.accelerators.resolve({"gpus": 1})
+    choice = await spawner.gpuspawner_gates.sources.accelerators.resolve({"gpus": 1})
 
     decision = await hub.runtime(spawner).preflight.foretell(choice.proposal, hub.admission)
 
@@ -226,7 +226,7 @@ async def test_a_page_shows_that_the_view_is_no_longer_live(hub_with) -> None:
 async def test_what_policies_withhold_is_missing_at_once(course) -> None:
     current: dict[str, Any] = {}
     spawner = course.spawner(lambda _: current, **OFFERS)
-    accelerators = spawner.gates.sources.accelerators
+    accelerators = spawner.gpuspawner_gates.sources.accelerators
     assert 'data-accelerator="v100"' in await accelerators.form()
 
     current = {"t4-alone": {"accelerators": ["t4"]}}

@@ -48,12 +48,12 @@ async def test_a_function_of_profiles_is_no_form_of_the_administrator_s(hub_with
 async def test_what_a_function_offers_is_known_before_it_has_drawn_a_page(hub_with) -> None:
     """Open forms and scripts ask for states after the hub has restarted, too."""
     spawner = hub_with(TWO_GPUS).spawner(options_form=_awaited)
-    profiles = await spawner.gates.sources.offered()
+    profiles = await spawner.gpuspawner_gates.sources.offered()
     assert isinstance(profiles, Profiles)
     assert [it["profile"] for it in await profiles.states()] == ["cpu-only", "gpu"]
 
     spawner = hub_with(TWO_GPUS).spawner(options_form="<p>The administrator's</p>")
-    assert await spawner.gates.sources.offered() is None
+    assert await spawner.gpuspawner_gates.sources.offered() is None
 
 
 @pytest.mark.usefixtures("clock")
@@ -72,7 +72,7 @@ async def test_a_function_that_hangs_or_fails_does_not_keep_servers_from_startin
         caplog.clear()
         spawner = hub_with(TWO_GPUS).spawner(options_form=function, profile_list=[CPU])
         await asyncio.wait_for(spawner.run_pre_spawn_hook(), 3600)
-        assert spawner.gates.attempt is not None
+        assert spawner.gpuspawner_gates.attempt is not None
         assert "The function in options_form failed for alice" in caplog.text
 
 

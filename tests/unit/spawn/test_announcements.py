@@ -117,7 +117,9 @@ def test_a_page_s_own_announcement_stays_its_own() -> None:
 def waiting(name: str, *, is_on: bool) -> Any:
     hub, user = SimpleNamespace(base_url="/hub/"), SimpleNamespace(name="ann")
     gates = SimpleNamespace(in_line=SimpleNamespace(is_on=is_on))
-    return SimpleNamespace(name=name, hub=hub, user=user, gates=gates, pending="spawn", ready=False)
+    made = SimpleNamespace(name=name, hub=hub, user=user, pending="spawn", ready=False)
+    made.gpuspawner_gates = gates
+    return made
 
 
 def test_the_home_page_leads_to_the_line_of_each_server_that_waits(hub_with, monkeypatch) -> None:

@@ -45,7 +45,7 @@ async def test_a_shorter_deadline_of_the_administrator_is_the_lifetime_that_is_t
     told = {it["name"]: it["value"] for it in pods.plain(pod.spec.containers[0].env)}
     assert told["GPUSPAWNER_LIFETIME_SECONDS"] == "600"
     assert json.loads(pod.metadata.annotations[GRANT])["lifetime"] == 600
-    assert "ends 10 minutes after it starts" in spawner.gates.attempt.news()[0].text
+    assert "ends 10 minutes after it starts" in spawner.gpuspawner_gates.attempt.news()[0].text
 
 
 async def test_a_server_without_a_gpu_has_no_lifetime(course) -> None:
@@ -65,7 +65,7 @@ async def test_the_last_gate_judges_the_pod_that_is_really_sent(course) -> None:
     sent = sends(spawner, limits={GPU: "8"})
 
     with pytest.raises(Refusal) as raised:
-        await spawner.gates.run_start()
+        await spawner.gpuspawner_gates.run_start()
 
     assert raised.value.status_code == 403
     assert "this server would have 8 GPUs" in raised.value.text
@@ -79,7 +79,7 @@ async def test_what_is_counted_is_what_is_really_sent(course) -> None:
     counts: list[int] = []
     sent = sends(spawner, lambda: counts.append(course.counted(spawner)), limits={GPU: "3"})
 
-    await spawner.gates.run_start()
+    await spawner.gpuspawner_gates.run_start()
 
     assert counts == [3]
     assert len(sent) == 1
@@ -94,7 +94,7 @@ async def test_the_last_gate_sends_no_pod_of_which_nobody_can_tell_what_it_takes
     sent = sends(spawner, limits={GPU: "lots"})
 
     with pytest.raises(Refusal, match="an error in the hub's configuration"):
-        await spawner.gates.run_start()
+        await spawner.gpuspawner_gates.run_start()
 
     assert not sent
     assert "nobody can tell what the pod takes" in caplog.text
@@ -103,29 +103,29 @@ async def test_the_last_gate_sends_no_pod_of_which_nobody_can_tell_what_it_takes
 
 async def test_a_pod_that_cannot_be_made_before_the_hook_is_judged_when_it_is_sent(course) -> None:
     spawner = course.spawner({"course": {"gpus_per_user": 4}})
-    made = spawner.stock.kubespawner.get_pod_manifest
-    spawner.stock.kubespawner = _WithoutPods(spawner.stock.kubespawner)
+    made = spawner.gpuspawner_stock.kubespawner.get_pod_manifest
+    spawner.gpuspawner_stock.kubespawner = _WithoutPods(spawner.gpuspawner_stock.kubespawner)
 
     await begin(spawner, gpus=8)
     assert course.counted(spawner) == 0
-    spawner.stock.kubespawner.get_pod_manifest = made
+    spawner.gpuspawner_stock.kubespawner.get_pod_manifest = made
     sends(spawner)
 
     with pytest.raises(Refusal, match="this server would have 8 GPUs"):
-        await spawner.gates.run_start()
+        await spawner.gpuspawner_gates.run_start()
 
 
 async def test_a_server_whose_pod_cannot_be_made_before_the_hook_ends_after_its_lifetime(
     course,
 ) -> None:
     spawner = course.spawner({"course": {"groups": ["course"], "lifetime": "4h"}})
-    made = spawner.stock.kubespawner.get_pod_manifest
-    spawner.stock.kubespawner = _WithoutPods(spawner.stock.kubespawner)
+    made = spawner.gpuspawner_stock.kubespawner.get_pod_manifest
+    spawner.gpuspawner_stock.kubespawner = _WithoutPods(spawner.gpuspawner_stock.kubespawner)
     await begin(spawner)
-    spawner.stock.kubespawner.get_pod_manifest = made
+    spawner.gpuspawner_stock.kubespawner.get_pod_manifest = made
     sent = sends(spawner)
 
-    await spawner.gates.run_start()
+    await spawner.gpuspawner_gates.run_start()
 
     assert sent[0].spec.active_deadline_seconds == 4 * 3600
     assert json.loads(sent[0].metadata.annotations[GRANT])["lifetime"] == 4 * 3600
@@ -149,7 +149,7 @@ async def test_a_policy_that_leaves_no_accelerator_denies_a_gpu_that_a_hook_adds
     sent = sends(spawner, limits={GPU: "1"})
 
     with pytest.raises(Refusal, match="isn't offered to you"):
-        await spawner.gates.run_start()
+        await spawner.gpuspawner_gates.run_start()
 
     assert not sent
 
@@ -159,7 +159,7 @@ async def test_a_gpu_that_a_hook_adds_has_a_lifetime(course) -> None:
     await begin(spawner, accelerator=None)
     sent = sends(spawner, limits={GPU: "1"})
 
-    await spawner.gates.run_start()
+    await spawner.gpuspawner_gates.run_start()
 
     assert sent[0].spec.active_deadline_seconds == 4 * 3600
 
@@ -185,7 +185,7 @@ async def test_a_start_that_skips_the_second_gate_is_judged_by_the_last(course) 
     sent = sends(spawner)
 
     with pytest.raises(Refusal, match="this server would have 2 GPUs"):
-        await spawner.gates.run_start()
+        await spawner.gpuspawner_gates.run_start()
 
     assert not sent
 
@@ -198,7 +198,7 @@ async def test_a_limit_of_one_accelerator_leaves_another_on_the_same_nodes_alone
     await spawner.options_from_query({"opt-accelerator": ["small"], "opt-gpus": ["2"]})
     await begin(spawner, accelerator="small", gpus=2)
     sent = sends(spawner)
-    await spawner.gates.run_start()
+    await spawner.gpuspawner_gates.run_start()
 
     assert len(sent) == 1
     assert (await refused(spawner, accelerator="large")).status_code == 403

@@ -26,7 +26,7 @@ async def _begun(hub: StillHub, options: dict[str, Any], **traits: Any) -> Attem
     spawner = hub.spawner(**traits)
     spawner.user_options = options
     assert spawner.run_pre_spawn_hook() is None
-    attempt = spawner.gates.attempt
+    attempt = spawner.gpuspawner_gates.attempt
     assert attempt is not None
     return attempt
 

@@ -196,8 +196,8 @@ async def test_requests_whose_connection_is_lost_are_sent_again(make, error) -> 
         create_namespaced_persistent_volume_claim=_failing(error),
         delete_namespaced_pod=_failing(error),
     )
-    assert not await spawner.stock.create_pod(POD, 3)
-    assert not await spawner.stock.create_pvc(POD, 3)
+    assert not await spawner.gpuspawner_stock.create_pod(POD, 3)
+    assert not await spawner.gpuspawner_stock.create_pvc(POD, 3)
     assert not await spawner._make_delete_pod_request(spawner.pod_name, None, 0, 3)
 
 
@@ -206,7 +206,7 @@ async def test_a_request_that_the_api_server_rejects_is_not_sent_again(make) -> 
     spawner.api = SimpleNamespace(create_namespaced_pod=_failing(ApiException(status=403)))
 
     with pytest.raises(ApiException):
-        await spawner.stock.create_pod(POD, 3)
+        await spawner.gpuspawner_stock.create_pod(POD, 3)
 
 
 @pytest.mark.usefixtures("clock")
@@ -216,15 +216,15 @@ async def test_an_api_server_that_comes_back_may_not_know_the_hub_s_rights_at_fi
 ) -> None:
     spawner = make()
     spawner.api = SimpleNamespace(create_namespaced_pod=_failing(error))
-    assert not await spawner.stock.create_pod(POD, 3)
+    assert not await spawner.gpuspawner_stock.create_pod(POD, 3)
 
     spawner.api.create_namespaced_pod = _failing(ApiException(status=403))
     await asyncio.sleep(9)
-    assert not await spawner.stock.create_pod(POD, 3)
+    assert not await spawner.gpuspawner_stock.create_pod(POD, 3)
 
     await asyncio.sleep(2)
     with pytest.raises(ApiException):
-        await spawner.stock.create_pod(POD, 3)
+        await spawner.gpuspawner_stock.create_pod(POD, 3)
 
 
 @pytest.mark.usefixtures("clock")
@@ -235,16 +235,16 @@ async def test_an_api_server_without_roles_is_believed_only_after_ten_seconds(ma
     why = 'pods is forbidden: User "hub" cannot create resource "pods" in API group ""'
     denied.body = json.dumps({"kind": "Status", "message": why})
     spawner.api = SimpleNamespace(create_namespaced_pod=_failing(denied))
-    assert not await spawner.stock.create_pod(POD, 3)
+    assert not await spawner.gpuspawner_stock.create_pod(POD, 3)
     await asyncio.sleep(9)
-    assert not await spawner.stock.create_pod(POD, 3)
+    assert not await spawner.gpuspawner_stock.create_pod(POD, 3)
 
     await asyncio.sleep(2)
     with pytest.raises(ApiException):
-        await spawner.stock.create_pod(POD, 3)
+        await spawner.gpuspawner_stock.create_pod(POD, 3)
 
     await asyncio.sleep(60)
-    assert not await spawner.stock.create_pod(POD, 3)
+    assert not await spawner.gpuspawner_stock.create_pod(POD, 3)
 
 
 def _failing(error: Exception) -> Callable[..., Awaitable[None]]:

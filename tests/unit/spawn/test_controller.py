@@ -108,7 +108,7 @@ async def test_each_gate_asks_admission_in_the_pod_s_namespace(hub_with) -> None
         [container] = asked["spec"]["containers"]
         assert namespace == "research"
         assert container["resources"]["limits"]["nvidia.com/gpu"] == "2"
-    attempt = spawner.gates.attempt
+    attempt = spawner.gpuspawner_gates.attempt
     assert attempt.decision == Start(attempt.choice.proposal.grant)
     assert attempt.phase is Phase.SENT
 
@@ -154,7 +154,7 @@ async def test_on_a_copy_a_profile_fails_to_load_as_with_kubespawner(hub_with) -
     spawner = hub_with(TWO).spawner(profile_list=[GPU])
     assert spawner.run_pre_spawn_hook() is None
 
-    copied = spawner.copied()
+    copied = spawner.gpuspawner_copy()
     copied.user_options = {"profile": "taken away meanwhile"}
 
     with pytest.raises(ValueError, match="taken away meanwhile"):
@@ -168,13 +168,13 @@ async def test_a_wait_in_vain_is_a_warning_if_refusals_are_warnings(hub_with, ca
     spawner.user_options = {"accelerator": "a100"}
     if (begun := spawner.run_pre_spawn_hook()) is not None:
         await begun
-    attempt = spawner.gates.attempt
+    attempt = spawner.gpuspawner_gates.attempt
     assert isinstance(attempt.decision, Wait)
     named = {"name": spawner.pod_name, "namespace": spawner.namespace, "uid": "u"}
     hub.view.put("Pod", {**pod("a"), "metadata": named})
 
-    spawner.gates._run.created.set()
-    await asyncio.wait_for(spawner.gates._run.until_lost(), 3600)
+    spawner.gpuspawner_gates._run.created.set()
+    await asyncio.wait_for(spawner.gpuspawner_gates._run.until_lost(), 3600)
 
     assert "Starting alice anyway" in caplog.text
     assert "no-answer" in caplog.text
@@ -191,7 +191,9 @@ def sends_elsewhere(hub: StillHub, then: Callable[..., Any], **traits: Any) -> A
     spawner: Any = hub.spawner(accelerators={"a100": A100}, autoscaling="always", **traits)
     spawner.user_options = {"accelerator": "a100"}
     assert spawner.run_pre_spawn_hook() is None
-    assert spawner.gates.attempt.decision == Start(spawner.gates.attempt.choice.proposal.grant)
+    assert spawner.gpuspawner_gates.attempt.decision == Start(
+        spawner.gpuspawner_gates.attempt.choice.proposal.grant
+    )
     hub.admission.answer = lambda pod: {**pod, "spec": {**pod["spec"], "nodeSelector": ELSEWHERE}}
 
     async def forever() -> None:
@@ -199,7 +201,7 @@ def sends_elsewhere(hub: StillHub, then: Callable[..., Any], **traits: Any) -> A
         await asyncio.Event().wait()
 
     sends(spawner, forever)
-    spawner.stock.stops_pod = lambda: True
+    spawner.gpuspawner_stock.stops_pod = lambda: True
     return spawner
 
 
@@ -214,7 +216,7 @@ async def test_a_wait_that_only_the_last_gate_knows_of_ends_in_a_refusal(hub_wit
     spawner = sends_elsewhere(hub, show)
 
     with pytest.raises(Refusal, match="The cluster didn't add a machine"):
-        await asyncio.wait_for(spawner.gates.run_start(), 3600)
+        await asyncio.wait_for(spawner.gpuspawner_gates.run_start(), 3600)
 
 
 @pytest.mark.usefixtures("clock")
@@ -224,11 +226,11 @@ async def test_a_wait_that_the_hub_has_set_no_time_for_ends_before_the_hub_s_tim
     """The pod isn't in view yet when the start ends."""
 
     def end_soon(spawner: Any) -> None:
-        attempt = spawner.gates.attempt
+        attempt = spawner.gpuspawner_gates.attempt
         before = spawner.scheduling_timeout + 600 + spawner.http_timeout
         assert attempt.seconds_left == pytest.approx(before - CLEANUP_SECONDS)
         assert attempt.seconds_left < longest_wait(attempt.decision.scale_up)
-        spawner.gates.attempt = attempt.ending_in(0)
+        spawner.gpuspawner_gates.attempt = attempt.ending_in(0)
 
     hub = hub_with(("Node", node("a", 1)))
     spawner = sends_elsewhere(hub, end_soon, start_timeout=300)
@@ -244,14 +246,14 @@ async def test_a_profile_s_own_timeout_gets_the_time_for_a_node_too(hub_with) ->
     spawner = hub_with().spawner(profile_list=[grows], start_timeout=300)
     if (begun := spawner.run_pre_spawn_hook()) is not None:
         await begun
-    longer = spawner.gates.attempt.seconds_for_a_node
+    longer = spawner.gpuspawner_gates.attempt.seconds_for_a_node
     read: list[int] = []
 
     async def run_start() -> None:
         await spawner.load_user_options()
         read.append(spawner.start_timeout)
 
-    spawner.stock.run_start = run_start
+    spawner.gpuspawner_stock.run_start = run_start
     started = spawner.start()
     read.append(spawner.start_timeout)
     await started
@@ -290,9 +292,9 @@ async def test_the_pod_that_is_sent_is_followed_by_the_name_that_a_hook_has_give
         heard.extend(hub.view.events._heard["labs"])
 
     sends(spawner, starts_slowly)
-    spawner.stock.known_pod = lambda: shown
+    spawner.gpuspawner_stock.known_pod = lambda: shown
 
-    await asyncio.wait_for(spawner.gates.run_start(), 3600)
+    await asyncio.wait_for(spawner.gpuspawner_gates.run_start(), 3600)
 
     assert promised == [1, 0]
     assert heard == ["lab-of-alice"]
@@ -308,7 +310,7 @@ async def test_a_refused_start_of_a_renamed_pod_leaves_no_reservation(hub_with) 
     sends(spawner, limits={"nvidia.com/gpu": "2"})
 
     with pytest.raises(Refusal):
-        await spawner.gates.run_start()
+        await spawner.gpuspawner_gates.run_start()
 
     assert len(hub.runtime(spawner).preflight.reservations) == 0
 
@@ -324,7 +326,7 @@ async def test_a_start_that_deletes_its_own_pod_ends_with_its_own_error(hub_with
     spawner = sends_and_deletes(hub_with, deleted)
 
     with pytest.raises(RuntimeError, match="Your course has ended"):
-        await asyncio.wait_for(spawner.gates.run_start(), 3600)
+        await asyncio.wait_for(spawner.gpuspawner_gates.run_start(), 3600)
 
 
 @pytest.mark.usefixtures("clock")
@@ -335,7 +337,7 @@ async def test_a_time_out_of_a_start_that_has_deleted_its_own_pod_is_not_one_of_
     spawner = sends_and_deletes(hub_with, deleted, error)
 
     with pytest.raises(TimeoutError, match="Failed to delete service") as raised:
-        await asyncio.wait_for(spawner.gates.run_start(), 3600)
+        await asyncio.wait_for(spawner.gpuspawner_gates.run_start(), 3600)
     assert "because of an error" in vars(raised.value)["jupyterhub_message"]
 
 
@@ -347,7 +349,9 @@ async def test_a_start_whose_pod_somebody_else_deletes_ends_at_once(hub_with) ->
         await asyncio.create_task(deleted(spawner), context=context)
 
     with pytest.raises(Refusal, match="Your server was deleted"):
-        await asyncio.wait_for(sends_and_deletes(hub_with, delete).gates.run_start(), 3600)
+        await asyncio.wait_for(
+            sends_and_deletes(hub_with, delete).gpuspawner_gates.run_start(), 3600
+        )
 
 
 def sends_and_deletes(
@@ -370,8 +374,8 @@ def sends_and_deletes(
         raise error or RuntimeError("Your course has ended.")
 
     sends(spawner, fail)
-    spawner.stock.known_pod = lambda: shown[0] if shown else None
-    spawner.stock.knows_pods = lambda: True
+    spawner.gpuspawner_stock.known_pod = lambda: shown[0] if shown else None
+    spawner.gpuspawner_stock.knows_pods = lambda: True
     return spawner
 
 
@@ -392,11 +396,11 @@ async def test_a_home_directory_that_a_hook_has_renamed_may_not_be_in_view_yet(h
     spawner.run_pre_spawn_hook()
     sent = sends(spawner)
 
-    await spawner.gates.run_start()
+    await spawner.gpuspawner_gates.run_start()
 
     [volume] = sent[0].spec.volumes
     assert volume.persistent_volume_claim["claimName"] == "homes-of-the-course"
-    assert "not found" not in str(spawner.gates.attempt.decision)
+    assert "not found" not in str(spawner.gpuspawner_gates.attempt.decision)
 
 
 STANDARD = {

@@ -71,7 +71,7 @@ async def test_a_question_can_ask_admission(spawner) -> None:
 @pytest.mark.parametrize("is_gone", [True, False])
 async def test_only_a_pod_that_kubespawner_has_seen_go_may_have_left(spawner, is_gone) -> None:
     asked: list[Proposal] = []
-    spawner.stock.knows_no_pod = lambda: is_gone
+    spawner.gpuspawner_stock.knows_no_pod = lambda: is_gone
 
     await decide(spawner, CHOICE, lambda it: asked.append(it) or Start(it.grant), Script())
 

@@ -22,7 +22,7 @@ EVICTED = Ending(Kind.EVICTED, datetime(2026, 11, 21, 20, 30, tzinfo=UTC))
 def up(after_restart) -> GPUSpawner:
     """A spawner whose server is up."""
     spawner = after_restart(runs=True)
-    spawner.gates.endings.answers()
+    spawner.gpuspawner_gates.endings.answers()
     return spawner
 
 
@@ -41,9 +41,9 @@ def up(after_restart) -> GPUSpawner:
 )
 def test_the_hub_stores_how_a_server_ended_that_was_up(up, farewell, polled, expected) -> None:
     if farewell:
-        up.gates.endings.farewell(pod(farewell))
+        up.gpuspawner_gates.endings.farewell(pod(farewell))
 
-    assert [up.gates.endings.polled(1, it) for it in polled] == [1] * len(polled)
+    assert [up.gpuspawner_gates.endings.polled(1, it) for it in polled] == [1] * len(polled)
     assert stopped(up) is expected
 
 
@@ -51,11 +51,11 @@ def test_an_ending_is_stored_before_the_hub_stores_that_the_server_has_stopped(
     after_restart, up
 ) -> None:
     """The hub may end in between, and the pod is gone then."""
-    up.gates.endings.polled(1, pod("EvictionByEvictionAPI"))
+    up.gpuspawner_gates.endings.polled(1, pod("EvictionByEvictionAPI"))
     assert kind(up) is Kind.EVICTED
 
     again = after_restart(runs=True)
-    again.gates.endings.polled(1, None)
+    again.gpuspawner_gates.endings.polled(1, None)
     assert stopped(again) is Kind.EVICTED
 
 
@@ -65,9 +65,9 @@ async def test_a_cut_start_that_never_comes_up_is_stored_so_before_the_hub_has_s
     async def gone(*_: object) -> None: ...
 
     monkeypatch.setattr(KubeSpawner, "stop", gone)
-    after_restart(runs=True).gates.endings.send()
+    after_restart(runs=True).gpuspawner_gates.endings.send()
     restarted = after_restart(runs=True)
-    assert restarted.gates.endings.polled(None, pod()) is None
+    assert restarted.gpuspawner_gates.endings.polled(None, pod()) is None
 
     await restarted.stop()
 
@@ -77,7 +77,7 @@ async def test_a_cut_start_that_never_comes_up_is_stored_so_before_the_hub_has_s
 def test_a_pod_that_has_ended_meanwhile_and_stays_tells_why(up) -> None:
     set_pod(up, pod("EvictionByEvictionAPI"))
 
-    up.gates.endings.polled(1, pod())
+    up.gpuspawner_gates.endings.polled(1, pod())
 
     assert stopped(up) is Kind.EVICTED
 
@@ -90,8 +90,8 @@ def test_a_database_that_takes_no_ending_keeps_no_server_from_stopping(
 
     monkeypatch.setattr("gpuspawner.compat.jupyterhub.store_state", fails)
 
-    assert up.gates.endings.polled(1, pod("EvictionByEvictionAPI")) == 1
-    up.gates.endings.store()
+    assert up.gpuspawner_gates.endings.polled(1, pod("EvictionByEvictionAPI")) == 1
+    up.gpuspawner_gates.endings.store()
 
     assert "OperationalError: (builtins.Exception) database is locked" in caplog.text
     assert stopped(up) is Kind.EVICTED
@@ -106,25 +106,25 @@ def test_a_bug_of_ours_leaves_the_hub_with_kubespawner_s_own_status(
     monkeypatch.setattr("gpuspawner.spawn.endings.read_pod", fails)
     monkeypatch.setattr("gpuspawner.launch.farewells.ending_of", fails)
 
-    assert up.gates.endings.polled(None, pod()) is None
-    assert up.gates.endings.polled(1, pod()) == 1
-    up.gates.endings.farewell(pod("EvictionByEvictionAPI"))
+    assert up.gpuspawner_gates.endings.polled(None, pod()) is None
+    assert up.gpuspawner_gates.endings.polled(1, pod()) == 1
+    up.gpuspawner_gates.endings.farewell(pod("EvictionByEvictionAPI"))
     assert "Can't note how a pod ended" in caplog.text
 
 
 def test_the_farewell_of_an_older_pod_is_not_that_of_the_server(up) -> None:
-    up.gates.endings.farewell(pod("PreemptionByScheduler"))
-    up.gates.endings.answers()
+    up.gpuspawner_gates.endings.farewell(pod("PreemptionByScheduler"))
+    up.gpuspawner_gates.endings.answers()
 
-    up.gates.endings.polled(1, None)
+    up.gpuspawner_gates.endings.polled(1, None)
 
     assert stopped(up) is Kind.DELETED
 
 
 def test_a_server_that_the_hub_stops_has_no_ending(up) -> None:
-    assert up.gates.endings.polled(None, pod()) is None
+    assert up.gpuspawner_gates.endings.polled(None, pod()) is None
     stop(up)
-    assert up.gates.endings.polled(1, None) == 1
+    assert up.gpuspawner_gates.endings.polled(1, None) == 1
 
     assert kind(up) is None
     assert "gpuspawner" not in up.get_state()
@@ -132,9 +132,9 @@ def test_a_server_that_the_hub_stops_has_no_ending(up) -> None:
 
 def test_a_start_that_fails_is_no_ending(after_restart) -> None:
     spawner = after_restart()
-    spawner.gates.endings.send()
+    spawner.gpuspawner_gates.endings.send()
 
-    assert spawner.gates.endings.polled(1, None) == 1
+    assert spawner.gpuspawner_gates.endings.polled(1, None) == 1
 
     assert stopped(spawner) is None
     assert "gpuspawner" not in spawner.get_state()
@@ -143,7 +143,7 @@ def test_a_start_that_fails_is_no_ending(after_restart) -> None:
 def test_without_a_connection_nobody_knows_that_a_server_has_ended(up) -> None:
     up.api = None
 
-    assert up.gates.endings.polled(1, None) == 1
+    assert up.gpuspawner_gates.endings.polled(1, None) == 1
 
     assert stopped(up) is None
 
@@ -153,7 +153,7 @@ def test_a_pod_that_should_be_gone_is_no_server(up, seconds, status) -> None:
     ended = datetime.now(UTC) - timedelta(seconds=seconds)
     deleted = pod("EvictionByEvictionAPI", deletionTimestamp=ended.isoformat())
 
-    assert up.gates.endings.polled(None, deleted) == status
+    assert up.gpuspawner_gates.endings.polled(None, deleted) == status
 
     assert stopped(up) is (Kind.EVICTED if status else None)
 
@@ -163,19 +163,19 @@ def test_a_node_that_is_lost_is_told_from_one_that_is_drained(up, node, expected
     drained = pod("DeletionByTaintManager")
     drained["spec"]["nodeName"] = node
 
-    up.gates.endings.polled(1, drained)
+    up.gpuspawner_gates.endings.polled(1, drained)
 
     assert stopped(up) is expected
 
 
 def test_an_ending_is_kept_over_a_restart_and_until_a_start_is_allowed(after_restart, up) -> None:
-    up.gates.endings.polled(1, pod("EvictionByEvictionAPI"))
+    up.gpuspawner_gates.endings.polled(1, pod("EvictionByEvictionAPI"))
     stop(up)
     spawner = after_restart()
 
     stop(spawner)  # a start that the hub has refused
     assert kind(spawner) is Kind.EVICTED
-    spawner.gates.endings.forget()
+    spawner.gpuspawner_gates.endings.forget()
 
     assert stopped(spawner) is None
 
@@ -206,7 +206,7 @@ def test_a_spawner_without_a_row_loads_and_sends_all_the_same(hub_with) -> None:
     assert spawner.orm_spawner is None
 
     spawner.load_state({"gpuspawner": {"ending": written(EVICTED)}})
-    spawner.gates.endings.send()
+    spawner.gpuspawner_gates.endings.send()
 
     assert last_of(spawner.get_state()) == EVICTED
 
@@ -236,10 +236,10 @@ def test_who_has_no_place_any_more_keeps_the_rest_of_the_state() -> None:
 
 
 def test_a_start_whose_pod_was_sent_is_cut_by_a_restart_of_the_hub(after_restart) -> None:
-    after_restart(runs=True).gates.endings.send()
+    after_restart(runs=True).gpuspawner_gates.endings.send()
     restarted = after_restart(runs=True)
 
-    assert restarted.gates.endings.polled(1, None) == 1
+    assert restarted.gpuspawner_gates.endings.polled(1, None) == 1
 
     assert stopped(restarted) is Kind.HUB_RESTARTED
 
@@ -259,7 +259,7 @@ def test_a_start_that_has_not_begun_is_cut_too_and_nobody_has_deleted_its_pod(
     after_restart().orm_spawner.state = {"pod_name": "p", "gpuspawner": before}
     restarted = after_restart(runs=True, begun=False)
 
-    assert restarted.gates.endings.polled(1, None) == 1
+    assert restarted.gpuspawner_gates.endings.polled(1, None) == 1
 
     assert stopped(restarted) is Kind.HUB_RESTARTED
     ending = last_of(restarted.orm_spawner.state)
@@ -282,7 +282,7 @@ async def test_a_start_that_was_noted_when_it_began_needs_no_commit_to_send_its_
     monkeypatch.setattr("gpuspawner.compat.jupyterhub.store_state", commits.append)
     await begin(spawner)
 
-    spawner.gates.endings.send()
+    spawner.gpuspawner_gates.endings.send()
 
     assert not commits
 
@@ -303,7 +303,7 @@ async def test_where_a_pod_is_sent_is_stored_if_a_hook_has_changed_it(after_rest
     await begin(spawner)
     spawner.namespace = "of-a-hook"
 
-    spawner.gates.endings.send()
+    spawner.gpuspawner_gates.endings.send()
 
     assert row.state["namespace"] == "of-a-hook"
     assert row.state["gpuspawner"].keys() == {"began"}
@@ -326,7 +326,7 @@ async def test_a_start_that_goes_on_in_line_after_a_restart_is_not_cut_by_anothe
 ) -> None:
     first = after_restart(runs=True)
     first.hub.runtime(first).queue = QueueRules(is_on=True)
-    first.gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
+    first.gpuspawner_gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
     resumed = after_restart(runs=True)
     await begin(resumed)
     assert stopped(after_restart(runs=True)) is None
@@ -337,7 +337,7 @@ async def test_a_start_that_goes_on_in_line_keeps_its_place_until_it_joins(after
     first = after_restart(runs=True)
     runtime, place = first.hub.runtime(first), KeptPlace(1.0, Wish.ANYWAY)
     runtime.queue = QueueRules(is_on=True)
-    first.gates.endings.wait(place)
+    first.gpuspawner_gates.endings.wait(place)
     resumed = after_restart(runs=False)
     runtime.kept_places.keep((first.user.name, ""), place)  # from the hub's database
 
@@ -354,7 +354,7 @@ async def test_an_owner_who_starts_before_the_hub_has_read_the_places_keeps_thei
     first = after_restart(runs=True)
     runtime, place = first.hub.runtime(first), KeptPlace(1.0, Wish.ANYWAY)
     runtime.queue = QueueRules(is_on=True)
-    first.gates.endings.wait(place)
+    first.gpuspawner_gates.endings.wait(place)
     owned: Any = after_restart(runs=False)
 
     owned.clear_state()
@@ -369,34 +369,34 @@ async def test_a_start_that_waits_in_line_is_not_cut_until_it_sends_its_pod(afte
     spawner.hub.runtime(spawner).queue = QueueRules(is_on=True)
     place = KeptPlace(1.0, Wish.ANYWAY)
     await begin(spawner)
-    spawner.gates.endings.wait(place)
+    spawner.gpuspawner_gates.endings.wait(place)
     assert stopped(after_restart(runs=True)) is None
 
-    spawner.gates.endings.begin()
-    spawner.gates.endings.wait(place)
-    spawner.gates.endings.send()
+    spawner.gpuspawner_gates.endings.begin()
+    spawner.gpuspawner_gates.endings.wait(place)
+    spawner.gpuspawner_gates.endings.send()
     assert stopped(after_restart(runs=True)) is Kind.HUB_RESTARTED
 
 
 def test_a_start_that_waits_is_cut_by_a_restart_that_ends_the_line(after_restart) -> None:
     first = after_restart(runs=True)
-    first.gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
+    first.gpuspawner_gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
     restarted = after_restart(runs=True)
     assert not restarted.hub.runtime(restarted).queue.is_on
 
-    assert restarted.gates.endings.polled(1, None) == 1
+    assert restarted.gpuspawner_gates.endings.polled(1, None) == 1
 
     assert stopped(restarted) is Kind.HUB_RESTARTED
 
 
 def test_a_start_that_a_restarted_hub_finds_up_is_not_cut(after_restart) -> None:
-    after_restart(runs=True).gates.endings.send()
+    after_restart(runs=True).gpuspawner_gates.endings.send()
     restarted = after_restart(runs=True)
-    restarted.gates.endings.answers()
+    restarted.gpuspawner_gates.endings.answers()
     assert kind(restarted) is None
 
     again = after_restart(runs=True)
-    again.gates.endings.polled(1, pod("EvictionByEvictionAPI"))
+    again.gpuspawner_gates.endings.polled(1, pod("EvictionByEvictionAPI"))
 
     assert stopped(again) is Kind.EVICTED
 
@@ -408,11 +408,11 @@ def test_others_in_line_wait_no_longer_for_a_start_that_a_restarted_hub_finds_up
     first = after_restart(runs=True)
     kept = first.hub.runtime(first).kept_places
     first.hub.runtime(first).queue = QueueRules(is_on=True)
-    first.gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
+    first.gpuspawner_gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
     restarted = after_restart(runs=True)
     assert kept.are_awaited
 
-    restarted.gates.endings.answers()
+    restarted.gpuspawner_gates.endings.answers()
 
     assert not kept.are_awaited
     after_restart(runs=True)
@@ -421,7 +421,7 @@ def test_others_in_line_wait_no_longer_for_a_start_that_a_restarted_hub_finds_up
 
 def test_a_start_that_ended_before_the_restart_is_not_cut(after_restart) -> None:
     spawner = after_restart(runs=True)
-    spawner.gates.endings.send()
+    spawner.gpuspawner_gates.endings.send()
 
     stop(after_restart(runs=False))
 

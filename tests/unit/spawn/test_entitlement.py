@@ -15,7 +15,7 @@ from tests.unit.spawn.hubs import StillHub, rows_of
 
 async def surveyed(spawner: Any) -> dict[str, tuple[str, int | None]]:
     """Return the state and what is left of each accelerator, as the form shows it."""
-    rows = await rows_of(spawner.gates.sources.accelerators)
+    rows = await rows_of(spawner.gpuspawner_gates.sources.accelerators)
     keys = [row.accelerator.key if row.accelerator else "" for row in rows]
     return {key: (row.state.value, row.left) for key, row in zip(keys, rows, strict=True)}
 
@@ -43,7 +43,7 @@ async def test_what_is_left_is_not_guessed_while_nothing_can_be_counted(course) 
 
 async def test_a_server_that_does_not_exist_yet_has_what_policies_leave_to_its_name(course) -> None:
     spawner = course.spawner({"default": {"servers": [""], "accelerators": []}})
-    accelerators = spawner.gates.sources.accelerators
+    accelerators = spawner.gpuspawner_gates.sources.accelerators
     rows = await rows_of(accelerators.of("train"))
 
     found, _ = await preview(accelerators, {}, "train")
@@ -57,7 +57,7 @@ async def test_a_server_that_does_not_exist_yet_has_what_policies_leave_to_its_n
 async def test_the_default_server_counts_for_a_server_that_does_not_exist_yet(course) -> None:
     spawner = course.spawner({"two": {"gpus_per_user": 2}})
     course.show(spawner, 2)
-    accelerators = spawner.gates.sources.accelerators
+    accelerators = spawner.gpuspawner_gates.sources.accelerators
 
     own = await rows_of(accelerators)
     others = await rows_of(accelerators.of("train"))
@@ -106,7 +106,7 @@ async def test_no_alternative_is_one_that_a_policy_denies(policy, proposed, hub_
 async def test_a_question_gets_the_same_alternatives_as_the_start(hub_with) -> None:
     course = course_of(hub_with)
     spawner = course.spawner({"course": {"gpus_per_user": {"l4": 0}}}, **TRAITS)
-    accelerators = spawner.gates.sources.current
+    accelerators = spawner.gpuspawner_gates.sources.current
 
     found, _offers = await preview(accelerators, {"accelerator": "t4"}, "")
 

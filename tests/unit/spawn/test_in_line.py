@@ -36,7 +36,7 @@ async def test_a_start_waits_and_goes_on_with_its_options_alone(waiting) -> None
     await alice.starts()
     assert not alice.place.is_on
     assert "wait" not in alice.spawner.user_options
-    assert alice.spawner.gates.attempt is not None
+    assert alice.spawner.gpuspawner_gates.attempt is not None
 
 
 async def test_the_time_in_line_is_no_time_of_the_server(waiting) -> None:
@@ -117,7 +117,7 @@ async def test_who_has_left_is_not_put_in_line_again_by_the_next_hub(waiting, is
     """Even if this one ends before it has stored that the server has stopped."""
     alice = await waiting()
     row = alice.spawner.orm_spawner = orm.Spawner(name="", user_options={})
-    alice.spawner.gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
+    alice.spawner.gpuspawner_gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
 
     if is_hub_s_end:
         alice.start.cancel()
@@ -134,7 +134,7 @@ async def test_a_start_that_fails_after_its_turn_is_not_begun_anew_by_the_next_h
 ) -> None:
     alice = await waiting()
     row = alice.spawner.orm_spawner = orm.Spawner(name="")
-    alice.spawner.gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
+    alice.spawner.gpuspawner_gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
     alice.hub.view.remove_pod("x")
     await alice.starts()
 
@@ -207,7 +207,7 @@ async def test_who_is_admitted_at_once_is_awaited_no_longer(
 
     alice.spawner.run_pre_spawn_hook()
 
-    assert alice.spawner.gates.attempt is not None
+    assert alice.spawner.gpuspawner_gates.attempt is not None
     assert not kept.are_awaited
 
 

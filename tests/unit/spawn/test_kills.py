@@ -22,7 +22,7 @@ async def leaves(hub: MortalHub, _: object) -> None:
     await hub.post(WAITS)
     assert hub.is_in_line
     hub.facts.add("given up")
-    hub.spawner.gates.in_line.leave()
+    hub.spawner.gpuspawner_gates.in_line.leave()
     await asyncio.sleep(9)
 
 
@@ -35,7 +35,7 @@ async def has_its_turn(hub: MortalHub) -> None:
 async def is_evicted(hub: MortalHub, _: object) -> None:
     await has_its_turn(hub)
     assert hub.spawner.ready
-    hub.spawner.gates.endings.farewell(pod("EvictionByEvictionAPI"))
+    hub.spawner.gpuspawner_gates.endings.farewell(pod("EvictionByEvictionAPI"))
     hub.pods.clear()
     hub.facts.add("evicted")
     await hub.spawner.poll()

@@ -49,9 +49,9 @@ async def test_a_start_that_fails_before_its_pod_is_sent_leaves_no_pledge(course
         assert course.counted(spawner) == 4
         raise TimeoutError("no home directory")
 
-    spawner.stock.run_start = run_start
+    spawner.gpuspawner_stock.run_start = run_start
     with pytest.raises(Refusal, match="isn't connected to a cluster"):
-        await spawner.gates.run_start()
+        await spawner.gpuspawner_gates.run_start()
 
     assert course.counted(spawner) == 0
 
@@ -69,7 +69,7 @@ def sends_and_waits(spawner: Train) -> asyncio.Event:
 
 
 async def cancel(spawner: Train, was_sent: asyncio.Event) -> None:
-    start = asyncio.create_task(spawner.gates.run_start())
+    start = asyncio.create_task(spawner.gpuspawner_gates.run_start())
     await was_sent.wait()
     start.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -100,8 +100,8 @@ async def test_a_cancelled_start_leaves_no_pod_no_pledge_and_no_server(course, s
         deleted.append(spawner.pod_name)
         return True
 
-    spawner.stock.stops_pod = lambda: True
-    spawner.stock.delete_pod = delete_pod
+    spawner.gpuspawner_stock.stops_pod = lambda: True
+    spawner.gpuspawner_stock.delete_pod = delete_pod
     spawner.server = Server()
     await cancel(spawner, was_sent)
 
@@ -130,16 +130,16 @@ async def test_a_start_whose_pod_certainly_does_not_exist_leaves_no_pledge(cours
     async def delete_pod(*_: Any) -> bool:
         return True
 
-    spawner.stock.delete_pod = delete_pod
+    spawner.gpuspawner_stock.delete_pod = delete_pod
     with pytest.raises(Refusal, match="Your server didn't start in time"):
-        await spawner.gates.run_start()
+        await spawner.gpuspawner_gates.run_start()
 
     assert course.counted(spawner) == 0
 
 
 async def test_a_running_server_counts_by_its_pod_alone(course, spawner) -> None:
     sends(spawner, lambda: course.show(spawner, 4))
-    await spawner.gates.run_start()
+    await spawner.gpuspawner_gates.run_start()
     assert course.counted(spawner) == 4
     course.hide(spawner)
 
@@ -167,7 +167,7 @@ async def test_a_renamed_pod_counts_once(course, spawner) -> None:
 
     spawner.pod_name, spawner.namespace = "lab-of-alice", "labs"
     sends(spawner, show)
-    await spawner.gates.run_start()
+    await spawner.gpuspawner_gates.run_start()
 
     assert seen == [4]
     course.hide(spawner)
@@ -181,7 +181,7 @@ async def test_a_renamed_pod_that_is_refused_leaves_no_pledge(course) -> None:
     sends(made, limits={"nvidia.com/gpu": "8"})
 
     with pytest.raises(Refusal, match="You can have at most 4 GPUs"):
-        await made.gates.run_start()
+        await made.gpuspawner_gates.run_start()
 
     assert course.counted(made) == 0
 
@@ -195,6 +195,6 @@ async def test_what_an_earlier_start_has_left_stays_under_its_own_name(course, s
 
     sends(allowed)
     with pytest.raises(Refusal, match="You can have 4 GPUs at a time"):
-        await allowed.gates.run_start()
+        await allowed.gpuspawner_gates.run_start()
 
     assert course.counted(allowed) == 4

@@ -35,9 +35,9 @@ async def test_an_event_that_comes_before_the_hub_knows_that_the_pod_exists_is_h
         "type": "Warning",
         "message": TAKEN,
     }
-    run = spawner.gates._new_run()
+    run = spawner.gpuspawner_gates._new_run()
     run.sent.set()
-    spawner.stock.known_pod = lambda: pod
+    spawner.gpuspawner_stock.known_pod = lambda: pod
 
     following = asyncio.create_task(run.until_failed())
     await asyncio.sleep(0)
@@ -53,14 +53,14 @@ async def test_a_start_goes_on_if_following_it_fails_by_itself(hub_with, caplog)
     spawner: Any = hub.spawner(accelerators={"a100": A100})
     spawner.user_options = {"accelerator": "a100"}
     assert spawner.run_pre_spawn_hook() is None
-    run = spawner.gates._new_run()
+    run = spawner.gpuspawner_gates._new_run()
     run.sent.set()
     run.created.set()
 
     def known_pod() -> None:
         raise KeyError("a bug")
 
-    spawner.stock.known_pod = known_pod
+    spawner.gpuspawner_stock.known_pod = known_pod
 
     await asyncio.wait_for(run.until_failed(), 3600)
     assert "its start goes on" in caplog.text

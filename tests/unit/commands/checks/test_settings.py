@@ -11,6 +11,7 @@ from traitlets.config import Config
 
 from gpuspawner import GPUSpawner
 from gpuspawner.commands.checks import settings
+from gpuspawner.configuration import check
 
 
 class TheirSpawner(GPUSpawner):
@@ -38,3 +39,17 @@ def test_the_hub_must_use_our_class(spawner_class: Any, expected: list[str]) -> 
     hub: Any = SimpleNamespace(config=config, spawner=SimpleNamespace(preflight="enforce"))
 
     assert [finding.id for finding in settings.check(hub)] == expected
+
+
+def set_queue(spawner: Any) -> None:
+    spawner.queue = "mine"
+
+
+def test_names_that_are_traits_of_ours_are_found() -> None:
+    spawner = check(Config({"KubeSpawner": {"pre_spawn_hook": set_queue}}))
+    hub: Any = SimpleNamespace(config=Config(), spawner=spawner)
+
+    [finding] = settings.check_names(hub)
+
+    assert (finding.id, finding.severity) == ("same-name", "warning")
+    assert finding.text.startswith("pre_spawn_hook sets queue: ")

@@ -15,7 +15,7 @@ TAKEN_TOO = ("Pod", pod("another", 1, on="a"))
 
 
 def profiles_of(spawner: Any) -> Profiles:
-    source = spawner.gates.sources.current
+    source = spawner.gpuspawner_gates.sources.current
     assert isinstance(source, Profiles)
     return source
 

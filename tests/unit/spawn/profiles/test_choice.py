@@ -136,7 +136,7 @@ async def test_a_gate_that_waits_calls_a_function_once(kind, hub_with) -> None:
 
     assert done == ["called"]
     assert len(hub.admission.asked) == 1
-    assert spawner.gates.attempt is not None
+    assert spawner.gpuspawner_gates.attempt is not None
 
 
 async def test_an_administrator_s_http_error_passes_unchanged(hub_with) -> None:

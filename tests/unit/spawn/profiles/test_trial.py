@@ -26,7 +26,7 @@ def spawner_with(hub_with) -> SpawnerWith:
 async def _tried(spawner: GPUSpawner, profile: Any = GPU_PROFILE, **options: object) -> Proposal:
     chosen = Chosen(profile, {"profile": profile.slug, **options})
     listed = complete_profiles(spawner, spawner.profile_list)
-    return await try_out(spawner.copied(), listed, chosen, ClusterState().rules)
+    return await try_out(spawner.gpuspawner_copy(), listed, chosen, ClusterState().rules)
 
 
 def _container(proposal: Proposal) -> dict[str, Any]:
@@ -39,7 +39,7 @@ async def test_the_pod_is_the_one_that_kubespawner_makes(spawner_with) -> None:
 
     proposal = await _tried(spawner, gpus="two", **{"image--unlisted-choice": "quay.io/a:1"})
 
-    real = spawner.copied()
+    real = spawner.gpuspawner_copy()
     real.user_options = {"profile": "gpu", "gpus": "two", "image--unlisted-choice": "quay.io/a:1"}
     await real.load_user_options()
     assert (

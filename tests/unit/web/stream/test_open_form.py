@@ -28,7 +28,7 @@ EACH = pytest.mark.parametrize("offers", [ACCELERATORS, PROFILES], ids=["acceler
 
 
 async def form_of(spawner: Any, name: str = "", server: str = "") -> OpenForm:
-    form = await opened(named(spawner, name or spawner.user.name).gates.sources, server)
+    form = await opened(named(spawner, name or spawner.user.name).gpuspawner_gates.sources, server)
     assert form is not None
     return form
 
@@ -197,7 +197,7 @@ async def test_other_policies_are_found_out_when_the_form_is_renewed(course) -> 
 
 async def test_nothing_of_policies_is_read_again_as_long_as_nothing_changes(course) -> None:
     spawner = course.spawner({"two": {"gpus_per_user": {GPU: 2}}})
-    allowed = await Allowed.of(spawner.gates.sources.accelerators.policing)
+    allowed = await Allowed.of(spawner.gpuspawner_gates.sources.accelerators.policing)
     token, entitlement = allowed.token(), allowed.entitlement
 
     course.hub.view.put("Node", node("c", 1))
@@ -237,7 +237,7 @@ async def test_a_start_that_loads_a_profile_changes_nothing_on_forms_that_are_op
     form = await form_of(spawner)
     before = (await form.answer()).found
     started: asyncio.Future[object] = asyncio.Future()
-    source = spawner.gates.sources.current
+    source = spawner.gpuspawner_gates.sources.current
 
     source.begin()
     spawner.user_options = {"profile": "gpu"}
