@@ -138,10 +138,14 @@ def test_a_hook_gets_what_kubespawner_gives_it_beside_what_was_granted(
 def test_each_method_of_a_class_gets_what_kubespawner_gives_it(
     with_stock: dict[str, str], kept_hub: LendHub
 ) -> None:
-    hub = kept_hub(HOOK_THAT_LOOKS + ENDED_BY_POLICIES)
+    hub = kept_hub(HOOK_THAT_LOOKS + T4 + ENDED_BY_POLICIES)
 
-    deadline = {"pod.spec.active_deadline_seconds": ("NoneType", "int")}
-    assert differences(with_stock, kinds(hub, "ann")) == SAYS_WHY | deadline
+    granted = {
+        "pod.spec.active_deadline_seconds": ("NoneType", "int"),
+        "pod.spec.node_selector": ("NoneType", "dict"),
+    }
+    found = kinds(hub, "ann", {"accelerator": "t4"})
+    assert differences(with_stock, found) == SAYS_WHY | granted
 
 
 # Each way to give a pod another name or namespace. A start whose pod is never in view is given up
