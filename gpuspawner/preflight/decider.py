@@ -30,10 +30,11 @@ from gpuspawner.preflight.nodes_to_come import NodesToCome
 from gpuspawner.preflight.placement import anywhere
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.queues import Queues, in_queue
-from gpuspawner.preflight.verdicts import Subject, Verdicts
+from gpuspawner.preflight.verdicts import Subject, Verdicts, new_claims
 from gpuspawner.scaling.outlook import CannotScaleUp
 from gpuspawner.scheduling import Unknown
 from gpuspawner.scheduling.node_info import NodeInfo
+from gpuspawner.scheduling.pod_claims import made_by_hand
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome, Verdict
 
@@ -86,11 +87,14 @@ class Decider:
         if isinstance(subject, Undecodable):
             return subject
         answer = self._queues.ask(proposal, subject.pod)
-        return _placed(subject, answer.choices[0]) if isinstance(answer, Free) else subject
+        if isinstance(answer, Free):
+            subject = _placed(subject, answer.choices[0])
+        is_held_up = not self._verdicts.fits(subject) and self._waits_for_a_claim(subject)
+        return _without_volumes(subject) if is_held_up else subject
 
     def _on_nodes(self, proposal: Proposal, subject: Subject, age: float) -> Decision:
         verdict = self._verdicts.verdict(subject)
-        if self._waits_for_a_claim(proposal.namespace, verdict):
+        if self._waits_for_a_claim(subject):
             bare = _without_volumes(subject)
             if self._verdicts.verdict(bare).outcome not in (Outcome.BUSY, Outcome.IMPOSSIBLE):
                 return Start(proposal.grant, (UnknownRules((verdict.message,)),))
@@ -163,19 +167,26 @@ class Decider:
             return None
         return subject if self._verdicts.fits(subject) else None
 
-    def _waits_for_a_claim(self, namespace: str, verdict: Verdict) -> bool:
-        """Whether the verdict rejects the pod only because of a claim that may soon be bound.
+    def _waits_for_a_claim(self, subject: Subject) -> bool:
+        """Whether the pod is rejected, and perhaps because of a claim that may soon be bound.
 
         If it isn't in view yet or young, the spawner or an administrator's hook may have made it;
         nobody can tell yet whether it will be bound.
         """
-        rejected = verdict.rejected
-        if rejected is None or not rejected.claim:
+        verdict, storage = self._verdicts.verdict(subject), self._state.storage
+        namespace = subject.pod.metadata.namespace
+
+        def may_be_bound(name: str) -> bool:
+            claim = storage.get(PersistentVolumeClaim, name, namespace)
+            created = moment(claim.metadata.creation_timestamp) if claim else None
+            return claim is None or (created is not None and datetime.now(UTC) - created < _YOUNG)
+
+        if (rejected := verdict.rejected) is not None:
+            return rejected.claim != "" and (rejected.passing or may_be_bound(rejected.claim))
+        if verdict.outcome is not Outcome.IMPOSSIBLE:
             return False
-        claim = self._state.storage.get(PersistentVolumeClaim, rejected.claim, namespace)
-        created = moment(claim.metadata.creation_timestamp) if claim else None
-        is_young = created is not None and datetime.now(UTC) - created < _YOUNG
-        return claim is None or is_young or rejected.passing
+        by_hand = made_by_hand(subject.pod, storage, new_claims(subject))
+        return any(may_be_bound(it.metadata.name) for it in by_hand)
 
     def _wait_or_refuse(
         self, proposal: Proposal, subject: Subject, verdict: Verdict, age: float

@@ -178,9 +178,13 @@ class Verdicts:
         self._repelling = any(info.repelling for info in self._state.nodes.values())
 
 
+def new_claims(subject: Subject) -> list[PersistentVolumeClaim]:
+    """Return the claims that will exist before the pod."""
+    return [strict_convert(it, PersistentVolumeClaim) for it in subject.new_claims]
+
+
 def _new_claim(subject: Subject, name: str) -> PersistentVolumeClaim | None:
-    claims = (strict_convert(it, PersistentVolumeClaim) for it in subject.new_claims)
-    return next((it for it in claims if it.metadata.name == name), None)
+    return next((it for it in new_claims(subject) if it.metadata.name == name), None)
 
 
 def is_simple(pod: Pod) -> bool:

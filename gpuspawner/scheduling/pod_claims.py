@@ -120,6 +120,16 @@ def pod_claims(
     return _sort(claims, storage)
 
 
+def made_by_hand(
+    pod: Pod, storage: StorageIndex, new: Iterable[PersistentVolumeClaim]
+) -> list[PersistentVolumeClaim]:
+    """Return the pod's claims that wait for the first consumer, and for who makes their volumes."""
+    found = pod_claims(pod, storage, new)
+    waiting = found.waiting if isinstance(found, PodClaims) else ()
+    classes = ((it, storage.get(StorageClass, class_of_claim(it))) for it in waiting)
+    return [it for it, class_ in classes if not _provisions(class_)]
+
+
 def _find(
     pod: Pod, volume: Volume, storage: StorageIndex, coming: dict[str, PersistentVolumeClaim]
 ) -> _Found | Rejected | None:

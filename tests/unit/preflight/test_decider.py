@@ -346,3 +346,35 @@ def test_a_volume_of_a_young_claim_that_is_not_yet_in_view_is_no_reason_to_refus
 )
 def test_an_undecodable_claim_is_no_error(broken) -> None:
     assert isinstance(decide(first_login(broken), ("StorageClass", DISKS)), Start)
+
+
+BY_HAND = {
+    "metadata": {"name": "local"},
+    "provisioner": "kubernetes.io/no-provisioner",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+
+
+def test_a_claim_whose_volume_somebody_still_makes_is_refused_only_if_it_is_old() -> None:
+    local = ("StorageClass", BY_HAND)
+    assert is_unknown(decide(first_login(claim("local")), local))
+    assert is_unknown(decide(first_login(), local, aged(5, "local")))
+    assert refused(decide(first_login(), local, aged(3600, "local")))
+    assert refused(decide(first_login(claim("local"), gpus=2), local))
+
+
+async def test_two_servers_that_wait_for_claims_are_not_both_promised_the_only_gpu() -> None:
+    view = StillView(("Node", node("n", 1)))
+    for kind in STORAGE_KINDS:
+        view.state.mark_known(kind)
+    preflight = Preflight(view)
+    first, second = (
+        replace(
+            proposal(name, volumes=[{"name": "h", "persistentVolumeClaim": {"claimName": name}}]),
+            new_claims=({**claim(""), "metadata": {"name": name, "namespace": NAMESPACE}},),
+        )
+        for name in ("a", "b")
+    )
+
+    assert is_unknown(await preflight.begin(first))
+    assert refused(await preflight.begin(second)) is Reason.TRY_AGAIN
