@@ -102,8 +102,12 @@ class Controller:
         return self._run_hook_after(admitted)
 
     async def _run_hook_after(self, admitted: Awaitable[None]) -> None:
-        await admitted
-        await maybe_future(self._stock.kubespawner.run_pre_spawn_hook())
+        try:
+            await admitted
+            await maybe_future(self._stock.kubespawner.run_pre_spawn_hook())
+        except asyncio.CancelledError:
+            jupyterhub.forget_server(self._spawner)
+            raise
 
     async def _begin(self) -> None:
         """Take the reservation in the tick of the verdict; wait only for missing information."""
@@ -176,7 +180,6 @@ class Controller:
 
     async def _create_judged(self, pod: Any, request_timeout: float) -> bool:
         sent = plain_pod(pod)
-        self._learn(sent)
         names = self._spawner.namespace, pod.metadata.name, home_of(self._spawner)
         choice = self._choice().named(*names).sending(sent)
         self._held.rename(choice.proposal.key)
@@ -194,6 +197,7 @@ class Controller:
         confirm = partial(self._runtime.preflight.confirm, admission=self._admission)
         decision = await self._decide(choice, confirm)
         warn(self._spawner, decision)
+        self._learn(sent)
         if self.attempt is not None:
             self.attempt = replace(self.attempt, choice=choice, decision=decision, phase=Phase.SENT)
         self.endings.send()
@@ -249,6 +253,8 @@ class Controller:
         def end(_: object) -> None:
             self._spawner.set_trait("start_timeout", configured)
             source.end(started)
+            if started.cancelled() and not self._held.may_exist:
+                jupyterhub.forget_server(self._spawner)
 
         started.add_done_callback(end)
         return started

@@ -7,7 +7,6 @@ from typing import Any
 
 from kubernetes_asyncio.client import V1DeleteOptions
 
-from gpuspawner.compat import jupyterhub
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.preflight.pending_pods import Key
 from gpuspawner.quoting import one_line
@@ -16,14 +15,18 @@ from gpuspawner.spawn.promises import Promises
 
 
 class HeldReservation:
-    """The reservation of a start while KubeSpawner runs it."""
+    """The reservation of a start while KubeSpawner runs it.
+
+    Attributes:
+        may_exist: Whether the pod has been sent, and not been deleted again.
+    """
 
     def __init__(self, spawner: Host, stock: Stock, promises: Promises) -> None:
         self._spawner = spawner
         self._stock = stock
         self._promises = promises
         self._key: Key = ("", "")
-        self._was_sent = False
+        self.may_exist = False
         self._losing: set[asyncio.Future[None]] = set()
 
     async def hold(self, key: Key, start: Awaitable[Any], *lost: Awaitable[None]) -> Any:
@@ -31,15 +34,16 @@ class HeldReservation:
 
         Each of *lost* raises when the start is in vain, or ends if it can't be any more.
         """
-        self._key, self._was_sent = key, False
+        self._key, self.may_exist = key, False
         self._losing = {asyncio.ensure_future(it) for it in lost}
         try:
             return await _unless(self._losing, start)
         except asyncio.CancelledError:
-            await asyncio.shield(self._cancel())
+            if self.may_exist:
+                self.may_exist = not await asyncio.shield(self._delete())
             raise
         except BaseException:
-            if self._was_sent:
+            if self.may_exist:
                 await asyncio.shield(self._leave_no_pod())
             raise
         finally:
@@ -61,7 +65,7 @@ class HeldReservation:
         The API server may still carry out an interrupted request, even after the clean-up.
         """
         self._promises.send(key)
-        self._key, self._was_sent = key, True
+        self._key, self.may_exist = key, True
         request = self._stock.create_pod(pod, request_timeout)
         sending: asyncio.Future[bool] = asyncio.ensure_future(request)
         try:
@@ -73,11 +77,6 @@ class HeldReservation:
         if not made:
             self._promises.send_again(key)
         return made
-
-    async def _cancel(self) -> None:
-        """Delete the pod, and let the hub know that there is no server."""
-        if not self._was_sent or await self._delete():
-            jupyterhub.forget_server(self._spawner)
 
     async def _leave_no_pod(self) -> None:
         """Delete a pod that the hub wouldn't stop."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from jupyterhub import orm
+from jupyterhub.objects import Server
 from jupyterhub.utils import utcnow
 
 from gpuspawner import GPUSpawner
@@ -158,11 +159,14 @@ async def test_one_can_leave_even_if_nothing_can_be_found_instead(waiting, monke
 
 
 @pytest.mark.each_python
-async def test_a_start_that_is_cancelled_leaves_no_place(waiting) -> None:
+async def test_a_start_that_is_cancelled_leaves_no_place_and_no_server(waiting) -> None:
+    """The hub would call a server ready whose start was cancelled."""
     alice = await waiting()
+    alice.spawner.server = Server()
     alice.start.cancel()
     await asyncio.wait({alice.start})
 
+    assert alice.spawner.server is None
     assert not alice.place.is_on
     assert len(alice.hub.runtime(alice.spawner).preflight.line) == 0
 

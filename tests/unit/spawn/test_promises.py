@@ -1,7 +1,9 @@
 """A start counts from its grant on, and its pledge ends however the start ends."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from jupyterhub.objects import Server
@@ -69,7 +71,7 @@ def sends_and_waits(spawner: Train) -> asyncio.Event:
 
 
 async def cancel(spawner: Train, was_sent: asyncio.Event) -> None:
-    start = asyncio.create_task(spawner.gpuspawner_gates.run_start())
+    start = spawner.gpuspawner_gates.start()
     await was_sent.wait()
     start.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -118,6 +120,34 @@ async def test_a_cancelled_start_whose_pod_may_exist_keeps_its_server_for_the_hu
     await cancel(spawner, sends_and_waits(spawner))
 
     assert spawner.server is not None
+
+
+class Impatient(Train):
+    """Gives KubeSpawner's start a moment, and starts once more."""
+
+    async def start(self) -> Any:
+        steps = self.gpuspawner_gates
+        with suppress(TimeoutError):
+            return await asyncio.wait_for(steps.run_start(), 0.01)
+        return await steps.run_start()
+
+
+async def test_a_class_that_starts_a_second_time_keeps_its_server(course) -> None:
+    spawner: Any = course.spawner({"course": {"gpus_per_user": 4}}, Impatient)
+    await begin(spawner, gpus=4)
+    spawner.server = server = Server()
+    tries = []
+
+    async def wait_once() -> None:
+        tries.append(spawner.server)
+        if len(tries) == 1:
+            await asyncio.Event().wait()
+
+    sends(spawner, wait_once)
+    spawner.gpuspawner_stock.delete_pod = AsyncMock(return_value=True)
+    await Impatient.start(spawner)
+
+    assert tries == [server, server]
 
 
 async def test_a_start_whose_pod_certainly_does_not_exist_leaves_no_pledge(course, spawner) -> None:
