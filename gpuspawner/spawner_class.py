@@ -98,7 +98,7 @@ def _check(theirs: type[Any]) -> None:
     for cls in _own_classes(theirs):
         for method, leads_on in _LEADS_ON.items():
             code = vars(cls).get(method)
-            if callable(code) and not _names_reached(cls, code) & leads_on:
+            if callable(code) and not _names_reached(theirs, code) & leads_on:
                 raise SpawnerClassError(
                     f"JupyterHub.spawner_class: {cls.__name__}.{method} ({where(code)}) never "
                     f"calls super().{method}(), so GPUSpawner couldn't check the pod that it "
@@ -111,14 +111,14 @@ def _check(theirs: type[Any]) -> None:
             )
 
 
-def _names_reached(cls: type[Any], method: object) -> set[str]:
-    """Return the names that a method uses, and those that the methods of its class use for it."""
+def _names_reached(theirs: type[Any], method: object) -> set[str]:
+    """Return the names that a method uses, and those that a class's own methods use for it."""
     found: set[str] = set()
     left = [method]
     while left:
         used = names_used(left.pop()) - found
         found |= used
-        left += [vars(cls)[name] for name in used if name in vars(cls)]
+        left += [vars(cls)[it] for cls in _own_classes(theirs) for it in used & vars(cls).keys()]
     return found
 
 

@@ -40,7 +40,7 @@ class _Tolerant(TraitType[Any, Any]):
         others = {name: it for name, it in (kept or {}).items() if name != self.name}
         try:
             value = super().validate(obj, value)  # type: ignore[misc]
-        except TraitError:
+        except (TraitError, TypeError, ValueError):  # or it can't even be compared
             if kept is None or not self.name:  # within a Union or a List, a trait has no name
                 raise
             _tell(self.name)

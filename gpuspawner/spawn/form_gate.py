@@ -26,6 +26,7 @@ from gpuspawner.spawn.reasons_to_wait import offers_line
 from gpuspawner.spawn.refusal import Refusal, reporting
 from gpuspawner.spawn.source import Choice
 from gpuspawner.spawn.sources import FORM_PATIENCE, Sources
+from gpuspawner.trait_types import setting
 from gpuspawner.traits import ENFORCE
 
 
@@ -73,7 +74,7 @@ class FormGate:
             one_request.check(self._spawner)
             wish = wish if self._runtime.queue.is_on else Wish.NOT
             await self._ask_policies(choice, wish)
-            if self._spawner.preflight == ENFORCE:
+            if setting(self._spawner, "preflight") == ENFORCE:
                 await self._examine(choice, wish)
             one_request.go_on(self._spawner)
             return choice.options if wish is Wish.NOT else {**choice.options, OPTION: wish.value}

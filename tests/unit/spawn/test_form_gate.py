@@ -43,3 +43,11 @@ async def test_a_form_lets_nobody_on_whom_the_hub_has_no_line_for(hub_with) -> N
         await spawner.run_options_from_form({**FIELDS, "wait": ["1"]})
 
     assert refused.value.slug == "try-again"
+
+
+async def test_a_form_refuses_although_a_class_has_an_attribute_of_that_name(hub_with) -> None:
+    spawner = Waiting(hub_with(*FULL), None).spawner
+    spawner.preflight = 7  # an administrator's own
+
+    with pytest.raises(Refusal):
+        await spawner.run_options_from_form(FIELDS)
