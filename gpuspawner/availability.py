@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gpuspawner.cluster.health import Health, Live, Reading
-from gpuspawner.kube.objects import convert
+from gpuspawner.kube.objects import Manifest, convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.manifest import ManifestError, PodRules, apply
 from gpuspawner.offers import Accelerator, Offers
@@ -212,14 +212,28 @@ class Trials:
         }
 
     def pod(self, grant: Grant) -> Pod | None:
-        """Return the pod for a grant; None if the grant contradicts KubeSpawner's pod."""
-        try:
-            granted = apply(self._base, grant, self.rules)
-        except ManifestError:
+        """Return the pod for a grant as it will be admitted, as far as anybody can tell.
+
+        None if the grant contradicts KubeSpawner's pod.
+        """
+        granted = self._granted(grant)
+        if granted is None:
             return None
         sent = self.later.expected(kind_of(grant), granted)
-        made = convert("Pod", self.later.placements.admitted(kind_of(grant), sent))
+        admitted = self.later.placements.admitted(kind_of(grant), sent)
+        made = admitted and convert("Pod", admitted)
         return made if isinstance(made, Pod) else None
+
+    def is_open(self, grant: Grant) -> bool:
+        """Whether nobody can tell what the hub's own code does with the pod for a grant."""
+        granted = self._granted(grant)
+        return granted is not None and self.later.is_open(kind_of(grant), granted)
+
+    def _granted(self, grant: Grant) -> Manifest | None:
+        try:
+            return apply(self._base, grant, self.rules)
+        except ManifestError:
+            return None
 
 
 def _look(
@@ -242,8 +256,7 @@ def _look(
             return Availability(accelerator, State.FREE, gpus)
         case Outcome.UNKNOWN:
             return Availability(accelerator, State.UNKNOWN)
-    is_open = trials.later.is_open(kind_of(smallest))
-    if is_open and evaluate(state, anywhere(pod)).outcome is not Outcome.BUSY:
+    if trials.is_open(smallest) and evaluate(state, anywhere(pod)).outcome is not Outcome.BUSY:
         return Availability(accelerator, State.UNKNOWN)
     outlook = to_come.outlook(NOBODY, Subject(pod), DeclaredPool.of(accelerator))
     match outlook:

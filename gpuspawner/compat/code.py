@@ -4,7 +4,10 @@ import dis
 import inspect
 from collections.abc import Iterator
 from contextlib import suppress
-from types import CodeType
+from functools import lru_cache
+from types import CodeType, FunctionType, NoneType
+
+_DATA = frozenset({NoneType, bool, int, float, str, bytes, tuple, list, dict, set, frozenset})
 
 
 def names_used(owner: object) -> set[str]:
@@ -17,8 +20,15 @@ def mentions(owner: object, name: str) -> bool:
 
     Functions of the same module that it calls count too.
     """
+    can_be_kept = isinstance(owner, FunctionType | type)
+    return _mentioned(owner, name) if can_be_kept else _mentioned.__wrapped__(owner, name)
+
+
+@lru_cache(1024)
+def _mentioned(owner: object, name: str) -> bool:
     seen: list[object] = []
-    left = [owner]
+    members = vars(owner).values() if isinstance(owner, type) else [owner]
+    left = [getattr(it, "fget", it) for it in members]
     while left:
         seen.append(member := left.pop())
         codes = list(_codes(member))
@@ -29,6 +39,32 @@ def mentions(owner: object, name: str) -> bool:
         called = [it for it in used if getattr(it, "__globals__", None) is module]
         left += [it for it in called if it not in seen]
     return False
+
+
+def uses_only(function: object, names: frozenset[str], packages: frozenset[str]) -> bool:
+    """Whether a function looks at nothing but its arguments, constants, and these names.
+
+    Names are those of attributes and builtins; what its module imports from *packages* is allowed
+    too. Of anything that isn't a plain function, nobody can tell.
+    """
+    if not isinstance(function, FunctionType) or hasattr(function, "__wrapped__"):
+        return False
+    if not {"__class__"}.issuperset(function.__code__.co_freevars):  # for ``super()``
+        return False
+    known = function.__globals__
+
+    def is_allowed(step: dis.Instruction) -> bool:
+        name = step.argval
+        if step.opname == "IMPORT_NAME":
+            return name.partition(".")[0] in packages
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and name in known:
+            value = known[name]
+            module = str(getattr(value, "__module__", None) or getattr(value, "__name__", None))
+            return type(value) in _DATA or module.partition(".")[0] in packages
+        return step.opname == "IMPORT_FROM" or name in names
+
+    steps = (it for code in _within(function.__code__) for it in dis.get_instructions(code))
+    return all(is_allowed(it) for it in steps if it.opcode in dis.hasname)
 
 
 def sets_attribute(owner: object, name: str) -> bool:
@@ -72,9 +108,10 @@ def _function(member: object) -> object:
     member = getattr(member, "func", member)  # of a trait's default, or of a partial
     if not callable(member):
         return None
-    function = inspect.unwrap(member)
-    own = getattr(function, "__call__", None)  # noqa: B004, of an object with this method
-    return function if hasattr(function, "__code__") else own
+    with suppress(Exception):  # an object that answers whatever it is asked, or wraps itself
+        member = inspect.unwrap(member)
+    own = getattr(member, "__call__", None)  # noqa: B004, of an object with this method
+    return member if hasattr(member, "__code__") else own
 
 
 def _within(code: CodeType) -> Iterator[CodeType]:

@@ -89,28 +89,42 @@ def is_starting(spawner: Spawner) -> bool:
     return bool(spawner.pending == "spawn")
 
 
-def runs_before_a_start(spawner: Spawner) -> bool:
-    """Whether the hub calls an administrator's code before it calls the ``pre_spawn_hook``.
+def code_before_a_start(spawner: Spawner) -> list[Any]:
+    """Return an administrator's code that the hub calls before the ``pre_spawn_hook``, or None.
 
-    The hooks of spawners aside (``user.py``, ``User.spawn``).
+    See ``user.py``, ``User.spawn``; the methods of spawners aside.
     """
-    own = getattr(type(spawner.authenticator), "pre_spawn_start", Authenticator.pre_spawn_start)
-    has_own = own is not Authenticator.pre_spawn_start
-    return has_own or callable(getattr(spawner, "group_overrides", None))
+    prepares = getattr(spawner.authenticator, "pre_spawn_start", None)
+    is_own = getattr(prepares, "__func__", None) is not Authenticator.pre_spawn_start
+    overrides = _group_overrides(spawner)
+    return [
+        spawner.auth_state_hook,
+        prepares if is_own else None,
+        spawner.group_overrides if overrides is None else None,
+    ]
 
 
 def group_overrides(spawner: Spawner) -> list[Mapping[str, Any]]:
     """Return what the configuration overrides for the groups of a server's owner, in order.
 
-    Nothing if it is a function, which the hub calls only for a start (``spawner.py``,
+    Nothing if that depends on functions, which the hub calls only for a start (``spawner.py``,
     ``apply_group_overrides``).
     """
-    listed = getattr(spawner, "group_overrides", None)
-    if not listed or callable(listed):
+    listed = _group_overrides(spawner)
+    if not listed:
         return []
     groups = {group.name for group in spawner.user.groups}
     found = [listed[key] for key in sorted(listed)]
     return [it["spawner_override"] for it in found if groups & set(it["groups"])]
+
+
+def _group_overrides(spawner: Spawner) -> Mapping[str, Any] | None:
+    """Return what is overridden for groups; None if functions have a say."""
+    listed = getattr(spawner, "group_overrides", None) or {}
+    if callable(listed):
+        return None
+    values = (value for it in listed.values() for value in it["spawner_override"].values())
+    return None if any(map(callable, values)) else listed
 
 
 def begins_start(spawner: Spawner) -> bool:

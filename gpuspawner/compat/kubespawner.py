@@ -26,11 +26,21 @@ SERVER = "notebook"
 
 MAKING = ("get_pod_manifest", "load_user_options", "_load_profile", "_apply_overrides")
 """The methods that make a profile's pod."""
-STARTING = ("run_pre_spawn_hook", "start", "_start", "_make_create_pod_request")
+PREPARING = ("run_auth_state_hook", "apply_group_overrides")
+"""The methods of a start that come before the second gate."""
+STARTING = (
+    "run_pre_spawn_hook",
+    "start",
+    "_start",
+    "_ensure_namespace",
+    "_make_create_pod_request",
+)
 """The methods of a start that come after the second gate, or around it."""
 _DRAWING = ("_render_options_form", "_validate_user_options", "_get_initialized_profile_list")
 """The methods that draw the form of profiles."""
 _OURS = __name__.partition(".")[0]
+_CALLING = frozenset({"_start", "get_pod_manifest", "load_user_options", "_load_profile"})
+"""KubeSpawner's methods that await what hooks and functions of administrators return."""
 _STEPS = frozenset({"kubespawner", _OURS})
 """The packages whose code calls that of administrators."""
 _LIBRARIES = sys.stdlib_module_names | {
@@ -129,7 +139,7 @@ class Stock:
         try:
             return await request
         except (aiohttp.ClientError, OSError) as error:
-            if not any(map(_is_kubespawner, _modules(error))):  # a class of others sends nothing
+            if not any(map(_is_kubespawner, _passed(error))):  # a class of others sends nothing
                 raise
             self._lost_at = time.monotonic()
         except ApiException as error:
@@ -280,6 +290,11 @@ def others_have(spawner: Any, names: Iterable[str]) -> bool:
     return not _names_of_others(type(spawner)).isdisjoint(names)  # type: ignore[arg-type]
 
 
+def functions_set(spawner: Any) -> list[Any]:
+    """Return the hooks and other functions that the configuration gives a spawner."""
+    return [it for it in spawner._trait_values.values() if callable(it)]
+
+
 def methods_of_others(spawner: Any, names: Iterable[str]) -> list[Any]:
     """Return such methods of classes that are neither KubeSpawner's nor ours."""
     theirs = _classes_of_others(type(spawner))
@@ -302,20 +317,27 @@ def _classes_of_others(kind: type) -> list[type]:
 def is_of_others(error: BaseException) -> bool:
     """Whether a hook, a function or a class of an administrator's has raised *error* in a start.
 
-    It is the last caller's that isn't a library, below KubeSpawner or a method of `Stock`.
+    It is the last caller's that isn't a library, below KubeSpawner or a method of `Stock`. Or
+    KubeSpawner awaits what a hook has returned, and not its own time limit.
     """
-    steps = dropwhile(lambda it: it != __name__ and not _is_kubespawner(it), _modules(error))
-    callers = [it for it in (name.partition(".")[0] for name in steps) if it not in _LIBRARIES]
-    return bool(callers) and callers[-1] not in _STEPS
+    passed = dropwhile(lambda it: it[0] != __name__ and not _is_kubespawner(it), _passed(error))
+    steps = list(passed)
+    callers = [n for n, (it, _) in enumerate(steps) if it.partition(".")[0] not in _LIBRARIES]
+    if not callers:
+        return False
+    module, function = steps[callers[-1]]
+    is_limit = any(it == "jupyterhub.utils" for it, _ in steps[callers[-1] + 1 :])
+    return module.partition(".")[0] not in _STEPS or (function in _CALLING and not is_limit)
 
 
-def _modules(error: BaseException) -> list[str]:
-    """The modules that an error has passed, from the last caller on; a configuration has none."""
-    return [it.f_globals.get("__name__", "") for it, _ in walk_tb(error.__traceback__)]
+def _passed(error: BaseException) -> list[tuple[str, str]]:
+    """The modules and functions that an error has passed; a configuration's have no module."""
+    frames = (it for it, _ in walk_tb(error.__traceback__))
+    return [(it.f_globals.get("__name__", ""), it.f_code.co_name) for it in frames]
 
 
-def _is_kubespawner(module: str) -> bool:
-    return module.startswith("kubespawner.")
+def _is_kubespawner(step: tuple[str, str]) -> bool:
+    return step[0].startswith("kubespawner.")
 
 
 def connect(spawner: Any) -> bool:

@@ -4,6 +4,9 @@ An administrator's hooks and classes run only in a user's own start, and the API
 comes after them. Both may add what lets a pod on a node, or send it to others.
 """
 
+import time
+from collections import OrderedDict
+
 import msgspec
 from msgspec.structs import replace
 
@@ -13,8 +16,9 @@ from gpuspawner.policy import Grant
 
 Kind = tuple[str, str]
 """The profile and the accelerator that pods are made for; "" for none."""
-Key = tuple[Kind, str]
-"""The kind, and whose pods they are; "" for everybody's."""
+Tolerations = tuple[Manifest, ...]
+Whose = tuple[Kind, str]
+"""The kind, and the owner of the pods; "" if the hub's own code treats all alike."""
 
 
 def kind_of(grant: Grant, profile: str = "") -> Kind:
@@ -34,13 +38,32 @@ _FIELDS = (
 )
 """Fields of a pod's spec that decide where it may go."""
 _EVERYTHING = [Toleration(operator="Exists")]
+_FRESH = 600.0
+"""For how many seconds one knows what code does for a user that may ask anything about them."""
+_MOST = 10_000
+"""How many pods are remembered."""
 
 
-def _changes(before: Manifest, after: Manifest) -> Manifest:
-    """Return the fields that another placement has changed, with their new values."""
-    was, now = before["spec"], after["spec"]
-    found = {name: now.get(name) for name in _FIELDS}
-    return {name: it for name, it in found.items() if (it or None) != (was.get(name) or None)}
+def _placement(pod: Manifest) -> Manifest:
+    return {name: it for name in _FIELDS if (it := pod["spec"].get(name))}
+
+
+def _requests(pod: Manifest) -> list[Manifest]:
+    spec = pod["spec"]
+    both = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
+    return [it.get("resources") or {} for it in both]
+
+
+def placement_of(pod: Manifest) -> bytes:
+    """Return what hooks and admission usually look at, for a key: placement and devices."""
+    devices = [
+        (name, str(it))
+        for resources in _requests(pod)
+        for name, it in (resources.get("limits") or {}).items()
+        if "/" in name
+    ]
+    judged = (_placement(pod), sorted(devices))
+    return msgspec.msgpack.encode(judged, order="deterministic")
 
 
 def anywhere(pod: Pod) -> Pod:
@@ -64,41 +87,71 @@ class Placements:
 
     def __init__(self) -> None:
         self.version = 0
-        self._seen: dict[Key, Manifest] = {}
-        self._differing: set[Key] = set()
-        self._admitted: dict[Kind, tuple[Manifest, ...]] = {}
+        self._seen: OrderedDict[tuple[Whose, bytes], tuple[float, Manifest | None]] = OrderedDict()
+        self._admitted: dict[Kind, tuple[Tolerations, Tolerations]] = {}
+        """What admission has added to the last two pods of a kind."""
 
-    def expected(self, key: Key, pod: Manifest) -> Manifest:
-        """Return a pod with what the hub's own code has changed of the first one of its kind."""
-        spec = pod.get("spec")
-        return pod if spec is None else {**pod, "spec": {**spec, **self._seen.get(key, {})}}
+    def expected(self, whose: Whose, pod: Manifest) -> Manifest:
+        """Return a pod with what the hub's own code has changed of the last one that was like it.
 
-    def is_open(self, key: Key) -> bool:
-        """Whether nobody can tell what the hub's own code does: no pod was seen, or they differ."""
-        return key not in self._seen or key in self._differing
+        What was sent in the end is expected to be sent again as it is.
+        """
+        changed = self._find(whose, pod)
+        return {**pod, "spec": {**pod["spec"], **changed}} if changed else pod
 
-    def learn(self, key: Key, expected: Manifest, sent: Manifest) -> None:
-        """Learn from a pod that the hub's own code has changed, and from what was expected."""
+    def is_open(self, whose: Whose, pod: Manifest) -> bool:
+        """Whether nobody can tell what the hub's own code does with a pod.
+
+        It has sent none that was like it, or has changed what that one requests.
+        """
+        return self._find(whose, pod) is None
+
+    def learn(self, whose: Whose, expected: Manifest, sent: Manifest) -> None:
+        """Learn from a pod that is sent, and from what was expected."""
         if expected.get("spec") is None:  # nobody could make it before
             return
-        changed = _changes(expected, sent)
-        if key not in self._seen:
-            self._seen[key] = changed
-            self.version += 1
-        elif changed and key not in self._differing:
-            self._differing.add(key)
-            self.version += 1
+        before, after = _placement(expected), _placement(sent)
+        changed = {it: after.get(it) for it in _FIELDS if before.get(it) != after.get(it)}
+        if changed and not self.is_open(whose, expected):  # the code has changed its mind
+            self._seen = OrderedDict(it for it in self._seen.items() if it[0][0] != whose)
+        if _requests(expected) != _requests(sent):
+            self._keep((whose, placement_of(expected)), None)
+        else:
+            self._keep((whose, placement_of(expected)), changed)
+            self._keep((whose, placement_of(sent)), {})
 
-    def admit(self, kind: Kind, tolerations: tuple[Manifest, ...]) -> None:
+    def _find(self, whose: Whose, pod: Manifest) -> Manifest | None:
+        if pod.get("spec") is None:
+            return None
+        seen, changed = self._seen.get((whose, placement_of(pod)), (0.0, None))
+        is_old = whose[1] and time.monotonic() - seen > _FRESH
+        return None if is_old else changed
+
+    def _keep(self, key: tuple[Whose, bytes], changed: Manifest | None) -> None:
+        if key not in self._seen or self._seen[key][1] != changed:
+            self.version += 1
+        self._seen[key] = time.monotonic(), changed
+        self._seen.move_to_end(key)
+        if len(self._seen) > _MOST:
+            self._seen.popitem(last=False)
+
+    def admit(self, kind: Kind, tolerations: Tolerations) -> None:
         """Learn which tolerations admission has added to a pod."""
-        if tolerations and self._admitted.get(kind) != tolerations:
-            self._admitted[kind] = tolerations
+        known = self._admitted.get(kind)
+        now = known[1] if known else tolerations, tolerations
+        if now != known:
+            self._admitted[kind] = now
             self.version += 1
 
-    def admitted(self, kind: Kind, pod: Manifest) -> Manifest:
-        """Return a pod with the tolerations that admission has last added to one of its kind."""
-        tolerations = [*(pod["spec"].get("tolerations") or ()), *self._admitted.get(kind, ())]
-        return {**pod, "spec": {**pod["spec"], "tolerations": tolerations}}
+    def admitted(self, kind: Kind, pod: Manifest) -> Manifest | None:
+        """Return a pod with the tolerations that admission has last added to those of its kind.
+
+        None if it has treated the last two differently: it may look at the user.
+        """
+        before, last = self._admitted.get(kind, ((), ()))
+        tolerations = [*(pod["spec"].get("tolerations") or ()), *last]
+        made = {**pod, "spec": {**pod["spec"], "tolerations": tolerations}}
+        return made if before == last else None
 
 
 class Later(msgspec.Struct, frozen=True):
@@ -108,7 +161,7 @@ class Later(msgspec.Struct, frozen=True):
         placements: What has been seen of it.
         has_own_code: Whether the hub has code of its own that may change them.
         owner: The server's owner, if that code may treat users differently; "" otherwise.
-        is_unknowable: Whether the code depends on more, or runs before the second gate.
+        is_unknowable: Whether it depends on the options that a start will have.
     """
 
     placements: Placements
@@ -120,12 +173,11 @@ class Later(msgspec.Struct, frozen=True):
         """As `Placements.expected`."""
         return self.placements.expected((kind, self.owner), pod) if self.has_own_code else pod
 
-    def is_open(self, kind: Kind) -> bool:
+    def is_open(self, kind: Kind, pod: Manifest) -> bool:
         """As `Placements.is_open`."""
-        is_open = self.has_own_code and self.placements.is_open((kind, self.owner))
+        is_open = self.has_own_code and self.placements.is_open((kind, self.owner), pod)
         return self.is_unknowable or is_open
 
     def learn(self, kind: Kind, expected: Manifest, sent: Manifest) -> None:
-        """As `Placements.learn`."""
-        if self.has_own_code:
-            self.placements.learn((kind, self.owner), expected, sent)
+        """As `Placements.learn`. What has run before the second gate matters to the first one."""
+        self.placements.learn((kind, self.owner), expected, sent)

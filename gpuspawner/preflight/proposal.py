@@ -78,7 +78,7 @@ class Proposal:
     def expecting(self, later: Later) -> "Proposal":
         """Return the proposal of the pod that will probably be sent."""
         pod = later.expected(self.kind, self.pod)
-        return replace(self, pod=pod, is_open=later.is_open(self.kind))
+        return replace(self, pod=pod, is_open=later.is_open(self.kind, self.pod))
 
     def with_pod(self, pod: Manifest) -> "Proposal":
         """Return the proposal of a changed pod."""

@@ -95,7 +95,7 @@ class Accelerators(Source):
     def _stored(self, offers: Offers) -> Stored:
         ours, theirs = self.split(stored_options.stored(self.spawner))
         kept, gone = options.fall_back(ours, offers)
-        return Stored({**theirs, **options.user_options(kept)}, gone)
+        return Stored({**options.user_options(kept), **theirs}, gone)
 
     async def resolve(self, raw: object) -> AcceleratorChoice:
         """As `Source.resolve`."""
@@ -108,7 +108,7 @@ class Accelerators(Source):
         if isinstance(grant, Denial):
             raise Refusal(messages.denied(grant), reason=grant.reason.value, status=403)
         proposal = self.propose(grant, _made(lambda: builder.pod(grant)))
-        granted = {**theirs, **options.user_options(request)}
+        granted = {**options.user_options(request), **theirs}
         return AcceleratorChoice(
             proposal,
             granted,
@@ -136,9 +136,11 @@ class Accelerators(Source):
         """Split options into ours and those that an administrator's own hooks read."""
         if not raw or not isinstance(raw, Mapping):
             return raw, {}
-        if not own_code.reads_options(self.spawner):
+        offers_nothing = self.runtime.offers_nothing  # but what it has discovered
+        if not offers_nothing and not own_code.reads_options(self.spawner):
             return raw, {}
-        theirs = {name: value for name, value in raw.items() if name not in options.NAMES}
+        ours = (options.ACCELERATOR, options.GPUS.name) if offers_nothing else options.NAMES
+        theirs = {name: value for name, value in raw.items() if name not in ours}
         return {name: value for name, value in raw.items() if name not in theirs}, theirs
 
     async def builder(self) -> PodBuilder:
@@ -157,7 +159,7 @@ class Accelerators(Source):
     def propose(self, grant: Grant, pod: Manifest) -> Proposal:
         """Propose a pod for this server."""
         spawner = self.spawner
-        is_open = self.later.is_open(kind_of(grant))
+        is_open = self.later.is_open(kind_of(grant), pod)
         claims = home_of(spawner)
         return Proposal(spawner.namespace, spawner.pod_name, pod, grant, claims, is_open=is_open)
 
@@ -190,10 +192,8 @@ class Accelerators(Source):
         found = self._surveyed(builder)
         if builder.stock is None:
             return found
-        if (
-            likeness(own_code.as_started(self.spawner)) != alike
-        ):  # somebody has changed the settings meanwhile
-            return found
+        if likeness(own_code.as_started(self.spawner)) != alike:
+            return found  # somebody has changed the settings meanwhile
         pod = self.propose(Grant(), builder.stock)
         key = alone if self.runtime.preflight.depends_on_labels(pod.decoded) else shared
         return surveys.kept.keep(surveys.version, key, found)

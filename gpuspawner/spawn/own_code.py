@@ -1,33 +1,33 @@
 """What the hub's own code may still change of a pod after a gate has judged it."""
 
-import inspect
-import sys
 from collections.abc import Iterator
 
 from gpuspawner.compat import jupyterhub, kubespawner
-from gpuspawner.compat.code import mentions, names_used
+from gpuspawner.compat.code import mentions, uses_only
 from gpuspawner.preflight.placement import Later
 from gpuspawner.runtime import Runtime
 from gpuspawner.spawn.host import Host
 from gpuspawner.spawn.source import FormReader
 
-_READERS = (
-    "pre_spawn_hook",
-    "modify_pod_hook",
-    "after_pod_created_hook",
-    "auth_state_hook",
-    "uid",
-    "gid",
-    "fs_gid",
-    "supplemental_gids",
-    "container_security_context",
-    "pod_security_context",
-)
-"""The traits that may be functions of an administrator's, and get the spawner with its options."""
-_OF_USERS = ("user", "orm_user", "orm_spawner", "auth_state")
-"""Names by which code of a spawner's reads who its owner is."""
-
-_HARMLESS = sys.stdlib_module_names | {"kubernetes", "kubernetes_asyncio"}
+# fmt: off
+_OF_ALL_ALIKE = frozenset({
+    "super", "start", "_start", "_ensure_namespace", "_make_create_pod_request", "get_pod_manifest",
+    "list", "dict", "len", "append", "extend", "insert", "get", "items", "setdefault", "update",
+    "log", "debug", "info", "warning", "environment", "extra_pod_config", "node_selector",
+    "node_affinity_preferred", "node_affinity_required", "tolerations", "scheduler_name",
+    "priority_class_name", "runtime_class_name", "spec", "key", "operator", "value", "values",
+    "effect", "affinity", "node_affinity", "node_selector_terms", "match_expressions",
+    "match_fields", "preference", "weight", "preferred_during_scheduling_ignored_during_execution",
+    "required_during_scheduling_ignored_during_execution",
+})
+"""Names by which code sets where pods may go, and none by which it could ask whose they are."""
+_HARMLESS = frozenset({
+    "user", "name", "environment", "log", "debug", "info", "warning", "get", "items", "update",
+    "str", "int", "format", "join", "lower", "split", "replace", "strip", "super", "start",
+})
+# fmt: on
+"""Names by which code reads whose a server is and sets its environment, and no placement."""
+_CLIENTS = frozenset({"kubernetes", "kubernetes_asyncio"})
 
 
 def later(spawner: Host, runtime: Runtime, unused: tuple[str, ...] = ()) -> Later:
@@ -36,36 +36,33 @@ def later(spawner: Host, runtime: Runtime, unused: tuple[str, ...] = ()) -> Late
     *unused* are methods that a class of the administrator's may have, and that have had no part in
     the pod that is judged.
     """
-    hooks = [it for it in (spawner.pre_spawn_hook, spawner.modify_pod_hook) if it is not None]
-    code = [*hooks, *kubespawner.methods_of_others(spawner, (*kubespawner.STARTING, *unused))]
-    is_early = not jupyterhub.is_starting(spawner) and _runs_before_a_start(spawner)
+    early = _that_matters(
+        *jupyterhub.code_before_a_start(spawner),
+        *kubespawner.methods_of_others(spawner, kubespawner.PREPARING),
+    )
+    late = _that_matters(
+        spawner.pre_spawn_hook,
+        spawner.modify_pod_hook,
+        *kubespawner.methods_of_others(spawner, (*kubespawner.STARTING, *unused)),
+    )
+    is_starting = jupyterhub.is_starting(spawner)
+    is_alike = not early and all(uses_only(it, _OF_ALL_ALIKE, _CLIENTS) for it in late)
     return Later(
         runtime.preflight.placements,
-        has_own_code=bool(code),
-        owner=spawner.user.name if any(map(_may_tell_users_apart, code)) else "",
-        is_unknowable=is_early or any(mentions(it, "user_options") for it in code),
+        has_own_code=bool(late) or bool(early and not is_starting),
+        owner="" if is_alike else spawner.user.name,
+        is_unknowable=(not is_starting and _applies_options(spawner))
+        or any(mentions(it, "user_options") for it in late),
     )
 
 
-def _may_tell_users_apart(code: object) -> bool:
-    """Whether a function may treat users differently, or calls others of which nobody can tell."""
-    known = getattr(code, "__globals__", None)
-    if known is None or any(mentions(code, name) for name in _OF_USERS):
-        return True
-    used = [known.get(name) for name in names_used(code)]
-    modules = [it.__name__ for it in used if inspect.ismodule(it)]
-    modules += [it.__module__ for it in used if getattr(it, "__globals__", known) is not known]
-    return not _HARMLESS.issuperset(it.partition(".")[0] for it in modules)
+def _that_matters(*code: object) -> list[object]:
+    return [it for it in code if it is not None and not uses_only(it, _HARMLESS, frozenset())]
 
 
-def _runs_before_a_start(spawner: Host) -> bool:
-    """Whether some of it runs at a start, but before the second gate."""
+def _applies_options(spawner: Host) -> bool:
     applies = spawner.apply_user_options
-    return (
-        spawner.auth_state_hook is not None
-        or not (applies is apply_nothing or applies == {})
-        or jupyterhub.runs_before_a_start(spawner)
-    )
+    return not (applies is apply_nothing or applies == {})
 
 
 def as_started(spawner: Host) -> Host:
@@ -93,7 +90,7 @@ def reads_options(spawner: Host) -> bool:
 
 
 def _functions(spawner: Host) -> Iterator[object]:
-    yield from (getattr(spawner, name) for name in _READERS)
+    yield from kubespawner.functions_set(spawner)
     yield from spawner.environment.values()
     yield getattr(spawner.authenticator, "pre_spawn_start", None)
 

@@ -19,8 +19,9 @@ from gpuspawner.cluster.health import Live
 from gpuspawner.compat import kubespawner
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.policy.denial import PolicyDenial
-from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules
+from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules, Wait
 from gpuspawner.preflight.downloads import on_all, settled_images
+from gpuspawner.preflight.placement import placement_of
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling.evaluate import fitting_nodes
@@ -275,15 +276,16 @@ class Looking:
     ) -> tuple[Decision, Proposal]:
         """Decide about a refused pod as admission changes it."""
         self._asked_admission = True
-        version = self._preflight.placements.version
-        key = (proposal.key, self._listed, _key(chosen), version)
+        key = (proposal.key, self._listed, _key(chosen), placement_of(proposal.pod))
         kept = self._known.admitted.find(key)
         if kept is None:
             try:
                 whole = self._expected(chosen, await self.whole(chosen))
                 answer = await self._preflight.admitted(whole, admission)
             except TooManyDryRunsError:
-                return Start(proposal.grant, (UnknownRules(_NOT_ASKED),)), proposal
+                is_known = isinstance(decision, Wait)
+                unknown = Start(proposal.grant, (UnknownRules(_NOT_ASKED),))
+                return decision if is_known else unknown, proposal
             if answer is None:
                 return decision, proposal
             # A quota's or webhook's rejection concerns the user, not the state of the nodes.

@@ -256,6 +256,7 @@ class Profiles(Source):
 
         Raises:
             HTTPError: An administrator's function forbids them.
+            Exception: It fails, and tells people why by a ``jupyterhub_message``.
             Refusal: They can't be read, or the function fails.
         """
         try:
@@ -267,6 +268,8 @@ class Profiles(Source):
         except web.HTTPError:
             raise
         except Exception as error:
+            if hasattr(error, "jupyterhub_message"):  # the function's own words
+                raise
             spawner.log.exception("Can't read KubeSpawner.profile_list, or its function fails")
             raise misconfigured(f"KubeSpawner.profile_list: {error!r}") from error
 

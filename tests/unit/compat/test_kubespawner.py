@@ -131,3 +131,18 @@ async def test_who_has_called_kubespawner_has_not_raised_its_error() -> None:
     with pytest.raises(ValueError, match="no course") as raised:
         await _hook()
     assert not is_of_others(raised.value)
+
+
+async def test_what_a_hook_has_returned_is_of_others_too() -> None:
+    """KubeSpawner awaits it itself, so that the hook isn't among the callers."""
+    names: dict[str, Any] = {"__name__": "kubespawner.spawner"}
+    exec("async def _start():\n    return await hook()", names)
+    names["hook"] = lambda: asyncio.wait_for(asyncio.sleep(60), 0.01)
+    with pytest.raises(TimeoutError) as raised:
+        await Stock(SimpleNamespace(_start=names["_start"]), None).run_start()
+    assert is_of_others(raised.value)
+
+    names["hook"] = never
+    with pytest.raises(TimeoutError) as raised:
+        await Stock(SimpleNamespace(_start=names["_start"]), None).run_start()
+    assert not is_of_others(raised.value)

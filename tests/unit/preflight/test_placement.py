@@ -40,33 +40,56 @@ def placed(pod: Any) -> list[object]:
     return [pod["spec"].get(name) or None for name in fields]
 
 
+CONTAINERS = {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]}
+
+
 @given(specs, specs)
 def test_what_was_seen_of_a_pod_makes_the_same_of_the_next_one(before, after) -> None:
     later = Later(Placements(), has_own_code=True)
-    made, sent = {"spec": before}, {"spec": after}
+    made, sent = {"spec": {**before, **CONTAINERS}}, {"spec": {**after, **CONTAINERS}}
 
     later.learn(KIND, made, sent)
 
     expected = later.expected(KIND, made)
     assert placed(expected) == placed(sent)
+    assert not later.is_open(KIND, made)
+    assert not later.is_open(KIND, expected)
     later.learn(KIND, expected, sent)
-    assert not later.is_open(KIND)
+    assert later.expected(KIND, made) == expected
 
 
-def test_code_that_changes_pods_alike_is_known_and_other_code_stays_open() -> None:
+def test_what_was_seen_says_nothing_of_pods_that_differ() -> None:
     plain, changed = pod("a"), pod("a", tolerations=[TOLERATION])
     later = Later(Placements(), has_own_code=True)
-    assert later.is_open(KIND)
+    assert later.is_open(KIND, plain)
 
     later.learn(KIND, plain, changed)
 
-    assert not later.is_open(KIND)
+    assert not later.is_open(KIND, plain)
     assert later.expected(KIND, plain)["spec"]["tolerations"] == [TOLERATION]
-    assert later.is_open(("", "t4"))
-    later.learn(KIND, later.expected(KIND, plain), changed)
-    assert not later.is_open(KIND)
+    others = pod("a", gpus=2), pod("a", nodeSelector={"gpu": "t4"})
+    for other in others:
+        assert later.is_open(KIND, other)
+        assert later.expected(KIND, other) == other
+    assert later.is_open(("", "t4"), plain)
+
+
+def test_code_that_changes_its_mind_is_not_known_any_more() -> None:
+    plain, changed = pod("a"), pod("a", tolerations=[TOLERATION])
+    later = Later(Placements(), has_own_code=True)
+    later.learn(KIND, plain, changed)
+
     later.learn(KIND, later.expected(KIND, plain), pod("a", nodeSelector={"for": "bob"}))
-    assert later.is_open(KIND)
+
+    assert later.is_open(KIND, plain)
+
+
+def test_code_that_changes_what_a_pod_requests_stays_open() -> None:
+    later = Later(Placements(), has_own_code=True)
+
+    later.learn(KIND, pod("a", gpus=2), pod("a", gpus=1))
+
+    assert later.is_open(KIND, pod("a", gpus=2))
 
 
 def test_a_hub_without_code_of_its_own_expects_nothing() -> None:
@@ -74,7 +97,7 @@ def test_a_hub_without_code_of_its_own_expects_nothing() -> None:
 
     later.learn(KIND, pod("a"), pod("a", tolerations=[TOLERATION]))
 
-    assert not later.is_open(KIND)
+    assert not later.is_open(KIND, pod("a"))
     assert later.expected(KIND, pod("a")) == pod("a")
 
 
@@ -83,18 +106,39 @@ def test_nothing_is_learned_of_a_pod_that_could_not_be_made() -> None:
 
     later.learn(KIND, {"spec": None}, pod("a"))
 
-    assert later.is_open(KIND)
+    assert later.is_open(KIND, {"spec": None})
+    assert later.is_open(KIND, pod("a"))
 
 
-def test_code_that_may_treat_users_differently_is_known_for_each_user_alone() -> None:
-    placements = Placements()
-    ann, bob = (Later(placements, has_own_code=True, owner=name) for name in ("ann", "bob"))
+def test_code_that_may_treat_users_differently_is_known_for_each_user_alone_and_not_for_long(
+    monkeypatch,
+) -> None:
+    placements, now = Placements(), [1000.0]
+    monkeypatch.setattr("gpuspawner.preflight.placement.time.monotonic", lambda: now[0])
+    ann, bob, all_ = (Later(placements, has_own_code=True, owner=it) for it in ("ann", "bob", ""))
 
-    ann.learn(KIND, pod("a"), pod("a", tolerations=[TOLERATION]))
+    for later in (ann, all_):
+        later.learn(KIND, pod("a"), pod("a", tolerations=[TOLERATION]))
 
-    assert not ann.is_open(KIND)
-    assert bob.is_open(KIND)
+    assert not ann.is_open(KIND, pod("a"))
+    assert bob.is_open(KIND, pod("a"))
     assert bob.expected(KIND, pod("a")) == pod("a")
+    now[0] += 601
+    assert ann.is_open(KIND, pod("a"))
+    assert not all_.is_open(KIND, pod("a"))
+
+
+def test_only_so_many_pods_are_remembered(monkeypatch) -> None:
+    monkeypatch.setattr("gpuspawner.preflight.placement._MOST", 3)
+    placements = Placements()
+    for name in ("ann", "bob", "cleo", "dan"):
+        Later(placements, has_own_code=True, owner=name).learn(KIND, pod("a"), pod("a"))
+
+    known = [
+        not Later(placements, has_own_code=True, owner=name).is_open(KIND, pod("a"))
+        for name in ("ann", "bob", "cleo", "dan")
+    ]
+    assert known == [False, True, True, True]
 
 
 TAINTED = node("tainted", 1, taints=[TAINT])

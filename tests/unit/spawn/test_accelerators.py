@@ -7,7 +7,7 @@ import pytest
 
 from gpuspawner import GPUSpawner
 from gpuspawner.cluster.health import Stale
-from gpuspawner.preflight.decision import Start
+from gpuspawner.preflight.decision import Refuse, Start
 from gpuspawner.spawn.accelerators import Accelerators
 from gpuspawner.spawn.refusal import Refusal
 from tests.unit.preflight.worlds import labelled, node, pod
@@ -73,12 +73,15 @@ READING = [
     {"after_pod_created_hook": lambda spawner, _: take_their_image(spawner)},
     {"uid": lambda spawner: spawner.user_options["gpus"]},
     {"environment": {"IMAGE": their_image}},
+    {"post_stop_hook": take_their_image},
+    {"group_overrides": lambda spawner: (spawner.user_options, {})[1]},
+    {"server_token_scopes": lambda spawner: (spawner.user_options, [])[1]},
 ]
 FOUND = ("Node", labelled(node("a", 2), {"nvidia.com/gpu.product": "Tesla-T4"}))
 THEIR_OPTIONS = {"image": "lab:2", "gpus": "two", "memory": ["1Gi"], "accelerator": 7, "course": 1}
 
 
-@pytest.mark.parametrize("traits", READING, ids=str)
+@pytest.mark.parametrize("traits", READING)
 async def test_options_of_an_administrator_who_offers_nothing_of_ours_are_theirs(
     hub_with, traits
 ) -> None:
@@ -89,7 +92,7 @@ async def test_options_of_an_administrator_who_offers_nothing_of_ours_are_theirs
     assert await spawner.get_options_form() == ""
 
 
-@pytest.mark.parametrize("traits", READING, ids=str)
+@pytest.mark.parametrize("traits", READING)
 async def test_an_administrator_who_offers_something_of_ours_shares_the_options(
     hub_with, traits
 ) -> None:
@@ -152,7 +155,6 @@ async def form(hub: StillHub, name: str, **traits: Any) -> str:
         {"environment": {"TOKEN": "{username}"}},
         {"volumes": [{"name": "h", "persistentVolumeClaim": {"claimName": "c-{username}"}}]},
     ],
-    ids=str,
 )
 async def test_a_user_whose_pods_are_alike_costs_no_pod(hub_with, made, traits) -> None:
     hub = hub_with(TWO_GPUS)
@@ -171,7 +173,6 @@ async def test_a_user_whose_pods_are_alike_costs_no_pod(hub_with, made, traits) 
         {"node_selector": {"room": "b"}},
         {"extra_pod_config": {"nodeSelector": {"owner": "{username}"}}},
     ],
-    ids=str,
 )
 async def test_users_whose_pods_differ_share_no_state(hub_with, traits) -> None:
     hub = hub_with(OF_ANN)
@@ -247,3 +248,46 @@ async def test_a_pod_that_cannot_be_made_yet_is_nobody_else_s(hub_with, monkeypa
 
     assert 'data-state="free"' not in await form(hub, "ann")
     assert 'data-state="free"' in await form(hub, "bob")
+
+
+def only_bob_s(pod: Any) -> Any:
+    return tolerating(pod) if pod["metadata"]["name"] == "jupyter-bob" else pod
+
+
+async def foretold(hub: Any, name: str) -> object:
+    spawner = of(hub, name)
+    choice = await spawner.gpuspawner_gates.sources.accelerators.resolve({"gpus": 1})
+    return await hub.runtime(spawner).preflight.foretell(choice.proposal, hub.admission)
+
+
+async def test_a_gpu_is_not_shown_as_free_because_admission_lets_somebody_else_have_it(
+    hub_with,
+) -> None:
+    hub = hub_with(("Node", node("a", 2, taints=[TAINT])))
+    hub.admission.answer = only_bob_s
+
+    assert isinstance(await foretold(hub, "bob"), Start)
+    assert isinstance(await foretold(hub, "ann"), Refuse)
+
+    assert 'data-state="free"' not in await form(hub, "ann")
+
+
+async def test_what_admission_adds_no_more_is_forgotten(hub_with) -> None:
+    hub = hub_with(("Node", node("a", 2, taints=[TAINT])))
+    hub.admission.answer = tolerating
+    assert isinstance(await foretold(hub, "bob"), Start)
+    assert 'data-state="free"' in await form(hub, "ann")
+
+    hub.admission.answer = lambda pod: pod
+    assert isinstance(await foretold(hub, "bob"), Refuse)
+
+    assert 'data-state="free"' not in await form(hub, "ann")
+
+
+@pytest.mark.parametrize("nodes", [[("Node", node("a", 0))], [FOUND]], ids=["cpu", "gpus"])
+async def test_a_hub_without_offers_takes_any_options_that_are_not_of_gpus(hub_with, nodes) -> None:
+    """Who reads them may be in a module of the administrator's that nobody can look into."""
+    sources = hub_with(*nodes).spawner().gpuspawner_gates.sources
+    theirs = {"image": "lab:2", "memory": ["1Gi"], "course": 1}
+
+    assert (await sources.resolve(theirs)).options.items() >= theirs.items()

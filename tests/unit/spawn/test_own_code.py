@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache, partial, wraps
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,8 +15,12 @@ from gpuspawner.compat.kubespawner import MAKING
 from gpuspawner.spawn import own_code
 
 
-def hook(*_: object) -> None:
-    return None
+def hook(*those: Any) -> None:
+    those[0].set_up()
+
+
+def of_the_environment(spawner: Any) -> None:
+    spawner.environment["OWNER"] = spawner.user.name
 
 
 class OwnStart(GPUSpawner):
@@ -23,9 +28,23 @@ class OwnStart(GPUSpawner):
         return super().start()
 
 
+class OwnStartWithTolerations(GPUSpawner):
+    def start(self) -> Any:
+        self.tolerations = [{"key": "a", "operator": "Exists"}]
+        return super().start()
+
+
+class OwnGroups(GPUSpawner):
+    async def apply_group_overrides(self) -> None:
+        self.tolerations = [{"key": "a", "operator": "Exists"}]
+
+
 class OwnPod(GPUSpawner):
     async def get_pod_manifest(self) -> Any:
         return await super().get_pod_manifest()
+
+
+A_FUNCTION = {"a": {"groups": ["x"], "spawner_override": {"mem_limit": hook}}}
 
 
 class Preparing(Authenticator):
@@ -39,9 +58,18 @@ def flags(spawner: Any, unused: tuple[str, ...] = ()) -> tuple[bool, bool]:
 
 
 def tolerate(spawner: Any, pod: Any) -> Any:
-    pod.spec.tolerations = [V1Toleration(key="a", operator="Exists")]
-    spawner.log.info("%s tolerates a", pod.metadata.name)
+    spawner.log.info("Added a toleration")
+    pod.spec.tolerations = [*(pod.spec.tolerations or ()), V1Toleration(key="a", operator="Exists")]
     return pod
+
+
+def tolerate_as_configured(spawner: Any) -> None:
+    from kubernetes_asyncio import client  # noqa: F401, as administrators write it
+
+    spawner.tolerations = TOLERATIONS
+
+
+TOLERATIONS = [{"key": "a", "operator": "Exists"}]
 
 
 def of_a_user(spawner: Any) -> None:
@@ -51,6 +79,29 @@ def of_a_user(spawner: Any) -> None:
 
 def calling_another(spawner: Any) -> None:
     of_a_user(spawner)
+
+
+def of_the_pod_s_name(_: Any, pod: Any) -> Any:
+    pod.spec.tolerations = TOLERATIONS if pod.metadata.name == "jupyter-ann" else []
+    return pod
+
+
+@cache
+def cached(spawner: Any) -> None:
+    spawner.tolerations = TOLERATIONS
+
+
+def importing(spawner: Any) -> None:
+    from json import dumps
+
+    spawner.tolerations = dumps(spawner)
+
+
+def closing_over(users: list[str]) -> Any:
+    def closed(spawner: Any) -> None:
+        spawner.tolerations = users
+
+    return closed
 
 
 def of_options(spawner: Any) -> None:
@@ -65,36 +116,57 @@ def of_options(spawner: Any) -> None:
         (GPUSpawner, {}, (False, False)),
         (GPUSpawner, {"modify_pod_hook": hook}, (True, False)),
         (GPUSpawner, {"pre_spawn_hook": hook}, (True, False)),
-        (OwnStart, {}, (True, False)),
-        (GPUSpawner, {"auth_state_hook": hook}, (False, True)),
+        (GPUSpawner, {"pre_spawn_hook": of_the_environment}, (False, False)),
+        (OwnStart, {}, (False, False)),
+        (OwnStartWithTolerations, {}, (True, False)),
+        (OwnGroups, {}, (True, False)),
+        (GPUSpawner, {"auth_state_hook": hook}, (True, False)),
         (GPUSpawner, {"apply_user_options": hook}, (False, True)),
         (GPUSpawner, {"apply_user_options": {"size": "mem_limit"}}, (False, True)),
         (GPUSpawner, {"apply_user_options": {}}, (False, False)),
-        (GPUSpawner, {"group_overrides": hook}, (False, True)),
+        (GPUSpawner, {"group_overrides": hook}, (True, False)),
         (GPUSpawner, {"group_overrides": {}}, (False, False)),
+        (GPUSpawner, {"group_overrides": A_FUNCTION}, (True, False)),
     ],
-    ids=str,
 )
-def test_code_that_takes_part_in_a_start_is_found(hub_with, kind, traits, found) -> None:
+def test_code_that_may_place_a_server_elsewhere_is_found(hub_with, kind, traits, found) -> None:
     assert flags(hub_with().spawner(kind, **traits)) == found
 
 
+@pytest.mark.each_python
 @pytest.mark.parametrize(
-    ("traits", "owner", "is_unknowable"),
+    ("kind", "traits", "owner", "is_unknowable"),
     [
-        ({"modify_pod_hook": tolerate}, "", False),
-        ({"pre_spawn_hook": of_a_user}, "alice", False),
-        ({"pre_spawn_hook": calling_another}, "alice", False),
-        ({"pre_spawn_hook": print}, "alice", False),
-        ({"modify_pod_hook": tolerate, "pre_spawn_hook": of_a_user}, "alice", False),
-        ({"pre_spawn_hook": of_options}, "", True),
+        (GPUSpawner, {"modify_pod_hook": tolerate}, "", False),
+        (GPUSpawner, {"pre_spawn_hook": tolerate_as_configured}, "", False),
+        (OwnStartWithTolerations, {}, "", False),
+        (GPUSpawner, {"pre_spawn_hook": of_a_user}, "alice", False),
+        (GPUSpawner, {"pre_spawn_hook": calling_another}, "alice", False),
+        (GPUSpawner, {"modify_pod_hook": of_the_pod_s_name}, "alice", False),
+        (GPUSpawner, {"pre_spawn_hook": importing}, "alice", False),
+        (GPUSpawner, {"pre_spawn_hook": closing_over(["ann"])}, "alice", False),
+        (GPUSpawner, {"pre_spawn_hook": cached}, "alice", False),
+        (GPUSpawner, {"pre_spawn_hook": partial(tolerate_as_configured)}, "alice", False),
+        (
+            GPUSpawner,
+            {"pre_spawn_hook": wraps(tolerate_as_configured)(lambda it: it)},
+            "alice",
+            False,
+        ),
+        (GPUSpawner, {"auth_state_hook": tolerate_as_configured}, "alice", False),
+        (
+            GPUSpawner,
+            {"modify_pod_hook": tolerate, "pre_spawn_hook": of_a_user},
+            "alice",
+            False,
+        ),
+        (GPUSpawner, {"pre_spawn_hook": of_options}, "alice", True),
     ],
-    ids=str,
 )
-def test_code_that_may_tell_users_or_options_apart_is_found(
-    hub_with, traits, owner, is_unknowable
+def test_only_code_that_can_ask_nothing_treats_all_users_and_options_alike(
+    hub_with, kind, traits, owner, is_unknowable
 ) -> None:
-    spawner = hub_with().spawner(**traits)
+    spawner = hub_with().spawner(kind, **traits)
 
     after = own_code.later(spawner, spawner.hub.runtime(spawner))
 
@@ -115,7 +187,7 @@ def test_an_authenticator_that_prepares_a_start_counts_until_it_has_done_so(hub_
 
     spawner.authenticator = Preparing()
 
-    assert flags(spawner) == (False, True)
+    assert flags(spawner) == (True, False)
     spawner._spawn_pending = True
     assert flags(spawner) == (False, False)
 
@@ -134,3 +206,23 @@ def test_what_is_overridden_for_groups_changes_a_copy_alone(hub_with) -> None:
 
     assert (started.mem_limit, started.environment) == (2 * 2**30, {"A": "1", "B": "1"})
     assert (spawner.mem_limit, spawner.environment) == (None, {"A": "1"})
+
+
+def test_a_function_of_a_group_runs_only_in_a_start(hub_with) -> None:
+    spawner: Any = hub_with().spawner(group_overrides=A_FUNCTION)
+    spawner.user.groups = [SimpleNamespace(name="x")]
+
+    assert own_code.as_started(spawner) is spawner
+
+
+def test_a_function_that_nobody_can_look_into_breaks_no_page(hub_with) -> None:
+    def of_no_module(spawner: Any) -> None:
+        return inner(spawner)
+
+    inner = of_no_module
+    of_no_module.__module__ = None
+    of_no_module.__wrapped__ = of_no_module
+    spawner: Any = hub_with().spawner(pre_spawn_hook=of_no_module)
+
+    assert flags(spawner) == (True, False)
+    assert own_code.reads_options(spawner) is False
