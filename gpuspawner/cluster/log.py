@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 
+from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.health import (
     Forbidden,
     Health,
@@ -37,27 +38,42 @@ class HealthLog:
         self._optional = [reflector for reflector in reflectors if not reflector.kind.required]
         self._others = others
         self._said: tuple[object, ...] = ()
+        self._forbidden: frozenset[str] = frozenset()
+        self._seen: list[tuple[object, ...]] = []
+        self._has_been_live = False
         self._missing: set[str] = set()
         """The rights that the log calls missing, of those that not every verdict needs."""
+        self._outdated: set[RequestError | None] = set()
+        """What the API server said before the view was live again; rights may be back since."""
 
     def tell(self, health: Health) -> None:
         """Log the health if it has changed, and rights that are lost or back."""
         self._tell_health(health)
-        if self._said[:1] == (Live,):
+        reflectors = (*self._optional, *self._others())
+        seen = [self._said, *((it.error, it.gap, it.listed) for it in reflectors)]
+        if seen != self._seen:  # else, none of the many changes of the state is one of rights
+            self._seen = seen
             self._tell_rights()
 
     def _tell_health(self, health: Health) -> None:
         """Log the health if it has changed and no answer is missing for the line."""
         what = (type(health), getattr(health, "kinds", ()), self._is_expired(health))
-        if what == self._said or self._is_half_known(health):
+        if what == self._said or self._is_half_known(health) or self._is_partly_back(health):
             return
-        self._said = what
+        self._said, self._forbidden = what, frozenset(getattr(health, "kinds", ()))
+        self._has_been_live |= isinstance(health, Live)
         level = logging.INFO if isinstance(health, Live | Reading) else logging.WARNING
         log.log(level, "%s", explain_health(health))
 
     def _tell_rights(self) -> None:
         # Most clusters lack some of the others, and a hub may never have had the right to them.
         followed = [*self._optional, *(it for it in self._others() if it.listed)]
+        if self._said[:1] != (Live,):
+            if self._has_been_live:
+                self._outdated = {it.error for it in followed if it.error}
+            return
+        if any(it.error in self._outdated for it in followed):
+            return
         lost = [it for it in followed if is_forbidden(it) and _name(it) not in self._missing]
         back = [it for it in followed if _is_read(it) and _name(it) in self._missing]
         self._missing = (self._missing | set(map(_name, lost))) - set(map(_name, back))
@@ -73,6 +89,11 @@ class HealthLog:
                 ", ".join(map(_name, lost)),
                 effect,
             )
+
+    def _is_partly_back(self, health: Health) -> bool:
+        """Whether the last line has told of this loss, and of more."""
+        kinds = set(getattr(health, "kinds", ()))
+        return bool(kinds) and kinds <= self._forbidden
 
     def _is_half_known(self, health: Health) -> bool:
         """Whether the same line could say more a moment later."""
