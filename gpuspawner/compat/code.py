@@ -2,11 +2,12 @@
 
 import dis
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from types import CodeType, FunctionType, NoneType
 
+_ABSENT = object()
 _DATA = frozenset({NoneType, bool, int, float, str, bytes, tuple, list, dict, set, frozenset})
 
 
@@ -41,30 +42,52 @@ def _mentioned(owner: object, name: str) -> bool:
     return False
 
 
-def uses_only(function: object, names: frozenset[str], packages: frozenset[str]) -> bool:
-    """Whether a function looks at nothing but its arguments, constants, and these names.
+def uses_only(
+    function: object, is_harmless: Callable[[str], object], packages: Container[str]
+) -> bool:
+    """Whether a function looks at nothing but its arguments, constants, and harmless names.
 
-    Names are those of attributes and builtins; what its module imports from *packages* is allowed
-    too. Of anything that isn't a plain function, nobody can tell.
+    Names are those of attributes and builtins; what its module imports from *packages* is harmless
+    too, and its other functions are read as well. Of anything that isn't a plain function, nobody
+    can tell.
     """
-    if not isinstance(function, FunctionType) or hasattr(function, "__wrapped__"):
-        return False
-    if not {"__class__"}.issuperset(function.__code__.co_freevars):  # for ``super()``
-        return False
-    known = function.__globals__
+    read: set[object] = set()
+    left = [function]
+    while left:
+        member = left.pop()
+        if not isinstance(member, FunctionType) or hasattr(member, "__wrapped__"):
+            return False
+        if not {"__class__"}.issuperset(member.__code__.co_freevars):  # for ``super()``
+            return False
+        read.add(member)
+        for step in _names(member):
+            value = member.__globals__.get(step.argval, _ABSENT)
+            if step.opname not in ("LOAD_GLOBAL", "LOAD_NAME"):
+                value = _ABSENT
+            if isinstance(value, FunctionType) and value.__globals__ is member.__globals__:
+                left += [value] if value not in read else []
+            elif not _is_allowed(step, value, is_harmless, packages):
+                return False
+    return True
 
-    def is_allowed(step: dis.Instruction) -> bool:
-        name = step.argval
-        if step.opname == "IMPORT_NAME":
-            return name.partition(".")[0] in packages
-        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and name in known:
-            value = known[name]
-            module = str(getattr(value, "__module__", None) or getattr(value, "__name__", None))
-            return type(value) in _DATA or module.partition(".")[0] in packages
-        return step.opname == "IMPORT_FROM" or name in names
 
-    steps = (it for code in _within(function.__code__) for it in dis.get_instructions(code))
-    return all(is_allowed(it) for it in steps if it.opcode in dis.hasname)
+def _names(function: FunctionType) -> Iterator[dis.Instruction]:
+    for code in _within(function.__code__):
+        yield from (it for it in dis.get_instructions(code) if it.opcode in dis.hasname)
+
+
+def _is_allowed(
+    step: dis.Instruction,
+    value: object,
+    is_harmless: Callable[[str], object],
+    packages: Container[str],
+) -> bool:
+    if step.opname == "IMPORT_NAME":
+        return step.argval.partition(".")[0] in packages
+    if value is _ABSENT:
+        return step.opname == "IMPORT_FROM" or bool(is_harmless(step.argval))
+    module = str(getattr(value, "__module__", None) or getattr(value, "__name__", None))
+    return type(value) in _DATA or module.partition(".")[0] in packages
 
 
 def sets_attribute(owner: object, name: str) -> bool:

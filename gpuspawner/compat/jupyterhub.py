@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jupyterhub import orm
-from jupyterhub.auth import Authenticator
 from jupyterhub.spawner import Spawner
 from markupsafe import Markup
 from sqlalchemy import event
@@ -95,7 +94,7 @@ def code_before_a_start(spawner: Spawner) -> list[Any]:
     See ``user.py``, ``User.spawn``; the methods of spawners aside.
     """
     prepares = getattr(spawner.authenticator, "pre_spawn_start", None)
-    is_own = getattr(prepares, "__func__", None) is not Authenticator.pre_spawn_start
+    is_own = getattr(prepares, "__module__", "") != "jupyterhub.auth"
     overrides = _group_overrides(spawner)
     return [
         spawner.auth_state_hook,

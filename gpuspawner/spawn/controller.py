@@ -54,6 +54,7 @@ from gpuspawner.spawn.pod_builder import home_of
 from gpuspawner.spawn.policing import Policing
 from gpuspawner.spawn.promises import Promises
 from gpuspawner.spawn.queueing import model_in_queue
+from gpuspawner.spawn.reasons_to_wait import TAKEN
 from gpuspawner.spawn.refusal import UNREACHABLE, Refusal, misconfigured, reporting
 from gpuspawner.spawn.reservation import HeldReservation
 from gpuspawner.spawn.run import Run
@@ -195,7 +196,12 @@ class Controller:
             choice = choice.sending(mark(choice.proposal.pod, granted))
             pod = changed_pod(pod, choice.proposal.pod)
         confirm = partial(self._runtime.preflight.confirm, admission=self._admission)
-        decision = await self._decide(choice, confirm)
+        try:
+            decision = await self._decide(choice, confirm)
+        except Refusal as refusal:
+            if refusal.slug in TAKEN:  # code may let a server on a node that it couldn't use before
+                self._learn(sent)
+            raise
         warn(self._spawner, decision)
         self._learn(sent)
         if self.attempt is not None:

@@ -1,5 +1,7 @@
 """What the hub's own code may still change of a pod after a gate has judged it."""
 
+import re
+import sys
 from collections.abc import Iterator
 
 from gpuspawner.compat import jupyterhub, kubespawner
@@ -20,14 +22,16 @@ _OF_ALL_ALIKE = frozenset({
     "match_fields", "preference", "weight", "preferred_during_scheduling_ignored_during_execution",
     "required_during_scheduling_ignored_during_execution",
 })
-"""Names by which code sets where pods may go, and none by which it could ask whose they are."""
-_HARMLESS = frozenset({
-    "user", "name", "environment", "log", "debug", "info", "warning", "get", "items", "update",
-    "str", "int", "format", "join", "lower", "split", "replace", "strip", "super", "start",
-})
 # fmt: on
-"""Names by which code reads whose a server is and sets its environment, and no placement."""
+"""Names by which code sets where pods may go, and none by which it could ask whose they are."""
 _CLIENTS = frozenset({"kubernetes", "kubernetes_asyncio"})
+_STDLIB = sys.stdlib_module_names - {"builtins", "importlib", "inspect", "operator"}
+_PLACES = re.compile(
+    "toleration|affinity|selector|schedul|priority|runtime_class|extra_|profile|spec|node|pod|limit|"
+    "guarantee|resource|container|image|volume|storage|namespace|options|override|config|trait|hook|"
+    "accelerator|gpu|cpu|mem|attr|dict|vars|globals|locals|exec|eval|compile|^_(?!_class__|start$)"
+)
+"""What the names contain by which code can change the placement or the requests of a pod."""
 
 
 def later(spawner: Host, runtime: Runtime, unused: tuple[str, ...] = ()) -> Later:
@@ -37,16 +41,18 @@ def later(spawner: Host, runtime: Runtime, unused: tuple[str, ...] = ()) -> Late
     the pod that is judged.
     """
     early = _that_matters(
+        spawner,
         *jupyterhub.code_before_a_start(spawner),
         *kubespawner.methods_of_others(spawner, kubespawner.PREPARING),
     )
     late = _that_matters(
+        spawner,
         spawner.pre_spawn_hook,
         spawner.modify_pod_hook,
         *kubespawner.methods_of_others(spawner, (*kubespawner.STARTING, *unused)),
     )
     is_starting = jupyterhub.is_starting(spawner)
-    is_alike = not early and all(uses_only(it, _OF_ALL_ALIKE, _CLIENTS) for it in late)
+    is_alike = not early and all(uses_only(it, _OF_ALL_ALIKE.__contains__, _CLIENTS) for it in late)
     return Later(
         runtime.preflight.placements,
         has_own_code=bool(late) or bool(early and not is_starting),
@@ -56,8 +62,14 @@ def later(spawner: Host, runtime: Runtime, unused: tuple[str, ...] = ()) -> Late
     )
 
 
-def _that_matters(*code: object) -> list[object]:
-    return [it for it in code if it is not None and not uses_only(it, _HARMLESS, frozenset())]
+def _that_matters(spawner: Host, *code: object) -> list[object]:
+    """Return the code that may change a placement."""
+
+    def is_harmless(name: str) -> bool:
+        is_theirs = kubespawner.others_have(spawner, (name,)) and name not in kubespawner.STARTING
+        return not is_theirs and _PLACES.search(name) is None
+
+    return [it for it in code if it is not None and not uses_only(it, is_harmless, _STDLIB)]
 
 
 def _applies_options(spawner: Host) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import cache, partial, wraps
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from jupyterhub.auth import Authenticator
+from jupyterhub.utils import maybe_future
 from kubernetes_asyncio.client import V1Toleration
 
 from gpuspawner import GPUSpawner
@@ -16,15 +19,37 @@ from gpuspawner.spawn import own_code
 
 
 def hook(*those: Any) -> None:
-    those[0].set_up()
+    maybe_future(those)
 
 
 def of_the_environment(spawner: Any) -> None:
-    spawner.environment["OWNER"] = spawner.user.name
+    spawner.environment["OWNER"] = short(spawner.user.name)
+
+
+def short(name: str) -> str:
+    return name[:8]
+
+
+async def waiting(spawner: Any) -> None:
+    if Path("/nowhere", spawner.user.name).is_dir():  # noqa: ASYNC240
+        await asyncio.sleep(1)
+
+
+def setting_whatever(spawner: Any) -> None:
+    setattr(spawner, *spawner.user.name.split("="))
 
 
 class OwnStart(GPUSpawner):
     def start(self) -> Any:
+        return super().start()
+
+
+class OwnStartThatPrepares(GPUSpawner):
+    def prepare(self) -> None:
+        self.tolerations = [{"key": "a", "operator": "Exists"}]
+
+    def start(self) -> Any:
+        self.prepare()
         return super().start()
 
 
@@ -117,7 +142,10 @@ def of_options(spawner: Any) -> None:
         (GPUSpawner, {"modify_pod_hook": hook}, (True, False)),
         (GPUSpawner, {"pre_spawn_hook": hook}, (True, False)),
         (GPUSpawner, {"pre_spawn_hook": of_the_environment}, (False, False)),
+        (GPUSpawner, {"pre_spawn_hook": waiting}, (False, False)),
+        (GPUSpawner, {"pre_spawn_hook": setting_whatever}, (True, False)),
         (OwnStart, {}, (False, False)),
+        (OwnStartThatPrepares, {}, (True, False)),
         (OwnStartWithTolerations, {}, (True, False)),
         (OwnGroups, {}, (True, False)),
         (GPUSpawner, {"auth_state_hook": hook}, (True, False)),
