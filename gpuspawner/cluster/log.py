@@ -91,7 +91,7 @@ class HealthLog:
             )
 
     def _is_partly_back(self, health: Health) -> bool:
-        """Whether the last line has told of this loss, and of more."""
+        """Whether the last line has already named all kinds that are missing now."""
         kinds = set(getattr(health, "kinds", ()))
         return bool(kinds) and kinds <= self._forbidden
 

@@ -42,8 +42,7 @@ from gpuspawner.scheduling.verdict import Outcome, Verdict
 # server may differ from the hub's by minutes.
 _YOUNG = timedelta(minutes=10)
 
-
-_OPEN = UnknownRules(("the hub's own code may still change where the pod may go",))
+_OPEN = UnknownRules(("the hub's own code may still change on which nodes the pod can run",))
 
 
 class Decider:

@@ -36,7 +36,7 @@ _FIELDS = (
     "tolerations",
     "topologySpreadConstraints",
 )
-"""Fields of a pod's spec that decide where it may go."""
+"""The fields of a pod's spec that decide on which nodes it can run."""
 _EVERYTHING = [Toleration(operator="Exists")]
 _FRESH = 600.0
 """For how many seconds one knows what code does for a user that may ask anything about them."""
@@ -67,7 +67,7 @@ def placement_of(pod: Manifest) -> bytes:
 
 
 def anywhere(pod: Pod) -> Pod:
-    """Return the pod without all that decides where it may go but its requests and volumes."""
+    """Return the pod with nothing that chooses its nodes but its requests and volumes."""
     spec = replace(
         pod.spec,
         affinity=None,

@@ -26,8 +26,8 @@ class Proposal:
         pool: The pool that the administrator declares for a pod without an accelerator of ours.
         is_admitted: Whether the API server's admission has had its say about the pod.
         profile: The slug of its profile; "" without one.
-        is_open: Whether the hub's own code may still change where the pod may go, and nobody knows
-            how.
+        is_open: Whether the hub's own code may still change on which nodes the pod can run, and
+            nobody knows how.
         older_stays: Whether an older pod of its name in the view is there until this one is sent:
             KubeSpawner, which deletes it then, hasn't seen it go.
     """

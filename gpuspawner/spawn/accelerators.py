@@ -11,7 +11,6 @@ from gpuspawner.admission.dry_run import Admission
 from gpuspawner.availability import Availability
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat.kubespawner import MAKING, Stock
-from gpuspawner.compat.likeness import likeness
 from gpuspawner.form.addresses import live
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.manifest import ManifestError
@@ -107,7 +106,7 @@ class Accelerators(Source):
         grant = policy.decide(request, offers)
         if isinstance(grant, Denial):
             raise Refusal(messages.denied(grant), reason=grant.reason.value, status=403)
-        proposal = self.propose(grant, _made(lambda: builder.pod(grant)))
+        proposal = self.propose(grant, _made(lambda: builder.pod(grant)), builder.later)
         granted = {**options.user_options(request), **theirs}
         return AcceleratorChoice(
             proposal,
@@ -156,10 +155,10 @@ class Accelerators(Source):
         """As `Source.later`."""
         return own_code.later(self.spawner, self.runtime, MAKING)
 
-    def propose(self, grant: Grant, pod: Manifest) -> Proposal:
-        """Propose a pod for this server."""
+    def propose(self, grant: Grant, pod: Manifest, later: Later) -> Proposal:
+        """Propose a pod for this server, as *later* expects it."""
         spawner = self.spawner
-        is_open = self.later.is_open(kind_of(grant), pod)
+        is_open = later.is_open(kind_of(grant), pod)
         claims = home_of(spawner)
         return Proposal(spawner.namespace, spawner.pod_name, pod, grant, claims, is_open=is_open)
 
@@ -181,7 +180,7 @@ class Accelerators(Source):
 
     async def _survey_for_form(self, entitlement: Entitlement) -> tuple[Availability, ...]:
         """Return each accelerator's availability, without making a pod if a like one is known."""
-        alike, surveys = likeness(own_code.as_started(self.spawner)), self.runtime.surveys
+        alike, surveys = own_code.likeness_as_started(self.spawner), self.runtime.surveys
         if alike is None or not isinstance(self.runtime.view.health(), Live):
             return self._surveyed(self._builder(entitlement, await self.stock_pod()))
         others = entitlement.offers, queue_for(self.spawner, self.runtime), self.later
@@ -192,9 +191,9 @@ class Accelerators(Source):
         found = self._surveyed(builder)
         if builder.stock is None:
             return found
-        if likeness(own_code.as_started(self.spawner)) != alike:
+        if own_code.likeness_as_started(self.spawner) != alike:
             return found  # somebody has changed the settings meanwhile
-        pod = self.propose(Grant(), builder.stock)
+        pod = self.propose(Grant(), builder.stock, builder.later)
         key = alone if self.runtime.preflight.depends_on_labels(pod.decoded) else shared
         return surveys.kept.keep(surveys.version, key, found)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gpuspawner.compat import jupyterhub, kubespawner
 from gpuspawner.compat.code import mentions, uses_only
+from gpuspawner.compat.likeness import Likeness, likeness
 from gpuspawner.preflight.placement import Later
 from gpuspawner.runtime import Runtime
 from gpuspawner.spawn.host import Host
@@ -89,6 +90,11 @@ def as_started(spawner: Host) -> Host:
     for override in overrides:
         copied.gpuspawner_stock.apply_overrides(override)
     return copied
+
+
+def likeness_as_started(spawner: Host) -> Likeness | None:
+    """As `likeness`, of the spawner that `as_started` returns."""
+    return likeness(as_started(spawner))
 
 
 def reads_options(spawner: Host) -> bool:

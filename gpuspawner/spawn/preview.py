@@ -54,7 +54,7 @@ async def _found(accelerators: Accelerators, builder: PodBuilder, raw: object) -
     if isinstance(grant, Denial):
         return grant
     try:
-        proposal = accelerators.propose(grant, builder.pod(grant))
+        proposal = accelerators.propose(grant, builder.pod(grant), builder.later)
     except ManifestError:  # the grant contradicts the configuration
         return Denial(policy.DenialReason.NOT_OFFERED, request)
     namespace, name = accelerators.policing.key  # this spawner's pod may be another server's

@@ -45,8 +45,8 @@ policies = Union(
 
     ``accelerators``, ``images``, ``profiles``
         Lists of keys of :attr:`accelerators` and :attr:`images`, and of the slugs of profiles. An
-        empty list leaves nothing of this kind: ``"accelerators": []`` allows no GPUs. The first
-        that is left replaces a default that isn't; a policy makes no default where there is none.
+        empty list leaves nothing of this kind: ``"accelerators": []`` allows no GPUs. If the list
+        lacks the default, the first that is left becomes the default. Policies never add one.
 
     These keys are limits. A limit never refuses a server that takes nothing of what it counts:
 

@@ -8,7 +8,6 @@ from collections.abc import Hashable
 
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat.kubespawner import makes_its_pods
-from gpuspawner.compat.likeness import likeness
 from gpuspawner.runtime import Runtime
 from gpuspawner.spawn import own_code
 from gpuspawner.spawn.entitlement import Entitlement
@@ -59,11 +58,8 @@ class Page:
         self._runtime = runtime
         self._key = spawner.namespace, spawner.pod_name
         self._has_policies = bool(entitlement.applying.policies)
-        found = (
-            likeness(own_code.as_started(spawner))
-            if makes_its_pods(spawner) and not listed.has_functions
-            else None
-        )
+        is_alone = listed.has_functions or not makes_its_pods(spawner)
+        found = None if is_alone else own_code.likeness_as_started(spawner)
         queue = queue_for(spawner, runtime)
         owner = own_code.later(spawner, runtime).owner
         self._is_known = found is not None and not queue and not owner
