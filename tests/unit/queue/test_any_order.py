@@ -42,7 +42,7 @@ class Played(RuleBasedStateMachine):
         self.joined: set[Key] = set()
         self.front: Ticket | None = None
         self.before: set[Key] = set()
-        """Those that have run since before `front` was the first."""
+        """Those that may run before `front`: since before it was the first, or from ahead of it."""
 
     def teardown(self) -> None:
         if not hasattr(self, "cluster"):
@@ -63,6 +63,10 @@ class Played(RuleBasedStateMachine):
         self.called += called
         self.cluster.check_holds()
         self._watch_the_front()
+        if self.front is not None:  # who was ahead of the first may run before it
+            now = self.serving.moment(self.cluster.now)
+            ahead = self.front.precedence(now)
+            self.before |= {it.key for it in called if it.precedence(now) < ahead}
 
     def _watch_the_front(self) -> None:
         here = [it for it in self.line if not self.line.is_away(it.key)]
@@ -90,8 +94,6 @@ class Played(RuleBasedStateMachine):
         self.joined.add(made.key)
         self.serving.join(made)
         self.serve()
-        if self.front and made.since < self.front.since and made.key in self.cluster.servers:
-            self.before.add(made.key)  # it had a place ahead of the first
 
     @precondition(lambda self: len(self.line) > 0)
     @rule(data=st.data())
