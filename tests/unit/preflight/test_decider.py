@@ -318,8 +318,10 @@ def test_a_claim_that_nothing_provisions_is_refused_only_if_it_is_old(class_name
     assert refused(decide(first_login(), aged(3600, class_name)))
 
 
-@pytest.mark.parametrize("made", [[], [aged(0)], [aged(3600), HAND_MADE]], ids=["", "young", "old"])
-def test_a_claim_that_may_be_bound_does_not_replace_missing_gpus(made) -> None:
+@pytest.mark.parametrize("seconds", [None, 0, 3600], ids=["", "young", "old"])
+def test_a_claim_that_may_be_bound_does_not_replace_missing_gpus(seconds) -> None:
+    made = [] if seconds is None else [aged(seconds)]
+    made += [HAND_MADE] if seconds else []
     assert is_unknown(decide(first_login(claim("")), *made))
 
     refusal = decide(first_login(claim(""), gpus=2), *made)
