@@ -226,7 +226,7 @@ FAILING = """
 import asyncio
 from kubespawner import KubeSpawner
 c.Spawner.consecutive_failure_limit = 0
-c.KubeSpawner.k8s_api_request_retry_timeout = 3
+c.KubeSpawner.k8s_api_request_retry_timeout = 10
 
 class LedgerError(OSError):
     pass
