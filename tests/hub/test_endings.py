@@ -24,7 +24,7 @@ CONFIGURATION = f"""
 {ANSWER_AT_ONCE}{T4}
 c.JupyterHub.cleanup_servers = False
 c.KubeSpawner.poll_interval = 2
-c.KubeSpawner.http_timeout = 5
+c.KubeSpawner.http_timeout = 15
 c.Spawner.consecutive_failure_limit = 1
 c.GPUSpawner.memory_choices = ["2Gi"]
 FATES = {{
