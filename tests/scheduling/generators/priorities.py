@@ -16,9 +16,14 @@ def preemption(draw: Draw, case: Case) -> None:
         if draw.maybe(0.8):
             occupy_gpus(draw, case, each)
     taint_nodes(draw, case.nodes, 0.1)
+    with_ports = set()
     for each in case.objects["pods"]:
         each["spec"]["priorityClassName"] = draw.choices(list(PRIORITIES), [3, 3, 3, 1])[0]
-        if draw.maybe(0.15):
+        node = each["spec"].get("nodeName")
+        # If one of two pods with the same port goes, the scheduler takes the port for free: see
+        # `add_host_ports`.
+        if draw.maybe(0.15) and node not in with_ports:
+            with_ports.add(node)
             add_host_ports(draw, each)
         if draw.maybe(0.15):
             each["spec"]["affinity"] = pod_affinity(draw, 0.2, 0.8)
