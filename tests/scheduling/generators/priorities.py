@@ -20,8 +20,8 @@ def preemption(draw: Draw, case: Case) -> None:
     for each in case.objects["pods"]:
         each["spec"]["priorityClassName"] = draw.choices(list(PRIORITIES), [3, 3, 3, 1])[0]
         node = each["spec"].get("nodeName")
-        # If one of two pods with the same port goes, the scheduler takes the port for free: see
-        # `add_host_ports`.
+        # If one of two pods with the same port goes, the scheduler thinks that the port is free:
+        # see `add_host_ports`.
         if draw.maybe(0.15) and node not in with_ports:
             with_ports.add(node)
             add_host_ports(draw, each)

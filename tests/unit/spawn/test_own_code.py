@@ -31,6 +31,7 @@ def short(name: str) -> str:
 
 
 async def waiting(spawner: Any) -> None:
+    # Administrators' hooks do ask the file system on the event loop.
     if Path("/nowhere", spawner.user.name).is_dir():  # noqa: ASYNC240
         await asyncio.sleep(1)
 
