@@ -168,6 +168,7 @@ class ClusterView:
 
     def wake(self) -> None:
         """Call all listeners, and wake every task that waits in `changed` or `first_list`."""
+        self.state.expect(self.autoscalers.startup_taints)
         for call in self._listeners:
             call()
         self._changes.tell()

@@ -9,7 +9,6 @@ from gpuspawner.commands.servers import Tried
 from gpuspawner.discovery import gpus, model_label
 from gpuspawner.scheduling import ClusterState, NodeInfo
 from gpuspawner.scheduling.node_affinity import node_choice
-from gpuspawner.scheduling.outcome import AWAY_TAINTS
 
 _MOST_NAMED = 3
 _MOST_AMOUNTS = 4
@@ -41,7 +40,7 @@ def away(node: NodeInfo) -> str:
     """Return why a node takes no pods for the moment; "" if it takes pods."""
     if node.node is not None and node.node.spec.unschedulable:
         return "cordoned"
-    taint = next((taint.key for taint in node.taints if taint.key in AWAY_TAINTS), "")
+    taint = next((it.key for it in node.taints if it not in node.lasting_taints), "")
     return taint.rpartition("/")[2]
 
 

@@ -54,6 +54,7 @@ class Recorded(ClusterView):
             store.mark_known(name)
             for plain in read_objects(path):
                 store.put(decode(name, msgspec.json.encode(plain)))
+        self.wake()
 
     def health(self) -> Health:
         """The files are all there is to know."""

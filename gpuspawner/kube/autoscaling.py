@@ -24,10 +24,11 @@ class TemplateMeta(KubeStruct, frozen=True):
 
 
 class NodeTemplateSpec(KubeStruct, frozen=True):
-    """What the nodes of a NodePool require and have."""
+    """What nodes require and have, their startup taints only until they are ready."""
 
     requirements: list[LabelSelectorRequirement] | None = None
     taints: list[Taint] | None = None
+    startup_taints: list[Taint] | None = None
 
 
 class NodeTemplate(KubeStruct, frozen=True):
@@ -60,13 +61,6 @@ class NodePool(KubeStruct, frozen=True):
     status: NodePoolStatus = NodePoolStatus()
 
 
-class NodeClaimSpec(KubeStruct, frozen=True):
-    """What one node must have."""
-
-    requirements: list[LabelSelectorRequirement] | None = None
-    taints: list[Taint] | None = None
-
-
 class NodeClaimStatus(KubeStruct, frozen=True):
     """The node: its name once it has joined, and its resources once it is launched."""
 
@@ -79,7 +73,7 @@ class NodeClaim(KubeStruct, frozen=True):
     """One node that Karpenter makes."""
 
     metadata: ObjectMeta = ObjectMeta()
-    spec: NodeClaimSpec = NodeClaimSpec()
+    spec: NodeTemplateSpec = NodeTemplateSpec()
     status: NodeClaimStatus = NodeClaimStatus()
 
 

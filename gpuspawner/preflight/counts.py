@@ -16,7 +16,6 @@ from gpuspawner.preflight.decision import Room, TaintedNodes
 from gpuspawner.scheduling.failures import Untolerated
 from gpuspawner.scheduling.node_affinity import node_choice
 from gpuspawner.scheduling.node_info import NodeInfo
-from gpuspawner.scheduling.outcome import AWAY_TAINTS
 from gpuspawner.scheduling.priority import BUILT_IN, priority_of
 from gpuspawner.scheduling.requests import is_extended, pod_requests
 from gpuspawner.scheduling.state import ClusterState
@@ -133,10 +132,9 @@ def _taints(state: ClusterState, pod: Pod) -> tuple[TaintedNodes, ...]:
     in_the_way: dict[tuple[Taint, ...], Untolerated | None] = {(): None}
     found: Counter[tuple[str, str, str]] = Counter()
     for node in state.nodes.values():
-        if node.taints not in in_the_way:
-            lasting = [taint for taint in node.taints if taint.key not in AWAY_TAINTS]
-            in_the_way[node.taints] = untolerated(lasting, tolerations)
-        taint = in_the_way[node.taints]
+        if node.lasting_taints not in in_the_way:
+            in_the_way[node.lasting_taints] = untolerated(node.lasting_taints, tolerations)
+        taint = in_the_way[node.lasting_taints]
         if taint is not None and choice.matches(node.labels, node.name):
             found[taint.key, taint.value, taint.effect] += 1
     return tuple(TaintedNodes(*taint, nodes=count) for taint, count in found.most_common())

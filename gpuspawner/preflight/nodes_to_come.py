@@ -20,6 +20,7 @@ from gpuspawner.scaling.outlook import (
     Why,
 )
 from gpuspawner.scaling.pools import Pools
+from gpuspawner.scaling.starting import is_starting
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome
 
@@ -65,6 +66,8 @@ class NodesToCome:
         if isinstance(seen, MayScaleUp):
             return seen
         others = None if None in refused else self.pools.others(refused)
+        if others is None and None not in refused and self._is_getting_ready(subject, pod):
+            return MayScaleUp(Source.NODES, on_its_way=True)
         if others is None:
             return CannotScaleUp(tuple(dict.fromkeys((*refused.values(), *seen.obstacles))))
         minutes = self.pools.usual.minutes("")
@@ -79,6 +82,11 @@ class NodesToCome:
         """Remember why no node came for the pod, for pods with the same needs."""
         shape = self._verdicts.shape_of_needs(subject)
         self.pools.learned.refused(shape, source, obstacle, self.pools.about())
+
+    def _is_getting_ready(self, subject: Subject, pod: Judged) -> bool:
+        """Whether a present node will hold the pod that is still starting, whoever has added it."""
+        away = self._verdicts.verdict(subject).away
+        return any(is_starting(self._state.nodes[name], pod.exact) for name in away)
 
     def _waiting(self, key: Key, mine: Judged) -> list[Subject]:
         """Return the other pods that wait for a node: those in view, and those to be created.

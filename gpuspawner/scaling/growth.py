@@ -9,10 +9,10 @@ import msgspec
 
 from gpuspawner.kube.nodes import Taint
 from gpuspawner.scaling.outlook import Obstacle, Source
-from gpuspawner.scaling.starting import INSTANCE_TYPE, STARTUP_TAINTS
+from gpuspawner.scaling.starting import INSTANCE_TYPE
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
-from gpuspawner.scheduling.outcome import AWAY_TAINTS, healthy
+from gpuspawner.scheduling.outcome import healthy
 from gpuspawner.scheduling.requests import EPHEMERAL_STORAGE, MEMORY, PODS, Amounts, is_extended
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -111,7 +111,7 @@ def like(present: NodeInfo) -> NodeInfo:
     """Return a new node like a present one: healthy, and with the pods of DaemonSets alone."""
     taken = {**present.staying_requested, PODS: present.staying}
     room = {r: amount - taken.get(r, 0) for r, amount in healthy(present).items()}
-    return new_node(present.name, present.labels, lasting(present), room)
+    return new_node(present.name, present.labels, present.lasting_taints, room)
 
 
 def kind(present: NodeInfo) -> object:
@@ -123,7 +123,7 @@ def kind(present: NodeInfo) -> object:
         resource: round(amount, -_digits(amount) + 2) if resource in _VARIES else amount
         for resource, amount in present.allocatable.items()
     }
-    return _lasting_labels(present), frozenset(amounts.items()), frozenset(lasting(present))
+    return _lasting_labels(present), frozenset(amounts.items()), frozenset(present.lasting_taints)
 
 
 def machine_type(node: NodeInfo) -> object:
@@ -144,21 +144,12 @@ def _digits(amount: int) -> int:
     return len(str(abs(amount)))
 
 
-def lasting(present: NodeInfo) -> tuple[Taint, ...]:
-    """Return the taints of a node that don't go when it is ready."""
-    return tuple(
-        it
-        for it in present.taints
-        if it.key not in AWAY_TAINTS and not it.key.startswith(STARTUP_TAINTS)
-    )
-
-
 def arriving(present: NodeInfo, model: NodeInfo) -> NodeInfo:
     """Return a present node that is still starting, as it will be: with what *model* has.
 
     Pods that are already bound to it keep their room.
     """
-    node = new_node(present.name, present.labels, lasting(present), model.allocatable)
+    node = new_node(present.name, present.labels, present.lasting_taints, model.allocatable)
     node.labels = dict(present.labels)
     bound = {**present.requested, PODS: len(present.pods)}
     staying = {**present.staying_requested, PODS: present.staying}

@@ -11,6 +11,10 @@ STATUS = ("kube-system", "cluster-autoscaler-status")
 class AutoscalerObjects(ObjectStore):
     """The objects that tell of nodes to come."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._startup_taints: tuple[int, frozenset[str]] = (-1, frozenset())
+
     @property
     def node_pools(self) -> list[NodePool | Undecodable]:
         """Karpenter's pools, those that can't be read too."""
@@ -21,6 +25,19 @@ class AutoscalerObjects(ObjectStore):
     def node_claims(self) -> list[NodeClaim]:
         """Karpenter's claims that can be read."""
         return self.every(NodeClaim)
+
+    @property
+    def startup_taints(self) -> frozenset[str]:
+        """The keys of the taints that nodes have only while they start."""
+        if self._startup_taints[0] != self.version:
+            self._startup_taints = self.version, frozenset(self._read_startup_taints())
+        return self._startup_taints[1]
+
+    def _read_startup_taints(self) -> set[str]:
+        specs = [it.spec.template.spec for it in self.every(NodePool)]
+        specs += [it.spec for it in self.node_claims]
+        lasting = {taint.key for it in specs for taint in it.taints or ()}
+        return {taint.key for it in specs for taint in it.startup_taints or ()} - lasting
 
     @property
     def autoscaler_status(self) -> str | None:

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
-from gpuspawner.scheduling.outcome import AWAY_TAINTS
 from gpuspawner.scheduling.requests import is_extended
+from gpuspawner.scheduling.temporary_taints import LEAVING
 
 # Cluster Autoscaler gives a node up after this time (--max-node-provision-time).
 STARTS_WITHIN = timedelta(minutes=15)
@@ -23,17 +23,6 @@ INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 _FAMILIES = re.compile(
     r"(?:[gp][2-9][a-z]*|(?:inf|trn|dl)[0-9])[a-z0-9-]*\.|Standard_N[CDGV]|[ag][234]-"
 )
-
-# Cluster Autoscaler leaves these out of account (``utils/taints/taints.go``).
-STARTUP_TAINTS = (
-    "startup-taint.cluster-autoscaler.kubernetes.io/",
-    "ignore-taint.cluster-autoscaler.kubernetes.io/",
-    "status-taint.cluster-autoscaler.kubernetes.io/",
-)
-
-
-# Cluster Autoscaler and Karpenter put these on a node that they are about to delete.
-_ENDING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted")
 
 
 def age(node: NodeInfo, now: datetime | None = None) -> timedelta | None:
@@ -57,12 +46,9 @@ def is_starting(node: NodeInfo, filters: Filters, now: datetime | None = None) -
         return False
     if node.node is not None and node.node.spec.unschedulable:
         return False
-    if any(taint.key in _ENDING_TAINTS for taint in node.taints):
+    if any(taint.key in LEAVING for taint in node.taints):
         return False
-    is_away = any(
-        taint.key in AWAY_TAINTS or taint.key.startswith(STARTUP_TAINTS) for taint in node.taints
-    )
-    return is_away or _lacks_devices(node, filters)
+    return node.lasting_taints != node.taints or _lacks_devices(node, filters)
 
 
 def _lacks_devices(node: NodeInfo, filters: Filters) -> bool:

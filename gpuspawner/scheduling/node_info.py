@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+from collections.abc import Container
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from .labels import SelectorError
 from .pod_affinity_terms import PodTerm, anti_affinity_of, required_terms
 from .requests import PODS, Amounts, allocatable, held, restarts
 from .rules import Rules
+from .temporary_taints import is_temporary
 
 _GENERATIONS = itertools.count(1)
 
@@ -151,6 +153,8 @@ class NodeInfo(msgspec.Struct, gc=False, eq=False):
     labels: dict[str, str] = {}
     taints: tuple[Taint, ...] = ()
     """Taints that keep pods away: NoSchedule and NoExecute."""
+    lasting_taints: tuple[Taint, ...] = ()
+    """Those of them that don't go by themselves."""
     allocatable: Amounts = {}
     capacity: Amounts = {}
     requested: Amounts = {}
@@ -173,8 +177,11 @@ class NodeInfo(msgspec.Struct, gc=False, eq=False):
     unreadable: dict[str, str] = {}
     """Pods whose requests are unknown, each with the reason."""
 
-    def set_node(self, node: Node) -> bool:
-        """Store the node's newest version; return whether a field that decides has changed."""
+    def set_node(self, node: Node, startup_taints: Container[str] = ()) -> bool:
+        """Store the node's newest version; return whether a field that decides has changed.
+
+        *startup_taints* are as in `expect`.
+        """
         known = self.node
         self.node = node
         if known is not None and (known.spec, known.status, known.metadata.labels) == (
@@ -188,6 +195,7 @@ class NodeInfo(msgspec.Struct, gc=False, eq=False):
         self.taints = tuple(
             taint for taint in node.spec.taints or () if taint.effect in ("NoSchedule", "NoExecute")
         )
+        self.expect(startup_taints)
         try:
             self.allocatable = allocatable(node.status.allocatable)
             self.capacity = allocatable(node.status.capacity)
@@ -199,6 +207,12 @@ class NodeInfo(msgspec.Struct, gc=False, eq=False):
             self.free[resource] = self.free.get(resource, 0) - amount
         self.free[PODS] = self.allocatable.get(PODS, 0) - len(self.pods)
         return True
+
+    def expect(self, startup_taints: Container[str]) -> None:
+        """Take taints with these keys for temporary, beside those that are known to be so."""
+        self.lasting_taints = tuple(
+            it for it in self.taints if not (it.key in startup_taints or is_temporary(it.key))
+        )
 
     @property
     def doubtful(self) -> bool:

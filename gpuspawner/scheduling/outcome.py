@@ -1,12 +1,6 @@
-"""Finds the nodes that could hold a refused pod after a change: busy or away nodes.
-
-Sources of the taints: `well_known_taints.go` of k8s.io/api and k8s.io/cloud-provider (v0.36.2),
-cluster-autoscaler's `utils/taints/taints.go`, and Karpenter's `pkg/apis/v1/taints.go` (v1.15.0).
-"""
+"""Finds the nodes that could hold a refused pod after a change: busy or away nodes."""
 
 import msgspec
-
-from gpuspawner.kube.nodes import Taint
 
 from . import node_ports, volume_restrictions
 from .failures import Cordoned, Untolerated
@@ -15,26 +9,6 @@ from .node_info import NodeInfo, PodInfo
 from .requests import PODS, Amounts, is_extended
 from .static_filters import Screened
 from .taint_toleration import untolerated
-
-AWAY_TAINTS = frozenset(
-    {
-        "node.kubernetes.io/unschedulable",
-        "node.kubernetes.io/not-ready",
-        "node.kubernetes.io/unreachable",
-        "node.kubernetes.io/out-of-service",
-        "node.kubernetes.io/memory-pressure",
-        "node.kubernetes.io/disk-pressure",
-        "node.kubernetes.io/pid-pressure",
-        "node.kubernetes.io/network-unavailable",
-        "node.cloudprovider.kubernetes.io/uninitialized",
-        "node.cloudprovider.kubernetes.io/shutdown",
-        "ToBeDeletedByClusterAutoscaler",
-        "DeletionCandidateOfClusterAutoscaler",
-        "karpenter.sh/disrupted",
-        "karpenter.sh/unregistered",
-    }
-)
-"""Temporary taints: they depend on the node's health, or on maintenance."""
 
 
 class CouldHold(msgspec.Struct, frozen=True):
@@ -59,7 +33,7 @@ def away(filters: Filters, screened: Screened) -> list[NodeInfo]:
     return [
         node
         for (failure,), nodes in screened.excluded.items()
-        if _is_temporary(failure)
+        if _is_temporary(failure, nodes[0])
         for node in nodes
         if _selected(filters, node)
     ]
@@ -95,8 +69,10 @@ def _staying(index: dict[str, PodInfo]) -> list[PodInfo]:
     return [pod for pod in index.values() if pod.staying]
 
 
-def _is_temporary(fact: object) -> bool:
-    return isinstance(fact, Cordoned) or (isinstance(fact, Untolerated) and fact.key in AWAY_TAINTS)
+def _is_temporary(fact: object, node: NodeInfo) -> bool:
+    if isinstance(fact, Untolerated):
+        return all(taint.key != fact.key for taint in node.lasting_taints)
+    return isinstance(fact, Cordoned)
 
 
 def _selected(filters: Filters, node: NodeInfo) -> bool:
@@ -104,8 +80,7 @@ def _selected(filters: Filters, node: NodeInfo) -> bool:
     spec = filters.pod.spec
     if spec.node_name and spec.node_name != node.name:
         return False
-    lasting: list[Taint] = [taint for taint in node.taints if taint.key not in AWAY_TAINTS]
-    if untolerated(lasting, spec.tolerations or ()) is not None:
+    if untolerated(node.lasting_taints, spec.tolerations or ()) is not None:
         return False
     return filters.choice.matches(node.labels, node.name)
 

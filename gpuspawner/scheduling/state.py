@@ -233,6 +233,11 @@ class ClusterState:
         if self._undecodable.discard(kind, key):
             self.version += 1
 
+    def expect(self, startup_taints: frozenset[str]) -> None:
+        """Take taints with these keys for temporary: an autoscaler says so of its own nodes."""
+        if self._places.expect(startup_taints):
+            self._node_changed()
+
     def _put_pod(self, pod: Pod) -> None:
         key = pod_key(pod.metadata.namespace, pod.metadata.name)
         self._drop_undecodable("Pod", key)

@@ -6,8 +6,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
+from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.objects import KINDS
 from gpuspawner.offers import Offers
 from gpuspawner.options import GPURequest
@@ -23,9 +25,11 @@ from gpuspawner.preflight.decision import (
     Start,
     TaintedNodes,
     UnknownRules,
+    Wait,
 )
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.scaling.outlook import MayScaleUp, Source
 from tests.unit.preflight.worlds import (
     A100,
     GPU,
@@ -114,6 +118,49 @@ def test_away_nodes_have_a_reason_of_their_own() -> None:
 
     assert refused.reason is Reason.AWAY
     assert (refused.away, refused.candidates, refused.taints) == (1, 0, ())
+
+
+CILIUM = {"key": "node.cilium.io/agent-not-ready", "effect": "NoExecute"}
+WARMING = {"key": "example.com/warming", "effect": "NoSchedule"}
+TEAMS = {"key": "team", "effect": "NoExecute"}
+
+
+def starting(*taints: object, minutes: float = 1) -> tuple[str, Any]:
+    made: Any = node("n", 2, taints=list(taints))
+    made["metadata"]["creationTimestamp"] = (
+        datetime.now(UTC) - timedelta(minutes=minutes)
+    ).isoformat()
+    return "Node", made
+
+
+def test_a_free_machine_that_is_getting_ready_is_waited_for_where_nothing_grows_too() -> None:
+    decision = preflight_on(starting(CILIUM)).check(proposal("a"))
+
+    assert isinstance(decision, Wait)
+    assert decision.scale_up == MayScaleUp(Source.NODES, on_its_way=True)
+
+
+@pytest.mark.parametrize("others", [starting(CILIUM, minutes=16), starting(CILIUM, TEAMS)])
+def test_a_machine_that_will_not_be_ready_for_this_server_is_not_waited_for(others) -> None:
+    assert isinstance(preflight_on(others).check(proposal("a")), Refuse)
+
+
+def test_a_machine_that_does_not_get_ready_in_time_is_away_and_not_reserved() -> None:
+    refused = refusal(preflight_on(starting(CILIUM, minutes=16)), proposal("a"))
+
+    assert (refused.reason, refused.taints) == (Reason.AWAY, ())
+
+
+def test_the_view_reads_from_node_pools_which_taints_go() -> None:
+    view = StillView(starting(WARMING))
+    preflight = Preflight(view)
+    assert isinstance(preflight.check(proposal("a")), Refuse)
+    template = {"spec": {"startupTaints": [WARMING], "taints": [TEAMS]}}
+    plain = {"metadata": {"name": "k"}, "spec": {"template": template}}
+    view.autoscalers.put(msgspec.convert(plain, NodePool))
+    view.wake()
+
+    assert isinstance(preflight.check(proposal("a")), Wait)
 
 
 def test_a_server_without_a_gpu_is_refused_without_gpu_figures() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import Mock
 
@@ -11,7 +12,7 @@ import pytest
 from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.objects import Undecodable, convert
 from gpuspawner.preflight.verdicts import Subject
-from gpuspawner.scaling.growth import new_node
+from gpuspawner.scaling.growth import like, new_node
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, Why
 from gpuspawner.scaling.starting import is_young
 from gpuspawner.scheduling.filters import Filters
@@ -234,6 +235,36 @@ def test_a_pool_that_cannot_be_read_may_help() -> None:
     objects.put(Undecodable("NodePool", "", "odd", "", "its spec is a number"))
 
     assert outlook(state(), asks(), objects=objects, autoscaling="detect") == MAY
+
+
+def test_startup_taints_are_those_that_no_pool_keeps() -> None:
+    def taint(key: str) -> Plain:
+        return {"key": key, "effect": "NoSchedule"}
+
+    warming, kept = pool(taints=[taint("team")]), pool(meta={"name": "b"})
+    warming["spec"]["template"]["spec"]["startupTaints"] = [taint("warming")]
+    kept["spec"]["template"]["spec"]["startupTaints"] = [taint("team")]
+    made = {**claim("c", 1), "spec": {"startupTaints": [taint("drifted")]}}
+    objects = autoscalers((warming, kept), (made,))
+
+    assert objects.startup_taints == {"warming", "drifted"}
+    objects.remove("NodeClaim", "", "c")
+    assert objects.startup_taints == {"warming"}
+
+
+def test_a_new_node_with_its_pools_startup_taint_is_on_its_way_and_no_kind_of_its_own() -> None:
+    now = datetime.now(UTC).isoformat()
+    warming = {"key": "example.com/warming", "effect": "NoSchedule"}
+    full = pool(ONLY_SMALL, limits={"nodes": "1"})
+    full["spec"]["template"]["spec"]["startupTaints"] = [warming]
+    objects = autoscalers((full,), (claim("c", 1, on="n"),))
+    known = state(small("n", created=now, taints=[warming]))
+    known.expect(objects.startup_taints)
+
+    found = outlook(known, asks(), objects=objects, autoscaling="detect")
+
+    assert isinstance(found, CanScaleUp)
+    assert like(known.nodes["n"]).taints == ()
 
 
 def test_a_claim_on_its_way_holds_the_pod_although_the_limit_is_reached() -> None:
