@@ -13,7 +13,7 @@ from gpuspawner.admission.dry_runs import CONNECTIONS, DryRuns
 from gpuspawner.availability import Surveys
 from gpuspawner.cluster.client import Client, load_configuration
 from gpuspawner.cluster.health import Live, Reading, Unreachable
-from gpuspawner.cluster.kinds import KUEUE_API, SCALING_KINDS
+from gpuspawner.cluster.kinds import KUEUE_KINDS, scaling_kinds
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat.activity import unused_for
 from gpuspawner.discovery import discover
@@ -83,8 +83,9 @@ class Runtime:
             settings.k8s_api_verify_ssl,
         )
         rules = scheduling_rules(settings)
+        scaling = scaling_kinds(settings.autoscaler_status)
         self.view = view or ClusterView(
-            load, rules=rules, scaling_kinds=SCALING_KINDS, queue_api=KUEUE_API
+            load, rules=rules, scaling_kinds=scaling, queue_kinds=KUEUE_KINDS
         )
         for image in self._configured.images.values():
             self.view.state.images.nodes(image.image)  # cheap before there are nodes

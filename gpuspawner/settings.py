@@ -26,6 +26,7 @@ class Settings(Protocol):
     cpu_environment: dict[str, str]
     keep_cpu_servers_off_accelerators: bool
     autoscaling: str
+    autoscaler_status: str
     scheduler_name: str | None
     scheduler_version: str | None
     default_filter_schedulers: list[str]

@@ -44,6 +44,7 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
     kueue_priority_class = traits.kueue_priority_class
     preflight = traits.preflight
     autoscaling = traits.autoscaling
+    autoscaler_status = traits.autoscaler_status
     scheduling_timeout = traits.scheduling_timeout
     preparing_timeout = traits.preparing_timeout
     check_gpus = traits.check_gpus

@@ -167,8 +167,8 @@ async def _forbidden(runtime: Runtime, settings: HubSettings) -> list[str]:
     missing = set(runtime.view.forbidden())
     left_out = {kind.plural for kind in SCALING_KINDS}
     if settings.autoscaling != NONE and not missing.isdisjoint(left_out):
-        nodes = runtime.view.state.nodes.values()
-        left_out -= {kind.plural for kind in await autoscalers.kinds(runtime.client, nodes)}
+        where = runtime.view.state.nodes.values(), settings.autoscaler_status
+        left_out -= {kind.plural for kind in await autoscalers.kinds(runtime.client, *where)}
     return [it for it in runtime.view.forbidden() if it not in left_out]
 
 

@@ -3,24 +3,27 @@
 from collections.abc import Iterable
 
 from gpuspawner.cluster.client import Client
-from gpuspawner.cluster.kinds import AUTOSCALER_STATUS, KARPENTER_API, KARPENTER_KINDS, Kind
+from gpuspawner.cluster.kinds import KARPENTER_KINDS, MACHINE_KINDS, Kind, status_at
 from gpuspawner.scaling.outlook import Source
-from gpuspawner.scaling.traces import traces
+from gpuspawner.scaling.traces import signs
 from gpuspawner.scheduling.node_info import NodeInfo
 
 _PATIENCE = 5.0
 
 
-async def kinds(client: Client, nodes: Iterable[NodeInfo]) -> tuple[Kind, ...]:
+async def kinds(client: Client, nodes: Iterable[NodeInfo], status: str) -> tuple[Kind, ...]:
     """Return the kinds of objects that tell about the cluster's autoscalers.
 
-    Who may not read Karpenter's objects can still see that the API server has this API. Cluster
-    Autoscaler shows itself only by the nodes.
+    Who may not read Karpenter's objects can still see that the API server has this API. Others show
+    themselves only by the nodes. Cluster Autoscaler's *status* is ``namespace/name``.
     """
-    found = traces(nodes)
-    has_karpenter = Source.KARPENTER in found or await client.serves(KARPENTER_API, _PATIENCE)
-    has_groups = Source.CLUSTER_AUTOSCALER in found
+    found = signs(nodes)
+    sources = {it.source for it in found}
+    has_karpenter = Source.KARPENTER in sources or await client.serves(
+        KARPENTER_KINDS[0].group, _PATIENCE
+    )
     return (
         *(KARPENTER_KINDS if has_karpenter else ()),
-        *((AUTOSCALER_STATUS,) if has_groups else ()),
+        *(it for it in MACHINE_KINDS if any(it.name in sign.kinds for sign in found)),
+        *((status_at(status),) if Source.CLUSTER_AUTOSCALER in sources else ()),
     )

@@ -1,5 +1,8 @@
 """The kinds of objects that the view follows."""
 
+from collections.abc import Iterable
+from typing import Self
+
 import msgspec
 
 from gpuspawner.scaling.objects import STATUS
@@ -13,8 +16,8 @@ class Kind(msgspec.Struct, frozen=True):
         path: The path of the collection in all namespaces.
         field_selector: Selects the objects to follow; "" for all.
         required: Whether every verdict needs this kind.
-        absent_is_empty: Whether an API that lacks the collection has no such objects; it may also
-            have them in another version.
+        absent_is_empty: Whether an API that lacks the collection has no such objects. It may also
+            have them in another version, which the view asks for.
     """
 
     name: str
@@ -32,6 +35,15 @@ class Kind(msgspec.Struct, frozen=True):
     def api(self) -> str:
         """The path of the API that has this kind; "" for the core API, which no server lacks."""
         return "/".join(self.path.split("/")[:4]) if self.path.startswith("/apis/") else ""
+
+    @property
+    def group(self) -> str:
+        """The path of the API group that has this kind; "" for the core API."""
+        return self.api.rpartition("/")[0]
+
+    def of(self, version: str) -> Self:
+        """Return the kind in this version of its API group."""
+        return msgspec.structs.replace(self, path=f"{self.group}/{version}/{self.plural}")
 
 
 NODES = Kind("Node", "/api/v1/nodes")
@@ -56,42 +68,63 @@ _OPTIONAL = {
 }
 KINDS = (NODES, PODS, *(Kind(name, path, required=False) for name, path in _OPTIONAL.items()))
 
-KARPENTER_API = "/apis/karpenter.sh"
-KARPENTER_KINDS = (
-    Kind("NodePool", f"{KARPENTER_API}/v1/nodepools", required=False),
-    Kind("NodeClaim", f"{KARPENTER_API}/v1/nodeclaims", required=False),
-)
-AUTOSCALER_STATUS = Kind(
-    "ConfigMap",
-    f"/api/v1/namespaces/{STATUS[0]}/configmaps",
-    f"metadata.name={STATUS[1]}",
-    required=False,
-)
-"""What Cluster Autoscaler says about its node groups."""
-SCALING_KINDS = (*KARPENTER_KINDS, AUTOSCALER_STATUS)
-"""What tells of nodes that can still come; a cluster may have none of it."""
 
-KUEUE_API = "/apis/kueue.x-k8s.io"
-_QUEUES = {
-    "LocalQueue": "localqueues",
-    "ClusterQueue": "clusterqueues",
-    "Cohort": "cohorts",
-    "ResourceFlavor": "resourceflavors",
-    "Workload": "workloads",
-}
-KUEUE_KINDS = tuple(_QUEUES)
-"""What tells of Kueue's queues and quotas."""
-
-
-def kueue_kinds(version: str) -> tuple[Kind, ...]:
-    """Return Kueue's kinds in a version of its API.
-
-    Before Kueue 0.13, cohorts are in an older one than the rest (CHANGELOG-0.13.md).
-    """
+def _in_any_version(path: str, **plurals: str) -> tuple[Kind, ...]:
+    """Return kinds of a program whose API the server may have in another version than *path*."""
     return tuple(
-        Kind(name, f"{KUEUE_API}/{version}/{plural}", required=False, absent_is_empty=False)
-        for name, plural in _QUEUES.items()
+        Kind(name, f"{path}/{plural}", required=False, absent_is_empty=False)
+        for name, plural in plurals.items()
     )
+
+
+KARPENTER_KINDS = _in_any_version(
+    "/apis/karpenter.sh/v1", NodePool="nodepools", NodeClaim="nodeclaims"
+)
+_OPENSHIFT = "/apis/autoscaling.openshift.io"
+# The first two are in different versions of one API group.
+MACHINE_KINDS = (
+    Kind("ClusterAutoscaler", f"{_OPENSHIFT}/v1/clusterautoscalers", required=False),
+    Kind("MachineAutoscaler", f"{_OPENSHIFT}/v1beta1/machineautoscalers", required=False),
+    *_in_any_version("/apis/cluster.x-k8s.io/v1beta2", MachineDeployment="machinedeployments"),
+)
+"""What tells whether Cluster Autoscaler scales machines of OpenShift or Cluster API."""
+
+
+def status_at(place: str) -> Kind:
+    """Return what Cluster Autoscaler says of its node groups: the ConfigMap ``namespace/name``."""
+    namespace, _, name = place.partition("/")
+    selector = f"metadata.name={name or STATUS[1]}"
+    return Kind("ConfigMap", f"/api/v1/namespaces/{namespace}/configmaps", selector, required=False)
+
+
+def scaling_kinds(place: str) -> tuple[Kind, ...]:
+    """Return what tells of nodes that can still come; a cluster may have none of it."""
+    return (*KARPENTER_KINDS, *MACHINE_KINDS, status_at(place))
+
+
+SCALING_KINDS = scaling_kinds("/".join(STATUS))
+
+KUEUE_KINDS = _in_any_version(
+    "/apis/kueue.x-k8s.io/v1beta2",
+    LocalQueue="localqueues",
+    ClusterQueue="clusterqueues",
+    Cohort="cohorts",
+    ResourceFlavor="resourceflavors",
+    Workload="workloads",
+)
+"""What tells of Kueue's queues and quotas.
+
+Before Kueue 0.13, cohorts are in an older version than the rest (CHANGELOG-0.13.md).
+"""
+
+
+def by_group(kinds: Iterable[Kind]) -> list[list[Kind]]:
+    """Return the kinds that may be in another version, those of one API group together."""
+    groups: dict[str, list[Kind]] = {}
+    for kind in kinds:
+        if not kind.absent_is_empty:
+            groups.setdefault(kind.group, []).append(kind)
+    return list(groups.values())
 
 
 def servers_of(namespace: str) -> Kind:

@@ -12,6 +12,7 @@ from contextlib import suppress
 import msgspec
 
 from gpuspawner.background import Background
+from gpuspawner.cluster.api_groups import ApiGroup
 from gpuspawner.cluster.changes import Changes
 from gpuspawner.cluster.client import (
     Client,
@@ -31,10 +32,9 @@ from gpuspawner.cluster.health import (
     is_forbidden,
     is_open,
 )
-from gpuspawner.cluster.kinds import KINDS, Kind
+from gpuspawner.cluster.kinds import KINDS, Kind, by_group
 from gpuspawner.cluster.log import HealthLog
 from gpuspawner.cluster.pod_events import PodEvents
-from gpuspawner.cluster.queues import Queues
 from gpuspawner.cluster.reflector import Reflector
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.kueue.objects import KueueObjects
@@ -57,7 +57,7 @@ class ClusterView:
         rules: The scheduling rules. A callable makes them from the API server's version, which the
             view then asks for first.
         scaling_kinds: What to follow of autoscalers.
-        queue_api: The path of Kueue's API, to follow its objects; "" for none.
+        queue_kinds: What to follow of Kueue.
     """
 
     def __init__(
@@ -67,28 +67,33 @@ class ClusterView:
         backoff: Backoff | None = None,
         rules: Rules | Callable[[str], Rules] = DEFAULT_RULES,
         scaling_kinds: tuple[Kind, ...] = (),
-        queue_api: str = "",
+        queue_kinds: tuple[Kind, ...] = (),
     ) -> None:
         self.state = ClusterState(rules if isinstance(rules, Rules) else DEFAULT_RULES)
         self._rules = rules
         self._backoff = backoff or Backoff()
         self._load = load = InTurn(load)
         self.autoscalers = AutoscalerObjects()
+        self.queues = KueueObjects()
         self.contact = Contact()
         self.events = PodEvents(load, self._backoff, self.wake, self.contact)
         background = Background()
         self._reflectors = [Reflector(it, self.state, self.wake, background) for it in kinds]
         self._scaling = [
-            Reflector(it, self.autoscalers, self.wake, background) for it in scaling_kinds
+            Reflector(it, self.autoscalers, self.wake, background)
+            for it in scaling_kinds
+            if it.absent_is_empty
         ]
         self._changes = Changes()
-        self._queues = Queues(queue_api, load, self._backoff, self.wake, self.contact, background)
+        how = load, self._backoff, self.wake, self.contact, background
+        self._groups = [
+            *(ApiGroup(it, self.autoscalers, *how) for it in by_group(scaling_kinds)),
+            *(ApiGroup(it, self.queues, *how) for it in by_group(queue_kinds)),
+        ]
         self._tasks: list[asyncio.Task[None]] = []
         self._started = time.monotonic()
         self._listeners: list[Callable[[], None]] = []
-        self._health_log = HealthLog(
-            self._reflectors, lambda: (*self._scaling, *self._queues.reflectors)
-        )
+        self._health_log = HealthLog(self._reflectors, lambda: (*self._scaling, *self._of_groups()))
 
     def start(self) -> None:
         """Start reading; a second call does nothing.
@@ -105,8 +110,7 @@ class ClusterView:
             loop.create_task(self._follow(reflector, ruled))
             for reflector in (*self._reflectors, *self._scaling)
         ]
-        if self._queues.api:
-            following.append(loop.create_task(self._queues.follow()))
+        following += [loop.create_task(it.follow()) for it in self._groups]
         self._tasks = [ruled, *following, loop.create_task(self._tell_health())]
 
     async def stop(self) -> None:
@@ -119,11 +123,6 @@ class ClusterView:
                 await task
         await self.events.close()
         self.wake()
-
-    @property
-    def queues(self) -> KueueObjects:
-        """Kueue's objects."""
-        return self._queues.objects
 
     def health(self) -> Health:
         """The health of the view at this moment."""
@@ -142,7 +141,7 @@ class ClusterView:
 
     def forbidden(self) -> tuple[str, ...]:
         """The optional kinds that the hub may not read, as RBAC names them; others' too."""
-        followed = (*self._reflectors, *self._scaling, *self._queues.reflectors)
+        followed = (*self._reflectors, *self._scaling, *self._of_groups())
         optional = (reflector for reflector in followed if not reflector.kind.required)
         return tuple(reflector.kind.plural for reflector in optional if is_forbidden(reflector))
 
@@ -204,12 +203,15 @@ class ClusterView:
         if self._tasks:
             self._health_log.tell(self.health())
 
+    def _of_groups(self) -> list[Reflector]:
+        return [reflector for it in self._groups for reflector in it.reflectors]
+
     def _is_reading(self) -> bool:
         """Whether waiting may help: nothing has failed, and something isn't read yet."""
         health = self.health()
         if isinstance(health, Live):
             optional = any(map(is_open, (*self._reflectors, *self._scaling)))
-            return optional or self._queues.is_open
+            return optional or any(it.is_open for it in self._groups)
         return isinstance(health, Reading)
 
 

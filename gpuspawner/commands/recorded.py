@@ -12,9 +12,9 @@ from gpuspawner.cluster.kinds import (
     KARPENTER_KINDS,
     KINDS,
     KUEUE_KINDS,
+    MACHINE_KINDS,
     PODS,
     SCALING_KINDS,
-    kueue_kinds,
     servers_of,
 )
 from gpuspawner.cluster.reflector import Store
@@ -38,15 +38,15 @@ class Recorded(ClusterView):
         stores: dict[str, tuple[str, Store]] = {
             **{kind.plural: (kind.name, self.state) for kind in KINDS},
             **{kind.plural: (kind.name, self.autoscalers) for kind in SCALING_KINDS},
-            **{kind.plural: (kind.name, self.queues) for kind in kueue_kinds("v1beta2")},
+            **{kind.plural: (kind.name, self.queues) for kind in KUEUE_KINDS},
         }
         files = sorted(folder.glob("*.json"))
         if not files:
             raise FileError(f"{folder}: no file such as nodes.json")
-        for kind in KARPENTER_KINDS:
+        for kind in (*KARPENTER_KINDS, *MACHINE_KINDS):
             self.autoscalers.mark_known(kind.name)
-        for name in KUEUE_KINDS:
-            self.queues.mark_known(name)
+        for kind in KUEUE_KINDS:
+            self.queues.mark_known(kind.name)
         for path in files:
             if path.stem not in stores:
                 raise FileError(f"{path}: {path.stem} is no kind{did_you_mean(path.stem, stores)}")

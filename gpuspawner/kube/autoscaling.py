@@ -1,6 +1,7 @@
-"""Karpenter's objects, Cluster Autoscaler's ConfigMap, and events: what tells of nodes to come.
+"""Karpenter's objects, those for Cluster Autoscaler, and events: what tells of nodes to come.
 
-Karpenter's are those of ``karpenter.sh/v1`` (``pkg/apis/v1`` of v1.14.1).
+Karpenter's are those of ``karpenter.sh/v1`` (``pkg/apis/v1`` of v1.14.1), which v1beta1 has too.
+OpenShift's are those of its cluster-autoscaler-operator (``pkg/apis/autoscaling``, August 2026).
 """
 
 from datetime import datetime
@@ -15,6 +16,9 @@ from .meta import (
 )
 from .moments import moment
 from .nodes import Taint
+
+# Cluster Autoscaler scales those that have this (cloudprovider/clusterapi/README.md of 1.36).
+_LARGEST_SIZE = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"
 
 
 class TemplateMeta(KubeStruct, frozen=True):
@@ -75,6 +79,36 @@ class NodeClaim(KubeStruct, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: NodeTemplateSpec = NodeTemplateSpec()
     status: NodeClaimStatus = NodeClaimStatus()
+
+
+class ClusterAutoscalerSpec(KubeStruct, frozen=True):
+    """How OpenShift's operator runs Cluster Autoscaler."""
+
+    startup_taints: list[str] | None = None
+
+
+class ClusterAutoscaler(KubeStruct, frozen=True):
+    """Lets OpenShift's operator run Cluster Autoscaler."""
+
+    metadata: BareMeta = BareMeta()
+    spec: ClusterAutoscalerSpec = ClusterAutoscalerSpec()
+
+
+class MachineAutoscaler(KubeStruct, frozen=True):
+    """Lets Cluster Autoscaler scale a set of OpenShift's machines."""
+
+    metadata: BareMeta = BareMeta()
+
+
+class MachineDeployment(KubeStruct, frozen=True):
+    """A set of Cluster API's machines."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether Cluster Autoscaler may scale it."""
+        return _LARGEST_SIZE in (self.metadata.annotations or {})
 
 
 class ConfigMap(KubeStruct, frozen=True):

@@ -10,7 +10,15 @@ from typing import Any, TypeVar, get_args
 
 import msgspec
 
-from .autoscaling import ConfigMap, Event, NodeClaim, NodePool
+from .autoscaling import (
+    ClusterAutoscaler,
+    ConfigMap,
+    Event,
+    MachineAutoscaler,
+    MachineDeployment,
+    NodeClaim,
+    NodePool,
+)
 from .kueue import ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
 from .nodes import DeviceClass, Namespace, Node, PriorityClass
 from .pods import Pod
@@ -43,7 +51,8 @@ KubeObject = (
     | PriorityClass
 )
 
-AutoscalerObject = NodePool | NodeClaim | ConfigMap | Event
+_MachineObject = ClusterAutoscaler | MachineAutoscaler | MachineDeployment
+AutoscalerObject = NodePool | NodeClaim | _MachineObject | ConfigMap | Event
 """An object that tells of nodes to come."""
 
 QueueObject = LocalQueue | ClusterQueue | Cohort | ResourceFlavor | Workload

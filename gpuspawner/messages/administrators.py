@@ -25,7 +25,6 @@ from gpuspawner.preflight.decision import (
     ViewNotLive,
     Wait,
 )
-from gpuspawner.scaling.objects import STATUS
 from gpuspawner.scaling.outlook import Source
 from gpuspawner.schedulers.judgement import Declared, Default, Judgement, OfChart, Unknown
 
@@ -52,6 +51,10 @@ _WITHOUT = {
     "deviceclasses": "servers with a device that no node has start unchecked, and aren't refused",
     "nodepools": _KARPENTER,
     "nodeclaims": _KARPENTER,
+    **dict.fromkeys(
+        ("clusterautoscalers", "machineautoscalers", "machinedeployments"),
+        "the hub doesn't know whether Cluster Autoscaler adds machines, so it tries",
+    ),
     "localqueues": _KUEUE,
     "clusterqueues": _KUEUE,
     "cohorts": _KUEUE,
@@ -59,7 +62,7 @@ _WITHOUT = {
     "workloads": "the hub doesn't know the places of servers that wait in Kueue's queues",
     "configmaps": "if Cluster Autoscaler runs, the hub doesn't know its limits",
 }
-_IN_KUBE_SYSTEM = {"configmaps": f"the ConfigMap {STATUS[1]} in {STATUS[0]}"}
+_NAMES = {"configmaps": "the ConfigMap of GPUSpawner.autoscaler_status"}
 
 
 def explain_unknown(decision: Start) -> tuple[str, ...]:
@@ -190,7 +193,7 @@ def explain_other_pools(source: Source | None) -> tuple[str, ...]:
         case Source.CONFIGURATION:
             return ('other pools may grow (GPUSpawner.autoscaling = "always")',)
         case _:
-            return ("other pools may grow (labels or provider ids of the nodes)",)
+            return ("other pools may grow (by the nodes, or by objects for an autoscaler)",)
 
 
 def explain_without(plural: str) -> str:
@@ -202,7 +205,7 @@ def explain_missing_rights(plurals: Iterable[str]) -> tuple[str, ...]:
     """Say which kinds the hub may not read, and what comes of it."""
     by_effect: dict[str, list[str]] = {}
     for plural in plurals:
-        by_effect.setdefault(_WITHOUT[plural], []).append(_IN_KUBE_SYSTEM.get(plural, plural))
+        by_effect.setdefault(_WITHOUT[plural], []).append(_NAMES.get(plural, plural))
     return tuple(
         f"no right to list and watch {', '.join(kinds)}: {effect}"
         for effect, kinds in by_effect.items()

@@ -65,7 +65,7 @@ class NodesToCome:
             return self._judge([self.pools.declared(declared, pod.exact)], pod, waiting)
         if isinstance(seen, MayScaleUp):
             return seen
-        others = None if None in refused else self.pools.others(refused)
+        others = None if None in refused else self.pools.others(refused, pod.exact)
         if others is None and None not in refused and self._is_getting_ready(subject, pod):
             return MayScaleUp(Source.NODES, on_its_way=True)
         if others is None:

@@ -18,23 +18,10 @@ from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scaling.outlook import Obstacle, Source, Why
 from gpuspawner.scaling.starting import has_lost_devices, is_starting, is_young
 from gpuspawner.scaling.status import NodeGroup, node_groups, written
+from gpuspawner.scaling.traces import POOL_LABELS
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.state import ClusterState
-
-POOL_LABELS = (
-    "eks.amazonaws.com/nodegroup",
-    "alpha.eksctl.io/nodegroup-name",
-    "cloud.google.com/gke-nodepool",
-    "kubernetes.azure.com/agentpool",
-    "agentpool",
-    "kops.k8s.io/instancegroup",
-    "doks.digitalocean.com/node-pool",
-    "lke.linode.com/pool-id",
-    "node.cluster.x-k8s.io/deployment",
-)
-"""The labels by which clouds and tools name a node's pool."""
-
 
 # It writes its status every ten seconds, but its clock and the hub's may differ.
 _OLD = timedelta(minutes=15)
@@ -59,7 +46,7 @@ class _Members(msgspec.Struct):
     young: list[NodeInfo] = msgspec.field(default_factory=list)
 
 
-class ClusterAutoscaler:
+class NodeGroups:
     """The node groups, and the kinds of nodes that each has shown last."""
 
     def __init__(self, state: ClusterState, objects: AutoscalerObjects) -> None:

@@ -1,11 +1,17 @@
-"""Karpenter's and Cluster Autoscaler's objects, as the live view has read them."""
+"""Karpenter's objects and those for Cluster Autoscaler, as the live view has read them."""
 
-from gpuspawner.kube.autoscaling import ConfigMap, NodeClaim, NodePool
+from gpuspawner.kube.autoscaling import (
+    ClusterAutoscaler,
+    ConfigMap,
+    MachineDeployment,
+    NodeClaim,
+    NodePool,
+)
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.store import ObjectStore
 
 STATUS = ("kube-system", "cluster-autoscaler-status")
-"""Namespace and name of the ConfigMap to which Cluster Autoscaler writes its status."""
+"""Namespace and name of the ConfigMap to which Cluster Autoscaler writes its status by default."""
 
 
 class AutoscalerObjects(ObjectStore):
@@ -37,13 +43,20 @@ class AutoscalerObjects(ObjectStore):
         specs = [it.spec.template.spec for it in self.every(NodePool)]
         specs += [it.spec for it in self.node_claims]
         lasting = {taint.key for it in specs for taint in it.taints or ()}
-        return {taint.key for it in specs for taint in it.startup_taints or ()} - lasting
+        starting = {taint.key for it in specs for taint in it.startup_taints or ()}
+        named = (it.spec.startup_taints or () for it in self.every(ClusterAutoscaler))
+        return starting.union(*named) - lasting
+
+    def tells(self, kind: str) -> bool:
+        """Whether an object of a kind, such as MachineAutoscaler, tells of Cluster Autoscaler."""
+        found = self._objects.get(kind, {}).values()
+        return any(not isinstance(it, MachineDeployment) or it.is_scaled for it in found)
 
     @property
     def autoscaler_status(self) -> str | None:
         """Cluster Autoscaler's status; "" if it can't be read, None if there is none."""
-        namespace, name = STATUS
-        found = self.find(ConfigMap, name, namespace)
+        maps = self._objects.get("ConfigMap", {})  # a view has at most one, a folder any number
+        found = maps.get(min(maps, key=lambda key: key[1] != STATUS[1], default=STATUS))
         if found is None:
             return None
         return (found.data or {}).get("status", "") if isinstance(found, ConfigMap) else ""

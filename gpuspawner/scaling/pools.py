@@ -1,11 +1,11 @@
 """All pools that may grow, from all sources, and what is known about them."""
 
-from collections.abc import Container, Hashable
+from collections.abc import Container, Hashable, Iterator
 from dataclasses import replace
 
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.scaling import declared
-from gpuspawner.scaling.cluster_autoscaler import ClusterAutoscaler
+from gpuspawner.scaling.cluster_autoscaler import NodeGroups
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.growth import Growth
 from gpuspawner.scaling.karpenter import Karpenter, is_ready
@@ -13,7 +13,7 @@ from gpuspawner.scaling.learned import Learned
 from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scaling.outlook import Source
 from gpuspawner.scaling.starting import is_starting
-from gpuspawner.scaling.traces import traces
+from gpuspawner.scaling.traces import POOL_LABELS, SIGNS, Sign, signs
 from gpuspawner.scaling.usual import UsualTimes
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.state import ClusterState
@@ -37,8 +37,8 @@ class Pools:
         self._objects = objects
         self._autoscaling = autoscaling
         self._karpenter = Karpenter(state, objects)
-        self._autoscaler = ClusterAutoscaler(state, objects)
-        self._traced: tuple[int, frozenset[Source]] = (-1, frozenset())
+        self._autoscaler = NodeGroups(state, objects)
+        self._shown: tuple[int, tuple[Sign, ...]] = (-1, ())
         self._nodes: tuple[int, frozenset[str]] = (-1, frozenset())
         self.learned = Learned()
         self.usual = UsualTimes[str]()
@@ -65,11 +65,14 @@ class Pools:
         measured = self.usual.minutes(growth.pool)
         return growth if measured is None else replace(growth, minutes=measured)
 
-    def others(self, refused: Container[Source | None] = ()) -> Source | None:
+    def others(
+        self, refused: Container[Source | None] = (), filters: Filters | None = None
+    ) -> Source | None:
         """Return why a pool that the hub doesn't see may grow; None if none may.
 
         Args:
             refused: The autoscalers that have said no.
+            filters: Of the pod for which it may grow; None for any pod.
         """
         match self._autoscaling:
             case "none":
@@ -77,12 +80,7 @@ class Pools:
             case "always":
                 hidden = {Source.KARPENTER, Source.CLUSTER_AUTOSCALER}
                 return None if any(it in refused for it in hidden) else Source.CONFIGURATION
-        hidden = set(self._traces())
-        if self._karpenter.is_known:
-            hidden.discard(Source.KARPENTER)
-        if self._autoscaler.groups or (self._autoscaler.is_absent and self._objects.node_pools):
-            hidden.discard(Source.CLUSTER_AUTOSCALER)
-        if any(it not in refused for it in hidden):
+        if any(it.source not in refused and not self._sees(it, filters) for it in self._signs()):
             return Source.NODES
         if not self._karpenter.is_known and Source.KARPENTER not in refused:
             return Source.UNREAD
@@ -117,7 +115,25 @@ class Pools:
             self._nodes = self._state.version, frozenset(self._state.nodes)
         return self._nodes[1], pools, self._autoscaler.groups
 
-    def _traces(self) -> frozenset[Source]:
-        if self._traced[0] != self._state.version:
-            self._traced = self._state.version, traces(self._state.nodes.values())
-        return self._traced[1]
+    def _signs(self) -> Iterator[Sign]:
+        """Yield the signs of autoscalers that may run."""
+        if self._shown[0] != self._state.lasting_version:
+            self._shown = self._state.lasting_version, signs(self._state.nodes.values())
+        for sign in SIGNS:
+            is_known = sign.kinds and all(map(self._objects.known, sign.kinds))
+            if any(map(self._objects.tells, sign.kinds)) or (
+                sign in self._shown[1] and not is_known
+            ):
+                yield sign
+
+    def _sees(self, sign: Sign, filters: Filters | None) -> bool:
+        """Whether the hub sees all pools by which this autoscaler may help a pod."""
+        if sign.source is Source.KARPENTER:
+            return self._karpenter.is_known
+        # A pool that the autoscaler makes has a name of its own.
+        has_name = filters is not None and any(it in filters.choice.labels for it in POOL_LABELS)
+        if sign.makes_pools and not has_name:
+            return False
+        # Beside Karpenter, an autoscaler without a status is none, unless objects tell of it.
+        is_alone = self._autoscaler.is_absent and self._objects.node_pools and not sign.kinds
+        return bool(self._autoscaler.groups or is_alone)

@@ -16,7 +16,8 @@ from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.taint_toleration import untolerated
 
 # Providers label each node by its instance type, zone and so on, so any value may come.
-_PROVIDERS = ("kubernetes.io", "k8s.io", "aws.com", "k8s.aws", "azure.com", "google.com")
+_PROVIDERS = ("kubernetes.io", "k8s.io", "aws.com", "k8s.aws", "azure.com", "google.com",
+              "oraclecloud.com")  # fmt: skip
 
 _COMPARE: Mapping[str, Callable[[int, int], bool]] = {
     "Gt": operator.gt,

@@ -1,34 +1,105 @@
-"""What the nodes betray of an autoscaler that the hub can't see.
+"""The signs of autoscalers that the hub can't see, and of those that make pools by themselves.
 
 On a cloud's managed Kubernetes, a pool may grow although nothing in the cluster says so. Sources:
-the clouds' documentation of node labels and provider ids.
+the clouds' documentation of node labels and provider ids; ``cloudprovider`` of Cluster Autoscaler
+(1.36); for the rest, what is named below. Who installs none of these has no autoscaler.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
-from gpuspawner.scaling.cluster_autoscaler import POOL_LABELS
-from gpuspawner.scaling.karpenter_nodes import POOL as KARPENTER_POOL
+import msgspec
+
 from gpuspawner.scaling.outlook import Source
 from gpuspawner.scheduling.node_info import NodeInfo
 
-# Clouds whose pools can grow, by the scheme of ``spec.providerID``.
-_CLOUDS = frozenset(
-    {
-        "aws", "azure", "civo", "digitalocean", "exoscale", "gce", "hcloud", "ibm", "ionos",
-        "linode", "oci", "ocid1", "openstack", "ovh", "scaleway", "vultr",
-    }
+
+class Sign(msgspec.Struct, frozen=True):
+    """What one autoscaler, or those of many clouds, leave on nodes and in the API.
+
+    Attributes:
+        source: Who answers for its pools.
+        pools: Labels of nodes that name their pool.
+        marks: Other labels and annotations of nodes, and what ``spec.providerID`` begins with.
+        kinds: Objects that tell of it. If all kinds are known and none does, it doesn't run.
+        makes_pools: Whether it also makes pools, which nothing lists before they exist.
+    """
+
+    source: Source
+    pools: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    makes_pools: bool = False
+
+
+# Also AKS node auto-provisioning and EKS Auto Mode; the second label is that of v1alpha5.
+_KARPENTER = Sign(
+    Source.KARPENTER, marks=("karpenter.sh/nodepool", "karpenter.sh/provisioner-name")
+)
+_CA = Source.CLUSTER_AUTOSCALER
+
+SIGNS = (
+    _KARPENTER,
+    # GKE makes pools in Autopilot mode, with node auto-provisioning (names begin with nap-) and for
+    # ComputeClasses. No label says whether it may: before the first such pool, there is none.
+    Sign(_CA, ("cloud.google.com/gke-nodepool",), makes_pools=True),
+    # CAST AI and Spot Ocean have no pools in the cluster at all.
+    Sign(Source.NODES, (), ("provisioner.cast.ai/managed-by", "spotinst.io/node-lifecycle"),
+         makes_pools=True),
+    # OpenShift's Machine API (cluster-autoscaler-operator, August 2026).
+    Sign(_CA, (), ("machine.openshift.io/machine",), ("ClusterAutoscaler", "MachineAutoscaler")),
+    # Cluster API annotates the nodes of sets of machines, which another cluster may manage
+    # (machine_controller_noderef.go of v1.12); so does Kubermatic's machine-controller.
+    Sign(_CA, (), ("cluster.x-k8s.io/owner-kind", "cluster.k8s.io/machine")),
+    Sign(_CA, kinds=("MachineDeployment",)),
+    # Clouds, and tools that make clusters there.
+    Sign(
+        _CA,
+        (
+            "eks.amazonaws.com/nodegroup", "alpha.eksctl.io/nodegroup-name",
+            "kubernetes.azure.com/agentpool", "agentpool", "kops.k8s.io/instancegroup",
+            "doks.digitalocean.com/node-pool", "lke.linode.com/pool-id", "k8s.scaleway.com/pool",
+            "node.cluster.x-k8s.io/deployment", "hypershift.openshift.io/nodePool",
+            "alibabacloud.com/nodepool-id", "node.alibabacloud.com/nodepool-id",
+            "cce.cloud.com/cce-nodepool", "tke.cloud.tencent.com/nodepool-id",
+            "cloud.tencent.com/auto-scaling-group-id", "compute.coreweave.com/node-pool",
+            "crusoe.ai/nodepool.id", "nebius.com/node-group-id", "yandex.cloud/node-group-id",
+            "oci.oraclecloud.com/node-pool-id", "oke.oraclecloud.com/pool.name",
+            "ibm-cloud.kubernetes.io/worker-pool-id", "kubernetes.civo.com/civo-node-pool",
+            "magnum.openstack.org/nodegroup", "node.exoscale.net/nodepool-id", "hcloud/node-group",
+            "vke.vultr.com/node-pool", "worker.gardener.cloud/pool",
+        ),
+        (
+            "aws", "azure", "bizflycloud", "brightbox", "cce", "cherryservers", "civo", "crusoe",
+            "digitalocean", "equinixmetal", "exoscale", "gce", "hcloud", "ibm", "ionos", "kamatera",
+            "linode", "nebius", "oci", "ocid1", "openstack", "ovh", "qcloud", "scaleway", "upcloud",
+            "utho", "volcengine", "vultr", "yandex", ".i-",
+        ),
+    ),
 )  # fmt: skip
 
+POOL_LABELS = tuple(chain.from_iterable(it.pools for it in SIGNS))
+"""The labels by which clouds and tools name a node's pool."""
 
-def traces(nodes: Iterable[NodeInfo]) -> frozenset[Source]:
-    """Return the autoscalers that nodes hint at; any but Karpenter counts as Cluster Autoscaler."""
-    return frozenset(found for node in nodes if (found := _trace(node)))
+_MARKS = frozenset(chain.from_iterable((*it.pools, *it.marks) for it in SIGNS))
+
+# aws:///zone/i-1, ocid1.instance.oc1.x, and cn-hangzhou.i-1 of Alibaba Cloud
+_PROVIDER = re.compile(r"(\w+)://|(ocid1)\.|[\w-]+(\.i-)")
 
 
-def _trace(node: NodeInfo) -> Source | None:
-    if KARPENTER_POOL in node.labels:
-        return Source.KARPENTER
-    provider = node.node.spec.provider_id if node.node else ""
-    scheme = provider.partition("://")[0] if "://" in provider else provider.partition(".")[0]
-    is_in_pool = any(label in node.labels for label in POOL_LABELS)
-    return Source.CLUSTER_AUTOSCALER if is_in_pool or scheme in _CLOUDS else None
+def signs(nodes: Iterable[NodeInfo]) -> tuple[Sign, ...]:
+    """Return the signs that nodes show."""
+    found = set(chain.from_iterable(map(_shown, nodes)))
+    return tuple(it for it in SIGNS if not found.isdisjoint((*it.pools, *it.marks)))
+
+
+def _shown(node: NodeInfo) -> Iterator[str]:
+    shown = _MARKS.intersection(node.labels)
+    yield from shown
+    # What Karpenter has made says nothing of pools.
+    if node.node is None or not shown.isdisjoint(_KARPENTER.marks):
+        return
+    yield from _MARKS.intersection(node.node.metadata.annotations or ())
+    if provider := _PROVIDER.match(node.node.spec.provider_id):
+        yield provider[provider.lastindex or 0]

@@ -13,7 +13,7 @@ class NodeIndex:
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeInfo] = {}
-        self._startup_taints: frozenset[str] = frozenset()
+        self.startup_taints: frozenset[str] = frozenset()
         self._homeless: dict[str, NodeInfo] = {}
         """Pods of unknown nodes, by the name of the node."""
         self.kinds = NodeKinds()
@@ -28,20 +28,17 @@ class NodeIndex:
         if info is None:
             info = self._homeless.pop(name) if name in self._homeless else NodeInfo(name)
             self.nodes[name] = info
-        if not info.set_node(node.without_images(), self._startup_taints):
+        if not info.set_node(node.without_images(), self.startup_taints):
             return False
         self.spare.note(info)
         self.kinds.put(info)
         return True
 
-    def expect(self, startup_taints: frozenset[str]) -> bool:
-        """As `NodeInfo.expect`, for all nodes; return whether these keys are others than before."""
-        if startup_taints == self._startup_taints:
-            return False
-        self._startup_taints = startup_taints
+    def expect(self, startup_taints: frozenset[str]) -> None:
+        """As `NodeInfo.expect`, for all nodes, those to come too."""
+        self.startup_taints = startup_taints
         for info in self.nodes.values():
             info.expect(startup_taints)
-        return True
 
     def drop(self, name: str) -> bool:
         """Forget a node, but not its pods; return whether it was known."""

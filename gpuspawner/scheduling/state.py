@@ -235,7 +235,8 @@ class ClusterState:
 
     def expect(self, startup_taints: frozenset[str]) -> None:
         """Take taints with these keys for temporary: an autoscaler says so of its own nodes."""
-        if self._places.expect(startup_taints):
+        if startup_taints != self._places.startup_taints:
+            self._places.expect(startup_taints)
             self._node_changed()
 
     def _put_pod(self, pod: Pod) -> None:

@@ -9,39 +9,27 @@ Skyhook (``runtimeRequiredTaint``).
 
 LEAVING = frozenset(
     {
-        "ToBeDeletedByClusterAutoscaler",
-        "cloud.google.com/impending-node-termination",
-        "karpenter.sh/disrupted",
-        "karpenter.sh/disruption",
+        "ToBeDeletedByClusterAutoscaler", "cloud.google.com/impending-node-termination",
+        "karpenter.sh/disrupted", "karpenter.sh/disruption",
     }
-)
+)  # fmt: skip
 """What is put on a node that is about to be deleted."""
 
 _KEYS = LEAVING | {
-    "node.kubernetes.io/unschedulable",
-    "node.kubernetes.io/unreachable",
-    "node.kubernetes.io/out-of-service",
-    "node.kubernetes.io/memory-pressure",
-    "node.kubernetes.io/disk-pressure",
-    "node.kubernetes.io/pid-pressure",
-    "node.kubernetes.io/network-unavailable",
-    "node.cloudprovider.kubernetes.io/shutdown",
-    "DeletionCandidateOfClusterAutoscaler",
-    "NodeWithImpairedVolumes",
-    "aci-containers-host/unavailable",
-    "karpenter.sh/unregistered",
-    "nodewright.nvidia.com",
-    "skyhook.nvidia.com",
-}
+    "node.kubernetes.io/unschedulable", "node.kubernetes.io/unreachable",
+    "node.kubernetes.io/out-of-service", "node.kubernetes.io/memory-pressure",
+    "node.kubernetes.io/disk-pressure", "node.kubernetes.io/pid-pressure",
+    "node.kubernetes.io/network-unavailable", "node.cloudprovider.kubernetes.io/shutdown",
+    "DeletionCandidateOfClusterAutoscaler", "NodeWithImpairedVolumes", "karpenter.sh/unregistered",
+    "aci-containers-host/unavailable", "nodewright.nvidia.com", "skyhook.nvidia.com",
+}  # fmt: skip
 
 _STARTS = (
     "startup-taint.cluster-autoscaler.kubernetes.io/",
     "ignore-taint.cluster-autoscaler.kubernetes.io/",
     "status-taint.cluster-autoscaler.kubernetes.io/",
-    "aws-node-termination-handler/",
-    "nidhogg.uswitch.com/",
-    "readiness.k8s.io/",
-)
+    "aws-node-termination-handler/", "nidhogg.uswitch.com/", "readiness.k8s.io/",
+)  # fmt: skip
 
 # By these ends, those who put a taint on a node until their part of it is ready name it: the
 # kubelet, networks (node.cilium.io/agent-not-ready, cni.istio.io/not-ready), CSI drivers

@@ -46,6 +46,18 @@ autoscaling = Enum(
     """,
 ).tag(config=True)
 
+autoscaler_status = Unicode(
+    "kube-system/cluster-autoscaler-status",
+    help="""
+    Names the ConfigMap to which Cluster Autoscaler writes its status, as ``namespace/name``.
+
+    OpenShift's is in ``openshift-machine-api``; the autoscaler's Helm chart uses its own namespace.
+    Grant the right to this ConfigMap, too: see ``helm-values/rbac.yaml``.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)
+
 scheduler_version = Unicode(
     None,
     allow_none=True,

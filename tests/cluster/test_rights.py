@@ -17,7 +17,7 @@ import yaml
 from msgspec.structs import replace
 
 from gpuspawner.cluster.health import Forbidden, is_forbidden
-from gpuspawner.cluster.kinds import AUTOSCALER_STATUS, KARPENTER_KINDS, KINDS, SCALING_KINDS, Kind
+from gpuspawner.cluster.kinds import KARPENTER_KINDS, KINDS, SCALING_KINDS, Kind, status_at
 from gpuspawner.scheduling import Outcome, Why, evaluate
 from localcluster import Fleet, LocalCluster, LocalClusterError, NodeGroup, rbac
 from tests.cluster.views import BACKOFF, until, until_autoscalers_are_known, viewing
@@ -33,6 +33,7 @@ DRIVER = "disk.example"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 STORAGE = "/apis/storage.k8s.io/v1"
 STATUS = "cluster-autoscaler-status"
+AUTOSCALER_STATUS = status_at(f"kube-system/{STATUS}")
 
 ANTI_AFFINITY = {
     "podAntiAffinity": {

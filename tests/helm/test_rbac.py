@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuspawner.cluster.kinds import KINDS, SCALING_KINDS, kueue_kinds
+from gpuspawner.cluster.kinds import KINDS, KUEUE_KINDS, SCALING_KINDS
 from tests.helm.chart import VALUES
 
 BOTH = ("rbac", "rbac-minimal")
@@ -38,7 +38,7 @@ def group_of(path: str) -> str:
 
 
 def test_the_hub_may_read_what_it_follows_and_nothing_else():
-    kinds = (*KINDS, *SCALING_KINDS, *kueue_kinds("v1beta2"))
+    kinds = (*KINDS, *SCALING_KINDS, *KUEUE_KINDS)
     followed = {(group_of(kind.path), kind.plural) for kind in kinds}
     found = documents("rbac")
 

@@ -27,7 +27,7 @@ from tests.waiting import wait_for
 
 KARPENTER = pytest.mark.nightly(why="Karpenter takes minutes to build; its tests of units stay")
 FAST = ClusterAutoscaler(scan_seconds=0.5)
-POOL = "cloud.google.com/gke-nodepool"
+POOL = "eks.amazonaws.com/nodegroup"
 # Karpenter's limits tell at once that all is taken; Cluster Autoscaler has to be asked.
 NO_MORE = re.compile(
     "No more machines can be added"
@@ -248,3 +248,20 @@ def test_without_an_autoscaler_s_answer_a_trial_ends_and_is_remembered(
         assert "create pod jupyter-alice" in hub.log
         assert "create pod jupyter-bob" not in hub.log
         assert not hub.pods.all()
+
+
+def test_on_gke_an_unlisted_pool_is_tried_and_the_autoscalers_no_remembered(
+    start_gpu_hub: StartGPUHub, growing_cluster: GrowingCluster
+) -> None:
+    nap = {"cloud.google.com/gke-nodepool": "nap-1acv0bno"}
+    core = replace(CORE, labels={**CORE.labels, **nap})
+    growing_cluster(Fleet((core, group("small", CPUS, max_size=2)), FAST))
+    with start_gpu_hub(ACCELERATORS + ANSWER_AT_ONCE) as hub:
+        assert end_of(hub, "carol", {"accelerator": None, "memory": "2Gi"}) == "ready"
+        told = end_of(hub, "alice", {"accelerator": "t4", "memory": "2Gi"})
+        again = hub.start("bob", {"accelerator": "t4", "memory": "2Gi"})
+
+        assert "create pod jupyter-alice" in hub.log
+        assert "The cluster can't add a machine that would hold your server." in told
+        assert again.status_code == 409
+        assert "create pod jupyter-bob" not in hub.log

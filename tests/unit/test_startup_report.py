@@ -21,7 +21,15 @@ from gpuspawner.kube.objects import Undecodable, strict_convert
 from gpuspawner.runtime import Runtime
 from gpuspawner.scaling.objects import STATUS
 from gpuspawner.scheduling.rules import DEFAULT_RULES
-from tests.unit.cluster.scripted import FAST, ScriptedServer, Step, failure, page, watch
+from tests.unit.cluster.scripted import (
+    FAST,
+    ScriptedServer,
+    Step,
+    failure,
+    page,
+    preferring,
+    watch,
+)
 from tests.unit.surveyed import node
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
@@ -231,20 +239,26 @@ async def test_rights_to_see_what_autoscalers_can_add_are_named_where_there_may_
     refused = [failure(403)] * 1000
     nodes = [page(IN_A_GROUP, BY_KARPENTER), watch(hold=True)]
     async with reporting(
-        caplog, "", traits={}, nodes=nodes, configmaps=refused, nodepools=refused
+        caplog,
+        "",
+        traits={},
+        nodes=nodes,
+        configmaps=refused,
+        nodepools=refused,
+        **{"karpenter.sh": [preferring("v1")] * 9},
     ) as report:
         [(level, block)] = await report.ended()
 
     assert level == "WARNING"
-    pools, status = (line.strip() for line in block.splitlines() if "!" in line)
+    status, pools = (line.strip() for line in block.splitlines() if "!" in line)
     assert pools.startswith("! no right to list and watch nodepools: the hub doesn't know")
     assert status.startswith(
-        "! no right to list and watch the ConfigMap cluster-autoscaler-status in kube-system: if "
+        "! no right to list and watch the ConfigMap of GPUSpawner.autoscaler_status: if Cluster "
     )
 
 
 async def test_karpenter_without_a_node_shows_itself_by_its_api(caplog) -> None:
-    api = {"karpenter.sh": [page()], "nodepools": [failure(403)] * 1000}
+    api = {"karpenter.sh": [preferring("v1")] * 9, "nodepools": [failure(403)] * 1000}
     async with reporting(caplog, "", traits={}, **api) as report:
         [(_, block)] = await report.ended()
 

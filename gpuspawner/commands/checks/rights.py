@@ -7,19 +7,17 @@ from gpuspawner.cluster import autoscalers
 from gpuspawner.cluster.client import Client, RequestError
 from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.kinds import (
-    AUTOSCALER_STATUS,
     KARPENTER_KINDS,
     KINDS,
-    KUEUE_API,
+    KUEUE_KINDS,
+    MACHINE_KINDS,
     Kind,
-    kueue_kinds,
 )
 from gpuspawner.commands import access
 from gpuspawner.commands.access import Right
 from gpuspawner.commands.findings import Finding, error, fine, warning
 from gpuspawner.commands.hub import Hub
 from gpuspawner.policy.policies import Policies
-from gpuspawner.scaling.objects import STATUS
 from gpuspawner.scaling.pools import NONE
 
 NO_SERVERS = "rights-servers"
@@ -93,18 +91,21 @@ async def _about_scaling(hub: Hub) -> list[Finding]:
     if hub.spawner.autoscaling == NONE:
         return []
     client = hub.runtime.client
-    kinds = await autoscalers.kinds(client, hub.state.nodes.values())
+    nodes, place = hub.state.nodes.values(), hub.spawner.autoscaler_status
+    kinds = await autoscalers.kinds(client, nodes, place)
+    status = [it for it in kinds if it.field_selector]
     return [
         *await _about_program(client, "Karpenter", [it for it in kinds if it in KARPENTER_KINDS]),
-        *(await _about_groups(client) if AUTOSCALER_STATUS in kinds else []),
+        *await _about_program(client, "OpenShift", [it for it in kinds if it in MACHINE_KINDS]),
+        *(await _about_groups(client, status[0]) if status else []),
     ]
 
 
 async def _about_queues(client: Client) -> list[Finding]:
     """Check the rights about Kueue's objects, if the cluster has Kueue."""
-    if not await client.serves(KUEUE_API, _PATIENCE):
+    if not await client.serves(KUEUE_KINDS[0].group, _PATIENCE):
         return []
-    return await _about_program(client, "Kueue", kueue_kinds("v1beta2"))
+    return await _about_program(client, "Kueue", KUEUE_KINDS)
 
 
 async def _about_program(client: Client, name: str, kinds: Sequence[Kind]) -> list[Finding]:
@@ -126,14 +127,14 @@ async def _about_program(client: Client, name: str, kinds: Sequence[Kind]) -> li
     ]
 
 
-async def _about_groups(client: Client) -> list[Finding]:
-    namespace, name = STATUS
-    rights = [Right(it, AUTOSCALER_STATUS.plural, "", namespace, name) for it in _READ]
+async def _about_groups(client: Client, status: Kind) -> list[Finding]:
+    namespace, name = status.path.split("/")[4], status.field_selector.partition("=")[2]
+    rights = [Right(it, status.plural, "", namespace, name) for it in _READ]
     missing = await access.missing(client, rights)
     if not missing:
         return []
     allowed = " and ".join(right.verb for right in rights if right in missing)
-    effect = messages.explain_without(AUTOSCALER_STATUS.plural)
+    effect = messages.explain_without(status.plural)
     return [
         warning(
             "rights-cluster-autoscaler",

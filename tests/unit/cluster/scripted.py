@@ -58,6 +58,15 @@ class ScriptedServer:
             await runner.cleanup()
 
 
+def preferring(version: str) -> Step:
+    """An API group's answer to the question for its versions."""
+
+    async def step(_: web.Request) -> web.StreamResponse:
+        return web.json_response({"preferredVersion": {"version": version}})
+
+    return step
+
+
 def obj(name: str, version: str = "1", namespace: str = "", **fields: object) -> dict[str, object]:
     return {
         "metadata": {"name": name, "namespace": namespace, "resourceVersion": version},

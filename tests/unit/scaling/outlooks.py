@@ -85,7 +85,7 @@ def autoscalers(
 ) -> AutoscalerObjects:
     """Return the objects of autoscalers, all of them known."""
     objects = AutoscalerObjects()
-    for kind in ("NodePool", "NodeClaim", "ConfigMap"):
+    for kind in ("NodePool", "NodeClaim", "ConfigMap", "ClusterAutoscaler", "MachineAutoscaler"):
         objects.mark_known(kind)
     for plain in pools:
         objects.put(msgspec.convert(plain, NodePool))

@@ -257,7 +257,8 @@ def test_groups_of_one_pool_in_several_zones_are_told_apart_by_their_nodes() -> 
     )
     full = group("gke-c-gpu-1a2b3c4d-grp", 1, 1), group("gke-c-gpu-5e6f7a8b-grp", 1, 1)
 
-    assert why(look(*full, nodes=nodes)) == [Why.AT_MAXIMUM, Why.AT_MAXIMUM]
+    asked = asks(selector=pool)
+    assert why(look(*full, nodes=nodes, asked=asked)) == [Why.AT_MAXIMUM, Why.AT_MAXIMUM]
 
 
 def test_a_status_that_cannot_be_read_is_not_a_status_that_is_absent() -> None:

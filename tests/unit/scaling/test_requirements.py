@@ -69,6 +69,7 @@ def test_karpenters_bounds_are_kept(bound, value, answer) -> None:
         "eks.amazonaws.com/instance-gpu-name",
         "topology.ebs.csi.aws.com/zone",
         "topology.k8s.aws/zone-id",
+        "oci.oraclecloud.com/gpu-shape",
     ],
 )
 def test_a_label_that_a_provider_gives_to_every_node_needs_no_definition(key) -> None:

@@ -15,6 +15,7 @@ from gpuspawner.commands.checks import rights
 from gpuspawner.commands.findings import Finding, Severity
 from gpuspawner.kube.objects import convert
 from gpuspawner.policy.policies import Limit, Measure, Per, Policies, Policy, What
+from gpuspawner.scaling.objects import STATUS
 from gpuspawner.scheduling import ClusterState
 from tests.unit.cluster.scripted import ScriptedServer, Step, failure, page
 from tests.unit.surveyed import node
@@ -35,18 +36,23 @@ async def found(
     *,
     health: Health | None = None,
     autoscaling: str = "detect",
+    status: str = "/".join(STATUS),
+    nodes: tuple[Any, ...] = (ON_GKE,),
     policies: object = Policies(),
     namespace: str = "jhub",
     **scripts: list[Step],
 ) -> list[Finding]:
     state = ClusterState()
-    state.put(convert("Node", ON_GKE))
+    for plain in nodes:
+        state.put(convert("Node", plain))
     server = ScriptedServer(selfsubjectaccessreviews=[answer] * 100, **scripts)
     async with server.serving() as client:
         hub: Any = SimpleNamespace(
             runtime=SimpleNamespace(client=client, accounts=SimpleNamespace(namespace=namespace)),
             policies=policies,
-            spawner=SimpleNamespace(namespace="jhub", autoscaling=autoscaling),
+            spawner=SimpleNamespace(
+                namespace="jhub", autoscaling=autoscaling, autoscaler_status=status
+            ),
             state=state,
             view=SimpleNamespace(health=lambda: health or Live(0.0)),
         )
@@ -114,6 +120,32 @@ async def test_without_the_right_to_its_status_cluster_autoscaler_s_limits_are_u
     assert troubles(listed) == [("rights-cluster-autoscaler", Severity.WARNING)]
     (text,) = (it.text for it in listed if it.id == "rights-cluster-autoscaler")
     assert "may not list and watch the ConfigMap cluster-autoscaler-status in kube-system" in text
+
+
+async def test_the_right_to_a_status_in_another_namespace_is_asked_for_there() -> None:
+    place = "openshift-machine-api/cluster-autoscaler-status"
+    listed = await found(
+        review(lambda it: it["namespace"] != "openshift-machine-api"), status=place
+    )
+
+    (text,) = (it.text for it in listed if it.id == "rights-cluster-autoscaler")
+    assert "the ConfigMap cluster-autoscaler-status in openshift-machine-api" in text
+
+
+ON_OPENSHIFT = node("a", 1)
+ON_OPENSHIFT["metadata"]["annotations"] = {
+    "machine.openshift.io/machine": "openshift-machine-api/ocp-x7k2p-worker-0-9q4wd"
+}
+
+
+async def test_rights_about_machines_are_missed_where_nodes_are_machines() -> None:
+    denied = without("machineautoscalers")
+
+    assert troubles(await found(denied)) == []
+    listed = await found(denied, nodes=(ON_OPENSHIFT,))
+    assert troubles(listed) == [("rights-openshift", Severity.WARNING)]
+    (text,) = (it.text for it in listed if it.id == "rights-openshift")
+    assert "may not list and watch machineautoscalers, so the hub doesn't know whether" in text
 
 
 PER_USER = Policies((Policy("a", limits=(Limit(Per.USER, Measure(What.GPUS), 1),)),))

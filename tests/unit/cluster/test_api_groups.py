@@ -1,4 +1,4 @@
-"""The view follows Kueue's objects in the version that the API server prefers, if it has any."""
+"""The view follows a program's objects in the version that the API server prefers, if any."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from aiohttp import web
-
-from gpuspawner.cluster import queues
-from gpuspawner.cluster.kinds import KUEUE_API
+from gpuspawner.cluster import api_groups
+from gpuspawner.cluster.kinds import KARPENTER_KINDS, KUEUE_KINDS, Kind
 from gpuspawner.cluster.view import ClusterView
-from tests.unit.cluster.scripted import FAST, ScriptedServer, Step, failure, obj, page, watch
+from tests.unit.cluster.scripted import (
+    FAST,
+    ScriptedServer,
+    Step,
+    failure,
+    obj,
+    page,
+    preferring,
+    watch,
+)
 from tests.unit.cluster.views import until
 
 PLURALS = ("localqueues", "clusterqueues", "cohorts", "resourceflavors", "workloads")
-
-
-def preferring(version: str) -> Step:
-    async def step(_: web.Request) -> web.StreamResponse:
-        return web.json_response({"preferredVersion": {"version": version}})
-
-    return step
 
 
 def kueue(**scripts: list[Step]) -> dict[str, Any]:
@@ -30,11 +30,16 @@ def kueue(**scripts: list[Step]) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def viewing(**scripts: list[Step]) -> AsyncIterator[ClusterView]:
-    """Follow the queues of a scripted server, and nothing else."""
+async def viewing(
+    scaling_kinds: tuple[Kind, ...] = (), **scripts: list[Step]
+) -> AsyncIterator[ClusterView]:
+    """Follow the queues of a scripted server, or objects of autoscalers, and nothing else."""
     server = ScriptedServer(**scripts)
     async with server.serving():
-        view = ClusterView(server.configuration, kinds=(), backoff=FAST, queue_api=KUEUE_API)
+        queue_kinds = () if scaling_kinds else KUEUE_KINDS
+        view = ClusterView(
+            server.configuration, (), FAST, scaling_kinds=scaling_kinds, queue_kinds=queue_kinds
+        )
         view.start()
         try:
             yield view
@@ -54,13 +59,13 @@ async def test_what_the_api_server_has_is_known() -> None:
 
 
 async def test_without_kueue_there_are_no_queues_until_it_is_installed(monkeypatch) -> None:
-    monkeypatch.setattr(queues, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(api_groups, "AGAIN_SECONDS", 0.01)
     answers = [failure(404), failure(404), preferring("v1beta2")]
     async with viewing(**kueue(**{"kueue.x-k8s.io": answers})) as view:
         await until(view, lambda: view.queues.knows_quotas)
-        await until(view, lambda: not answers and view._queues._reflectors != [])
+        await until(view, lambda: not answers and view._groups[0].reflectors != [])
 
-        assert {it.kind.path.split("/")[3] for it in view._queues._reflectors} == {"v1beta2"}
+        assert {it.kind.path.split("/")[3] for it in view._groups[0].reflectors} == {"v1beta2"}
 
 
 async def test_a_hub_that_starts_during_an_outage_learns_of_kueue_once_the_server_is_back() -> None:
@@ -68,7 +73,7 @@ async def test_a_hub_that_starts_during_an_outage_learns_of_kueue_once_the_serve
     async with viewing(
         **kueue(**{"kueue.x-k8s.io": [failure(503), preferring("v1beta2")]})
     ) as view:
-        await until(view, lambda: view._queues._is_asked)
+        await until(view, lambda: view._groups[0]._is_asked)
 
         view.contact.wake()
 
@@ -78,7 +83,7 @@ async def test_a_hub_that_starts_during_an_outage_learns_of_kueue_once_the_serve
 async def test_after_an_update_that_takes_the_old_version_away_the_new_one_is_followed(
     monkeypatch,
 ) -> None:
-    monkeypatch.setattr(queues, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(api_groups, "AGAIN_SECONDS", 0.01)
     old, new = obj("old", namespace="jhub"), obj("new", namespace="jhub")
     answers = [preferring("v1beta1")] * 9 + [failure(503), failure(404), preferring("v1beta2")]
     lists = [page(old), watch(hold=True), page(new), watch(hold=True)]
@@ -95,7 +100,7 @@ async def test_after_an_update_that_takes_the_old_version_away_the_new_one_is_fo
 async def test_cohorts_in_an_older_version_than_the_rest_are_unknown_rather_than_none() -> None:
     async with viewing(**kueue(cohorts=[failure(404)] * 100)) as view:
         await until(view, lambda: view.queues.knows_workloads and view.queues.known("ClusterQueue"))
-        await until(view, lambda: not view._queues.is_open)
+        await until(view, lambda: not view._groups[0].is_open)
 
         assert not view.queues.knows_quotas
 
@@ -106,3 +111,38 @@ async def test_kinds_that_the_hub_may_not_read_are_named_and_unknown() -> None:
         await until(view, lambda: view.queues.knows_quotas)
 
         assert not view.queues.knows_workloads
+
+
+# Karpenter's NodePools
+
+
+def karpenter(version: str, **scripts: list[Step]) -> dict[str, Any]:
+    lists = {it: [page(), watch(hold=True)] for it in ("nodepools", "nodeclaims")}
+    return {"karpenter.sh": [preferring(version)], **lists, **scripts}
+
+
+async def test_node_pools_of_a_karpenter_that_serves_only_v1beta1_are_known() -> None:
+    pools = [page(obj("gpus", spec={"limits": {"nvidia.com/gpu": "1"}})), watch(hold=True)]
+    async with viewing(KARPENTER_KINDS, **karpenter("v1beta1", nodepools=pools)) as view:
+        await until(view, lambda: view.autoscalers.known("NodePool"))
+
+        assert {it.kind.path for it in view._groups[0].reflectors} == {
+            "/apis/karpenter.sh/v1beta1/nodepools",
+            "/apis/karpenter.sh/v1beta1/nodeclaims",
+        }
+        assert len(view.autoscalers.node_pools) == 1
+
+
+async def test_a_karpenter_from_before_node_pools_is_not_one_without_node_pools() -> None:
+    gone = {it: [failure(404)] * 100 for it in ("nodepools", "nodeclaims")}
+    async with viewing(KARPENTER_KINDS, **karpenter("v1alpha5", **gone)) as view:
+        await until(view, lambda: not view._groups[0].is_open)
+
+        assert not view.autoscalers.known("NodePool")
+
+
+async def test_a_cluster_without_karpenter_is_known_to_have_no_node_pools() -> None:
+    async with viewing(KARPENTER_KINDS, **{"karpenter.sh": [failure(404)]}) as view:
+        await until(view, lambda: view.autoscalers.known("NodePool"))
+
+        assert view.autoscalers.node_pools == []

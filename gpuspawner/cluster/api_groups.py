@@ -1,4 +1,4 @@
-"""Follows Kueue's objects, in the version of its API that the API server prefers."""
+"""Follows a program's objects, in the version of its API that the API server prefers."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -10,13 +10,12 @@ from gpuspawner.cluster.client import Client, ConfigurationFactory, RequestError
 from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.following import follow
 from gpuspawner.cluster.health import is_open
-from gpuspawner.cluster.kinds import KUEUE_KINDS, kueue_kinds
-from gpuspawner.cluster.reflector import Reflector
+from gpuspawner.cluster.kinds import Kind
+from gpuspawner.cluster.reflector import Reflector, Store
 from gpuspawner.cluster.retries import Backoff
-from gpuspawner.kueue.objects import KueueObjects
 
 AGAIN_SECONDS = 60.0
-"""How often it is asked whether Kueue has been installed or updated."""
+"""How often it is asked whether the program has been installed or updated."""
 _ABSENT = 404
 
 
@@ -28,29 +27,28 @@ class _Group(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     preferred_version: _Version = _Version()
 
 
-class Queues:
-    """The queues of a cluster that may have Kueue, or get it.
-
-    Attributes:
-        api: The path of Kueue's API; "" if nobody follows it.
-        objects: What is known of them.
+class ApiGroup:
+    """The objects of a program that a cluster may have, or get: of Karpenter or Kueue, for example.
 
     Args:
+        kinds: What to follow of one API group, in any version.
+        objects: What is known of them.
         contact: As in `Watcher`.
         background: As in `Reflector`.
     """
 
     def __init__(
         self,
-        api: str,
+        kinds: Sequence[Kind],
+        objects: Store,
         load: ConfigurationFactory,
         backoff: Backoff,
         notify: Callable[[], None],
         contact: Contact,
         background: Background,
     ) -> None:
-        self.api = api
-        self.objects = KueueObjects()
+        self._kinds = kinds
+        self._objects = objects
         self._load = load
         self._backoff = backoff
         self._notify = notify
@@ -62,17 +60,17 @@ class Queues:
     @property
     def is_open(self) -> bool:
         """Whether reading has neither succeeded nor failed yet."""
-        return bool(self.api) and (not self._is_asked or any(map(is_open, self._reflectors)))
+        return not self._is_asked or any(map(is_open, self._reflectors))
 
     @property
     def reflectors(self) -> Sequence[Reflector]:
-        """Those that follow the objects, one for each kind; none before Kueue is there."""
+        """Those that follow the objects, one for each kind; none before the API has them."""
         return self._reflectors
 
     async def follow(self) -> None:
         """Follow the objects forever, from the moment when the API server has them.
 
-        An update of Kueue may bring another version of its API, and take the old one away.
+        An update of the program may bring another version of its API, and take the old one away.
         """
         client = Client(self._load)
         try:
@@ -88,9 +86,8 @@ class Queues:
             await client.close()
 
     async def _follow(self, version: str) -> None:
-        kinds = kueue_kinds(version)
-        how = self.objects, self._notify, self._background
-        self._reflectors = [Reflector(kind, *how) for kind in kinds]
+        how = self._objects, self._notify, self._background
+        self._reflectors = [Reflector(kind.of(version), *how) for kind in self._kinds]
         self._is_asked = True
         where = self._load, self._backoff, self._notify, self._contact
         await asyncio.gather(*(follow(it, *where) for it in self._reflectors))
@@ -112,13 +109,13 @@ class Queues:
     async def _ask(self, client: Client) -> str:
         """Return the preferred version; "" if there is none, or no answer."""
         try:
-            async with client.get(self.api, {}, self._backoff.page) as response:
+            async with client.get(self._kinds[0].group, {}, self._backoff.page) as response:
                 body = await response.read()
             return msgspec.json.decode(body, type=_Group).preferred_version.version
         except RequestError as error:
             if error.status == _ABSENT:
-                for kind in KUEUE_KINDS:
-                    self.objects.mark_known(kind)
+                for kind in self._kinds:
+                    self._objects.mark_known(kind.name)
             return ""
         except msgspec.MsgspecError:
             return ""
