@@ -95,7 +95,13 @@ class Runtime:
         self.kept_places = KeptPlaces()
         self.durations = Durations(lambda: self.accounts.ledger.pods, self._unused)
         self.preflight = AdmittedPreflight(
-            Preflight(self.view, pools=self.pools, kept=self.kept_places, durations=self.durations)
+            Preflight(
+                self.view,
+                pools=self.pools,
+                trial=settings.trial_timeout,
+                kept=self.kept_places,
+                durations=self.durations,
+            )
         )
         self.usual_steps = UsualSteps()
         self.avoided = AvoidedNodes()

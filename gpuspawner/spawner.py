@@ -45,6 +45,7 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
     preflight = traits.preflight
     autoscaling = traits.autoscaling
     autoscaler_status = traits.autoscaler_status
+    trial_timeout = traits.trial_timeout
     scheduling_timeout = traits.scheduling_timeout
     preparing_timeout = traits.preparing_timeout
     check_gpus = traits.check_gpus

@@ -71,7 +71,7 @@ def _coming(scale_up: CanScaleUp | MayScaleUp) -> Message:
     if isinstance(scale_up, MayScaleUp):
         return Message.of(
             _no_room(),
-            _("The cluster may add one; if it doesn't, we'll tell you in about a minute."),
+            _("The cluster may add one; if it doesn't, we'll tell you."),
         )
     return node_comes(scale_up)
 

@@ -29,6 +29,9 @@ LEAST_MINUTES = 20.0
 # launch.go, of Karpenter 1.14.1).
 _LAUNCH_SECONDS = 300.0
 
+_LISTING = (Source.KARPENTER, Source.CLUSTER_AUTOSCALER)
+"""Autoscalers whose pools the hub sees."""
+
 _LOOK_EVERY = 1.0
 # In seconds. Longer looks are followed by a rest of nine times their length.
 _SHORT_LOOK, _RESTS = 0.005, 9
@@ -73,13 +76,15 @@ class NodeWaits:
         """Return why no node comes for the existing pod; if it gets one, wait until it is gone.
 
         A wait ends with the autoscaler's own no, with the end of every pool that would help, or
-        when its time is up. That answer is remembered for pods of the same kind. It also ends with
-        the pod: others may delete or evict it, and the hub's own timeout is long.
+        when its time is up. That answer is remembered for pods of the same kind, unless the
+        autoscaler hasn't looked in the meantime. It also ends with the pod: others may delete or
+        evict it, and the hub's own timeout is long.
 
         After *most* seconds, it ends because of that timeout. This says nothing about other pods.
         """
         key = "/".join(proposal.key)
-        clock, sight = _Clock(wait, self._trial, most), InView(self._view, key, self._unseen)
+        looks = self._to_come.pools.looks
+        clock, sight = _Clock(wait, self._trial, most, looks), InView(self._view, key, self._unseen)
         with self._view.events.of(*proposal.key) as heard:
             while not self._has_node(key):
                 if clock.is_cut_off():
@@ -140,11 +145,14 @@ class NodeWaits:
         clock.has_hope()
         if not clock.is_over():
             return None
+        looks = self._to_come.pools.looks
         # If the hub may not read events, silence says nothing.
-        may_come = _comes(decision) or not heard.is_heard
+        may_come = _comes(decision) or not heard.is_heard or clock.is_early(looks)
         if isinstance(decision, Start) or (may_come and not clock.is_at_end()):
             clock.go_on()
             return None
+        if clock.was_unseen(looks):
+            return Refuse(proposal.grant, Reason.BUSY, obstacles=(Obstacle(clock.why()),))
         for subject in subjects:
             self._to_come.remember(subject, None, Obstacle(clock.why()))
         decision = self._check(proposal)
@@ -195,7 +203,7 @@ class _Clock:
         claim: Karpenter's NodeClaim for that node; "" if there is none.
     """
 
-    def __init__(self, wait: Wait, trial: float, most: float) -> None:
+    def __init__(self, wait: Wait, trial: float, most: float, looks: int | None) -> None:
         self.since = time.monotonic()
         self.pool = self.claim = ""
         self._claimed_at = self.since
@@ -203,6 +211,7 @@ class _Clock:
         self.coming_by: Source | None = None
         self._trial = trial
         self._cut = self.since + most
+        self._looks = looks
         self._hopeless_since: float | None = None
         self._is_known = isinstance(wait.scale_up, CanScaleUp)
         self._last = self.since + longest_wait(wait.scale_up)
@@ -241,6 +250,17 @@ class _Clock:
         """Whether it may wait no longer for any node."""
         return time.monotonic() >= self._last
 
+    def is_early(self, looks: int | None) -> bool:
+        """Whether the autoscaler may still answer, because it hasn't looked yet; see `Pools.looks`.
+
+        It may have begun the first of these looks before the pod was there.
+        """
+        return None not in (looks, self._looks) and self.was_unseen(looks)
+
+    def was_unseen(self, looks: int | None) -> bool:
+        """Whether the autoscaler is known not to have looked while the pod was there."""
+        return self._looks is not None and (looks or 0) < self._looks + 2
+
     def is_cut_off(self) -> bool:
         """Whether the hub is about to give the start up."""
         return time.monotonic() >= self._cut
@@ -256,7 +276,11 @@ def _is_taken(refusal: Refuse) -> bool:
 
 
 def _comes(decision: Decision) -> bool:
-    """Whether a node can come, as far as anybody knows by now."""
+    """Whether a node can come, as far as anybody knows by now.
+
+    It can from a pool that an autoscaler lists and may enlarge, also if nobody has seen its nodes.
+    """
     if not isinstance(decision, Wait):
         return False
-    return isinstance(decision.scale_up, CanScaleUp) or decision.scale_up.on_its_way
+    scale_up = decision.scale_up
+    return isinstance(scale_up, CanScaleUp) or scale_up.on_its_way or scale_up.source in _LISTING

@@ -17,7 +17,7 @@ from gpuspawner.scaling.growth import Growth, Machine, arriving, devices, kind, 
 from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scaling.outlook import Obstacle, Source, Why
 from gpuspawner.scaling.starting import has_lost_devices, is_starting, is_young
-from gpuspawner.scaling.status import NodeGroup, node_groups, written
+from gpuspawner.scaling.status import NodeGroup, is_after_a_look, node_groups, written
 from gpuspawner.scaling.traces import POOL_LABELS
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
@@ -55,6 +55,7 @@ class NodeGroups:
         self._seen: dict[str, tuple[NodeInfo, ...]] = {}
         self._read: tuple[str | None, tuple[NodeGroup, ...] | None] = (None, None)
         self._written: datetime | None = None
+        self._looks = 0
         self._sorted: tuple[object, dict[str, _Members]] = (None, {})
         self._known: dict[str, _Known] = {}
         self._names = _GroupNames(())
@@ -63,6 +64,14 @@ class NodeGroups:
     def groups(self) -> tuple[NodeGroup, ...] | None:
         """The node groups now; None if there is no status, or it can't be read or is old."""
         return None if self.is_old else self._groups()
+
+    @property
+    def looks(self) -> int | None:
+        """How often it has written its status after a look, since the hub runs; None as `groups`.
+
+        The first one may be older than that.
+        """
+        return None if self.groups is None else self._looks
 
     @property
     def is_old(self) -> bool:
@@ -137,6 +146,7 @@ class NodeGroups:
         if self._read[0] != status:
             self._read = status, None if status is None else node_groups(status)
             self._written = None if status is None else written(status)
+            self._looks += status is not None and is_after_a_look(status)
         return self._read[1]
 
     def _members(self, groups: Sequence[NodeGroup]) -> dict[str, _Members]:

@@ -35,7 +35,7 @@ class Why(StrEnum):
     REFUSED = "refused"
     """The autoscaler said no, for a reason that isn't one of the above."""
     NO_ANSWER = "no-answer"
-    """A pod of the same kind was pending for a minute, and no autoscaler reacted."""
+    """A pod of the same kind was pending as long as a trial takes, and no autoscaler reacted."""
     IN_VAIN = "in-vain"
     """A node was on its way, but didn't come in time, or doesn't hold the pod."""
 

@@ -88,6 +88,11 @@ class Pools:
         return Source.UNREAD_STATUS if is_hidden else None
 
     @property
+    def looks(self) -> int | None:
+        """How often Cluster Autoscaler has looked at the cluster, as `NodeGroups.looks`."""
+        return self._autoscaler.looks
+
+    @property
     def names(self) -> tuple[tuple[Source, tuple[str, ...]], ...]:
         """The pools that the hub sees, by the autoscaler that grows them."""
         karpenter = tuple(

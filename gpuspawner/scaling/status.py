@@ -30,6 +30,14 @@ _WRITTEN = re.compile(
 )
 
 
+# In both formats.
+_IDLE = re.compile(
+    r"^autoscalerStatus: Initializing|^clusterWide:\s+health:\s+status: Unhealthy"
+    r"|^Cluster-wide:\s+Health:\s+Unhealthy",
+    re.MULTILINE,
+)
+
+
 class NodeGroup(msgspec.Struct, frozen=True):
     """One node group.
 
@@ -110,6 +118,14 @@ def written(status: str) -> datetime | None:
         return datetime.strptime(f"{found[1]} {found[2]}", "%Y-%m-%d %H:%M:%S %z")
     except ValueError:
         return None
+
+
+def is_after_a_look(status: str) -> bool:
+    """Whether the autoscaler has looked at pods before it wrote this.
+
+    It doesn't while it starts, nor while too many nodes of the cluster aren't ready.
+    """
+    return _IDLE.search(status) is None
 
 
 def _read(status: str) -> object:

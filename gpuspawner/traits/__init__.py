@@ -10,6 +10,7 @@ from gpuspawner.traits.decisions import (
     language,
     preflight,
     scheduler_version,
+    trial_timeout,
 )
 from gpuspawner.traits.kueue import kueue_priority_class, kueue_queue
 from gpuspawner.traits.launching import check_gpus, preparing_timeout, scheduling_timeout
@@ -74,6 +75,7 @@ __all__ = [
     "queue",
     "scheduler_version",
     "scheduling_timeout",
+    "trial_timeout",
     "unlisted_image",
     "unlisted_memory",
 ]

@@ -1,6 +1,6 @@
 """How the hub decides about a start, and in which language it answers."""
 
-from gpuspawner.trait_types import Enum, List, Unicode
+from gpuspawner.trait_types import Enum, Float, List, Unicode
 
 ENFORCE, WARN, OFF = "enforce", "warn", "off"
 
@@ -36,11 +36,24 @@ autoscaling = Enum(
         The hub reads Karpenter's NodePools and the status of Cluster Autoscaler, if it may, and
         the nodes' labels and provider ids. If nobody knows whether a node can come, the hub creates
         the pod, and the autoscaler's answer decides. Without an answer in a minute, the hub refuses
-        the start.
+        the start; see :attr:`trial_timeout`.
     ``"none"``
         No node is ever added, except to a pool with ``scale_up``.
     ``"always"``
         A node may always come, even if nothing in the cluster says so.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)
+
+trial_timeout = Float(
+    60.0,
+    min=1.0,
+    max=1200.0,
+    help="""
+    Sets how long the hub waits for an autoscaler if nobody knows whether a node comes, in seconds.
+
+    If the hub reads Cluster Autoscaler's status, it waits until the autoscaler has looked, too.
 
     .. versionadded:: 0.1
     """,

@@ -228,11 +228,7 @@ def test_a_new_machine_that_never_gets_its_gpu_ends_the_start_and_leaves_no_pod(
 
 
 # Two seconds instead of a minute.
-SHORT_TRIALS = """
-from functools import partial
-from gpuspawner import runtime
-runtime.Preflight = partial(runtime.Preflight, trial=2.0)
-"""
+SHORT_TRIALS = "c.GPUSpawner.trial_timeout = 2\n"
 
 
 def test_without_an_autoscaler_s_answer_a_trial_ends_and_is_remembered(
@@ -248,6 +244,16 @@ def test_without_an_autoscaler_s_answer_a_trial_ends_and_is_remembered(
         assert "create pod jupyter-alice" in hub.log
         assert "create pod jupyter-bob" not in hub.log
         assert not hub.pods.all()
+
+
+def test_a_pool_at_zero_grows_though_its_autoscaler_looks_only_after_a_trial_would_have_ended(
+    start_gpu_hub: StartGPUHub, growing_cluster: GrowingCluster
+) -> None:
+    growing_cluster(Fleet((CORE, group("t4", GPUS)), ClusterAutoscaler(scan_seconds=20)))
+    trials = "c.GPUSpawner.trial_timeout = 1\n"
+    with start_gpu_hub(ACCELERATORS + ANSWER_AT_ONCE + trials) as hub:
+        assert end_of(hub, "alice", {"accelerator": "t4", "memory": "2Gi"}) == "ready"
+        assert end_of(hub, "bob", {"accelerator": "t4", "memory": "2Gi"}) == "ready"
 
 
 def test_on_gke_an_unlisted_pool_is_tried_and_the_autoscalers_no_remembered(

@@ -84,5 +84,5 @@ def test_a_trial_is_called_so_before_the_start_and_during_it():
     (message,) = progress(trial)
     assert message.text == (
         "No machine has room for your server right now. "
-        "The cluster may add one; if it doesn't, we'll tell you in about a minute."
+        "The cluster may add one; if it doesn't, we'll tell you."
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
@@ -13,9 +13,10 @@ from gpuspawner.preflight.decision import Reason, Refuse, Wait
 from gpuspawner.preflight.in_view import UNSEEN_SECONDS
 from gpuspawner.preflight.node_waits import LASTING_SECONDS, TRIAL_SECONDS, NodeWaits, longest_wait
 from gpuspawner.scaling.objects import STATUS
-from gpuspawner.scaling.outlook import CanScaleUp, Obstacle, Source, Why
+from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, Why
 from tests.unit.preflight.waits import AT_MAXIMUM, SCALE_UP, UNKNOWN, World, whys
-from tests.unit.preflight.worlds import GPU, NAMESPACE, node, pod, proposal, settle
+from tests.unit.preflight.worlds import GPU, NAMESPACE, labelled, node, pod, proposal, settle
+from tests.unit.scaling.outlooks import status_map
 
 
 async def test_the_autoscalers_no_ends_the_wait_at_once_and_is_remembered_for_the_next(
@@ -39,6 +40,89 @@ async def test_without_an_answer_the_trial_ends(clock) -> None:
 
         assert whys(await world.refusal()) == [Why.NO_ANSWER]
         assert TRIAL_SECONDS <= clock.now - began <= TRIAL_SECONDS + 1
+
+
+# Whether the autoscaler has looked
+
+
+def written(world: World, number: int, target: int = 1, health: str = "Healthy") -> None:
+    """Let Cluster Autoscaler write the status of a group that may have one node, after a look."""
+    at = datetime.now(UTC) + timedelta(seconds=number)
+    text = (
+        f"time: {at:%Y-%m-%d %H:%M:%S} +0000 UTC\nautoscalerStatus: Running\nclusterWide:\n"
+        f"  health:\n    status: {health}\nnodeGroups:\n- name: g\n"
+        f"  health:\n    nodeCounts: {{registered: {{total: {target}}}}}\n"
+        f"    cloudProviderTarget: {target}\n    maxSize: 1\n"
+    )
+    world.view.autoscalers.put(status_map(text))
+    world.view.wake()
+
+
+def on_gke() -> World:
+    """A world whose status lists a group at its maximum, where the autoscaler may make others."""
+    world = World()
+    world.view.put("Node", labelled(node("m", 0), {"cloud.google.com/gke-nodepool": "core"}))
+    written(world, 0)
+    return world
+
+
+async def test_a_listed_pool_below_its_maximum_is_waited_for_as_long_as_for_a_node(clock) -> None:
+    world, began = World(MayScaleUp(Source.CLUSTER_AUTOSCALER), provider=""), clock.now
+    written(world, 0, target=0)
+    async with world:
+        assert await world.still_waits(10 * TRIAL_SECONDS)
+        await world.hears("TriggeredScaleUp", SCALE_UP)
+        assert await world.still_waits(5 * TRIAL_SECONDS)
+
+        assert whys(await world.refusal()) == [Why.IN_VAIN]
+        assert clock.now - began >= longest_wait(world.wait.scale_up)
+
+
+async def test_a_trial_goes_on_until_the_autoscaler_has_looked_while_the_pod_was_there() -> None:
+    async with on_gke() as world:
+        assert await world.still_waits(95)
+        written(world, 95)  # it may have begun before the pod came
+        assert await world.still_waits(95)
+        written(world, 190)
+
+        assert whys(await world.refusal()) == [Why.NO_ANSWER]
+        assert isinstance(world.preflight.check(proposal("b")), Refuse)
+
+
+async def test_nothing_is_remembered_of_a_trial_in_which_the_autoscaler_did_not_look() -> None:
+    async with on_gke() as world:
+        assert await world.still_waits(10 * TRIAL_SECONDS)
+
+        assert whys(await world.refusal()) == [Why.NO_ANSWER]
+        assert isinstance(world.preflight.check(proposal("b")), Wait)
+
+
+async def test_an_autoscaler_of_an_ill_cluster_does_not_look() -> None:
+    async with on_gke() as world:
+        for number in range(1, 5):
+            written(world, number, health="Unhealthy")
+            assert await world.still_waits(TRIAL_SECONDS)
+
+
+async def test_an_autoscaler_that_has_gone_is_not_waited_for_nor_taken_for_one_that_looked(
+    clock,
+) -> None:
+    async with on_gke() as world:
+        assert await world.still_waits(TRIAL_SECONDS / 2)
+        world.view.autoscalers.remove("ConfigMap", *STATUS)
+        began = clock.now
+
+        assert whys(await world.refusal()) == [Why.NO_ANSWER]
+        assert clock.now - began <= TRIAL_SECONDS
+        assert isinstance(world.preflight.check(proposal("b")), Wait)
+
+
+async def test_the_administrator_says_how_long_a_trial_takes(clock) -> None:
+    world, began = World(), clock.now
+    world.waits = NodeWaits(world.view, world.preflight.to_come, world.preflight.check, trial=300)
+    async with world:
+        assert whys(await world.refusal()) == [Why.NO_ANSWER]
+        assert 300 <= clock.now - began <= 301
 
 
 async def test_without_the_right_to_read_events_silence_ends_nothing() -> None:
