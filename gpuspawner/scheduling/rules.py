@@ -8,13 +8,19 @@ import msgspec
 
 DEFAULT_SCHEDULER = "default-scheduler"
 
-_VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})([.+-].*)?", re.DOTALL)
+_VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4})?.*|[+-].*)?", re.DOTALL)
 
 
 def minor_version(version: str) -> int | None:
     """Return the minor version of a text such as "v1.36.2"; None if it isn't such a version."""
+    release = _release(version)
+    return release and release[0]
+
+
+def _release(version: str) -> tuple[int, int] | None:
+    """Return the minor version and the patch release; a text without the latter means the first."""
     match = _VERSION.fullmatch(version.strip())
-    return int(match[2]) if match and match[1] == "1" else None
+    return (int(match[2]), int(match[3] or 0)) if match and match[1] == "1" else None
 
 
 class Resize(Enum):
@@ -28,6 +34,8 @@ class Resize(Enum):
 class Rules(msgspec.Struct, frozen=True):
     """Rules that differ between versions of kube-scheduler."""
 
+    minor: int
+    """The minor version, of 1.x."""
     resize: Resize
     pod_level_resources: bool
     """Whether `spec.resources` of a pod counts (on since 1.34)."""
@@ -36,10 +44,21 @@ class Rules(msgspec.Struct, frozen=True):
     device_plugin_by_claim: bool
     """Whether a DeviceClass may serve an extended resource (on since 1.36)."""
     sidecar_ports: bool
-    """Whether host ports of sidecars count (in every patch release since 1.34, and late ones of
-    1.33)."""
+    """Whether host ports of sidecars count (since 1.33.6)."""
     attachments: bool
     """Whether volumes that are still attached to a node count toward its limit (since 1.32)."""
+    missing_drivers: bool
+    """Whether a CSIDriver's `preventPodSchedulingIfMissing` excludes the nodes without the driver
+    (since 1.36)."""
+    missing_drivers_by_gate: bool
+    """Whether the gate VolumeLimitScaling of the scheduler, which nobody sees, is off by default
+    (before 1.37)."""
+    comparing_tolerations: bool
+    """Whether Gt and Lt of tolerations may compare numbers (since 1.35, by a gate that is off by
+    default)."""
+    misread_namespaces: bool
+    """Whether namespace selectors that only exclude labels may select all namespaces (1.34 to 1.36,
+    until a patch release has the fix; kubernetes/kubernetes#141526)."""
 
     schedulers: frozenset[str] = frozenset({DEFAULT_SCHEDULER})
     """Names of schedulers that use the default filters."""
@@ -53,9 +72,7 @@ class Rules(msgspec.Struct, frozen=True):
             schedulers: further schedulers with the default filters, such as the user-scheduler of
                 Zero to JupyterHub, which changes only the scores.
         """
-        minor = minor_version(version)
-        if minor is None:
-            minor = NEWEST_MINOR
+        minor, patch = _release(version) or (NEWEST_MINOR, 0)
         if minor <= 32:
             resize = Resize.SPEC
         elif minor <= 36:
@@ -63,12 +80,17 @@ class Rules(msgspec.Struct, frozen=True):
         else:
             resize = Resize.MAX_OF_SUMS
         return cls(
+            minor=minor,
             resize=resize,
             pod_level_resources=minor >= 34,
             pod_level_resize=minor >= 36,
             device_plugin_by_claim=minor >= 36,
-            sidecar_ports=minor >= 34,
+            sidecar_ports=(minor, patch) >= (33, 6),
             attachments=minor >= 32,
+            missing_drivers=minor >= 36,
+            missing_drivers_by_gate=minor < 37,
+            comparing_tolerations=minor >= 35,
+            misread_namespaces=34 <= minor <= 36,
             schedulers=frozenset({DEFAULT_SCHEDULER, *schedulers}),
         )
 

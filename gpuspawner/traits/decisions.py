@@ -77,10 +77,10 @@ scheduler_version = Unicode(
     help="""
     Sets the version of kube-scheduler, if it isn't the version of the API server.
 
-    A version such as ``"1.36"``. By default it is that of the API server; if the user-scheduler of
-    Zero to JupyterHub places the servers, it is the tag of its image. Versions differ in how they
-    count the resources of a pod that Kubernetes resizes while it runs. If the text isn't a version,
-    the hub uses the rules of the newest version that it knows.
+    A version such as ``"1.36.2"``. By default it is that of the API server; if the user-scheduler
+    of Zero to JupyterHub places the servers, it is the tag of its image. Versions differ in how
+    they count the resources of a pod that Kubernetes resizes while it runs, for example. If the
+    text isn't a version, the hub uses the rules of the newest version that it knows.
 
     .. versionadded:: 0.1
     """,

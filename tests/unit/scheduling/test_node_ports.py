@@ -42,7 +42,10 @@ def test_a_sidecars_port_counts_and_an_init_containers_does_not():
     assert judge(with_port(80), node(), pods=[old(None)]).feasible
 
 
-@pytest.mark.parametrize(("version", "free"), [("v1.30.14", True), ("v1.34.0", False)])
+@pytest.mark.parametrize(
+    ("version", "free"),
+    [("v1.30.14", True), ("v1.33.5", True), ("v1.33.6-eks-1", False), ("v1.34.0", False)],
+)
 def test_an_older_scheduler_does_not_see_a_sidecars_port(version, free):
     sidecar = {"name": "s", "restartPolicy": "Always", "ports": [{"hostPort": 80}]}
     there = pod("old", node="a", initContainers=[sidecar])

@@ -23,6 +23,14 @@ def test_an_unparsable_version_gets_the_newest_rules(version):
     assert Rules.of_version(version) == Rules.of_version("1.37")
 
 
+@pytest.mark.parametrize(
+    ("version", "counts"),
+    [("1.33", False), ("v1.33.5+k3s1", False), ("v1.33.6@sha256:0", True), ("1.33.13-gke.1", True)],
+)
+def test_the_patch_release_counts_where_it_is_known(version, counts):
+    assert Rules.of_version(version).sidecar_ports is counts
+
+
 def test_further_schedulers_can_use_the_default_filters():
     rules = Rules.of_version("1.36", schedulers=["user-scheduler"])
     assert rules.schedulers == {"default-scheduler", "user-scheduler"}
