@@ -7,16 +7,18 @@ import msgspec
 
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
+from gpuspawner.kube.storage import PersistentVolumeClaim
 
 from .certainty import doubts, uncertain, unknown_storage
 from .failures import Excluded, Failures
-from .filters import Filters
+from .filters import Filters, Pods
 from .given import PlainOrClaim, PlainOrPod, parsed, parsed_claims
 from .labels import SelectorError
 from .node_info import NodeInfo, pod_info
 from .node_resources_fit import fits
 from .outcome import CouldHold, could_hold
 from .preemption import Preemption, preempt
+from .readings import readings
 from .state import ClusterState
 from .static_filters import Screened
 from .unfit_nodes import Unfit
@@ -65,7 +67,15 @@ def fitting_nodes(
     """Find the nodes on which a pod fits, one by one; not those *besides*."""
     wanted = parsed(pod, Pod)
     claims = parsed_claims(new_claims)
-    if isinstance(wanted, str) or isinstance(claims, str) or unknown_storage(state, wanted, claims):
+    if isinstance(wanted, str) or isinstance(claims, str):
+        return
+    (_, wanted), *others = readings(wanted, state.rules)
+    if others:
+        verdict = evaluate(state, wanted, new_claims=claims)
+        found = verdict.feasible if verdict.outcome is Outcome.FITS else ()
+        yield from (name for name in found if name not in besides)
+        return
+    if unknown_storage(state, wanted, claims):
         return
     try:
         filters = Filters(state, wanted, claims)
@@ -98,6 +108,11 @@ def fits_on(
     target = parsed(pod, Pod)
     if isinstance(target, str):
         return None
+    found = {_fits_on(state, info, it, assumed) for _, it in readings(target, state.rules)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _fits_on(state: ClusterState, info: NodeInfo, target: Pod, assumed: Pods) -> bool | None:
     try:
         filters = Filters(state, target, (), assumed)
     except (QuantityError, SelectorError):
@@ -131,6 +146,22 @@ def _judged(
     claims = parsed_claims(new_claims)
     if isinstance(claims, str):
         return _not_understood(state, claims)
+    (_, first), *others = readings(wanted, state.rules)
+    verdict = _verdict(state, first, claims, failures_of)
+    for field, reading in others:
+        other = _verdict(state, reading, claims, failures_of)
+        if (other.outcome, other.feasible) != (verdict.outcome, verdict.feasible):
+            unknown = (*verdict.unknown, Unknown(Why.RELEASE, field, may_admit=True))
+            return msgspec.structs.replace(verdict, outcome=Outcome.UNKNOWN, unknown=unknown)
+    return verdict
+
+
+def _verdict(
+    state: ClusterState,
+    wanted: Pod,
+    claims: list[PersistentVolumeClaim],
+    failures_of: Callable[[Filters, _Found], Mapping[str, Failures]],
+) -> Verdict:
     try:
         unknown = unknown_storage(state, wanted, claims)
         if unknown:

@@ -1,7 +1,7 @@
 """Cordons and taints: plugins NodeUnschedulable and TaintToleration.
 
 Source: `Toleration.ToleratesTaint` in k8s.io/api/core/v1 (v0.36.2). tolerationSeconds is ignored.
-The operators Lt and Gt never match, because their feature gate is off by default.
+`readings` knows when Lt and Gt don't match at all.
 """
 
 from collections.abc import Iterable
@@ -10,6 +10,7 @@ from gpuspawner.kube.nodes import Taint
 from gpuspawner.kube.pods import Toleration
 
 from .failures import Untolerated
+from .labels import int64
 
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
@@ -22,6 +23,11 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
         return False
     if toleration.operator in ("", "Equal"):
         return toleration.value == taint.value
+    if toleration.operator in ("Gt", "Lt"):
+        mine, theirs = int64(toleration.value), int64(taint.value)
+        if mine is None or theirs is None:
+            return False
+        return theirs > mine if toleration.operator == "Gt" else theirs < mine
     return toleration.operator == "Exists"
 
 

@@ -17,6 +17,7 @@ class Why(StrEnum):
     GATED = "the pod waits for scheduling gates"
     GROUPED = "the pod is scheduled with a group"
     DEVICE_CLAIM = "device claims decide about the pod"
+    RELEASE = "patch releases or feature gates of the scheduler decide about the pod"
     NODE_FEATURE = "features that nodes declare decide about the pod"
     NOT_KNOWN = "not all objects of a kind are known"
     UNDECODABLE_OBJECT = "an object can't be decoded"

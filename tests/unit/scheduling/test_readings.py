@@ -1,0 +1,152 @@
+import pytest
+
+from gpuspawner.scheduling import Outcome, Rules, Why, evaluate, fits_on
+from gpuspawner.scheduling.evaluate import fits_somewhere, fitting_nodes
+from tests.unit.scheduling.objects import affinity, cluster, node, pod, term
+
+HOST = "kubernetes.io/hostname"
+NAMESPACES = [
+    {"metadata": {"name": "hub", "labels": {"kind": "user"}}},
+    {"metadata": {"name": "system"}},
+]
+MISREAD, RIGHT = Rules.of_version("v1.36.2"), Rules.of_version("v1.37.2")
+
+
+def excluding(operator="NotIn"):
+    """Return a namespace selector that leaves out the namespace hub."""
+    values = {"values": ["user"]} if operator == "NotIn" else {}
+    return {"matchExpressions": [{"key": "kind", "operator": operator, **values}]}
+
+
+def apart(selector, **fields):
+    """Return a pod that keeps away from the app of the namespaces that are selected."""
+    return pod(**affinity(away=[term({"app": "x"}, HOST, namespaceSelector=selector)]), **fields)
+
+
+def near(selector):
+    return pod(**affinity(near=[term({"app": "x"}, HOST, namespaceSelector=selector)]))
+
+
+def other(namespace="hub", place="a", **fields):
+    return pod(f"old-{namespace}", place, {"app": "x"}, namespace, **fields)
+
+
+NODES = (node("a"), node("b", unschedulable=True))
+
+
+def state(*pods, rules=MISREAD, nodes=NODES):
+    return cluster(*nodes, pods=pods, namespaces=NAMESPACES, rules=rules)
+
+
+@pytest.mark.parametrize("operator", ["NotIn", "DoesNotExist"])
+@pytest.mark.parametrize("version", ["v1.34.4", "v1.35.4", "v1.36.2"])
+def test_where_a_scheduler_may_misread_a_namespace_selector_the_verdict_is_unknown(
+    operator, version
+):
+    found = state(other(), rules=Rules.of_version(version))
+    verdict = evaluate(found, apart(excluding(operator)))
+
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert [(it.why, it.detail) for it in verdict.unknown] == [(Why.RELEASE, "namespaceSelector")]
+    assert evaluate(found, near(excluding(operator))).outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("version", ["v1.30.14", "v1.33.13", "v1.37.2"])
+def test_other_versions_read_a_namespace_selector_as_it_is_documented(version):
+    found = state(other(), rules=Rules.of_version(version))
+
+    assert evaluate(found, apart(excluding())).feasible == ("a",)
+    assert evaluate(found, near(excluding())).outcome is Outcome.BUSY
+
+
+def test_a_verdict_that_is_the_same_for_each_reading_is_known():
+    chosen, elsewhere = state(other("system")), state(other(place="b"))
+
+    assert evaluate(chosen, apart(excluding())).outcome is Outcome.BUSY
+    assert evaluate(chosen, near(excluding())).feasible == ("a",)
+    assert evaluate(elsewhere, apart(excluding())).feasible == ("a",)
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {},
+        {"matchLabels": {"kind": "x"}, **excluding()},
+        {
+            "matchExpressions": [
+                *excluding()["matchExpressions"],
+                {"key": "kubernetes.io/metadata.name", "operator": "Exists"},
+            ]
+        },
+    ],
+)
+def test_a_selector_that_a_namespace_without_labels_does_not_match_is_read_right(selector):
+    found = state(other())
+    right = evaluate(state(other(), rules=RIGHT), apart(selector))
+
+    assert evaluate(found, apart(selector)).outcome is right.outcome
+
+
+def test_the_anti_affinity_of_existing_pods_is_read_right():
+    guard = apart(excluding(), name="guard", node="a")
+    asks = pod(labels={"app": "x"})
+
+    assert evaluate(state(guard), asks).feasible == ("a",)
+
+
+def test_readings_that_differ_only_in_preemption_are_unknown():
+    victim, lasting = other("system", priority=1), other(priority=100)
+    asks = apart(excluding(), priority=50)
+
+    right = evaluate(state(victim, lasting, rules=RIGHT), asks)
+    assert right.outcome is Outcome.FITS_AFTER_PREEMPTION
+    assert evaluate(state(victim, lasting), asks).outcome is Outcome.UNKNOWN
+
+
+def test_all_questions_have_the_same_answer_about_a_pod_with_two_readings():
+    asks = apart(excluding())
+    doubtful, certain = state(other()), state(other(place="b"))
+
+    assert fits_somewhere(certain, asks)
+    assert list(fitting_nodes(certain, asks, ("a",))) == []
+    assert fits_on(certain, "a", asks) is True
+    assert not fits_somewhere(doubtful, asks)
+    assert fits_on(doubtful, "a", asks) is None
+
+
+def tainted(value):
+    return node("a", taints=[{"key": "sla", "value": value, "effect": "NoSchedule"}])
+
+
+def tolerating(operator, value="900"):
+    return pod(tolerations=[{"key": "sla", "operator": operator, "value": value}])
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "is_open"),
+    [
+        ("Gt", "950", True),
+        ("Gt", "900", False),
+        ("Gt", "-1", False),
+        ("Lt", "899", True),
+        ("Lt", "950", False),
+        ("Lt", "high", False),
+    ],
+)
+def test_only_a_comparison_that_decides_makes_the_verdict_unknown(operator, value, is_open):
+    verdict = evaluate(state(nodes=[tainted(value)]), tolerating(operator))
+
+    assert verdict.outcome is (Outcome.UNKNOWN if is_open else Outcome.IMPOSSIBLE)
+
+
+def test_before_1_35_no_toleration_compares():
+    found = state(nodes=[tainted("950")], rules=Rules.of_version("v1.34.4"))
+
+    assert evaluate(found, tolerating("Gt")).outcome is Outcome.IMPOSSIBLE
+
+
+def test_a_comparison_that_does_not_decide_changes_nothing():
+    found = state(nodes=[tainted("950"), node("b")])
+    tolerates_all = pod(tolerations=[{"operator": "Exists"}, {"key": "sla", "operator": "Gt"}])
+
+    assert evaluate(found, tolerates_all).feasible == ("a", "b")
