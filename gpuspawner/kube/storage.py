@@ -133,6 +133,7 @@ class CSIDriverSpec(KubeStruct, frozen=True):
     """The specification of a driver."""
 
     storage_capacity: bool | None = None
+    prevent_pod_scheduling_if_missing: bool | None = None
 
 
 class CSIDriver(KubeStruct, frozen=True):

@@ -44,7 +44,7 @@ _WITHOUT = {
     "persistentvolumes": _WITH_CLAIMS,
     "storageclasses": _WITH_CLAIMS,
     "csinodes": "servers with a CSI volume start unchecked",
-    "csidrivers": _WITH_NEW_VOLUMES,
+    "csidrivers": f"{_WITH_NEW_VOLUMES}; from kube-scheduler 1.37 on, all with a CSI volume",
     "csistoragecapacities": _WITH_NEW_VOLUMES,
     "volumeattachments": "servers with a CSI volume start unchecked, if nodes limit their number",
     "priorityclasses": "servers whose dry run fails start unchecked",

@@ -41,14 +41,16 @@ def is_young(node: NodeInfo, now: datetime | None = None) -> bool:
 
 
 def is_starting(node: NodeInfo, filters: Filters, now: datetime | None = None) -> bool:
-    """Return whether a young node isn't ready, or doesn't report a device of the pod yet."""
+    """Return whether a young node isn't ready, or lacks a device or a volume's driver so far."""
     if not is_young(node, now):
         return False
     if node.node is not None and node.node.spec.unschedulable:
         return False
     if any(taint.key in LEAVING for taint in node.taints):
         return False
-    return node.lasting_taints != node.taints or _lacks_devices(node, filters)
+    is_away = node.lasting_taints != node.taints
+    lacks_driver = filters.limits.missing_driver(node) is not None
+    return is_away or lacks_driver or _lacks_devices(node, filters)
 
 
 def _lacks_devices(node: NodeInfo, filters: Filters) -> bool:

@@ -38,6 +38,7 @@ def doubts(filters: Filters) -> tuple[Unknown, ...]:
         *_other_deciders(filters.state, filters.pod),
         *_missing_kinds(filters),
         *_missing_storage(filters),
+        *_missing_drivers(filters),
         *_device_classes(filters),
         *_undecodable_objects(filters),
     )
@@ -97,14 +98,25 @@ def _missing_storage(filters: Filters) -> Iterator[Unknown]:
     kinds: tuple[str, ...] = ()
     if filters.claims.waiting:
         kinds += ("CSIDriver", "CSIStorageCapacity")
+    elif filters.limits.drivers and not state.rules.missing_drivers_by_gate:
+        kinds += ("CSIDriver",)
     if filters.limits.drivers:
         if not state.known("CSINode"):
-            yield Unknown(Why.NOT_KNOWN, "CSINode", may_admit=filters.binding.migrating)
+            may_admit = filters.binding.migrating or bool(filters.limits.demanding)
+            yield Unknown(Why.NOT_KNOWN, "CSINode", may_admit=may_admit)
         elif _limited(filters):
             kinds += COUNTED_KINDS
     for kind in kinds:
         if not state.known(kind):
             yield Unknown(Why.NOT_KNOWN, kind)
+
+
+def _missing_drivers(filters: Filters) -> Iterator[Unknown]:
+    limits = filters.limits
+    by_gate = limits.demanding and filters.state.rules.missing_drivers_by_gate
+    if by_gate and any(map(limits.missing_driver, filters.screened().passing)):
+        field = "preventPodSchedulingIfMissing"
+        yield Unknown(Why.RELEASE, field, may_admit=True, may_refuse=False)
 
 
 def _limited(filters: Filters) -> bool:

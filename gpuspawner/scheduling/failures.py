@@ -111,6 +111,18 @@ class TooManyVolumes(Failure, frozen=True):
     limit: int
 
 
+class DriverMissing(Failure, frozen=True):
+    """The node lacks a CSI driver of the pod's volumes, and the driver wants no such pods there."""
+
+    resolvable = True
+    driver: str
+
+    @property
+    def reason(self) -> str:  # type: ignore[override]
+        """The scheduler's text (v1.37.2)."""
+        return f"{self.driver} CSI driver is not installed on the node"
+
+
 class VolumeElsewhere(Failure, frozen=True):
     """The node affinity of a volume excludes the node."""
 

@@ -1,10 +1,15 @@
-"""Limits on CSI volumes per node: plugin NodeVolumeLimits (nodevolumelimits/csi.go, v1.36.2)."""
+"""Limits on CSI volumes per node: plugin NodeVolumeLimits (nodevolumelimits/csi.go, v1.36.2).
+
+Since 1.37, it also looks for the drivers on the node (v1.37.2).
+"""
 
 from collections import Counter
 from collections.abc import Iterable
 
 from gpuspawner.kube.pods import Pod, Volume
 from gpuspawner.kube.storage import (
+    CSIDriver,
+    CSINode,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
@@ -12,7 +17,7 @@ from gpuspawner.kube.storage import (
 )
 
 from .csi_migration import AWS_EBS, AZURE_DISK, CINDER, GCE_PD, plugin_of
-from .failures import TooManyVolumes
+from .failures import DriverMissing, TooManyVolumes
 from .node_info import NodeInfo, PodInfo
 from .pod_claims import PodClaims
 from .rules import Rules
@@ -44,6 +49,10 @@ class VolumeLimits:
             _count_inline(self._new, volume)
         self.drivers = frozenset(driver for driver, _ in self._new)
         """The drivers of the pod's volumes."""
+        found = (storage.get(CSIDriver, name) for name in sorted(self.drivers))
+        drivers = (it for it in found if it and it.spec.prevent_pod_scheduling_if_missing)
+        self.demanding = [it.metadata.name for it in drivers if rules.missing_drivers]
+        """Those of them that want no pods on nodes without them."""
 
     @property
     def needed(self) -> bool:
@@ -52,11 +61,13 @@ class VolumeLimits:
 
     def failure(
         self, node: NodeInfo, added: Iterable[PodInfo] = (), removed: frozenset[str] = frozenset()
-    ) -> TooManyVolumes | None:
-        """Return the limit that the pod's volumes would exceed on a node; None if they fit.
+    ) -> TooManyVolumes | DriverMissing | None:
+        """Return the limit or the driver that excludes a node; None if the pod's volumes fit.
 
         `added` are pods to count as if they ran there, `removed` the keys of pods to leave out.
         """
+        if driver := self.missing_driver(node):
+            return DriverMissing(driver)
         limits = self._storage.volume_limits(node.name)
         more = tuple(added)
         most = node.claims + len(self._storage.attachments(node.name)) + len(self._new)
@@ -74,6 +85,14 @@ class VolumeLimits:
             if driver in limits and counts[driver] + number > limits[driver]:
                 return TooManyVolumes(driver, limits[driver])
         return None
+
+    def missing_driver(self, node: NodeInfo) -> str | None:
+        """Return a driver that the node lacks and that wants no pods there; None if it has all."""
+        if not self.demanding:
+            return None
+        found = self._storage.get(CSINode, node.name)
+        there = {driver.name for driver in found.spec.drivers or ()} if found else ()
+        return next((driver for driver in self.demanding if driver not in there), None)
 
     def beyond(self, node: NodeInfo) -> bool:
         """Return whether the pod's volumes alone exceed a limit of a node."""

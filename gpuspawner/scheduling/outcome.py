@@ -17,15 +17,17 @@ class CouldHold(msgspec.Struct, frozen=True):
     busy: tuple[str, ...]
     """Nodes that fit once other pods end (with affinity: once matching pods run)."""
     away: tuple[str, ...]
-    """Nodes that also need to come back: uncordoned, ready, their devices healthy."""
+    """Nodes that also need to come back: uncordoned, ready, with healthy devices and drivers."""
 
 
 def could_hold(filters: Filters, screened: Screened) -> CouldHold:
     """Find the nodes that could hold the pod after a change."""
-    busy = [n.name for n in screened.able if would_hold(filters, n, n.allocatable)]
+    able = [n for n in screened.able if would_hold(filters, n, n.allocatable)]
+    unready = {n.name for n in able if filters.limits.missing_driver(n)}
+    busy = [n.name for n in able if n.name not in unready]
     gone = [*screened.weak, *away(filters, screened)]
     back = [node.name for node in gone if would_hold(filters, node, healthy(node))]
-    return CouldHold(tuple(busy), tuple(sorted(back)))
+    return CouldHold(tuple(busy), tuple(sorted([*back, *unready])))
 
 
 def away(filters: Filters, screened: Screened) -> list[NodeInfo]:

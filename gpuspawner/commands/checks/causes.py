@@ -133,7 +133,7 @@ def _away(state: ClusterState, tried: Tried) -> Cause:
     return Cause(
         "nodes-away",
         f"Nobody can start {{servers}}: {_its(nodes)} ({names(nodes)}) cordoned, not ready, or "
-        "without healthy GPUs.",
+        "without healthy GPUs or volume drivers.",
         "See kubectl get nodes; kubectl uncordon makes a cordoned node available again.",
     )
 

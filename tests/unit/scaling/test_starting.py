@@ -76,6 +76,22 @@ def test_a_young_node_of_another_type_is_ready(kind: str) -> None:
     assert not is_starting(made(0, labels=labels), UNSELECTED, NOW)
 
 
+def test_a_young_node_without_the_driver_of_a_volume_is_starting() -> None:
+    driver = {"metadata": {"name": "csi"}, "spec": {"preventPodSchedulingIfMissing": True}}
+    class_ = {
+        "metadata": {"name": "c"},
+        "provisioner": "csi",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    claim = {"metadata": {"name": "home", "namespace": "jhub"}, "spec": {"storageClassName": "c"}}
+    home = [{"name": "home", "persistentVolumeClaim": {"claimName": "home"}}]
+    claims = {"persistentVolumeClaims": [claim], "storageClasses": [class_]}
+    wanted = pod(volumes=home)
+
+    assert is_starting(made(), Filters(state(csiDrivers=[driver], **claims), wanted), NOW)
+    assert not is_starting(made(), Filters(state(**claims), wanted), NOW)
+
+
 def test_after_a_quarter_of_an_hour_it_will_not_become_ready() -> None:
     assert is_starting(made(0, minutes=14.9), GPU, NOW)
     assert not is_starting(made(0, minutes=15.1), GPU, NOW)

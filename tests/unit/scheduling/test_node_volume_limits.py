@@ -2,7 +2,7 @@ import pytest
 
 from gpuspawner.kube.objects import convert
 from gpuspawner.scheduling import Outcome, Rules, Why, evaluate
-from gpuspawner.scheduling.failures import TooManyVolumes
+from gpuspawner.scheduling.failures import DriverMissing, TooManyVolumes
 from tests.unit.scheduling.objects import cluster, judge, node, pod
 from tests.unit.scheduling.storage import WAIT, claim, uses, volume
 
@@ -138,3 +138,68 @@ def test_an_undecodable_csi_node_matters_to_disks_without_a_claim():
     undecodable = {**csi_node(1), "spec": 5}
     assert judge(inline, node(), csiNodes=[undecodable]).outcome is Outcome.UNKNOWN
     assert judge(pod(), node(), csiNodes=[undecodable]).outcome is Outcome.FITS
+
+
+WANTS_NO_POD = {"metadata": {"name": "csi"}, "spec": {"preventPodSchedulingIfMissing": True}}
+STRICT = Rules.of_version("v1.37.2")
+
+
+def without_driver(rules=STRICT, **more):
+    """Explain a pod with a CSI volume on a node where no driver is installed."""
+    bare = {"metadata": {"name": "a"}, "spec": {"drivers": []}}
+    return verdict(None, **{"csiNodes": [bare], "csiDrivers": [WANTS_NO_POD], **more}, rules=rules)
+
+
+def test_a_driver_can_keep_its_pods_from_nodes_without_it():
+    missing = without_driver()
+    assert missing.failures["a"] == (DriverMissing("csi"),)
+    assert missing.message == (
+        "0/1 nodes are available: 1 csi CSI driver is not installed on the node."
+    )
+    assert without_driver(csiNodes=[]).failures["a"] == (DriverMissing("csi"),)
+    assert without_driver(csiNodes=[csi_node(None)]).feasible == ("a",)
+    quiet = {"metadata": {"name": "csi"}, "spec": {}}
+    assert without_driver(csiDrivers=[quiet]).feasible == ("a",)
+    assert without_driver(csiDrivers=[]).feasible == ("a",)
+
+
+def test_a_node_whose_driver_is_missing_is_away():
+    missing = without_driver()
+    assert missing.outcome is Outcome.BUSY
+    assert (missing.busy, missing.away) == ((), ("a",))
+
+
+def test_a_claim_that_waits_needs_the_driver_of_its_class():
+    given = {"persistentVolumeClaims": [claim()], "storageClasses": [WAIT]}
+    found = cluster(node(), **given, csiDrivers=[WANTS_NO_POD], rules=STRICT)
+    assert evaluate(found, pod(**uses("home"))).failures["a"] == (DriverMissing("csi"),)
+
+
+@pytest.mark.parametrize(
+    ("version", "outcome"),
+    [("v1.35.4", Outcome.FITS), ("v1.36.2", Outcome.UNKNOWN), ("v1.37.2", Outcome.BUSY)],
+)
+def test_the_version_says_whether_a_missing_driver_matters(version, outcome):
+    assert without_driver(Rules.of_version(version)).outcome is outcome
+
+
+def test_before_1_37_a_node_with_the_driver_is_certain():
+    found = objects(None) | {"csiNodes": [csi_node(None)], "csiDrivers": [WANTS_NO_POD]}
+    judged = judge(pod(**uses("home")), node("a"), node("b"), **found)
+    assert judged.outcome is Outcome.FITS
+    assert judged.feasible == ("a",)
+
+
+def test_drivers_that_are_not_known_make_only_a_fit_unknown():
+    assert without_driver(csiDrivers=None).outcome is Outcome.UNKNOWN
+    assert verdict(None, csiDrivers=None).outcome is Outcome.FITS
+    full = {"pods": [pod("old", node="a", requests={"cpu": "8"})]}
+    asks = pod(requests={"cpu": "1"}, **uses("home"))
+    given = objects(None) | full | {"csiDrivers": None, "rules": STRICT}
+    assert judge(asks, node(), **given).outcome is Outcome.BUSY
+    given["csiNodes"] = None
+    assert judge(asks, node(), **given).outcome is Outcome.BUSY
+
+
+def test_without_csi_nodes_nobody_knows_whether_the_driver_is_there():
+    assert without_driver(csiNodes=None).outcome is Outcome.UNKNOWN
