@@ -9,12 +9,10 @@ from gpuspawner.kube.storage import PersistentVolumeClaim
 from .filters import Filters
 from .node_info import NodeInfo
 from .pod_claims import claim_name, missing_kinds
-from .requests import is_extended
+from .requests import is_claimable
 from .rules import DEFAULT_SCHEDULER
 from .state import ClusterState
 from .verdict import Unknown, Why
-
-IMPLICIT_DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
 
 COUNTED_KINDS = ("PersistentVolumeClaim", "PersistentVolume", "StorageClass", "VolumeAttachment")
 """The kinds from which the volumes of a node are counted."""
@@ -39,7 +37,6 @@ def doubts(filters: Filters) -> tuple[Unknown, ...]:
         *_missing_kinds(filters),
         *_missing_storage(filters),
         *_missing_drivers(filters),
-        *_device_classes(filters),
         *_undecodable_objects(filters),
     )
 
@@ -127,30 +124,6 @@ def _limited(filters: Filters) -> bool:
     )
 
 
-def _device_classes(filters: Filters) -> Iterator[Unknown]:
-    state = filters.state
-    if not state.rules.device_plugin_by_claim:
-        return
-    extended = [resource for resource, _ in filters.asked if is_extended(resource)]
-    implicit = [r for r, _ in filters.asked if r.startswith(IMPLICIT_DEVICE_CLASS)]
-    for resource in implicit:
-        yield Unknown(Why.DEVICE_CLAIM, resource, may_admit=True)
-    served = state.storage.device_resources
-    for resource in extended:
-        if resource in served:
-            yield Unknown(Why.DEVICE_CLAIM, resource, may_admit=True, may_refuse=False)
-        elif not state.known("DeviceClass") and not _has_plugin(state, resource):
-            # If a device plugin serves a resource, we assume that no device class serves it too.
-            yield Unknown(Why.NOT_KNOWN, "DeviceClass", may_admit=True, may_refuse=False)
-
-
-def _has_plugin(state: ClusterState, resource: str) -> bool:
-    return any(
-        node.allocatable.get(resource) or node.capacity.get(resource)
-        for node in state.nodes.values()
-    )
-
-
 def _undecodable_objects(filters: Filters) -> Iterable[Unknown]:
     """Return one doubt per kind and effect: thousands of pods may be undecodable."""
     found: dict[tuple[str, bool, bool], Unknown] = {}
@@ -183,7 +156,7 @@ def _effect(undecodable: Undecodable, filters: Filters) -> tuple[bool, bool]:
 
 def _may_help(undecodable: Undecodable, filters: Filters) -> bool:
     if undecodable.kind == "DeviceClass":
-        return any(is_extended(resource) for resource, _ in filters.asked)
+        return any(is_claimable(resource) for resource, _ in filters.asked)
     spec = filters.pod.spec
     return spec.priority is None and spec.priority_class_name in ("", undecodable.name)
 

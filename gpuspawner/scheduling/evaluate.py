@@ -10,6 +10,7 @@ from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.storage import PersistentVolumeClaim
 
 from .certainty import doubts, uncertain, unknown_storage
+from .device_claims import by_claim
 from .failures import Excluded, Failures
 from .filters import Filters, Pods
 from .given import PlainOrClaim, PlainOrPod, parsed, parsed_claims
@@ -119,6 +120,7 @@ def _fits_on(state: ClusterState, info: NodeInfo, target: Pod, assumed: Pods) ->
         return None
     unknown = doubts(filters) + unknown_storage(state, target, ())
     if filters.rejected is not None or filters.fixed_failure(info) or filters.failures(info):
+        unknown += by_claim(filters).doubts
         return None if info.problem or any(doubt.may_admit for doubt in unknown) else False
     if uncertain(state, info) or any(doubt.may_refuse for doubt in unknown):
         return None
@@ -267,7 +269,8 @@ def _fits(found: _Found, unknown: tuple[Unknown, ...], failures: Mapping[str, Fa
 
 
 def _refused(filters: Filters, found: _Found, unknown: tuple[Unknown, ...]) -> Verdict:
-    doubtful = found.uncertain + tuple(doubt for doubt in unknown if doubt.may_admit)
+    claim = by_claim(filters)
+    doubtful = found.uncertain + tuple(doubt for doubt in unknown if doubt.may_admit) + claim.doubts
     screened, rejected = found.screened, filters.rejected
     if screened is None:
         failures = _everywhere(filters)
@@ -292,7 +295,8 @@ def _refused(filters: Filters, found: _Found, unknown: tuple[Unknown, ...]) -> V
     elif preemption.node is not None:
         outcome = Outcome.FITS_AFTER_PREEMPTION
     else:
-        outcome = Outcome.BUSY if could.busy or could.away else Outcome.IMPOSSIBLE
+        waits = could.busy or could.away or claim.could_hold
+        outcome = Outcome.BUSY if waits else Outcome.IMPOSSIBLE
     return Verdict(
         outcome=outcome,
         failures=failures,

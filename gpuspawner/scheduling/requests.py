@@ -24,6 +24,9 @@ Amounts = dict[str, int]
 """Resource name to amount: millicores for `cpu`, whole units (bytes, devices) for all others. Pods
 with the same requests share one dict: never change it."""
 
+IMPLICIT_DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
+"""With the name of a DeviceClass behind it, this is a resource that the class serves."""
+
 _MOST_SHARED = 32
 """The most resources in amounts that pods share: what is shared outlives its pods."""
 
@@ -91,6 +94,11 @@ def is_extended(resource: str) -> bool:
     if "/" not in resource or "kubernetes.io/" in resource or resource.startswith("requests."):
         return False
     return _QUALIFIED.fullmatch("requests." + resource) is not None
+
+
+def is_claimable(resource: str) -> bool:
+    """Return whether a DeviceClass may serve a resource."""
+    return is_extended(resource) or resource.startswith(IMPLICIT_DEVICE_CLASS)
 
 
 def restarts(container: Container) -> bool:

@@ -42,7 +42,8 @@ class Rules(msgspec.Struct, frozen=True):
     pod_level_resize: bool
     """Whether `status.resources` of a pod counts (on since 1.36)."""
     device_plugin_by_claim: bool
-    """Whether a DeviceClass may serve an extended resource (on since 1.36)."""
+    """Whether a DeviceClass may serve an extended resource (since 1.34; while the gate was off by
+    default, before 1.36, the API server dropped the class's field)."""
     sidecar_ports: bool
     """Whether host ports of sidecars count (since 1.33.6)."""
     attachments: bool
@@ -84,7 +85,7 @@ class Rules(msgspec.Struct, frozen=True):
             resize=resize,
             pod_level_resources=minor >= 34,
             pod_level_resize=minor >= 36,
-            device_plugin_by_claim=minor >= 36,
+            device_plugin_by_claim=minor >= 34,
             sidecar_ports=(minor, patch) >= (33, 6),
             attachments=minor >= 32,
             missing_drivers=minor >= 36,

@@ -14,6 +14,7 @@ from gpuspawner.kube.storage import (
 )
 
 from .csi_migration import migrated_plugins
+from .requests import IMPLICIT_DEVICE_CLASS
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -93,10 +94,11 @@ class StorageIndex:
 
     @property
     def device_resources(self) -> frozenset[str]:
-        """The extended resources that device classes serve."""
+        """The resources that device classes serve."""
         classes = self.all(DeviceClass)
-        return frozenset(
-            c.spec.extended_resource_name for c in classes if c.spec.extended_resource_name
+        implicit = (IMPLICIT_DEVICE_CLASS + c.metadata.name for c in classes)
+        return frozenset(filter(None, (c.spec.extended_resource_name for c in classes))).union(
+            implicit
         )
 
     def put(self, kind: str, thing: KubeObject) -> None:

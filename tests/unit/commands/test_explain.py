@@ -54,7 +54,7 @@ def test_a_pod_that_runs_has_a_node(tmp_path, capsys) -> None:
 
 
 def test_an_answer_that_missing_files_decide_is_unknown(tmp_path) -> None:
-    files = Files(tmp_path, of_fleet("gke"))
+    files = Files(tmp_path, of_fleet("on-premises"))
     (tmp_path / "deviceclasses.json").unlink()
     files.configuration.write_text(
         files.configuration.read_text().replace('"counts"', '"resource": "x.com/gpu", "counts"')

@@ -36,9 +36,47 @@ def test_a_device_class_for_the_resource_makes_only_refusals_unknown():
     assert refused.outcome is Outcome.UNKNOWN
     assert refused.unknown[0].why is Why.DEVICE_CLAIM
     assert answer(pod(requests=ONE), node(gpu="1"), deviceClasses=[class_]).outcome is Outcome.FITS
-    old = Rules.of_version("1.35")
+    old = Rules.of_version("1.33")
     refused = answer(pod(requests=ONE), node(), deviceClasses=[class_], rules=old)
     assert refused.outcome is Outcome.IMPOSSIBLE
+
+
+@pytest.mark.parametrize("version", ["1.34", "1.35", "1.36", "1.37"])
+@pytest.mark.parametrize("name", ["nvidia.com/gpu", "deviceclass.resource.kubernetes.io/g"])
+def test_a_device_class_with_a_resource_shows_that_claims_serve_it(version, name):
+    asks = pod(requests={name: "1"})
+    class_ = {"metadata": {"name": "g"}, "spec": {"extendedResourceName": "nvidia.com/gpu"}}
+    rules = Rules.of_version(version)
+
+    assert answer(asks, node(), deviceClasses=[class_], rules=rules).outcome is Outcome.UNKNOWN
+    assert answer(asks, node(), rules=rules).outcome is Outcome.IMPOSSIBLE
+
+
+def by_claim(pod, *nodes, **objects):
+    """Evaluate a pod where a DeviceClass serves its GPUs."""
+    class_ = {"metadata": {"name": "g"}, "spec": {"extendedResourceName": "nvidia.com/gpu"}}
+    return answer(pod, *nodes, deviceClasses=[class_], **objects)
+
+
+def test_device_claims_leave_refused_what_the_other_rules_refuse():
+    asks = {"requests": ONE}
+    small, full, taken = node(cpu="1"), node(gpu="1"), pod("old", node="a", requests=ONE)
+
+    assert by_claim(pod(**asks, nodeSelector={"no": "node"}), node()).outcome is Outcome.IMPOSSIBLE
+    assert by_claim(pod(requests={**ONE, "cpu": "2"}), small).outcome is Outcome.IMPOSSIBLE
+    assert by_claim(pod(**asks), full, pods=[taken]).outcome is Outcome.BUSY
+
+
+def test_a_node_with_devices_by_claim_is_busy_while_others_have_the_rest():
+    asks = pod(requests={**ONE, "cpu": "2"})
+    others = pod("old", node="a", requests={"cpu": "7"})
+
+    assert by_claim(asks, node(cpu="8"), pods=[others]).outcome is Outcome.BUSY
+    assert by_claim(asks, node(unschedulable=True)).outcome is Outcome.BUSY
+    assert by_claim(asks, node(cpu="8")).outcome is Outcome.UNKNOWN
+    urgent = {"metadata": {"name": "urgent"}, "value": 9, "globalDefault": True}
+    freed = by_claim(asks, node(cpu="8"), pods=[others], priorityClasses=[urgent])
+    assert freed.outcome is Outcome.UNKNOWN
 
 
 def test_without_device_classes_a_resource_that_no_node_has_is_unknown():
