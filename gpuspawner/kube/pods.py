@@ -36,6 +36,12 @@ class RestartRule(KubeStruct, frozen=True):
     action: str = ""
 
 
+class VolumeMount(KubeStruct, frozen=True):
+    """Where a container mounts a volume; only the options that nodes must support decide."""
+
+    bind_mount_options: list[str] | None = None
+
+
 class Container(KubeStruct, frozen=True):
     """A container or an init container."""
 
@@ -44,6 +50,7 @@ class Container(KubeStruct, frozen=True):
     ports: list[ContainerPort] | None = None
     restart_policy: str | None = None
     restart_policy_rules: list[RestartRule] | None = None
+    volume_mounts: list[VolumeMount] | None = None
 
 
 class ClaimSource(KubeStruct, frozen=True):
@@ -137,7 +144,7 @@ class TopologySpreadConstraint(KubeStruct, frozen=True):
 
 
 class Named(KubeStruct, frozen=True):
-    """A scheduling gate, or a device claim (dynamic resource allocation)."""
+    """A scheduling gate, a device claim (dynamic resource allocation), or a workload."""
 
     name: str = ""
 
@@ -168,6 +175,7 @@ class PodSpec(KubeStruct, frozen=True):
     scheduling_gates: list[Named] | None = None
     resource_claims: list[Named] | None = None
     scheduling_group: SchedulingGroup | None = None
+    workload_ref: Named | None = None
     host_network: bool = False
     host_users: bool | None = None
     termination_grace_period_seconds: int | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from gpuspawner.kube.objects import Undecodable
-from gpuspawner.kube.pods import Pod
+from gpuspawner.kube.pods import Pod, PodSpec
 from gpuspawner.kube.storage import PersistentVolumeClaim
 
 from .filters import Filters
@@ -59,17 +59,32 @@ def _other_deciders(state: ClusterState, pod: Pod) -> Iterator[Unknown]:
         yield Unknown(Why.OTHER_SCHEDULER, scheduler, may_admit=True)
     for gate in spec.scheduling_gates or ():
         yield Unknown(Why.GATED, gate.name, may_admit=True)
-    if spec.scheduling_group is not None:
-        yield Unknown(Why.GROUPED, spec.scheduling_group.pod_group_name or "", may_admit=True)
     for claim in spec.resource_claims or ():
         yield Unknown(Why.DEVICE_CLAIM, claim.name, may_admit=True)
-    if spec.host_network and spec.host_users is False:
-        yield Unknown(Why.NODE_FEATURE, "hostUsers with hostNetwork", may_admit=True)
-    for container in (spec.containers or []) + (spec.init_containers or []):
-        if any(
-            rule.action == "RestartAllContainers" for rule in container.restart_policy_rules or ()
-        ):
-            yield Unknown(Why.NODE_FEATURE, "RestartAllContainers", may_admit=True)
+    for since, why, field, is_set in _deciding_fields(spec):
+        if is_set and state.rules.minor >= since:
+            yield Unknown(why, field, may_admit=True)
+
+
+def _deciding_fields(spec: PodSpec) -> Iterable[tuple[int, Why, str, bool]]:
+    """Return fields behind feature gates: which minor version reads each first, and if it is set.
+
+    The API server drops or refuses a field whose gate is off, so a pod that has it shows the gate.
+    Sources: gangscheduling/gangscheduling.go (v1.35.4, v1.36.2), and `InferForScheduling` of
+    component-helpers' nodedeclaredfeatures/features (v0.35.4, v0.36.2, v0.37.2).
+    """
+    containers = (spec.containers or []) + (spec.init_containers or [])
+    rules = (rule for it in containers for rule in it.restart_policy_rules or ())
+    restarts_all = any(rule.action == "RestartAllContainers" for rule in rules)
+    on_host = spec.host_network and spec.host_users is False
+    mounts = (mount for it in containers for mount in it.volume_mounts or ())
+    return (
+        (35, Why.GROUPED, "workloadRef", spec.workload_ref is not None),
+        (36, Why.GROUPED, "schedulingGroup", spec.scheduling_group is not None),
+        (35, Why.NODE_FEATURE, "RestartAllContainers", restarts_all),
+        (36, Why.NODE_FEATURE, "hostUsers with hostNetwork", on_host),
+        (37, Why.NODE_FEATURE, "bindMountOptions", any(it.bind_mount_options for it in mounts)),
+    )
 
 
 def _missing_kinds(filters: Filters) -> Iterator[Unknown]:

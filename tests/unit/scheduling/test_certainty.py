@@ -12,7 +12,8 @@ SELECTOR = {"matchLabels": {"team": "x"}}
     [
         ({"schedulerName": "volcano"}, Why.OTHER_SCHEDULER, "volcano"),
         ({"schedulingGates": [{"name": "kueue"}]}, Why.GATED, "kueue"),
-        ({"schedulingGroup": {"podGroupName": "g"}}, Why.GROUPED, "g"),
+        ({"schedulingGroup": {"podGroupName": "g"}}, Why.GROUPED, "schedulingGroup"),
+        ({"workloadRef": {"name": "w", "podGroup": "g"}}, Why.GROUPED, "workloadRef"),
         ({"resourceClaims": [{"name": "gpu"}]}, Why.DEVICE_CLAIM, "gpu"),
         ({"hostNetwork": True, "hostUsers": False}, Why.NODE_FEATURE, "hostUsers with hostNetwork"),
     ],
@@ -77,6 +78,29 @@ def test_a_node_with_devices_by_claim_is_busy_while_others_have_the_rest():
     urgent = {"metadata": {"name": "urgent"}, "value": 9, "globalDefault": True}
     freed = by_claim(asks, node(cpu="8"), pods=[others], priorityClasses=[urgent])
     assert freed.outcome is Outcome.UNKNOWN
+
+
+MOUNT = {"name": "v", "mountPath": "/v", "bindMountOptions": ["noexec"]}
+RESTARTS = {"restartPolicyRules": [{"action": "RestartAllContainers"}]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "since"),
+    [
+        ({"workloadRef": {"name": "w"}}, 35),
+        ({"schedulingGroup": {"podGroupName": "g"}}, 36),
+        ({"containers": [{"name": "c", **RESTARTS}]}, 35),
+        ({"hostNetwork": True, "hostUsers": False}, 36),
+        ({"containers": [{"name": "c", "volumeMounts": [MOUNT]}]}, 37),
+        ({"initContainers": [{"name": "i", "volumeMounts": [MOUNT]}]}, 37),
+    ],
+)
+def test_a_field_matters_from_the_version_on_that_reads_it(fields, since):
+    asks = pod(**fields)
+    before, after = (Rules.of_version(f"1.{minor}") for minor in (since - 1, since))
+
+    assert answer(asks, node(), rules=before).outcome is Outcome.FITS
+    assert answer(asks, node(), rules=after).outcome is Outcome.UNKNOWN
 
 
 def test_without_device_classes_a_resource_that_no_node_has_is_unknown():
