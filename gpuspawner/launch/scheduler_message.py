@@ -1,6 +1,6 @@
 """Parses kube-scheduler's text why a pod has no node.
 
-The grammar is that of ``FitError.Error`` in framework/types.go, with the wordings of 1.30 to 1.36
+The grammar is that of ``FitError.Error`` in framework/types.go, with the wordings of 1.30 to 1.37
 and of older versions. The condition PodScheduled has the whole text; an event cuts it. Whoever
 reads it must not take a reason's count for its share: a node with two reasons counts for both.
 """
@@ -120,6 +120,7 @@ _KINDS = tuple(
             Kind.NODE_AFFINITY,
         ),
         (r"node\(s\) didn't satisfy plugin\(s\) \[NodeAffinity\]", Kind.NODE_AFFINITY),
+        (r"node\(s\) didn't satisfy plugin\(s\) \[NodeName\]", Kind.NODE_NAME),
         (r"pod affinity terms conflict|MatchNodeSelector", Kind.NODE_AFFINITY),
         (r"node\(s\) didn't match the requested (?:node name|hostname)|HostName", Kind.NODE_NAME),
         (r"node\(s\) didn't match pod affinity rules", Kind.POD_AFFINITY),
@@ -134,12 +135,14 @@ _KINDS = tuple(
         (r"node\(s\) didn't match PersistentVolume's node affinity", Kind.VOLUME_ELSEWHERE),
         (r"node\(s\) had volume node affinity conflict", Kind.VOLUME_ELSEWHERE),
         (r"node\(s\) had no available volume zone|NoVolumeZoneConflict", Kind.VOLUME_ELSEWHERE),
+        (r"(?P<subject>\S+) CSI driver is not installed on the node", Kind.VOLUME_ELSEWHERE),
         (r"node\(s\) exceed max volume count|Max\w+VolumeCount", Kind.VOLUME_COUNT),
         (r"node\(s\) had no available disk|NoDiskConflict", Kind.VOLUME_IN_USE),
         (
             r"node\(s\) unavailable due to PersistentVolumeClaim with ReadWriteOncePod",
             Kind.VOLUME_IN_USE,
         ),
+        (r"node has pod using PersistentVolumeClaim with the same name", Kind.VOLUME_IN_USE),
         (r"node\(s\) didn't find available persistent volumes to bind", Kind.NO_VOLUME),
         (
             r"node\(s\) unavailable due to one or more pvc\(s\) bound to non-existent",
@@ -173,6 +176,7 @@ _KINDS = tuple(
         (r"Preemption is not helpful for scheduling", Kind.NOT_HELPFUL),
         (r"not eligible due to preemptionPolicy=Never", Kind.NEVER_PREEMPTS),
         (r"not eligible due to a terminating pod on the nominated node", Kind.VICTIMS_END),
+        (r"found a potential placement for pod on node", Kind.VICTIMS_END),
     )
 )
 

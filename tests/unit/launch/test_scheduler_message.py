@@ -293,8 +293,17 @@ def test_any_text_is_read_and_kept(text) -> None:
         ("node(s) had volume node affinity conflict", Kind.VOLUME_ELSEWHERE, ""),
         ("node(s) didn't match PersistentVolume's node affinity", Kind.VOLUME_ELSEWHERE, ""),
         ("node(s) had no available volume zone", Kind.VOLUME_ELSEWHERE, ""),
+        ("csi.x CSI driver is not installed on the node", Kind.VOLUME_ELSEWHERE, "csi.x"),
         ("node(s) exceed max volume count", Kind.VOLUME_COUNT, ""),
         ("node(s) had no available disk", Kind.VOLUME_IN_USE, ""),
+        (
+            (
+                "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod"
+                " access mode"
+            ),
+            Kind.VOLUME_IN_USE,
+            "",
+        ),
         (
             (
                 "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode"
@@ -328,6 +337,7 @@ def test_any_text_is_read_and_kept(text) -> None:
         ("MatchNodeSelector", Kind.NODE_AFFINITY, ""),
         ("node(s) didn't satisfy plugin(s) [NodeAffinity]", Kind.NODE_AFFINITY, ""),
         ("node(s) didn't match the requested hostname", Kind.NODE_NAME, ""),
+        ("node(s) didn't satisfy plugin(s) [NodeName]", Kind.NODE_NAME, ""),
         ("MatchInterPodAffinity", Kind.POD_AFFINITY, ""),
         ("PodFitsHostPorts", Kind.PORTS, ""),
         ("NoVolumeZoneConflict", Kind.VOLUME_ELSEWHERE, ""),
