@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gpuspawner.scheduling import ClusterState, evaluate
-from tests.scheduling.live.comparing import ARGUMENTS, difference
+from gpuspawner.scheduling import ClusterState
+from tests.scheduling.live.comparing import ARGUMENTS, RULES, difference, judge
 from tests.scheduling.live.world import Answer
 
 ANSWERS = sorted((Path(__file__).parent / "answers").glob("*.jsonl.gz"))
@@ -25,7 +25,7 @@ def test_the_verdict_equals_the_schedulers_answer(path: Path) -> None:
     for line in gzip.decompress(path.read_bytes()).splitlines():
         case = msgspec.json.decode(line)
         kinds = {kind: case["objects"].get(kind, []) for kind in ARGUMENTS.values()}
-        verdict = evaluate(ClusterState.from_objects(**kinds), case["pod"])
+        verdict = judge(ClusterState.from_objects(**kinds, rules=RULES), case["pod"])
         answer = Answer(**case["answer"])
         if text := difference(verdict, answer):
             different.append(f"{case['name']}: {text}")

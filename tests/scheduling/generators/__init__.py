@@ -9,11 +9,12 @@ from collections.abc import Callable
 
 from tests.scheduling.generators.case import Case, Draw
 from tests.scheduling.generators.claims import volumes
-from tests.scheduling.generators.csi import csi_limits, storage_capacity
+from tests.scheduling.generators.csi import csi_drivers, csi_limits, storage_capacity
 from tests.scheduling.generators.families import (
     affinity,
     even_spread,
     mixed,
+    namespaces,
     ports,
     resources,
     taints,
@@ -32,12 +33,14 @@ FAMILIES: dict[str, Family] = {
         affinity,
         ports,
         topology,
+        namespaces,
         even_spread,
         mixed,
         preemption,
         nominated,
         volumes,
         csi_limits,
+        csi_drivers,
         storage_capacity,
         resize,
     )

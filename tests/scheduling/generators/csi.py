@@ -1,4 +1,4 @@
-"""Families about CSI drivers: volume limits of nodes, and storage capacity."""
+"""Families about CSI drivers: volume limits of nodes, storage capacity, and missing drivers."""
 
 from __future__ import annotations
 
@@ -68,6 +68,39 @@ def attachment(draw: Draw, case: Case, volume_name: str) -> Plain:
             "source": {"persistentVolumeName": draw.choice([volume_name, f"{case.name}-gone"])},
         },
     }
+
+
+def csi_drivers(draw: Draw, case: Case) -> None:
+    """Make a driver that keeps its pods from nodes without it, or doesn't."""
+    start(draw, case, nodes=(1, 5), pods=(0, 4), gpu_chance=0.05)
+    driver = f"{case.name}.csi.example.com"
+    add_classes(draw, case)
+    waiting = f"{case.name}-waits"
+    case.add(
+        "storageclasses", storage_class(draw, waiting, wait=True, provisioner=driver, topologies=0)
+    )
+    if draw.maybe(0.9):
+        spec: Plain = {"attachRequired": True}
+        if draw.maybe(0.85):
+            spec["preventPodSchedulingIfMissing"] = draw.maybe(0.85)
+        case.add("csidrivers", {"metadata": {"name": driver}, "spec": spec})
+    for each in case.nodes:
+        if draw.maybe(0.85):
+            made = csi_node(draw, each["metadata"]["name"])
+            for one in made["spec"]["drivers"][:1]:
+                one["name"] = driver
+            case.add("csinodes", made)
+    namespace = case.pod["metadata"]["namespace"]
+    for index in range(draw.choice([1, 1, 2])):
+        name = f"{case.name}-c{index}"
+        if draw.maybe(0.6):
+            bound_claim(draw, case, name, namespace, lost=0)
+            held = case.objects["persistentvolumes"][-1]["spec"]
+            held["csi"]["driver"] = driver
+            held.pop("nodeAffinity", None)
+        else:
+            case.add("persistentvolumeclaims", claim(draw, name, namespace, waiting))
+        mount(case.pod, name)
 
 
 def storage_capacity(draw: Draw, case: Case) -> None:

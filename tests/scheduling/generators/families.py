@@ -7,6 +7,7 @@ from tests.scheduling.generators.cluster import start
 from tests.scheduling.generators.placement import (
     TOPOLOGY_KEYS,
     add_host_ports,
+    all_namespaces_but,
     make_kin,
     node_affinity,
     pod_affinity,
@@ -78,6 +79,22 @@ def topology(draw: Draw, case: Case) -> None:
         case.pod["spec"]["topologySpreadConstraints"] = spread(draw)
     if draw.maybe(0.3):
         case.pod["metadata"]["labels"]["tier"] = "gold"
+
+
+def namespaces(draw: Draw, case: Case) -> None:
+    """Make similar pods in all namespaces, and a pod whose term leaves some namespaces out."""
+    start(draw, case, nodes=(1, 4), pods=(1, 6), gpu_chance=0.05)
+    for each in case.objects["pods"]:
+        each["metadata"]["labels"] = dict(case.pod["metadata"]["labels"])
+    term = {
+        "topologyKey": draw.choice(TOPOLOGY_KEYS[1:3]),
+        "labelSelector": {"matchLabels": {"app": case.pod["metadata"]["labels"]["app"]}},
+        "namespaceSelector": all_namespaces_but(draw),
+    }
+    kind = draw.choice(["podAffinity", "podAntiAffinity"])
+    case.pod["spec"]["affinity"] = {
+        kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    }
 
 
 def even_spread(draw: Draw, case: Case) -> None:

@@ -65,6 +65,17 @@ TOPOLOGY_KEYS = (
 )
 
 
+def all_namespaces_but(draw: Draw) -> Plain:
+    """Return a namespace selector that only excludes labels."""
+    expression = draw.choice(
+        [
+            {"key": "tier", "operator": "DoesNotExist"},
+            {"key": "team", "operator": "NotIn", "values": draw.some(NAMESPACES, least=1)},
+        ]
+    )
+    return {"matchExpressions": [expression]}
+
+
 def pod_term(draw: Draw) -> Plain:
     made: Plain = {"topologyKey": draw.choice(TOPOLOGY_KEYS[:4] if draw.maybe(0.9) else ["absent"])}
     if draw.maybe(0.93):
@@ -75,7 +86,12 @@ def pod_term(draw: Draw) -> Plain:
         made["namespaces"] = draw.some([*NAMESPACES, "missing"], least=1)
     if draw.maybe(0.3):
         made["namespaceSelector"] = draw.choice(
-            [{}, {"matchLabels": {"tier": "gold"}}, {"matchLabels": {"team": "hub"}}]
+            [
+                {},
+                {"matchLabels": {"tier": "gold"}},
+                {"matchLabels": {"team": "hub"}},
+                all_namespaces_but(draw),
+            ]
         )
     return made
 

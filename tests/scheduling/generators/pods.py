@@ -51,9 +51,13 @@ def add_init_containers(draw: Draw, made: Plain) -> None:
 
 
 def add_pod_level_resources(draw: Draw, made: Plain) -> None:
-    """Add pod-level requests, large enough for all containers as the API server demands."""
-    requests = {"cpu": draw.choice(["12", "14500m"]), "memory": draw.choice(["30Gi", "40e9"])}
-    made["spec"]["resources"] = {"requests": requests}
+    """Add pod-level amounts, large enough for all containers as the API server demands."""
+    amounts = {"cpu": draw.choice(["12", "14500m"]), "memory": draw.choice(["30Gi", "40e9"])}
+    field = draw.choice(["requests", "requests", "limits"])
+    made["spec"]["resources"] = {field: dict(draw.some(amounts.items(), least=1))}
+    if draw.maybe(0.15):
+        for each in ("requests", "limits"):
+            made["spec"]["resources"].setdefault(each, {})["hugepages-2Mi"] = "32Mi"
 
 
 def bound(draw: Draw, case: Case, index: int, gpu_chance: float = 0.5) -> Plain:

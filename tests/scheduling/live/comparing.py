@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
+from gpuspawner.kube.objects import strict_convert
+from gpuspawner.kube.pods import Pod
 from gpuspawner.scheduling import ClusterState, Outcome, Verdict, Why, evaluate
+from gpuspawner.scheduling.readings import readings
+from gpuspawner.scheduling.rules import DEFAULT_RULES
 from tests.scheduling.generators.case import Case
 from tests.scheduling.live.api import Plain
 from tests.scheduling.live.world import Answer, World
@@ -53,15 +59,22 @@ class Comparison:
         }
 
 
-def judge(objects: dict[str, list[Plain]], pod: Plain) -> Verdict:
-    """Evaluate a pod against plain objects listed from an API server."""
-    return evaluate(state_of(objects), pod)
+RULES = msgspec.structs.replace(
+    DEFAULT_RULES, misread_namespaces=False, missing_drivers_by_gate=False
+)
+"""The rules of the local cluster's scheduler, whose patch release and feature gates are known."""
+
+
+def judge(state: ClusterState, pod: Plain) -> Verdict:
+    """Evaluate a pod as v1.36.2 reads it, which misreads some namespace selectors."""
+    decoded = strict_convert(pod, Pod)
+    return evaluate(state, readings(decoded, DEFAULT_RULES)[-1][1])
 
 
 def state_of(objects: dict[str, list[Plain]]) -> ClusterState:
     """Return a state with only these objects."""
     given: dict[str, Any] = {ARGUMENTS[each]: made for each, made in objects.items()}
-    return ClusterState.from_objects(**given)
+    return ClusterState.from_objects(**given, rules=RULES)
 
 
 async def compare(world: World, case: Case) -> Comparison:
@@ -82,7 +95,7 @@ async def compare(world: World, case: Case) -> Comparison:
 async def _ask_both(world: World, case: Case) -> Comparison:
     pod = await world.admitted(case.pod)
     objects = await world.listed()
-    verdict = judge(objects, pod)
+    verdict = judge(state_of(objects), pod)
     answer = await world.schedule(case.pod)
     return Comparison(case.name, objects, pod, verdict, answer, difference(verdict, answer))
 

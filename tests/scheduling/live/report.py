@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gpuspawner.scheduling import explain
+from gpuspawner.scheduling import evaluate, explain
 from localcluster import LocalCluster
 from tests.scheduling.generators import generate
 from tests.scheduling.live.api import Api
@@ -44,7 +44,11 @@ AT_STAKE: dict[str, Callable[[Comparison], bool]] = {
     "nominated": lambda made: any(
         "nominatedNodeName" in pod["status"] for pod in made.objects["pods"]
     ),
+    "namespaces": lambda made: (
+        evaluate(state_of(made.objects), made.pod).feasible != made.verdict.feasible
+    ),
     "csi_limits": _a_node_says("exceed max volume count"),
+    "csi_drivers": _a_node_says("CSI driver is not installed"),
     "storage_capacity": _a_node_says("enough free storage"),
     "resize": _a_bound_pod_is_resized,
 }
