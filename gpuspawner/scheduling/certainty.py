@@ -59,11 +59,13 @@ def _other_deciders(state: ClusterState, pod: Pod) -> Iterator[Unknown]:
         yield Unknown(Why.OTHER_SCHEDULER, scheduler, may_admit=True)
     for gate in spec.scheduling_gates or ():
         yield Unknown(Why.GATED, gate.name, may_admit=True)
+    # Claims and declared features only take nodes away: `DynamicResources` and
+    # `NodeDeclaredFeatures` are filters beside the others (v1.36.2).
     for claim in spec.resource_claims or ():
-        yield Unknown(Why.DEVICE_CLAIM, claim.name, may_admit=True)
+        yield Unknown(Why.DEVICE_CLAIM, claim.name)
     for since, why, field, is_set in _deciding_fields(spec):
         if is_set and state.rules.minor >= since:
-            yield Unknown(why, field, may_admit=True)
+            yield Unknown(why, field, may_admit=why is Why.GROUPED)
 
 
 def _deciding_fields(spec: PodSpec) -> Iterable[tuple[int, Why, str, bool]]:

@@ -14,8 +14,6 @@ SELECTOR = {"matchLabels": {"team": "x"}}
         ({"schedulingGates": [{"name": "kueue"}]}, Why.GATED, "kueue"),
         ({"schedulingGroup": {"podGroupName": "g"}}, Why.GROUPED, "schedulingGroup"),
         ({"workloadRef": {"name": "w", "podGroup": "g"}}, Why.GROUPED, "workloadRef"),
-        ({"resourceClaims": [{"name": "gpu"}]}, Why.DEVICE_CLAIM, "gpu"),
-        ({"hostNetwork": True, "hostUsers": False}, Why.NODE_FEATURE, "hostUsers with hostNetwork"),
     ],
 )
 @pytest.mark.parametrize("requests", [{}, {"gpu": "99"}])
@@ -23,6 +21,41 @@ def test_features_outside_the_default_rules_make_the_verdict_unknown(fields, why
     verdict = answer(pod(requests=requests, **fields), node(gpu="1"))
     assert verdict.outcome is Outcome.UNKNOWN
     assert [(doubt.why, doubt.detail) for doubt in verdict.unknown] == [(why, detail)]
+
+
+CLAIM = {"resourceClaims": [{"name": "gpu"}]}
+RULES = [{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [1]}}]
+RESTARTING = {"containers": [{"name": "c", "restartPolicyRules": RULES}]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        (CLAIM, Why.DEVICE_CLAIM),
+        ({"hostNetwork": True, "hostUsers": False}, Why.NODE_FEATURE),
+        (RESTARTING, Why.NODE_FEATURE),
+    ],
+    ids=["a claim", "host users", "restart rules"],
+)
+def test_a_rule_that_only_takes_nodes_away_leaves_refused_what_selects_no_node(fields, why):
+    fitting = answer(pod(**fields), node())
+    assert fitting.outcome is Outcome.UNKNOWN
+    assert [doubt.why for doubt in fitting.unknown] == [why]
+    refused = answer(pod(nodeSelector={"gpu": "h200"}, **fields), node())
+    assert (refused.outcome, refused.unknown) == (Outcome.IMPOSSIBLE, ())
+
+
+def test_a_claim_leaves_refused_what_needs_more_than_a_node_has():
+    most = answer(pod(requests={"memory": "900Gi"}, **CLAIM), node())
+    assert (most.outcome, most.unknown) == (Outcome.IMPOSSIBLE, ())
+    full = {"pods": [pod("old", node="a", requests=ONE)]}
+    assert answer(pod(requests=ONE, **CLAIM), node(gpu="1"), **full).outcome is Outcome.BUSY
+
+
+def test_a_claim_leaves_unknown_what_would_fit_after_preemption():
+    low = pod("low", node="a", requests=ONE, priority=-1)
+    verdict = answer(pod(requests=ONE, priority=0, **CLAIM), node(gpu="1"), pods=[low])
+    assert verdict.outcome is Outcome.UNKNOWN
 
 
 def test_a_listed_scheduler_counts_like_the_default_scheduler():
