@@ -13,6 +13,7 @@ from typing import Any
 
 from gpuspawner import manifest, pods, policy
 from gpuspawner.compat import kubespawner, sample_pod
+from gpuspawner.kube.pods import Pod
 from gpuspawner.manifest import ManifestError
 from gpuspawner.options import GPURequest
 from gpuspawner.policy import Grant
@@ -26,21 +27,26 @@ _PERSON = "gpuspawner"
 """Who makes the dry runs: they take turns among themselves, and none from users."""
 
 
-async def try_all(runtime: Runtime, settings: Any) -> None:
+async def try_all(runtime: Runtime, settings: Any) -> frozenset[str]:
     """Try one pod of each accelerator, or of each profile. Never raises.
+
+    Return the schedulers that the pods name after admission.
 
     A hub that gives each user a namespace has none yet to try them in.
     """
     if settings.enable_user_namespaces:
-        return
+        return frozenset()
     admission, preflight = runtime.dry_runs.for_start(_PERSON), runtime.preflight
     try:
+        tried: list[asyncio.Task[Pod | None]] = []
         async with asyncio.TaskGroup() as trying:
             for sample in samples(runtime, settings):
-                trying.create_task(preflight.try_sample(sample, admission))
+                tried.append(trying.create_task(preflight.try_sample(sample, admission)))
                 await asyncio.sleep(0)  # making and judging one takes a millisecond or two
+        return frozenset(pod.spec.scheduler_name for it in tried if (pod := it.result()))
     except Exception as error:  # noqa: BLE001, the first refusals just make their own dry runs
         log.info("No sample of a server's pod was tried: %r", error)
+        return frozenset()
 
 
 def samples(runtime: Runtime, settings: Any) -> Iterator[Proposal]:

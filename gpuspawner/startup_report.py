@@ -77,18 +77,19 @@ def begin(
     judged = known_schedulers(settings).judge(schedulers)
     for judgement in judged:
         if isinstance(judgement, Unknown):
-            log.warning(
-                "%s %s",
-                messages.explain_unknown_scheduler(judgement),
-                messages.advise_on_scheduler(judgement),
-            )
+            log.warning("%s", _warning(judgement))
     configured = _configured(runtime, settings, judged, tornado_settings)
     task = asyncio.get_running_loop().create_task(
-        _tell(runtime.view, configured, lambda: _cluster(runtime, settings))
+        _tell(runtime.view, configured, lambda: _cluster(runtime, settings, judged))
     )
     _tasks.add(task)
     task.add_done_callback(_tasks.discard)
     return task
+
+
+def _warning(unknown: Unknown) -> str:
+    said, advice = messages.explain_unknown_scheduler, messages.advise_on_scheduler
+    return f"{said(unknown)} {advice(unknown)}"
 
 
 async def _tell(
@@ -125,10 +126,11 @@ def _configured(
     )
 
 
-async def _cluster(runtime: Runtime, settings: HubSettings) -> Report:
+async def _cluster(runtime: Runtime, settings: HubSettings, judged: Sequence[Judgement]) -> Report:
     """Report what the cluster has, and try samples of servers on it. The view is live."""
     await asyncio.sleep(0)  # in this round, the hub discovers its accelerators
-    await sample_pods.try_all(runtime, settings)
+    named = sorted(await sample_pods.try_all(runtime, settings))
+    by_admission = [it for it in known_schedulers(settings).judge(named) if it not in judged]
     state = runtime.view.state
     everywhere = {
         name: getattr(settings, name)
@@ -152,13 +154,20 @@ async def _cluster(runtime: Runtime, settings: HubSettings) -> Report:
     await asyncio.sleep(0)
     return Report(
         [
+            *(
+                f"scheduler set at admission: {messages.explain_scheduler(it)}"
+                for it in by_admission
+            ),
             f"nodes: {len(state.nodes)}, {with_gpus} with GPUs",
             *stocks,
             *([messages.explain_function()] if callable(settings.profile_list) else []),
             *([messages.explain_gpus_for_all()] if runtime.gpus_for_all else []),
             *growth(runtime),
         ],
-        list(messages.explain_missing_rights(await _forbidden(runtime, settings))),
+        [
+            *(_warning(it) for it in by_admission if isinstance(it, Unknown)),
+            *messages.explain_missing_rights(await _forbidden(runtime, settings)),
+        ],
     )
 
 

@@ -26,7 +26,14 @@ from gpuspawner.preflight.decision import (
     Wait,
 )
 from gpuspawner.scaling.outlook import Source
-from gpuspawner.schedulers.judgement import Declared, Default, Judgement, OfChart, Unknown
+from gpuspawner.schedulers.judgement import (
+    Declared,
+    Default,
+    Judgement,
+    OfChart,
+    OfProvider,
+    Unknown,
+)
 
 _MOST_POOLS = 8
 
@@ -115,6 +122,8 @@ def explain_scheduler(judgement: Judgement) -> str:
             return f"{name}, Kubernetes' own"
         case Declared(name):
             return f"{name}, trusted by GPUSpawner.default_filter_schedulers"
+        case OfProvider(name, provider):
+            return f"{name}, kube-scheduler with {provider}'s profile, which changes only scores"
         case OfChart(name, version):
             return f"{name}, kube-scheduler {version} of the chart; its values change only scores"
         case Unknown(name):

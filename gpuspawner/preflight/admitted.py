@@ -132,8 +132,10 @@ class AdmittedPreflight:
             return decision
         return await self.confirm(proposal, admission)
 
-    async def try_sample(self, sample: Proposal, admission: Admission) -> None:
+    async def try_sample(self, sample: Proposal, admission: Admission) -> Pod | None:
         """Learn from a pod that is like those of servers, but that nobody starts.
+
+        Return it as admission leaves it; None if that isn't known.
 
         So the first refusals need no dry run either. The first server's pod that is refused because
         of this is tried afterwards, in case admission treats it differently.
@@ -142,11 +144,13 @@ class AdmittedPreflight:
         try:
             admitted = await admission.admit(sample.namespace, sample.pod)
         except TooManyDryRunsError:
-            return
-        is_known = model in self._changes and model not in self._supposed
-        if isinstance(admitted, Mapping) and not is_known:
+            return None
+        if not isinstance(admitted, Mapping):
+            return None
+        if model not in self._changes or model in self._supposed:
             self._learn(sample, admitted)
             self._supposed.add(model)
+        return sample.admitted(admitted).decoded
 
     def _verify(self, proposal: Proposal, decision: Decision, admission: Admission) -> None:
         """Try a server's own pod, if it was refused because of what samples have shown.

@@ -91,9 +91,10 @@ default_filter_schedulers = List(
     help="""
     Names other schedulers that filter nodes by the rules of kube-scheduler's default profile.
 
-    By default it is empty. The hub knows Kubernetes' own scheduler, and reads from the values of
-    Zero to JupyterHub whether the chart's user-scheduler only ranks the nodes differently. It
-    starts pods of other schedulers without checking for room.
+    By default it is empty. The hub knows Kubernetes' own scheduler and the profiles that GKE and
+    Gardener set at admission, and reads from the values of Zero to JupyterHub whether the chart's
+    user-scheduler only ranks the nodes differently. It starts pods of other schedulers without
+    checking for room.
 
     .. versionadded:: 0.1
     """,

@@ -1,8 +1,14 @@
-"""The chart's user-scheduler places servers, and its pods get verdicts like any others."""
+"""Other schedulers than the default one place servers, and those whose filters are its own count.
+
+The chart's user-scheduler is one, a provider's profile that admission sets is another.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -15,6 +21,7 @@ from tests.helm.conftest import chart  # noqa: F401 - a fixture
 from tests.hub.configurations import T4, t4_nodes
 from tests.hub.conftest import StartGPUHub
 from tests.hub.running import RunningHub
+from tests.servers.webhooks import Webhooks, configured, patched
 from tests.waiting import wait_for
 
 NAME = "jhub-user-scheduler"
@@ -41,6 +48,13 @@ def user_scheduler(
         "plugins": values["plugins"],
         "pluginConfig": values["pluginConfig"],
     }
+    with scheduling(cluster, tmp_path_factory.mktemp("user-scheduler"), profile):
+        yield
+
+
+@contextmanager
+def scheduling(cluster: LocalCluster, folder: Path, profile: dict[str, Any]) -> Iterator[None]:
+    """Run a kube-scheduler with a profile of its own."""
     configuration = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -48,13 +62,14 @@ def user_scheduler(
         "clientConnection": {"kubeconfig": str(cluster.kubeconfig)},
         "profiles": [profile],
     }
-    folder = tmp_path_factory.mktemp("user-scheduler")
     (folder / "config.yaml").write_text(yaml.safe_dump(configuration))
     flags = (f"--config={folder / 'config.yaml'}", "--secure-port=0")
     command = [cluster.plane.binary, "kube-scheduler", *flags]
-    process = Process("user-scheduler", command, folder / "log")
-    yield
-    process.stop()
+    process = Process("scheduler", command, folder / "log")
+    try:
+        yield
+    finally:
+        process.stop()
 
 
 def block(hub: RunningHub) -> list[str]:
@@ -96,6 +111,47 @@ def test_its_pods_are_bound_and_refused_like_any_others(
             "nodes: 1, 1 with GPUs",
             "t4: 1 node, 1 of 1 GPUs free",
         ]
+
+
+PACKING = {
+    "schedulerName": "gke.io/optimize-utilization-scheduler",
+    "pluginConfig": [
+        {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}}
+    ],
+}
+SET = {"op": "replace", "path": "/spec/schedulerName", "value": PACKING["schedulerName"]}
+
+
+def test_a_scheduler_that_admission_sets_and_that_only_scores_differently_is_no_doubt(
+    start_gpu_hub: StartGPUHub,
+    add_nodes: AddNodes,
+    cluster: LocalCluster,
+    webhooks: Webhooks,
+    tmp_path: Path,
+) -> None:
+    add_nodes(t4_nodes(1, gpus=1))
+    webhooks.answers["packing"] = lambda _: patched(SET)
+    configuration = webhooks.configuration("any", "packing", "Mutating")
+    [webhook] = configuration["webhooks"]
+    webhook["objectSelector"] = {"matchLabels": {"packed": "yes"}}
+    del webhook["namespaceSelector"]  # the hub tries its samples as soon as its namespace exists
+    labels = 'c.KubeSpawner.extra_labels = {"packed": "yes"}\n'
+    with (
+        scheduling(cluster, tmp_path, PACKING),
+        configured(cluster, configuration),
+        start_gpu_hub(T4 + labels) as hub,
+    ):
+        wait_for(lambda: block(hub))
+        hub.start_until_ready("alice", {"accelerator": "t4"})
+        assert hub.pods.bound("alice")["spec"]["schedulerName"] == PACKING["schedulerName"]
+
+        refused = hub.start("bob", {"accelerator": "t4"})
+        assert refused.status_code == 409, refused.text
+        assert "The one Tesla T4 is in use right now." in refused.json()["message"]
+
+        assert "unchecked" not in hub.log
+        told = f"{PACKING['schedulerName']}, kube-scheduler with GKE's profile"
+        assert f"scheduler set at admission: {told}, which changes only scores" in block(hub)
 
 
 def test_a_scheduler_that_nobody_knows_is_a_warning_with_its_consequence(

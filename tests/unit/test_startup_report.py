@@ -9,9 +9,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from aiohttp import web
 from traitlets.config import Config
 
 from gpuspawner import inventory, startup_report
+from gpuspawner.admission.dry_run import DryRun
+from gpuspawner.admission.dry_runs import DryRuns
 from gpuspawner.cluster.client import Client
 from gpuspawner.cluster.kinds import NODES, PODS, SCALING_KINDS, Kind
 from gpuspawner.cluster.view import ClusterView
@@ -76,6 +79,7 @@ async def reporting(
     *schedulers: str,
     kinds: tuple[Kind, ...] = (NODES, PODS),
     tornado_settings: Mapping[str, Any] | None = None,
+    asked_by: Client | None = None,
     traits: Mapping[str, Any],
     **scripts: list[Step],
 ) -> AsyncIterator[Reporting]:
@@ -92,6 +96,8 @@ async def reporting(
             view.autoscalers.mark_known(kind.name)
         runtime = Runtime(settings, view)
         runtime.client = Client(server.configuration)
+        if asked_by is not None:
+            runtime.dry_runs = DryRuns(DryRun(asked_by, PATIENCE))
         view.start()
         task = startup_report.begin(runtime, settings, schedulers, tornado_settings or {})
         try:
@@ -200,6 +206,52 @@ async def test_an_unknown_scheduler_is_a_warning_before_the_cluster_is_read(capl
     assert warning.startswith("Every server of the scheduler volcano starts unchecked")
     assert "GPUSpawner.default_filter_schedulers" in warning
     assert "scheduler: volcano, unknown: its servers start unchecked" in block
+
+
+def setting(scheduler: str) -> Step:
+    """Answer a dry run of a pod as admission that names a scheduler."""
+
+    async def step(request: web.Request) -> web.StreamResponse:
+        pod = await request.json()
+        return web.json_response({**pod, "spec": {**pod["spec"], "schedulerName": scheduler}})
+
+    return step
+
+
+async def by_admission(caplog: pytest.LogCaptureFixture, scheduler: str) -> tuple[str, str]:
+    """Return the level and the text of the block if admission names a scheduler."""
+    traits = {"accelerators": {"t4": T4}}
+    async with (
+        ScriptedServer(pods=[setting(scheduler)]).serving() as client,
+        reporting(caplog, "", traits=traits, asked_by=client) as report,
+    ):
+        [(level, block)] = await report.ended()
+    return level, block
+
+
+async def test_a_scheduler_that_admission_sets_is_told(caplog) -> None:
+    name = "gke.io/optimize-utilization-scheduler"
+
+    level, block = await by_admission(caplog, name)
+
+    assert level == "INFO"
+    told = f"{name}, kube-scheduler with GKE's profile, which changes only scores"
+    assert f"    scheduler set at admission: {told}" in block.splitlines()
+
+
+async def test_an_unknown_scheduler_that_admission_sets_is_a_warning(caplog) -> None:
+    level, block = await by_admission(caplog, "volcano")
+
+    assert level == "WARNING"
+    assert "scheduler set at admission: volcano, unknown: its servers start unchecked" in block
+    assert "! Every server of the scheduler volcano starts unchecked" in block
+    assert "GPUSpawner.default_filter_schedulers" in block
+
+
+async def test_the_scheduler_that_admission_leaves_is_told_once(caplog) -> None:
+    _, block = await by_admission(caplog, "default-scheduler")
+
+    assert block.count("default-scheduler") == 1
 
 
 async def test_what_an_administrator_may_want_to_change_makes_it_a_warning(caplog) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from traitlets.config import Config
 
 from gpuspawner.commands.checks.cluster import check_schedulers, check_version
 from gpuspawner.commands.findings import Finding, Severity
 from gpuspawner.commands.hub import Hub, of_files
 from gpuspawner.commands.servers import Server, Tried, try_out
+from gpuspawner.preflight.decision import Start
 from gpuspawner.scheduling.rules import NEWEST_MINOR
 from tests.fixtures.chart_hub import chart_module
 from tests.unit.cluster.scripted import ScriptedServer, raw
@@ -58,6 +61,39 @@ async def test_a_value_that_may_change_the_filters_is_named(tmp_path, monkeypatc
 
     assert finding.severity is Severity.ERROR
     assert "scheduling.userScheduler.plugins.filter may change how it filters" in finding.text
+
+
+class Setting:
+    """Admission that names a scheduler."""
+
+    def __init__(self, scheduler: str) -> None:
+        self.scheduler = scheduler
+
+    async def admit(self, _: str, pod: Any) -> Any:
+        return {**pod, "spec": {**pod["spec"], "schedulerName": self.scheduler}}
+
+
+@pytest.mark.parametrize(
+    ("name", "severity", "said"),
+    [
+        ("gke.io/optimize-utilization-scheduler", Severity.FINE, "GKE's profile"),
+        ("volcano", Severity.ERROR, "Every server of the scheduler volcano starts unchecked"),
+    ],
+)
+async def test_a_scheduler_that_admission_sets_is_the_one_that_is_judged(
+    tmp_path: Path, name: str, severity: Severity, said: str
+) -> None:
+    Files(tmp_path, of_fleet("single"))
+    hub = replace(of_files(Config(), tmp_path), admission=Setting(name))
+    tried = await try_out(hub, Server("any", "", {}))
+
+    (finding,) = check_schedulers(hub, [tried])
+
+    assert finding.severity is severity
+    assert name in finding.text
+    assert said in finding.text
+    assert isinstance(tried.decision, Start)
+    assert bool(tried.decision.notes) == (severity is Severity.ERROR)
 
 
 @pytest.mark.parametrize(
