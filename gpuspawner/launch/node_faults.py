@@ -48,6 +48,8 @@ _TAKEN = re.compile(r"requested number of devices unavailable for (\S+?)\. Reque
 _UNHEALTHY = re.compile(
     r"cannot allocate (?:unhealthy devices|unregistered device) (\S+?)[,.]?(?:\s|$)"
 )
+# NVIDIA's plugin (k8s-device-plugin v0.12 to v0.20), and GKE's (container-engine-accelerators).
+_SHARES = re.compile(r"request size for shared resources is 1|at most 1 \S+ can be requested")
 _DEVICES = re.compile(
     r"device plugin|endpoint not found in cache for a registered resource|[Aa]llocate"
     r"|unknown Device Plugin|no devices found allocated|Update plugin resources"
@@ -90,6 +92,8 @@ def of_failed_status(reason: str, text: str) -> Fault:
 
 
 def _unexpected(text: str) -> Fault:
+    if _SHARES.search(text):
+        return Fault(Kind.ONE_SHARE, is_final=True)
     if found := _TAKEN.search(text):
         return Fault(Kind.DEVICE_TAKEN, About(resource=found[1]), is_final=True)
     if found := _UNHEALTHY.search(text):

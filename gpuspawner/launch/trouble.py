@@ -63,6 +63,8 @@ class Kind(StrEnum):
     """The node has no such device left, though the scheduler counted one."""
     DEVICE_BROKEN = "device-broken"
     """The node's devices aren't healthy, or their plugin fails."""
+    ONE_SHARE = "one-share"
+    """The node shares its GPUs, and gives a container only one share."""
     DEVICES_UNPREPARED = "devices-unprepared"
     """Claimed devices (dynamic resource allocation) can't be prepared."""
     GPUS_MISSING = "gpus-missing"

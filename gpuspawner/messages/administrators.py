@@ -92,6 +92,8 @@ def explain_refusal(decision: Refuse) -> str:
     asked = f"{grant.gpus} × {grant.accelerator.key}" if grant.accelerator else "no accelerator"
     said = decision.rejection.text if decision.rejection else decision.scheduler_message
     said = explain_queue(decision.queue) if decision.queue else said
+    if decision.one_share:
+        said = "the nodes' device plugins give a container only one share of a GPU"
     if decision.taints:
         said = "; ".join(filter(None, (said.rstrip("."), *map(_tainted, decision.taints))))
     said = "; ".join(filter(None, (said, explain_obstacles(decision.obstacles))))

@@ -47,6 +47,7 @@ _CAUSES = {
     Kind.DEVICE_BROKEN: N_(
         "The machine can't give your server its GPU: the GPU or its driver is broken."
     ),
+    Kind.ONE_SHARE: N_("The machine gives a server one share of a GPU, and yours asks for more."),
     Kind.DEVICES_UNPREPARED: N_(
         "The machine can't give your server its GPU: the GPU or its driver is broken."
     ),
@@ -156,7 +157,7 @@ def way_out(trouble: Trouble) -> str:
         return _("Please stop your other server that uses them, or try again in a few minutes.")
     if kind in _QUEUE_AGAIN:
         return _("Please start it again: it waits in the queue until it's its turn.")
-    if kind is Kind.QUEUE_NEVER:
+    if kind in (Kind.QUEUE_NEVER, Kind.ONE_SHARE):
         return words.ask()
     if kind in _ELSEWHERE:
         return _("Please start it again: it may get another machine.")

@@ -84,6 +84,8 @@ def _at_field(decision: Refuse) -> FieldError:
     """Return the error at the field where a smaller choice helps, or at the accelerator."""
     gpus, shortage = decision.gpus, decision.shortage
     now = decision.reason is Reason.BUSY
+    if decision.one_share:
+        return FieldError(GPUS.name, _limit("1", 1, now=now))
     if decision.reason in (Reason.BUSY, Reason.IMPOSSIBLE):
         if gpus is not None and _most(gpus, now=now) < gpus.asked:
             most = _most(gpus, now=now)

@@ -177,6 +177,9 @@ def _gpus_busy(grant: Grant, gpus: Room) -> str:
 
 def _impossible(decision: Refuse) -> str:
     grant, gpus, shortage = decision.grant, decision.gpus, decision.shortage
+    if decision.one_share:
+        text = _("{machines} share their GPUs, and give a server only one share of a GPU.")
+        return text.format(machines=_machines(grant))
     if gpus is None and shortage is None and not decision.candidates:
         return _no_machine(decision)
     if gpus is not None and gpus.most == 0:

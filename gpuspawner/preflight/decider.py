@@ -1,6 +1,6 @@
 """Turns a verdict into a decision, with the facts and alternatives of a refusal."""
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -27,6 +27,7 @@ from gpuspawner.preflight.decision import (
 )
 from gpuspawner.preflight.downloads import containers, on_any
 from gpuspawner.preflight.nodes_to_come import NodesToCome
+from gpuspawner.preflight.one_share import refuses, several
 from gpuspawner.preflight.placement import anywhere
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.queues import Queues, in_queue
@@ -100,7 +101,10 @@ class Decider:
             subject, verdict = bare, self._verdicts.verdict(bare)
         match verdict.outcome:
             case Outcome.FITS:
-                return Start(proposal.grant)
+                if proposal.is_open or not self._refuse_shares(subject, lambda: verdict.feasible):
+                    return Start(proposal.grant)
+                refusal = self._though_it_fits(proposal, Reason.IMPOSSIBLE, age)
+                return msgspec.structs.replace(refusal, one_share=True)
             case Outcome.FITS_AFTER_PREEMPTION:
                 return Start(proposal.grant, (AfterPreemption(verdict.preemption_seconds),))
             case Outcome.UNKNOWN:
@@ -164,7 +168,10 @@ class Decider:
             subject = _placed(subject, answer.choices[0])
         elif answer is not None:
             return None
-        return subject if self._verdicts.fits(subject) else None
+        if not self._verdicts.fits(subject):
+            return None
+        refused = self._refuse_shares(subject, lambda: self._verdicts.nodes(subject))
+        return None if refused else subject
 
     def _waits_for_a_claim(self, subject: Subject) -> bool:
         """Whether the pod is rejected, and perhaps because of a claim that may soon be bound.
@@ -198,9 +205,10 @@ class Decider:
             return Wait(grant, outlook)
         nodes = self._counts.candidates(pod)
         resource = grant.accelerator.resource if grant.accelerator else None
+        one_share = self._refuse_shares(subject, lambda: (*verdict.busy, *verdict.away))
         return Refuse(
             grant,
-            _reason(verdict),
+            Reason.IMPOSSIBLE if one_share else _reason(verdict),
             gpus=self._gpus(nodes, grant),
             shortage=self._counts.shortage(pod, nodes, resource),
             taints=self._counts.taints(pod),
@@ -209,7 +217,14 @@ class Decider:
             view_age=age,
             obstacles=outlook.obstacles,
             scheduler_message=verdict.condition_message,
+            one_share=one_share,
         )
+
+    def _refuse_shares(self, subject: Subject, find: Callable[[], Collection[str]]) -> bool:
+        """Whether all of these nodes would refuse the pod: it asks for several shares of a GPU."""
+        asked = several(subject.pod)
+        nodes = [self._state.nodes[it] for it in find()] if asked else []
+        return bool(nodes) and all(refuses(it, asked) for it in nodes)
 
     def _might_go_elsewhere(self, subject: Subject) -> bool:
         """Whether the pod could start on another node if its placement is changed.

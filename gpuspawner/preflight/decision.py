@@ -201,6 +201,7 @@ class Refuse(msgspec.Struct, frozen=True):
         after_admission: Whether the API server's admission was asked first.
         in_line: How many people wait for any of the same nodes.
         queue: Why its queue of Kueue doesn't take it; None if it does, or if it has none.
+        one_share: Whether the nodes share GPUs, and give a container only one share.
     """
 
     grant: Grant
@@ -218,6 +219,7 @@ class Refuse(msgspec.Struct, frozen=True):
     after_admission: bool = False
     in_line: int = 0
     queue: Never | Closed | None = None
+    one_share: bool = False
 
 
 Decision = Start | Wait | Refuse

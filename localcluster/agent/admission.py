@@ -22,6 +22,8 @@ DEVICE_ERRORS = {
     "Requested: {requested}, Available: {available}",
     "unhealthy": "no healthy devices present; cannot allocate unhealthy devices {resource}",
     "unregistered": "cannot allocate unregistered device {resource}",
+    "shared": 'rpc error: code = Unknown desc = invalid allocation request for "{resource}": '
+    "invalid request: maximum request size for shared resources is 1; found {requested}",
 }
 _CRITICAL = 2_000_000_000
 _ORDER = ("pods", "cpu", "memory", "ephemeral-storage")

@@ -129,6 +129,15 @@ SENTENCES = {
             alternatives=(WITHOUT,),
         )
     ),
+    "one share": messages.refusal(
+        Refuse(
+            nvidia("T4", 2),
+            Reason.IMPOSSIBLE,
+            gpus(2, 4, 4, 4, 4),
+            one_share=True,
+            alternatives=(Alternative(nvidia("T4", 1), (Difference.FEWER_GPUS,), None),),
+        )
+    ),
     "no such machine": messages.refusal(
         Refuse(nvidia("H100", 1), Reason.IMPOSSIBLE, gpus(1, 0, 0, 0, 0))
     ),

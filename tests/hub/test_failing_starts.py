@@ -90,6 +90,11 @@ FAULTS = {
         "The machine can't give your server its GPU: the GPU or its driver is broken. "
         "Please start it again: it may get another machine.",
     ),
+    "shares": Failing(
+        {"device-error": "shared"},
+        "The machine gives a server one share of a GPU, and yours asks for more. "
+        "Please choose something else, or ask your administrator.",
+    ),
     "no-program": Failing(
         {"run-error": NO_PROGRAM},
         "The image lacks the program that starts your server. "

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from gpuspawner.visible_gpus import CONTAINER
-from localcluster import LocalCluster
+from localcluster import Fleet, LocalCluster, NodeGroup
 from localcluster.nodes import HIDDEN_DEVICES
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, T4, t4_nodes
@@ -28,6 +28,26 @@ CONFIGURATION = f"{ANSWER_AT_ONCE}{T4}c.GPUSpawner.check_gpus = True\n"
 def hub(kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
     add_nodes(t4_nodes(2, gpus=2))
     return kept_hub(CONFIGURATION)
+
+
+SHARED = {"gpu": "t4", "nvidia.com/gpu.sharing-strategy": "mps"}
+AMOUNTS = {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "4"}
+
+
+def test_several_shares_of_a_gpu_are_refused_before_a_plugin_has_to(
+    kept_hub: LendHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(Fleet((NodeGroup("t4", 1, AMOUNTS, labels=SHARED),)))
+    hub = kept_hub(T4)
+
+    refused = hub.start("dan", TWO)
+
+    assert refused.status_code == 409, refused.text
+    assert refused.json()["message"] == (
+        "The Tesla T4 machines share their GPUs, and give a server only one share of a GPU. "
+        "You can have 1 × Tesla T4, or start without a GPU."
+    )
+    hub.start_until_ready("dan", {"accelerator": "t4"})
 
 
 def hide(cluster: LocalCluster, node: str, gpus: int) -> None:

@@ -19,6 +19,7 @@ from gpuspawner.commands.nodes import count, names, selected
 from gpuspawner.commands.servers import Server, Tried
 from gpuspawner.messages.words import amount, figure
 from gpuspawner.preflight.decision import Reason, Refuse, Start, UnknownRules, Wait
+from gpuspawner.preflight.one_share import refuses, several
 from gpuspawner.quoting import listing, nearest
 from gpuspawner.scaling.outlook import MayScaleUp, Source
 from gpuspawner.scheduling import ClusterState, NodeInfo
@@ -69,7 +70,7 @@ def cause(state: ClusterState, tried: Tried) -> Cause | None:
     match tried.decision:
         case Start(notes=notes):
             unknown = [fact for it in notes if isinstance(it, UnknownRules) for fact in it.facts]
-            return _unchecked(unknown)
+            return _unchecked(unknown) if unknown else _one_share(state, tried, Severity.WARNING)
         case Refuse(rejection=Rejection() as rejection):
             return _rejected(rejection)
         case Refuse(reason=Reason.IMPOSSIBLE) as refusal:
@@ -146,6 +147,8 @@ def _impossible(state: ClusterState, tried: Tried, refusal: Refuse) -> Cause | N
     nodes = selected(state, tried)
     if not nodes:
         return _no_node(state, tried)
+    if refusal.one_share:
+        return _one_share(state, tried, Severity.ERROR)
     if refusal.gpus is not None:
         resource = refusal.gpus.resource
         if not any(it.capacity.get(resource) or it.allocatable.get(resource) for it in nodes):
@@ -160,6 +163,23 @@ def _impossible(state: ClusterState, tried: Tried, refusal: Refuse) -> Cause | N
             f"Add to the tolerations of {{place}}: {_toleration(taint.key, taint.effect)}.",
         )
     return _too_large(refusal)
+
+
+def _one_share(state: ClusterState, tried: Tried, worst: Severity) -> Cause | None:
+    """Name the nodes that refuse several shares of a GPU, or may; None if there are none."""
+    asked = several(tried.pod) if tried.pod else ()
+    nodes = [it for it in selected(state, tried) if refuses(it, asked) is not False]
+    if not nodes:
+        return None
+    give = "gives" if all(refuses(it, asked) for it in nodes) else "may give"
+    return Cause(
+        "one-share",
+        f"{{servers}} asks for several shares of a GPU, but the device plugin of "
+        f"{count(len(nodes))} ({names(nodes)}) {give} a container only one.",
+        "Ask for one in {place}. If its failRequestsGreaterThanOne is false, NVIDIA's plugin gives "
+        "several, but perhaps all of one GPU.",
+        worst=worst,
+    )
 
 
 def _toleration(key: str, effect: str) -> str:

@@ -1,6 +1,7 @@
 """The nodes whose GPUs have failed somebody's server."""
 
-from gpuspawner.launch.avoided import SECONDS, AvoidedNodes
+from gpuspawner.launch.avoided import BROKEN, SECONDS, AvoidedNodes
+from gpuspawner.launch.trouble import Kind
 from tests.unit.clocks import Clock
 
 
@@ -10,6 +11,11 @@ def test_only_the_owner_avoids_a_node() -> None:
 
     assert avoided.of("alice") == ("a",)
     assert avoided.of("bob") == ()
+
+
+def test_no_node_is_avoided_for_what_was_the_request_s_fault() -> None:
+    assert Kind.ONE_SHARE not in BROKEN
+    assert Kind.DEVICE_BROKEN in BROKEN
 
 
 def test_a_node_is_avoided_for_a_while_after_its_last_failure() -> None:

@@ -43,6 +43,27 @@ DEVICES = {
             " server: EOF, which is unexpected"
         ),
     },
+    (Kind.ONE_SHARE, ""): {
+        "NVIDIA k8s-device-plugin 0.12": (
+            "Allocate failed due to rpc error: code = Unknown desc = request for 'nvidia.com/gpu:"
+            " 2' too large: maximum request size for shared resources is 1, which is unexpected"
+        ),
+        "NVIDIA k8s-device-plugin 0.20": (
+            "Allocate failed due to rpc error: code = Unknown desc = invalid allocation request for"
+            ' "nvidia.com/gpu": invalid request: maximum request size for shared resources is 1;'
+            " found 2, which is unexpected"
+        ),
+        "GKE time-sharing": (
+            "Allocate failed due to rpc error: code = Unknown desc = invalid request for sharing"
+            " GPU (time-sharing), at most 1 nvidia.com/gpu can be requested on GPU nodes, which is"
+            " unexpected"
+        ),
+        "GKE MPS": (
+            "Allocate failed due to rpc error: code = Unknown desc = invalid request for sharing"
+            " GPU (MPS), at most 1 nvidia.com/gpu can be requested on multi-GPU nodes, which is"
+            " unexpected"
+        ),
+    },
     (Kind.DEVICE_TAKEN, ""): {"less": "unexpectedly allocated less resources than required"},
     (Kind.NODE_REFUSED, ""): {"unknown": "odd"},
 }

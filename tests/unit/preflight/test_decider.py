@@ -39,6 +39,7 @@ from tests.unit.preflight.worlds import (
     StillView,
     having,
     is_unknown,
+    labelled,
     node,
     of_pool,
     pod,
@@ -161,6 +162,59 @@ def test_the_view_reads_from_node_pools_which_taints_go() -> None:
     view.wake()
 
     assert isinstance(preflight.check(proposal("a")), Wait)
+
+
+SHARED = labelled(node("n", 4), {f"{GPU}.sharing-strategy": "mps"})
+
+
+def test_several_shares_of_a_gpu_are_refused_where_a_plugin_gives_only_one() -> None:
+    preflight = preflight_on(("Node", SHARED))
+
+    no = refusal(preflight, proposal("a", 4))
+
+    assert (no.reason, no.one_share) == (Reason.IMPOSSIBLE, True)
+    assert no.gpus == Room(GPU, asked=4, most_free=4, free=4, most=4, total=4)
+    assert preflight.check(proposal("a", 1)) == Start(proposal("a", 1).grant)
+    instead = preflight.alternatives(proposal("a", 4), Instead(ON_OFFER))
+    assert [it.grant.gpus for it in instead] == [1, 0]
+
+
+def test_several_shares_are_refused_for_good_though_others_have_them() -> None:
+    others = [("Pod", pod(f"x{number}", on="n")) for number in range(3)]
+
+    no = refusal(preflight_on(("Node", SHARED), *others), proposal("a", 2))
+
+    assert (no.reason, no.one_share) == (Reason.IMPOSSIBLE, True)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("Node", node("m", 2)),
+        ("Node", labelled(node("m", 2), {f"{GPU}.sharing-strategy": "time-slicing"})),
+        ("Pod", pod("two", 2, on="n")),
+    ],
+    ids=["another node", "a node whose setting decides", "a pod that has several"],
+)
+def test_several_shares_are_no_reason_to_refuse_a_server_that_a_plugin_may_give_them(
+    other: tuple[str, Any],
+) -> None:
+    assert preflight_on(("Node", SHARED), other).check(proposal("a", 2)) == Start(
+        proposal("a", 2).grant
+    )
+
+
+def test_several_shares_wait_for_a_node_that_gives_them_if_others_are_taken() -> None:
+    one_each = [("Pod", pod(f"y{number}", on="n")) for number in range(3)]
+    taken = [("Node", SHARED), ("Node", node("m", 2)), ("Pod", pod("x", 2, on="m")), *one_each]
+
+    assert refusal(preflight_on(*taken), proposal("a", 2)).reason is Reason.BUSY
+
+
+def test_what_the_hub_s_own_code_may_still_place_is_not_refused_for_its_shares() -> None:
+    what = replace(proposal("a", 2), is_open=True)
+
+    assert preflight_on(("Node", SHARED)).check(what) == Start(what.grant)
 
 
 def test_a_server_without_a_gpu_is_refused_without_gpu_figures() -> None:
