@@ -264,7 +264,10 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def attack(session: nox.Session) -> None:
-    """Send a thousand hostile requests to a hub while another user starts a server."""
+    """Send a thousand hostile requests to a hub while another user starts a server.
+
+    Then its database fails while a dozen people in line are called.
+    """
     session.install("-e", ".[test]", *NEWEST_HUB)
     _build_control_plane(session)
     session.run("python", "-m", "tests.attack", *session.posargs)
@@ -340,7 +343,7 @@ def demo(session: nox.Session) -> None:
 
 def _prepare_for_all(session: nox.Session, *hub: str) -> None:
     """Install and build what the tests with a hub, a cluster or a browser need."""
-    session.install("-e", ".[test,browser]", *hub)
+    session.install("-e", f".[test,browser{',postgresql' if NIGHT else ''}]", *hub)
     session.env["CHROMIUM"] = _chromium(session)
     _build_control_plane(session, "kueue", *(["karpenter"] if NIGHT else []))
 

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from jupyterhub.utils import utcnow
+from sqlalchemy.exc import SQLAlchemyError
 
 from gpuspawner.compat.jupyterhub import hub
 
@@ -10,10 +11,10 @@ from gpuspawner.compat.jupyterhub import hub
 def unused_for(seconds: float) -> frozenset[tuple[str, str]]:
     """Return the namespaces and names of the pods of servers that nobody has used for so long."""
     before = utcnow(with_tz=False) - timedelta(seconds=seconds)
-    found = set()
-    for user in hub().users.values():
-        for spawner in user.spawners.values():
-            last = spawner.orm_spawner.last_activity if spawner.ready else None
-            if last is not None and last <= before:
-                found.add((spawner.namespace, spawner.pod_name))
-    return frozenset(found)
+    servers = (it for user in hub().users.values() for it in user.spawners.values() if it.ready)
+    try:
+        last = {(it.namespace, it.pod_name): it.orm_spawner.last_activity for it in servers}
+    except SQLAlchemyError:  # nobody is idle of whom nobody knows it
+        hub().db.rollback()
+        return frozenset()
+    return frozenset(key for key, moment in last.items() if moment and moment <= before)

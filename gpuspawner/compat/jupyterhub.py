@@ -4,23 +4,26 @@ Read in ``jupyterhub/handlers/base.py`` (``spawn_single_user``), ``handlers/page
 and ``app.py`` of 5.5.0 and 6.1.1, and checked by running both.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 from jupyterhub import orm
 from jupyterhub.spawner import Spawner
 from markupsafe import Markup
-from sqlalchemy import event
+from sqlalchemy import event, inspect
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.orm import object_session
 from tornado import web
 from traitlets.config import Application
+
+from gpuspawner.compat.database import database_of
 
 try:
     from jupyterhub.spawner import SpawnException
 except ImportError:  # JupyterHub 5
     SpawnException = None
 
+T = TypeVar("T")
 COUNTS_REFUSALS = SpawnException is None
 """Whether this hub counts a refused start as a failure of its own: JupyterHub 5 does, 6 doesn't."""
 
@@ -59,28 +62,53 @@ def when_options_are_set(call: Callable[[Any, object], object]) -> Callable[[Any
 def store_options(spawner: Spawner, options: object) -> None:
     """Store a server's options, for its next start and for the hub's answers about it."""
     spawner.user_options = options or {}  # as JupyterHub reads it
-    if spawner.orm_spawner is None or spawner.orm_spawner.user_options == options:
-        return  # a commit takes as long as a pod, and a form's options are stored already
-    spawner.orm_spawner.user_options = options
-    # All requests share one session, and the next one to end rolls back its open changes. So the
-    # hub commits before it waits for anything, and has no open changes here.
-    if session := object_session(spawner.orm_spawner):
-        session.commit()
+    row, kept = spawner.orm_spawner, spawner.user_options
+
+    def change() -> None:
+        # A form's options are stored already, and a later request may have sent others.
+        if row.user_options != options and spawner.user_options == kept:
+            row.user_options = options
+
+    # The next request to end rolls back open changes of the shared session. So the hub commits
+    # before it waits for anything, and has no open changes here.
+    if stores := database_of(row):
+        stores.write(change)
 
 
 def store_state(spawner: Spawner) -> None:
     """Store a server's state now; the hub itself does so only after a start and after a stop."""
-    if spawner.orm_spawner is None:
-        return
-    note_state(spawner, spawner.get_state())
-    if session := object_session(spawner.orm_spawner):  # as in `store_options`
-        session.commit()
+    if stores := database_of(spawner.orm_spawner):
+        stores.write(partial(_note_new_state, spawner))
+
+
+async def until_state_is_stored(spawner: Spawner) -> None:
+    """Store a server's state before anything else happens to it."""
+    if stores := database_of(spawner.orm_spawner):
+        await stores.written(partial(_note_new_state, spawner))
+
+
+def _note_new_state(spawner: Spawner) -> None:
+    """Note a server's state as it is by now, unless another spawner of the server has its own."""
+    is_current = spawner.user.spawners.get(spawner.name) is spawner
+    if is_current and stored_state(spawner) != (state := spawner.get_state()):
+        note_state(spawner, state)
 
 
 def note_state(spawner: Spawner, state: Mapping[str, Any]) -> None:
     """Let the hub store a server's state with its own next commit."""
     if spawner.orm_spawner is not None:
         spawner.orm_spawner.state = state
+
+
+async def surviving(spawner: Spawner, act: Callable[[], Awaitable[T]]) -> T:
+    """Do something for a server, and again whenever the hub's database fails in it."""
+    stores = database_of(spawner.orm_spawner)
+    return await (stores.surviving(act) if stores else act())
+
+
+def is_gone(spawner: Spawner) -> bool:
+    """Whether the hub has deleted the server, perhaps with its user, since it asked for it."""
+    return spawner.orm_spawner is not None and bool(inspect(spawner.orm_spawner).was_deleted)
 
 
 def is_starting(spawner: Spawner) -> bool:
@@ -151,9 +179,16 @@ def forget_server(spawner: Spawner) -> None:
     The hub does so if a start fails, but not if somebody cancels it: it calls such a server ready
     until it has stopped it, and forever if the cancellation takes longer than a second.
     """
-    spawner.server = None
-    if spawner.orm_spawner is not None and (session := object_session(spawner.orm_spawner)):
-        session.commit()
+    start = spawner._spawn_future
+
+    def forget() -> None:
+        if spawner._spawn_future in (None, start):  # no other start has begun
+            spawner.server = None
+
+    if stores := database_of(spawner.orm_spawner):
+        stores.write(forget)
+    else:
+        forget()
 
 
 def stored_state(spawner: Spawner) -> object:
@@ -172,6 +207,7 @@ def stopped(user: Any) -> dict[str, object]:
         rows = getattr(user, "orm_spawners", None) or {}  # a service has none
         return {name: row.state for name, row in rows.items() if row.server is None}
     except SQLAlchemyError:  # the page that tells of the database's error has a header too
+        user.db.rollback()
         return {}
 
 

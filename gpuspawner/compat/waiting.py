@@ -2,21 +2,22 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from jupyterhub import orm
 from jupyterhub.utils import make_ssl_context, url_escape_path, utcnow
 from sqlalchemy import text
-from sqlalchemy.orm import object_session
 from tornado.httpclient import HTTPClientError, HTTPRequest, HTTPResponse
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
+from gpuspawner.compat.database import Database, database_of
 from gpuspawner.compat.jupyterhub import hub
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 NOT_YET = frozenset({409, 429, 503})
 """The answers to a start that may be another one in a moment: the hub's limits, or our refusal.
 
@@ -50,17 +51,19 @@ def _settings() -> dict[str, Any]:
     return application.settings if application is not None else {}
 
 
-def begin_now(spawner: Any) -> None:
+async def begin_now(spawner: Any) -> None:
     """Let the time of a server begin now; for the hub it began before the server waited in line.
 
-    Programs that stop idle or old servers read these times.
+    Programs that stop idle or old servers read these times. While the hub's database fails, the
+    server waits: the hub has to store more of its start.
     """
     row = spawner.orm_spawner
-    if row is None:
-        return
-    row.started = row.last_activity = utcnow(with_tz=False)
-    if session := object_session(row):  # as in `jupyterhub.store_options`
-        session.commit()
+
+    def begin() -> None:
+        row.started = row.last_activity = utcnow(with_tz=False)
+
+    if stores := database_of(row):
+        await stores.written(begin)
 
 
 def stored_options(user_name: str, server_name: str) -> dict[str, object]:
@@ -97,14 +100,24 @@ def is_active(user_name: str, server_name: str) -> bool:
     return spawner is not None and bool(spawner.active)
 
 
-def change_state(user_name: str, server_name: str, change: Callable[[object], object]) -> None:
-    """Change what the hub has stored as a server's state, if there still is that server."""
+async def change_state(
+    user_name: str, server_name: str, change: Callable[[object], object]
+) -> None:
+    """Change what the hub has stored as a server's state, if there is one that isn't active."""
     db = hub().db
-    user = orm.User.find(db, user_name)
-    row = user.orm_spawners.get(server_name) if user is not None else None
-    if row is not None:
-        row.state = change(row.state)
-        db.commit()
+
+    def write() -> None:
+        user = orm.User.find(db, user_name)
+        row = user.orm_spawners.get(server_name) if user is not None else None
+        if row is not None and not is_active(user_name, server_name):
+            row.state = change(row.state)
+
+    await Database.of(db).written(write)
+
+
+async def surviving(act: Callable[[], Awaitable[T]]) -> T:
+    """Do something, and again whenever the hub's database fails in it."""
+    return await Database.of(hub().db).surviving(act)
 
 
 async def answers() -> bool:
@@ -119,11 +132,13 @@ async def answers() -> bool:
 async def start(user_name: str, server_name: str, options: object) -> int:
     """Start a server as its owner would by REST; return the HTTP status.
 
+    It is 503 if the database has failed meanwhile: then the hub's answer says nothing.
+
     Raises:
         KeyError: There is no such user.
         ValueError: The owner may not start servers.
     """
-    user = hub().users[user_name]
+    user, stores = hub().users[user_name], Database.of(hub().db)
     token = user.new_api_token(
         note="gpuspawner: continue to wait in line",
         scopes=["servers!user"],
@@ -137,8 +152,10 @@ async def start(user_name: str, server_name: str, options: object) -> int:
         body=json.dumps(options),
         request_timeout=_REQUEST_SECONDS,
     )
+    before = stores.rollbacks
     with uncounted():  # it may start at once, but most of those who were in line wait again
-        return int((await _fetch(request)).code)
+        status = int((await _fetch(request)).code)
+    return status if stores.rollbacks == before else 503
 
 
 async def _fetch(request: HTTPRequest) -> HTTPResponse:

@@ -173,7 +173,8 @@ class Controller:
         """Judge the pod that is really sent, and send it."""
         with reporting(self._spawner):
             with restoring(self._spawner):
-                created = await self._create_judged(pod, request_timeout)
+                create = partial(self._create_judged, pod, request_timeout)
+                created = await jupyterhub.surviving(self._spawner, create)
             if created and self.attempt is not None:
                 jupyterhub.store_options(self._spawner, dict(self.attempt.choice.options))
                 self._run.created.set()
@@ -206,7 +207,7 @@ class Controller:
         self._learn(sent)
         if self.attempt is not None:
             self.attempt = replace(self.attempt, choice=choice, decision=decision, phase=Phase.SENT)
-        self.endings.send()
+        await self.endings.send()
         self._run.sent.set()
         async with refusing(Of.POD, self._spawner, choice, self._admission):
             return await self._held.send(choice.proposal.key, pod, request_timeout)

@@ -5,8 +5,7 @@ hub, needs no room in memory, and goes when the server's row goes. The same stat
 has begun: if a restarted hub finds that, its restart has cut the start.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -97,8 +96,7 @@ class Endings:
         """
         if self._place is not None:
             self._place, self._began = None, utc_now()
-            with self._unless_it_fails():
-                jupyterhub.store_state(self._spawner)
+            jupyterhub.store_state(self._spawner)
 
     def begin(self) -> None:
         """Note a start that begins; the hub commits this at once, with the time of the start.
@@ -114,15 +112,14 @@ class Endings:
                 kept = self._spawner.get_state()
             jupyterhub.note_state(self._spawner, self.stored(kept))
 
-    def send(self) -> None:
+    async def send(self) -> None:
         """Note that a start is about to send its pod, and the pod's name.
 
         Usually, both are stored since it began, and a commit takes longer than a verdict. But a
         hook or a profile may have changed the names since.
         """
         self._began = self._began or utc_now()
-        if jupyterhub.stored_state(self._spawner) != self._spawner.get_state():
-            jupyterhub.store_state(self._spawner)
+        await jupyterhub.until_state_is_stored(self._spawner)
 
     def answers(self) -> None:
         """Note that the hub takes the server as up: after its start, or after the hub's own."""
@@ -159,23 +156,12 @@ class Endings:
         return status
 
     def store(self) -> None:
-        """Store how the server has ended before the hub stores that it has stopped. Never raises.
+        """Store how the server has ended before the hub stores that it has stopped.
 
         The hub stores the state some commits later. If it ended in between, nobody else would know.
         """
-        with self._unless_it_fails():
-            stored = last_of(jupyterhub.stored_state(self._spawner))
-            if self._last is not None and self._last != stored:
-                jupyterhub.store_state(self._spawner)
-
-    @contextmanager
-    def _unless_it_fails(self) -> Iterator[None]:
-        """Go on if the database fails: the hub itself stores the state at the end of a stop."""
-        try:
-            yield
-        except Exception:
-            name = log_name(self._spawner)
-            self._spawner.log.exception("The state of %s is stored only once it stops", name)
+        if self._last is not None:
+            jupyterhub.store_state(self._spawner)
 
     def _polled(self, status: int | None, before: object) -> int | None:
         """Note why a server has ended, if it has; return what the hub shall think of it.

@@ -8,7 +8,7 @@ from functools import partial
 from math import inf
 
 from gpuspawner import messages
-from gpuspawner.compat import kubespawner, people, waiting
+from gpuspawner.compat import jupyterhub, kubespawner, people, waiting
 from gpuspawner.form.addresses import line
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.preflight.decision import Refuse
@@ -104,10 +104,14 @@ class InLine:
         Raises:
             Refusal: It isn't admitted, and nobody waits for it.
         """
-        choice, kept = asked, self._kept.find(self._server)
+        kept = self._kept.find(self._server)
         self._has_place = kept is not None
         if wish is not Wish.NOT:
             self._place = KeptPlace(kept.since if kept else time.time(), wish)
+        return await jupyterhub.surviving(self._spawner, partial(self._admitted, asked))
+
+    async def _admitted(self, asked: Choice) -> Admitted:
+        choice = asked
         while True:
             try:
                 admitted = await self._admitting.admit(choice)
@@ -208,8 +212,8 @@ class InLine:
         Raises:
             Refusal: The owner has left, or has been away for too long.
         """
-        self._endings.wait(place)
         self._spawner.log.info("%s waits in line", log_name(self._spawner))
+        self._endings.wait(place)
         self._choice, self._seen = choice, time.monotonic()
         self.is_on = self.has_waited = True
         self._begun.set()
@@ -223,15 +227,15 @@ class InLine:
                 self._has_place = True
                 self._kept.take(self._server)
                 self._called = called
-                if self._leaves and not called.done():  # since the last call
-                    called.set_exception(left())
                 while not called.done():
+                    self._check_wish()
                     self._tell(ticket, choice, place, limited)
                     if place.wish is Wish.HERE:
                         self._mind(ticket)  # who is back may be called in this moment
                     await asyncio.wait({called}, timeout=_LOOK_SECONDS)
                 called.result()
-                waiting.begin_now(self._spawner)
+                await waiting.begin_now(self._spawner)
+                self._check_wish()  # that may have taken long
         except BaseException:
             self._runtime.preflight.reservations.release(ticket.key)
             raise
@@ -269,6 +273,15 @@ class InLine:
         """
         joined, self._asked_at = self._asked_at, time.monotonic()
         return _REST_SECONDS if self._asked_at - joined < _REST_SECONDS else 0
+
+    def _check_wish(self) -> None:
+        """Let nobody wait or start who has left, or whom the hub has removed.
+
+        Raises:
+            Refusal: They have.
+        """
+        if self._leaves or jupyterhub.is_gone(self._spawner):
+            raise left()
 
     def _mind(self, ticket: Ticket) -> None:
         """Let a server start only while a page is open, if open pages are known."""

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from contextlib import suppress
+from functools import partial
 
 from gpuspawner.cluster.health import Forbidden, Live
 from gpuspawner.cluster.view import ClusterView
@@ -34,14 +35,19 @@ async def resume_all(runtime: Runtime) -> None:
 async def _resume_all(runtime: Runtime) -> None:
     while not await waiting.answers():  # noqa: ASYNC110, nothing tells when the hub has started
         await asyncio.sleep(_STARTING_SECONDS)
-    for server, state in waiting.stored_states(PLACE):
-        if (place := place_of(state)) and not waiting.is_active(*server):
-            runtime.kept_places.keep(server, place)
+    await waiting.surviving(partial(_keep, runtime.kept_places))
     await _until_sure(runtime.view)
     runtime.kept_places.begin()
     async with asyncio.TaskGroup() as group:
         for server in runtime.kept_places.servers():
             await _until_back(runtime, server, group.create_task(resume(runtime, server)))
+
+
+async def _keep(kept: KeptPlaces) -> None:
+    """Keep the places that the hub has stored."""
+    for server, state in waiting.stored_states(PLACE):
+        if (place := place_of(state)) and not waiting.is_active(*server):
+            kept.keep(server, place)
 
 
 async def _until_sure(view: ClusterView) -> None:
@@ -69,14 +75,14 @@ async def resume(runtime: Runtime, server: Server) -> None:
     """
     kept = runtime.kept_places
     try:
-        answer = f"HTTP {await _last_answer(kept, server)}"
+        answer = f"HTTP {await waiting.surviving(partial(_last_answer, kept, server))}"
     except Exception as error:  # noqa: BLE001, the others' places don't depend on it
         answer = repr(error)
     try:
         if kept.find(server) and not waiting.is_active(*server):
             log.warning("%s's server can't wait in line any more: %s", server[0], answer)
             kept.take(server)
-            waiting.change_state(*server, without_place)
+            await waiting.change_state(*server, without_place)
     except Exception:
         log.exception("The hub's database may still have the place of %s's server", server[0])
 

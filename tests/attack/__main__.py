@@ -1,4 +1,4 @@
-"""Sends hostile requests to a hub and measures another user's start: `make attack`."""
+"""Attacks hubs, and measures what others have to suffer from that: `make attack`."""
 
 from __future__ import annotations
 
@@ -8,33 +8,48 @@ import tempfile
 from pathlib import Path
 from secrets import randbelow
 
+from tests.attack import database
 from tests.attack.attack import LOOPS, Attack, HarmedError, Report
 from tests.attack.stage import own_hub
 from tests.hub.running import API_TOKEN
 
 MOST_TIMES_AS_LONG = 2.0
+PARTS = ("requests", "database")
 
 
 def main() -> int:
-    """Attack a hub, print the outcome, and return 1 if another user was harmed."""
+    """Attack hubs, print the outcome, and return 1 if another user was harmed."""
     parser = argparse.ArgumentParser(prog="python -m tests.attack", description=__doc__)
     parser.add_argument("--url", help="where a hub is; without it one is started for the attack")
     parser.add_argument("--token", help="of an administrator")
     parser.add_argument("--requests", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=randbelow(10**9))
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     arguments = parser.parse_args()
     if arguments.url:
         attack = Attack(arguments.url, arguments.token)
         return _judge(attack.run(arguments.requests, arguments.seed), attack.lives())
-    with tempfile.TemporaryDirectory() as folder, own_hub(Path(folder)) as hub:
+    harmed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        if "requests" in arguments.parts:
+            harmed |= _requests(Path(folder), arguments.requests, arguments.seed)
+        if "database" in arguments.parts:
+            harmed |= not database.survives(Path(folder))
+    return int(harmed)
+
+
+def _requests(folder: Path, count: int, seed: int) -> int:
+    """Send hostile requests to a hub while another user starts a server."""
+    (folder / "requests").mkdir()
+    with own_hub(folder / "requests") as hub:
         attack = Attack(hub.url, API_TOKEN)
         try:
-            report = attack.run(arguments.requests, arguments.seed)
+            report = attack.run(count, seed)
         except HarmedError:
             print(*(line for line in hub.log.splitlines() if "alice" in line), sep="\n")
             raise
         counted = hub.log.count("consecutive spawn")
-        print(f"seed {arguments.seed}, failures that the hub counted in a row: {counted or 'none'}")
+        print(f"seed {seed}, failures that the hub counted in a row: {counted or 'none'}")
         return _judge(report, attack.lives() and not counted)
 
 

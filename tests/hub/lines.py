@@ -16,7 +16,7 @@ c.JupyterHub.cleanup_servers = False  # as the chart sets it
 """
 LIMITS = "c.JupyterHub.concurrent_spawn_limit = 1\nc.JupyterHub.active_server_limit = 3\n"
 HOLDER = "/api/v1/namespaces/default/pods/holder"
-"""The pod that has the GPU of `a_hub_without_room`."""
+"""The pod of `hold`."""
 WITH_A_LINE = T4 + ANSWER_AT_ONCE + QUEUE
 WAITING: dict[str, Any] = {"accelerator": "t4", "wait": True}
 WAITS = frozenset({201, 202})
@@ -44,11 +44,17 @@ def a_hub_without_room(
 ) -> RunningHub:
     """Borrow a hub with a line and one GPU, which a pod of somebody else has."""
     [node] = add_nodes(t4_nodes(1, 1))
-    container = {"name": "c", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    hold(cluster, node, 1)
+    return lend(WITH_A_LINE + more)
+
+
+def hold(cluster: LocalCluster, node: str, gpus: int) -> None:
+    """Let a pod of somebody else have so many GPUs of a node."""
+    limits = {"nvidia.com/gpu": str(gpus)}
+    container = {"name": "c", "image": "x", "resources": {"limits": limits}}
     spec = {"nodeName": node, "terminationGracePeriodSeconds": 0, "containers": [container]}
     path, name = HOLDER.rsplit("/", 1)
     cluster.api.create(path, {"metadata": {"name": name}, "spec": spec})
-    return lend(WITH_A_LINE + more)
 
 
 def told(hub: RunningHub, user: str) -> str:

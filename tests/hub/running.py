@@ -153,7 +153,7 @@ class RunningHub:
         """Restart the hub, with its database changed by SQL in between."""
         self.is_as_configured = False
         self.end()
-        with closing(sqlite3.connect(self._folder / "hub.sqlite")) as database, database:
+        with closing(sqlite3.connect(self.database)) as database, database:
             database.execute(statement, values)
         self._begin_again()
 
@@ -162,6 +162,11 @@ class RunningHub:
         self.until_it_serves()
         if self._seen:  # and so it will again
             self.until_it_sees_the_cluster()
+
+    @property
+    def database(self) -> Path:
+        """The file of its database."""
+        return self._folder / "hub.sqlite"
 
     @property
     def log(self) -> str:

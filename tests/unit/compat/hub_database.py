@@ -1,7 +1,8 @@
 """A hub's database in memory, with the people that a test needs."""
 
+import logging
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -18,7 +19,7 @@ def _sessions() -> Any:
 
     Tables and roles are made once, which takes 70 ms, and then copied.
     """
-    sessions = orm.new_session_factory(IN_MEMORY)
+    sessions = _logging_as_before(lambda: orm.new_session_factory(IN_MEMORY))
     with sessions() as session:
         for role in roles.get_default_roles():
             roles.create_role(session, role)
@@ -26,6 +27,17 @@ def _sessions() -> Any:
     engine = create_engine(IN_MEMORY, creator=lambda: _copy(unused), poolclass=NullPool)
     orm.register_foreign_keys(engine)
     return lambda: sessions(bind=engine.connect())
+
+
+def _logging_as_before(make: Callable[[], Any]) -> Any:
+    """Make something without the logging of JupyterHub's migrations, which would take over."""
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    try:
+        return make()
+    finally:
+        root.setLevel(level)
+        root.handlers[:] = handlers
 
 
 def _copy(database: sqlite3.Connection) -> sqlite3.Connection:
@@ -43,6 +55,11 @@ class HubDatabase:
 
     def __init__(self) -> None:
         self.session: Any = _sessions()()
+        self._connection = self.session.connection().connection.driver_connection
+
+    def execute(self, statement: str) -> list[Any]:
+        """Execute SQL beside the session; return the rows."""
+        return list(self._connection.execute(statement))
 
     def user(self, name: str, *groups: str, admin: bool = False, own: Iterable[str] = ()) -> Any:
         """Add a user to these groups; *own* are roles of the user's own."""

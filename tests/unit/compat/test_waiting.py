@@ -44,12 +44,13 @@ def test_a_wait_that_fails_gives_the_limit_back(settings) -> None:
 
 
 async def test_a_start_that_goes_on_waiting_is_not_refused_by_the_limits_itself(
-    settings, monkeypatch
+    settings, monkeypatch, database
 ) -> None:
     """The hub checks its limits before the server joins the line."""
     user = SimpleNamespace(new_api_token=lambda **_: "token")
     hub = SimpleNamespace(
         hub=SimpleNamespace(api_url="http://hub/api"),
+        db=database.session,
         users={"ann": user},
         tornado_application=SimpleNamespace(settings=settings),
     )
@@ -65,6 +66,29 @@ async def test_a_start_that_goes_on_waiting_is_not_refused_by_the_limits_itself(
     assert await waiting.start("ann", "", {}) == 202
     assert found == [11]
     assert settings["concurrent_spawn_limit"] == 10
+
+
+async def test_an_answer_says_nothing_if_the_database_has_failed_meanwhile(
+    settings, monkeypatch, database
+) -> None:
+    """The hub answers 500 if its commit fails, and 403 if it can't read whose request it is."""
+    session = database.session
+    hub = SimpleNamespace(
+        hub=SimpleNamespace(api_url="http://hub/api"),
+        db=session,
+        users={"ann": SimpleNamespace(new_api_token=lambda **_: "token")},
+        tornado_application=SimpleNamespace(settings=settings),
+    )
+    monkeypatch.setattr(waiting, "hub", lambda: hub)
+
+    async def fetch(_: object) -> object:
+        session.connection()
+        session.rollback()
+        return SimpleNamespace(code=500)
+
+    monkeypatch.setattr(waiting, "_fetch", fetch)
+
+    assert await waiting.start("ann", "", {}) in waiting.NOT_YET
 
 
 def test_without_a_hub_there_are_no_limits() -> None:
@@ -114,14 +138,16 @@ def test_a_state_that_isnt_json_keeps_the_hub_from_no_other(database, monkeypatc
     assert list(waiting.stored_states("place")) == [(("bob", ""), {"place": "bob"})]
 
 
-def test_a_stored_state_can_be_changed_unless_the_server_is_gone(database, monkeypatch) -> None:
+async def test_a_stored_state_can_be_changed_unless_the_server_is_gone(
+    database, monkeypatch
+) -> None:
     session = database.session
     session.add(orm.Spawner(name="", user=database.user("ann"), state={"place": 1}))
     session.commit()
-    monkeypatch.setattr(waiting, "hub", lambda: SimpleNamespace(db=session))
+    monkeypatch.setattr(waiting, "hub", lambda: SimpleNamespace(db=session, users={}))
 
     for server in (("ann", ""), ("ann", "gone"), ("gone", "")):
-        waiting.change_state(*server, lambda _: {"place": 2})
+        await waiting.change_state(*server, lambda _: {"place": 2})
     session.rollback()
 
     assert list(waiting.stored_states("place")) == [(("ann", ""), {"place": 2})]
@@ -140,16 +166,16 @@ def test_a_server_that_the_hub_checks_is_active(monkeypatch) -> None:
     assert waiting.is_active("ann", "")
 
 
-def test_a_server_that_is_called_begins_its_time_in_the_database(database) -> None:
+async def test_a_server_that_is_called_begins_its_time_in_the_database(database) -> None:
     row = orm.Spawner(name="", user=database.user("ann"), started=datetime(2026, 1, 1))  # noqa: DTZ001
     database.session.add(row)
     database.session.commit()
 
-    waiting.begin_now(SimpleNamespace(orm_spawner=row))
+    await waiting.begin_now(SimpleNamespace(orm_spawner=row))
     database.session.rollback()
 
     assert row.started == row.last_activity > datetime(2026, 1, 1)  # noqa: DTZ001
 
 
-def test_a_server_without_a_row_has_no_time() -> None:
-    waiting.begin_now(SimpleNamespace(orm_spawner=None))
+async def test_a_server_without_a_row_has_no_time() -> None:
+    await waiting.begin_now(SimpleNamespace(orm_spawner=None))

@@ -1,5 +1,6 @@
 """A hub for the tests of this folder."""
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -17,6 +18,16 @@ from tests.unit.spawn.waiters import FULL, Waiting
 def hub_with(monkeypatch: pytest.MonkeyPatch) -> Callable[..., StillHub]:
     """Return a function that makes a hub on a cluster with the given objects."""
     return partial(StillHub, monkeypatch)
+
+
+@pytest.fixture
+def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the event loop itself do what is for threads: the virtual clock doesn't wait for them."""
+
+    async def at_once(call: Callable[..., Any], *arguments: object) -> Any:
+        return call(*arguments)
+
+    monkeypatch.setattr(asyncio, "to_thread", at_once)
 
 
 @pytest.fixture

@@ -61,14 +61,22 @@ class MortalHub:
 
     Args:
         row: What the last hub has left.
+        database: Its database; by default, a new one.
     """
 
-    def __init__(self, patch: pytest.MonkeyPatch, row: Row, *, queue: bool = True) -> None:
+    def __init__(
+        self,
+        patch: pytest.MonkeyPatch,
+        row: Row,
+        *,
+        queue: bool = True,
+        database: HubDatabase | None = None,
+    ) -> None:
         self.pods, self.facts, self.rows = set(row.pods), set(row.facts), [row]
         self.still = StillHub(patch, *FULL)
         self._stub(patch)
-        db = (database := HubDatabase()).session
-        self._sql = db.connection().connection.driver_connection
+        db = (database := database or HubDatabase()).session
+        self._sql = database.execute
         owner = database.user("alice")
         stored = orm.Spawner(name="", user=owner, state=row.state, user_options=row.options)
         stored.started = utcnow(with_tz=False) if row.has_begun else None
@@ -120,12 +128,12 @@ class MortalHub:
         patch.setattr(waiting, "start", lambda _user, _server, options: self.post(options))
 
     def _note(self) -> None:
-        state, options, server, started = self._sql.execute(_COLUMNS).fetchone()
-        stored = json.loads(state or "null"), json.loads(options or "null")
-        now = frozenset(self.pods), frozenset(self.facts)
-        row = Row(*stored, server is not None, started is not None, *now)
-        if row != self.rows[-1]:
-            self.rows.append(row)
+        for state, options, server, started in self._sql(_COLUMNS):
+            stored = json.loads(state or "null"), json.loads(options or "null")
+            now = frozenset(self.pods), frozenset(self.facts)
+            row = Row(*stored, server is not None, started is not None, *now)
+            if row != self.rows[-1]:
+                self.rows.append(row)
 
     @property
     def spawner(self) -> Any:

@@ -15,9 +15,9 @@ from tests.unit.spawn.hubs import StillHub
 NODE = ("Node", {"metadata": {"name": "gpu-0"}, "status": {"allocatable": {"cpu": "8"}}})
 
 
-def restarting(hub: StillHub) -> Callable[..., GPUSpawner]:
+def restarting(hub: StillHub, database: HubDatabase | None = None) -> Callable[..., GPUSpawner]:
     """Return a function that makes alice's spawner, as the hub does after its own restart."""
-    row = orm.Spawner(name="", user=(database := HubDatabase()).user("alice"))
+    row = orm.Spawner(name="", user=(database := database or HubDatabase()).user("alice"))
     database.session.add(row)
     database.session.commit()
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 from kubespawner import KubeSpawner
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import event
+from sqlalchemy.orm import object_session
 
 from gpuspawner import GPUSpawner
 from gpuspawner.launch.ending import Ending, written
@@ -13,7 +14,8 @@ from gpuspawner.launch.trouble import Kind
 from gpuspawner.queue.kept import KeptPlace, Wish
 from gpuspawner.queue.rules import QueueRules
 from gpuspawner.spawn.endings import last_of, place_of, without_place
-from tests.unit.spawn.restarts import NODE, begin, kind, pod, set_pod, stop, stopped
+from tests.unit.compat.file_database import FileDatabase, until
+from tests.unit.spawn.restarts import NODE, begin, kind, pod, restarting, set_pod, stop, stopped
 
 EVICTED = Ending(Kind.EVICTED, datetime(2026, 11, 21, 20, 30, tzinfo=UTC))
 
@@ -65,7 +67,7 @@ async def test_a_cut_start_that_never_comes_up_is_stored_so_before_the_hub_has_s
     async def gone(*_: object) -> None: ...
 
     monkeypatch.setattr(KubeSpawner, "stop", gone)
-    after_restart(runs=True).gpuspawner_gates.endings.send()
+    await after_restart(runs=True).gpuspawner_gates.endings.send()
     restarted = after_restart(runs=True)
     assert restarted.gpuspawner_gates.endings.polled(None, pod()) is None
 
@@ -82,19 +84,19 @@ def test_a_pod_that_has_ended_meanwhile_and_stays_tells_why(up) -> None:
     assert stopped(up) is Kind.EVICTED
 
 
-def test_a_database_that_takes_no_ending_keeps_no_server_from_stopping(
-    up, monkeypatch, caplog
+async def test_a_locked_database_keeps_no_server_from_stopping_and_has_its_ending_afterwards(
+    hub_with, tmp_path, caplog
 ) -> None:
-    def fails(*_: object) -> None:
-        raise OperationalError("UPDATE spawners", {}, Exception("database is locked"))
+    database = FileDatabase(tmp_path)
+    up = restarting(hub_with(NODE), database)(runs=True)
+    up.gpuspawner_gates.endings.answers()
 
-    monkeypatch.setattr("gpuspawner.compat.jupyterhub.store_state", fails)
+    with database.locked():
+        assert up.gpuspawner_gates.endings.polled(1, pod("EvictionByEvictionAPI")) == 1
+        up.gpuspawner_gates.endings.store()
 
-    assert up.gpuspawner_gates.endings.polled(1, pod("EvictionByEvictionAPI")) == 1
-    up.gpuspawner_gates.endings.store()
-
-    assert "OperationalError: (builtins.Exception) database is locked" in caplog.text
-    assert stopped(up) is Kind.EVICTED
+    await until(lambda: kind(up) is Kind.EVICTED)
+    assert caplog.text.count("database is locked") == 1
 
 
 def test_a_bug_of_ours_leaves_the_hub_with_kubespawner_s_own_status(
@@ -130,9 +132,9 @@ def test_a_server_that_the_hub_stops_has_no_ending(up) -> None:
     assert "gpuspawner" not in up.get_state()
 
 
-def test_a_start_that_fails_is_no_ending(after_restart) -> None:
+async def test_a_start_that_fails_is_no_ending(after_restart) -> None:
     spawner = after_restart()
-    spawner.gpuspawner_gates.endings.send()
+    await spawner.gpuspawner_gates.endings.send()
 
     assert spawner.gpuspawner_gates.endings.polled(1, None) == 1
 
@@ -201,12 +203,12 @@ def test_an_ending_is_stored_beside_what_kubespawner_stores(after_restart) -> No
     assert state["pod_name"] == "other"
 
 
-def test_a_spawner_without_a_row_loads_and_sends_all_the_same(hub_with) -> None:
+async def test_a_spawner_without_a_row_loads_and_sends_all_the_same(hub_with) -> None:
     spawner = hub_with(NODE).spawner()
     assert spawner.orm_spawner is None
 
     spawner.load_state({"gpuspawner": {"ending": written(EVICTED)}})
-    spawner.gpuspawner_gates.endings.send()
+    await spawner.gpuspawner_gates.endings.send()
 
     assert last_of(spawner.get_state()) == EVICTED
 
@@ -235,8 +237,8 @@ def test_who_has_no_place_any_more_keeps_the_rest_of_the_state() -> None:
     assert left == {"pod_name": "p", "gpuspawner": {"ending": written(EVICTED)}}
 
 
-def test_a_start_whose_pod_was_sent_is_cut_by_a_restart_of_the_hub(after_restart) -> None:
-    after_restart(runs=True).gpuspawner_gates.endings.send()
+async def test_a_start_whose_pod_was_sent_is_cut_by_a_restart_of_the_hub(after_restart) -> None:
+    await after_restart(runs=True).gpuspawner_gates.endings.send()
     restarted = after_restart(runs=True)
 
     assert restarted.gpuspawner_gates.endings.polled(1, None) == 1
@@ -275,16 +277,18 @@ async def test_a_form_begins_no_start(after_restart) -> None:
     assert "gpuspawner" not in spawner.get_state()
 
 
-async def test_a_start_that_was_noted_when_it_began_needs_no_commit_to_send_its_pod(
-    after_restart, monkeypatch
+async def test_a_start_that_was_noted_when_it_began_writes_nothing_to_send_its_pod(
+    after_restart,
 ) -> None:
-    spawner, commits = after_restart(runs=True), []
-    monkeypatch.setattr("gpuspawner.compat.jupyterhub.store_state", commits.append)
+    spawner, written = after_restart(runs=True), []
+    session = object_session(spawner.orm_spawner)
     await begin(spawner)
+    session.commit()
+    event.listen(session, "after_flush", lambda *_: written.append(True))
 
-    spawner.gpuspawner_gates.endings.send()
+    await spawner.gpuspawner_gates.endings.send()
 
-    assert not commits
+    assert not written
 
 
 async def test_a_start_that_begins_leaves_what_kubespawner_has_stored(after_restart) -> None:
@@ -303,7 +307,7 @@ async def test_where_a_pod_is_sent_is_stored_if_a_hook_has_changed_it(after_rest
     await begin(spawner)
     spawner.namespace = "of-a-hook"
 
-    spawner.gpuspawner_gates.endings.send()
+    await spawner.gpuspawner_gates.endings.send()
 
     assert row.state["namespace"] == "of-a-hook"
     assert row.state["gpuspawner"].keys() == {"began"}
@@ -374,7 +378,7 @@ async def test_a_start_that_waits_in_line_is_not_cut_until_it_sends_its_pod(afte
 
     spawner.gpuspawner_gates.endings.begin()
     spawner.gpuspawner_gates.endings.wait(place)
-    spawner.gpuspawner_gates.endings.send()
+    await spawner.gpuspawner_gates.endings.send()
     assert stopped(after_restart(runs=True)) is Kind.HUB_RESTARTED
 
 
@@ -389,8 +393,8 @@ def test_a_start_that_waits_is_cut_by_a_restart_that_ends_the_line(after_restart
     assert stopped(restarted) is Kind.HUB_RESTARTED
 
 
-def test_a_start_that_a_restarted_hub_finds_up_is_not_cut(after_restart) -> None:
-    after_restart(runs=True).gpuspawner_gates.endings.send()
+async def test_a_start_that_a_restarted_hub_finds_up_is_not_cut(after_restart) -> None:
+    await after_restart(runs=True).gpuspawner_gates.endings.send()
     restarted = after_restart(runs=True)
     restarted.gpuspawner_gates.endings.answers()
     assert kind(restarted) is None
@@ -419,9 +423,9 @@ def test_others_in_line_wait_no_longer_for_a_start_that_a_restarted_hub_finds_up
     assert not kept.are_awaited  # nor does the next hub find a place
 
 
-def test_a_start_that_ended_before_the_restart_is_not_cut(after_restart) -> None:
+async def test_a_start_that_ended_before_the_restart_is_not_cut(after_restart) -> None:
     spawner = after_restart(runs=True)
-    spawner.gpuspawner_gates.endings.send()
+    await spawner.gpuspawner_gates.endings.send()
 
     stop(after_restart(runs=False))
 

@@ -9,6 +9,7 @@ import pytest
 from jupyterhub import orm
 from jupyterhub.objects import Server
 from jupyterhub.utils import utcnow
+from sqlalchemy.exc import OperationalError
 
 from gpuspawner import GPUSpawner
 from gpuspawner.messages import Message
@@ -45,14 +46,61 @@ async def test_the_time_in_line_is_no_time_of_the_server(waiting) -> None:
     alice = await waiting()
     before = utcnow(with_tz=False)
     hours_ago = before - timedelta(hours=3)
-    row = orm.Spawner(name="", started=hours_ago, last_activity=hours_ago)
-    alice.spawner.orm_spawner = row
+    row = alice.row(started=hours_ago, last_activity=hours_ago)
 
     alice.hub.view.remove_pod("x")
     await alice.starts()
 
     assert row.started >= before
     assert row.last_activity >= before
+
+
+@pytest.mark.parametrize("reads", [(Admitting, "admit"), (in_line.InLine, "_tell")])
+@pytest.mark.usefixtures("no_threads")
+async def test_who_waits_keeps_the_place_if_the_database_cannot_be_read(
+    hub_with, monkeypatch, reads
+) -> None:
+    """After a rollback, each row is read anew."""
+    alice = Waiting(hub_with(*FULL), True)
+    row = alice.row()
+    await alice.begin()
+    since = place_of(row.state).since
+    does, faults = getattr(*reads), ["is locked"] * 3
+
+    def fails(*given: object) -> object:
+        if not faults:
+            return does(*given)
+        raise OperationalError("SELECT", {}, Exception(faults.pop()))
+
+    monkeypatch.setattr(*reads, fails)
+    await asyncio.sleep(60)
+    assert place_of(row.state).since == since
+
+    alice.hub.view.remove_pod("x")
+    await alice.starts()
+
+    assert not faults
+    assert alice.spawner.gpuspawner_gates.attempt is not None
+
+
+async def test_who_leaves_while_the_database_keeps_the_start_from_going_on_does_not_start(
+    waiting, monkeypatch
+) -> None:
+    takes_changes = asyncio.Event()
+
+    async def begin_now(_: object) -> None:
+        await takes_changes.wait()
+
+    monkeypatch.setattr(in_line.waiting, "begin_now", begin_now)
+    alice = await waiting()
+    alice.hub.view.remove_pod("x")
+    await settle()
+
+    assert alice.place.leave()
+    takes_changes.set()
+
+    assert (await alice.refused()).slug == "left-line"
+    assert len(alice.hub.runtime(alice.spawner).preflight.reservations) == 0
 
 
 async def test_who_doesnt_wish_to_wait_is_refused(hub_with) -> None:
@@ -117,7 +165,7 @@ async def test_who_leaves_is_refused_once_and_the_next_form_says_so(waiting) -> 
 async def test_who_has_left_is_not_put_in_line_again_by_the_next_hub(waiting, is_hub_s_end) -> None:
     """Even if this one ends before it has stored that the server has stopped."""
     alice = await waiting()
-    row = alice.spawner.orm_spawner = orm.Spawner(name="", user_options={})
+    row = alice.row(user_options={})
     alice.spawner.gpuspawner_gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
 
     if is_hub_s_end:
@@ -134,7 +182,7 @@ async def test_a_start_that_fails_after_its_turn_is_not_begun_anew_by_the_next_h
     waiting,
 ) -> None:
     alice = await waiting()
-    row = alice.spawner.orm_spawner = orm.Spawner(name="")
+    row = alice.row()
     alice.spawner.gpuspawner_gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
     alice.hub.view.remove_pod("x")
     await alice.starts()
@@ -234,7 +282,7 @@ async def test_who_joins_again_waits_as_wished_last(hub_with) -> None:
     alice = Waiting(hub_with(*FULL), "here")
     kept = alice.hub.runtime(alice.spawner).kept_places
     kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
-    row = alice.spawner.orm_spawner = orm.Spawner(name="")
+    row = alice.row()
 
     await alice.begin()
 
@@ -248,7 +296,7 @@ async def test_who_starts_without_the_wish_to_wait_is_not_put_in_line_by_the_nex
     alice = Waiting(hub_with(FULL[0]), None)
     kept = alice.hub.runtime(alice.spawner).kept_places
     kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
-    row = alice.spawner.orm_spawner = orm.Spawner(name="")
+    row = alice.row()
     alice.spawner.clear_state()
 
     alice.spawner.run_pre_spawn_hook()

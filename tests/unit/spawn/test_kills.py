@@ -32,13 +32,17 @@ async def has_its_turn(hub: MortalHub) -> None:
     await asyncio.sleep(9)
 
 
-async def is_evicted(hub: MortalHub, _: object) -> None:
+async def loses_its_pod(hub: MortalHub) -> None:
     await has_its_turn(hub)
     assert hub.spawner.ready
     hub.spawner.gpuspawner_gates.endings.farewell(pod("EvictionByEvictionAPI"))
     hub.pods.clear()
     hub.facts.add("evicted")
     await hub.spawner.poll()
+
+
+async def is_evicted(hub: MortalHub, _: object) -> None:
+    await loses_its_pod(hub)
     assert hub.rows[-1].ending == "evicted"
     await hub.user.stop("")
 

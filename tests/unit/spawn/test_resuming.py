@@ -6,12 +6,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
 from gpuspawner.queue.kept import PATIENCE_SECONDS, KeptPlace, KeptPlaces, Server, Wish
 from gpuspawner.queue.rules import QueueRules
 from gpuspawner.spawn import resuming
 from gpuspawner.spawn.endings import place_of
+from tests.unit.compat.hub_database import HubDatabase
 from tests.unit.preflight.worlds import StillView, settle
 
 pytestmark = pytest.mark.usefixtures("clock")
@@ -56,7 +58,9 @@ class Hub:
             self.kept.take((user, server))
         return status
 
-    def change_state(self, user: str, server: str, change: Callable[[object], object]) -> None:
+    async def change_state(
+        self, user: str, server: str, change: Callable[[object], object]
+    ) -> None:
         self.states[user, server] = change(self.states[user, server])
 
     def has_stored(self, user: str) -> bool:
@@ -71,7 +75,8 @@ def hub(monkeypatch) -> Hub:
     async def answers() -> bool:
         return True
 
-    waiting = resuming.waiting
+    waiting, db = resuming.waiting, HubDatabase().session
+    monkeypatch.setattr(waiting, "hub", lambda: SimpleNamespace(db=db))
     monkeypatch.setattr(waiting, "answers", answers)
     monkeypatch.setattr(waiting, "start", hub.start)
     monkeypatch.setattr(waiting, "stored_states", lambda _word: list(hub.states.items()))
@@ -195,7 +200,7 @@ async def test_a_start_that_is_given_up_isnt_made_by_the_next_restart(hub, answe
 async def test_a_database_that_fails_keeps_nobody_else_from_coming_back(
     hub, monkeypatch, caplog
 ) -> None:
-    def fails(*_: object) -> None:
+    async def fails(*_: object) -> None:
         raise OSError("no disk")
 
     monkeypatch.setattr(resuming.waiting, "change_state", fails)
@@ -207,6 +212,29 @@ async def test_a_database_that_fails_keeps_nobody_else_from_coming_back(
 
     assert [user for user, _ in hub.asked] == ["ann", "bob"]
     assert "no disk" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["stored_states", "stored_options", "start"])
+@pytest.mark.usefixtures("no_threads")
+async def test_a_database_that_fails_for_a_while_costs_nobody_the_place(
+    hub, monkeypatch, name
+) -> None:
+    does, faults = getattr(resuming.waiting, name), ["is locked"] * 100
+
+    def fails(*given: object) -> object:
+        if not faults:
+            return does(*given)
+        raise OperationalError(name, {}, Exception(faults.pop()))
+
+    monkeypatch.setattr(resuming.waiting, name, fails)
+    hub.stores("ann", 10.0)
+    hub.stores("bob", 20.0)
+
+    await resuming.resume_all(hub.runtime)
+
+    assert sorted(user for user, _ in hub.asked) == ["ann", "bob"]
+    assert hub.has_stored("ann")
+    assert not hub.kept.are_awaited
 
 
 async def test_a_server_that_the_hub_still_checks_has_a_minute_afterwards(hub) -> None:

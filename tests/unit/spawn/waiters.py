@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from jupyterhub import orm
 
 from gpuspawner import GPUSpawner
 from gpuspawner.spawn.refusal import Refusal
@@ -26,8 +27,16 @@ class Waiting:
         database = HubDatabase()
         row, user = database.user("alice"), self.spawner.user
         user.groups, user.roles, user.db = row.groups, row.roles, database.session
+        self._owner = row
         self.spawner.user_options = {"accelerator": "a100", "gpus": 1, "wait": wish}
         self.start: asyncio.Task[object] | None = None
+
+    def row(self, **columns: object) -> Any:
+        """Let the hub's database have her server, with these columns."""
+        row = self.spawner.orm_spawner = orm.Spawner(name="", user=self._owner, **columns)
+        self.spawner.user.db.add(row)
+        self.spawner.user.db.commit()
+        return row
 
     async def begin(self) -> None:
         self.start = asyncio.ensure_future(self.spawner.run_pre_spawn_hook())
