@@ -21,6 +21,8 @@ from gpuspawner.commands.recorded import Recorded, RecordedPods
 from gpuspawner.configuration import check, spawner_class
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.offers import Offers
+from gpuspawner.policy.charges import Who
+from gpuspawner.policy.claims import AsAnnotated
 from gpuspawner.policy.memberships import Memberships
 from gpuspawner.policy.owner import Owner
 from gpuspawner.policy.policies import Policies, Policy
@@ -97,8 +99,9 @@ def of_files(config: Config, folder: Path, owner: Owner = NOBODY) -> Hub:
     """
     settings = _settings(config)
     made = Runtime(settings, Recorded(folder, scheduling_rules(settings)))
+    hub = _hub(config, made, NoAdmission(), owner)
     made.accounts.following = RecordedPods(folder, made.accounts)
-    return _hub(config, made, NoAdmission(), owner)
+    return hub
 
 
 class GroupsAsCharged(Memberships):
@@ -107,8 +110,8 @@ class GroupsAsCharged(Memberships):
     A group's servers are those that its shares were charged for, as their pods say.
     """
 
-    def names(self, database: Any, policy: Policy, group: str) -> frozenset[str]:  # noqa: ARG002
-        """As `Memberships.names`."""
+    def ids(self, database: Any, policy: Policy, group: str) -> frozenset[Who]:  # noqa: ARG002
+        """As `Memberships.ids`."""
         return frozenset()
 
 
@@ -127,6 +130,7 @@ def _settings(config: Config) -> Any:
 def _hub(config: Config, made: Runtime, admission: Admission, owner: Owner) -> Hub:
     configured = made.policies
     made.accounts.memberships = GroupsAsCharged()
+    made.accounts.ledger.claims = AsAnnotated(made.accounts.namespace)
     if owner == NOBODY:
         made.policies = Policies()
     runtime.use(made)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from gpuspawner.kube.servers import GRANT
 from gpuspawner.policy.granted import Granted
 
 LIFETIME = "GPUSPAWNER_LIFETIME_SECONDS"
@@ -17,7 +18,7 @@ def mark(pod: Mapping[str, Any], granted: Granted) -> dict[str, Any]:
     of the administrator's stays.
     """
     metadata, spec = pod.get("metadata") or {}, pod["spec"]
-    annotations = {**(metadata.get("annotations") or {}), **granted.annotation()}
+    annotations = {**(metadata.get("annotations") or {}), GRANT: granted.written()}
     made = {**pod, "metadata": {**metadata, "annotations": annotations}}
     if granted.lifetime is None:
         return made

@@ -1,13 +1,16 @@
 """What the servers of the hub's namespace take, read from their pods as they change."""
 
 from collections.abc import Callable
+from typing import Any
 
 from gpuspawner.cluster.client import ConfigurationFactory
 from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.following import Following
 from gpuspawner.cluster.health import Health, Live, Reading, Stale
 from gpuspawner.cluster.kinds import servers_of
-from gpuspawner.policy.charges import Meter
+from gpuspawner.compat.people import Person
+from gpuspawner.policy.charges import Meter, Who
+from gpuspawner.policy.claims import Claims
 from gpuspawner.policy.ledger import Ledger
 from gpuspawner.policy.memberships import Memberships
 from gpuspawner.policy.pledges import Pledges
@@ -43,9 +46,15 @@ class Accounts:
         self.shares = Shares(self.usage)
         self.pledges = Pledges(self.usage)
         self.memberships = Memberships()
-        self.ledger = Ledger(self.usage, meter)
+        self.ledger = Ledger(self.usage, meter, Claims(namespace))
         kind = servers_of(namespace)
-        self.following = Following(kind, self.ledger, load, self.pledges.look, contact=contact)
+        self.following = Following(kind, self.ledger, load, self._look, contact=contact)
+
+    def owners(self, database: Any, person: Person) -> frozenset[Who]:
+        """Return how charges name a person. The hub's database tells whose the pods are."""
+        if self.ledger.claims.read(database):
+            self.ledger.count_again()
+        return self.ledger.claims.owners(person)
 
     def trouble(self) -> str:
         """Why nothing can be counted at this moment, for administrators; "" if it can."""
@@ -57,6 +66,11 @@ class Accounts:
         self.ledger.refresh()
         self.pledges.look()
         return ""
+
+    def _look(self) -> None:
+        """End pledges, if the pods are known: a pod that no list shows yet may exist."""
+        if not _why(self.following.health()):
+            self.pledges.look()
 
 
 def _why(health: Health) -> str:

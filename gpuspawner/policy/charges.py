@@ -1,19 +1,21 @@
 """What one server takes of its owner's limits, by its pod."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from gpuspawner.compat.people import is_label_of
 from gpuspawner.discovery import is_gpu
 from gpuspawner.kube.pods import Pod, PodSpec
 from gpuspawner.kube.servers import SERVER, USER, ServerAnnotations, ServerPod
 from gpuspawner.offers import Accelerator
 from gpuspawner.policy import granted
+from gpuspawner.policy.granted import Granted
 from gpuspawner.policy.policies import Amount, Measure, What
 from gpuspawner.scheduling.requests import CPU, MEMORY, pod_requests
 from gpuspawner.scheduling.rules import Rules
 
+Who = int | str
+"""The id of a user; in a command, which doesn't read the hub's database, a name that pods have."""
 Amounts = Mapping[Measure, Amount]
 """GPUs, bytes, millicores or servers by measure; what isn't in it is 0."""
 
@@ -32,19 +34,24 @@ class Charge:
     """What one server takes, from its reservation until its pod is gone.
 
     Attributes:
-        owners: How the pod names its owner; see `owner_names`.
+        owners: The owner's id, or in a command the `owner_names`.
         server: The server's name; "" for the default server.
         policies: The policies that applied when it started.
         groups: The groups whose shares it was charged to.
-        any_server: Whether it may be any server: its pod's label and annotation disagree.
+        accelerator: The key of the one that it got; "" if that isn't known.
     """
 
-    owners: frozenset[str]
+    owners: frozenset[Who]
     server: str = ""
     amounts: Amounts = field(default_factory=_nothing, hash=False)
     policies: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
-    any_server: bool = False
+    accelerator: str = ""
+
+    def by(self, said: Granted) -> "Charge":
+        """Return it with what its owner got."""
+        policies, groups = frozenset(said.policies), frozenset(said.groups)
+        return replace(self, policies=policies, groups=groups, accelerator=said.accelerator)
 
     def of(self, measure: Measure) -> Amount:
         """Return how much it takes of this."""
@@ -70,11 +77,13 @@ def owner_names(name: str, label: str) -> frozenset[str]:
     return frozenset(it for it in (name, label and _LABEL + label) if it)
 
 
-def owners_of(pod: ServerPod) -> frozenset[str]:
-    """Return how a pod names its owner; nothing if it isn't a user's server."""
+def as_annotated(pod: ServerPod) -> Charge:
+    """Return whose server a pod is as it says itself, without amounts; nobody's if it is none."""
     labels = pod.metadata.labels or {}
     annotations = pod.metadata.annotations or ServerAnnotations()
-    return owner_names(annotations.user, labels.get(USER, ""))
+    owners = owner_names(annotations.user, labels.get(USER, ""))
+    server = annotations.server or labels.get(SERVER, "")
+    return Charge(owners, server).by(granted.read(annotations.grant))
 
 
 def counts_as_gpu(
@@ -105,32 +114,18 @@ class Meter:
     accelerators: tuple[Accelerator, ...] = ()
     weights: Mapping[str, Amount] = field(default_factory=_unweighted, hash=False)
 
-    def charge(self, pod: ServerPod, accelerator: str = "") -> Charge:
-        """Return what a pod takes, by its own fields.
-
-        *accelerator* is the one that it gets, if its annotation doesn't say so yet.
+    def charge(self, pod: ServerPod, whose: Charge) -> Charge:
+        """Return what a pod takes, by its own fields, if it is this server.
 
         Raises:
             QuantityError: A request isn't a quantity.
         """
-        labels = pod.metadata.labels or {}
-        annotations = pod.metadata.annotations or ServerAnnotations()
-        said = granted.read(annotations.grant)
-        label = labels.get(SERVER, "")
-        server = annotations.server or label
-        return Charge(
-            owners_of(pod),
-            server,
-            self._amounts(pod.spec, accelerator or said.accelerator),
-            frozenset(said.policies),
-            frozenset(said.groups),
-            any_server=SERVER in labels and not is_label_of(label, server),
-        )
+        return replace(whose, amounts=self._amounts(pod.spec, whose.accelerator))
 
     def _amounts(self, spec: PodSpec, named: str) -> Amounts:
         """Return what a pod takes.
 
-        *named* is the accelerator that it says it has. It counts only if the pod's own fields allow
+        *named* is the accelerator that it got. It counts only if the pod's own fields allow
         several.
         """
         requests = pod_requests(Pod(spec=spec), self.rules)

@@ -1,13 +1,13 @@
-"""The annotation in which a pod says by which policies its owner got it.
+"""By which policies a server's owner got it, as the hub stores it and as its pod says.
 
-Anyone who may change pods can edit it. So it only ever adds to a count: amounts are those of the
-pod's own fields, and the members of a group count without it.
+The pod says it in an annotation, which is for people and for the commands: anyone who may change
+pods can edit it, so the hub counts by what it has stored itself.
 """
 
 import msgspec
 
-from gpuspawner.kube.servers import GRANT
-
+STORED = "granted"
+"""The key of the text in our part of a server's stored state."""
 LONGEST = 262_144
 """A longer annotation isn't read. The API server accepts no more bytes in all of a pod's."""
 
@@ -20,21 +20,28 @@ class Granted(msgspec.Struct, frozen=True, omit_defaults=True):
         policies: The policies that applied.
         groups: The groups whose shares were charged.
         lifetime: Seconds after which the server ends; None without an end.
+        pod: The uid of its pod; "" as long as the hub doesn't know it. Only the hub stores it.
     """
 
     accelerator: str = ""
     policies: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     lifetime: int | None = None
+    pod: str = ""
 
-    def annotation(self) -> dict[str, str]:
-        """Return it as an annotation of the pod."""
-        return {GRANT: msgspec.json.encode(self).decode()}
+    def written(self) -> str:
+        """Return it as text, for the annotation of a pod and for the hub's database."""
+        return msgspec.json.encode(self).decode()
 
 
-def read(written: str) -> Granted:
-    """Read the annotation of a pod; what can't be read says nothing."""
-    if not written or len(written) > LONGEST:
+def stored(part: object) -> Granted:
+    """Read it from our part of a server's stored state."""
+    return read(part.get(STORED) if isinstance(part, dict) else None)
+
+
+def read(written: object) -> Granted:
+    """Read the text; what can't be read says nothing."""
+    if not isinstance(written, str) or len(written) > LONGEST:
         return Granted()
     try:
         return msgspec.json.decode(written, type=Granted)

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import msgspec
 
-from gpuspawner.policy.charges import Charge
+from gpuspawner.policy.charges import Charge, Who
 from gpuspawner.policy.owner import Owner
 from gpuspawner.policy.policies import Amount, Limit, Per, Policy
 from gpuspawner.policy.shares import Shares, covers, most
@@ -15,7 +15,7 @@ from gpuspawner.policy.usage import Charges, Key, Usage
 Servers = Mapping[Key, Charges]
 """What servers take, by the names of their pods."""
 
-Members = Callable[[Policy, str], frozenset[str]]
+Members = Callable[[Policy, str], frozenset[Who]]
 """Returns the members of a group to whom a policy applies, as `Charge.owners` names them."""
 
 
@@ -24,13 +24,13 @@ class Counts:
     """The servers that count toward the limits of one server, without that server itself.
 
     Attributes:
-        owners: How pods name its owner.
+        owners: Its owner, as in `Charge.owners`.
         besides: The key of its own pod, which the new one replaces.
     """
 
     usage: Usage
     shares: Shares
-    owners: frozenset[str]
+    owners: frozenset[Who]
     besides: Key
     members: Members
     _found: dict[object, Mapping[str, Amount]] = field(default_factory=dict, init=False)

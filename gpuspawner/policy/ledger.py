@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 from gpuspawner.kube.objects import AnyObject, Undecodable
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.servers import ServerPod
-from gpuspawner.policy.charges import Meter, owners_of
+from gpuspawner.policy.charges import Meter
+from gpuspawner.policy.claims import Claims
 from gpuspawner.policy.usage import Key, Usage
 
 
@@ -16,12 +17,14 @@ class Ledger:
         meter: Returns the meter of this moment: discovered accelerators change.
 
     Attributes:
+        claims: Whose servers the pods are.
         pods: The pods as read; those that can't be read are in `unread`.
         unread: The pods of which nobody knows what they take.
     """
 
-    def __init__(self, usage: Usage, meter: Callable[[], Meter]) -> None:
+    def __init__(self, usage: Usage, meter: Callable[[], Meter], claims: Claims) -> None:
         self.usage = usage
+        self.claims = claims
         self.pods: dict[Key, ServerPod] = {}
         self.unread: set[Key] = set()
         self._meter = meter
@@ -37,8 +40,12 @@ class Ledger:
         meter = self._meter()
         if meter != self._last:
             self._last = meter
-            for pod in list(self.pods.values()):  # `put` drops those that it can't read
-                self.put(pod)
+            self.count_again()
+
+    def count_again(self) -> None:
+        """Count all pods again."""
+        for pod in list(self.pods.values()):  # `put` drops those that it can't read
+            self.put(pod)
 
     def put(self, thing: AnyObject | Undecodable) -> None:
         """Store the newest version of a pod."""
@@ -50,12 +57,13 @@ class Ledger:
             key = (thing.metadata.namespace, thing.metadata.name)
             self.unread.discard(key)
             self._last = self._last or self._meter()
-            if not owners_of(thing):  # it isn't a user's server, whatever it takes
+            whose = self.claims.of(thing, self.usage.reserved(key))
+            if whose is None:  # it isn't a user's server, whatever it takes
                 self.usage.remove(key)
                 self.pods[key] = thing
                 return
             try:
-                charge = self._last.charge(thing)
+                charge = self._last.charge(thing, whose)
             except QuantityError:
                 self._drop(key)
                 self.unread.add(key)
@@ -67,6 +75,7 @@ class Ledger:
         """Drop a pod, if it exists."""
         pod = self.pods.get((namespace, name))
         self._drop((namespace, name))
+        self.claims.drop((namespace, name))
         if pod is not None:
             for call in self._listeners:
                 call(pod)

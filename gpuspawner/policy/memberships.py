@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from gpuspawner.compat import people
-from gpuspawner.policy.charges import owner_names
+from gpuspawner.policy.charges import Who
 from gpuspawner.policy.owner import Owner
 from gpuspawner.policy.policies import Policy
 
@@ -24,8 +24,8 @@ class Memberships:
         self._kept = kept
         self._found: dict[tuple[str, str], _Kept] = {}
 
-    def names(self, database: Any, policy: Policy, group: str) -> frozenset[str]:
-        """Return how pods name the members of a group to whom the policy applies."""
+    def ids(self, database: Any, policy: Policy, group: str) -> frozenset[Who]:
+        """Return the ids of the members of a group to whom the policy applies."""
         now = time.monotonic()
         kept = self._found.get((policy.name, group))
         if (
@@ -33,28 +33,24 @@ class Memberships:
             or now >= kept.until
             or (policy is not kept.policy and policy != kept.policy)
         ):
-            names = frozenset(
-                form
-                for name in _members(database, policy, group)
-                for form in owner_names(name, people.label_of(name))
-            )
+            ids = frozenset(_members(database, policy, group))
             self._found.pop((policy.name, group), None)
-            kept = self._found[policy.name, group] = _Kept(policy, now + self._kept, names)
+            kept = self._found[policy.name, group] = _Kept(policy, now + self._kept, ids)
             if len(self._found) > MOST:
                 del self._found[next(iter(self._found))]
-        return kept.names
+        return kept.ids
 
 
-def _members(database: Any, policy: Policy, group: str) -> Iterator[str]:
+def _members(database: Any, policy: Policy, group: str) -> Iterator[int]:
     if group in policy.people.groups and not policy.excepted:
-        yield from people.member_names(database, group)
+        yield from people.member_ids(database, group)
         return
     for person in people.members(database, group):
         if policy.is_for(Owner(person.name, person.groups, person.roles)):
-            yield person.name
+            yield person.id
 
 
 class _Kept(msgspec.Struct, frozen=True):
     policy: Policy
     until: float
-    names: frozenset[str]
+    ids: frozenset[Who]

@@ -66,7 +66,10 @@ class Pledges:
         self._keep(key, replace(pledge, charge=charge))
 
     def look(self) -> None:
-        """End the pledges of ended starts whose pods are shown, or were not for long."""
+        """End the pledges of ended starts whose pods are shown, or were not for long.
+
+        Whoever calls this knows the pods of this moment.
+        """
         now = time.monotonic()
         for key, pledge in list(self._pledges.items()):
             is_old, is_shown = now - pledge.since > self._left, self._usage.shows(key)
@@ -101,7 +104,8 @@ class Pledges:
             self.vacate(key)
         elif pledge.phase is Phase.SENT:
             pledge.phase, pledge.since = Phase.LEFT, time.monotonic()
-            self.look()
+            if self._usage.shows(key) and not pledge.replaces:
+                self.vacate(key)
 
     def see_out(self, key: Key) -> None:
         """Note that the pod was stopped; end its pledge if its start is over."""

@@ -5,7 +5,7 @@ Counting a group's servers anew for each start would take long in a namespace of
 
 from collections.abc import Iterable
 
-from gpuspawner.policy.charges import Charge
+from gpuspawner.policy.charges import Charge, Who
 from gpuspawner.policy.policies import Amount, Measure, Per, Policy
 from gpuspawner.policy.usage import Charges, Key, Usage
 
@@ -20,10 +20,10 @@ class Share:
     so it counts until it ends, whatever becomes of the membership.
 
     Args:
-        members: How pods name the members, as in `Charge.owners`.
+        members: The members, as in `Charge.owners`.
     """
 
-    def __init__(self, usage: Usage, policy: Policy, group: str, members: frozenset[str]) -> None:
+    def __init__(self, usage: Usage, policy: Policy, group: str, members: frozenset[Who]) -> None:
         self._members = members
         self._policy = policy
         self._group = group
@@ -34,7 +34,7 @@ class Share:
         for key, charges in usage.of_group(group, members).items():
             self.see(key, charges)
 
-    def is_of(self, policy: Policy, members: frozenset[str]) -> bool:
+    def is_of(self, policy: Policy, members: frozenset[Who]) -> bool:
         """Whether it counts for this policy and these members."""
         same = policy is self._policy or policy == self._policy
         return same and members == self._members
@@ -73,7 +73,7 @@ class Shares:
         self._shares: dict[tuple[str, str], Share] = {}
         usage.listen(self._see)
 
-    def of(self, policy: Policy, group: str, members: frozenset[str]) -> Share:
+    def of(self, policy: Policy, group: str, members: frozenset[Who]) -> Share:
         """Return the share of a group with these members."""
         key = (policy.name, group)  # a policy's own hash takes long
         share = self._shares.pop(key, None)
@@ -91,7 +91,7 @@ class Shares:
 
 def covers(policy: Policy, charge: Charge) -> bool:
     """Whether a limit of the policy counts what a server takes."""
-    return charge.any_server or policy.covers(charge.server)
+    return policy.covers(charge.server)
 
 
 def most(charges: Iterable[Charge], measure: Measure) -> Amount:

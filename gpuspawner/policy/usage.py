@@ -6,7 +6,7 @@ the larger one, because the pod may be one of an earlier start.
 
 from collections.abc import Callable, Iterable
 
-from gpuspawner.policy.charges import Charge
+from gpuspawner.policy.charges import Charge, Who
 
 Key = tuple[str, str]
 """Namespace and name of a pod."""
@@ -17,11 +17,11 @@ Charges = tuple[Charge, ...]
 class _Index:
     """The servers by names that their charges have."""
 
-    def __init__(self, names: Callable[[Charge], frozenset[str]]) -> None:
+    def __init__(self, names: Callable[[Charge], frozenset[Who]]) -> None:
         self._names = names
-        self._keys: dict[str, dict[Key, None]] = {}
+        self._keys: dict[Who, dict[Key, None]] = {}
 
-    def find(self, names: Iterable[str]) -> dict[Key, None]:
+    def find(self, names: Iterable[Who]) -> dict[Key, None]:
         """Return the keys of all servers with one of the names."""
         found: dict[Key, None] = {}
         for name in self._keys.keys() & names:
@@ -79,11 +79,15 @@ class Usage:
         """Whether the pod exists."""
         return key in self._pods
 
-    def of_owner(self, owners: Iterable[str]) -> dict[Key, Charges]:
-        """Return the servers of one owner, by any of the names that pods give them."""
+    def reserved(self, key: Key) -> Charge | None:
+        """Return what a server will take whose pod is about to be created; None for no server."""
+        return self._reserved.get(key)
+
+    def of_owner(self, owners: Iterable[Who]) -> dict[Key, Charges]:
+        """Return the servers of one owner, as charges name them."""
         return {key: self._charges(key) for key in self._by_owner.find(owners)}
 
-    def of_group(self, group: str, members: Iterable[str]) -> dict[Key, Charges]:
+    def of_group(self, group: str, members: Iterable[Who]) -> dict[Key, Charges]:
         """Return the servers that were charged to a group, and those of its members."""
         found = self._by_group.find({group}) | self._by_owner.find(members)
         return {key: self._charges(key) for key in found}

@@ -18,7 +18,7 @@ from gpuspawner.form.addresses import line
 from gpuspawner.kube.startup import read_pod
 from gpuspawner.launch.ending import Ending, utc_now
 from gpuspawner.launch.mishaps import Mishap, mishaps
-from gpuspawner.policy.charges import owner_names
+from gpuspawner.policy.charges import Who
 from gpuspawner.runtime import Runtime
 from gpuspawner.spawn.endings import last_of
 from gpuspawner.spawn.host import Host
@@ -95,11 +95,11 @@ def _ends(running: Runtime, user: Any) -> list[Markup]:
     if not running.policies:
         return []
     person = people.person(user)
-    ending = sorted(_ending(running, owner_names(person.name, person.label)))
+    ending = sorted(_ending(running, running.accounts.owners(user.db, person)))
     return [messages.ends_in(name, left) for left, name in ending]
 
 
-def _ending(running: Runtime, owners: frozenset[str]) -> Iterator[tuple[int, str]]:
+def _ending(running: Runtime, owners: frozenset[Who]) -> Iterator[tuple[int, str]]:
     """Yield the seconds until a server ends, and its name."""
     accounts, now = running.accounts, utc_now()
     for key, charges in accounts.usage.of_owner(owners).items():

@@ -1,13 +1,12 @@
 """The policies that apply to one server at one moment: what its pod takes, and what they deny."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import msgspec
 
 from gpuspawner.kube.objects import strict_convert
 from gpuspawner.kube.servers import ServerPod
-from gpuspawner.policy.charges import Charge
+from gpuspawner.policy.charges import Charge, Who
 from gpuspawner.policy.denial import PolicyDenial, Uncounted, Wanted, over_limits, withheld
 from gpuspawner.policy.granted import Granted
 from gpuspawner.policy.judging import Counts, Members, Standing, standings
@@ -22,12 +21,12 @@ class Applying(msgspec.Struct, frozen=True):
     """The policies that apply to a server at this moment.
 
     Attributes:
-        names: How pods name the owner.
+        owners: The owner, as in `Charge.owners`.
         members: Finds the members of a group at this moment.
     """
 
     owner: Owner
-    names: frozenset[str]
+    owners: frozenset[Who]
     policies: tuple[Policy, ...]
     runtime: Runtime
     members: Members
@@ -49,7 +48,7 @@ class Applying(msgspec.Struct, frozen=True):
     def counts(self, key: Key) -> Counts:
         """Return the servers that count beside the one of this key."""
         accounts = self.runtime.accounts
-        return Counts(accounts.usage, accounts.shares, self.names, key, self.members)
+        return Counts(accounts.usage, accounts.shares, self.owners, key, self.members)
 
     def standings(self, key: Key) -> Iterator[Standing]:
         """Yield how much the owner has used of each limit, without the server of this key."""
@@ -63,8 +62,9 @@ class Applying(msgspec.Struct, frozen=True):
         """
         accelerator = proposal.grant.accelerator
         pod = strict_convert(proposal.pod, ServerPod)
-        taken = self.runtime.meter().charge(pod, accelerator.key if accelerator else "")
-        return replace(taken, owners=self.names, server=self.owner.server)
+        key = accelerator.key if accelerator else ""
+        server = Charge(self.owners, self.owner.server, accelerator=key)
+        return self.runtime.meter().charge(pod, server)
 
     def denial(
         self, proposal: Proposal, profile: str, charge: Charge | None, counts: Counts

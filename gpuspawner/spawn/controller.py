@@ -28,6 +28,7 @@ from gpuspawner.manifest.lifetime import mark
 from gpuspawner.pods import changed as changed_pod
 from gpuspawner.pods import plain as plain_pod
 from gpuspawner.policy import Grant
+from gpuspawner.policy.granted import Granted
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.preflight.preflight import START_PATIENCE
 from gpuspawner.preflight.proposal import Proposal
@@ -192,7 +193,8 @@ class Controller:
             if self.attempt and self.attempt.phase is Phase.ADMITTED:  # else, it is sent again
                 told = messages.elsewhere if avoiding.is_sure else messages.perhaps_the_same
                 self._story.tell(told(), 5)
-        if granted := await self._policing.take_sent(choice):
+        granted = await self._policing.take_sent(choice)
+        if granted is not None:
             # An earlier gate may have known less of the pod, or judged by other policies.
             choice = choice.sending(mark(choice.proposal.pod, granted))
             pod = changed_pod(pod, choice.proposal.pod)
@@ -207,7 +209,7 @@ class Controller:
         self._learn(sent)
         if self.attempt is not None:
             self.attempt = replace(self.attempt, choice=choice, decision=decision, phase=Phase.SENT)
-        await self.endings.send()
+        await self.endings.send(granted or Granted())
         self._run.sent.set()
         async with refusing(Of.POD, self._spawner, choice, self._admission):
             return await self._held.send(choice.proposal.key, pod, request_timeout)

@@ -18,6 +18,8 @@ from gpuspawner.kube.startup import StartingPod, read_pod
 from gpuspawner.launch.ending import Ending, ending_of, is_overdue, read, utc_now, written
 from gpuspawner.launch.mishaps import is_lost
 from gpuspawner.launch.trouble import Kind
+from gpuspawner.policy import granted
+from gpuspawner.policy.granted import Granted
 from gpuspawner.queue.kept import KeptPlace
 from gpuspawner.runtime import Runtime
 from gpuspawner.spawn.host import Host, log_name
@@ -40,6 +42,7 @@ class Endings:
         self._last: Ending | None = None
         self._began: datetime | None = None
         self._place: KeptPlace | None = None
+        self._granted = Granted()
         self._is_up = False
         self._is_cut = False
 
@@ -54,12 +57,14 @@ class Endings:
             ours[_BEGAN] = self._began.isoformat()
         if self._place is not None:
             ours[PLACE] = self._place.written()
+        if self._granted != Granted():
+            ours[granted.STORED] = self._granted.written()
         return {**state, _STATE: ours} if ours else dict(state)
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Read what was stored; this is all that a restarted hub knows."""
         ours = _ours(state)
-        self._last = read(ours.get("ending"))
+        self._last, self._granted = read(ours.get("ending")), granted.stored(ours)
         runs = jupyterhub.has_server(self._spawner)
         found, waited = ours.get(_BEGAN), KeptPlace.read(ours.get(PLACE))
         began = found if isinstance(found, str) else None
@@ -107,17 +112,19 @@ class Endings:
         """
         if self._place is None and jupyterhub.begins_start(self._spawner):
             self._began = utc_now()
+            self._granted = replace(self._granted, pod="")
             kept = jupyterhub.stored_state(self._spawner)
             if not isinstance(kept, Mapping) or not kept:
                 kept = self._spawner.get_state()
             jupyterhub.note_state(self._spawner, self.stored(kept))
 
-    async def send(self) -> None:
-        """Note that a start is about to send its pod, and the pod's name.
+    async def send(self, given: Granted) -> None:
+        """Note that a start is about to send its pod, the pod's name, and what was granted.
 
-        Usually, both are stored since it began, and a commit takes longer than a verdict. But a
-        hook or a profile may have changed the names since.
+        Usually, all of it is stored since it began, and a commit takes longer than a verdict. But a
+        hook or a profile may have changed the names since, and policies may grant something else.
         """
+        self._granted = given
         self._began = self._began or utc_now()
         await jupyterhub.until_state_is_stored(self._spawner)
 
@@ -126,6 +133,7 @@ class Endings:
         was_noted = self._is_cut or self._place is not None or self._last is not None
         self._last, self._began, self._is_up, self._is_cut = None, None, True, False
         self._place = None
+        self._know(self._stock.known_pod())
         self._runtime.kept_places.take(self._server)
         self._runtime.farewells.forget(self._key)
         if was_noted:
@@ -148,6 +156,7 @@ class Endings:
     def polled(self, status: int | None, before: object) -> int | None:
         """As `_polled`, or KubeSpawner's status if that fails: the hub drops what it can't poll."""
         try:
+            self._know(before)
             status = self._polled(status, before)
         except Exception:
             self._spawner.log.exception("Can't tell how %s ended", log_name(self._spawner))
@@ -162,6 +171,12 @@ class Endings:
         """
         if self._last is not None:
             jupyterhub.store_state(self._spawner)
+
+    def _know(self, pod: object) -> None:
+        """Note the uid of the server's pod: by that it counts if the hub forgets the server."""
+        known = read_pod(pod)
+        if known is not None and self._runtime.policies:
+            self._granted = replace(self._granted, pod=known.metadata.uid)
 
     def _polled(self, status: int | None, before: object) -> int | None:
         """Note why a server has ended, if it has; return what the hub shall think of it.

@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -12,7 +11,7 @@ from gpuspawner import messages
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat import people
 from gpuspawner.kube.objects import UNDECODABLE
-from gpuspawner.policy.charges import Charge, owner_names
+from gpuspawner.policy.charges import Charge
 from gpuspawner.policy.denial import OverLimit, PolicyDenial, Uncounted
 from gpuspawner.policy.granted import Granted
 from gpuspawner.policy.owner import Owner
@@ -123,16 +122,16 @@ class Policing:
         return namespace, name if self._server == self._spawner.name else f"{name}-"
 
     async def applying(self, patience: float) -> Applying | None:
-        """Return the policies that apply now; None if the administrator has set none.
+        """Return the policies that apply now; None if the administrator has set none at all.
 
         If a limit counts servers that can't be counted right now, wait a moment until they can.
 
         Raises:
             Refusal: The administrator's function fails.
         """
-        policies = await self._policies()
-        if not policies:
+        if not self.has_policies:
             return None
+        policies = await self._policies()
         found, pods = self._applying(policies), self._runtime.accounts.following
         if found.counts_others and not isinstance(pods.health(), Live):
             await pods.live(patience)
@@ -145,10 +144,10 @@ class Policing:
         owner = Owner(person.name, person.groups, person.roles, self._server)
         return Applying(
             owner,
-            owner_names(person.name, person.label),
+            runtime.accounts.owners(user.db, person),
             policies.applying(owner, datetime.now(UTC)),
             runtime,
-            partial(runtime.accounts.memberships.names, user.db),
+            partial(runtime.accounts.memberships.ids, user.db),
         )
 
     def _without_policies(self) -> Applying:
@@ -187,9 +186,7 @@ class Policing:
         granted = applying.granted(proposal, charge)
         if charge is None:
             return granted, None
-        return granted, replace(
-            charge, policies=frozenset(granted.policies), groups=frozenset(granted.groups)
-        )
+        return granted, charge.by(granted)
 
     def _refusal(self, denial: PolicyDenial) -> Refusal:
         message = messages.policy_denied(denial, self._runtime.display_names)

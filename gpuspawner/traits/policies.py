@@ -70,7 +70,7 @@ policies = Union(
         If ``True``, the form shows the accelerators and profiles that the policy doesn't leave on
         offer, marked so and with the explanation.
 
-    The hub counts the pods in its namespace by their owner's label and by what they request, and
+    The hub counts its servers' pods by what they request, whatever else is written into them, and
     the servers that are starting. So a pod that has outlived its server counts, and a named server
     that is stopped doesn't. If the hub can't read the pods, it starts no server to which a limit
     per user or per group applies (HTTP 503), because it can't know how much is in use.

@@ -25,8 +25,8 @@ from gpuspawner.manifest.lifetime import mark
 from gpuspawner.offers import Offers
 from gpuspawner.policy import Grant
 from gpuspawner.policy.accounts import Accounts
-from gpuspawner.policy.charges import Meter
-from gpuspawner.policy.granted import Granted
+from gpuspawner.policy.charges import Meter, as_annotated
+from gpuspawner.policy.granted import STORED, Granted
 from gpuspawner.policy.policies import Measure, What
 from gpuspawner.policy.written import read_policies
 from gpuspawner.preflight.proposal import Proposal
@@ -38,9 +38,13 @@ PODS, USERS, GROUPS, POLICIES, TIMES = 2000, 500, 50, 100, 500
 NAMESPACE = "jhub"
 
 
+def granted(number: int) -> Granted:
+    """What the owner of a server got."""
+    return Granted("", (f"policy-{number % POLICIES}",), (f"group-{number % GROUPS}",), 3600)
+
+
 def pod(user: str, number: int, gpus: int) -> dict[str, Any]:
     """A server's pod as the API server shows it."""
-    granted = Granted("", (f"policy-{number % POLICIES}",), (f"group-{number % GROUPS}",), 3600)
     resources = {"requests": {"nvidia.com/gpu": str(gpus), "memory": "4Gi", "cpu": "1"}}
     return mark(
         {
@@ -55,19 +59,24 @@ def pod(user: str, number: int, gpus: int) -> dict[str, Any]:
             },
             "spec": {"containers": [{"name": "notebook", "env": [], "resources": resources}]},
         },
-        granted,
+        granted(number),
     )
 
 
 def database() -> Any:
-    """A hub's database with the users in two groups each."""
+    """A hub's database with the users in two groups each, and their servers."""
     made = orm.new_session_factory("sqlite:///:memory:")()
     roles.create_role(made, {"name": "user", "scopes": ["self"]})
     groups = [orm.Group(name=f"group-{number}") for number in range(GROUPS)]
-    for number in range(USERS):
-        user = orm.User(name=f"user-{number}")
+    users = [orm.User(name=f"user-{number}") for number in range(USERS)]
+    for number, user in enumerate(users):
         user.groups = [groups[number % GROUPS], groups[(number + 7) % GROUPS]]
-        made.add(user)
+    for number in range(PODS):
+        user, name = users[number % USERS], f"server-{number}"
+        place = {"pod_name": f"jupyter-{user.name}--{number}", "namespace": NAMESPACE}
+        state = {**place, "gpuspawner": {STORED: granted(number).written()}}
+        made.add(orm.Spawner(user=user, name=name, server=orm.Server(), state=state))
+    made.add_all(users)
     made.commit()
     return made
 
@@ -107,7 +116,9 @@ async def measure() -> tuple[list[float], list[float]]:
         display_names={},
     )
     user = owned.query(orm.User).filter_by(name="user-3").one()
-    owner: Any = SimpleNamespace(name=user.name, groups=user.groups, roles=user.roles, db=owned)
+    owner: Any = SimpleNamespace(
+        id=user.id, name=user.name, groups=user.groups, roles=user.roles, db=owned
+    )
     spawner: Any = SimpleNamespace(user=owner, name="", namespace=NAMESPACE, pod_name="jupyter-x")
     policing = Policing(spawner, runtime)
     choice = Choice(Proposal(NAMESPACE, "jupyter-x", pod("user-3", PODS, 1), Grant()))
@@ -120,7 +131,8 @@ async def measure() -> tuple[list[float], list[float]]:
         gates.append(time.perf_counter() - began)
         accounts.pledges.vacate(choice.proposal.key)
         began = time.perf_counter()
-        everybody = (meter.charge(it) for it in accounts.ledger.pods.values())
+        pods = accounts.ledger.pods.values()
+        everybody = (meter.charge(it, as_annotated(it)) for it in pods)
         sum(it.of(Measure(What.GPUS)) for it in everybody if not names.isdisjoint(it.owners))
         counts.append(time.perf_counter() - began)
     return gates, counts

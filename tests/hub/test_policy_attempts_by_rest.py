@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from localcluster import LocalCluster
 from tests.fixtures.cluster import AddNodes
 from tests.hub.conftest import StartGPUHub
 from tests.hub.kept import LendHub
+from tests.hub.pods import Pods
 from tests.hub.running import RunningHub
 from tests.hub.test_policies import NODES, OFFERS
 from tests.hub.test_policy_attempts import GPU, LIMITED, held, start
+from tests.hub.test_policy_counts import forge
 from tests.hub.versions import PUT_AND_PATCH
 
 TWO, FOUR = {**GPU, "gpus": 2}, {**GPU, "gpus": 4}
@@ -104,31 +108,75 @@ def test_users_can_change_neither_their_groups_nor_their_names(hub: RunningHub) 
     assert start(hub, "dora", "b", **own) == 409
 
 
-def test_a_namespace_for_each_user_hides_nothing(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes, running_cluster: LocalCluster
-) -> None:
-    add_nodes(NODES)
-    each = """
+EACH = """
 c.KubeSpawner.enable_user_namespaces = True
 c.KubeSpawner.user_namespace_template = c.KubeSpawner.namespace + "-{username}"
+project = c.KubeSpawner.namespace + "-project"
+def choose(spawner):
+    if spawner.name.startswith("project"):
+        spawner.namespace = project
+c.KubeSpawner.pre_spawn_hook = choose
 """
+
+
+@pytest.fixture
+def each(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes, running_cluster: LocalCluster
+) -> Iterator[RunningHub]:
+    """A hub with a namespace for each user, or for a project if a hook chooses that."""
+    add_nodes(NODES)
     # Only a hub with rights in all namespaces can make some.
-    rights = running_cluster.kubeconfig
-    with start_gpu_hub(OFFERS + LIMITED + each, kubeconfig=rights) as hub:
+    with start_gpu_hub(OFFERS + LIMITED + EACH, kubeconfig=running_cluster.kubeconfig) as hub:
         hub.until_it_sees_the_cluster()
         hub.api("POST", "/users/dora")
-        try:
-            assert start(hub, "dora", "a", TWO) in (201, 202)
-            assert start(hub, "dora", "b") == 409
-            assert start(hub, "ann", "a", TWO) in (201, 202)
-            assert start(hub, "bob", "a", TWO) == 409
-            assert start(hub, "bob", "a") in (201, 202)
-            hub.end()
-            hub.begin()
-            hub.until_it_serves()
-            assert start(hub, "bob", "b") == 409
-        finally:
-            for user in ("dora", "ann", "bob"):
-                namespace = f"/api/v1/namespaces/{hub.pods.namespace}-{user}"
-                running_cluster.api.delete(f"{namespace}/pods", grace=0)
-                running_cluster.api.delete(namespace)
+        yield hub
+        for namespace in running_cluster.api.items("/api/v1/namespaces"):
+            name = namespace["metadata"]["name"]
+            if name.startswith(f"{hub.pods.namespace}-"):
+                running_cluster.api.delete(f"/api/v1/namespaces/{name}/pods", grace=0)
+                running_cluster.api.delete(f"/api/v1/namespaces/{name}")
+
+
+def begin_again(hub: RunningHub) -> None:
+    hub.end()
+    hub.begin()
+    hub.until_it_serves()
+
+
+def test_a_namespace_for_each_user_hides_nothing(each: RunningHub) -> None:
+    assert start(each, "dora", "a", TWO) in (201, 202)
+    assert start(each, "dora", "b") == 409
+    assert start(each, "ann", "a", TWO) in (201, 202)
+    assert start(each, "bob", "a", TWO) == 409
+    assert start(each, "bob", "a") in (201, 202)
+    begin_again(each)
+    assert start(each, "bob", "b") == 409
+
+
+@pytest.mark.each_hub
+def test_a_namespace_that_a_hook_has_chosen_hides_nothing(each: RunningHub) -> None:
+    assert start(each, "dora", "project-a", TWO) in (201, 202)
+    [pod] = Pods(each.pods.cluster, f"{each.pods.namespace}-project").all()
+    assert pod["metadata"]["name"] == "jupyter-dora--project-a"
+
+    assert start(each, "dora", "b") == 409
+    begin_again(each)
+    assert start(each, "dora", "b") == 409
+    assert each.api("PATCH", "/users/dora", {"name": "theodora"}).status_code == 200
+    assert start(each, "theodora", "b") == 409
+
+
+@pytest.mark.each_hub
+def test_a_pod_in_a_foreign_namespace_uses_up_nobody_s_limit(each: RunningHub) -> None:
+    cluster, name = each.pods.cluster, f"{each.pods.namespace}-mallory"
+    cluster.api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    mallory_s = Pods(cluster, name)
+    for user in ("dora", "ann"):
+        forge(mallory_s, user, '{"policies": ["course"], "groups": ["course"]}')
+
+    assert start(each, "bob", "a") in (201, 202)  # whose pod the hub has seen after these
+    assert start(each, "dora", "a", TWO) in (201, 202)
+    assert start(each, "ann", "a", TWO) in (201, 202)
+    begin_again(each)
+    assert start(each, "ann", "b") == 409
+    assert start(each, "dora", "b") == 409

@@ -194,7 +194,8 @@ def _charge(hub: Hub, tried: Tried) -> Charge | None:
         return None
     try:
         pod = strict_convert(tried.proposal.pod, ServerPod)
-        return hub.runtime.meter().charge(pod, _wanted(tried).accelerator or "")
+        server = Charge(frozenset(), accelerator=_wanted(tried).accelerator or "")
+        return hub.runtime.meter().charge(pod, server)
     except UNDECODABLE:
         return None
 

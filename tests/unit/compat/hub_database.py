@@ -73,6 +73,13 @@ class HubDatabase:
         self.session.commit()
         return user
 
+    def server(self, user: Any, name: str = "", *, runs: bool = True, **state: object) -> Any:
+        """Add a server of a user's, and what is stored of it."""
+        row = orm.Spawner(name=name, user=user, state=state, server=orm.Server() if runs else None)
+        self.session.add(row)
+        self.session.commit()
+        return row
+
     def group(self, name: str) -> Any:
         """The group of this name, which is made if need be."""
         found = orm.Group.find(self.session, name=name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ from gpuspawner.cluster.health import Reading, Stale
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.policy.accounts import Accounts
 from gpuspawner.policy.charges import Charge, Meter
+from gpuspawner.policy.claims import AsAnnotated, Claims
 from gpuspawner.policy.pledges import LEFT_SECONDS
 from gpuspawner.policy.policies import Measure, What
 from gpuspawner.scheduling import Rules
@@ -32,6 +34,7 @@ async def reading(*script: Step, namespace: str = "jhub") -> AsyncIterator[Accou
     server = ScriptedServer(pods=list(script))
     async with server.serving():
         accounts = Accounts(server.configuration, namespace, lambda: METER, Contact())
+        accounts.ledger.claims = AsAnnotated(namespace)
         accounts.following.start()
         try:
             await accounts.following.live(PATIENCE)
@@ -120,6 +123,27 @@ async def test_a_pledge_outlasts_a_watch_that_has_broken_without_a_word(monkeypa
             clock.now += 1
 
         assert "has fallen silent" in accounts.trouble()
+
+
+async def test_a_list_in_pages_ends_no_pledge_before_it_has_shown_all_pods(monkeypatch) -> None:
+    """The connection is lost right after a start, for longer than a pledge lasts."""
+    monkeypatch.setattr("gpuspawner.policy.pledges.time", clock := Clock())
+    lost = asyncio.Event()
+
+    async def breaks(request):
+        await lost.wait()
+        return await failure(410, "Expired")(request)
+
+    pages = page(plain("bob"), then="more"), page(plain(name="jupyter-ann"))
+    async with reading(page(), breaks, *pages, watch(hold=True)) as accounts:
+        accounts.ledger.claims = Claims("jhub")
+        start(accounts)
+        clock.now += LEFT_SECONDS + 1
+        lost.set()
+
+        while gpus_of(accounts, KEY) != [1]:
+            assert await accounts.following.changed(PATIENCE)
+        assert accounts.trouble() == ""
 
 
 @pytest.mark.parametrize(("status", "why"), [(403, "pods is forbidden"), (500, "etcd is away")])

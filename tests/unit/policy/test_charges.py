@@ -10,23 +10,18 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kubespawner.slugs import escape_slug
 from msgspec.structs import replace
 
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.kube.servers import GRANT, SERVER, USER
+from gpuspawner.kube.servers import USER, ServerPod
 from gpuspawner.offers import Accelerator
 from gpuspawner.policy import granted
-from gpuspawner.policy.charges import Charge, Meter, counts_as_gpu, owner_names
-from gpuspawner.policy.owner import Names
-from gpuspawner.policy.policies import Measure, Policy, What
-from gpuspawner.policy.shares import covers, most
-from gpuspawner.policy.usage import Usage
+from gpuspawner.policy.charges import Charge, Meter, as_annotated, counts_as_gpu, owner_names
+from gpuspawner.policy.policies import Measure, What
 from gpuspawner.scheduling import Rules
 from tests.unit.policy.pods import (
     GPU,
     MIG,
-    Plain,
     annotations_of,
     container,
     labels_of,
@@ -54,9 +49,17 @@ def gpus(of: str) -> Measure:
     return Measure(What.GPUS, of)
 
 
+def charge_of(pod: ServerPod, accelerator: str = "") -> Charge:
+    """What a pod takes, as it says itself whose it is."""
+    said = as_annotated(pod)
+    if accelerator:
+        said = dataclasses.replace(said, accelerator=accelerator)
+    return METER.charge(pod, said)
+
+
 def charged(**spec: object) -> dict[Measure, Any]:
     """What a pod takes, without zeros."""
-    amounts = METER.charge(server_pod(**spec)).amounts
+    amounts = charge_of(server_pod(**spec)).amounts
     return {measure: amount for measure, amount in amounts.items() if amount}
 
 
@@ -78,7 +81,7 @@ def test_a_pod_takes_what_its_containers_request_together() -> None:
 
 
 def test_a_server_without_a_gpu_takes_memory_and_cpu_only() -> None:
-    charge = METER.charge(server_pod(containers=[container(memory="1Gi", cpu=2)]))
+    charge = charge_of(server_pod(containers=[container(memory="1Gi", cpu=2)]))
 
     assert not charge.has_gpus
     assert charge.of(GPUS) == charge.of(SERVERS) == 0
@@ -113,7 +116,7 @@ def test_overhead_and_the_resources_of_the_whole_pod_count() -> None:
 
 
 def test_zero_gpus_are_none() -> None:
-    assert not METER.charge(server_pod(containers=[container(gpu=0)])).has_gpus
+    assert not charge_of(server_pod(containers=[container(gpu=0)])).has_gpus
 
 
 def test_a_slice_counts_as_the_weight_says() -> None:
@@ -135,8 +138,8 @@ def test_a_device_that_is_no_gpu_counts_only_if_it_is_offered_or_has_a_weight() 
     assert not charged(containers=[container(**{"example.com/nic": 1})])
     weighted = dataclasses.replace(METER, weights={"example.com/nic": 0})
     nic = server_pod(containers=[container(**{"example.com/nic": 3})])
-    assert weighted.charge(nic).of(SERVERS) == 1
-    assert weighted.charge(nic).of(GPUS) == 0
+    assert weighted.charge(nic, as_annotated(nic)).of(SERVERS) == 1
+    assert weighted.charge(nic, as_annotated(nic)).of(GPUS) == 0
 
 
 @pytest.mark.parametrize(
@@ -154,7 +157,7 @@ def test_which_resources_count_as_gpus(resource, counts) -> None:
 @pytest.mark.parametrize("amount", ["lots", "1e40", ""])
 def test_a_pod_whose_requests_are_no_quantities_has_no_charge(amount) -> None:
     with pytest.raises(QuantityError):
-        METER.charge(server_pod(containers=[container(memory=amount)]))
+        charge_of(server_pod(containers=[container(memory=amount)]))
 
 
 # Accelerators: by the pod's own fields
@@ -172,7 +175,7 @@ def test_a_pod_whose_requests_are_no_quantities_has_no_charge(amount) -> None:
     ],
 )
 def test_a_pod_has_the_accelerators_whose_nodes_it_selects(selector, taken) -> None:
-    charge = METER.charge(server_pod(nodeSelector=selector))
+    charge = charge_of(server_pod(nodeSelector=selector))
 
     assert of_accelerators(charge) == taken
 
@@ -189,14 +192,14 @@ def test_a_named_accelerator_counts_only_if_the_pod_s_own_fields_allow_it(named,
     selector = {"gpu": "a100"}
     annotated = server_pod(nodeSelector=selector, grant={"accelerator": named})
 
-    assert of_accelerators(METER.charge(annotated)) == taken
-    assert of_accelerators(METER.charge(server_pod(nodeSelector=selector), named)) == taken
+    assert of_accelerators(charge_of(annotated)) == taken
+    assert of_accelerators(charge_of(server_pod(nodeSelector=selector), named)) == taken
 
 
 def test_the_accelerator_of_a_pod_to_be_sent_replaces_the_one_that_its_annotation_names() -> None:
     pod = server_pod(nodeSelector={"gpu": "a100"}, grant={"accelerator": "a100"})
 
-    assert of_accelerators(METER.charge(pod, "a100-big")) == {"a100-big": 1}
+    assert of_accelerators(charge_of(pod, "a100-big")) == {"a100-big": 1}
 
 
 resources = st.sampled_from([GPU, MIG, "amd.com/gpu", "memory", "cpu"])
@@ -211,7 +214,7 @@ def test_a_pod_takes_of_all_gpus_what_its_resources_take_together(
 ) -> None:
     pod = server_pod(containers=main, initContainers=init, nodeSelector=selector)
 
-    charge = METER.charge(pod, named)
+    charge = charge_of(pod, named)
 
     by_resource = [charge.of(gpus(it)) for it in (GPU, MIG, "amd.com/gpu")]
     assert charge.of(GPUS) == sum(by_resource)
@@ -226,7 +229,7 @@ def test_a_pod_takes_of_all_gpus_what_its_resources_take_together(
 def test_the_pod_of_a_profile_counts_by_what_it_requests() -> None:
     override = plain(nodeSelector={"gpu": "t4"}, containers=[container(gpu=2)])
 
-    charge = METER.charge(read(override))
+    charge = charge_of(read(override))
 
     assert (charge.of(GPUS), charge.of(gpus("t4"))) == (2, 2)
     assert (charge.policies, charge.groups) == (frozenset(), frozenset())
@@ -234,7 +237,7 @@ def test_the_pod_of_a_profile_counts_by_what_it_requests() -> None:
 
 def test_a_pod_with_only_the_label_belongs_to_the_label_s_user() -> None:
     """Of a KubeSpawner that wrote no annotations, or edited since."""
-    charge = METER.charge(server_pod(metadata={"annotations": {}, "labels": {USER: "ann"}}))
+    charge = charge_of(server_pod(metadata={"annotations": {}, "labels": {USER: "ann"}}))
 
     assert charge.owners == {"label/ann"}
     assert charge.owners & owner_names("ann", "ann")
@@ -243,11 +246,11 @@ def test_a_pod_with_only_the_label_belongs_to_the_label_s_user() -> None:
 
 @pytest.mark.parametrize("user", ["ann", "Ann Smith", "ann@example.org", "ann--x", "ä" * 80])
 def test_a_server_s_pod_has_the_names_of_its_owner_and_none_of_anyone_else(user) -> None:
-    charge = METER.charge(server_pod(user, "Exp. 1"))
+    charge = charge_of(server_pod(user, "Exp. 1"))
 
     person_s = owner_names(user, labels_of(user)[USER])
     assert charge.owners == person_s
-    assert (charge.server, charge.any_server) == ("Exp. 1", False)
+    assert charge.server == "Exp. 1"
     assert not charge.owners & owner_names("bob", "bob")
 
 
@@ -261,88 +264,23 @@ def test_no_user_s_name_is_the_label_of_another_user(name, label) -> None:
 def test_a_pod_without_annotations_or_labels_can_be_read(metadata) -> None:
     pod = read({"metadata": {"name": "x", **metadata}, "spec": {}})
 
-    assert METER.charge(pod).owners == set()
+    assert charge_of(pod).owners == set()
 
 
-# Edited pods
+# What a pod says of itself, which only the commands believe
 
 
-def used(policy: Policy, measure: Measure, *pods: Plain, user: str = "ann") -> Any:
-    """What those pods take of a user's limit."""
-    usage = Usage()
-    for number, pod in enumerate(pods):
-        usage.put(("jhub", str(number)), METER.charge(read(pod)))
-    found = usage.of_owner(owner_names(user, labels_of(user)[USER])).values()
-    covered = ((it for it in charges if covers(policy, it)) for charges in found)
-    return sum(most(charges, measure) for charges in covered)
+@pytest.mark.parametrize("metadata", [{}, {"labels": labels_of("ann", "exp-1")}])
+def test_the_name_of_a_server_is_the_annotation_s_or_the_label_s(metadata) -> None:
+    written = {"annotations": annotations_of("ann"), **metadata} if metadata else {}
 
-
-def annotated(pod: Plain, written: dict[str, str]) -> Plain:
-    return {**pod, "metadata": {**pod["metadata"], "annotations": written}}
-
-
-EDITS: list[dict[str, str]] = [
-    {},
-    {USER: "bob"},
-    {SERVER: "other"},
-    {USER: "bob", SERVER: ""},
-    {GRANT: "{}"},
-    {GRANT: '{"accelerator":"t4","policies":["x"],"groups":["y"]}'},
-    {GRANT: '{"accelerator":"any"}'},
-]
-
-
-@pytest.mark.parametrize("edit", EDITS)
-@pytest.mark.parametrize("server", ["", "exp-1", "Exp. 1"])
-@pytest.mark.parametrize("pattern", ["*", "exp-*", "Exp*", ""])
-def test_an_edited_annotation_never_lowers_a_count(edit, server, pattern) -> None:
-    policy = Policy("p", servers=Names.of([pattern]))
-    original = plain(server=server, nodeSelector={"gpu": "t4"}, grant={"accelerator": "t4"})
-    edited = annotated(original, {**original["metadata"]["annotations"], **edit})
-
-    for measure in (GPUS, gpus("t4"), SERVERS):
-        assert used(policy, measure, edited) >= used(policy, measure, original)
-
-
-@pytest.mark.each_python
-@given(
-    st.dictionaries(st.sampled_from([USER, SERVER, GRANT]), st.text(max_size=8)),
-    st.sampled_from(["", "exp-1", "Exp. 1", "a--b"]),
-    st.sampled_from(["*", "exp-*", "[!e]*", "", "Exp. ?"]),
-)
-def test_no_annotations_whatever_they_say_lower_a_count(written, server, pattern) -> None:
-    policy = Policy("p", servers=Names.of([pattern]))
-    original = plain(server=server)
-    edited = annotated(original, written)
-
-    assert used(policy, GPUS, edited) >= used(policy, GPUS, original)
-
-
-def test_a_server_whose_label_and_annotation_disagree_counts_toward_every_policy() -> None:
-    pod = plain(server="exp-1", metadata={"annotations": annotations_of("ann", "harmless")})
-
-    charge = METER.charge(read(pod))
-
-    assert (charge.server, charge.any_server) == ("harmless", True)
-    assert used(Policy("p", servers=Names.of(["exp-*"])), GPUS, pod) == 1
-    assert used(Policy("p", servers=Names.of([""])), GPUS, pod) == 1
-
-
-@pytest.mark.parametrize("server", ["exp-1", "exp1", "Exp. 1", ""])
-def test_the_labels_of_an_older_kubespawner_agree_too(server) -> None:
-    older = {USER: escape_slug("ann"), SERVER: escape_slug(server)}
-    pod = server_pod(server=server, metadata={"labels": older})
-
-    charge = METER.charge(pod)
-
-    assert (charge.server, charge.any_server) == (server, False)
+    assert charge_of(server_pod(server="exp-1", metadata=written)).server == "exp-1"
 
 
 def test_a_pod_that_two_users_seem_to_own_counts_for_both() -> None:
-    pod = plain("ann", metadata={"annotations": annotations_of("bob")})
+    charge = charge_of(server_pod("ann", metadata={"annotations": annotations_of("bob")}))
 
-    assert used(Policy("p"), GPUS, pod) == 1
-    assert used(Policy("p"), GPUS, pod, user="bob") == 1
+    assert charge.owners == {"label/ann", "bob"}
 
 
 HOSTILE = [
@@ -365,12 +303,12 @@ def test_an_annotation_that_cannot_be_read_says_nothing(written) -> None:
     annotations = replace(pod.metadata.annotations, grant=written)
     annotated = replace(pod, metadata=replace(pod.metadata, annotations=annotations))
 
-    assert METER.charge(annotated) == METER.charge(pod)
+    assert charge_of(annotated) == charge_of(pod)
 
 
 def test_what_a_pod_says_of_policies_and_groups_is_kept() -> None:
     grant = {"policies": ["a", "b"], "groups": ["course"], "newer": "key"}
 
-    charge = METER.charge(server_pod(grant=grant))
+    charge = charge_of(server_pod(grant=grant))
 
     assert (charge.policies, charge.groups) == ({"a", "b"}, {"course"})

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.kube.servers import GRANT
 from gpuspawner.policy.granted import LONGEST, Granted, read
 
 pytestmark = pytest.mark.each_python
@@ -25,22 +24,19 @@ grants = st.builds(
 
 @given(grants)
 def test_a_written_grant_is_read_as_it_was(granted: Granted) -> None:
-    [(name, written)] = granted.annotation().items()
-
-    assert name == GRANT
-    assert read(written) == granted
+    assert read(granted.written()) == granted
 
 
 def test_the_annotation_is_short_json_that_other_programs_can_read() -> None:
     granted = Granted("t4", ("course", "size"), ("ml-2026",), 14400)
 
-    assert json.loads(granted.annotation()[GRANT]) == {
+    assert json.loads(granted.written()) == {
         "accelerator": "t4",
         "policies": ["course", "size"],
         "groups": ["ml-2026"],
         "lifetime": 14400,
     }
-    assert Granted().annotation() == {GRANT: "{}"}
+    assert Granted().written() == "{}"
 
 
 def test_keys_of_a_newer_version_are_passed_over() -> None:
@@ -73,7 +69,7 @@ def test_a_user_in_a_thousand_groups_is_charged_to_each() -> None:
     groups = tuple(f"cn=project-{n},ou=groups,dc=cluster,dc=example,dc=org" for n in range(1000))
     granted = Granted("t4", ("each-group",), groups)
 
-    assert read(granted.annotation()[GRANT]) == granted
+    assert read(granted.written()) == granted
 
 
 def test_an_annotation_that_is_too_long_is_not_read() -> None:

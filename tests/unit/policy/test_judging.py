@@ -202,18 +202,3 @@ def test_the_owner_s_own_servers_count_for_a_group_that_was_joined_a_moment_ago(
     [standing] = standings([policy], ann, found)
 
     assert standing.used == 3
-
-
-def test_a_server_whose_name_is_in_doubt_counts_for_policies_of_any_servers() -> None:
-    usage = Usage()
-    taken = {GPUS: 2}
-    usage.put(("jhub", "x"), Charge(frozenset({"ann"}), "harmless", taken, any_server=True))
-    policy = Policy(
-        "p",
-        people(groups=["course"]),
-        servers=Names.of(["exp-*"]),
-        limits=(Limit(Per.USER, GPUS, 4), Limit(Per.GROUP, GPUS, 4)),
-    )
-    ann = Owner("ann", frozenset({"course"}), server="exp-1")
-
-    assert [it.used for it in standings([policy], ann, counts(usage, ann))] == [2, 2]

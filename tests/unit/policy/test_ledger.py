@@ -16,6 +16,7 @@ from gpuspawner.kube.objects import AnyObject, Undecodable, decode
 from gpuspawner.kube.servers import USER
 from gpuspawner.offers import Accelerator
 from gpuspawner.policy.charges import Meter, owner_names
+from gpuspawner.policy.claims import AsAnnotated
 from gpuspawner.policy.ledger import Ledger
 from gpuspawner.policy.policies import Measure, What
 from gpuspawner.policy.usage import Usage
@@ -34,7 +35,7 @@ class Book(Ledger):
 
     def __init__(self) -> None:
         self.meter = METER
-        super().__init__(Usage(), lambda: self.meter)
+        super().__init__(Usage(), lambda: self.meter, AsAnnotated("jhub"))
 
     def show(self, name: str = "a", **fields: Any) -> None:
         self.put(server_pod(name=name, **fields))

@@ -5,9 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from jupyterhub import orm
 
 from gpuspawner import GPUSpawner
 from gpuspawner.cluster.health import Health, Live
+from gpuspawner.compat.people import person
+from gpuspawner.kube.servers import ServerPod
+from gpuspawner.policy.claims import Claims
 from gpuspawner.policy.policies import Measure, What
 from gpuspawner.runtime import Runtime
 from gpuspawner.spawn.refusal import Refusal
@@ -24,7 +28,8 @@ OFFERS = {
     "images": {"base": {"image": "base:1"}, "torch": {"image": "torch:1"}},
 }
 GPUS = Measure(What.GPUS)
-ALICE = frozenset({"alice"})
+ALICE = frozenset({1})
+"""The id of the first user of a database."""
 
 
 class Train(GPUSpawner):
@@ -64,15 +69,24 @@ class Course:
         return self.hub.runtime(spawner)
 
     def put(self, spawner: Any, user: str, server: str, gpus: int) -> None:
-        """Let a pod of a server exist."""
+        """Let a server run, and its pod exist."""
         pod = server_pod(user, server, containers=[container(gpu=gpus)])
-        self.of(spawner).accounts.ledger.put(pod)
+        self.put_pod(spawner, user, server, pod)
 
     def show(self, spawner: Any, gpus: int) -> None:
         """Let the pod of alice's own spawner exist."""
         made = plain("alice", name=spawner.pod_name, containers=[container(gpu=gpus)])
         made["metadata"]["namespace"] = spawner.namespace
-        self.of(spawner).accounts.ledger.put(read(made))
+        self.put_pod(spawner, "alice", "", read(made))
+
+    def put_pod(self, spawner: Any, name: str, server: str, pod: ServerPod) -> None:
+        """Let a server run that has this pod."""
+        user, it = orm.User.find(self.database.session, name), pod.metadata
+        self.database.server(user, server, pod_name=it.name, namespace=it.namespace)
+        accounts = self.of(spawner).accounts
+        accounts.ledger.claims = Claims(spawner.namespace)  # reads it anew
+        accounts.owners(self.database.session, person(user))
+        accounts.ledger.put(pod)
 
     def hide(self, spawner: Any) -> None:
         """Let that pod be gone."""

@@ -5,12 +5,16 @@ from typing import Any
 
 import pytest
 from kubespawner import KubeSpawner
+from msgspec.structs import replace
 from sqlalchemy import event
 from sqlalchemy.orm import object_session
 
 from gpuspawner import GPUSpawner
 from gpuspawner.launch.ending import Ending, written
 from gpuspawner.launch.trouble import Kind
+from gpuspawner.policy import granted
+from gpuspawner.policy.granted import Granted
+from gpuspawner.policy.policies import Policies, Policy
 from gpuspawner.queue.kept import KeptPlace, Wish
 from gpuspawner.queue.rules import QueueRules
 from gpuspawner.spawn.endings import last_of, place_of, without_place
@@ -67,7 +71,7 @@ async def test_a_cut_start_that_never_comes_up_is_stored_so_before_the_hub_has_s
     async def gone(*_: object) -> None: ...
 
     monkeypatch.setattr(KubeSpawner, "stop", gone)
-    await after_restart(runs=True).gpuspawner_gates.endings.send()
+    await after_restart(runs=True).gpuspawner_gates.endings.send(Granted())
     restarted = after_restart(runs=True)
     assert restarted.gpuspawner_gates.endings.polled(None, pod()) is None
 
@@ -134,7 +138,7 @@ def test_a_server_that_the_hub_stops_has_no_ending(up) -> None:
 
 async def test_a_start_that_fails_is_no_ending(after_restart) -> None:
     spawner = after_restart()
-    await spawner.gpuspawner_gates.endings.send()
+    await spawner.gpuspawner_gates.endings.send(Granted())
 
     assert spawner.gpuspawner_gates.endings.polled(1, None) == 1
 
@@ -208,7 +212,7 @@ async def test_a_spawner_without_a_row_loads_and_sends_all_the_same(hub_with) ->
     assert spawner.orm_spawner is None
 
     spawner.load_state({"gpuspawner": {"ending": written(EVICTED)}})
-    await spawner.gpuspawner_gates.endings.send()
+    await spawner.gpuspawner_gates.endings.send(Granted())
 
     assert last_of(spawner.get_state()) == EVICTED
 
@@ -222,6 +226,44 @@ def test_a_stored_place_is_awaited_only_if_there_is_a_line(after_restart, queue)
     spawner.load_state({"gpuspawner": {"place": KeptPlace(1.0, Wish.ANYWAY).written()}})
 
     assert running.kept_places.are_awaited is queue
+
+
+def noted(spawner: GPUSpawner) -> Granted:
+    """What the hub has stored by which the server's pod is known."""
+    row: Any = spawner.orm_spawner
+    return granted.stored(row.state.get("gpuspawner"))
+
+
+async def test_what_a_server_was_granted_and_its_pod_s_uid_are_stored_until_its_next_start(
+    after_restart,
+) -> None:
+    first = after_restart(runs=True)
+    first.hub.runtime(first).policies = Policies((Policy("p"),))
+    given = Granted("t4", ("p",), ("course",))
+    await first.gpuspawner_gates.endings.send(given)
+    assert noted(first) == given
+
+    set_pod(first, pod())
+    first.gpuspawner_gates.endings.answers()
+    stop(first)
+    stopped_again = after_restart()
+    stop(stopped_again)
+    assert noted(stopped_again) == replace(given, pod="1")
+
+    await begin(stopped_again)
+    assert noted(stopped_again) == given
+
+
+async def test_a_pod_is_known_that_is_left_when_the_stop_of_a_failed_start_fails_too(
+    after_restart,
+) -> None:
+    spawner = after_restart(runs=True)
+    spawner.hub.runtime(spawner).policies = Policies((Policy("p"),))
+    await spawner.gpuspawner_gates.endings.send(Granted())
+    spawner.gpuspawner_gates.endings.polled(None, pod())  # the hub looks before it stops it
+    stop(spawner)
+
+    assert noted(spawner) == Granted(pod="1")
 
 
 @pytest.mark.parametrize("state", [None, {"pod_name": "p"}, {"gpuspawner": 3}])
@@ -238,7 +280,7 @@ def test_who_has_no_place_any_more_keeps_the_rest_of_the_state() -> None:
 
 
 async def test_a_start_whose_pod_was_sent_is_cut_by_a_restart_of_the_hub(after_restart) -> None:
-    await after_restart(runs=True).gpuspawner_gates.endings.send()
+    await after_restart(runs=True).gpuspawner_gates.endings.send(Granted())
     restarted = after_restart(runs=True)
 
     assert restarted.gpuspawner_gates.endings.polled(1, None) == 1
@@ -286,7 +328,7 @@ async def test_a_start_that_was_noted_when_it_began_writes_nothing_to_send_its_p
     session.commit()
     event.listen(session, "after_flush", lambda *_: written.append(True))
 
-    await spawner.gpuspawner_gates.endings.send()
+    await spawner.gpuspawner_gates.endings.send(Granted())
 
     assert not written
 
@@ -307,7 +349,7 @@ async def test_where_a_pod_is_sent_is_stored_if_a_hook_has_changed_it(after_rest
     await begin(spawner)
     spawner.namespace = "of-a-hook"
 
-    await spawner.gpuspawner_gates.endings.send()
+    await spawner.gpuspawner_gates.endings.send(Granted())
 
     assert row.state["namespace"] == "of-a-hook"
     assert row.state["gpuspawner"].keys() == {"began"}
@@ -378,7 +420,7 @@ async def test_a_start_that_waits_in_line_is_not_cut_until_it_sends_its_pod(afte
 
     spawner.gpuspawner_gates.endings.begin()
     spawner.gpuspawner_gates.endings.wait(place)
-    await spawner.gpuspawner_gates.endings.send()
+    await spawner.gpuspawner_gates.endings.send(Granted())
     assert stopped(after_restart(runs=True)) is Kind.HUB_RESTARTED
 
 
@@ -394,7 +436,7 @@ def test_a_start_that_waits_is_cut_by_a_restart_that_ends_the_line(after_restart
 
 
 async def test_a_start_that_a_restarted_hub_finds_up_is_not_cut(after_restart) -> None:
-    await after_restart(runs=True).gpuspawner_gates.endings.send()
+    await after_restart(runs=True).gpuspawner_gates.endings.send(Granted())
     restarted = after_restart(runs=True)
     restarted.gpuspawner_gates.endings.answers()
     assert kind(restarted) is None
@@ -425,7 +467,7 @@ def test_others_in_line_wait_no_longer_for_a_start_that_a_restarted_hub_finds_up
 
 async def test_a_start_that_ended_before_the_restart_is_not_cut(after_restart) -> None:
     spawner = after_restart(runs=True)
-    await spawner.gpuspawner_gates.endings.send()
+    await spawner.gpuspawner_gates.endings.send(Granted())
 
     stop(after_restart(runs=False))
 

@@ -95,7 +95,7 @@ async def test_no_alternative_is_one_that_a_policy_denies(policy, proposed, hub_
     running = server_pod(
         "alice", "train", containers=[container(gpu=1)], nodeSelector={"gpu": "l4"}
     )
-    course.of(spawner).accounts.ledger.put(running)
+    course.put_pod(spawner, "alice", "train", running)
 
     refusal = await refused(spawner)
 

@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from jupyterhub import orm
 from jupyterhub.objects import Server
 from jupyterhub.utils import utcnow
 from sqlalchemy.exc import OperationalError

@@ -211,8 +211,10 @@ async def test_what_cannot_be_counted_is_refused_with_503_at_each_gate(
 
 async def test_one_pod_that_nobody_can_read_makes_the_count_unknown(course) -> None:
     spawner = course.spawner({"course": {"gpus_per_user": 4}})
-    unread = server_pod(name="odd", containers=[container(gpu="x")])
-    course.of(spawner).accounts.ledger.put(unread)
+    course.database.server(course.row, "odd", pod_name="odd", namespace="jhub")
+    for name in ("odd", "of somebody else"):
+        unread = server_pod(name=name, containers=[container(gpu="x")])
+        course.of(spawner).accounts.ledger.put(unread)
 
     assert (await refused(spawner)).status_code == 503
     course.of(spawner).accounts.ledger.remove("ServerPod", "jhub", "odd")
@@ -293,9 +295,11 @@ class Pods:
 
 
 def policing(*policies: Policy) -> tuple[Policing, Pods]:
-    user = SimpleNamespace(name="ann", groups=[], roles=[], db=None)
+    user = SimpleNamespace(id=1, name="ann", groups=[], roles=[], db=None)
     pods = Pods(user)
-    accounts = SimpleNamespace(following=pods, memberships=Memberships())
+    accounts = SimpleNamespace(
+        following=pods, memberships=Memberships(), owners=lambda *_: frozenset({1})
+    )
     runtime: Any = SimpleNamespace(policies=Policies(policies), accounts=accounts)
     spawner: Any = SimpleNamespace(user=user, name="")
     return Policing(spawner, runtime), pods
@@ -400,4 +404,8 @@ async def test_a_function_may_forbid_a_server_itself(course) -> None:
 
 
 async def test_a_function_may_return_no_policies(course) -> None:
-    await begin(course.spawner(lambda _: {}), gpus=8)
+    """The server counts all the same: the function may return some for the next one."""
+    spawner = course.spawner(lambda _: {})
+    await begin(spawner, gpus=8)
+
+    assert course.counted(spawner) == 8

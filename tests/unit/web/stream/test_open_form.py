@@ -162,6 +162,7 @@ async def test_what_limits_leave_to_one_user_is_shown_to_no_other(course) -> Non
 
 
 async def test_another_user_s_servers_do_not_change_the_question_of_a_user(course) -> None:
+    course.database.user("bob")
     spawner = course.spawner({"two": {"gpus_per_user": {GPU: 2}}})
     form = await form_of(spawner)
     before = form.question()

@@ -1,0 +1,217 @@
+"""A pod is the server that the hub knows it to be, whatever anybody writes into it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from gpuspawner.compat.people import person
+from gpuspawner.kube.servers import GRANT, SERVER, USER
+from gpuspawner.offers import Accelerator
+from gpuspawner.policy.charges import Charge, Meter
+from gpuspawner.policy.claims import Claims
+from gpuspawner.policy.granted import STORED, Granted
+from gpuspawner.policy.ledger import Ledger
+from gpuspawner.policy.policies import Measure, What
+from gpuspawner.policy.usage import Usage
+from gpuspawner.scheduling import Rules
+from tests.unit.compat.hub_database import HubDatabase
+from tests.unit.policy.pods import GPU, annotations_of, container, labels_of, server_pod
+
+GPUS = Measure(What.GPUS)
+SMALL, LARGE = (Accelerator(key, key, GPU) for key in ("small", "large"))
+METER = Meter(Rules.of_version("1.36"), (SMALL, LARGE))
+PLACE = {"pod_name": "jupyter-ann", "namespace": "jhub"}
+
+
+class Hub:
+    """A hub's database, and what the hub counts by it."""
+
+    def __init__(self, database: HubDatabase) -> None:
+        self.database = database
+        self.usage = Usage()
+        self.ledger = Ledger(self.usage, lambda: METER, Claims("jhub"))
+
+    def begin(self) -> None:
+        """Count by the database, as a hub does that begins."""
+        assert self.ledger.claims.read(self.database.session)
+        self.ledger.count_again()
+
+    def show(self, name: str = "jupyter-ann", *, namespace: str = "jhub", **metadata: Any) -> None:
+        """Let a pod with two GPUs exist."""
+        where = {"name": name, "namespace": namespace, **metadata}
+        self.ledger.put(server_pod(metadata=where, containers=[container(gpu=2)]))
+
+    def hide(self, name: str = "jupyter-ann") -> None:
+        """Let it be gone."""
+        self.ledger.remove("ServerPod", "jhub", name)
+
+    def charges(self, user: Any) -> list[Charge]:
+        found = self.usage.of_owner(self.ledger.claims.owners(person(user))).values()
+        return [it for charges in found for it in charges]
+
+    def counted(self, user: Any) -> int:
+        return sum(int(it.of(GPUS)) for it in self.charges(user))
+
+
+@pytest.fixture
+def hub() -> Hub:
+    return Hub(HubDatabase())
+
+
+def test_what_anybody_writes_into_a_pod_uses_up_nobody_s_limit(hub) -> None:
+    ann = hub.database.user("ann", "course")
+    hub.database.server(ann, **PLACE)
+    forged = annotations_of("ann", grant={"policies": ["course"], "groups": ["course"]})
+    hub.show("miner", annotations=forged)
+    hub.show(namespace="mallory", annotations=forged)
+    hub.begin()
+
+    assert hub.counted(ann) == 0
+    assert not hub.usage.of_group("course", {ann.id})
+    hub.show()
+    assert hub.counted(ann) == 2
+
+
+def test_nothing_that_is_written_into_a_server_s_pod_changes_what_counts(hub) -> None:
+    granted = Granted("large", ("course",), ("course",))
+    ann = hub.database.user("ann")
+    hub.database.server(ann, "train", **PLACE, gpuspawner={STORED: granted.written()})
+    hub.begin()
+    hub.show()
+    before = hub.charges(ann)
+
+    for edit in (
+        {},
+        {USER: "bob", SERVER: "other"},
+        {GRANT: "{}"},
+        {GRANT: '{"accelerator":"small","policies":["p"],"groups":["staff"]}'},
+    ):
+        for labels in ({}, labels_of("bob", "other")):
+            hub.show(annotations=edit, labels=labels)
+            assert hub.charges(ann) == before
+
+    [charge] = before
+    assert (charge.server, charge.groups, charge.of(GPUS)) == ("train", {"course"}, 2)
+    assert charge.of(Measure(What.GPUS, "large")) == 2
+    assert charge.of(Measure(What.GPUS, "small")) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "namespace"),
+    [
+        ("", {**PLACE, "dns_name": "x", "kubespawner_version": "7.0.0"}, "jhub"),
+        ("train", {**PLACE, "namespace": "project-x"}, "project-x"),
+        ("", {"pod_name": "jupyter-ann"}, "jhub"),
+        ("", {**PLACE, "gpuspawner": {"granted": ["not ours"], "began": 7}}, "jhub"),
+        ("", {**PLACE, "gpuspawner": 3}, "jhub"),
+    ],
+    ids=["of KubeSpawner 7", "elsewhere", "of KubeSpawner 4", "of another version", "broken"],
+)
+def test_a_server_that_kubespawner_has_started_is_known_by_what_it_has_stored(
+    hub, name, state, namespace
+) -> None:
+    ann = hub.database.user("ann")
+    hub.database.server(ann, name, **state)
+    hub.show(namespace=namespace)
+    hub.begin()
+
+    [charge] = hub.charges(ann)
+    assert (charge.server, charge.of(GPUS), charge.groups) == (name, 2, frozenset())
+
+
+def test_a_renamed_user_has_the_same_servers_and_whoever_has_the_name_now_has_none(hub) -> None:
+    ann = hub.database.user("ann")
+    hub.database.server(ann, **PLACE)
+    hub.begin()
+    hub.show()
+
+    ann.name = "anna"
+    hub.database.session.commit()
+    other = hub.database.user("ann")
+
+    again = Hub(hub.database)
+    again.begin()
+    again.show()
+    assert [it.counted(ann) for it in (hub, again)] == [2, 2]
+    assert [it.counted(other) for it in (hub, again)] == [0, 0]
+
+
+def test_a_user_who_is_created_anew_has_nothing_of_the_one_who_was_deleted(hub) -> None:
+    ann = hub.database.user("ann")
+    hub.database.user("bob")  # SQLite uses the last id again
+    hub.database.server(ann, **PLACE)
+    hub.begin()
+    hub.show()
+    hub.database.session.delete(ann)
+    hub.database.session.commit()
+
+    assert hub.counted(hub.database.user("ann")) == 0
+
+
+def test_a_pod_that_has_outlived_its_server_is_known_by_its_uid_and_not_by_its_name(hub) -> None:
+    ann = hub.database.user("ann")
+    noted = {STORED: Granted(pod="1").written()}
+    hub.database.server(ann, runs=False, **PLACE, gpuspawner=noted)
+    hub.database.server(ann, "b", runs=False, pod_name="jupyter-ann--b", namespace="jhub")
+    hub.begin()
+
+    hub.show(uid="2")
+    hub.show("jupyter-ann--b", uid="3")
+    assert hub.counted(ann) == 0
+    hub.show("whatever", uid="1")  # its owner was renamed before the hub forgot it
+    assert hub.counted(ann) == 2
+
+
+def test_what_the_hub_sends_counts_for_whom_it_was_sent_until_it_is_gone(hub) -> None:
+    ann = hub.database.user("ann")
+    hub.begin()
+    sent = Charge(frozenset({ann.id}), "train", {GPUS: 1}, frozenset("p"), frozenset({"course"}))
+    hub.usage.reserve(("jhub", "jupyter-ann"), sent)
+    hub.show(annotations={}, labels={})
+    hub.usage.release(("jhub", "jupyter-ann"))
+
+    hub.show(annotations=annotations_of("bob"), labels=labels_of("bob"))
+    [charge] = hub.charges(ann)
+    assert (charge.server, charge.groups, charge.of(GPUS)) == ("train", {"course"}, 2)
+
+    hub.hide()
+    hub.show()
+    assert hub.counted(ann) == 0
+
+
+def test_an_older_pod_that_goes_late_takes_nothing_from_the_one_that_was_sent(hub) -> None:
+    ann = hub.database.user("ann")
+    hub.database.server(ann, **PLACE)
+    hub.begin()
+    hub.show(uid="1")
+    hub.usage.reserve(("jhub", "jupyter-ann"), Charge(frozenset({ann.id})))
+    hub.hide()
+    hub.show(uid="2")
+    hub.usage.release(("jhub", "jupyter-ann"))
+
+    assert hub.counted(ann) == 2
+
+
+@pytest.mark.parametrize(
+    "stored", ["", "null", "{", "[]", '"x"', '{"pod_name": 7}', "[" * 100_000, '{"gpuspawner":']
+)
+def test_a_state_that_cannot_be_read_hides_no_other_server(hub, stored) -> None:
+    ann, bob = hub.database.user("ann"), hub.database.user("bob")
+    hub.database.server(bob, pod_name="jupyter-bob")
+    hub.database.server(ann, **PLACE)
+    change = text("UPDATE spawners SET state = :stored WHERE user_id = :bob")
+    hub.database.session.execute(change, {"stored": stored, "bob": bob.id})
+    hub.database.session.commit()
+    hub.show()
+    hub.begin()
+
+    assert hub.counted(ann) == 2
+
+
+def test_the_database_is_read_once(hub) -> None:
+    hub.begin()
+
+    assert not hub.ledger.claims.read(hub.database.session)
