@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from math import inf
 
@@ -104,7 +104,7 @@ class WaitingLine:
     def ticket(
         self,
         proposal: Proposal,
-        person: str,
+        person: Hashable,
         since: float,
         weight: float = 1.0,
         lifetime: float | None = None,
@@ -175,7 +175,7 @@ class WaitingLine:
         """Whether policies don't allow a server yet."""
         return self._held_back.is_limited(ticket)
 
-    def places_of(self, person: str) -> int:
+    def places_of(self, person: Hashable) -> int:
         """Return how many places a person has."""
         return self._line.places_of(person)
 

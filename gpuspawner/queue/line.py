@@ -42,7 +42,7 @@ class Line:
         self.lanes: dict[LaneKey, Lane] = {}
         self._tickets: dict[Key, Ticket] = {}
         self._away: set[Key] = set()
-        self._people: Counter[str] = Counter()
+        self._people: Counter[Hashable] = Counter()
 
     def __len__(self) -> int:
         return len(self._tickets)
@@ -54,7 +54,7 @@ class Line:
         """Return the ticket of a server; None if it has none."""
         return self._tickets.get(key)
 
-    def places_of(self, person: str) -> int:
+    def places_of(self, person: Hashable) -> int:
         """Return how many tickets a person has."""
         return self._people[person]
 

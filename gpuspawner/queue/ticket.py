@@ -29,6 +29,7 @@ class Ticket(msgspec.Struct, frozen=True):
     """One server that waits for room.
 
     Attributes:
+        person: The id of its owner.
         needs: Equal for servers that fit on the same nodes in the same way.
         requests: What its pod takes of a node, by resource.
         since: When it joined, in seconds since the epoch, because it outlasts a hub.
@@ -37,7 +38,7 @@ class Ticket(msgspec.Struct, frozen=True):
     """
 
     key: Key
-    person: str
+    person: Hashable
     needs: Hashable
     requests: Mapping[str, int]
     since: float

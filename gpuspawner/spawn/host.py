@@ -14,6 +14,7 @@ from gpuspawner.settings import Settings
 class User(Protocol):
     """The server's owner, even when an administrator starts it."""
 
+    id: int
     name: str
     db: Any
     spawners: Mapping[str, "Host"]

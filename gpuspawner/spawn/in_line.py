@@ -259,7 +259,7 @@ class InLine:
         person = people.person(self._spawner.user)
         lifetime = await self._policing.lifetime(choice)
         weight = self._rules.weight(person.groups)
-        ticket = self._line.ticket(proposal, person.name, place.since, weight, lifetime)
+        ticket = self._line.ticket(proposal, person.id, place.since, weight, lifetime)
         if ticket is None:
             raise refusal
         self._check_places()  # others may have joined meanwhile
@@ -298,7 +298,7 @@ class InLine:
     def _check_places(self) -> None:
         if self._has_place:
             return
-        own = self._line.places_of(self._spawner.user.name)
+        own = self._line.places_of(self._spawner.user.id)
         if own >= self._rules.places_per_user:
             raise Refusal(messages.waits_already(own), reason="in-line")
         if len(self._line) >= self._rules.places:

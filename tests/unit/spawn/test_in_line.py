@@ -233,6 +233,18 @@ async def test_servers_that_ask_at_once_get_no_more_places_than_one_by_one(hub_w
     await servers[0].refused()
 
 
+async def test_who_is_renamed_gets_no_more_places(hub_with) -> None:
+    hub = hub_with(*FULL)
+    first, second = Waiting(hub, True), Waiting(hub, True)
+    await first.begin()
+    second.spawner.user.name, second.spawner.pod_name = "alicia", "jupyter-alicia--b"
+    await second.begin()
+
+    assert (await second.refused()).slug == "in-line"
+    assert first.place.leave()
+    await first.refused()
+
+
 @pytest.mark.parametrize("options", [{"accelerator": "h100"}, {"gpus": "x"}, {"wait": "soon"}])
 async def test_whose_stored_options_arent_on_offer_any_more_is_awaited_no_longer(
     hub_with, options
