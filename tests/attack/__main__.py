@@ -8,13 +8,13 @@ import tempfile
 from pathlib import Path
 from secrets import randbelow
 
-from tests.attack import database
+from tests.attack import database, limits
 from tests.attack.attack import LOOPS, Attack, HarmedError, Report
 from tests.attack.stage import own_hub
 from tests.hub.running import API_TOKEN
 
 MOST_TIMES_AS_LONG = 2.0
-PARTS = ("requests", "database")
+PARTS = ("requests", "limits", "database")
 
 
 def main() -> int:
@@ -33,6 +33,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         if "requests" in arguments.parts:
             harmed |= _requests(Path(folder), arguments.requests, arguments.seed)
+        if "limits" in arguments.parts:
+            harmed |= _limits(Path(folder), arguments.seed)
         if "database" in arguments.parts:
             harmed |= not database.survives(Path(folder))
     return int(harmed)
@@ -51,6 +53,14 @@ def _requests(folder: Path, count: int, seed: int) -> int:
         counted = hub.log.count("consecutive spawn")
         print(f"seed {seed}, failures that the hub counted in a row: {counted or 'none'}")
         return _judge(report, attack.lives() and not counted)
+
+
+def _limits(folder: Path, seed: int) -> bool:
+    """Whether an attempt to change what counts toward limits succeeds."""
+    (folder / "limits").mkdir()
+    succeeded = limits.attack(folder / "limits", seed)
+    print("attempts on limits that succeeded:", *(succeeded or ["none"]), sep="\n  ")
+    return bool(succeeded)
 
 
 def _judge(report: Report, unharmed: bool) -> int:
