@@ -13,6 +13,7 @@ from gpuspawner.preflight.placeless import without_place
 from gpuspawner.preflight.verdicts import Subject, is_simple
 from gpuspawner.scaling.growth import HOSTNAME, Growth, Machine
 from gpuspawner.scaling.outlook import Obstacle, Why
+from gpuspawner.scheduling.device_claims import judged_on_new
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.node_resources_fit import fits
@@ -91,7 +92,8 @@ class Judged(msgspec.Struct, frozen=True, dict=True):
         return is_meant and fits(self.exact.asked, slot.node.free)
 
 
-def _holds(filters: Filters, node: NodeInfo) -> bool:
+def _holds(pod: Filters, node: NodeInfo) -> bool:
+    filters = judged_on_new(pod, node)
     return (
         filters.rejected is None
         and filters.fixed_failure(node) is None

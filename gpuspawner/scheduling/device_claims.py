@@ -4,6 +4,7 @@ There, a driver's devices decide, which we don't count; everything else must fit
 Source: `shouldDelegateResourceToDRA` in noderesources/fit.go (v1.36.2).
 """
 
+from collections.abc import Container
 from copy import copy
 from typing import NamedTuple
 
@@ -30,8 +31,7 @@ def by_claim(filters: Filters) -> ByClaim:
     resources = [name for name, _ in filters.asked if _may_serve(state, name)]
     if not resources or filters.rejected is not None:
         return ByClaim()
-    rest = copy(filters)
-    rest.asked = tuple(item for item in filters.asked if item[0] not in resources)
+    rest = _without(filters, resources)
     could = could_hold(rest, rest.screened())
     there = map(state.nodes.__getitem__, could.busy + could.away)
     nodes = [node for node in there if not all(map(node.allocatable.get, resources))]
@@ -40,6 +40,22 @@ def by_claim(filters: Filters) -> ByClaim:
     is_known = state.known("DeviceClass")
     why, what = (Why.DEVICE_CLAIM, resources[0]) if is_known else (Why.NOT_KNOWN, "DeviceClass")
     return ByClaim((Unknown(why, what, may_admit=True, may_refuse=False),), could_hold=True)
+
+
+def judged_on_new(filters: Filters, node: NodeInfo) -> Filters:
+    """Return what a node that is to come decides of a pod: not what a driver may serve there."""
+    resources = [
+        name
+        for name, _ in filters.asked
+        if not node.allocatable.get(name) and _may_serve(filters.state, name)
+    ]
+    return _without(filters, resources) if resources else filters
+
+
+def _without(filters: Filters, resources: Container[str]) -> Filters:
+    rest = copy(filters)
+    rest.asked = tuple(item for item in filters.asked if item[0] not in resources)
+    return rest
 
 
 def _may_have_room(rest: Filters, node: NodeInfo) -> bool:

@@ -76,6 +76,19 @@ def storage(*bound: tuple[Plain, Plain]) -> dict[str, tuple[Plain, ...]]:
     return {"persistentVolumeClaims": claims, "persistentVolumes": volumes}
 
 
+def test_a_pool_brings_a_node_whose_devices_only_claims_give() -> None:
+    served = {"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "nvidia.com/gpu"}}
+    full = plain_pod("theirs", 0, "30Gi", nodeName="n-1-x")
+    pool = {"pool": "n-1"}  # nothing shows that its nodes have GPUs
+    known = state(node("n-1-x", 0, labels=pool), pods=(full,), deviceClasses=(served,))
+
+    grows = Cluster(known, autoscalers(status=status(group("n-1", 1, 2))), "detect")
+    ends = Cluster(known, autoscalers(status=status(group("n-1", 1, 1))), "detect")
+
+    assert isinstance(grows.outlook(pod(selector=pool)), CanScaleUp)
+    assert why(ends.outlook(pod(selector=pool))) == [Why.AT_MAXIMUM]
+
+
 def test_seven_people_for_two_gpus_that_can_come() -> None:
     objects = autoscalers(status=status(group("n-1", 0, 1), group("core", 1, 1)))
     core = node("core-1", 0, labels={})
