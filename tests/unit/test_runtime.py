@@ -6,6 +6,7 @@ from traitlets.config import Config
 from gpuspawner import runtime as runtime_module
 from gpuspawner.configuration import check
 from gpuspawner.runtime import Runtime
+from gpuspawner.schedulers.judgement import ONLY_SCORING
 from gpuspawner.scheduling import Rules
 from tests.unit.preflight.worlds import StillView, node
 
@@ -17,19 +18,20 @@ def runtime(**traits: object) -> Runtime:
 def test_a_configured_version_of_the_scheduler_decides() -> None:
     view = runtime(scheduler_version="1.30").view
 
-    assert view.state.rules == Rules.of_version("1.30")
+    assert view.state.rules == Rules.of_version("1.30", ONLY_SCORING)
 
 
 def test_an_invalid_version_means_the_newest() -> None:
     view = runtime(scheduler_version="tomorrow's").view
 
-    assert view.state.rules == Rules.of_version("1.37")
+    assert view.state.rules == Rules.of_version("1.37", ONLY_SCORING)
 
 
 def test_schedulers_with_the_default_filters_are_judged_like_the_default_one() -> None:
     view = runtime(scheduler_version="1.36", default_filter_schedulers=["jhub-user-scheduler"]).view
 
-    assert view.state.rules.schedulers == {"default-scheduler", "jhub-user-scheduler"}
+    others = {"default-scheduler", "jhub-user-scheduler"}
+    assert view.state.rules.schedulers == others | ONLY_SCORING.keys()
 
 
 def notes(caplog: pytest.LogCaptureFixture, **traits: object) -> list[str]:
