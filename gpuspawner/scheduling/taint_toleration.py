@@ -25,7 +25,7 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
         return toleration.value == taint.value
     if toleration.operator in ("Gt", "Lt"):
         mine, theirs = int64(toleration.value), int64(taint.value)
-        if mine is None or theirs is None:
+        if mine is None or theirs is None or str(theirs) != taint.value:  # "+7" and "07" are none
             return False
         return theirs > mine if toleration.operator == "Gt" else theirs < mine
     return toleration.operator == "Exists"

@@ -29,6 +29,22 @@ def test_a_toleration_matches_a_taint_like_in_kubernetes(toleration, tolerated):
     assert tolerates(toleration, GPU) is tolerated
 
 
+@pytest.mark.parametrize(
+    ("value", "tolerated"),
+    [
+        ("950", True),
+        ("-3", False),
+        ("0950", False),
+        ("+950", False),
+        ("-0", False),
+        ("9" * 19, False),
+    ],
+)
+def test_a_taint_is_compared_only_if_its_number_is_written_as_go_would(value, tolerated):
+    taint = Taint(key="sla", value=value, effect="NoSchedule")
+    assert tolerates(Toleration(key="sla", operator="Gt", value="-2"), taint) is tolerated
+
+
 def test_the_first_untolerated_taint_is_reported():
     taints = [GPU, Taint(key="team", value="x", effect="NoExecute")]
     tolerations = [Toleration(key="nvidia.com/gpu", operator="Exists")]
