@@ -70,20 +70,15 @@ def fitting_nodes(
     claims = parsed_claims(new_claims)
     if isinstance(wanted, str) or isinstance(claims, str):
         return
-    (_, wanted), *others = readings(wanted, state.rules)
-    if others:
-        verdict = evaluate(state, wanted, new_claims=claims)
-        found = verdict.feasible if verdict.outcome is Outcome.FITS else ()
-        yield from (name for name in found if name not in besides)
-        return
     if unknown_storage(state, wanted, claims):
         return
     try:
-        filters = Filters(state, wanted, claims)
+        them = [Filters(state, it, claims) for _, it in readings(wanted, state.rules)]
     except (QuantityError, SelectorError):
         return
-    if filters.rejected is not None or any(doubt.may_refuse for doubt in doubts(filters)):
+    if any(it.rejected or any(doubt.may_refuse for doubt in doubts(it)) for it in them):
         return
+    filters, *others = them
     yield from (
         node.name
         for node in _with_spare_devices(filters)
@@ -91,6 +86,7 @@ def fitting_nodes(
         and (filters.names is None or node.name in filters.names)
         and fits(filters.asked, node.free)
         and ((filters.simple and not state.has_nominations) or filters.admits(node))
+        and all(it.admits(node) and it.fixed_failure(node) is None for it in others)
         and not ((state.has_undecodable or node.doubtful) and uncertain(state, node))
     )
 
@@ -152,9 +148,12 @@ def _judged(
     verdict = _verdict(state, first, claims, failures_of)
     for field, reading in others:
         other = _verdict(state, reading, claims, failures_of)
-        if (other.outcome, other.feasible) != (verdict.outcome, verdict.feasible):
+        both = tuple(filter(frozenset(other.feasible).__contains__, verdict.feasible))
+        if other.outcome is not verdict.outcome or len(both) < bool(verdict.feasible):
             unknown = (*verdict.unknown, Unknown(Why.RELEASE, field, may_admit=True))
             return msgspec.structs.replace(verdict, outcome=Outcome.UNKNOWN, unknown=unknown)
+        failures = {**other.failures, **verdict.failures}
+        verdict = msgspec.structs.replace(verdict, feasible=both, failures=failures)
     return verdict
 
 

@@ -30,6 +30,7 @@ from .node_volume_limits import VolumeLimits
 from .pod_claims import PodClaims, pod_claims
 from .pod_topology_spread import Spread, compile_constraints, domains
 from .priority import priority_of
+from .readings import as_version_reads
 from .requests import PODS, Amounts, pod_requests
 from .rules import DEFAULT_SCHEDULER
 from .state import ClusterState
@@ -59,7 +60,7 @@ class Filters:
             SelectorError: the pod has a selector that the scheduler can't use.
         """
         self.state = state
-        self.pod = pod
+        self.pod = pod = as_version_reads(pod, state.rules)
         self.priority = priority_of(pod, state.storage, all_known=state.known("PriorityClass"))
         self.asked = node_resources_fit.wanted(pod_requests(pod, state.rules))
         self.choice = node_choice(pod.spec)

@@ -19,12 +19,15 @@ def readings(pod: Pod, rules: Rules) -> list[tuple[str, Pod]]:
 
     The first is the usual one, and nearly always the only one.
     """
-    found = [("", pod if rules.comparing_tolerations else _without_comparisons(pod))]
-    if rules.misread_namespaces:
+    found = [("", as_version_reads(pod, rules))]
+    if 34 <= rules.minor <= 36:  # until a patch release has the fix (kubernetes/kubernetes#141526)
         found += _others(found, "namespaceSelector", _in_all_namespaces)
-    if rules.comparing_tolerations:
-        found += _others(found, "Gt or Lt of a toleration", _without_comparisons)
-    return found
+    return found + _others(found, "Gt or Lt of a toleration", _without_comparisons)
+
+
+def as_version_reads(pod: Pod, rules: Rules) -> Pod:
+    """Return the pod as schedulers of a version read it: since 1.35, tolerations may compare."""
+    return pod if rules.minor >= 35 else _without_comparisons(pod)
 
 
 def _others(

@@ -1,6 +1,6 @@
 import pytest
 
-from gpuspawner.scheduling import Outcome, Rules, Why, evaluate, fits_on
+from gpuspawner.scheduling import Outcome, Rules, Why, evaluate, explain, fits_on
 from gpuspawner.scheduling.evaluate import fits_somewhere, fitting_nodes
 from tests.unit.scheduling.objects import affinity, cluster, node, pod, term
 
@@ -114,6 +114,15 @@ def test_all_questions_have_the_same_answer_about_a_pod_with_two_readings():
     assert fits_on(doubtful, "a", asks) is None
 
 
+def test_a_pod_fits_on_the_nodes_where_it_fits_by_each_reading():
+    found, asks = state(other(), nodes=[node("a"), node("b")]), apart(excluding())
+
+    assert (evaluate(found, asks).outcome, evaluate(found, asks).feasible) == (Outcome.FITS, ("b",))
+    assert set(explain(found, asks).failures) == {"a"}
+    assert list(fitting_nodes(found, asks)) == ["b"]
+    assert fits_somewhere(found, asks)
+
+
 def tainted(value):
     return node("a", taints=[{"key": "sla", "value": value, "effect": "NoSchedule"}])
 
@@ -137,6 +146,13 @@ def test_only_a_comparison_that_decides_makes_the_verdict_unknown(operator, valu
     verdict = evaluate(state(nodes=[tainted(value)]), tolerating(operator))
 
     assert verdict.outcome is (Outcome.UNKNOWN if is_open else Outcome.IMPOSSIBLE)
+
+
+def test_a_comparison_that_only_opens_more_nodes_leaves_a_fit_certain():
+    found = state(nodes=[tainted("950"), node("b")])
+
+    assert evaluate(found, tolerating("Gt")).feasible == ("b",)
+    assert list(fitting_nodes(found, tolerating("Gt"))) == ["b"]
 
 
 def test_before_1_35_no_toleration_compares():
