@@ -4,7 +4,7 @@ Since 1.37, it also looks for the drivers on the node (v1.37.2).
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from gpuspawner.kube.pods import Pod, Volume
 from gpuspawner.kube.storage import (
@@ -32,6 +32,9 @@ MIGRATED = {
 }
 """The CSI driver of each in-tree plugin whose volumes count as CSI volumes."""
 
+_CSI = Mapping[str, str]
+"""The CSI drivers that count, as in `MIGRATED`."""
+
 _Attached = set[tuple[str, str]]
 """(driver, handle) of each volume."""
 
@@ -41,18 +44,22 @@ class VolumeLimits:
 
     def __init__(self, pod: Pod, claims: PodClaims, storage: StorageIndex, rules: Rules) -> None:
         self._storage = storage
-        self._rules = rules
+        self._minor = rules.minor
         self._new: _Attached = set()
+        native: _Attached = set()
         for claim in claims.all:
-            self._count_claim(self._new, claim)
+            self._count_claim(self._new, claim, MIGRATED)
+            self._count_claim(native, claim, {})
         for volume in pod.spec.volumes or ():
             _count_inline(self._new, volume)
         self.drivers = frozenset(driver for driver, _ in self._new)
         """The drivers of the pod's volumes."""
+        self._migrated = self.drivers - _by_driver(native).keys()
+        """Those of them that only in-tree disks need."""
         found = (storage.get(CSIDriver, name) for name in sorted(self.drivers))
         drivers = (it for it in found if it and it.spec.prevent_pod_scheduling_if_missing)
-        self.demanding = [it.metadata.name for it in drivers if rules.missing_drivers]
-        """Those of them that want no pods on nodes without them."""
+        self.demanding = [it.metadata.name for it in drivers if rules.minor >= 36]
+        """Those of them that want no pods on nodes without them (since 1.36)."""
 
     @property
     def needed(self) -> bool:
@@ -87,11 +94,14 @@ class VolumeLimits:
         return None
 
     def missing_driver(self, node: NodeInfo) -> str | None:
-        """Return a driver that the node lacks and that wants no pods there; None if it has all."""
+        """Return a driver that the node lacks and that wants no pods there; None if it has all.
+
+        On a node without a CSINode object, no in-tree disk counts (`isCSIMigrationOn`).
+        """
         if not self.demanding:
             return None
         found = self._storage.get(CSINode, node.name)
-        there = {driver.name for driver in found.spec.drivers or ()} if found else ()
+        there = {driver.name for driver in found.spec.drivers or ()} if found else self._migrated
         return next((driver for driver in self.demanding if driver not in there), None)
 
     def beyond(self, node: NodeInfo) -> bool:
@@ -111,14 +121,14 @@ class VolumeLimits:
             for claim_name in names:
                 claim = self._storage.get(PersistentVolumeClaim, claim_name, namespace)
                 if claim is not None:
-                    self._count_claim(attached, claim)
+                    self._count_claim(attached, claim, MIGRATED)
             for volume in pod.volumes:
                 _count_inline(attached, volume)
         return attached
 
     def _attachments(self, node: str) -> _Attached:
         attached: _Attached = set()
-        if not self._rules.attachments:
+        if self._minor < 32:
             return attached
         for attachment in self._storage.attachments(node).values():
             driver, name = attachment.spec.attacher, attachment.spec.source.persistent_volume_name
@@ -129,20 +139,20 @@ class VolumeLimits:
                 attached.add((driver, volume.spec.csi.volume_handle))
         return attached
 
-    def _count_claim(self, attached: _Attached, claim: PersistentVolumeClaim) -> None:
+    def _count_claim(self, attached: _Attached, claim: PersistentVolumeClaim, csi: _CSI) -> None:
         volume = self._storage.get(PersistentVolume, claim.spec.volume_name)
         if volume is None:
             class_ = self._storage.get(StorageClass, class_of_claim(claim))
             if class_ is not None and class_.provisioner:
-                driver = MIGRATED.get(class_.provisioner, class_.provisioner)
+                driver = csi.get(class_.provisioner, class_.provisioner)
                 handle = f"new {claim.metadata.namespace}/{claim.metadata.name}"
                 attached.add((driver, handle))
         elif volume.spec.csi is not None:
-            csi = volume.spec.csi
-            if csi.driver and csi.volume_handle:
-                attached.add((csi.driver, csi.volume_handle))
+            source = volume.spec.csi
+            if source.driver and source.volume_handle:
+                attached.add((source.driver, source.volume_handle))
         else:
-            _count_in_tree(attached, volume.spec)
+            _count_in_tree(attached, volume.spec, csi)
 
 
 def _by_driver(attached: _Attached) -> Counter[str]:
@@ -151,15 +161,14 @@ def _by_driver(attached: _Attached) -> Counter[str]:
 
 def _count_inline(attached: _Attached, volume: Volume) -> None:
     if volume.persistent_volume_claim is None and volume.ephemeral is None:
-        _count_in_tree(attached, volume)
+        _count_in_tree(attached, volume, MIGRATED)
 
 
-def _count_in_tree(attached: _Attached, disk: Volume | VolumeSpec) -> None:
+def _count_in_tree(attached: _Attached, disk: Volume | VolumeSpec, csi: _CSI) -> None:
     """Count an in-tree disk for its CSI driver; its id is the handle."""
-    plugin = plugin_of(disk)
-    if plugin is None:
+    driver = csi.get(plugin_of(disk) or "")
+    if driver is None:
         return
-    driver = MIGRATED[plugin]
     if disk.aws_elastic_block_store:
         handle = disk.aws_elastic_block_store.volume_id.rstrip("/").rpartition("/")[2]
     elif disk.gce_persistent_disk:

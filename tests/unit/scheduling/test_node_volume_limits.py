@@ -190,6 +190,44 @@ def test_before_1_37_a_node_with_the_driver_is_certain():
     assert judged.feasible == ("a",)
 
 
+EBS = "ebs.csi.aws.com"
+EBS_WANTS_NO_POD = {"metadata": {"name": EBS}, "spec": {"preventPodSchedulingIfMissing": True}}
+DISK = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
+IN_TREE_CLASS = {**WAIT, "provisioner": "kubernetes.io/aws-ebs"}
+
+
+@pytest.mark.parametrize(
+    ("asks", "found"),
+    [
+        (pod(volumes=[{"name": "d", **DISK}]), {}),
+        (pod(**uses("home")), {"persistentVolumes": [volume("v", claim="home", **DISK)]}),
+        (pod(**uses("home")), {"persistentVolumeClaims": [claim()]}),
+    ],
+    ids=["inline", "volume", "class"],
+)
+def test_in_tree_disks_need_their_driver_only_where_a_csi_node_is(asks, found):
+    found = {
+        "persistentVolumeClaims": [claim(volume="v")],
+        "storageClasses": [IN_TREE_CLASS],
+        **found,
+    }
+    found |= {"csiDrivers": [EBS_WANTS_NO_POD], "rules": STRICT}
+    there = {"metadata": {"name": "b"}, "spec": {"drivers": []}}
+    judged = judge(asks, node("a"), node("b"), **found, csiNodes=[there])
+    assert (judged.feasible, judged.failures["b"]) == (("a",), (DriverMissing(EBS),))
+
+
+def test_a_csi_volume_needs_its_driver_also_beside_an_in_tree_disk_of_that_driver():
+    found = {
+        "persistentVolumeClaims": [claim(volume="v")],
+        "persistentVolumes": [volume("v", claim="home", **csi("vol-2", EBS))],
+        "storageClasses": [WAIT],
+    }
+    both = pod(volumes=[{"name": "d", **DISK}, *uses("home")["volumes"]])
+    judged = judge(both, node(), **found, csiDrivers=[EBS_WANTS_NO_POD], rules=STRICT)
+    assert judged.failures["a"] == (DriverMissing(EBS),)
+
+
 def test_drivers_that_are_not_known_make_only_a_fit_unknown():
     assert without_driver(csiDrivers=None).outcome is Outcome.UNKNOWN
     assert verdict(None, csiDrivers=None).outcome is Outcome.FITS
