@@ -13,7 +13,7 @@ from gpuspawner.preflight.placeless import without_place
 from gpuspawner.preflight.verdicts import Subject, is_simple
 from gpuspawner.scaling.growth import HOSTNAME, Growth, Machine
 from gpuspawner.scaling.outlook import Obstacle, Why
-from gpuspawner.scheduling.device_claims import judged_on_new
+from gpuspawner.scheduling.device_claims import judged_on
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.node_resources_fit import fits
@@ -92,13 +92,17 @@ class Judged(msgspec.Struct, frozen=True, dict=True):
         return is_meant and fits(self.exact.asked, slot.node.free)
 
 
-def _holds(pod: Filters, node: NodeInfo) -> bool:
-    filters = judged_on_new(pod, node)
+def _holds(filters: Filters, node: NodeInfo) -> bool:
     return (
         filters.rejected is None
         and filters.fixed_failure(node) is None
         and would_hold(filters, node, node.free)
     )
+
+
+def _might_hold(filters: Filters, node: NodeInfo) -> bool:
+    """Whether a node would hold a pod with what its drivers might serve, which nobody knows yet."""
+    return _holds(judged_on(filters, node), node)
 
 
 class Future(msgspec.Struct, frozen=True):
@@ -146,7 +150,6 @@ def could_serve(growth: Growth, pod: Judged) -> bool:
         or _holding(growth, pod)
         or _similar(growth, pod)
         or _is_open(growth, pod)
-        or any(_holds(pod.exact, node) for node in growth.coming)
     )
 
 
@@ -161,10 +164,11 @@ def _holding(growth: Growth, pod: Judged) -> list[Machine]:
 def _similar(growth: Growth, pod: Judged) -> list[Machine]:
     """Return the machines of which another one might hold the pod, in another zone, say."""
     if growth.requirements is None:
-        return [it for it in growth.machines if _holds(pod.elsewhere, it.node)]
+        return [it for it in growth.machines if _might_hold(pod.elsewhere, it.node)]
     if not growth.requirements.allow(pod.exact):
         return []
-    return [it for it in growth.machines if fits(pod.exact.asked, it.node.free)]
+    machines = growth.machines
+    return [it for it in machines if fits(judged_on(pod.exact, it.node).asked, it.node.free)]
 
 
 def _is_open(growth: Growth, pod: Judged) -> bool:
@@ -174,6 +178,8 @@ def _is_open(growth: Growth, pod: Judged) -> bool:
 
 def _is_requested(growth: Growth, pod: Judged) -> bool:
     """Whether a node is on its way that might hold the pod, as far as anybody knows."""
+    if any(_might_hold(pod.exact, node) for node in growth.coming):
+        return True
     return growth.requested > 0 and _is_allowed(growth, pod)
 
 

@@ -21,6 +21,7 @@ from gpuspawner.scaling.outlook import (
 )
 from gpuspawner.scaling.pools import Pools
 from gpuspawner.scaling.starting import is_starting
+from gpuspawner.scheduling.device_claims import may_serve
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome
 
@@ -219,5 +220,5 @@ def _is_full(pod: Judged, others: Iterable[Judged], futures: Sequence[Future]) -
         amount + sum(dict(it.exact.asked).get(resource, 0) for it in rivals)
         > sum(growth.most(resource) for growth in mine)
         for resource, amount in pod.exact.asked
-        if amount > 0
+        if not may_serve(pod.exact.state, resource)
     )

@@ -8,6 +8,7 @@ from gpuspawner.kube.storage import PersistentVolumeClaim
 
 from .filters import Filters
 from .node_info import NodeInfo
+from .node_resources_fit import fits
 from .pod_claims import claim_name, missing_kinds
 from .requests import is_claimable
 from .rules import DEFAULT_SCHEDULER
@@ -31,12 +32,11 @@ def unknown_storage(
 
 
 def doubts(filters: Filters) -> tuple[Unknown, ...]:
-    """Return everything else that is unknown and could change the verdict."""
+    """Return everything else that is unknown and could change the verdict, on whatever node."""
     return (
         *_other_deciders(filters.state, filters.pod),
         *_missing_kinds(filters),
         *_missing_storage(filters),
-        *_missing_drivers(filters),
         *_undecodable_objects(filters),
     )
 
@@ -125,12 +125,17 @@ def _missing_storage(filters: Filters) -> Iterator[Unknown]:
             yield Unknown(Why.NOT_KNOWN, kind)
 
 
-def _missing_drivers(filters: Filters) -> Iterator[Unknown]:
-    limits = filters.limits
+def missing_drivers(filters: Filters, nodes: Iterable[NodeInfo]) -> tuple[Unknown, ...]:
+    """Return a doubt if one of the nodes that refuse the pod may only lack a driver by a gate."""
+    limits, priority = filters.limits, filters.priority
     by_gate = limits.demanding and filters.state.rules.missing_drivers_by_gate
-    if by_gate and any(map(limits.missing_driver, filters.screened().passing)):
-        field = "preventPodSchedulingIfMissing"
-        yield Unknown(Why.RELEASE, field, may_admit=True, may_refuse=False)
+    for node in nodes if by_gate else ():
+        has_room = fits(filters.asked, node.free)
+        makes_room = node.has_below(priority.value) or not priority.known
+        if (has_room or makes_room) and limits.missing_driver(node):
+            field = "preventPodSchedulingIfMissing"
+            return (Unknown(Why.RELEASE, field, may_admit=True, may_refuse=False),)
+    return ()
 
 
 def _limited(filters: Filters) -> bool:

@@ -9,8 +9,8 @@ from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.storage import PersistentVolumeClaim
 
-from .certainty import doubts, uncertain, unknown_storage
-from .device_claims import by_claim
+from .certainty import doubts, missing_drivers, uncertain, unknown_storage
+from .device_claims import by_claim_doubts, judged_on
 from .failures import Excluded, Failures
 from .filters import Filters, Pods
 from .given import PlainOrClaim, PlainOrPod, parsed, parsed_claims
@@ -115,12 +115,12 @@ def _fits_on(state: ClusterState, info: NodeInfo, target: Pod, assumed: Pods) ->
     except (QuantityError, SelectorError):
         return None
     unknown = doubts(filters) + unknown_storage(state, target, ())
-    if filters.rejected is not None or filters.fixed_failure(info) or filters.failures(info):
-        unknown += by_claim(filters).doubts
+    here = judged_on(filters, info)
+    if here.rejected is not None or here.fixed_failure(info) or here.failures(info):
+        unknown += missing_drivers(here, (info,))
         return None if info.problem or any(doubt.may_admit for doubt in unknown) else False
-    if uncertain(state, info) or any(doubt.may_refuse for doubt in unknown):
-        return None
-    return True
+    is_unknown = here.served or uncertain(state, info)
+    return None if is_unknown or any(doubt.may_refuse for doubt in unknown) else True
 
 
 class _Found(msgspec.Struct, frozen=True):
@@ -268,8 +268,8 @@ def _fits(found: _Found, unknown: tuple[Unknown, ...], failures: Mapping[str, Fa
 
 
 def _refused(filters: Filters, found: _Found, unknown: tuple[Unknown, ...]) -> Verdict:
-    claim = by_claim(filters)
-    doubtful = found.uncertain + tuple(doubt for doubt in unknown if doubt.may_admit) + claim.doubts
+    doubtful = found.uncertain + tuple(doubt for doubt in unknown if doubt.may_admit)
+    doubtful += by_claim_doubts(filters)
     screened, rejected = found.screened, filters.rejected
     if screened is None:
         failures = _everywhere(filters)
@@ -284,7 +284,8 @@ def _refused(filters: Filters, found: _Found, unknown: tuple[Unknown, ...]) -> V
             counts = unfit.reasons + screened.reasons
         else:
             counts = Counter(fact.reason for facts in failures.values() for fact in facts)
-        preemption, could = preempt(filters, unfit.freeable), could_hold(filters, screened)
+        preemption, could = preempt(filters, unfit.freeable), could_hold(filters)
+        doubtful += missing_drivers(filters, screened.passing)
     if preemption.doubt is not None:
         doubtful += (preemption.doubt,)
     if preemption.node is not None:
@@ -294,8 +295,7 @@ def _refused(filters: Filters, found: _Found, unknown: tuple[Unknown, ...]) -> V
     elif preemption.node is not None:
         outcome = Outcome.FITS_AFTER_PREEMPTION
     else:
-        waits = could.busy or could.away or claim.could_hold
-        outcome = Outcome.BUSY if waits else Outcome.IMPOSSIBLE
+        outcome = Outcome.BUSY if could.busy or could.away else Outcome.IMPOSSIBLE
     return Verdict(
         outcome=outcome,
         failures=failures,

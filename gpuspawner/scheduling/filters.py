@@ -63,6 +63,8 @@ class Filters:
         self.pod = pod = as_version_reads(pod, state.rules)
         self.priority = priority_of(pod, state.storage, all_known=state.known("PriorityClass"))
         self.asked = node_resources_fit.wanted(pod_requests(pod, state.rules))
+        self.served: tuple[str, ...] = ()
+        """What drivers must serve, on nodes whose device plugins offer none of it (`by_claim`)."""
         self.choice = node_choice(pod.spec)
         self.names = named_nodes(pod.spec)
         self.ports = host_ports(pod, state.rules)

@@ -3,6 +3,7 @@
 import msgspec
 
 from . import node_ports, volume_restrictions
+from .device_claims import by_claim
 from .failures import Cordoned, Untolerated
 from .filters import Filters
 from .node_info import NodeInfo, PodInfo
@@ -20,14 +21,18 @@ class CouldHold(msgspec.Struct, frozen=True):
     """Nodes that also need to come back: uncordoned, ready, with healthy devices and drivers."""
 
 
-def could_hold(filters: Filters, screened: Screened) -> CouldHold:
-    """Find the nodes that could hold the pod after a change."""
-    able = [n for n in screened.able if would_hold(filters, n, n.allocatable)]
-    unready = {n.name for n in able if filters.limits.missing_driver(n)}
-    busy = [n.name for n in able if n.name not in unready]
-    gone = [*screened.weak, *away(filters, screened)]
-    back = [node.name for node in gone if would_hold(filters, node, healthy(node))]
-    return CouldHold(tuple(busy), tuple(sorted([*back, *unready])))
+def could_hold(filters: Filters) -> CouldHold:
+    """Find the nodes that could hold the pod after a change, also those whose drivers may."""
+    busy: list[str] = []
+    gone: list[str] = []
+    for it in (filters, *by_claim(filters)):
+        screened = it.screened()
+        able = [n for n in screened.able if would_hold(it, n, n.allocatable)]
+        unready = {n.name for n in able if it.limits.missing_driver(n)}
+        busy += [n.name for n in able if n.name not in unready]
+        back = [*screened.weak, *away(it, screened)]
+        gone += [*unready, *(n.name for n in back if would_hold(it, n, healthy(n)))]
+    return CouldHold(tuple(sorted(busy)), tuple(sorted(set(gone).difference(busy))))
 
 
 def away(filters: Filters, screened: Screened) -> list[NodeInfo]:
@@ -43,6 +48,8 @@ def away(filters: Filters, screened: Screened) -> list[NodeInfo]:
 
 def would_hold(filters: Filters, node: NodeInfo, allocatable: Amounts) -> bool:
     """Return whether the pod would fit beside the pods that never end, by all but static rules."""
+    if any(map(allocatable.get, filters.served)):
+        return False
     staying = node.staying_requested
     for resource, amount in filters.asked:
         if amount > allocatable.get(resource, 0) - staying.get(resource, 0):

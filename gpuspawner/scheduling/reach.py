@@ -27,4 +27,4 @@ def reach(state: ClusterState, pod: Pod, new_claims: Iterable[PlainOrClaim] = ()
         return frozenset()
     if filters.rejected is not None:
         return frozenset()
-    return frozenset(could_hold(filters, filters.screened()).busy)
+    return frozenset(could_hold(filters).busy)

@@ -80,6 +80,15 @@ def test_it_is_possible_where_it_fits_if_others_end(stage) -> None:
     assert stage.room.possible(stage.ticket("four", 4)) == frozenset()
 
 
+def test_it_is_possible_where_a_driver_may_serve_what_it_asks_for(stage) -> None:
+    class_ = {"metadata": {"name": "g"}, "spec": {"extendedResourceName": GPU}}
+    stage.view.state.mark_known("DeviceClass")
+    stage.view.put("Node", node("claims", 0))
+    assert stage.room.possible(stage.ticket("four", 4)) == frozenset()
+    stage.view.put("DeviceClass", class_)
+    assert stage.room.possible(stage.ticket("four", 4)) == {"claims"}
+
+
 def test_room_that_is_promised_to_others_fits_nobody(stage) -> None:
     ann = stage.ticket("ann")
     assert not stage.room.is_promised(ann)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import permutations
 from typing import Any
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.objects import convert
 from gpuspawner.offers import Accelerator, ScaleUp
-from gpuspawner.preflight.future import Judged
+from gpuspawner.preflight.future import Future, Judged, could_serve
 from gpuspawner.preflight.verdicts import Subject
+from gpuspawner.scaling.growth import Growth, like
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Obstacle, Source, Why
 from tests.unit.scaling.groups import status
 from tests.unit.scaling.outlooks import (
@@ -76,17 +78,65 @@ def storage(*bound: tuple[Plain, Plain]) -> dict[str, tuple[Plain, ...]]:
     return {"persistentVolumeClaims": claims, "persistentVolumes": volumes}
 
 
-def test_a_pool_brings_a_node_whose_devices_only_claims_give() -> None:
-    served = {"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "nvidia.com/gpu"}}
+SERVED = {"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "nvidia.com/gpu"}}
+N_1 = {"pool": "n-1"}
+
+
+def pool_by_claim(most: int, *pods: Plain, labels: Plain = N_1, **kinds: Any) -> Cluster:
+    """A pool of which nothing shows that its nodes have GPUs; its one node is full."""
     full = plain_pod("theirs", 0, "30Gi", nodeName="n-1-x")
-    pool = {"pool": "n-1"}  # nothing shows that its nodes have GPUs
-    known = state(node("n-1-x", 0, labels=pool), pods=(full,), deviceClasses=(served,))
+    known = {"pods": (full, *pods), "deviceClasses": (SERVED,), **kinds}
+    objects = autoscalers(status=status(group("n-1", 1, most)))
+    return Cluster(state(node("n-1-x", 0, labels=labels), **known), objects, "detect")
 
-    grows = Cluster(known, autoscalers(status=status(group("n-1", 1, 2))), "detect")
-    ends = Cluster(known, autoscalers(status=status(group("n-1", 1, 1))), "detect")
 
-    assert isinstance(grows.outlook(pod(selector=pool)), CanScaleUp)
-    assert why(ends.outlook(pod(selector=pool))) == [Why.AT_MAXIMUM]
+def test_a_pool_may_bring_a_node_whose_devices_only_claims_give() -> None:
+    assert isinstance(pool_by_claim(2).outlook(pod(selector=N_1)), MayScaleUp)
+    assert isinstance(pool_by_claim(2).outlook(pod(gpus=0, selector=N_1)), CanScaleUp)
+    unread = pool_by_claim(2, deviceClasses=None)
+    assert isinstance(unread.outlook(pod(selector=N_1)), MayScaleUp)
+
+    assert why(pool_by_claim(1).outlook(pod(selector=N_1))) == [Why.AT_MAXIMUM]
+    none = pool_by_claim(2, deviceClasses=())
+    assert isinstance(none.outlook(pod(selector=N_1)), CannotScaleUp)
+
+
+def test_nobody_knows_how_many_people_share_nodes_whose_devices_only_claims_give() -> None:
+    cluster = pool_by_claim(3, plain_pod("pending", selector=N_1))
+    for name, memory in zip("abcdefg", (*["1Gi"] * 6, "31Gi"), strict=True):
+        asked = pod(name, memory=memory, selector=N_1)
+        assert isinstance(cluster.outlook(asked), MayScaleUp)
+        cluster.reservations.take_of_new_node(("jhub", name), Subject(asked))
+    assert why(cluster.outlook(pod("h", memory="31Gi", selector=N_1))) == [Why.TAKEN]
+
+
+def test_a_node_on_its_way_whose_devices_only_claims_give_may_come() -> None:
+    away = node("n-1-y", 0, labels=N_1, unschedulable=True)
+    full = plain_pod("theirs", 0, "30Gi", nodeName="n-1-x")
+    known = state(node("n-1-x", 0, labels=N_1), away, pods=(full,), deviceClasses=(SERVED,))
+    growth = Growth(Source.CLUSTER_AUTOSCALER, "n-1", 2, coming=(like(known.nodes["n-1-y"]),))
+    judged = Judged.of(known, Subject(pod(selector=N_1)))
+    closed = replace(growth, is_complete=True, obstacle=FULL)
+
+    assert Future.of(closed, judged, 1).is_possible
+    assert could_serve(closed, judged)
+    assert not Future.of(closed, Judged.of(known, Subject(pod(selector=T4))), 1).is_possible
+
+
+def test_karpenter_may_make_a_node_by_claim_where_it_has_made_none() -> None:
+    zone = "topology.kubernetes.io/zone"
+    made = {"karpenter.sh/nodepool": "k", "node.kubernetes.io/instance-type": "p", zone: "a"}
+    types = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["p"]}
+    pool = {
+        "metadata": {"name": "k"},
+        "spec": {"template": {"spec": {"requirements": [types]}}},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+    }
+    full = plain_pod("theirs", 0, "30Gi", nodeName="n")
+    for classes, kind in (((SERVED,), MayScaleUp), ((), CannotScaleUp)):
+        known = state(node("n", 0, labels=made), pods=(full,), deviceClasses=classes)
+        found = outlook(known, pod(selector={zone: "b"}), None, autoscalers((pool,)), "detect")
+        assert isinstance(found, kind)
 
 
 def test_seven_people_for_two_gpus_that_can_come() -> None:

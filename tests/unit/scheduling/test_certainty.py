@@ -105,12 +105,52 @@ def test_a_node_with_devices_by_claim_is_busy_while_others_have_the_rest():
     asks = pod(requests={**ONE, "cpu": "2"})
     others = pod("old", node="a", requests={"cpu": "7"})
 
-    assert by_claim(asks, node(cpu="8"), pods=[others]).outcome is Outcome.BUSY
-    assert by_claim(asks, node(unschedulable=True)).outcome is Outcome.BUSY
+    busy, away = by_claim(asks, node(), pods=[others]), by_claim(asks, node(unschedulable=True))
+    assert (busy.outcome, busy.busy, busy.away) == (Outcome.BUSY, ("a",), ())
+    assert (away.outcome, away.busy, away.away) == (Outcome.BUSY, (), ("a",))
     assert by_claim(asks, node(cpu="8")).outcome is Outcome.UNKNOWN
     urgent = {"metadata": {"name": "urgent"}, "value": 9, "globalDefault": True}
     freed = by_claim(asks, node(cpu="8"), pods=[others], priorityClasses=[urgent])
     assert freed.outcome is Outcome.UNKNOWN
+
+
+PORT = [{"name": "c", "ports": [{"containerPort": 1, "hostPort": 1}]}]
+STAYS = {"ownerReferences": [{"kind": "DaemonSet", "name": "d", "uid": "d", "controller": True}]}
+
+
+@pytest.mark.parametrize(
+    ("low", "asks", "unread"),
+    [
+        ({"requests": {"cpu": "7"}, "metadata": STAYS}, {"priority": 9}, ()),
+        ({"containers": PORT, "metadata": STAYS}, {"priority": 9, "containers": PORT}, ()),
+        ({"requests": {"cpu": "7"}}, {"priorityClassName": "high"}, ("priorityClasses",)),
+    ],
+    ids=["cpu of a DaemonSet", "port of a DaemonSet", "unknown priority"],
+)
+def test_preemption_may_make_room_on_a_node_with_devices_by_claim(low, asks, unread):
+    low = pod("low", node="a", priority=0, **low)
+    asks = pod(**{"requests": {"cpu": "2"}, **asks})
+    given = {"pods": [low], **dict.fromkeys(unread)}
+    assert answer(asks, node(), **given).outcome in (Outcome.FITS_AFTER_PREEMPTION, Outcome.UNKNOWN)
+    asks["spec"]["containers"][0].setdefault("resources", {}).setdefault("requests", {})
+    asks["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "1"
+    assert by_claim(asks, node(), **given).outcome is Outcome.UNKNOWN
+    never = by_claim(
+        {**asks, "spec": {**asks["spec"], "preemptionPolicy": "Never"}}, node(), **given
+    )
+    assert never.outcome in (Outcome.BUSY, Outcome.IMPOSSIBLE)
+
+
+def test_claims_give_on_each_node_only_what_its_device_plugins_lack():
+    second = {"metadata": {"name": "h"}, "spec": {"extendedResourceName": "example.com/nic"}}
+    gpus = {"metadata": {"name": "g"}, "spec": {"extendedResourceName": "nvidia.com/gpu"}}
+    given = {"pods": [pod("old", node="a", requests=ONE)], "deviceClasses": [gpus, second]}
+    asks = pod(requests={**ONE, "example.com/nic": "1"})
+    assert answer(asks, node("a", gpu="1"), **given).busy == ("a",)
+    assert answer(asks, node("a", gpu="1"), **given).outcome is Outcome.BUSY
+    assert answer(asks, node("a", gpu="1"), node("b"), **given).outcome is Outcome.UNKNOWN
+    two = pod(requests={"gpu": "2", "example.com/nic": "1"})
+    assert answer(two, node("a", gpu="1"), **given).outcome is Outcome.IMPOSSIBLE
 
 
 MOUNT = {"name": "v", "mountPath": "/v", "bindMountOptions": ["noexec"]}

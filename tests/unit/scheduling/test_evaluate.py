@@ -54,6 +54,16 @@ def test_fits_on_is_unknown_beside_an_undecodable_pod():
     assert fits_on(state, "a", pod(schedulerName="other")) is None
 
 
+def test_fits_on_is_about_no_other_node():
+    class_ = {"metadata": {"name": "g"}, "spec": {"extendedResourceName": "nvidia.com/gpu"}}
+    nodes = node("a", {"x": "y"}, gpu="1"), node("b")
+    old = pod("old", node="a", requests=ONE)
+    state = cluster(*nodes, pods=[old], deviceClasses=[class_])
+    assert fits_on(state, "b", pod(requests=ONE)) is None  # its drivers may have some
+    assert fits_on(state, "b", pod(requests=ONE, nodeSelector={"x": "y"})) is False
+    assert fits_on(state, "a", pod(requests=ONE)) is False
+
+
 def test_the_anti_affinity_of_extra_pods_counts():
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     term = {"labelSelector": {}, "topologyKey": "kubernetes.io/hostname"}

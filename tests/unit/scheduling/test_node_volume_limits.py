@@ -1,7 +1,7 @@
 import pytest
 
 from gpuspawner.kube.objects import convert
-from gpuspawner.scheduling import Outcome, Rules, Why, evaluate
+from gpuspawner.scheduling import Outcome, Rules, Why, evaluate, fits_on
 from gpuspawner.scheduling.failures import DriverMissing, TooManyVolumes
 from tests.unit.scheduling.objects import cluster, judge, node, pod
 from tests.unit.scheduling.storage import WAIT, claim, uses, volume
@@ -226,6 +226,22 @@ def test_a_csi_volume_needs_its_driver_also_beside_an_in_tree_disk_of_that_drive
     both = pod(volumes=[{"name": "d", **DISK}, *uses("home")["volumes"]])
     judged = judge(both, node(), **found, csiDrivers=[EBS_WANTS_NO_POD], rules=STRICT)
     assert judged.failures["a"] == (DriverMissing(EBS),)
+
+
+def test_before_1_37_a_missing_driver_matters_only_where_there_is_room():
+    found = objects(None) | {"csiNodes": [csi_node(None)], "csiDrivers": [WANTS_NO_POD]}
+    asks = pod(requests={"gpu": "1"}, priority=0, **uses("home"))
+    full = [pod(f"old-{name}", node=name, requests={"gpu": "1"}, priority=0) for name in "ab"]
+    low = pod("low", node="b", requests={"gpu": "1"}, priority=-1)
+    for pods, gpus, outcome in (
+        (full, "1", Outcome.BUSY),
+        (full[:1], "0", Outcome.BUSY),
+        (full[:1], "1", Outcome.UNKNOWN),
+        ([full[0], low], "1", Outcome.UNKNOWN),
+    ):
+        state = cluster(node("a", gpu="1"), node("b", gpu=gpus), **{**found, "pods": pods})
+        assert evaluate(state, asks).outcome is outcome
+        assert fits_on(state, "a", asks) is False
 
 
 def test_drivers_that_are_not_known_make_only_a_fit_unknown():

@@ -6,9 +6,10 @@ from typing import Any
 
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
+from gpuspawner.scheduling import Rules
 from gpuspawner.scheduling.reach import reach
 from gpuspawner.scheduling.state import ClusterState
-from tests.unit.preflight.worlds import node, pod
+from tests.unit.preflight.worlds import GPU, node, pod
 
 STATE = ClusterState.from_objects(
     nodes=[node("free", 2), node("full", 1), node("away", 2, unschedulable=True)],
@@ -31,6 +32,22 @@ def test_all_nodes_count_that_have_enough_also_if_it_fits_on_one_now() -> None:
 def test_nodes_that_the_pod_may_not_use_dont_count() -> None:
     assert nodes_for(nodeSelector={"gpu": "t4"}) == frozenset()
     assert nodes_for(nodeSelector={"gpu": "a100"}) == {"free", "full"}
+
+
+def test_a_node_counts_whose_driver_may_serve_the_devices() -> None:
+    class_ = {"metadata": {"name": "g"}, "spec": {"extendedResourceName": GPU}}
+    state = ClusterState.from_objects(
+        nodes=[node("plugin", 1), node("claims", 0)], pods=[], deviceClasses=[class_]
+    )
+    assert nodes_for(state) == {"plugin", "claims"}
+    assert nodes_for(state, gpus=2) == {"claims"}
+
+
+def test_a_toleration_opens_no_node_to_a_version_that_does_not_compare() -> None:
+    taint = {"key": "sla", "value": "950", "effect": "NoSchedule"}
+    rules = Rules.of_version("v1.34.4")
+    state = ClusterState.from_objects(nodes=[node("a", 1, taints=[taint])], pods=[], rules=rules)
+    assert nodes_for(state, tolerations=[{"key": "sla", "operator": "Gt", "value": "9"}]) == set()
 
 
 def test_a_pod_or_a_claim_that_nobody_understands_reaches_nothing() -> None:
