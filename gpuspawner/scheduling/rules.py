@@ -41,25 +41,11 @@ class Rules(msgspec.Struct, frozen=True):
     """Whether `spec.resources` of a pod counts (on since 1.34)."""
     pod_level_resize: bool
     """Whether `status.resources` of a pod counts (on since 1.36)."""
-    device_plugin_by_claim: bool
-    """Whether a DeviceClass may serve an extended resource (since 1.34; while the gate was off by
-    default, before 1.36, the API server dropped the class's field)."""
     sidecar_ports: bool
     """Whether host ports of sidecars count (since 1.33.6)."""
-    attachments: bool
-    """Whether volumes that are still attached to a node count toward its limit (since 1.32)."""
-    missing_drivers: bool
-    """Whether a CSIDriver's `preventPodSchedulingIfMissing` excludes the nodes without the driver
-    (since 1.36)."""
     missing_drivers_by_gate: bool
     """Whether the gate VolumeLimitScaling of the scheduler, which nobody sees, is off by default
     (before 1.37)."""
-    comparing_tolerations: bool
-    """Whether Gt and Lt of tolerations may compare numbers (since 1.35, by a gate that is off by
-    default)."""
-    misread_namespaces: bool
-    """Whether namespace selectors that only exclude labels may select all namespaces (1.34 to 1.36,
-    until a patch release has the fix; kubernetes/kubernetes#141526)."""
 
     schedulers: frozenset[str] = frozenset({DEFAULT_SCHEDULER})
     """Names of schedulers that use the default filters."""
@@ -85,13 +71,8 @@ class Rules(msgspec.Struct, frozen=True):
             resize=resize,
             pod_level_resources=minor >= 34,
             pod_level_resize=minor >= 36,
-            device_plugin_by_claim=minor >= 34,
             sidecar_ports=(minor, patch) >= (33, 6),
-            attachments=minor >= 32,
-            missing_drivers=minor >= 36,
             missing_drivers_by_gate=minor < 37,
-            comparing_tolerations=minor >= 35,
-            misread_namespaces=34 <= minor <= 36,
             schedulers=frozenset({DEFAULT_SCHEDULER, *schedulers}),
         )
 

@@ -59,9 +59,7 @@ class Comparison:
         }
 
 
-RULES = msgspec.structs.replace(
-    DEFAULT_RULES, misread_namespaces=False, missing_drivers_by_gate=False
-)
+RULES = msgspec.structs.replace(DEFAULT_RULES, missing_drivers_by_gate=False)
 """The rules of the local cluster's scheduler, whose patch release and feature gates are known."""
 
 
