@@ -48,7 +48,7 @@ def away(filters: Filters, screened: Screened) -> list[NodeInfo]:
 
 def would_hold(filters: Filters, node: NodeInfo, allocatable: Amounts) -> bool:
     """Return whether the pod would fit beside the pods that never end, by all but static rules."""
-    if any(map(allocatable.get, filters.served)):
+    if filters.served and any(map(allocatable.get, filters.served)):
         return False
     staying = node.staying_requested
     for resource, amount in filters.asked:
