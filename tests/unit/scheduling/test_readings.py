@@ -123,6 +123,26 @@ def test_a_pod_fits_on_the_nodes_where_it_fits_by_each_reading():
     assert fits_somewhere(found, asks)
 
 
+def test_a_pod_that_fits_on_other_nodes_by_each_reading_is_unknown():
+    """By one, b has the pods to be near; by the other, only a lacks those to keep away from."""
+    terms = {
+        where: [term({"app": app}, HOST, namespaceSelector=excluding())]
+        for where, app in (("near", "y"), ("away", "x"))
+    }
+    pods = [
+        pod("y", "b", {"app": "y"}, "system"),
+        pod("y", "a", {"app": "y"}, "hub"),
+        pod("x", "b", {"app": "x"}, "hub"),
+    ]
+    found, asks = state(*pods, nodes=[node("a"), node("b")]), pod(**affinity(**terms))
+    assert evaluate(state(*pods, nodes=[node("a"), node("b")], rules=RIGHT), asks).feasible == (
+        "b",
+    )
+
+    assert evaluate(found, asks).outcome is Outcome.UNKNOWN
+    assert not fits_somewhere(found, asks)
+
+
 def tainted(value):
     return node("a", taints=[{"key": "sla", "value": value, "effect": "NoSchedule"}])
 
