@@ -101,6 +101,9 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
         raise SystemExit(1) from None
 
 
+_STATUS = re.compile(r"[a-z0-9-]+/[a-z0-9.-]+")
+
+
 def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
     """Check what concerns *spawner*, and return an object with its traits as attributes.
 
@@ -121,6 +124,11 @@ def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
     _check_overrides(settings)
     _check_profiles(settings)
     _check_nodes_to_avoid(settings, offers)
+    if not _STATUS.fullmatch(settings.autoscaler_status):
+        raise ConfigurationError(
+            f"GPUSpawner.autoscaler_status is {settings.autoscaler_status!r}, but must be the "
+            "namespace and the name of a ConfigMap, as in kube-system/cluster-autoscaler-status"
+        )
     return settings
 
 

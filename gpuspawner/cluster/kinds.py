@@ -81,19 +81,18 @@ KARPENTER_KINDS = _in_any_version(
     "/apis/karpenter.sh/v1", NodePool="nodepools", NodeClaim="nodeclaims"
 )
 _OPENSHIFT = "/apis/autoscaling.openshift.io"
-# The first two are in different versions of one API group.
+# They are in different versions of one API group.
 MACHINE_KINDS = (
     Kind("ClusterAutoscaler", f"{_OPENSHIFT}/v1/clusterautoscalers", required=False),
     Kind("MachineAutoscaler", f"{_OPENSHIFT}/v1beta1/machineautoscalers", required=False),
-    *_in_any_version("/apis/cluster.x-k8s.io/v1beta2", MachineDeployment="machinedeployments"),
 )
-"""What tells whether Cluster Autoscaler scales machines of OpenShift or Cluster API."""
+"""What tells whether Cluster Autoscaler scales machines of OpenShift."""
 
 
 def status_at(place: str) -> Kind:
     """Return what Cluster Autoscaler says of its node groups: the ConfigMap ``namespace/name``."""
     namespace, _, name = place.partition("/")
-    selector = f"metadata.name={name or STATUS[1]}"
+    selector = f"metadata.name={name}"
     return Kind("ConfigMap", f"/api/v1/namespaces/{namespace}/configmaps", selector, required=False)
 
 

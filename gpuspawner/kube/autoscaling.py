@@ -17,9 +17,6 @@ from .meta import (
 from .moments import moment
 from .nodes import Taint
 
-# Cluster Autoscaler scales those that have this (cloudprovider/clusterapi/README.md of 1.36).
-_LARGEST_SIZE = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"
-
 
 class TemplateMeta(KubeStruct, frozen=True):
     """The metadata that a NodePool gives to its nodes."""
@@ -98,17 +95,6 @@ class MachineAutoscaler(KubeStruct, frozen=True):
     """Lets Cluster Autoscaler scale a set of OpenShift's machines."""
 
     metadata: BareMeta = BareMeta()
-
-
-class MachineDeployment(KubeStruct, frozen=True):
-    """A set of Cluster API's machines."""
-
-    metadata: ObjectMeta = ObjectMeta()
-
-    @property
-    def is_scaled(self) -> bool:
-        """Whether Cluster Autoscaler may scale it."""
-        return _LARGEST_SIZE in (self.metadata.annotations or {})
 
 
 class ConfigMap(KubeStruct, frozen=True):

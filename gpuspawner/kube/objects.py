@@ -15,7 +15,6 @@ from .autoscaling import (
     ConfigMap,
     Event,
     MachineAutoscaler,
-    MachineDeployment,
     NodeClaim,
     NodePool,
 )
@@ -51,8 +50,7 @@ KubeObject = (
     | PriorityClass
 )
 
-_MachineObject = ClusterAutoscaler | MachineAutoscaler | MachineDeployment
-AutoscalerObject = NodePool | NodeClaim | _MachineObject | ConfigMap | Event
+AutoscalerObject = NodePool | NodeClaim | ClusterAutoscaler | MachineAutoscaler | ConfigMap | Event
 """An object that tells of nodes to come."""
 
 QueueObject = LocalQueue | ClusterQueue | Cohort | ResourceFlavor | Workload

@@ -59,7 +59,7 @@ _WITHOUT = {
     "nodepools": _KARPENTER,
     "nodeclaims": _KARPENTER,
     **dict.fromkeys(
-        ("clusterautoscalers", "machineautoscalers", "machinedeployments"),
+        ("clusterautoscalers", "machineautoscalers"),
         "the hub doesn't know whether Cluster Autoscaler adds machines, so it tries",
     ),
     "localqueues": _KUEUE,

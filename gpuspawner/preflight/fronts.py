@@ -11,9 +11,11 @@ from gpuspawner.preflight.decision import (
     Start,
     UnknownRules,
     ViewNotLive,
+    Wait,
 )
 from gpuspawner.queue.line import Line
 from gpuspawner.queue.ticket import Key, LaneKey, Ticket
+from gpuspawner.scaling.outlook import MayScaleUp
 
 log = logging.getLogger(__name__)
 
@@ -33,11 +35,18 @@ class Fronts:
 
     Args:
         decide: Decides about a server at this moment, leaving the line aside.
+        is_tried: Whether another pod like a server's shows right now whether a node comes.
     """
 
-    def __init__(self, line: Line, decide: Callable[[Key], Decision]) -> None:
+    def __init__(
+        self,
+        line: Line,
+        decide: Callable[[Key], Decision],
+        is_tried: Callable[[Ticket], bool] = lambda _: False,
+    ) -> None:
         self._line = line
         self._decide = decide
+        self._is_tried = is_tried
         self._turn = 0
         self._turns: dict[LaneKey, int] = {}
         """When each lane had its last turn."""
@@ -46,9 +55,13 @@ class Fronts:
         self._unsure: dict[LaneKey, float] = {}
         """Since when nobody can tell whether the first of a lane fits."""
 
-    def done(self, until: float) -> list[Ticket]:
-        """Return those that need no place any more, of those who joined before a time."""
-        return [ticket for ticket in self._next(until) if not self._needs_its_place(ticket)]
+    def done(self, until: float) -> list[tuple[Ticket, Decision | None]]:
+        """Return those that need no place any more, of those who joined before a time, and why.
+
+        The decision is None if there is none, because of a fault of the server's own.
+        """
+        looked = [(ticket, *self._look(ticket)) for ticket in self._next(until)]
+        return [(ticket, decision) for ticket, stays, decision in looked if not stays]
 
     def _next(self, until: float) -> Iterator[Ticket]:
         lanes = self._line.lanes
@@ -65,19 +78,21 @@ class Fronts:
                 if time.thread_time() > end:
                     return
 
-    def _needs_its_place(self, ticket: Ticket) -> bool:
+    def _look(self, ticket: Ticket) -> tuple[bool, Decision | None]:
+        """Return whether a ticket stays in line, and the decision about it."""
         try:
             decision = self._decide(ticket.key)
         except Exception:
             log.exception("No decision about %s in line", "/".join(ticket.key))
             # If others fare well, the fault is its own: its start shows what is wrong.
-            return not self._failed.setdefault(ticket.key, False)
+            return not self._failed.setdefault(ticket.key, False), None
         self._failed = dict.fromkeys(self._failed, True)
         if _is_unsure(decision):
             since = self._unsure.setdefault(ticket.lane, time.monotonic())
-            return time.monotonic() - since < UNSURE_SECONDS
+            return time.monotonic() - since < UNSURE_SECONDS, decision
         self._unsure.pop(ticket.lane, None)
-        return needs_a_place(decision)
+        is_behind = _is_trial(decision) and self._is_tried(ticket)
+        return is_behind or needs_a_place(decision), decision
 
 
 def needs_a_place(decision: Decision) -> bool:
@@ -85,6 +100,11 @@ def needs_a_place(decision: Decision) -> bool:
     if isinstance(decision, Refuse):
         return decision.reason in STAYS
     return decision == Start(decision.grant)  # the line itself calls it
+
+
+def _is_trial(decision: Decision) -> bool:
+    scale_up = decision.scale_up if isinstance(decision, Wait) else None
+    return isinstance(scale_up, MayScaleUp) and not (scale_up.on_its_way or scale_up.is_listed)
 
 
 def _is_unsure(decision: Decision) -> bool:

@@ -9,6 +9,7 @@ from gpuspawner.kube.objects import strict_convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.storage import PersistentVolumeClaim
 from gpuspawner.preflight.contention import Demand, requests_with_pod
+from gpuspawner.preflight.one_share import refuses, several
 from gpuspawner.preflight.placeless import without_place
 from gpuspawner.preflight.verdicts import Subject, is_simple
 from gpuspawner.scaling.growth import HOSTNAME, Growth, Machine
@@ -97,6 +98,7 @@ def _holds(filters: Filters, node: NodeInfo) -> bool:
         filters.rejected is None
         and filters.fixed_failure(node) is None
         and would_hold(filters, node, node.free)
+        and not refuses(node, several(filters.pod))
     )
 
 

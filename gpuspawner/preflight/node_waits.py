@@ -29,9 +29,6 @@ LEAST_MINUTES = 20.0
 # launch.go, of Karpenter 1.14.1).
 _LAUNCH_SECONDS = 300.0
 
-_LISTING = (Source.KARPENTER, Source.CLUSTER_AUTOSCALER)
-"""Autoscalers whose pools the hub sees."""
-
 _LOOK_EVERY = 1.0
 # In seconds. Longer looks are followed by a rest of nine times their length.
 _SHORT_LOOK, _RESTS = 0.005, 9
@@ -145,7 +142,7 @@ class NodeWaits:
         clock.has_hope()
         if not clock.is_over():
             return None
-        looks = self._to_come.pools.looks
+        looks = clock.looked(self._to_come.pools.looks)
         # If the hub may not read events, silence says nothing.
         may_come = _comes(decision) or not heard.is_heard or clock.is_early(looks)
         if isinstance(decision, Start) or (may_come and not clock.is_at_end()):
@@ -250,6 +247,11 @@ class _Clock:
         """Whether it may wait no longer for any node."""
         return time.monotonic() >= self._last
 
+    def looked(self, looks: int | None) -> int | None:
+        """Note how often the autoscaler has looked, from the first time that its status tells."""
+        self._looks = looks if self._looks is None else self._looks
+        return looks
+
     def is_early(self, looks: int | None) -> bool:
         """Whether the autoscaler may still answer, because it hasn't looked yet; see `Pools.looks`.
 
@@ -283,4 +285,4 @@ def _comes(decision: Decision) -> bool:
     if not isinstance(decision, Wait):
         return False
     scale_up = decision.scale_up
-    return isinstance(scale_up, CanScaleUp) or scale_up.on_its_way or scale_up.source in _LISTING
+    return isinstance(scale_up, CanScaleUp) or scale_up.on_its_way or scale_up.is_listed

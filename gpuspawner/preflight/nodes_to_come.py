@@ -123,7 +123,8 @@ class NodesToCome:
                 return CannotScaleUp((Obstacle(Why.TAKEN, (certain or possible)[0].pool),))
         best = max(certain or possible, key=lambda growth: growth.requested)
         is_on_its_way = best.requested > 0 or bool(best.coming)
-        return MayScaleUp(best.source, best.minutes, is_on_its_way)
+        is_listed = any(it.is_listed for it in certain or possible)
+        return MayScaleUp(best.source, best.minutes, is_on_its_way, is_listed)
 
     def _judged(self, waiting: Iterable[Subject]) -> list[Judged]:
         """Prepare the others; the servers of a class differ only in their claims."""

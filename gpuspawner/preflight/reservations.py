@@ -136,12 +136,15 @@ class Reservations:
 
     def waiting(self, besides: Key) -> list[Subject]:
         """Return the other pods that wait for a node, and that the view doesn't show yet."""
+        return [it.subject for it in self._of_new_nodes(besides) if not self._shows(it.key)]
+
+    def of_new_nodes(self, besides: Key) -> list[Subject]:
+        """Return the other pods that wait for a node."""
+        return [it.subject for it in self._of_new_nodes(besides)]
+
+    def _of_new_nodes(self, besides: Key) -> list[Reservation]:
         self.look()
-        return [
-            it.subject
-            for it in self._reservations.values()
-            if it.waits and it.key != besides and not self._shows(it.key)
-        ]
+        return [it for it in self._reservations.values() if it.waits and it.key != besides]
 
     def move(self, reservation: Reservation, subject: Subject) -> None:
         """Move the reservation to the pod that KubeSpawner sends."""

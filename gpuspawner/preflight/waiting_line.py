@@ -19,7 +19,7 @@ from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.manifest.elsewhere import HOSTNAME
-from gpuspawner.preflight.decision import Decision
+from gpuspawner.preflight.decision import Decision, Wait
 from gpuspawner.preflight.durations import Durations
 from gpuspawner.preflight.fronts import Fronts
 from gpuspawner.preflight.held_back import Allows, HeldBack
@@ -89,7 +89,7 @@ class WaitingLine:
         self._prospects = Prospects(view.state, durations)
         self._line = Line()
         self._serving = Serving(self._line)
-        self._fronts = Fronts(self._line, lambda key: decide(self._proposal(key)))
+        self._fronts = Fronts(self._line, lambda key: decide(self._proposal(key)), self._is_tried)
         self._waiters: dict[Key, _Waiter] = {}
         self._asked: dict[Key, Proposal] = {}
         self._held_back = HeldBack(self._line, self._let_back)
@@ -264,10 +264,18 @@ class WaitingLine:
 
     def _let_go(self, until: float) -> None:
         """Call those who need no place any more."""
-        for ticket in self._fronts.done(until):
+        for ticket, decision in self._fronts.done(until):
             waiter = self._waiters.pop(ticket.key)
             self._serving.leave(ticket)
+            subject = waiter.proposal.subject
+            # The reservation counts from this moment on, so that the next doesn't follow it.
+            if isinstance(decision, Wait) and isinstance(subject, Subject):
+                self._reservations.take_of_new_node(ticket.key, subject)
             _call(waiter, ())
+
+    def _is_tried(self, ticket: Ticket) -> bool:
+        others = self._reservations.of_new_nodes(besides=ticket.key)
+        return any(self._verdicts.shape_of_needs(it) == ticket.needs for it in others)
 
     def _proposal(self, key: Key) -> Proposal:
         return self._asked[key] if key in self._asked else self._waiters[key].proposal

@@ -56,6 +56,7 @@ class NodeGroups:
         self._read: tuple[str | None, tuple[NodeGroup, ...] | None] = (None, None)
         self._written: datetime | None = None
         self._looks = 0
+        self._counted: str | None = None
         self._sorted: tuple[object, dict[str, _Members]] = (None, {})
         self._known: dict[str, _Known] = {}
         self._names = _GroupNames(())
@@ -123,6 +124,7 @@ class NodeGroups:
             max_nodes=group.max_size,
             machines=tuple(Machine(model, left) for model in models),
             is_complete=bool(models) and len(models) == len(seen),
+            is_listed=group.is_healthy,
             coming=(*coming, *models[:1] * joining),
             requested=0 if models else len(starting) + joining + (0 if its.count else strangers),
             requirements=None if models else _OfPool(self._names, group.name),
@@ -146,7 +148,10 @@ class NodeGroups:
         if self._read[0] != status:
             self._read = status, None if status is None else node_groups(status)
             self._written = None if status is None else written(status)
-            self._looks += status is not None and is_after_a_look(status)
+            # A lost watch reads the same one again.
+            if status is not None and status != self._counted and is_after_a_look(status):
+                self._looks += 1
+                self._counted = status
         return self._read[1]
 
     def _members(self, groups: Sequence[NodeGroup]) -> dict[str, _Members]:

@@ -55,6 +55,7 @@ class Growth:
         requested: How many more are on their way, without saying what they will be.
         requirements: What holds for all its nodes; None if that isn't known.
         obstacle: Why it can't add a node at all, for now.
+        is_listed: Whether an autoscaler that runs lists it as healthy.
     """
 
     source: Source
@@ -69,6 +70,7 @@ class Growth:
     minutes: float | None = None
     requirements: Requirements | None = field(default=None, repr=False)
     obstacle: Obstacle | None = None
+    is_listed: bool = False
 
     @property
     def is_uniform(self) -> bool:

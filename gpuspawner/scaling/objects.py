@@ -3,7 +3,6 @@
 from gpuspawner.kube.autoscaling import (
     ClusterAutoscaler,
     ConfigMap,
-    MachineDeployment,
     NodeClaim,
     NodePool,
 )
@@ -49,8 +48,7 @@ class AutoscalerObjects(ObjectStore):
 
     def tells(self, kind: str) -> bool:
         """Whether an object of a kind, such as MachineAutoscaler, tells of Cluster Autoscaler."""
-        found = self._objects.get(kind, {}).values()
-        return any(not isinstance(it, MachineDeployment) or it.is_scaled for it in found)
+        return bool(self._objects.get(kind))
 
     @property
     def autoscaler_status(self) -> str | None:

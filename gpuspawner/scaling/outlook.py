@@ -79,11 +79,13 @@ class MayScaleUp(msgspec.Struct, frozen=True):
         source: Why a node may come at all.
         minutes: As in `CanScaleUp`.
         on_its_way: Whether a node is coming that may hold the pod.
+        is_listed: Whether Cluster Autoscaler lists such a pool, and as healthy.
     """
 
     source: Source
     minutes: float | None = None
     on_its_way: bool = False
+    is_listed: bool = False
 
 
 class CannotScaleUp(msgspec.Struct, frozen=True):

@@ -126,9 +126,8 @@ class Pools:
             self._shown = self._state.lasting_version, signs(self._state.nodes.values())
         for sign in SIGNS:
             is_known = sign.kinds and all(map(self._objects.known, sign.kinds))
-            if any(map(self._objects.tells, sign.kinds)) or (
-                sign in self._shown[1] and not is_known
-            ):
+            tell = sign.kinds and all(map(self._objects.tells, sign.kinds))
+            if tell or (sign in self._shown[1] and not is_known):
                 yield sign
 
     def _sees(self, sign: Sign, filters: Filters | None) -> bool:

@@ -22,7 +22,7 @@ class Sign(msgspec.Struct, frozen=True):
         source: Who answers for its pools.
         pools: Labels of nodes that name their pool.
         marks: Other labels and annotations of nodes, and what ``spec.providerID`` begins with.
-        kinds: Objects that tell of it. If all kinds are known and none does, it doesn't run.
+        kinds: Objects that it needs. If all kinds are known and one has no object, it doesn't run.
         makes_pools: Whether it also makes pools, which nothing lists before they exist.
     """
 
@@ -38,6 +38,7 @@ _KARPENTER = Sign(
     Source.KARPENTER, marks=("karpenter.sh/nodepool", "karpenter.sh/provisioner-name")
 )
 _CA = Source.CLUSTER_AUTOSCALER
+_OPENSHIFT = "machine.openshift.io/machine"
 
 SIGNS = (
     _KARPENTER,
@@ -48,11 +49,12 @@ SIGNS = (
     Sign(Source.NODES, (), ("provisioner.cast.ai/managed-by", "spotinst.io/node-lifecycle"),
          makes_pools=True),
     # OpenShift's Machine API (cluster-autoscaler-operator, August 2026).
-    Sign(_CA, (), ("machine.openshift.io/machine",), ("ClusterAutoscaler", "MachineAutoscaler")),
+    Sign(_CA, (), (_OPENSHIFT,), ("ClusterAutoscaler", "MachineAutoscaler")),
     # Cluster API annotates the nodes of sets of machines, which another cluster may manage
-    # (machine_controller_noderef.go of v1.12); so does Kubermatic's machine-controller.
-    Sign(_CA, (), ("cluster.x-k8s.io/owner-kind", "cluster.k8s.io/machine")),
-    Sign(_CA, kinds=("MachineDeployment",)),
+    # (machine_controller_noderef.go of v1.12); so do Kubermatic's machine-controller and Gardener's
+    # machine-controller-manager, which Deckhouse uses, too.
+    Sign(_CA, (), ("cluster.x-k8s.io/owner-kind", "cluster.k8s.io/machine",
+                   "node.machine.sapcloud.io/last-applied-anno-labels-taints")),
     # Clouds, and tools that make clusters there.
     Sign(
         _CA,
@@ -71,10 +73,11 @@ SIGNS = (
             "vke.vultr.com/node-pool", "worker.gardener.cloud/pool",
         ),
         (
-            "aws", "azure", "bizflycloud", "brightbox", "cce", "cherryservers", "civo", "crusoe",
-            "digitalocean", "equinixmetal", "exoscale", "gce", "hcloud", "ibm", "ionos", "kamatera",
-            "linode", "nebius", "oci", "ocid1", "openstack", "ovh", "qcloud", "scaleway", "upcloud",
-            "utho", "volcengine", "vultr", "yandex", ".i-",
+            "aws", "azure", "bizflycloud", "brightbox", "cce", "cherryservers", "civo",
+            "cloudstack", "crusoe", "digitalocean", "equinixmetal", "exoscale",
+            "external-cloudstack", "gce", "hcloud", "ibm", "ionos", "kamatera", "linode", "nebius",
+            "oci", "ocid1", "openstack", "ovh", "packet", "qcloud", "scaleway", "upcloud", "utho",
+            "verdacloud", "volcengine", "vultr", "yandex", ".i-",
         ),
     ),
 )  # fmt: skip
@@ -85,7 +88,7 @@ POOL_LABELS = tuple(chain.from_iterable(it.pools for it in SIGNS))
 _MARKS = frozenset(chain.from_iterable((*it.pools, *it.marks) for it in SIGNS))
 
 # aws:///zone/i-1, ocid1.instance.oc1.x, and cn-hangzhou.i-1 of Alibaba Cloud
-_PROVIDER = re.compile(r"(\w+)://|(ocid1)\.|[\w-]+(\.i-)")
+_PROVIDER = re.compile(r"([\w-]+)://|(ocid1)\.|[\w-]+(\.i-)")
 
 
 def signs(nodes: Iterable[NodeInfo]) -> tuple[Sign, ...]:
@@ -100,6 +103,10 @@ def _shown(node: NodeInfo) -> Iterator[str]:
     # What Karpenter has made says nothing of pools.
     if node.node is None or not shown.isdisjoint(_KARPENTER.marks):
         return
-    yield from _MARKS.intersection(node.node.metadata.annotations or ())
+    marks = _MARKS.intersection(node.node.metadata.annotations or ())
+    yield from marks
+    # OpenShift's machines are on clouds, too, but only its own objects let them grow.
+    if _OPENSHIFT in marks:
+        return
     if provider := _PROVIDER.match(node.node.spec.provider_id):
         yield provider[provider.lastindex or 0]

@@ -184,11 +184,7 @@ class NodeInfo(msgspec.Struct, gc=False, eq=False):
         """
         known = self.node
         self.node = node
-        if known is not None and (known.spec, known.status, known.metadata.labels) == (
-            node.spec,
-            node.status,
-            node.metadata.labels,
-        ):
+        if known is not None and _deciding(known) == _deciding(node):
             return False
         self.generation = next(_GENERATIONS)
         self.labels = node.metadata.labels or {}
@@ -323,3 +319,9 @@ def _preempted(pod: Pod) -> bool:
         and condition.reason == "PreemptionByScheduler"
         for condition in pod.status.conditions or ()
     )
+
+
+def _deciding(node: Node) -> tuple[object, ...]:
+    """Return what decides; annotations tell by their keys who manages a node, and change often."""
+    annotations = node.metadata.annotations or {}
+    return node.spec, node.status, node.metadata.labels, annotations.keys()

@@ -10,18 +10,17 @@ Skyhook (``runtimeRequiredTaint``).
 LEAVING = frozenset(
     {
         "ToBeDeletedByClusterAutoscaler", "cloud.google.com/impending-node-termination",
-        "karpenter.sh/disrupted", "karpenter.sh/disruption",
+        "karpenter.sh/disrupted", "karpenter.sh/disruption", "autoscaling.cast.ai/draining",
     }
 )  # fmt: skip
 """What is put on a node that is about to be deleted."""
 
 _KEYS = LEAVING | {
-    "node.kubernetes.io/unschedulable", "node.kubernetes.io/unreachable",
-    "node.kubernetes.io/out-of-service", "node.kubernetes.io/memory-pressure",
-    "node.kubernetes.io/disk-pressure", "node.kubernetes.io/pid-pressure",
-    "node.kubernetes.io/network-unavailable", "node.cloudprovider.kubernetes.io/shutdown",
+    "node.kubernetes.io/unreachable", "node.kubernetes.io/out-of-service",
+    "node.kubernetes.io/memory-pressure", "node.kubernetes.io/disk-pressure",
+    "node.kubernetes.io/pid-pressure", "node.cloudprovider.kubernetes.io/shutdown",
     "DeletionCandidateOfClusterAutoscaler", "NodeWithImpairedVolumes", "karpenter.sh/unregistered",
-    "aci-containers-host/unavailable", "nodewright.nvidia.com", "skyhook.nvidia.com",
+    "nodewright.nvidia.com", "skyhook.nvidia.com", "medik8s.io/remediation",
 }  # fmt: skip
 
 _STARTS = (
@@ -33,9 +32,10 @@ _STARTS = (
 
 # By these ends, those who put a taint on a node until their part of it is ready name it: the
 # kubelet, networks (node.cilium.io/agent-not-ready, cni.istio.io/not-ready), CSI drivers
-# (ebs.csi.aws.com/agent-not-ready), clouds (node.cloudprovider.kubernetes.io/uninitialized) and
+# (ebs.csi.aws.com/agent-not-ready), clouds (node.cloudprovider.kubernetes.io/uninitialized,
+# tke.cloud.tencent.com/eni-ip-unavailable, remediator.kubernetes.azure.com/unschedulable) and
 # programs that manage machines (node.gardener.cloud/critical-components-not-ready).
-_ENDS = ("not-ready", "not-bootstrapped", "uninitialized")
+_ENDS = ("not-ready", "not-bootstrapped", "uninitialized", "unavailable", "/unschedulable")
 
 
 def is_temporary(key: str) -> bool:

@@ -79,6 +79,7 @@ def test_other_sections_are_ignored(section) -> None:
         ({"GPUSpawner": {"acelerators": {}}}, ConfigurationError, "acelerators.*'accelerators'"),
         ({"GPUSpawner": {"start_timeout": "abc"}}, ConfigurationError, "start_timeout"),
         ({"KubeSpawner": {"start_timeout": "abc"}}, ConfigurationError, "start_timeout"),
+        ({"GPUSpawner": {"autoscaler_status": ""}}, ConfigurationError, "namespace and the name"),
         ({"Spawner": {"http_timeout": [1]}}, ConfigurationError, "http_timeout"),
         ({"GPUSpawner": {"accelerators": ["a100"]}}, ConfigurationError, "accelerators"),
         ({"GPUSpawner": {"accelerators": {"a100": {}}}}, OfferError, "accelerators.*node_selector"),

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import pytest
+
 from gpuspawner.policy import Grant
-from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, UnknownRules
+from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, UnknownRules, Wait
 from gpuspawner.preflight.fronts import UNSURE_SECONDS, Fronts
 from gpuspawner.queue.line import Line
 from gpuspawner.queue.ticket import Key, Ticket
+from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Source
 
 GRANT = Grant(None, 0)
 
@@ -27,7 +30,11 @@ def refused(reason: Reason) -> Refuse:
 
 
 def done(decide: Callable[[Key], Decision], *names: str, until: float = math.inf) -> list[str]:
-    return [it.key[1] for it in Fronts(line_of(*names), decide).done(until)]
+    return persons(Fronts(line_of(*names), decide), until)
+
+
+def persons(fronts: Fronts, until: float = math.inf) -> list[str]:
+    return [ticket.person for ticket, _ in fronts.done(until)]
 
 
 def test_those_stay_who_are_refused_as_busy_or_whom_the_line_calls_itself() -> None:
@@ -52,12 +59,29 @@ def test_who_fits_for_all_anybody_knows_goes_on_only_if_that_lasts(clock) -> Non
     decisions["ann"] = unknown
     assert them.done(math.inf) == []
     clock.now += UNSURE_SECONDS
-    assert [it.person for it in them.done(math.inf)] == ["ann"]
+    assert persons(them) == ["ann"]
 
 
 def test_those_go_on_whom_no_place_helps() -> None:
     decisions = {"never": refused(Reason.IMPOSSIBLE), "busy": refused(Reason.BUSY)}
     assert done(lambda key: decisions[key[1]], *decisions) == ["never"]
+
+
+@pytest.mark.parametrize(
+    ("scale_up", "stays"),
+    [
+        (MayScaleUp(Source.NODES), True),
+        (MayScaleUp(Source.NODES, on_its_way=True), False),
+        (MayScaleUp(Source.CLUSTER_AUTOSCALER, is_listed=True), False),
+        (CanScaleUp(0, 1, None), False),
+    ],
+)
+def test_of_those_who_want_the_same_one_at_a_time_shows_whether_a_node_comes(
+    scale_up, stays
+) -> None:
+    them = Fronts(line_of("ann"), lambda _: Wait(GRANT, scale_up), lambda _: True)
+
+    assert persons(them) == ([] if stays else ["ann"])
 
 
 def test_only_those_are_looked_at_who_joined_before_a_time() -> None:
@@ -81,7 +105,7 @@ def test_one_about_whom_nothing_can_be_decided_goes_on_and_keeps_nobody_up(caplo
     them = Fronts(line_of("odd", "one", "two"), Odd("odd"))
 
     assert them.done(math.inf) == []
-    assert [it.person for it in them.done(math.inf)] == ["odd"]
+    assert persons(them) == ["odd"]
     assert "No decision about jhub/odd in line" in caplog.text
 
 

@@ -45,13 +45,15 @@ async def test_without_an_answer_the_trial_ends(clock) -> None:
 # Whether the autoscaler has looked
 
 
-def written(world: World, number: int, target: int = 1, health: str = "Healthy") -> None:
+def written(
+    world: World, number: int, target: int = 1, health: str = "Healthy", group: str = "Healthy"
+) -> None:
     """Let Cluster Autoscaler write the status of a group that may have one node, after a look."""
     at = datetime.now(UTC) + timedelta(seconds=number)
     text = (
         f"time: {at:%Y-%m-%d %H:%M:%S} +0000 UTC\nautoscalerStatus: Running\nclusterWide:\n"
         f"  health:\n    status: {health}\nnodeGroups:\n- name: g\n"
-        f"  health:\n    nodeCounts: {{registered: {{total: {target}}}}}\n"
+        f"  health:\n    status: {group}\n    nodeCounts: {{registered: {{total: {target}}}}}\n"
         f"    cloudProviderTarget: {target}\n    maxSize: 1\n"
     )
     world.view.autoscalers.put(status_map(text))
@@ -76,6 +78,54 @@ async def test_a_listed_pool_below_its_maximum_is_waited_for_as_long_as_for_a_no
 
         assert whys(await world.refusal()) == [Why.IN_VAIN]
         assert clock.now - began >= longest_wait(world.wait.scale_up)
+
+
+@pytest.mark.parametrize("source", [Source.CLUSTER_AUTOSCALER, Source.KARPENTER])
+async def test_an_autoscaler_that_is_silent_about_a_pool_that_may_be_ill_is_only_tried(
+    clock, source
+) -> None:
+    world = World(MayScaleUp(source), provider="")
+    if source is Source.KARPENTER:
+        world.grows()
+    else:
+        written(world, 0, target=0, group="Unhealthy")
+    async with world:
+        began = clock.now
+        for number in (30, 60):
+            assert await world.still_waits(TRIAL_SECONDS / 3)
+            if source is Source.CLUSTER_AUTOSCALER:
+                written(world, number, target=0, group="Unhealthy")
+
+        assert whys(await world.refusal()) == [Why.NO_ANSWER]
+        assert clock.now - began <= TRIAL_SECONDS + 1
+
+
+async def test_an_autoscaler_that_comes_back_in_a_trial_has_to_look_twice() -> None:
+    world = on_gke()
+    written(world, -3600)  # it has been away for an hour
+    async with world:
+        assert await world.still_waits(TRIAL_SECONDS - 10)
+        written(world, 50)  # it may have begun before the pod was there
+        assert await world.still_waits(2 * TRIAL_SECONDS)
+        written(world, 180)
+        assert await world.still_waits(10)
+        written(world, 190)
+
+        assert whys(await world.refusal()) == [Why.NO_ANSWER]
+        assert isinstance(world.preflight.check(proposal("b")), Refuse)
+
+
+async def test_a_status_that_is_read_again_shows_no_further_look() -> None:
+    async with on_gke() as world:
+        text = world.view.autoscalers.autoscaler_status
+        for _ in range(3):  # as after lost watches
+            world.view.autoscalers.remove("ConfigMap", *STATUS)
+            assert await world.still_waits(2)
+            world.view.autoscalers.put(status_map(text))
+            assert await world.still_waits(TRIAL_SECONDS / 2)
+
+        assert whys(await world.refusal()) == [Why.NO_ANSWER]
+        assert isinstance(world.preflight.check(proposal("b")), Wait)
 
 
 async def test_a_trial_goes_on_until_the_autoscaler_has_looked_while_the_pod_was_there() -> None:

@@ -139,6 +139,18 @@ def test_karpenter_may_make_a_node_by_claim_where_it_has_made_none() -> None:
         assert isinstance(found, kind)
 
 
+@pytest.mark.parametrize(("gpus", "comes"), [(1, True), (2, False)])
+def test_a_node_that_gives_a_container_one_share_only_is_none_for_who_asks_for_several(
+    gpus: int, comes: bool
+) -> None:
+    shared = {**T4, "nvidia.com/gpu.sharing-strategy": "mps"}
+    full = [plain_pod(str(it), nodeName="n-1-x") for it in range(4)]
+    known = state(node("n-1-x", 4, labels=shared), pods=tuple(full))
+    cluster = Cluster(known, autoscalers(status=status(group("n-1", 1, 3))), "detect")
+
+    assert isinstance(cluster.outlook(pod(gpus=gpus)), CanScaleUp) is comes
+
+
 def test_seven_people_for_two_gpus_that_can_come() -> None:
     objects = autoscalers(status=status(group("n-1", 0, 1), group("core", 1, 1)))
     core = node("core-1", 0, labels={})
@@ -229,7 +241,7 @@ def test_a_group_that_nobody_has_seen_may_hold_more_than_those_in_sight() -> Non
     cluster = Cluster(state(node("gpu-1", 1, labels=T4, unschedulable=True)), objects, "detect")
     cluster.state.put(pod("b"))
 
-    assert cluster.outlook(pod("c")) == MayScaleUp(Source.CLUSTER_AUTOSCALER)
+    assert cluster.outlook(pod("c")) == MayScaleUp(Source.CLUSTER_AUTOSCALER, is_listed=True)
 
 
 def test_a_pod_that_no_node_can_ever_hold_waits_for_none() -> None:

@@ -19,6 +19,7 @@ from tests.unit.preflight.line_stage import FULL, Stage
 from tests.unit.preflight.worlds import (
     GPU,
     NAMESPACE,
+    labelled,
     named_node,
     node,
     pod,
@@ -206,6 +207,22 @@ async def test_who_takes_nothing_that_others_wait_for_isnt_refused_behind_them(m
     with stage.joining("ann") as ann:
         assert await asyncio.wait_for(ann, 2 * UNSURE_SECONDS) == ()
     assert await stage.preflight.begin(proposal("ann")) == unknown
+
+
+async def test_of_those_who_wait_for_a_pool_that_may_grow_one_at_a_time_tries_it() -> None:
+    core = labelled(node("core", 0), {"cloud.google.com/gke-nodepool": "core"})
+    stage = Stage(*FULL, ("Node", core))
+    stage.view.autoscalers.mark_known("NodePool")
+    with stage.joining("ann") as ann, stage.joining("bob") as bob, stage.joining("cid") as cid:
+        await stage.wakes()
+        assert (ann.done(), bob.done(), cid.done()) == (True, False, False)
+
+        await stage.wakes()
+        assert not bob.done()
+
+        stage.preflight.release("jhub", "ann")  # no machine has come, or ann gets one
+        await stage.wakes()
+        assert (bob.done(), cid.done()) == (True, False)
 
 
 async def test_who_starts_again_after_a_failed_start_doesnt_pass_those_in_line() -> None:

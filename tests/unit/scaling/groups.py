@@ -9,7 +9,7 @@ from tests.unit.scaling.outlooks import Plain, asks, autoscalers, node, outlook,
 
 EKS = "eks.amazonaws.com/nodegroup"
 UUID = "4ac1b2c3-1111-2222-3333-444455556666"
-MAY = MayScaleUp(Source.CLUSTER_AUTOSCALER)
+MAY = MayScaleUp(Source.CLUSTER_AUTOSCALER, is_listed=True)
 GPU = {"nvidia.com/gpu.present": "true"}
 CORDONED = {"unschedulable": True}
 

@@ -29,7 +29,8 @@ from tests.unit.scaling.outlooks import (
 )
 
 ZONE = "topology.kubernetes.io/zone"
-SOON = MayScaleUp(Source.CLUSTER_AUTOSCALER, on_its_way=True)
+SOON = MayScaleUp(Source.CLUSTER_AUTOSCALER, on_its_way=True, is_listed=True)
+PERHAPS = MayScaleUp(Source.CLUSTER_AUTOSCALER)
 STARTS = [{"key": "startup-taint.cluster-autoscaler.kubernetes.io/cilium", "effect": "NoSchedule"}]
 SIGN = member(gpus=0, labels=GPU)
 FOUR = [member(str(number)) for number in range(4)]
@@ -41,7 +42,7 @@ IF = {
         [group(target=4, registered=4)], [member()], asks(), [Why.AT_MAXIMUM]
     ),
     "nobody has seen its nodes": ([group(target=0, registered=0)], [], asks(), MAY),
-    "it is unhealthy": ([group(health="Unhealthy")], [member()], asks(), MAY),
+    "it is unhealthy": ([group(health="Unhealthy")], [member()], asks(), PERHAPS),
     "one of its nodes is being drained": (
         [group(target=3, registered=4)], FOUR, asks(), CanScaleUp
     ),
@@ -126,9 +127,7 @@ def test_a_starting_node_of_no_known_group_may_be_the_one_that_is_expected() -> 
     stranger = node("ip-10-0-0-1", 0, labels=GPU, created=now)
     at_maximum = group("gpu", target=1, most=1, registered=1)
 
-    assert look(at_maximum, nodes=(stranger,)) == MayScaleUp(
-        Source.CLUSTER_AUTOSCALER, on_its_way=True
-    )
+    assert look(at_maximum, nodes=(stranger,)) == SOON
 
 
 def test_a_node_that_has_joined_since_the_status_was_written_is_not_expected_once_more() -> None:

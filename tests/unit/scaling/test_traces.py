@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gpuspawner.kube.autoscaling import ClusterAutoscaler, MachineAutoscaler, MachineDeployment
+from gpuspawner.kube.autoscaling import ClusterAutoscaler, MachineAutoscaler
+from gpuspawner.kube.objects import convert
 from gpuspawner.preflight.verdicts import Subject
 from gpuspawner.scaling.outlook import (
     CannotScaleUp,
@@ -51,6 +52,7 @@ def test_machines_of_ones_own_do_not_grow(provider: str) -> None:
         "ocid1.instance.oc1.x",
         "cn-hangzhou.i-bp1c5s7hj8z0n3xk4w2y",
         "qcloud:///300003/ins-bzwza4jk",
+        "external-cloudstack://915653c4-298b-4d74-bdee-4ced282114f1",
         "nebius://computeinstance-e00abc",
     ],
 )
@@ -96,7 +98,6 @@ CAPI = {
     "cluster.x-k8s.io/owner-kind": "MachineSet",
     "cluster.x-k8s.io/owner-name": "gpu-md-0-7c9d8",
 }
-LARGEST = {"cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size": "5"}
 
 
 def test_machines_that_nobody_scales_do_not_grow() -> None:
@@ -114,32 +115,45 @@ def test_openshifts_machines_may_grow_if_the_hub_does_not_know_that_nobody_scale
     assert look(machine(**OPENSHIFT), known=known) == MAY
 
 
-@pytest.mark.parametrize("type_", [ClusterAutoscaler, MachineAutoscaler])
-def test_objects_of_openshifts_autoscaler_are_signs(type_: type) -> None:
+OPENSHIFTS_KINDS = (ClusterAutoscaler, MachineAutoscaler)
+
+
+@pytest.mark.parametrize("pools", [(), (STATIC,)], ids=["alone", "beside Karpenter"])
+def test_objects_of_openshifts_autoscaler_are_signs(pools: tuple[Plain, ...]) -> None:
+    known = autoscalers(pools)
+    for type_ in OPENSHIFTS_KINDS:
+        known.put(msgspec.convert({"metadata": {"name": "default"}}, type_))
+
+    assert look(busy("n", {}), known=known) == MAY
+
+
+@pytest.mark.parametrize("type_", OPENSHIFTS_KINDS)
+def test_one_of_openshifts_objects_without_the_other_scales_nothing(type_: type) -> None:
     known = autoscalers()
     known.put(msgspec.convert({"metadata": {"name": "default"}}, type_))
 
-    assert look(busy("n", {}), known=known) == MAY
+    assert look(machine(**OPENSHIFT), known=known) == CannotScaleUp()
 
 
-def test_beside_karpenter_openshifts_autoscaler_is_not_forgotten() -> None:
-    known = autoscalers((STATIC,))
-    known.put(msgspec.convert({"metadata": {"name": "default"}}, ClusterAutoscaler))
+def test_openshifts_machines_that_nobody_scales_do_not_grow_on_a_cloud_either() -> None:
+    made = machine(**OPENSHIFT)
+    made["spec"]["providerID"] = "aws:///z/i-1"
 
-    assert look(busy("n", {}), known=known) == MAY
+    assert look(made) == CannotScaleUp()
+
+
+def test_an_annotation_that_comes_after_the_node_is_a_sign() -> None:
+    known = state(machine())
+    cluster = Cluster(known, autoscalers(), "detect")
+    assert cluster.outlook(pod(selector={})) == CannotScaleUp()
+
+    known.put(convert("Node", machine(**CAPI)))
+
+    assert cluster.outlook(pod(selector={})) == MAY
 
 
 def test_machines_of_cluster_api_may_grow_wherever_its_objects_are() -> None:
     assert look(machine(**CAPI)) == MAY
-
-
-@pytest.mark.parametrize(("annotations", "outlook"), [(LARGEST, MAY), ({}, CannotScaleUp())])
-def test_a_machine_deployment_may_grow_if_it_has_a_largest_size(annotations, outlook) -> None:
-    known = autoscalers()
-    meta = {"name": "gpu-md-0", "namespace": "default", "annotations": annotations}
-    known.put(msgspec.convert({"metadata": meta}, MachineDeployment))
-
-    assert look(busy("n", {}), known=known) == outlook
 
 
 def test_openshifts_own_startup_taints_go_by_themselves() -> None:
