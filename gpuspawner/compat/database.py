@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 from jupyterhub import orm
 from sqlalchemy import event, update
@@ -21,16 +22,19 @@ from sqlalchemy.exc import (
     OperationalError,
     PendingRollbackError,
     SQLAlchemyError,
-    TimeoutError,  # noqa: A004, that of a pool of connections
 )
 from sqlalchemy.orm import Session, object_session
 
 log = logging.getLogger(__name__)
 
-FAULTS = (OperationalError, InterfaceError, InternalError, PendingRollbackError, TimeoutError)
-"""Errors of the database itself, which may take the same later. Others are about what is sent."""
+_MAY_PASS = (OperationalError, InterfaceError, InternalError)
+"""Errors of a database itself, which may take the same later. Others are about what is sent."""
+_faults: WeakSet[Exception] = WeakSet()
+"""Those of the hub's own database: administrators' code may ask others."""
 
 _AGAIN_SECONDS = 1.0
+_MOST_TRIES = 600
+"""How often the same may fail although the database takes changes, as on a full disk."""
 _NOTHING = update(orm.Spawner).where(orm.Spawner.id < 0).values(name=orm.Spawner.name)
 """Changes nothing, but needs what changes need: a connection, the lock, the right to write."""
 
@@ -46,11 +50,12 @@ class Database:
     """
 
     def __init__(self, session: Session) -> None:
-        self._session, self._turn = session, asyncio.Lock()
+        self._session, self._turn, self._later = session, asyncio.Lock(), set[asyncio.Task[None]]()
         self._engine: Engine = session.get_bind().engine
-        self._fails, self._later = False, set[asyncio.Task[None]]()
+        self._fails = self._is_told = False
         self.rollbacks = 0
-        event.listen(session, "after_soft_rollback", self._mend)
+        event.listen(session, "after_soft_rollback", self._rolled_back)
+        event.listen(self._engine, "handle_error", _collect)
 
     @classmethod
     def of(cls, session: Session) -> "Database":
@@ -67,24 +72,26 @@ class Database:
 
     async def written(self, change: Change) -> None:
         """As `write`, and wait for it."""
-        await self._settled()
-        while not self._wrote(change):
+        for _ in range(_MOST_TRIES):
             await self._settled()
+            if self._wrote(change):
+                return
+        log.warning("The hub's database has refused a change too often, so it is left out.")
 
     async def surviving(self, act: Callable[[], Awaitable[T]]) -> T:
         """Do something, and again whenever the database fails in it.
 
         If it fails otherwise while the database fails too, this raises when the hub can store that.
         """
-        while True:
+        for _ in range(_MOST_TRIES):
             await self._settled()
             try:
                 return await act()
-            except FAULTS as fault:
-                self._note(fault)
-            except Exception:
-                await self._settled()
-                raise
+            except Exception as error:
+                if not self._survives(error):
+                    await self._settled()
+                    raise
+        return await act()
 
     async def _settled(self) -> None:
         """Wait while the database fails."""
@@ -92,40 +99,46 @@ class Database:
             await asyncio.sleep(0)  # see `spawn.at_once`
             await asyncio.sleep(_AGAIN_SECONDS)
             async with self._turn:  # one after the other, or all would meet the same lock
-                while not await asyncio.to_thread(_takes_changes, self._engine):  # noqa: ASYNC110
-                    await asyncio.sleep(_AGAIN_SECONDS)
+                while self._fails:
+                    self._fails = not await asyncio.to_thread(_takes_changes, self._engine)
+                    await asyncio.sleep(_AGAIN_SECONDS if self._fails else 0)
 
     def _wrote(self, change: Change) -> bool:
         """Whether that is done: the change is committed, or it never can be."""
         try:
             change()
             self._session.commit()
-        except FAULTS as fault:
-            self._note(fault)
-            return False
-        except SQLAlchemyError as error:  # a row that another program has deleted, say
-            self._session.rollback()
-            log.warning("The hub's database can't have this: %s", error)
+        except Exception as error:
+            if self._survives(error):
+                return False
+            self._session.rollback()  # of a row that is deleted, say, or of an administrator's code
+            log.warning("The hub's database can't have this", exc_info=True)
             return True
-        if self._fails:
+        if self._is_told:
             log.info("The hub's database takes changes again.")
-        self._fails = False
+        self._fails = self._is_told = False
         return True
 
-    def _note(self, fault: SQLAlchemyError) -> None:
-        """Make the session usable again, and log the first of many faults."""
+    def _survives(self, error: Exception) -> bool:
+        """Whether this is a fault; make the session usable again, and log the first of many."""
+        if not is_fault(error):
+            return False
         self._session.rollback()
-        if not self._fails:
-            why = getattr(fault, "orig", None) or fault
+        if not self._is_told:
+            why = getattr(error, "orig", error)
             log.warning("The hub's database fails, so what is to be in it has to wait: %s", why)
-        self._fails = True
+        self._fails = self._is_told = True
+        return True
 
-    def _mend(self, *_: object) -> None:
-        """Let a commit that has failed harm nobody else, whosever it was."""
+    def _rolled_back(self, *_: object) -> None:
         self.rollbacks += 1
-        if not self._session.is_active:
-            with suppress(RuntimeError):  # no event loop
-                asyncio.get_running_loop().call_soon(self._session.rollback)
+        with suppress(RuntimeError):  # no event loop
+            asyncio.get_running_loop().call_soon(self._mend)
+
+    def _mend(self) -> None:
+        """Let a commit that has failed harm nobody else, whosever it was."""
+        if not self._session.is_active:  # else others have, and may have made changes since
+            self._session.rollback()
 
 
 def _takes_changes(engine: Engine) -> bool:
@@ -133,6 +146,16 @@ def _takes_changes(engine: Engine) -> bool:
     with suppress(SQLAlchemyError), engine.connect() as connection:
         return connection.execute(_NOTHING).rowcount == 0
     return False
+
+
+def _collect(context: Any) -> None:
+    if isinstance(context.sqlalchemy_exception, _MAY_PASS):
+        _faults.add(context.sqlalchemy_exception)
+
+
+def is_fault(error: Exception) -> bool:
+    """Whether this is a fault of the hub's database, which `Database.surviving` survives."""
+    return error in _faults or isinstance(error, PendingRollbackError)
 
 
 def database_of(row: Any) -> Database | None:

@@ -62,11 +62,12 @@ def when_options_are_set(call: Callable[[Any, object], object]) -> Callable[[Any
 def store_options(spawner: Spawner, options: object) -> None:
     """Store a server's options, for its next start and for the hub's answers about it."""
     spawner.user_options = options or {}  # as JupyterHub reads it
-    row, kept = spawner.orm_spawner, spawner.user_options
+    row, kept, held = spawner.orm_spawner, spawner.user_options, list[object]()
 
     def change() -> None:
+        held.append(row.user_options)
         # A form's options are stored already, and a later request may have sent others.
-        if row.user_options != options and spawner.user_options == kept:
+        if held[0] == row.user_options != options and spawner.user_options == kept:
             row.user_options = options
 
     # The next request to end rolls back open changes of the shared session. So the hub commits
@@ -179,13 +180,13 @@ def forget_server(spawner: Spawner) -> None:
     The hub does so if a start fails, but not if somebody cancels it: it calls such a server ready
     until it has stopped it, and forever if the cancellation takes longer than a second.
     """
-    start = spawner._spawn_future
+    row, its = spawner.orm_spawner, getattr(spawner._server, "orm_server", None)
 
     def forget() -> None:
-        if spawner._spawn_future in (None, start):  # no other start has begun
+        if row is None or row.server is its:  # no other start has begun
             spawner.server = None
 
-    if stores := database_of(spawner.orm_spawner):
+    if stores := database_of(row):
         stores.write(forget)
     else:
         forget()

@@ -22,6 +22,7 @@ from gpuspawner import messages, runtime
 from gpuspawner.admission.dry_run import Admission
 from gpuspawner.admission.rejection import Of
 from gpuspawner.compat import jupyterhub, kubespawner
+from gpuspawner.compat.database import database_of
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.manifest.lifetime import mark
@@ -80,6 +81,7 @@ class Controller:
         self._spawner = spawner
         self._stock = stock
         self._runtime = runtime.current(spawner)
+        database_of(spawner.orm_spawner)  # from now on, no failed commit harms others
         self._policing = Policing(spawner, self._runtime)
         self.sources = Sources(spawner, stock, self._runtime, self._policing)
         self.form = FormGate(spawner, stock, self._runtime, self._policing, self.sources)
@@ -124,7 +126,8 @@ class Controller:
             with restoring(self._spawner), self.in_line.joining():
                 requested = await source.requested()
                 options, wish = wishes.split(requested.options, self._runtime.queue)
-                choice = await self.sources.resolve(options)
+                resolve = partial(self.sources.resolve, options)
+                choice = await jupyterhub.surviving(self._spawner, resolve)
                 admitted = await self.in_line.through(choice, wish)
         choice, decision = admitted.choice, admitted.decision
         self.attempt = Attempt(choice, decision, requested.gone, admitted.granted)

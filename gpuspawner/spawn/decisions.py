@@ -14,6 +14,7 @@ from gpuspawner.admission.dry_run import Admission
 from gpuspawner.admission.dry_runs import TooManyDryRunsError
 from gpuspawner.admission.rejection import Of
 from gpuspawner.admission.rejection_parser import read
+from gpuspawner.compat.database import is_fault
 from gpuspawner.messages import OnForm
 from gpuspawner.preflight.admitted import rejected
 from gpuspawner.preflight.decision import (
@@ -128,7 +129,9 @@ async def may_wait(spawner: Host, choice: Choice) -> bool:
         return await _may_wait(spawner, choice)
     except (Refusal, web.HTTPError):
         raise
-    except Exception:  # a refusal is right even without a line
+    except Exception as error:  # a refusal is right even without a line
+        if is_fault(error):
+            raise
         name = log_name(spawner)
         spawner.log.exception("Finding out whether %s may wait in line failed", name)
         return False

@@ -25,6 +25,7 @@ class Host(Settings, Protocol):
 
     name: str
     user: User
+    orm_spawner: Any
     hub: Any
     handler: web.RequestHandler | None
     user_options: Any

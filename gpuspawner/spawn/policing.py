@@ -10,6 +10,7 @@ from tornado import web
 from gpuspawner import messages
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat import people
+from gpuspawner.compat.database import is_fault
 from gpuspawner.kube.objects import UNDECODABLE
 from gpuspawner.policy.charges import Charge
 from gpuspawner.policy.denial import OverLimit, PolicyDenial, Uncounted
@@ -167,6 +168,8 @@ class Policing:
         except (web.HTTPError, Refusal):
             raise
         except Exception as error:
+            if is_fault(error):
+                raise
             self._spawner.log.exception("The function GPUSpawner.policies failed")
             raise misconfigured(f"GPUSpawner.policies: {error!r}") from error
 

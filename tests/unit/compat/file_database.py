@@ -39,15 +39,19 @@ class FileDatabase(HubDatabase):
     def locked(self) -> Iterator[None]:
         """Let another program have it for itself."""
         self._other.execute("BEGIN EXCLUSIVE")
-        yield
-        self._other.execute("ROLLBACK")
+        try:
+            yield
+        finally:
+            self._other.execute("ROLLBACK")
 
     @contextmanager
     def full(self) -> Iterator[None]:
         """Let it have no room for another page, as on a full disk."""
         self._most_pages = 1  # SQLite takes that for the number of pages that there are
-        yield
-        self._most_pages = _MOST_PAGES
+        try:
+            yield
+        finally:
+            self._most_pages = _MOST_PAGES
 
     def _limit(self, connection: sqlite3.Connection, *_: object) -> None:
         connection.execute(f"PRAGMA max_page_count = {self._most_pages}")

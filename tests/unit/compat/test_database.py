@@ -6,13 +6,17 @@ from typing import Any
 
 import pytest
 from jupyterhub import orm
+from jupyterhub.objects import Server
+from jupyterhub.spawner import Spawner
 from jupyterhub.user import UserDict
+from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError, PendingRollbackError
 from sqlalchemy.orm.exc import StaleDataError
 
 from gpuspawner.compat import activity, database, jupyterhub
 from gpuspawner.compat.database import Database
 from tests.unit.compat.file_database import FileDatabase, until
+from tests.waiting import UNIT_PATIENCE
 
 LARGE = {"x": "y" * 100_000}
 """A state for which the database needs more pages."""
@@ -65,6 +69,10 @@ async def probes(monkeypatch) -> Probes:
 
 def becomes_large(row: Any) -> Any:
     return lambda: setattr(row, "state", LARGE)
+
+
+def new_server() -> Server:
+    return Server(orm_server=orm.Server(proto="http", ip="", port=80, base_url="/", cookie_name=""))
 
 
 @pytest.mark.parametrize(
@@ -121,6 +129,20 @@ async def test_a_failed_commit_of_the_hub_harms_nobody_else(db, rows) -> None:
     assert db.execute(_LARGE) == [("b",)]
 
 
+async def test_what_mends_the_session_leaves_what_the_hub_has_changed_since(db, rows) -> None:
+    Database.of(db.session)
+    rows[0].state = {"of": "a handler"}
+    with db.locked(), pytest.raises(OperationalError):
+        db.session.commit()
+    db.session.rollback()  # as JupyterHub's handler does
+    rows[1].state = LARGE  # of another one, which waits for something before it commits
+
+    await asyncio.sleep(0)
+    db.session.commit()
+
+    assert db.execute(_LARGE) == [("b",)]
+
+
 async def test_a_server_that_another_program_has_deleted_is_no_fault_of_the_database(
     db, rows, caplog
 ) -> None:
@@ -160,6 +182,110 @@ async def test_what_a_fault_interrupts_is_done_again(db, rows) -> None:
 
     assert await surviving == "a"
     assert len(done) > 1
+
+
+async def test_after_a_fault_that_has_passed_nobody_waits(db, rows) -> None:
+    its, begun = Database.of(db.session), asyncio.Event()
+
+    async def act() -> str:
+        begun.set()
+        db.session.expire_all()
+        return str(rows[0].name)
+
+    with db.locked():
+        surviving = asyncio.create_task(its.surviving(act))
+        await begun.wait()
+    await surviving
+
+    its.write(becomes_large(rows[0]))
+
+    assert db.execute(_LARGE) == [("a",)]
+
+
+async def test_a_fault_of_another_database_is_told_at_once(db, rows, tmp_path) -> None:
+    """An administrator's class may ask its own, of which the hub's tells nothing."""
+    its, others = Database.of(db.session), create_engine(f"sqlite:///{tmp_path}/no/where")
+
+    async def act() -> None:
+        others.connect()
+
+    with pytest.raises(OperationalError):
+        await asyncio.wait_for(its.surviving(act), UNIT_PATIENCE)
+    its.write(becomes_large(rows[0]))
+    assert db.execute(_LARGE) == [("a",)]
+
+
+async def test_what_a_database_never_takes_is_not_tried_for_ever(
+    db, rows, monkeypatch, caplog
+) -> None:
+    monkeypatch.setattr(database, "_MOST_TRIES", 3)
+    its, never = Database.of(db.session), "BEGIN SELECT * FROM nowhere; END"
+    db.execute(f"CREATE TRIGGER never BEFORE UPDATE OF state ON spawners {never}")
+
+    async def act() -> None:
+        db.session.execute(text("SELECT * FROM nowhere"))
+
+    with pytest.raises(OperationalError):
+        await asyncio.wait_for(its.surviving(act), UNIT_PATIENCE)
+    await asyncio.wait_for(its.written(becomes_large(rows[0])), UNIT_PATIENCE)
+    assert "refused a change too often" in caplog.text
+
+    its.write(lambda: setattr(rows[1], "user_options", {"gpus": 1}))
+    await until(lambda: bool(db.execute("SELECT 1 FROM spawners WHERE user_options LIKE '%gpus%'")))
+
+
+async def test_a_change_that_fails_by_itself_leaves_nothing_half_done(db, rows, caplog) -> None:
+    """As ``get_state`` of an administrator's class may."""
+
+    def change() -> None:
+        rows[0].state = {"half": "done"}
+        raise ValueError("no state")
+
+    Database.of(db.session).write(change)
+
+    assert not db.session.dirty
+    assert "no state" in caplog.text
+
+
+async def test_a_server_that_was_started_meanwhile_is_not_forgotten(db, rows) -> None:
+    """The hub has no future of a start any more that has succeeded."""
+    spawner: Any = Spawner(_mock=True, orm_spawner=rows[0])
+    spawner.server = new_server()
+    db.session.commit()
+    with db.locked():
+        jupyterhub.forget_server(spawner)  # somebody has cancelled its start
+
+    spawner.server = new_server()
+    db.session.commit()
+    await until(lambda: not Database.of(db.session)._later)
+
+    assert db.execute("SELECT server_id FROM spawners WHERE name = 'a'") != [(None,)]
+
+
+async def test_a_server_whose_start_is_cancelled_is_forgotten_when_the_database_takes_it(
+    db, rows
+) -> None:
+    spawner: Any = Spawner(_mock=True, orm_spawner=rows[0])
+    spawner.server = new_server()
+    db.session.commit()
+    with db.locked():
+        jupyterhub.forget_server(spawner)
+    assert spawner.server is not None
+
+    await until(lambda: db.execute("SELECT * FROM servers") == [])
+
+
+async def test_options_that_somebody_sends_meanwhile_stay(db, rows) -> None:
+    """By PATCH, which starts nothing."""
+    spawner: Any = SimpleNamespace(orm_spawner=rows[0], user_options={"gpus": 8})
+    with db.locked():
+        jupyterhub.store_options(spawner, {"gpus": 1})  # as a refused start does
+
+    rows[0].user_options = {"gpus": 4}
+    db.session.commit()
+    await until(lambda: not Database.of(db.session)._later)
+
+    assert rows[0].user_options == {"gpus": 4}
 
 
 async def test_what_ends_while_the_database_fails_does_so_when_the_hub_can_store_that(

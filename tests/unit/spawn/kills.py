@@ -69,7 +69,7 @@ class MortalHub:
         patch: pytest.MonkeyPatch,
         row: Row,
         *,
-        queue: bool = True,
+        queue: object = True,
         database: HubDatabase | None = None,
     ) -> None:
         self.pods, self.facts, self.rows = set(row.pods), set(row.facts), [row]

@@ -2,11 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from jupyterhub.user import UserDict
 from kubespawner import KubeSpawner
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
 
 from gpuspawner.compat.database import Database
 from tests.unit.compat.file_database import FileDatabase
@@ -85,6 +88,54 @@ async def test_each_commit_that_a_locked_database_refuses_is_made_up_for(
         with monkeypatch.context() as patch:
             found, _ = await outcome(patch, database(number), act, number.__eq__)
         assert found == expected, number
+
+
+@pytest.mark.parametrize("call", range(1, 9))
+async def test_a_fault_that_the_function_of_policies_meets_costs_nobody_the_place(
+    monkeypatch, tmp_path, call
+) -> None:
+    """Also if it says who may wait in line."""
+    database, calls = FileDatabase(tmp_path), list[Any]()
+    hub = MortalHub(monkeypatch, Row(), queue={"policies": ["p"]}, database=database)
+
+    def policies(spawner: Any) -> dict[str, Any]:
+        calls.append(spawner)
+        if len(calls) == call:
+            with database.locked():
+                spawner.user.db.expire_all()  # as each rollback does
+                return {"p": {"gpus_per_server": len(spawner.user.groups)}}
+        return {"p": {"gpus_per_server": 1}}
+
+    hub.user.settings["config"].GPUSpawner.policies = policies
+    await has_its_turn(hub)
+    await asyncio.sleep(9)
+
+    assert hub.spawner.ready
+    assert len(calls) > call
+    await hub.end()
+
+
+async def test_a_commit_of_the_hub_that_fails_in_a_first_start_harms_nobody_else(
+    monkeypatch, tmp_path
+) -> None:
+    """Also without a line: nothing of ours is in the database yet."""
+    database = FileDatabase(tmp_path)
+    hub = MortalHub(monkeypatch, Row(), database=database, queue=False)
+    session, name = hub.user.db, hub.spawner.orm_spawner.name
+    commit = Session.commit
+
+    def locked(its: Session) -> None:
+        monkeypatch.setattr(Session, "commit", commit)
+        with database.locked():
+            commit(its)
+
+    monkeypatch.setattr(Session, "commit", locked)
+    with suppress(OperationalError):
+        await hub.user.spawn(name)
+    await asyncio.sleep(0)
+
+    assert session.is_active
+    await hub.end()
 
 
 async def test_who_is_removed_while_waiting_leaves_the_line(monkeypatch) -> None:

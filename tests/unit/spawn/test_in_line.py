@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jupyterhub.objects import Server
 from jupyterhub.utils import utcnow
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import inspect, text
 
 from gpuspawner import GPUSpawner
 from gpuspawner.messages import Message
@@ -64,12 +64,12 @@ async def test_who_waits_keeps_the_place_if_the_database_cannot_be_read(
     row = alice.row()
     await alice.begin()
     since = place_of(row.state).since
-    does, faults = getattr(*reads), ["is locked"] * 3
+    does, faults = getattr(*reads), ["of_what"] * 3
 
     def fails(*given: object) -> object:
-        if not faults:
-            return does(*given)
-        raise OperationalError("SELECT", {}, Exception(faults.pop()))
+        if faults:
+            inspect(row).session.execute(text(f"SELECT {faults.pop()}"))
+        return does(*given)
 
     monkeypatch.setattr(*reads, fails)
     await asyncio.sleep(60)

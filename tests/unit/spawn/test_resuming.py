@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import text
 
 from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
 from gpuspawner.queue.kept import PATIENCE_SECONDS, KeptPlace, KeptPlaces, Server, Wish
@@ -219,12 +219,12 @@ async def test_a_database_that_fails_keeps_nobody_else_from_coming_back(
 async def test_a_database_that_fails_for_a_while_costs_nobody_the_place(
     hub, monkeypatch, name
 ) -> None:
-    does, faults = getattr(resuming.waiting, name), ["is locked"] * 100
+    does, faults = getattr(resuming.waiting, name), ["of_what"] * 100
 
     def fails(*given: object) -> object:
-        if not faults:
-            return does(*given)
-        raise OperationalError(name, {}, Exception(faults.pop()))
+        if faults:
+            resuming.waiting.hub().db.execute(text(f"SELECT {faults.pop()}"))
+        return does(*given)
 
     monkeypatch.setattr(resuming.waiting, name, fails)
     hub.stores("ann", 10.0)
