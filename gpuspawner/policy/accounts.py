@@ -44,15 +44,15 @@ class Accounts:
         self.namespace = namespace
         self.usage = Usage()
         self.shares = Shares(self.usage)
-        self.pledges = Pledges(self.usage)
         self.memberships = Memberships()
         self.ledger = Ledger(self.usage, meter, Claims(namespace))
+        self.pledges = Pledges(self.ledger)
         kind = servers_of(namespace)
         self.following = Following(kind, self.ledger, load, self._look, contact=contact)
 
     def owners(self, database: Any, person: Person) -> frozenset[Who]:
         """Return how charges name a person. The hub's database tells whose the pods are."""
-        if self.ledger.claims.read(database):
+        if self.ledger.claims.read(database, self.pledges.leave):
             self.ledger.count_again()
         return self.ledger.claims.owners(person)
 

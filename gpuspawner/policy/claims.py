@@ -6,6 +6,7 @@ KubeSpawner made without gpuspawner. Users are known by their ids, which stay th
 renamed.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from gpuspawner.compat.people import Person
@@ -21,28 +22,35 @@ class Claims:
 
     Args:
         namespace: Where the pods are for which KubeSpawner has stored no namespace.
+
+    Attributes:
+        pods: The servers by the uids of their pods.
+        sent: The servers of which a start has sent a pod, maybe several, whose uid isn't known yet,
+            by its name; and the uid of an older pod of this name, "" for none.
     """
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
-        self._found: dict[Key | str, Charge] = {}
+        self.pods: dict[str, Charge] = {}
+        self.sent: dict[Key, tuple[Charge, str]] = {}
         self._is_read = False
 
-    def read(self, database: Any) -> bool:
+    def read(self, database: Any, left: Callable[[Key, Charge], None]) -> bool:
         """Read the hub's database; return whether this was the first time, for it is read once.
 
-        A server that has stopped may have left its pod behind. By then anybody's pod can have its
-        name, so it is known by its uid.
+        Once a pod is gone, anybody's can have its name. So pods are known by their uids. *left* is
+        called with the names of those that an earlier hub has sent without learning their uids.
         """
         if self._is_read or database is None:  # a command has none
             return False
         for owner, name, runs, state in stored_servers(database):
             said = granted.stored(state.gpuspawner)
-            charge = Charge(frozenset({owner}), name).by(said)
-            self._found[said.pod] = charge
-            if runs:
-                self._found[state.namespace or self._namespace, state.pod_name] = charge
-        self._found.pop("", None)  # those whose uid nobody knows
+            if said.pod or runs:
+                charge = Charge(frozenset({owner}), name).by(said)
+            if said.pod:
+                self.pods[said.pod] = charge
+            elif runs:
+                left((state.namespace or self._namespace, state.pod_name), charge)
         self._is_read = True
         return True
 
@@ -50,19 +58,13 @@ class Claims:
         """Return how charges name a person."""
         return frozenset({person.id})
 
-    def of(self, pod: ServerPod, sent: Charge | None) -> Charge | None:
-        """Return whose server a pod is, and what it was granted; None if it is none.
-
-        *sent* is the server whose start sends a pod of this name right now.
-        """
-        key = pod.metadata.namespace, pod.metadata.name
-        if sent is not None:
-            self._found[key] = sent
-        return self._found.get(key) or self._found.get(pod.metadata.uid)
-
-    def drop(self, key: Key) -> None:
-        """Note that the pod of this name is gone."""
-        self._found.pop(key, None)
+    def of(self, pod: ServerPod) -> Charge | None:
+        """Return whose server a pod is, and what it was granted; None if it is none."""
+        uid = pod.metadata.uid
+        whose, older = self.sent.get((pod.metadata.namespace, pod.metadata.name), (None, ""))
+        if whose and uid != older:
+            self.pods.setdefault(uid, whose)
+        return self.pods.get(uid)
 
 
 class AsAnnotated(Claims):
@@ -72,7 +74,7 @@ class AsAnnotated(Claims):
         """As `Claims.owners`."""
         return owner_names(person.name, person.label)
 
-    def of(self, pod: ServerPod, sent: Charge | None) -> Charge | None:  # noqa: ARG002
+    def of(self, pod: ServerPod) -> Charge | None:
         """As `Claims.of`."""
         said = as_annotated(pod)
         return said if said.owners else None

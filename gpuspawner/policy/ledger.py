@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from gpuspawner.kube.objects import AnyObject, Undecodable
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.servers import ServerPod
-from gpuspawner.policy.charges import Meter
+from gpuspawner.policy.charges import Charge, Meter
 from gpuspawner.policy.claims import Claims
 from gpuspawner.policy.usage import Key, Usage
 
@@ -47,6 +47,11 @@ class Ledger:
         for pod in list(self.pods.values()):  # `put` drops those that it can't read
             self.put(pod)
 
+    def know(self, key: Key, whose: Charge, uid: str) -> None:
+        """Count the pod of this uid for a server, unless it is known whose it is."""
+        if self.claims.pods.setdefault(uid, whose) is whose and key in self.pods:
+            self.put(self.pods[key])
+
     def put(self, thing: AnyObject | Undecodable) -> None:
         """Store the newest version of a pod."""
         if isinstance(thing, Undecodable):
@@ -57,7 +62,7 @@ class Ledger:
             key = (thing.metadata.namespace, thing.metadata.name)
             self.unread.discard(key)
             self._last = self._last or self._meter()
-            whose = self.claims.of(thing, self.usage.reserved(key))
+            whose = self.claims.of(thing)
             if whose is None:  # it isn't a user's server, whatever it takes
                 self.usage.remove(key)
                 self.pods[key] = thing
@@ -75,8 +80,8 @@ class Ledger:
         """Drop a pod, if it exists."""
         pod = self.pods.get((namespace, name))
         self._drop((namespace, name))
-        self.claims.drop((namespace, name))
         if pod is not None:
+            self.claims.pods.pop(pod.metadata.uid, None)
             for call in self._listeners:
                 call(pod)
 

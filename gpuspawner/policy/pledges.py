@@ -13,7 +13,8 @@ import msgspec
 from msgspec.structs import replace
 
 from gpuspawner.policy.charges import Charge
-from gpuspawner.policy.usage import Key, Usage
+from gpuspawner.policy.ledger import Ledger
+from gpuspawner.policy.usage import Key
 
 LEFT_SECONDS = 120.0
 """How long a pledge lasts after the end of a start whose pod is never shown.
@@ -38,25 +39,29 @@ class _Pledge(msgspec.Struct):
     """A pledge.
 
     Attributes:
-        replaces: Whether the pod of its name that is shown may be an older one, which was there
-            when the new pod was sent.
+        older: The uid of the pod of its name that was there when the new pod was sent.
         earlier: What an earlier start has left, until this one sends its pod.
     """
 
     charge: Charge
     phase: Phase
     since: float
-    replaces: bool = False
+    older: str = ""
     earlier: _Pledge | None = None
 
 
 class Pledges:
     """The pledges of one hub."""
 
-    def __init__(self, usage: Usage, left: float = LEFT_SECONDS) -> None:
-        self._usage = usage
+    def __init__(self, ledger: Ledger, left: float = LEFT_SECONDS) -> None:
+        self._ledger = ledger
         self._left = left
         self._pledges: dict[Key, _Pledge] = {}
+
+    def leave(self, key: Key, charge: Charge) -> None:
+        """Pledge what an earlier hub has left: nothing, until its pod is shown."""
+        self._pledges[key] = _Pledge(charge, Phase.LEFT, time.monotonic())
+        self._ledger.claims.sent[key] = charge, ""
 
     def take(self, key: Key, charge: Charge) -> None:
         """Pledge what a server will take, instead of an earlier pledge of its name."""
@@ -70,12 +75,9 @@ class Pledges:
 
         Whoever calls this knows the pods of this moment.
         """
-        now = time.monotonic()
         for key, pledge in list(self._pledges.items()):
-            is_old, is_shown = now - pledge.since > self._left, self._usage.shows(key)
-            pledge.replaces = pledge.replaces and is_shown
-            is_known = is_shown and not pledge.replaces
-            if pledge.phase is Phase.LEFT and (is_old or is_known):
+            is_old = time.monotonic() - pledge.since > self._left
+            if pledge.phase is Phase.LEFT and (is_old or self._is_shown(key, pledge)):
                 self.vacate(key)
 
     def rename(self, old: Key, new: Key) -> None:
@@ -87,8 +89,10 @@ class Pledges:
     def send(self, key: Key) -> None:
         """Note that the pod is about to be sent: from now on it may exist."""
         if pledge := self._pledges.get(key):
-            pledge.phase, pledge.replaces = Phase.SENT, self._usage.shows(key)
-            pledge.earlier = None
+            older = self._ledger.pods.get(key)
+            pledge.older = older.metadata.uid if older else ""
+            pledge.phase, pledge.earlier = Phase.SENT, None
+            self._ledger.claims.sent[key] = pledge.charge, pledge.older
 
     def send_again(self, key: Key) -> None:
         """Note that the pod will be sent again; a pod of its name may exist until then."""
@@ -104,7 +108,7 @@ class Pledges:
             self.vacate(key)
         elif pledge.phase is Phase.SENT:
             pledge.phase, pledge.since = Phase.LEFT, time.monotonic()
-            if self._usage.shows(key) and not pledge.replaces:
+            if self._is_shown(key, pledge):
                 self.vacate(key)
 
     def see_out(self, key: Key) -> None:
@@ -116,8 +120,13 @@ class Pledges:
     def vacate(self, key: Key) -> None:
         """End the pledge at once: no pod exists, and none is being created. Never raises."""
         if self._pledges.pop(key, None) is not None:
-            self._usage.release(key)
+            self._ledger.usage.release(key)
+            self._ledger.claims.sent.pop(key, None)
 
     def _keep(self, key: Key, pledge: _Pledge) -> None:
         self._pledges[key] = pledge
-        self._usage.reserve(key, pledge.charge)
+        self._ledger.usage.reserve(key, pledge.charge)
+
+    def _is_shown(self, key: Key, pledge: _Pledge) -> bool:
+        pod = self._ledger.pods.get(key)
+        return pod is not None and pod.metadata.uid != pledge.older

@@ -79,10 +79,6 @@ class Usage:
         """Whether the pod exists."""
         return key in self._pods
 
-    def reserved(self, key: Key) -> Charge | None:
-        """Return what a server will take whose pod is about to be created; None for no server."""
-        return self._reserved.get(key)
-
     def of_owner(self, owners: Iterable[Who]) -> dict[Key, Charges]:
         """Return the servers of one owner, as charges name them."""
         return {key: self._charges(key) for key in self._by_owner.find(owners)}

@@ -19,6 +19,7 @@ from gpuspawner.launch.ending import Ending, ending_of, is_overdue, read, utc_no
 from gpuspawner.launch.mishaps import is_lost
 from gpuspawner.launch.trouble import Kind
 from gpuspawner.policy import granted
+from gpuspawner.policy.charges import Charge
 from gpuspawner.policy.granted import Granted
 from gpuspawner.queue.kept import KeptPlace
 from gpuspawner.runtime import Runtime
@@ -112,7 +113,6 @@ class Endings:
         """
         if self._place is None and jupyterhub.begins_start(self._spawner):
             self._began = utc_now()
-            self._granted = replace(self._granted, pod="")
             kept = jupyterhub.stored_state(self._spawner)
             if not isinstance(kept, Mapping) or not kept:
                 kept = self._spawner.get_state()
@@ -177,6 +177,10 @@ class Endings:
         known = read_pod(pod)
         if known is not None and self._runtime.policies:
             self._granted = replace(self._granted, pod=known.metadata.uid)
+            if self._is_up:  # else, it may be anybody's with that name
+                whose = Charge(frozenset({self._spawner.user.id}), self._spawner.name)
+                charge, uid = whose.by(self._granted), known.metadata.uid
+                self._runtime.accounts.ledger.know(self._key, charge, uid)
 
     def _polled(self, status: int | None, before: object) -> int | None:
         """Note why a server has ended, if it has; return what the hub shall think of it.

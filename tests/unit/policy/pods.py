@@ -52,6 +52,7 @@ def plain(
         "labels": labels_of(user, server),
         "annotations": annotations_of(user, server, grant),
     }
+    meta["uid"] = f"uid of {meta['name']}"
     return {
         "metadata": {**meta, **(metadata or {})},
         "spec": {"containers": [container(gpu=1)], **spec},

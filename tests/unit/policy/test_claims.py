@@ -7,16 +7,18 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from gpuspawner.compat.people import person
+from gpuspawner.cluster.contact import Contact
+from gpuspawner.cluster.health import Live
+from gpuspawner.compat.people import Person, person
 from gpuspawner.kube.servers import GRANT, SERVER, USER
 from gpuspawner.offers import Accelerator
+from gpuspawner.policy.accounts import Accounts
 from gpuspawner.policy.charges import Charge, Meter
-from gpuspawner.policy.claims import Claims
 from gpuspawner.policy.granted import STORED, Granted
-from gpuspawner.policy.ledger import Ledger
+from gpuspawner.policy.pledges import LEFT_SECONDS
 from gpuspawner.policy.policies import Measure, What
-from gpuspawner.policy.usage import Usage
 from gpuspawner.scheduling import Rules
+from tests.unit.cluster.scripted import ScriptedServer
 from tests.unit.compat.hub_database import HubDatabase
 from tests.unit.policy.pods import GPU, annotations_of, container, labels_of, server_pod
 
@@ -24,6 +26,7 @@ GPUS = Measure(What.GPUS)
 SMALL, LARGE = (Accelerator(key, key, GPU) for key in ("small", "large"))
 METER = Meter(Rules.of_version("1.36"), (SMALL, LARGE))
 PLACE = {"pod_name": "jupyter-ann", "namespace": "jhub"}
+KEY = ("jhub", "jupyter-ann")
 
 
 class Hub:
@@ -31,13 +34,14 @@ class Hub:
 
     def __init__(self, database: HubDatabase) -> None:
         self.database = database
-        self.usage = Usage()
-        self.ledger = Ledger(self.usage, lambda: METER, Claims("jhub"))
+        self.accounts = Accounts(ScriptedServer().configuration, "jhub", lambda: METER, Contact())
+        self.accounts.following.health = lambda: Live(0.1)  # type: ignore[method-assign]
+        self.usage, self.ledger = self.accounts.usage, self.accounts.ledger
 
     def begin(self) -> None:
         """Count by the database, as a hub does that begins."""
-        assert self.ledger.claims.read(self.database.session)
-        self.ledger.count_again()
+        nobody = Person(0, "", "", frozenset(), frozenset())
+        self.accounts.owners(self.database.session, nobody)
 
     def show(self, name: str = "jupyter-ann", *, namespace: str = "jhub", **metadata: Any) -> None:
         """Let a pod with two GPUs exist."""
@@ -47,6 +51,20 @@ class Hub:
     def hide(self, name: str = "jupyter-ann") -> None:
         """Let it be gone."""
         self.ledger.remove("ServerPod", "jhub", name)
+
+    def judge(self, user: Any, **fields: Any) -> None:
+        """Let a start of a user's server be judged and granted."""
+        self.accounts.pledges.take(KEY, Charge(frozenset({user.id}), **fields))
+
+    def send(self, user: Any, **fields: Any) -> None:
+        """Let a start send its pod."""
+        self.judge(user, **fields)
+        self.accounts.pledges.send(KEY)
+
+    def end(self) -> None:
+        """Let the start be over, and everything that is known of pods be looked at."""
+        self.accounts.pledges.release(KEY)
+        self.accounts.pledges.look()
 
     def charges(self, user: Any) -> list[Charge]:
         found = self.usage.of_owner(self.ledger.claims.owners(person(user))).values()
@@ -168,29 +186,97 @@ def test_a_pod_that_has_outlived_its_server_is_known_by_its_uid_and_not_by_its_n
 def test_what_the_hub_sends_counts_for_whom_it_was_sent_until_it_is_gone(hub) -> None:
     ann = hub.database.user("ann")
     hub.begin()
-    sent = Charge(frozenset({ann.id}), "train", {GPUS: 1}, frozenset("p"), frozenset({"course"}))
-    hub.usage.reserve(("jhub", "jupyter-ann"), sent)
+    hub.send(ann, server="train", policies=frozenset("p"), groups=frozenset({"course"}))
     hub.show(annotations={}, labels={})
-    hub.usage.release(("jhub", "jupyter-ann"))
+    hub.end()
 
     hub.show(annotations=annotations_of("bob"), labels=labels_of("bob"))
     [charge] = hub.charges(ann)
     assert (charge.server, charge.groups, charge.of(GPUS)) == ("train", {"course"}, 2)
 
     hub.hide()
-    hub.show()
+    hub.show(uid="of another one")
     assert hub.counted(ann) == 0
 
 
-def test_an_older_pod_that_goes_late_takes_nothing_from_the_one_that_was_sent(hub) -> None:
+@pytest.mark.parametrize("is_known", [True, False])
+def test_an_older_pod_that_goes_late_takes_nothing_from_the_one_that_was_sent(
+    hub, is_known
+) -> None:
+    """The hub may know nothing of the older one: some hub has stored nothing of it."""
     ann = hub.database.user("ann")
-    hub.database.server(ann, **PLACE)
+    if is_known:
+        hub.database.server(ann, **PLACE)
     hub.begin()
     hub.show(uid="1")
-    hub.usage.reserve(("jhub", "jupyter-ann"), Charge(frozenset({ann.id})))
+    hub.send(ann)
+    hub.show(uid="1")  # it is being deleted
+    hub.end()
     hub.hide()
     hub.show(uid="2")
-    hub.usage.release(("jhub", "jupyter-ann"))
+    hub.accounts.pledges.look()
+
+    assert hub.counted(ann) == 2
+
+
+def test_each_pod_that_a_start_sends_counts(hub) -> None:
+    """Created, but answered too late: KubeSpawner deletes it, and sends it again."""
+    ann = hub.database.user("ann")
+    hub.begin()
+    hub.send(ann)
+    hub.show(uid="1")
+    hub.hide()
+    hub.show(uid="2")
+    hub.end()
+
+    assert hub.counted(ann) == 2
+
+
+def test_a_start_that_has_sent_no_pod_takes_no_pod_over(hub) -> None:
+    """It is refused or waits in line; anna was ann, and mallory knows the name."""
+    anna = hub.database.user("anna")
+    hub.database.server(anna, **PLACE)
+    hub.begin()
+    hub.show(uid="of anna")
+    ann = hub.database.user("ann")
+    hub.judge(ann)
+    hub.show(uid="of anna")
+    hub.end()
+    hub.show(uid="of anna")
+    assert (hub.counted(anna), hub.counted(ann)) == (2, 0)
+
+    hub.hide()
+    hub.judge(ann)
+    hub.show(uid="of mallory", annotations=annotations_of("ann"))
+    hub.end()
+    assert hub.counted(ann) == 0
+
+
+@pytest.mark.parametrize("noted", [Granted(), Granted(pod="1")], ids=["no uid", "a uid"])
+def test_a_server_whose_pod_has_gone_with_the_last_hub_claims_no_later_one(
+    hub, clock, noted
+) -> None:
+    ann = hub.database.user("ann")
+    hub.database.server(ann, **PLACE, gpuspawner={STORED: noted.written()})
+    hub.begin()
+    clock.now += LEFT_SECONDS + 1
+    hub.accounts.pledges.look()
+
+    hub.show(uid="2", annotations=annotations_of("ann"))
+
+    assert hub.counted(ann) == 0
+
+
+def test_a_server_that_started_while_the_hub_was_upgraded_counts_once_the_hub_sees_its_pod(
+    hub,
+) -> None:
+    """KubeSpawner without gpuspawner stores a state only once the server is up."""
+    ann = hub.database.user("ann")
+    hub.database.server(ann)
+    hub.begin()
+    hub.show(uid="1")
+
+    hub.ledger.know(KEY, Charge(frozenset({ann.id})), "1")
 
     assert hub.counted(ann) == 2
 
@@ -213,5 +299,8 @@ def test_a_state_that_cannot_be_read_hides_no_other_server(hub, stored) -> None:
 
 def test_the_database_is_read_once(hub) -> None:
     hub.begin()
+    hub.database.server(hub.database.user("ann"), **PLACE)
+    hub.begin()
+    hub.show()
 
-    assert not hub.ledger.claims.read(hub.database.session)
+    assert not hub.usage.of_owner({1})

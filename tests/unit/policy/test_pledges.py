@@ -6,15 +6,20 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from gpuspawner.policy.charges import Charge
+from gpuspawner.policy.charges import Charge, Meter
+from gpuspawner.policy.claims import AsAnnotated
+from gpuspawner.policy.ledger import Ledger
 from gpuspawner.policy.pledges import LEFT_SECONDS, Pledges
 from gpuspawner.policy.policies import Measure, What
 from gpuspawner.policy.usage import Usage
+from gpuspawner.scheduling import Rules
 from tests.unit.clocks import Clock
+from tests.unit.policy.pods import container, server_pod
 
 GPUS = Measure(What.GPUS)
 KEY = ("jhub", "jupyter-ann")
 OTHER = ("jhub", "jupyter-bob")
+METER = Meter(Rules.of_version("1.36"))
 
 
 def takes(gpus: int, owner: str = "ann") -> Charge:
@@ -27,13 +32,29 @@ def counted(usage: Usage, owner: str = "ann") -> int:
     return sum(max(int(it.of(GPUS)) for it in charges) for charges in found)
 
 
+class Book(Ledger):
+    """Pods that are whoever's they say."""
+
+    def __init__(self) -> None:
+        super().__init__(Usage(), lambda: METER, AsAnnotated("jhub"))
+
+    def show(self, gpus: int, uid: int) -> None:
+        """Let ann's pod take so many GPUs; with 0, let there be none."""
+        if gpus:
+            where = {"name": KEY[1], "uid": f"{uid}"}
+            self.put(server_pod(metadata=where, containers=[container(gpu=gpus)]))
+        else:
+            self.remove("ServerPod", *KEY)
+
+
 class Server:
     """What a hub does with ann's server, what the view shows of its pod, and the time."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self.usage = Usage()
-        self.pledges = Pledges(self.usage)
+        self.ledger = Book()
+        self.usage, self.pledges = self.ledger.usage, Pledges(self.ledger)
+        self.uid = 0
 
     def grant(self, gpus: int) -> None:
         self.pledges.take(KEY, takes(gpus))
@@ -54,10 +75,8 @@ class Server:
         self.pledges.see_out(KEY)
 
     def show(self, gpus: int) -> None:
-        if gpus:
-            self.usage.put(KEY, takes(gpus))
-        else:
-            self.usage.remove(KEY)
+        self.uid += not gpus
+        self.ledger.show(gpus, self.uid)
         self.pledges.look()
 
     def wait(self, seconds: int) -> None:
@@ -120,8 +139,8 @@ def test_a_pledge_counts_until_its_pod_is_shown_or_none_can_come(clock, story) -
 
 
 def test_the_pledges_of_two_servers_end_apart() -> None:
-    usage = Usage()
-    pledges = Pledges(usage)
+    ledger = Book()
+    usage, pledges = ledger.usage, Pledges(ledger)
     pledges.take(KEY, takes(1))
     pledges.take(OTHER, takes(2, "bob"))
     assert (counted(usage), counted(usage, "bob")) == (1, 2)
@@ -139,8 +158,9 @@ class Starts(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.usage = Usage()
-        self.pledges = Pledges(self.usage, left=float("inf"))
+        self.ledger, self.uid = Book(), 0
+        self.usage = self.ledger.usage
+        self.pledges = Pledges(self.ledger, left=float("inf"))
         self.exists = 0
         self.starting = 0
         self.is_sent = False
@@ -159,6 +179,7 @@ class Starts(RuleBasedStateMachine):
         self.pledges.send(KEY)
         self.is_sent = True
         self.is_in_the_way = bool(self.exists)
+        self.uid += not self.exists
         self.exists = self.exists or self.starting
 
     @precondition(lambda self: self.starting)
@@ -179,12 +200,9 @@ class Starts(RuleBasedStateMachine):
     def see(self) -> None:
         """Let the watch catch up; without a start, what exists counts.
 
-        If an older pod was in the way, it can't be told from the one that was sent.
+        If an older pod was in the way, the one that was sent may still come.
         """
-        if self.exists:
-            self.usage.put(KEY, takes(self.exists))
-        else:
-            self.usage.remove(KEY)
+        self.ledger.show(self.exists, self.uid)
         self.pledges.look()
         if self.is_in_the_way:
             assert counted(self.usage) >= self.exists

@@ -19,6 +19,7 @@ from gpuspawner.queue.kept import KeptPlace, Wish
 from gpuspawner.queue.rules import QueueRules
 from gpuspawner.spawn.endings import last_of, place_of, without_place
 from tests.unit.compat.file_database import FileDatabase, until
+from tests.unit.policy.pods import server_pod
 from tests.unit.spawn.restarts import NODE, begin, kind, pod, restarting, set_pod, stop, stopped
 
 EVICTED = Ending(Kind.EVICTED, datetime(2026, 11, 21, 20, 30, tzinfo=UTC))
@@ -251,7 +252,37 @@ async def test_what_a_server_was_granted_and_its_pod_s_uid_are_stored_until_its_
     assert noted(stopped_again) == replace(given, pod="1")
 
     await begin(stopped_again)
+    assert noted(stopped_again) == replace(given, pod="1")  # it may still be there
+    await stopped_again.gpuspawner_gates.endings.send(given)
     assert noted(stopped_again) == given
+
+
+@pytest.mark.parametrize("is_up", [True, False])
+async def test_a_server_that_is_up_counts_whatever_is_stored_of_it(after_restart, is_up) -> None:
+    """KubeSpawner without gpuspawner stores a state only once the server is up."""
+    spawner = after_restart(runs=True, begun=False)
+    running = spawner.hub.runtime(spawner)
+    running.policies = Policies((Policy("p"),))
+    where = {"name": spawner.pod_name, "namespace": spawner.namespace, "uid": "1"}
+    running.accounts.ledger.put(server_pod(metadata=where))
+    if is_up:
+        spawner.gpuspawner_gates.endings.answers()
+
+    spawner.gpuspawner_gates.endings.polled(None, pod())
+
+    assert bool(running.accounts.usage.of_owner({spawner.user.id})) == is_up
+
+
+def test_a_server_whose_state_an_administrator_s_class_cannot_tell_is_polled(
+    up, monkeypatch, caplog
+) -> None:
+    def fails() -> None:
+        raise ValueError("no state")
+
+    monkeypatch.setattr(up, "get_state", fails)
+
+    assert up.gpuspawner_gates.endings.polled(1, pod("EvictionByEvictionAPI")) == 1
+    assert "no state" in caplog.text
 
 
 async def test_a_pod_is_known_that_is_left_when_the_stop_of_a_failed_start_fails_too(
