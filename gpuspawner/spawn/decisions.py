@@ -127,10 +127,8 @@ async def may_wait(spawner: Host, choice: Choice) -> bool:
     """
     try:
         return await _may_wait(spawner, choice)
-    except (Refusal, web.HTTPError):
-        raise
     except Exception as error:  # a refusal is right even without a line
-        if is_fault(error):
+        if isinstance(error, Refusal | web.HTTPError) or is_fault(error):
             raise
         name = log_name(spawner)
         spawner.log.exception("Finding out whether %s may wait in line failed", name)

@@ -165,10 +165,8 @@ class Policing:
                 await asyncio.sleep(0)  # see `at_once`: our code does this before it waits
                 written = await written
             return self._runtime.read_policies(written)
-        except (web.HTTPError, Refusal):
-            raise
         except Exception as error:
-            if is_fault(error):
+            if isinstance(error, web.HTTPError | Refusal) or is_fault(error):
                 raise
             self._spawner.log.exception("The function GPUSpawner.policies failed")
             raise misconfigured(f"GPUSpawner.policies: {error!r}") from error
