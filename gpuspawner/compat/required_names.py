@@ -123,7 +123,6 @@ REQUIREMENTS = (
     Requirement(clients, "load_config", named=("host", "ssl_ca_cert", "verify_ssl")),
     Requirement(clients, "shared_client", ("client",)),
     Requirement(Spawner, "_log_name"),
-    Requirement(Spawner, "_server"),
     Requirement(Spawner, "_spawn_future", (), BaseHandler),
     Requirement(Spawner, "_start_pending", (), User),
     Requirement(Spawner, "orm_spawner"),

@@ -60,8 +60,8 @@ class Pledges:
 
     def leave(self, key: Key, charge: Charge) -> None:
         """Pledge what an earlier hub has left: nothing, until its pod is shown."""
-        self._pledges[key] = _Pledge(charge, Phase.LEFT, time.monotonic())
-        self._ledger.claims.sent[key] = charge, ""
+        self._pledges.setdefault(key, _Pledge(charge, Phase.LEFT, time.monotonic()))
+        self._ledger.claims.sent.setdefault(key, (charge, ""))
 
     def take(self, key: Key, charge: Charge) -> None:
         """Pledge what a server will take, instead of an earlier pledge of its name."""

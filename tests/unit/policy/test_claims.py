@@ -252,14 +252,18 @@ def test_a_start_that_has_sent_no_pod_takes_no_pod_over(hub) -> None:
     assert hub.counted(ann) == 0
 
 
-@pytest.mark.parametrize("noted", [Granted(), Granted(pod="1")], ids=["no uid", "a uid"])
+@pytest.mark.parametrize(
+    ("noted", "seconds"),
+    [(Granted(), LEFT_SECONDS + 1), (Granted(pod="1"), 0)],
+    ids=["no uid", "a uid"],
+)
 def test_a_server_whose_pod_has_gone_with_the_last_hub_claims_no_later_one(
-    hub, clock, noted
+    hub, clock, noted, seconds
 ) -> None:
     ann = hub.database.user("ann")
     hub.database.server(ann, **PLACE, gpuspawner={STORED: noted.written()})
     hub.begin()
-    clock.now += LEFT_SECONDS + 1
+    clock.now += seconds
     hub.accounts.pledges.look()
 
     hub.show(uid="2", annotations=annotations_of("ann"))
