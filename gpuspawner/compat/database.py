@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from weakref import WeakSet
 
 from jupyterhub import orm
-from sqlalchemy import event, update
+from sqlalchemy import event, inspect, update
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import (
     InterfaceError,
@@ -23,7 +23,7 @@ from sqlalchemy.exc import (
     PendingRollbackError,
     SQLAlchemyError,
 )
-from sqlalchemy.orm import Session, object_session
+from sqlalchemy.orm import Session
 
 log = logging.getLogger(__name__)
 
@@ -159,6 +159,6 @@ def is_fault(error: Exception) -> bool:
 
 
 def database_of(row: Any) -> Database | None:
-    """Return the database of a row; None if there is no row, or if it isn't in a database."""
-    session = object_session(row) if row is not None else None
+    """Return the database of a row; None if there is none, as in a command."""
+    session = getattr(inspect(row, raiseerr=False), "session", None)
     return Database.of(session) if session is not None else None
