@@ -54,6 +54,7 @@ class Accounts:
         """Return how charges name a person. The hub's database tells whose the pods are."""
         if self.ledger.claims.read(database, self.pledges.leave):
             self.ledger.count_again()
+            self._look()
         return self.ledger.claims.owners(person)
 
     def trouble(self) -> str:

@@ -6,6 +6,7 @@ the view of the cluster can be trusted; a pledge counts toward limits in each ca
 
 from __future__ import annotations
 
+import math
 import time
 from enum import Enum, auto
 
@@ -59,8 +60,8 @@ class Pledges:
         self._pledges: dict[Key, _Pledge] = {}
 
     def leave(self, key: Key, charge: Charge) -> None:
-        """Pledge what an earlier hub has left: nothing, until its pod is shown."""
-        self._pledges.setdefault(key, _Pledge(charge, Phase.LEFT, time.monotonic()))
+        """Pledge what an earlier hub may have left: nothing, and only until the pods are known."""
+        self._pledges.setdefault(key, _Pledge(charge, Phase.LEFT, -math.inf))
         self._ledger.claims.sent.setdefault(key, (charge, ""))
 
     def take(self, key: Key, charge: Charge) -> None:

@@ -85,8 +85,8 @@ class Course:
         self.database.server(user, server, pod_name=it.name, namespace=it.namespace)
         accounts = self.of(spawner).accounts
         accounts.ledger.claims = Claims(spawner.namespace)  # reads it anew
-        accounts.owners(self.database.session, person(user))
         accounts.ledger.put(pod)
+        accounts.owners(self.database.session, person(user))
 
     def hide(self, spawner: Any) -> None:
         """Let that pod be gone."""
