@@ -142,6 +142,17 @@ def test_an_answer_about_earlier_choices_doesnt_replace_that_about_the_last(hub:
     expect(answer_of(hub)).to_have_attribute("data-decision", "start")
 
 
+def test_a_choice_is_asked_about_once_also_if_the_states_change_in_that_moment(hub: Hub) -> None:
+    stream = hub.until_asked("stream", 1)
+    hub.page.locator("[data-accelerator='t4'] input[type=radio]").check()
+
+    hub.stream(stream, states(1))
+
+    hub.page.clock.run_for(1000)
+    hub.until_asked("decision", 1)
+    assert len(hub.asked["decision"]) == 1
+
+
 def test_an_earlier_question_that_fails_late_leaves_the_answer_to_the_last(hub: Hub) -> None:
     first, last = ask_twice(hub)
     hub.answer(last, {"decision": "start", "message": "There is room."})

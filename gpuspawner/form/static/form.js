@@ -205,12 +205,11 @@
     root.dataset.live = "true";
   }
 
-  let waiting;
   root.addEventListener("input", () => {
     refused = null;
     mark();
-    clearTimeout(waiting);
-    waiting = setTimeout(decide, PAUSE);
+    clearTimeout(later);
+    later = setTimeout(decide, PAUSE);
   });
   /* What was answered before the page was hidden is old. */
   document.addEventListener("visibilitychange", () => {
