@@ -97,15 +97,6 @@ def give(hub: RunningHub, user: str, server: str, accelerator: str = "t4", gpus:
     wait_for(lambda: _servers(hub, user).get(server, {}).get("ready"))
 
 
-def rename(hub: RunningHub, user: str, server: str, name: str) -> None:
-    """Let a server's pod say that it is the server of another name."""
-    cluster, said = hub.pods.cluster, f"hub.jupyter.org/servername={name}"
-    for pod in hub.pods.all():
-        if pod["metadata"]["name"].startswith(f"jupyter-{user}--{server}"):
-            where = ("--namespace", NAMESPACE, "pod", pod["metadata"]["name"])
-            cluster.kubectl("annotate", "--overwrite", *where, said)
-
-
 def give_ann_two_of_four(hub: RunningHub) -> None:
     """Let Ann have two of her four GPUs, and the only A100 that she can have."""
     give(hub, "ann", "train")
