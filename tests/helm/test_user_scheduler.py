@@ -11,6 +11,7 @@ from traitlets.config import Config
 from gpuspawner.configuration import check
 from gpuspawner.runtime import Runtime
 from gpuspawner.schedulers import chart as chart_values
+from gpuspawner.schedulers.judgement import ONLY_SCORING
 from gpuspawner.scheduling import Rules
 from tests.fixtures.chart_hub import chart_module
 from tests.helm.chart import Chart, read
@@ -40,13 +41,14 @@ def test_the_chart_s_values_change_only_scores(chart: Chart, ours: tuple[str, ..
 def test_its_pods_are_judged_by_the_rules_of_its_version(
     monkeypatch: pytest.MonkeyPatch, chart: Chart
 ) -> None:
-    assert rules(monkeypatch, chart) == Rules.of_version("v1.30.14", [NAME])
+    assert rules(monkeypatch, chart) == Rules.of_version("v1.30.14", [NAME, *ONLY_SCORING])
 
 
 def test_the_administrator_s_version_counts_before_the_image_s(
     monkeypatch: pytest.MonkeyPatch, chart: Chart
 ) -> None:
-    assert rules(monkeypatch, chart, scheduler_version="1.35") == Rules.of_version("1.35", [NAME])
+    known = [NAME, *ONLY_SCORING]
+    assert rules(monkeypatch, chart, scheduler_version="1.35") == Rules.of_version("1.35", known)
 
 
 def test_with_other_filters_its_pods_stay_unknown(
@@ -55,4 +57,4 @@ def test_with_other_filters_its_pods_stay_unknown(
     changed = {"scheduling": {"userScheduler": FILTERS}}
 
     assert chart.faults(changed) == []
-    assert rules(monkeypatch, chart, changed).schedulers == {"default-scheduler"}
+    assert rules(monkeypatch, chart, changed).schedulers == {"default-scheduler", *ONLY_SCORING}
